@@ -1,0 +1,69 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// What every room is built with: Swift 6, warnings as errors, and imports that say what they use.
+let house: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .treatAllWarnings(as: .error),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+]
+
+/// For C files: GNU names, and warnings that stop the build.
+let houseC: [CSetting] = [
+    .define("_GNU_SOURCE"),
+    .unsafeFlags(["-Wall", "-Wextra", "-Werror"]),
+]
+
+/// A room: a library target whose doors are its dependencies (docs/ARCHITECTURE.md).
+func room(_ name: String, _ doors: [Target.Dependency] = []) -> Target {
+    .target(name: name, dependencies: doors, swiftSettings: house)
+}
+
+func program(_ name: String, _ doors: [Target.Dependency]) -> Target {
+    .executableTarget(name: name, dependencies: doors, swiftSettings: house)
+}
+
+func tests(_ name: String, _ doors: [Target.Dependency]) -> Target {
+    .testTarget(name: name, dependencies: doors, swiftSettings: house)
+}
+
+let package = Package(
+    name: "greenroom",
+    products: [
+        .library(name: "Greenroom", targets: ["Greenroom"]),
+        .executable(name: "greenroomd", targets: ["greenroomd"]),
+        .executable(name: "greenroomctl", targets: ["greenroomctl"]),
+    ],
+    targets: [
+        // The core and what decides with it: no I/O.
+        room("LifecycleCore"),
+        room("LifecycleSimulator", ["LifecycleCore"]),
+        room("Manifest", ["LifecycleCore"]),
+
+        // The hands.
+        .target(name: "CLinux", cSettings: houseC),
+        .systemLibrary(
+            name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
+        .systemLibrary(
+            name: "CJansson", pkgConfig: "jansson", providers: [.apt(["libjansson-dev"])]),
+        room("Linux", ["CLinux"]),
+        room("Systemd", ["CSystemd"]),
+        room("JSON", ["CJansson"]),
+
+        // The house.
+        room("Daemon", ["LifecycleCore", "Manifest", "Linux", "Systemd", "JSON"]),
+        room("Greenroom", ["Systemd"]),
+        program("greenroomd", ["Daemon"]),
+        program("greenroomctl", ["LifecycleCore", "Manifest", "Systemd", "JSON"]),
+
+        tests("LifecycleCoreTests", ["LifecycleCore"]),
+        tests("SimulatorTests", ["LifecycleCore", "LifecycleSimulator"]),
+        tests("ManifestTests", ["LifecycleCore", "Manifest"]),
+        tests("LinuxTests", ["Linux"]),
+        tests("SystemdTests", ["Systemd", "JSON"]),
+        tests("DaemonTests", ["Daemon", "LifecycleCore", "Linux", "Systemd", "JSON"]),
+    ],
+    cLanguageStandard: .gnu17
+)
