@@ -1,0 +1,45 @@
+/// An app's name: reverse-DNS or plain, `[A-Za-z0-9_.-]{1,128}`, not starting with a dot. It is also the name of the
+/// app's manifest, folders and cgroup, which is why nothing else can be one.
+package struct AppID: Hashable, Comparable, Sendable, CustomStringConvertible {
+    package let name: String
+
+    /// The longest name, in bytes.
+    package static let maximumLength = 128
+
+    /// `nil` if `name` is no app's name.
+    package init?(_ name: String) {
+        let bytes = name.utf8
+        guard let first = bytes.first, first != UInt8(ascii: "."), bytes.count <= Self.maximumLength,
+            bytes.allSatisfy(Self.isAllowed)
+        else { return nil }
+        self.name = name
+    }
+
+    private static func isAllowed(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"), UInt8(ascii: "."), UInt8(ascii: "-"):
+            true
+        default: false
+        }
+    }
+
+    package var description: String { name }
+    package static func < (a: AppID, b: AppID) -> Bool { a.name < b.name }
+}
+
+/// One run of one app, from the launch to the end of its last process. Never used twice, so that what comes late from
+/// an earlier run is known for what it is.
+package struct RunID: Hashable, Comparable, Sendable, CustomStringConvertible {
+    package let number: UInt64
+    package init(_ number: UInt64) { self.number = number }
+    package var description: String { String(number) }
+    package static func < (a: RunID, b: RunID) -> Bool { a.number < b.number }
+}
+
+/// One request that somebody waits for the answer of.
+package struct RequestID: Hashable, Sendable, CustomStringConvertible {
+    package let number: UInt64
+    package init(_ number: UInt64) { self.number = number }
+    package var description: String { String(number) }
+}

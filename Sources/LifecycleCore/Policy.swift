@@ -1,0 +1,106 @@
+/// What an app's manifest says of its lifecycle: the part that the core decides by. `nil` durations and sizes are
+/// `infinity`.
+package struct AppPolicy: Hashable, Sendable {
+    /// How an app says that it has finished launching.
+    package enum Readiness: Hashable, Sendable {
+        /// Ready when executed (`Type=simple`).
+        case executed
+        /// Ready when it says so (`Type=notify`).
+        case notified
+    }
+
+    /// Whether a program that ended is launched again (L11 holds).
+    package enum Relaunch: Hashable, Sendable { case no, onFailure, always }
+
+    package var readiness: Readiness = .executed
+    /// `LaunchAtStart=`; `nil`: no.
+    package var launchAtStart: LaunchState?
+    package var relaunch: Relaunch = .no
+
+    /// L7: from process creation to ready.
+    package var launchDeadline: Duration? = .seconds(5)
+    /// L16: from `didEnterBackground` told to answered.
+    package var backgroundDeadline: Duration? = .seconds(5)
+    /// L46: from SIGTERM to SIGKILL.
+    package var terminateDeadline: Duration? = .seconds(5)
+    /// L25: how long all `EXTEND_TIMEOUT_USEC=` together may make a deadline, counted from its start.
+    package var extendedDeadlineMax: Duration? = .seconds(60)
+    /// L21: the app's budget for one stay in the background.
+    package var backgroundTime: Duration? = .seconds(30)
+    /// L22: how long before the end of the budget the expiration handlers are called.
+    package var expirationNotice: Duration = .seconds(5)
+    /// L18: from the end of the last assertion to the suspension.
+    package var suspendDelay: Duration = .seconds(1)
+    /// Heartbeat in the foreground (`WATCHDOG=1`).
+    package var watchdog: Duration?
+    /// L20: ended instead of suspended.
+    package var exitsOnSuspend = false
+    package var backgroundModes: BackgroundModes = []
+
+    /// L38: -1000 … 1000, lower goes first.
+    package var jetsamPriority = 0
+    /// Soft limit while it runs, in bytes: over it, first in L38's order.
+    package var memoryHigh: UInt64?
+    /// Soft limit while suspended, in bytes.
+    package var suspendedMemoryHigh: UInt64?
+
+    package init() {}
+}
+
+/// The state an app is launched into (L6).
+package enum LaunchState: Hashable, Sendable { case foreground, background }
+
+/// L28. Declared in the manifest.
+package struct BackgroundModes: OptionSet, Hashable, Sendable {
+    package let rawValue: UInt8
+    package init(rawValue: UInt8) { self.rawValue = rawValue }
+    package static let audio = Self(rawValue: 1)
+    package static let location = Self(rawValue: 2)
+    package static let voip = Self(rawValue: 4)
+    package static let accessory = Self(rawValue: 8)
+    package static let fetch = Self(rawValue: 16)
+    package static let push = Self(rawValue: 32)
+    package static let processing = Self(rawValue: 64)
+
+    /// The modes by the names that manifests use.
+    package static let named: [(name: String, mode: BackgroundModes)] = [
+        ("audio", .audio), ("location", .location), ("voip", .voip), ("accessory", .accessory), ("fetch", .fetch),
+        ("push", .push), ("processing", .processing),
+    ]
+}
+
+/// Why an app is launched or woken (L6), as in `GREENROOM_LAUNCH_REASON`.
+package enum LaunchReason: String, CaseIterable, Hashable, Sendable {
+    case user, url, push, fetch, socket, timer, accessory, location, relaunch
+}
+
+/// What `greenroom.conf` says: the part that the core decides by. `nil` is `infinity`, or off.
+package struct ManagerPolicy: Hashable, Sendable {
+    package enum JetsamOrder: Hashable, Sendable { case largest, lru }
+
+    /// L12.
+    package var foregroundLimit = 1
+    /// All apps together, in bytes.
+    package var budget: UInt64?
+    package var jetsamOrder: JetsamOrder = .largest
+    /// `MemAvailable` below which the machine's level is `warning`.
+    package var warningAvailable = MemoryAmount.percent(10)
+    /// `MemAvailable` below which the machine's level is `critical`.
+    package var criticalAvailable = MemoryAmount.percent(5)
+
+    package init() {}
+}
+
+/// A size as settings give it: absolute, or of the machine's memory.
+package enum MemoryAmount: Hashable, Sendable {
+    case bytes(UInt64)
+    /// 0 … 100, of all memory.
+    case percent(Int)
+
+    package func bytes(of total: UInt64) -> UInt64 {
+        switch self {
+        case .bytes(let bytes): bytes
+        case .percent(let percent): total / 100 * UInt64(max(0, min(100, percent)))
+        }
+    }
+}
