@@ -1,0 +1,92 @@
+/// Why a process ended (L45).
+package struct Receipt: Hashable, Sendable {
+    package enum Namespace: String, CaseIterable, Hashable, Sendable {
+        case watchdog, lifecycle, user, resource, jetsam, signal, exit
+    }
+
+    /// The codes of the table in docs/LIFECYCLE.md.
+    package enum Code {
+        package static let exited: UInt32 = 0
+        package static let jetsam: UInt32 = 1
+        package static let signal: UInt32 = 2
+        package static let missedDeadline: UInt32 = 0x8bad_f00d
+        package static let leakedTask: UInt32 = 0x2182_bad2
+        package static let wakeNotCompleted: UInt32 = 0x2182_bad4
+        package static let tooManyTasks: UInt32 = 0xbada_5e47
+        package static let removedByUser: UInt32 = 0xdead_fa11
+    }
+
+    /// The deadline that counted at the end, and what was used of it.
+    package struct DeadlineUse: Hashable, Sendable {
+        package var what: DeadlineKind
+        package var allowed: Duration
+        package var wall: Duration
+        /// `nil`: it was not measured.
+        package var cpu: Duration?
+
+        package init(what: DeadlineKind, allowed: Duration, wall: Duration, cpu: Duration?) {
+            self.what = what
+            self.allowed = allowed
+            self.wall = wall
+            self.cpu = cpu
+        }
+    }
+
+    /// One that jetsam could have taken.
+    package struct Candidate: Hashable, Sendable {
+        package var app: AppID
+        package var state: AppState
+        package var memory: UInt64
+
+        package init(app: AppID, state: AppState, memory: UInt64) {
+            self.app = app
+            self.state = state
+            self.memory = memory
+        }
+    }
+
+    /// Counts up, over restarts of the daemon too.
+    package var id: UInt64
+    package var app: AppID
+    package var run: RunID
+    /// `nil`: no process came into being.
+    package var pid: Int32?
+    /// The state that the app was in when its end began.
+    package var state: AppState
+    package var namespace: Namespace
+    package var code: UInt32
+    /// One sentence.
+    package var explanation: String
+    package var deadline: DeadlineUse?
+    /// In the order in which jetsam would have taken them, at most `maximumCandidates`.
+    package var candidates: [Candidate] = []
+    package var exit: ExitStatus
+    /// From process creation to the end.
+    package var wall: Duration
+    package var cpu: Duration
+    /// The last known size in bytes.
+    package var memory: UInt64
+
+    package static let maximumCandidates = 5
+
+    package init(
+        id: UInt64, app: AppID, run: RunID, pid: Int32?, state: AppState, namespace: Namespace, code: UInt32,
+        explanation: String, deadline: DeadlineUse? = nil, candidates: [Candidate] = [], exit: ExitStatus,
+        wall: Duration, cpu: Duration, memory: UInt64
+    ) {
+        self.id = id
+        self.app = app
+        self.run = run
+        self.pid = pid
+        self.state = state
+        self.namespace = namespace
+        self.code = code
+        self.explanation = explanation
+        self.deadline = deadline
+        self.candidates = candidates
+        self.exit = exit
+        self.wall = wall
+        self.cpu = cpu
+        self.memory = memory
+    }
+}
