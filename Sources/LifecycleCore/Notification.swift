@@ -3,10 +3,10 @@ package struct Notification: Hashable, Sendable {
     package let kind: String
     package let payload: String
 
-    /// The kinds that Greenroom knows of (L33); an app's own begin with `x-`.
+    /// The kinds that Greenroom knows of (L33); those of an app's own begin with `x-`.
     package static let kinds = [
-        "accessory", "orientation", "time", "battery", "proximity", "protectedData", "display", "screenMode", "settings",
-        "locale", "account", "memory",
+        "accessory", "orientation", "time", "battery", "proximity", "protectedData", "display", "screenMode",
+        "settings", "locale", "account", "memory",
     ]
     /// What the payload of a push is filed under.
     package static let push = "push"

@@ -1,0 +1,58 @@
+/// What the manifests and `greenroom.conf` say.
+extension LifecycleCore {
+    mutating func registered(_ id: AppID, _ policy: AppPolicy, _ launches: Int, _ now: Instant) {
+        if let slot = slots[id] {
+            touch(slot)
+            self[app: slot].policy = policy
+            self[app: slot].isRegistered = true
+            return
+        }
+        let app = App(id: id, policy: policy, since: now, launches: launches)
+        let slot = apps.firstIndex { $0 == nil } ?? apps.count
+        if slot == apps.count { apps.append(app) } else { apps[slot] = app }
+        slots[id] = slot
+        touch(slot)
+    }
+
+    mutating func unregistered(_ id: AppID, _ now: Instant) {
+        guard let slot = slots[id] else { return }
+        touch(slot)
+        self[app: slot].isRegistered = false
+        switch self[app: slot].phase {
+        case .notRunning: forget(slot)
+        case .ending(var ending):
+            ending.next = nil
+            ending.relaunch = nil
+            self[app: slot].phase = .ending(ending)
+        case .launching, .foreground, .entering, .running, .suspending, .suspended, .waking, .terminating: break
+        }
+    }
+
+    /// An app that has no manifest and no process is no app.
+    mutating func forget(_ slot: Int) {
+        leavePlace(slot)
+        for waiter in self[app: slot].waiters { answer(waiter.request, .refused(.unknownApp)) }
+        slots[self[app: slot].id] = nil
+        apps[slot] = nil
+        touch(slot)
+    }
+
+    mutating func configured(_ policy: ManagerPolicy, _ now: Instant) {
+        manager = policy
+        evictOverLimit(now)
+        // The order of jetsam may be another one now.
+        for slot in apps.indices where apps[slot] != nil { touch(slot) }
+        evaluateMemory(now)
+    }
+
+    /// `LaunchAtStart=`, in the order in which the manifests were read.
+    mutating func started(_ now: Instant) {
+        for slot in apps.indices {
+            guard let app = apps[slot], let state = app.policy.launchAtStart, case .notRunning = app.phase else {
+                continue
+            }
+            touch(slot)
+            launch(slot, Launch(state: state, reason: .user), now)
+        }
+    }
+}
