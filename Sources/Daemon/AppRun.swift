@@ -22,8 +22,13 @@ final class AppRun {
     var isFrozen = false
     /// What it says of itself (`STATUS=`).
     var statusText: String?
+    /// What it says went wrong (`ERRNO=`).
+    var errno: Int32?
+    /// Of the user it runs as.
+    let owner: Owner?
 
-    init(id: RunID, manifest: AppManifest, enclosure: Enclosure, channel: AppChannel) {
+    init(id: RunID, manifest: AppManifest, enclosure: Enclosure, channel: AppChannel, owner: Owner?) {
+        self.owner = owner
         self.id = id
         self.app = manifest.id
         self.manifest = manifest

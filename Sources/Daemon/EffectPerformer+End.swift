@@ -13,7 +13,7 @@ extension EffectPerformer {
         run.lookAgain = nil
         guard run.enclosure.isPopulated() else { return watchEmpty(run) }
         // Before the kill: afterwards the pids may belong to others.
-        let doomed = run.enclosure.pids().prefix(Self.releasedProcesses).compactMap { try? Process.open(pid: $0) }
+        let doomed = run.enclosure.pids().prefix(Self.releasedProcesses).compactMap { try? Process.open($0) }
         attempt(run.app) { try run.enclosure.killAll() }
         for process in doomed { reaper?.release(process) }
         if run.process == nil, run.starting == nil { watchEmpty(run) }
@@ -40,7 +40,7 @@ extension EffectPerformer {
         guard let process = run.process else { return }
         let memory = run.lastMemory
         // Of a main process that is no child of ours (`MAINPID=`) only the end is known, not how.
-        let end = process.reap() ?? ExitReport(status: .exited(0), cpu: .zero, maxRSS: 0)
+        let end = (try? process.reap()) ?? ExitReport(status: .exited(0), cpu: .zero, maxRSS: 0)
         run.exitSource = nil
         run.process = nil
         mainProcesses[process.pid] = nil
@@ -54,14 +54,16 @@ extension EffectPerformer {
         run.lookAgain = Retry.until(loop) { [weak self, weak run] in
             guard let self, let run else { return true }
             guard !run.enclosure.isPopulated() else { return false }
-            self.runs[run.id] = nil
-            self.discard(run)
+            self.forget(run)
             self.send(.emptied(run.id))
             return true
         }
     }
 
-    func discard(_ run: AppRun) {
+    /// The run is over, or never began: what was made for it goes.
+    func forget(_ run: AppRun) {
+        runs[run.id] = nil
+        if let process = run.process { mainProcesses[process.pid] = nil }
         run.channel.close()
         attempt(run.app) { try run.enclosure.remove() }
     }
@@ -70,25 +72,20 @@ extension EffectPerformer {
 
     /// SIGCHLD: who has stopped or goes on, and orphans that became ours as a container's PID 1 or a subreaper.
     package func childrenChanged() {
-        for change in reapStops() {
+        for change in (try? Reaping.reapStops()) ?? [] {
             guard let id = mainProcesses[change.pid], let run = runs[id], !run.isFrozen else { continue }
-            send(change.isStopped ? .stopped(id) : .continued(id))
-        }
-        while let pid = nextZombie() {
-            if let id = mainProcesses[pid], let run = runs[id], run.process != nil {
-                mainProcessEnded(run)
-            } else if mainProcesses[pid] != nil {
-                // Its exec is still to be reported as failed; whoever reads that reaps it.
-                return
-            } else {
-                reapStranger(pid)
+            switch change.change {
+            case .stopped: send(.stopped(id))
+            case .continued: send(.continued(id))
             }
         }
+        // Main processes are reaped by whoever watches their pidfd.
+        _ = try? Reaping.reapOrphans(sparing: Set(mainProcesses.keys))
     }
 }
 
 extension ExitStatus {
-    init(_ status: ExitReport.Status) {
+    init(_ status: EndStatus) {
         switch status {
         case .exited(let code): self = .exited(code)
         case .signaled(let signal, let coreDumped): self = .signaled(signal, coreDumped: coreDumped)

@@ -44,9 +44,8 @@ extension EffectPerformer {
             return complain(run.app, "MAINPID=\(pid) is no process of it; the main process stays the same")
         }
         do {
-            let process = try Process.open(pid: pid)
-            // Between the look and the open the pid could have been given away; a pidfd that is alive now is the one.
-            guard run.enclosure.contains(pid) else { return }
+            // Looked at again behind the open: in between the pid could have been given to a stranger.
+            guard let process = try Process.open(pid), run.enclosure.contains(pid) else { return }
             if let old = run.process?.pid { mainProcesses[old] = nil }
             run.process = process
             mainProcesses[pid] = run.id

@@ -102,7 +102,7 @@ package final class EffectPerformer {
     }
 
     private func catches(_ run: AppRun, _ number: Int32) -> Bool {
-        guard let pid = run.process?.pid, let status = try? ProcessStatus.read(pid: pid) else { return false }
+        guard let pid = run.process?.pid, let status = try? ProcFS().status(of: pid) else { return false }
         return status.catches(number)
     }
 
@@ -110,7 +110,7 @@ package final class EffectPerformer {
     func signal(_ run: AppRun, _ number: Int32) -> Bool {
         guard let process = run.process else { return false }
         do {
-            return try process.signal(number)
+            return try process.signal(number) == .sent
         } catch {
             complain(run.app, "\(error)")
             return false
@@ -152,7 +152,7 @@ package final class EffectPerformer {
     }
 
     private func inspect(_ run: AppRun) {
-        let traced = run.process.flatMap { try? ProcessStatus.read(pid: $0.pid) }.map(\.isTraced) ?? false
+        let traced = run.process.flatMap { try? ProcFS().status(of: $0.pid) }.map(\.isTraced) ?? false
         let inspection = Inspection(
             traced: traced, cpu: run.enclosure.cpuTime(), memory: run.enclosure.memoryBytes())
         send(.inspected(run.id, inspection))

@@ -26,7 +26,7 @@ package final class ReceiptStore {
         try createDirectories(at: lastFolder)
         let all = try read(limit: .max)
         count = all.count
-        nextID = (all.last.flatMap { $0["id"]?.integer }.map { UInt64(max(0, $0)) } ?? 0) + 1
+        nextID = (all.last.flatMap { $0[key: "id"]?.integerValue }.map { UInt64(max(0, $0)) } ?? 0) + 1
         try endTornLine()
     }
 
@@ -75,16 +75,16 @@ package final class ReceiptStore {
         // From the end, as the last are wanted.
         for line in bytes.split(separator: UInt8(ascii: "\n")).reversed() {
             guard found.count < min(limit, Self.compactAt) else { break }
-            guard line.count <= Self.maximumLine, let json = try? JSONValue.parse(Array(line)), json["id"]?.integer != nil
+            guard line.count <= Self.maximumLine, let json = try? JSONValue.parse(Array(line)), json[key: "id"]?.integerValue != nil
             else { continue }
-            if let app, json["app"]?.string != app.name { continue }
+            if let app, json[key: "app"]?.stringValue != app.name { continue }
             found.append(json)
         }
         return found.reversed()
     }
 
     package func receipt(_ id: UInt64) throws -> JSONValue? {
-        try read(limit: .max).last { $0["id"]?.integer == Int64(exactly: id) }
+        try read(limit: .max).last { $0[key: "id"]?.integerValue == Int64(exactly: id) }
     }
 
     /// The receipt of an app's last end.
@@ -141,12 +141,4 @@ extension JSONValue {
             ("memoryBytes", .integer(Int64(clamping: candidate.memory))),
         ])
     }
-
-    subscript(_ key: String) -> JSONValue? {
-        guard case .object(let keys) = self else { return nil }
-        return keys.first { $0.0 == key }?.1
-    }
-
-    var integer: Int64? { if case .integer(let value) = self { value } else { nil } }
-    var string: String? { if case .string(let value) = self { value } else { nil } }
 }

@@ -23,7 +23,7 @@ package final class Shell {
         self.loop = loop
         // The handler needs the shell and the shell the timer: the box breaks the circle.
         let box = WeakShell()
-        timer = try loop.makeTimer { box.shell?.send(.deadlineReached) }
+        timer = try loop.makeTimer(priority: .important) { _ in box.shell?.send(.deadlineReached) }
         box.shell = self
     }
 

@@ -46,8 +46,8 @@ final class StoredDescriptors {
     }
 
     /// In the order stored; they stay stored, as systemd's do.
-    func passed(to app: AppID) -> [(fd: Int32, name: String)] {
-        shelves[app]?.entries.map { ($0.descriptor.raw, $0.name) } ?? []
+    func passed(to app: AppID) -> [PassedDescriptor] {
+        shelves[app]?.entries.map { PassedDescriptor(fd: $0.descriptor.raw, name: $0.name) } ?? []
     }
 }
 
