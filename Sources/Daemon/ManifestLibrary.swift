@@ -59,7 +59,7 @@ final class ManifestLibrary {
 
     private func readConfiguration(_ changes: inout Changes) {
         do {
-            let sources = try AppFiles.configuration(vendor: listing(folders.vendor), config: listing(folders.config))
+            let sources = try AppFiles(vendor: listing(folders.vendor), config: listing(folders.config)).configuration
                 .map(source)
             let (parsed, diagnostics) = parseConfiguration(sources: sources)
             note(diagnostics, &changes)
@@ -103,10 +103,10 @@ extension ManifestLibrary {
     }
 
     private func names(_ folder: String) -> [String] {
-        ((try? listFolder(at: folder)) ?? []).sorted()
+        ((try? folderEntries(at: folder)) ?? []).sorted()
     }
 
     private func note(_ names: [String], in folder: String, _ listing: inout FolderListing) {
-        for name in names where isEmptyOrNull(folder + "/" + name) { listing.masked.insert(folder + "/" + name) }
+        for name in names where isEmptyOrNull(at: folder + "/" + name) { listing.masked.insert(folder + "/" + name) }
     }
 }

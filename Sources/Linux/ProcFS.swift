@@ -33,7 +33,7 @@ package struct ProcFS {
 }
 
 /// The names in a folder without "." and "..", unsorted.
-func folderEntries(at path: String) throws(SystemError) -> [String] {
+package func folderEntries(at path: String) throws(SystemError) -> [String] {
     try path.refuseNul("opendir")
     guard let folder = opendir(path) else { throw SystemError(call: "opendir", errno: errno, path: path) }
     defer { closedir(folder) }

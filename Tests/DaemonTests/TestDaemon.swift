@@ -107,8 +107,8 @@ final class TestDaemon {
     }
 
     func status(_ app: String) throws -> JSONValue { JSONValue(try call("Status", [.string(app)])[0]) }
-    func state(_ app: String) throws -> String { try status(app)[key: "state"]?.stringValue ?? "" }
-    func pid(_ app: String) throws -> Int32 { Int32(try status(app)[key: "pid"]?.integerValue ?? 0) }
+    func state(_ app: String) throws -> String { try status(app)["state"]?.stringValue ?? "" }
+    func pid(_ app: String) throws -> Int32 { Int32(try status(app)["pid"]?.integerValue ?? 0) }
 
     func receipts(_ app: String) throws -> [JSONValue] {
         JSONValue(try call("Receipts", [.string(app), .uint32(0)])[0]).arrayValue ?? []
@@ -143,8 +143,8 @@ final class TestDaemon {
     @discardableResult
     func wait(_ app: String, _ kind: String, state: String? = nil) throws -> JSONValue {
         try news("\(app): \(kind) \(state ?? "")") { record in
-            record[key: "app"]?.stringValue == app && record[key: "kind"]?.stringValue == kind
-                && (state == nil || record[key: "state"]?.stringValue == state)
+            record["app"]?.stringValue == app && record["kind"]?.stringValue == kind
+                && (state == nil || record["state"]?.stringValue == state)
         }
     }
 
@@ -170,7 +170,9 @@ final class TestDaemon {
     /// A manifest that runs the scripted app.
     func manifest(_ script: String, _ sections: String = "") -> String { TestDaemon.manifest(script, sections) }
 
-    static func manifest(_ script: String, app more: String = "", _ sections: String = "", trace: String? = nil) -> String {
+    static func manifest(_ script: String, app more: String = "", _ sections: String = "", trace: String? = nil)
+        -> String
+    {
         """
         [App]
         ExecStart=\(app) \(script)
