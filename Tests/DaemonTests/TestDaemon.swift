@@ -46,11 +46,11 @@ final class TestDaemon {
         let request = SpawnRequest(
             executable: binaries + "/greenroomd", arguments: daemonArguments(root), environment: environment,
             standardOutput: log.raw, standardError: log.raw)
-        let starting = try startProcess(request)
+        var starting = try startProcess(request)
         let process = starting.process
-        while starting.outcome() == .pending { wait(for: [starting.outcomeDescriptor]) }
+        while try starting.outcome() == .pending { waitForReadable([starting.outcomeDescriptor]) }
         while true {
-            wait(for: [ready.descriptor, process.descriptor])
+            waitForReadable([ready.descriptor, process.descriptor])
             if let datagram = try ready.receive() {
                 if String(decoding: datagram.bytes, as: UTF8.self).contains("READY=1") { return process }
             } else if try process.hasEnded() {
@@ -78,7 +78,7 @@ final class TestDaemon {
         guard !isOver else { return nil }
         isOver = true
         _ = try? process.signal(SIGTERM)
-        wait(for: [process.descriptor])
+        waitForReadable([process.descriptor])
         return try? process.reap()?.status
     }
 
@@ -198,18 +198,18 @@ struct TestFailure: Error, CustomStringConvertible {
 
 /// Where `swift build` put the programs: beside the test bundle.
 private func binaryFolder() -> String {
-    var buffer = [UInt8](repeating: 0, count: 4096)
     // The tests run in a bundle below the products folder, or in a runner of the toolchain: the bundle is an argument.
     for argument in CommandLine.arguments where argument.hasSuffix(".xctest") {
         if let slash = argument.lastIndex(of: "/") { return String(argument[..<slash]) }
     }
-    let count = buffer.withUnsafeMutableBytes { readlink("/proc/self/exe", $0.baseAddress, 4095) }
-    let path = String(decoding: buffer.prefix(max(0, count)), as: UTF8.self)
+    let own = realpath("/proc/self/exe", nil)
+    defer { free(own) }
+    let path = own.map { String(cString: $0) } ?? ""
     return path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
 }
 
 /// Blocks until one of them is readable.
-func wait(for descriptors: [Int32]) {
+func waitForReadable(_ descriptors: [Int32]) {
     var polled = descriptors.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
     while poll(&polled, nfds_t(polled.count), -1) < 0 && errno == EINTR {}
 }
