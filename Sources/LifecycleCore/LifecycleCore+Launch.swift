@@ -59,14 +59,10 @@ extension LifecycleCore {
         enterBackground(slot, .ready, now)
     }
 
+    /// Whatever it was taken to be meanwhile, and whatever was about to end it: nothing of it runs.
     mutating func spawnFailed(_ slot: Int, _ problem: SpawnProblem, _ now: Instant) {
-        let status = ExitStatus.exited(problem.exitStatus)
-        switch self[app: slot].phase {
-        case .launching:
-            endRun(slot, status, cpu: .zero, now, explanation: "could not be launched: \(problem.sentence)")
-        case .ending, .terminating: endRun(slot, status, cpu: .zero, now, explanation: nil)
-        case .notRunning, .foreground, .entering, .running, .suspending, .suspended, .waking: return
-        }
+        let sentence = "could not be launched: \(problem.sentence)"
+        endRun(slot, .exited(problem.exitStatus), cpu: .zero, now, explanation: sentence)
         emptied(slot, now)
     }
 }
