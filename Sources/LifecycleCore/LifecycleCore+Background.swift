@@ -47,15 +47,23 @@ extension LifecycleCore {
         case .foreground: enterForeground(slot, .requested, now)
         case .terminate: terminate(slot, .requested, now)
         case .background, nil:
-            self[run: slot].isThrottled = true
-            effects.append(.throttle(self[run: slot].id))
             runInBackground(slot, retryDelay: nil, .idle, now)
         }
     }
 
     mutating func runInBackground(_ slot: Int, retryDelay: Duration?, _ reason: StateReason, _ now: Instant) {
+        throttle(slot)
+        // Of a way to the foreground that was given up.
+        self[run: slot].interruptions = 0
         let quietSince = self[run: slot].hasAssertion ? nil : now
         move(slot, to: .running(Running(quietSince: quietSince, retryDelay: retryDelay)), reason, now)
+    }
+
+    /// L19.
+    private mutating func throttle(_ slot: Int) {
+        if self[run: slot].isThrottled { return }
+        self[run: slot].isThrottled = true
+        effects.append(.throttle(self[run: slot].id))
     }
 
     /// The main process has stopped itself: the answer to `didEnterBackground` (L17), and worth a word anywhere else.
