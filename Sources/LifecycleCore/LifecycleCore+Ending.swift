@@ -112,7 +112,8 @@ extension LifecycleCore {
             self[app: slot].launchDeaths = 0
         }
         let wanted = policy.relaunch == .always || (policy.relaunch == .onFailure && isFailure)
-        ending.relaunch = wanted && shutdown == nil ? (ending.relaunch ?? .background) : nil
+        let isAllowed = shutdown == nil && !self[run: slot].isEndWanted
+        ending.relaunch = wanted && isAllowed ? (ending.relaunch ?? .background) : nil
     }
 
     /// Whether the app itself brought its end about, by what it did or failed to do.

@@ -78,6 +78,7 @@ extension LifecycleCore {
                 launchByUser(slot, launch, now)
             case .launching(var launching):
                 if launching.wish == .terminate {
+                    self[run: slot].isEndWanted = false
                     launching.wish = .background
                     self[app: slot].phase = .launching(launching)
                     supersede(slot, .ended, by: .background)
@@ -102,6 +103,7 @@ extension LifecycleCore {
 
     private mutating func activateRequested(_ request: RequestID, _ slot: Int, _ launch: Launch, _ now: Instant) {
         supersede(slot, .background, by: .active)
+        self[app: slot].run?.isEndWanted = false
         switch self[app: slot].phase {
         case .notRunning:
             wait(request, slot, for: .foreground)
@@ -162,6 +164,7 @@ extension LifecycleCore {
             supersede(slot, .ended, by: .background)
         case .running, .suspending, .suspended: break
         }
+        self[run: slot].isEndWanted = false
         leavePlace(slot)
         supersede(slot, .foreground, by: .background)
         wait(request, slot, for: .background)
@@ -197,6 +200,7 @@ extension LifecycleCore {
     // MARK: Ends
 
     private mutating func terminateRequested(_ request: RequestID, _ slot: Int, _ now: Instant) {
+        self[app: slot].run?.isEndWanted = true
         switch self[app: slot].phase {
         case .notRunning(let notRunning):
             guard notRunning.relaunch != nil else { return answer(request, .refused(.notRunning)) }
@@ -231,6 +235,7 @@ extension LifecycleCore {
     private mutating func removeRequested(_ request: RequestID, _ slot: Int, _ now: Instant) {
         effects.append(.dropRestorationState(self[app: slot].id))
         self[app: slot].notifications.reset()
+        self[app: slot].run?.isEndWanted = true
         switch self[app: slot].phase {
         case .notRunning:
             self[app: slot].phase = .notRunning(NotRunning())
@@ -239,7 +244,11 @@ extension LifecycleCore {
             ending.next = nil
             ending.relaunch = nil
             self[app: slot].phase = .ending(ending)
-        case .launching, .foreground, .entering, .running, .suspending, .suspended, .waking, .terminating:
+        case .terminating(var terminating):
+            terminating.next = nil
+            self[app: slot].phase = .terminating(terminating)
+            kill(slot, .removed, .requested, now)
+        case .launching, .foreground, .entering, .running, .suspending, .suspended, .waking:
             kill(slot, .removed, .requested, now)
         }
         leavePlace(slot)
