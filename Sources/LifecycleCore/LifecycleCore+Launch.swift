@@ -57,6 +57,8 @@ extension LifecycleCore {
         }
         if launching.launch.reason.wakes { beginWake(slot, launching.launch.reason, now) }
         enterBackground(slot, .ready, now)
+        // L3: told where it is, then the event that it was launched for.
+        deliverNotifications(slot, inForeground: false)
     }
 
     /// Whatever it was taken to be meanwhile, and whatever was about to end it: nothing of it runs.

@@ -177,9 +177,9 @@ extension LifecycleCore {
         }
         switch self[app: slot].phase {
         case .foreground: deliverNotifications(slot, inForeground: true)
-        case .launching, .entering, .running: deliverNotifications(slot, inForeground: false)
+        case .entering, .running: deliverNotifications(slot, inForeground: false)
         case .waking(let waking): deliverNotifications(slot, inForeground: waking.wish == .foreground)
-        case .notRunning, .suspending, .suspended, .terminating, .ending: break
+        case .notRunning, .launching, .suspending, .suspended, .terminating, .ending: break
         }
         answer(request, .done(self[app: slot].phase.state))
     }

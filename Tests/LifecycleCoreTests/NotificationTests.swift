@@ -1,0 +1,58 @@
+import LifecycleCore
+import Testing
+
+@Suite("Notifications")
+struct NotificationTests {
+    @Test("L3: a push that launches an app is delivered after it was told that it is in the background")
+    func pushLaunches() {
+        let house = House("photos") {
+            $0.backgroundModes = .push; $0.readiness = .notified
+        }
+        house.behave("photos") {
+            $0.launching = .executes; $0.entering = .isSilent
+        }
+        house.push("photos", "hello")
+        #expect(house.delivered("photos") == [])
+        let run = house.run("photos")
+        let mark = house.mark
+        house.happens(.ready(run))
+        let said = house.effects(since: mark).filter { effect in
+            switch effect {
+            case .tell, .deliver: true
+            default: false
+            }
+        }
+        #expect(said.count == 2)
+        #expect(said.first == .tell(run, .didEnterBackground))
+        #expect(house.delivered("photos").map(\.payload) == ["hello"])
+    }
+
+    @Test(
+        "L32: what comes while an app launches is delivered once it is ready, into the foreground before it is active")
+    func sentWhileLaunching() {
+        let house = House("photos") { $0.readiness = .notified }
+        house.behave("photos") { $0.launching = .executes }
+        house.launch("photos")
+        let request = house.send("photos", "battery", "20")
+        #expect(house.answers[request] == .done(.launching))
+        #expect(house.delivered("photos") == [])
+        let run = house.run("photos")
+        house.happens(.ready(run))
+        let delivery = house.effects.firstIndex { if case .deliver = $0 { true } else { false } }
+        let active = house.effects.firstIndex(of: .tell(run, .didBecomeActive))
+        #expect(house.delivered("photos").map(\.payload) == ["20"])
+        #expect(delivery! < active!)
+    }
+
+    @Test("L32: a significant time change waits for the foreground in a background launch too")
+    func timeWaitsInBackgroundLaunch() {
+        let house = House("photos") { $0.readiness = .notified }
+        house.behave("photos") { $0.launching = .executes }
+        house.launch("photos", .background)
+        house.send("photos", "time")
+        house.happens(.ready(house.run("photos")))
+        #expect(house.delivered("photos") == [])
+        house.activate("photos")
+        #expect(house.delivered("photos").map(\.kind) == ["time"])
+    }
+}
