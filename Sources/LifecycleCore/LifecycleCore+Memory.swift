@@ -275,8 +275,7 @@ extension LifecycleCore {
         switch self[app: slot].phase {
         case .suspending, .suspended:
             let name = level == .critical ? "critical" : "warning"
-            guard let notification = Notification(kind: "memory", payload: name) else { return }
-            _ = self[app: slot].notifications.file(notification)
+            file(slot, Notification(kind: "memory", payload: name))
         case .notRunning, .launching, .foreground, .entering, .running, .waking, .terminating, .ending: break
         }
     }

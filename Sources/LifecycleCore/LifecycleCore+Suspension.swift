@@ -97,7 +97,8 @@ extension LifecycleCore {
             self.launch(slot, launch, now)
             file(slot, notification)
             return wait(request, slot, for: .background)
-        case .launching, .foreground, .entering, .running, .suspending, .suspended, .waking: file(slot, notification)
+        case .launching, .foreground, .entering, .running, .suspending, .suspended, .waking:
+            file(slot, notification)
         }
         switch phase {
         case .launching(var launching):
@@ -172,7 +173,7 @@ extension LifecycleCore {
         case .terminating, .ending: return answer(request, .refused(.ending))
         case .launching, .foreground, .entering, .running, .suspending, .suspended, .waking: break
         }
-        if self[app: slot].notifications.file(notification) == .full {
+        if file(slot, notification) == .full {
             return answer(request, .refused(.tooMany("\(NotificationQueue.maximumKinds) kinds wait for it already")))
         }
         switch self[app: slot].phase {
@@ -184,9 +185,16 @@ extension LifecycleCore {
         answer(request, .done(self[app: slot].phase.state))
     }
 
-    private mutating func file(_ slot: Int, _ notification: Notification?) {
-        guard let notification else { return }
-        _ = self[app: slot].notifications.file(notification)
+    /// `nil`: there is none.
+    @discardableResult
+    mutating func file(_ slot: Int, _ notification: Notification?) -> NotificationQueue.Filing? {
+        guard let notification else { return nil }
+        let isHeld =
+            switch self[app: slot].phase {
+            case .suspending, .suspended: true
+            case .notRunning, .launching, .foreground, .entering, .running, .waking, .terminating, .ending: false
+            }
+        return self[app: slot].notifications.file(notification, isHeld: isHeld)
     }
 
     mutating func deliverNotifications(_ slot: Int, inForeground: Bool) {

@@ -44,6 +44,14 @@ package struct Notification: Hashable, Sendable {
 
     /// A significant time change waits for the foreground (L32).
     var waitsForForeground: Bool { kind == "time" }
+
+    /// It says how the world is, which may change back; an event is news each time.
+    var isState: Bool {
+        switch kind {
+        case Self.push, "memory", "time": false
+        default: !payload.isEmpty
+        }
+    }
 }
 
 /// What an app has not been told yet: of each kind the net change (L31).
@@ -57,10 +65,10 @@ struct NotificationQueue: Hashable, Sendable {
 
     enum Filing { case filed, undone, full }
 
-    /// Keeps the net change of its kind.
-    mutating func file(_ notification: Notification) -> Filing {
+    /// Keeps the net change of its kind. `isHeld`: it waits, as the app is suspended; a running app hears of everything.
+    mutating func file(_ notification: Notification, isHeld: Bool) -> Filing {
         pending.removeAll { $0.kind == notification.kind }
-        if known.contains(notification) { return .undone }
+        if isHeld, known.contains(notification) { return .undone }
         guard pending.count < Self.maximumKinds else { return .full }
         pending.append(notification)
         return .filed
@@ -75,9 +83,8 @@ struct NotificationQueue: Hashable, Sendable {
         return due
     }
 
-    /// A push is news each time; all else is a state of the world that may change back.
     private mutating func remember(_ notification: Notification) {
-        guard notification.kind != Notification.push else { return }
+        guard notification.isState else { return }
         known.removeAll { $0.kind == notification.kind }
         if known.count < Self.maximumKinds { known.append(notification) }
     }

@@ -55,4 +55,51 @@ struct NotificationTests {
         house.activate("photos")
         #expect(house.delivered("photos").map(\.kind) == ["time"])
     }
+
+    @Test(
+        "L31: what is no state but an event is news each time: a memory warning, a time change, a word without payload")
+    func eventsRepeat() {
+        let house = House("photos")
+        for (kind, payload) in [("memory", "warning"), ("time", "1"), ("accessory", ""), ("x-refresh", "")] {
+            house.suspend("photos")
+            house.send("photos", kind, payload)
+            house.activate("photos")
+            house.suspend("photos")
+            let mark = house.mark
+            house.send("photos", kind, payload)
+            house.activate("photos")
+            #expect(house.delivered("photos", since: mark).map(\.kind) == [kind])
+        }
+    }
+
+    @Test("L31: an app that runs hears of everything, twice if it is said twice")
+    func runningHearsAll() {
+        let house = House("photos")
+        house.launch("photos")
+        house.send("photos", "x-chat", "hello")
+        house.send("photos", "x-chat", "hello")
+        house.background("photos")
+        house.send("photos", "x-chat", "hello")
+        #expect(house.delivered("photos").map(\.payload) == ["hello", "hello", "hello"])
+    }
+
+    @Test("L31: of each kind the net change is kept while the app is suspended; what was undone is dropped")
+    func netChange() {
+        let house = House("photos")
+        house.launch("photos")
+        house.send("photos", "orientation", "portrait")
+        house.send("photos", "battery", "50")
+        house.suspend("photos")
+        let mark = house.mark
+        house.send("photos", "orientation", "landscape")
+        house.send("photos", "battery", "40")
+        house.send("photos", "locale", "fr")
+        house.send("photos", "battery", "30")
+        house.send("photos", "orientation", "portrait")
+        #expect(house.delivered("photos", since: mark) == [])
+        #expect(house.state("photos") == .suspended)
+        house.activate("photos")
+        #expect(
+            house.delivered("photos", since: mark).map { "\($0.kind) \($0.payload)" } == ["locale fr", "battery 30"])
+    }
 }
