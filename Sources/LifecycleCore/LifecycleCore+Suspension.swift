@@ -174,7 +174,8 @@ extension LifecycleCore {
         case .launching, .foreground, .entering, .running, .suspending, .suspended, .waking: break
         }
         if file(slot, notification) == .full {
-            return answer(request, .refused(.tooMany("\(NotificationQueue.maximumKinds) kinds wait for it already")))
+            return answer(
+                request, .refused(.tooMany("\(NotificationQueue.maximumKinds) kinds of its own wait for it already")))
         }
         switch self[app: slot].phase {
         case .foreground: deliverNotifications(slot, inForeground: true)

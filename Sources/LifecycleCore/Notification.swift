@@ -45,6 +45,9 @@ package struct Notification: Hashable, Sendable {
     /// A significant time change waits for the foreground (L32).
     var waitsForForeground: Bool { kind == "time" }
 
+    /// Of a kind of the app's own.
+    var isOfItsOwn: Bool { kind.hasPrefix("x-") }
+
     /// It says how the world is, which may change back; an event is news each time.
     var isState: Bool {
         switch kind {
@@ -69,7 +72,7 @@ struct NotificationQueue: Hashable, Sendable {
     mutating func file(_ notification: Notification, isHeld: Bool) -> Filing {
         pending.removeAll { $0.kind == notification.kind }
         if isHeld, known.contains(notification) { return .undone }
-        guard pending.count < Self.maximumKinds else { return .full }
+        guard hasRoom(for: notification, in: pending) else { return .full }
         pending.append(notification)
         return .filed
     }
@@ -86,7 +89,11 @@ struct NotificationQueue: Hashable, Sendable {
     private mutating func remember(_ notification: Notification) {
         guard notification.isState else { return }
         known.removeAll { $0.kind == notification.kind }
-        if known.count < Self.maximumKinds { known.append(notification) }
+        if hasRoom(for: notification, in: known) { known.append(notification) }
+    }
+
+    private func hasRoom(for notification: Notification, in list: [Notification]) -> Bool {
+        !notification.isOfItsOwn || list.count(where: \.isOfItsOwn) < Self.maximumKinds
     }
 
     /// A new process knows nothing.

@@ -102,4 +102,24 @@ struct NotificationTests {
         #expect(
             house.delivered("photos", since: mark).map { "\($0.kind) \($0.payload)" } == ["locale fr", "battery 30"])
     }
+
+    @Test("L33: an app's own kinds are bounded, and leave room for those that Greenroom knows of and for a push")
+    func bound() {
+        let house = House("photos") {
+            $0.backgroundModes = .push; $0.readiness = .notified
+        }
+        house.behave("photos") { $0.launching = .executes }
+        house.launch("photos")
+        for number in 0..<64 { house.send("photos", "x-\(number)", "1") }
+        let another = house.send("photos", "x-64", "1")
+        let again = house.send("photos", "x-63", "2")
+        let battery = house.send("photos", "battery", "5")
+        house.push("photos", "hello")
+        #expect(house.answers[another] == .refused(.tooMany("64 kinds of its own wait for it already")))
+        #expect(house.answers[again] == .done(.launching))
+        #expect(house.answers[battery] == .done(.launching))
+        house.happens(.ready(house.run("photos")))
+        #expect(house.delivered("photos").count == 66)
+        #expect(house.delivered("photos").suffix(3).map(\.payload) == ["2", "5", "hello"])
+    }
 }
