@@ -31,6 +31,7 @@ extension LifecycleCore {
 
     mutating func freezeTimedOut(_ slot: Int, _ suspending: Suspending, _ now: Instant) {
         report(.freezeTimedOut(self[app: slot].id))
+        deliverNotifications(slot, inForeground: false)
         let delay = min(Self.longestFreezeRetry, (suspending.retryDelay ?? .milliseconds(500)) * 2)
         thaw(slot, Waking(deadline: resumeDeadline(slot, now), retryDelay: delay), .freezeTimedOut, now)
     }

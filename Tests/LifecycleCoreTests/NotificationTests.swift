@@ -122,4 +122,19 @@ struct NotificationTests {
         #expect(house.delivered("photos").count == 66)
         #expect(house.delivered("photos").suffix(3).map(\.payload) == ["2", "5", "hello"])
     }
+
+    @Test("L32: what was sent during a freeze that timed out is delivered before the app runs on")
+    func sentDuringFreeze() {
+        let house = House("photos")
+        house.behave("photos") { $0.freezes = false }
+        house.launch("photos", .background)
+        house.advance(.seconds(1))
+        house.send("photos", "battery", "5")
+        #expect(house.delivered("photos") == [])
+        house.advance(.seconds(2))
+        #expect(house.delivered("photos").map(\.payload) == ["5"])
+        let thaw = house.effects.firstIndex(of: .thaw(house.run("photos"), attempt: 1))!
+        let delivery = house.effects.firstIndex { if case .deliver = $0 { true } else { false } }!
+        #expect(delivery < thaw)
+    }
 }
