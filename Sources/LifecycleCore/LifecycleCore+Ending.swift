@@ -219,14 +219,10 @@ extension LifecycleCore {
         case .launching, .foreground, .entering, .running, .waking:
             if immediately { kill(slot, .shutdown, .shutdown, now) } else { terminate(slot, .shutdown, now) }
         case .suspending, .suspended: kill(slot, .shutdown, .shutdown, now)
-        case .terminating(var terminating):
-            terminating.next = nil
-            self[app: slot].phase = .terminating(terminating)
+        case .terminating:
+            setNext(slot, nil)
             if immediately { kill(slot, .shutdown, .shutdown, now) }
-        case .ending(var ending):
-            ending.next = nil
-            ending.relaunch = nil
-            self[app: slot].phase = .ending(ending)
+        case .ending: setNext(slot, nil)
         }
         leavePlace(slot)
     }

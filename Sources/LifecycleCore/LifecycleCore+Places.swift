@@ -24,16 +24,8 @@ extension LifecycleCore {
         touch(slot)
         supersede(slot, .foreground, by: .background)
         switch self[app: slot].phase {
-        case .launching(var launching):
-            launching.wish = .background
-            self[app: slot].phase = .launching(launching)
+        case .launching, .entering, .waking: setWish(slot, .background)
         case .foreground: enterBackground(slot, .displaced, now)
-        case .entering(var entering):
-            entering.wish = nil
-            self[app: slot].phase = .entering(entering)
-        case .waking(var waking):
-            waking.wish = .background
-            self[app: slot].phase = .waking(waking)
         case .terminating(var terminating):
             terminating.next?.state = .background
             self[app: slot].phase = .terminating(terminating)
