@@ -198,7 +198,7 @@ extension LifecycleCore {
         report(.killTakesLong(self[app: slot].id))
         effects.append(.kill(self[run: slot].id))
         move(slot, to: .ending(ending), .ended, now)
-        evaluateMemory(now)
+        if memoryState.awaitsMeasure { measureMemory() } else { evaluateMemory(now) }
     }
 
     // MARK: The end of the house
