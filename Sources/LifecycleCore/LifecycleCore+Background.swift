@@ -47,6 +47,7 @@ extension LifecycleCore {
         case .foreground: enterForeground(slot, .requested, now)
         case .terminate: terminate(slot, .requested, now)
         case .background, nil:
+            if self[run: slot].wake != nil { continueIfStopped(slot) }
             runInBackground(slot, retryDelay: nil, .idle, now)
         }
     }

@@ -76,10 +76,15 @@ extension LifecycleCore {
         case .foreground: enterForeground(slot, .requested, now)
         case .terminate: terminate(slot, .requested, now)
         case .background, nil:
-            // A program that had answered by stopping itself runs again only when it is continued.
-            continueIfStopped(slot)
+            continueIfNeeded(slot)
             runInBackground(slot, retryDelay: waking.retryDelay, .woken, now)
         }
+    }
+
+    /// A program that had answered by stopping itself runs again only when it is continued, and only where there is
+    /// something for it to do.
+    mutating func continueIfNeeded(_ slot: Int) {
+        if self[run: slot].hasAssertion { continueIfStopped(slot) }
     }
 
     // MARK: Wakes
@@ -108,6 +113,7 @@ extension LifecycleCore {
         case .entering, .running:
             deliverNotifications(slot, inForeground: false)
             beginWake(slot, launch.reason, now)
+            continueIfNeeded(slot)
             assertionBegan(slot, now)
         case .suspending, .suspended: wake(slot, wish: nil, for: launch.reason, now)
         case .waking(var waking):
