@@ -4,6 +4,8 @@ extension LifecycleCore {
     /// for its memory.
     static let killLimit = Duration.seconds(5)
     static let longestKillLimit = Duration.seconds(60)
+    /// L11: so many deaths in launch in a row are blamed on the restoration state, whoever launches.
+    static let tolerableLaunchDeaths = 2
 
     /// L46: will-terminate, for an app that runs.
     mutating func terminate(_ slot: Int, _ cause: TerminationCause, _ now: Instant) {
@@ -107,7 +109,9 @@ extension LifecycleCore {
         }
         if receipt.state == .launching {
             self[app: slot].launchDeaths += 1
-            if self[app: slot].launchDeaths == 2 { effects.append(.dropRestorationState(self[app: slot].id)) }
+            if self[app: slot].launchDeaths >= Self.tolerableLaunchDeaths {
+                effects.append(.dropRestorationState(self[app: slot].id))
+            }
         } else {
             self[app: slot].launchDeaths = 0
         }

@@ -10,7 +10,6 @@ extension LifecycleCore {
     /// An explicit launch by the user resets what held automatic ones back (L11).
     mutating func launchByUser(_ slot: Int, _ launch: Launch, _ now: Instant) {
         self[app: slot].earlyEnds = 0
-        self[app: slot].launchDeaths = 0
         self[app: slot].postponedUntil = nil
         self.launch(slot, launch, now)
     }

@@ -93,4 +93,27 @@ struct RelaunchTests {
         #expect(house.answers[launch] == .done(.active))
         #expect(house.launches("photos").count == 2)
     }
+
+    @Test("L11: after two deaths in launch the restoration state is dropped, also where the user tries again each time")
+    func stateDropped() {
+        let house = House("photos") { $0.readiness = .notified }
+        house.behave("photos") { $0.launching = .executes }
+        house.launch("photos")
+        house.crash("photos")
+        #expect(!house.effects.contains(.dropRestorationState(id("photos"))))
+        house.launch("photos")
+        house.crash("photos")
+        #expect(house.effects.contains(.dropRestorationState(id("photos"))))
+    }
+
+    @Test("L11: a launch that succeeds in between keeps the restoration state")
+    func stateKept() {
+        let house = House("photos") { $0.readiness = .notified }
+        for launching in [Kernel.Behaviour.Launching.executes, .becomesReady, .executes] {
+            house.behave("photos") { $0.launching = launching }
+            house.launch("photos")
+            house.crash("photos")
+        }
+        #expect(!house.effects.contains(.dropRestorationState(id("photos"))))
+    }
 }
