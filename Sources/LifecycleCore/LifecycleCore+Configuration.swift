@@ -41,6 +41,7 @@ extension LifecycleCore {
 
     /// `LaunchAtStart=`, in the order in which the manifests were read.
     mutating func started(_ now: Instant) {
+        guard shutdown == nil else { return }
         for slot in apps.indices {
             guard let app = apps[slot], let state = app.policy.launchAtStart, case .notRunning = app.phase else {
                 continue
