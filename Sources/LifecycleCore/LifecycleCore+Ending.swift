@@ -189,7 +189,7 @@ extension LifecycleCore {
         guard case .notRunning(let notRunning) = self[app: slot].phase, let relaunch = notRunning.relaunch else {
             return
         }
-        let hasRoom = foregroundPlaces.count < manager.foregroundLimit
+        let hasRoom = foregroundPlaces.count < foregroundLimit
         let state: LaunchState = relaunch.state == .foreground && hasRoom ? .foreground : .background
         launch(slot, Launch(state: state, reason: .relaunch), now)
     }

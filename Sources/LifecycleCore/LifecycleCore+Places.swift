@@ -1,5 +1,8 @@
 /// L12: who is in the foreground, or on the way there.
 extension LifecycleCore {
+    /// Somebody has to be able to be in front.
+    var foregroundLimit: Int { max(1, manager.foregroundLimit) }
+
     func hasPlace(_ slot: Int) -> Bool { foregroundPlaces.contains(slot) }
 
     /// The app becomes the one activated last; who was activated longest ago makes room, at once: the newcomer does not
@@ -15,7 +18,7 @@ extension LifecycleCore {
     }
 
     mutating func evictOverLimit(_ now: Instant) {
-        while foregroundPlaces.count > manager.foregroundLimit {
+        while foregroundPlaces.count > foregroundLimit {
             displace(foregroundPlaces.removeFirst(), now)
         }
     }

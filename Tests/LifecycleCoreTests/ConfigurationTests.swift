@@ -44,4 +44,41 @@ struct ConfigurationTests {
         let launch = house.launch("photos")
         #expect(house.answers[launch] == .refused(.unknownApp))
     }
+
+    @Test("LaunchAtStart= launches what it names at the start, and nothing once the house is closing")
+    func launchAtStart() {
+        let house = House()
+        house.register("mail") { $0.launchAtStart = .background }
+        house.register("photos") { $0.launchAtStart = .foreground }
+        house.register("music")
+        house.happens(.started)
+        #expect(house.state("mail") == .background)
+        #expect(house.state("photos") == .active)
+        #expect(house.state("music") == .notRunning)
+        #expect(
+            house.launches("mail") == [
+                {
+                    var l = Launch(state: .background, reason: .user); l.isFirst = true; return l
+                }()
+            ])
+
+        let closing = House()
+        closing.register("mail") { $0.launchAtStart = .background }
+        closing.happens(.shutdownRequested(immediately: false))
+        closing.happens(.started)
+        #expect(closing.launches("mail") == [])
+    }
+
+    @Test("L12: a limit of nothing is taken for one", arguments: [0, -1])
+    func limitOfNothing(limit: Int) {
+        let house = House("photos", "mail")
+        house.configure { $0.foregroundLimit = limit }
+        house.launch("photos")
+        #expect(house.state("photos") == .active)
+        house.background("photos")
+        house.activate("photos")
+        house.launch("mail")
+        #expect(house.state("mail") == .active)
+        #expect(house.state("photos") == .background)
+    }
 }
