@@ -24,6 +24,19 @@ extension LifecycleCore {
         move(slot, to: .terminating(terminating), cause.reason, now)
     }
 
+    /// There was nobody to tell yet, or no more: there is nothing to wait for, and nobody to blame.
+    mutating func terminationUnheard(_ slot: Int, _ now: Instant) {
+        guard case .terminating(let terminating) = self[app: slot].phase else { return }
+        switch terminating.cause {
+        case .ownWish: break
+        case .requested, .exitsOnSuspend: kill(slot, .terminatedUnheard, terminating.cause.reason, now)
+        case .shutdown: kill(slot, .shutdown, .shutdown, now)
+        case .jetsam(let memory, let candidates):
+            memoryState.awaitsMeasure = true
+            kill(slot, .jetsam(memory, candidates), .jetsam, now)
+        }
+    }
+
     /// `STOPPING=1`: it ends itself, and has as long as if it had been told to.
     mutating func stopping(_ slot: Int, _ now: Instant) {
         switch self[app: slot].phase {

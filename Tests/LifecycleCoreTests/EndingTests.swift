@@ -66,4 +66,47 @@ struct EndingTests {
         #expect(house.state("photos") == .notRunning)
         #expect(house.receipts.count == 1)
     }
+
+    @Test(
+        "L46: an app that can't be told to terminate is killed at once, and not blamed for it",
+        arguments: [
+            "request", "shutdown", "jetsam",
+        ])
+    func cannotBeTold(why: String) throws {
+        let house = House("photos") { $0.terminateDeadline = nil }
+        house.behave("photos") { $0.terminating = .cannotBeTold }
+        if why == "request" {
+            house.launch("photos")
+            let request = house.terminate("photos")
+            #expect(house.answers[request] == .ended(try house.receipt("photos")))
+        } else if why == "shutdown" {
+            house.behave("photos") { $0.launching = .hangs }
+            house.launch("photos")
+            house.happens(.shutdownRequested(immediately: false))
+            #expect(house.core.isFinished)
+        } else {
+            house.behave("photos") { $0.launching = .hangs }
+            house.kernel.others = 13 * gibibyte
+            house.launch("photos", .background)
+            for _ in 0...3 {
+                house.happens(.pressureStalled(.warning))
+                house.delay(.seconds(2))
+            }
+        }
+        let receipt = try house.receipt("photos")
+        #expect(receipt.namespace == (why == "jetsam" ? .jetsam : .exit))
+        #expect(receipt.deadline == nil)
+        #expect(house.state("photos") == .notRunning)
+    }
+
+    @Test("an app that announced its own end is not killed, as it need not be told")
+    func ownEndIsNotTold() {
+        let house = House("photos")
+        house.launch("photos")
+        let run = house.run("photos")
+        house.happens(.stopping(run))
+        house.happens(.told(run, .willTerminate, delivered: false, cpu: .zero))
+        #expect(house.killed() == [])
+        #expect(house.told("photos").last == .didBecomeActive)
+    }
 }
