@@ -56,6 +56,7 @@ let package = Package(
         room("Daemon", ["LifecycleCore", "Manifest", "Linux", "Systemd", "JSON"]),
         room("Greenroom", ["Systemd"]),
         program("greenroomd", ["Daemon"]),
+        program("greenroom-sim", ["LifecycleCore", "LifecycleSimulator"]),
         program("greenroomctl", ["LifecycleCore", "Manifest", "Systemd", "JSON"]),
 
         tests("LifecycleCoreTests", ["LifecycleCore"]),
