@@ -51,13 +51,14 @@ let package = Package(
         room("Linux", ["CLinux"]),
         room("Systemd", ["CSystemd"]),
         room("JSON", ["CJansson"]),
+        room("Control", ["Systemd", "JSON"]),
 
         // The house.
-        room("Daemon", ["LifecycleCore", "Manifest", "Linux", "Systemd", "JSON"]),
+        room("Daemon", ["LifecycleCore", "Manifest", "Linux", "Systemd", "JSON", "Control"]),
         room("Greenroom", ["Systemd"]),
         program("greenroomd", ["Daemon"]),
         program("greenroom-sim", ["LifecycleCore", "LifecycleSimulator"]),
-        program("greenroomctl", ["LifecycleCore", "Manifest", "Systemd", "JSON"]),
+        program("greenroomctl", ["LifecycleCore", "Manifest", "Systemd", "JSON", "Control"]),
 
         tests("LifecycleCoreTests", ["LifecycleCore"]),
         tests("SimulatorTests", ["LifecycleCore", "LifecycleSimulator"]),

@@ -42,7 +42,7 @@ extension LifecycleCore {
 
     mutating func answeredBackground(_ slot: Int, _ now: Instant) {
         guard case .entering(let entering) = self[app: slot].phase else { return }
-        met(slot, entering.deadline, now)
+        metPhaseDeadline(slot, now)
         switch entering.wish {
         case .foreground: enterForeground(slot, .requested, now)
         case .terminate: terminate(slot, .requested, now)

@@ -176,6 +176,12 @@ extension LifecycleCore {
         report(.deadlineMet(self[app: slot].id, deadline.kind, used: deadline.used(at: now)))
     }
 
+    /// What the phase waited for has come: its deadline no longer counts, whatever comes next.
+    mutating func metPhaseDeadline(_ slot: Int, _ now: Instant) {
+        met(slot, phaseDeadline(self[app: slot].phase), now)
+        setPhaseDeadline(slot, nil)
+    }
+
     mutating func cancel(_ slot: Int, _ deadline: Deadline?) {
         guard let deadline else { return }
         report(.deadlineCancelled(self[app: slot].id, deadline.kind))

@@ -47,7 +47,7 @@ extension LifecycleCore {
     /// L4: only the first time in a process means anything.
     mutating func becameReady(_ slot: Int, _ now: Instant) {
         guard case .launching(let launching) = self[app: slot].phase else { return }
-        met(slot, launching.deadline, now)
+        metPhaseDeadline(slot, now)
         switch launching.wish {
         case .terminate: return terminate(slot, .requested, now)
         case .foreground: return enterForeground(slot, .ready, now)

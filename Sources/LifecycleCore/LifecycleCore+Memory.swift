@@ -72,9 +72,10 @@ extension LifecycleCore {
     // MARK: Measuring
 
     mutating func measureMemory() {
+        // What is under way will do: the next is scheduled when it has come.
+        memoryState.checkAt = nil
         guard !memoryState.isMeasuring else { return }
         memoryState.isMeasuring = true
-        memoryState.checkAt = nil
         effects.append(.measureMemory)
     }
 

@@ -69,7 +69,7 @@ extension LifecycleCore {
 
     mutating func thawed(_ slot: Int, _ attempt: Int, _ now: Instant) {
         guard case .waking(let waking) = self[app: slot].phase, attempt == self[run: slot].freezeAttempt else { return }
-        met(slot, waking.deadline, now)
+        metPhaseDeadline(slot, now)
         if let reason = waking.wake { beginWake(slot, reason, now) }
         switch waking.wish {
         case .foreground: enterForeground(slot, .requested, now)

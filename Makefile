@@ -1,0 +1,59 @@
+# Greenroom. `make` prints what there is.
+
+SWIFT   ?= swift
+CONFIG  ?= release
+# Static Swift runtime, stripped, unused sections dropped: the smallest daemon that was measured (docs/decisions/0004).
+STATIC  := --static-swift-stdlib -Xlinker -s -Xlinker --gc-sections
+SEED    ?= 1
+SEEDS   ?= 1
+EVENTS  ?= 100000
+SECONDS ?= 60
+BIN      = $(shell $(SWIFT) build -c $(CONFIG) --show-bin-path)
+
+.DEFAULT_GOAL := help
+.PHONY: help deps build demo test check fmt sim sim-ci fuzz bench clean
+
+help: ## prints this
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+deps: ## installs the Debian packages that are missing
+	@Sources/scripts/deps build
+
+build: deps ## builds the programs (release, static)
+	$(SWIFT) build -c $(CONFIG) $(STATIC)
+
+demo: ## takes real programs through the whole lifecycle, in the terminal
+	@Sources/scripts/deps build demo
+	@$(SWIFT) build -c $(CONFIG) $(STATIC) --product greenroomd
+	@$(SWIFT) build -c $(CONFIG) $(STATIC) --product greenroomctl
+	@Sources/scripts/demo "$(BIN)"
+
+test: deps ## core, simulator, parsers, real kernel, real daemon
+	$(SWIFT) build --build-tests
+	$(SWIFT) test --skip-build
+
+check: deps ## format, warnings, imports
+	@Sources/scripts/check
+
+fmt: ## formats all sources
+	$(SWIFT) format -i --configuration .swift-format -r Sources Tests Package.swift
+
+sim: deps ## replays one seed and prints its trace: SEED= EVENTS=
+	@$(SWIFT) build -c release --product greenroom-sim 2>&1 | grep -E 'error|warning' || true
+	@$$($(SWIFT) build -c release --show-bin-path)/greenroom-sim --seed $(SEED) --seeds $(SEEDS) --events $(EVENTS) $(if $(filter 1,$(SEEDS)),--trace)
+
+sim-ci: deps ## five million events over many seeds, and the core's speed
+	$(SWIFT) build -c release --product greenroom-sim
+	$$($(SWIFT) build -c release --show-bin-path)/greenroom-sim --seed 1 --seeds 100 --events 55000
+	$$($(SWIFT) build -c release --show-bin-path)/greenroom-sim --rate
+
+fuzz: deps ## fuzzes the manifest parser: SECONDS=
+	@Sources/scripts/fuzz $(SECONDS)
+
+bench: ## measures, each against a peer in the same run
+	@Sources/scripts/deps build bench
+	@$(SWIFT) build -c $(CONFIG) $(STATIC)
+	@Sources/scripts/bench "$(BIN)"
+
+clean: ## removes what was built
+	rm -rf .build

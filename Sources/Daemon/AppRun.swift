@@ -1,0 +1,52 @@
+import LifecycleCore
+import Linux
+import Manifest
+import Systemd
+
+/// The hands on one run of one app: its process, its group, its channel. Decides nothing.
+final class AppRun {
+    let id: RunID
+    let app: AppID
+    let manifest: AppManifest
+    let enclosure: Enclosure
+    let channel: AppChannel
+    /// While `execve` is under way.
+    var starting: StartingProcess?
+    /// The main process; `nil` once it was reaped.
+    var process: Linux.Process?
+    var execSource: EventSource?
+    var exitSource: EventSource?
+    /// Looks again whether the group is frozen, or empty.
+    var lookAgain: Retry?
+    /// Frozen, so that its size can't change and nothing has to be read of it.
+    var isFrozen = false
+    /// What it says of itself (`STATUS=`).
+    var statusText: String?
+    /// What it says went wrong (`ERRNO=`).
+    var errno: Int32?
+    /// Of the user it runs as.
+    let owner: Owner?
+
+    init(id: RunID, manifest: AppManifest, enclosure: Enclosure, channel: AppChannel, owner: Owner?) {
+        self.owner = owner
+        self.id = id
+        self.app = manifest.id
+        self.manifest = manifest
+        self.enclosure = enclosure
+        self.channel = channel
+    }
+
+    /// The signal that the manifest declares for a notice.
+    func signal(for notice: Notice) -> Int32? {
+        let signals = manifest.signals
+        return switch notice {
+        case .willResignActive: signals.resignActive
+        case .didEnterBackground: signals.enterBackground
+        case .willEnterForeground: signals.enterForeground
+        case .didBecomeActive: signals.becomeActive
+        case .willTerminate: signals.terminate
+        case .memoryWarning: signals.memoryWarning
+        case .tasksExpiring: signals.taskExpiring
+        }
+    }
+}

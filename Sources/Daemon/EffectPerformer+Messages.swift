@@ -1,0 +1,58 @@
+import LifecycleCore
+import Linux
+import Systemd
+
+/// What an app says on its notify socket, as events.
+extension EffectPerformer {
+    func received(_ run: AppRun, _ message: NotifyMessage, _ descriptors: inout ReceivedDescriptors, _ sender: Int32) {
+        var name: String?
+        for assignment in message.assignments {
+            switch assignment {
+            case .ready: send(.ready(run.id))
+            case .status(let text): run.statusText = text
+            case .stopping: send(.stopping(run.id))
+            case .errno(let number): run.errno = number
+            case .mainPID(let pid): changeMainProcess(run, pid)
+            case .watchdog: send(.heartbeat(run.id))
+            case .watchdogTrigger: send(.heartbeatGivenUp(run.id))
+            case .extendTimeout(let time): send(.timeoutExtended(run.id, by: time))
+            case .fdName(let text): name = text
+            case .enteredBackground: send(.backgroundEntered(run.id))
+            case .beginTask(let task): send(.taskBegan(run.id, name: task, owner: sender))
+            case .endTask(let task): send(.taskEnded(run.id, name: task))
+            case .wakeDone(let result):
+                if let result = WakeResult(rawValue: result.rawValue) { send(.wakeCompleted(run.id, result)) }
+            // Its descriptor is closed with the message: that is the answer.
+            case .barrier: break
+            case .fdStore, .fdStoreRemove: break
+            }
+        }
+        if message.assignments.contains(.fdStore) { store(run, &descriptors, name ?? "stored") }
+        if message.assignments.contains(.fdStoreRemove), let name { stored.remove(name, of: run.app) }
+    }
+
+    private func store(_ run: AppRun, _ descriptors: inout ReceivedDescriptors, _ name: String) {
+        while let descriptor = descriptors.takeFirst() {
+            if let refusal = stored.add(descriptor, name, of: run.app) { complain(run.app, refusal) }
+        }
+    }
+
+    /// `MAINPID=`: only to a process of its own group.
+    private func changeMainProcess(_ run: AppRun, _ pid: Int32) {
+        guard pid != run.process?.pid else { return }
+        guard run.enclosure.contains(pid) else {
+            return complain(run.app, "MAINPID=\(pid) is no process of it; the main process stays the same")
+        }
+        do {
+            // Looked at again behind the open: in between the pid could have been given to a stranger.
+            guard let process = try Process.open(pid), run.enclosure.contains(pid) else { return }
+            if let old = run.process?.pid { mainProcesses[old] = nil }
+            run.process = process
+            mainProcesses[pid] = run.id
+            watchExit(run)
+            send(.mainProcessChanged(run.id, pid: pid))
+        } catch {
+            complain(run.app, "MAINPID=\(pid): \(error)")
+        }
+    }
+}

@@ -1,0 +1,143 @@
+import LifecycleCore
+import Linux
+import Manifest
+import Systemd
+
+/// From the wish to launch to a program that runs, or the sentence that says why not.
+extension EffectPerformer {
+    /// systemd.exec(5)'s exit statuses for what can fail before there is a process.
+    private enum Stage {
+        static let runtimeDirectory: Int32 = 233
+        static let stateDirectory: Int32 = 238
+        static let cacheDirectory: Int32 = 239
+        static let user: Int32 = 217
+        static let cgroup: Int32 = 219
+        static let notifySocket: Int32 = 207
+        static let fork: Int32 = 254
+    }
+
+    private struct Failure: Error {
+        var problem: SpawnProblem
+        init(_ status: Int32, _ error: any Error) {
+            problem = SpawnProblem(sentence: "\(error)", exitStatus: status)
+        }
+    }
+
+    func spawn(_ app: AppID, _ id: RunID, _ launch: Launch) {
+        guard let manifest = manifests[app] else {
+            let problem = SpawnProblem(sentence: "its manifest is gone", exitStatus: Stage.fork)
+            return send(.spawnFailed(id, problem))
+        }
+        do {
+            try start(manifest, id, launch)
+        } catch {
+            if let run = runs[id] { forget(run) }
+            let problem = (error as? Failure)?.problem ?? Failure(Stage.fork, error).problem
+            send(.spawnFailed(id, problem))
+        }
+    }
+
+    private func start(_ manifest: AppManifest, _ id: RunID, _ launch: Launch) throws {
+        let user = try step(Stage.user) { try AppUser(manifest) }
+        try prepareDirectories(manifest, user)
+        let inbox = folders.inboxes + "/" + manifest.id.name
+        try step(Stage.runtimeDirectory) {
+            try createDirectories(at: inbox, mode: 0o700, owner: user?.owner)
+        }
+        let enclosure = try step(Stage.cgroup) {
+            try Enclosure.create(mode: containment, app: manifest.id.name, run: id.number)
+        }
+        let channel = try step(Stage.notifySocket) {
+            try AppChannel(
+                loop: loop, path: folders.notifySockets + "/\(id)", run: id, owner: user?.owner)
+        }
+        let run = AppRun(id: id, manifest: manifest, enclosure: enclosure, channel: channel, owner: user?.owner)
+        runs[id] = run
+        channel.receive = { [weak self, weak run] message, descriptors, sender in
+            guard let self, let run else { return }
+            self.received(run, message, descriptors, sender)
+        }
+        channel.complain = { [weak self] sentence in self?.complain(manifest.id, sentence) }
+        let environment = LaunchEnvironment(
+            manifest: manifest, launch: launch, user: user?.record, notifySocket: channel.path, inbox: inbox,
+            lastReceipt: receipts.lastPath(of: manifest.id), marker: enclosure.marker, inherited: inheritedEnvironment)
+        let request = makeRequest(manifest, user, environment.entries(folders: folders), enclosure)
+        try watchStart(run, try startProcess(request))
+    }
+
+    private func step<T>(_ status: Int32, _ body: () throws -> T) throws -> T {
+        do { return try body() } catch { throw Failure(status, error) }
+    }
+
+    private func makeRequest(
+        _ manifest: AppManifest, _ user: AppUser?, _ environment: [String], _ enclosure: Enclosure
+    ) -> SpawnRequest {
+        var request = SpawnRequest(
+            executable: manifest.exec[0], arguments: Array(manifest.exec.dropFirst()), environment: environment)
+        request.workingDirectory = manifest.workingDirectory == "~" ? user?.record.home ?? "/" : manifest.workingDirectory
+        request.credentials = user?.credentials
+        request.umask = manifest.umask
+        request.resourceLimits = resourceLimits(manifest)
+        if manifest.policy.watchdog != nil { request.processIDVariables = ["WATCHDOG_PID"] }
+        request.oomScoreAdjust = manifest.oomScoreAdjust
+        request.noNewPrivileges = manifest.noNewPrivileges
+        request.cgroup = enclosure.cgroupDescriptor
+        request.passedDescriptors = stored.passed(to: manifest.id)
+        return request
+    }
+
+    /// L9: they exist, owned by the app's user.
+    private func prepareDirectories(_ manifest: AppManifest, _ user: AppUser?) throws {
+        let owner = user?.owner
+        let wanted: [(Int32, String, [String])] = [
+            (Stage.stateDirectory, folders.appState, manifest.stateDirectory),
+            (Stage.cacheDirectory, folders.appCache, manifest.cacheDirectory),
+            (Stage.runtimeDirectory, folders.appRuntime, manifest.runtimeDirectory),
+        ]
+        for (status, folder, names) in wanted {
+            for name in names {
+                try step(status) { try createDirectories(at: folder + "/" + name, mode: 0o755, owner: owner) }
+            }
+        }
+    }
+
+    // MARK: Until the program runs
+
+    private func watchStart(_ run: AppRun, _ starting: consuming StartingProcess) throws {
+        let process = starting.process
+        let outcome = starting.outcomeDescriptor
+        run.starting = consume starting
+        run.process = process
+        mainProcesses[process.pid] = run.id
+        run.execSource = try loop.addDescriptor(outcome, events: .readable, priority: .important) {
+            [weak self, weak run] _ in
+            guard let self, let run else { return }
+            self.execDecided(run)
+        }
+        send(.spawned(run.id, pid: process.pid))
+    }
+
+    private func execDecided(_ run: AppRun) {
+        switch run.starting?.outcome() {
+        case .pending, nil: return
+        case .executed:
+            endStart(run)
+            watchExit(run)
+            send(.executed(run.id))
+        case .killedBeforeExec:
+            // How it ended tells.
+            endStart(run)
+            watchExit(run)
+        case .failed(let failure):
+            endStart(run)
+            _ = try? run.process?.reap()
+            forget(run)
+            send(.spawnFailed(run.id, SpawnProblem(sentence: failure.sentence, exitStatus: failure.exitStatus)))
+        }
+    }
+
+    private func endStart(_ run: AppRun) {
+        run.execSource = nil
+        run.starting = nil
+    }
+}

@@ -1,0 +1,174 @@
+package import LifecycleCore
+package import Linux
+import Manifest
+package import Systemd
+
+/// Translates what the core wants into what Linux does, and what came of it into events. The only place where both
+/// languages are spoken; it decides nothing.
+package final class EffectPerformer {
+    let loop: EventLoop
+    let folders: Folders
+    let containment: ContainmentMode
+    let journal: Journal
+    let reaper: MemoryReaper?
+    let receipts: ReceiptStore
+    let launches: LaunchStore
+    /// What goes back to the core.
+    let send: (Event) -> Void
+    /// Who answers those who asked.
+    package var answer: (RequestID, Answer) -> Void = { _, _ in }
+    /// Who tells those who watch.
+    package var publish: (Report, ChronicleEntry) -> Void = { _, _ in }
+
+    /// By name; changed by `reload` only.
+    var manifests: [AppID: AppManifest] = [:]
+    var runs: [RunID: AppRun] = [:]
+    /// Which run a process belongs to, for what the kernel tells by pid.
+    var mainProcesses: [Int32: RunID] = [:]
+    let memory: MemoryWatch
+    let stored = StoredDescriptors()
+    /// What a user's own daemon passes on of its environment.
+    let inheritedEnvironment: [String]
+
+    package init(
+        loop: EventLoop, folders: Folders, containment: ContainmentMode, journal: Journal, receipts: ReceiptStore,
+        launches: LaunchStore, memory: MemoryWatch, inheritedEnvironment: [String], send: @escaping (Event) -> Void
+    ) {
+        self.loop = loop
+        self.folders = folders
+        self.containment = containment
+        self.journal = journal
+        self.receipts = receipts
+        self.launches = launches
+        self.memory = memory
+        self.inheritedEnvironment = inheritedEnvironment
+        self.send = send
+        reaper = try? MemoryReaper(loop)
+    }
+
+    package func perform(_ effect: Effect) {
+        switch effect {
+        case .spawn(let app, let run, let launch): spawn(app, run, launch)
+        case .tell(let run, let notice): withRun(run) { tell($0, notice) }
+        case .freeze(let run, let attempt): withRun(run) { freeze($0, attempt) }
+        case .thaw(let run, let attempt): withRun(run) { thaw($0, attempt) }
+        case .continueStopped(let run): withRun(run) { signal($0, Signals.continue) }
+        case .inspect(let run): withRun(run) { inspect($0) }
+        case .kill(let run): withRun(run) { kill($0) }
+        case .throttle(let run): withRun(run) { setWeights($0, background: true) }
+        case .unthrottle(let run): withRun(run) { setWeights($0, background: false) }
+        case .deliver(let run, let notifications): withRun(run) { deliver($0, notifications) }
+        case .recordLaunch(let app, let count): attempt(app) { try launches.record(app, count) }
+        case .writeReceipt(let receipt): attempt(receipt.app) { try receipts.write(receipt) }
+        case .dropRestorationState(let app): stored.dropRestorationState(of: app)
+        case .answer(let request, let answer): self.answer(request, answer)
+        case .report(let report): chronicle(report)
+        case .measureMemory: measureMemory()
+        case .finish: loop.exit(0)
+        }
+    }
+
+    private func withRun(_ id: RunID, _ body: (AppRun) -> Void) {
+        // A run that is over: the core will hear of it, or has, and crossed the news with this.
+        guard let run = runs[id] else { return }
+        body(run)
+    }
+
+    private func chronicle(_ report: Report) {
+        let entry = ChronicleEntry(report)
+        journal.log(entry)
+        publish(report, entry)
+    }
+
+    /// What the system refuses is logged once, here; the life of the app goes on without it.
+    func attempt(_ app: AppID, _ body: () throws -> Void) {
+        do { try body() } catch { complain(app, "\(error)") }
+    }
+
+    func complain(_ app: AppID, _ sentence: String) {
+        journal.log(.warning, MessageID.complaint, app: app, sentence)
+    }
+
+    // MARK: Telling
+
+    /// Signals go only to programs that catch them: of the others most would end by it. `Terminate=` is the exception.
+    private func tell(_ run: AppRun, _ notice: Notice) {
+        var delivered = false
+        if let number = run.signal(for: notice), notice == .willTerminate || catches(run, number) {
+            delivered = signal(run, number)
+        }
+        guard notice.isAnswered else { return }
+        send(.told(run.id, notice, delivered: delivered, cpu: run.enclosure.cpuTime()))
+    }
+
+    private func catches(_ run: AppRun, _ number: Int32) -> Bool {
+        guard let pid = run.process?.pid, let status = try? ProcFS().status(of: pid) else { return false }
+        return status.catches(number)
+    }
+
+    @discardableResult
+    func signal(_ run: AppRun, _ number: Int32) -> Bool {
+        guard let process = run.process else { return false }
+        do {
+            return try process.signal(number) == .sent
+        } catch {
+            complain(run.app, "\(error)")
+            return false
+        }
+    }
+
+    // MARK: Frozen and awake
+
+    private func freeze(_ run: AppRun, _ attempt: Int) {
+        do {
+            try run.enclosure.freeze()
+        } catch {
+            // Nothing is reported as frozen: the core gives up in time, thaws and tries again.
+            return complain(run.app, "\(error)")
+        }
+        run.isFrozen = true
+        run.lookAgain = Retry.until(loop) { [weak run, send] in
+            guard let run, run.isFrozen else { return true }
+            guard run.enclosure.isFrozen() else { return false }
+            send(.frozen(run.id, attempt: attempt, memory: run.enclosure.memoryBytes()))
+            return true
+        }
+    }
+
+    private func thaw(_ run: AppRun, _ attempt: Int) {
+        run.lookAgain = nil
+        do {
+            try run.enclosure.thaw()
+        } catch {
+            // No `thawed`: the core's deadline ends an app that can't run again.
+            return complain(run.app, "\(error)")
+        }
+        run.isFrozen = false
+        send(.thawed(run.id, attempt: attempt))
+    }
+
+    private func setWeights(_ run: AppRun, background: Bool) {
+        attempt(run.app) { try run.enclosure.setWeights(background: background) }
+    }
+
+    private func inspect(_ run: AppRun) {
+        let traced = run.process.flatMap { try? ProcFS().status(of: $0.pid) }.map(\.isTraced) ?? false
+        let inspection = Inspection(
+            traced: traced, cpu: run.enclosure.cpuTime(), memory: run.enclosure.memoryBytes())
+        send(.inspected(run.id, inspection))
+    }
+
+    // MARK: Memory
+
+    private func measureMemory() {
+        let sizes = runs.values.filter { !$0.isFrozen }.sorted { $0.id < $1.id }
+            .map { MemoryReading.Size(run: $0.id, bytes: $0.enclosure.memoryBytes()) }
+        let machine = memory.read()
+        send(.memoryMeasured(MemoryReading(total: machine.total, available: machine.available, sizes: sizes)))
+    }
+}
+
+/// Signals that are sent for what they do, whatever a manifest says (signal(7)).
+enum Signals {
+    static let `continue`: Int32 = 18
+}

@@ -1,0 +1,214 @@
+import LifecycleCore
+import Testing
+
+import enum LifecycleCore.ExitStatus
+
+/// The same numbers from the same seed, everywhere (splitmix64).
+struct Dice: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var z = state
+        z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
+        z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
+        return z ^ (z >> 31)
+    }
+
+    mutating func isOne(in count: Int) -> Bool { Int.random(in: 0..<count, using: &self) == 0 }
+    mutating func pick<T>(_ all: [T]) -> T { all[Int.random(in: 0..<all.count, using: &self)] }
+}
+
+/// Anything at any time: what comes late, twice, or never. The books have to add up throughout, and once everybody
+/// behaves again, everything comes to rest and every request has its answer.
+@Suite("Disorder")
+struct DisorderTests {
+    static let apps = ["mail", "music", "photos"]
+
+    @Test("after any disorder the house comes to rest, and each request was answered once", arguments: 0..<100)
+    func comesToRest(seed: Int) {
+        var dice = Dice(state: UInt64(seed))
+        let house = House()
+        for app in Self.apps { house.register(app, policy: { Self.vary(&$0, &dice) }) }
+        house.configure { manager in
+            manager.foregroundLimit = dice.pick([1, 1, 2])
+            manager.budget = dice.pick([nil, nil, 40 * mebibyte])
+            manager.jetsamOrder = dice.pick([.largest, .lru])
+        }
+        house.isSlow = true
+        for _ in 0..<200 { Self.somethingHappens(house, &dice) }
+        Self.rest(house)
+        #expect(house.unanswered.isEmpty, "seed \(seed)")
+        for app in Self.apps where house.core.appIDs.contains(id(app)) {
+            let state = house.state(app)!
+            #expect([.notRunning, .suspended, .active, .inactive].contains(state), "\(app) is \(state), seed \(seed)")
+        }
+        house.happens(.shutdownRequested(immediately: false))
+        house.advance(.seconds(60))
+        #expect(house.core.isFinished, "seed \(seed)")
+        #expect(house.isDeterministic)
+    }
+
+    private static func vary(_ policy: inout AppPolicy, _ dice: inout Dice) {
+        policy.readiness = dice.pick([.executed, .notified])
+        policy.relaunch = dice.pick([.no, .onFailure, .always])
+        policy.exitsOnSuspend = dice.isOne(in: 6)
+        policy.watchdog = dice.pick([nil, nil, .seconds(10)])
+        policy.backgroundModes = dice.pick([[], [.push], [.push, .fetch]])
+        policy.backgroundTime = dice.pick([.seconds(30), .seconds(30), .seconds(3), nil])
+        policy.jetsamPriority = dice.pick([0, 0, 5])
+        policy.memoryHigh = dice.pick([nil, 15 * mebibyte])
+    }
+
+    /// Everybody behaves, nothing more is asked, and the time passes.
+    private static func rest(_ house: House) {
+        house.isSlow = false
+        house.kernel.others = 2 * gibibyte
+        for app in apps {
+            house.behave(app) { $0 = Kernel.Behaviour() }
+            // A program that is always launched again, or watched by a heartbeat that nobody gives, has no rest.
+            if house.core.appIDs.contains(id(app)) {
+                house.register(app) { policy in
+                    policy.relaunch = .no
+                    policy.watchdog = nil
+                    policy.backgroundTime = .seconds(30)
+                }
+            }
+        }
+        house.simulate(.normal)
+        house.release()
+        for run in house.kernel.processes.keys.sorted() where house.kernel.processes[run]!.isAlive {
+            guard house.core.app(of: run) != nil else { continue }
+            house.happens(.ready(run))
+            house.happens(.continued(run))
+        }
+        house.advance(.seconds(900))
+    }
+
+    // MARK: What can happen
+
+    private static func somethingHappens(_ house: House, _ dice: inout Dice) {
+        let app = dice.pick(apps)
+        switch Int.random(in: 0..<20, using: &dice) {
+        case 0...4: ask(house, app, &dice)
+        case 5...9: anOutcomeComes(house, &dice)
+        case 10...12: house.advance(dice.pick([.zero, .milliseconds(1), .milliseconds(700), .seconds(2), .seconds(6)]))
+        case 13...15: appSays(house, app, &dice)
+        case 16: behaveOtherwise(house, app, &dice)
+        case 17: processEnds(house, app, &dice)
+        case 18: machine(house, &dice)
+        default: configuration(house, app, &dice)
+        }
+    }
+
+    private static func ask(_ house: House, _ app: String, _ dice: inout Dice) {
+        let requests: [Request] = [
+            .launch(.foreground, reason: .user, url: nil), .launch(.background, reason: .user, url: nil),
+            .launch(.background, reason: .fetch, url: nil), .launch(.background, reason: .socket, url: nil),
+            .activate, .activate, .background, .interrupt, .resume, .terminate, .remove, .push(payload: "p"),
+            .send(Notification(kind: "battery", payload: dice.pick(["1", "2"]))!),
+            .send(Notification(kind: "time", payload: "")!),
+        ]
+        let request = house.request(app, dice.pick(requests))
+        if dice.isOne(in: 20) { house.happens(.requestAbandoned(request)) }
+    }
+
+    /// In any order between runs, in order for each.
+    private static func anOutcomeComes(_ house: House, _ dice: inout Dice) {
+        for _ in 0..<Int.random(in: 1...4, using: &dice) {
+            guard !house.pending.isEmpty else { return }
+            let wanted = Int.random(in: 0..<house.pending.count, using: &dice)
+            let run = house.pending[wanted].run
+            let first = house.pending.firstIndex { $0.run == run }!
+            house.release(dice.isOne(in: 10) && house.pending[wanted].isEnd ? wanted : first)
+        }
+    }
+
+    private static func appSays(_ house: House, _ app: String, _ dice: inout Dice) {
+        guard let run = house.core.run(of: id(app)) else { return }
+        let events: [Event] = [
+            .ready(run), .ready(run), .backgroundEntered(run), .stopped(run), .continued(run),
+            .taskBegan(run, name: "a", owner: 1), .taskBegan(run, name: "b", owner: 1), .taskEnded(run, name: "a"),
+            .taskEnded(run, name: "b"), .timeoutExtended(run, by: .seconds(8)), .wakeCompleted(run, .newData),
+            .heartbeat(run), .heartbeatGivenUp(run), .stopping(run), .mainProcessChanged(run, pid: 5),
+            .frozen(run, attempt: 1, memory: mebibyte), .thawed(run, attempt: 1),
+            .inspected(run, Inspection(traced: dice.isOne(in: 2), cpu: .zero, memory: mebibyte)),
+        ]
+        house.happens(dice.pick(events))
+    }
+
+    private static func behaveOtherwise(_ house: House, _ app: String, _ dice: inout Dice) {
+        house.behave(app) { behaviour in
+            behaviour.launching = dice.pick([
+                .becomesReady, .becomesReady, .executes, .spawns, .fails(SpawnProblem(sentence: "no", exitStatus: 203)),
+            ])
+            behaviour.entering = dice.pick([.answers, .stops, .cannotBeTold, .isSilent])
+            behaviour.terminating = dice.pick([.exits(0), .exits(1), .diesOfSignal, .ignores])
+            behaviour.freezes = !dice.isOne(in: 4)
+            behaviour.thaws = !dice.isOne(in: 6)
+            behaviour.isTraced = dice.isOne(in: 5)
+            behaviour.memory = dice.pick([1, 10, 20, 60]) * mebibyte
+        }
+    }
+
+    private static func processEnds(_ house: House, _ app: String, _ dice: inout Dice) {
+        guard let run = house.core.run(of: id(app)), house.kernel.processes[run]?.isAlive == true else { return }
+        // Before the core hears of the process, it can't hear of its end.
+        if house.pending.contains(where: { $0.run == run && $0.isBirth }) { return }
+        house.kernel.processes[run]?.isAlive = false
+        let status = dice.pick([ExitStatus.exited(0), .exited(1), .signaled(11, coreDumped: true)])
+        let ends: [Event] = [.exited(run, status, cpu: .zero, memory: 0), .emptied(run)]
+        for event in dice.isOne(in: 3) ? ends.reversed() : ends { house.happens(event) }
+    }
+
+    private static func machine(_ house: House, _ dice: inout Dice) {
+        switch Int.random(in: 0..<5, using: &dice) {
+        case 0: house.happens(.pressureStalled(.warning))
+        case 1: house.happens(.pressureStalled(.critical))
+        case 2: house.simulate(dice.pick(MemoryLevel.allCases))
+        default: house.kernel.others = dice.pick([2, 2, 13, 15, 16]) * gibibyte
+        }
+    }
+
+    private static func configuration(_ house: House, _ app: String, _ dice: inout Dice) {
+        switch Int.random(in: 0..<4, using: &dice) {
+        case 0: house.unregister(app)
+        case 1: house.register(app, policy: { vary(&$0, &dice) })
+        case 2: house.configure { $0.foregroundLimit = dice.pick([1, 2, 3]) }
+        default: house.register(app)
+        }
+    }
+}
+
+extension Event {
+    /// The run that an outcome or a word of an app is about.
+    var run: RunID? {
+        switch self {
+        case .spawned(let run, _), .executed(let run), .spawnFailed(let run, _), .told(let run, _, _, _),
+            .frozen(let run, _, _), .thawed(let run, _), .inspected(let run, _), .exited(let run, _, _, _),
+            .emptied(let run), .ready(let run), .backgroundEntered(let run), .stopped(let run), .continued(let run),
+            .taskBegan(let run, _, _), .taskEnded(let run, _), .timeoutExtended(let run, _),
+            .wakeCompleted(let run, _), .heartbeat(let run), .heartbeatGivenUp(let run), .stopping(let run),
+            .mainProcessChanged(let run, _):
+            run
+        case .registered, .unregistered, .configured, .started, .requested, .requestAbandoned, .shutdownRequested,
+            .deadlineReached, .memoryMeasured, .pressureStalled, .pressureSimulated:
+            nil
+        }
+    }
+
+    var isBirth: Bool {
+        switch self {
+        case .spawned, .spawnFailed: true
+        default: false
+        }
+    }
+
+    /// `exited` and `emptied` come in either order.
+    var isEnd: Bool {
+        switch self {
+        case .exited, .emptied: true
+        default: false
+        }
+    }
+}

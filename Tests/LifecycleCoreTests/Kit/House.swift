@@ -1,0 +1,250 @@
+import LifecycleCore
+import Testing
+
+import enum LifecycleCore.ExitStatus
+
+/// A house in virtual time: the core, a clock, and a kernel whose processes behave well unless a test says otherwise.
+/// Every event goes to two cores, which have to want the same, and every effect through the books (`Books`).
+final class House {
+    struct Entry {
+        var at: Instant
+        var effect: Effect
+    }
+
+    private(set) var core: LifecycleCore
+    private var twin: LifecycleCore
+    private(set) var now = Instant(sinceOrigin: .seconds(1000))
+    private(set) var log: [Entry] = []
+    private(set) var answers: [RequestID: Answer] = [:]
+    private(set) var policies: [AppID: AppPolicy] = [:]
+    private(set) var manager = ManagerPolicy()
+    var kernel = Kernel()
+    private var books = Books()
+    private var queue: [Event] = []
+    /// Outcomes wait until `release` instead of coming at once.
+    var isSlow = false
+    private(set) var pending: [Event] = []
+    private var isBusy = false
+    private var lastRequest: UInt64 = 0
+
+    /// A house with these apps, which all have the same policy.
+    init(_ apps: String..., firstRun: UInt64 = 1, policy: (inout AppPolicy) -> Void = { _ in }) {
+        core = LifecycleCore(firstRun: firstRun)
+        twin = core
+        for app in apps { register(app, policy: policy) }
+    }
+
+    // MARK: What happens
+
+    /// Takes in an event and everything that follows from it at the same instant.
+    func happens(_ event: Event) {
+        queue.append(event)
+        if isBusy { return }
+        isBusy = true
+        defer { isBusy = false }
+        while !queue.isEmpty {
+            let event = queue.removeFirst()
+            let effects = core.handle(event, at: now)
+            let twins = twin.handle(event, at: now)
+            if effects != twins { Issue.record("two cores differ after \(event)") }
+            for effect in effects {
+                log.append(Entry(at: now, effect: effect))
+                if case .answer(let request, let answer) = effect { answers[request] = answer }
+                let outcomes = kernel.react(to: effect, policies)
+                if isSlow { pending += outcomes } else { queue += outcomes }
+            }
+            books.enter(event, effects, core, manager, at: now)
+        }
+    }
+
+    /// Lets the outcome at `index` of `pending` come, or all in order.
+    func release(_ index: Int? = nil) {
+        if let index { return happens(pending.remove(at: index)) }
+        while !pending.isEmpty { happens(pending.removeFirst()) }
+    }
+
+    /// Lets time pass, and feeds each deadline at its instant.
+    func advance(_ time: Duration) {
+        let target = now + time
+        var stops = 0
+        while let next = core.nextDeadline, next <= target {
+            if next > now { stops = 0 } else { stops += 1 }
+            guard stops < 100 else {
+                Issue.record("the core asks for the same instant again and again")
+                break
+            }
+            now = max(now, next)
+            happens(.deadlineReached)
+        }
+        now = target
+    }
+
+    /// Lets time pass without the core hearing of its deadlines.
+    func delay(_ time: Duration) { now = now + time }
+
+    // MARK: Configuration
+
+    func register(_ name: String, launches: Int = 0, policy: (inout AppPolicy) -> Void = { _ in }) {
+        var value = policies[id(name)] ?? AppPolicy()
+        policy(&value)
+        policies[id(name)] = value
+        happens(.registered(id(name), value, launches: launches))
+    }
+
+    func unregister(_ name: String) { happens(.unregistered(id(name))) }
+
+    func configure(_ change: (inout ManagerPolicy) -> Void) {
+        change(&manager)
+        happens(.configured(manager))
+    }
+
+    func behave(_ name: String, _ change: (inout Kernel.Behaviour) -> Void) {
+        change(&kernel.behaviours[id(name), default: Kernel.Behaviour()])
+    }
+
+    // MARK: Requests
+
+    @discardableResult
+    func request(_ name: String, _ what: Request) -> RequestID {
+        lastRequest += 1
+        let request = RequestID(lastRequest)
+        books.asked(request)
+        happens(.requested(request, id(name), what))
+        return request
+    }
+
+    @discardableResult
+    func launch(_ name: String, _ state: LaunchState = .foreground, _ reason: LaunchReason = .user) -> RequestID {
+        request(name, .launch(state, reason: reason, url: nil))
+    }
+
+    @discardableResult
+    func activate(_ name: String) -> RequestID { request(name, .activate) }
+
+    @discardableResult
+    func background(_ name: String) -> RequestID { request(name, .background) }
+
+    @discardableResult
+    func terminate(_ name: String) -> RequestID { request(name, .terminate) }
+
+    @discardableResult
+    func remove(_ name: String) -> RequestID { request(name, .remove) }
+
+    @discardableResult
+    func push(_ name: String, _ payload: String = "hello") -> RequestID { request(name, .push(payload: payload)) }
+
+    @discardableResult
+    func send(_ name: String, _ kind: String, _ payload: String = "") -> RequestID {
+        request(name, .send(Notification(kind: kind, payload: payload)!))
+    }
+
+    @discardableResult
+    func simulate(_ level: MemoryLevel) -> RequestID {
+        lastRequest += 1
+        let request = RequestID(lastRequest)
+        books.asked(request)
+        happens(.pressureSimulated(request, level))
+        return request
+    }
+
+    /// Brings an app, launched if need be, into suspension.
+    func suspend(_ name: String) {
+        launch(name, .background)
+        if state(name) != .background { background(name) }
+        advance(policies[id(name)]!.suspendDelay)
+        #expect(state(name) == .suspended)
+    }
+
+    // MARK: What apps say and do
+
+    func task(_ name: String, _ task: String, owner: Int32 = 7) {
+        happens(.taskBegan(run(name), name: task, owner: owner))
+    }
+
+    func endTask(_ name: String, _ task: String) { happens(.taskEnded(run(name), name: task)) }
+
+    func exit(_ name: String, _ status: ExitStatus = .exited(0)) {
+        let run = run(name)
+        happens(.exited(run, status, cpu: .milliseconds(250), memory: 0))
+        happens(.emptied(run))
+    }
+
+    func crash(_ name: String) { exit(name, .signaled(11, coreDumped: false)) }
+
+    // MARK: What came of it
+
+    func state(_ name: String) -> AppState? { core.state(of: id(name)) }
+
+    func view(_ name: String) -> AppView { core.view(of: id(name), at: now)! }
+
+    /// The app's run; traps if it has none.
+    func run(_ name: String) -> RunID { core.run(of: id(name))! }
+
+    /// Whether the two cores are still the same value.
+    var isDeterministic: Bool { core == twin }
+
+    var unanswered: Set<RequestID> { books.unanswered }
+
+    func isAnswered(_ request: RequestID) -> Bool { answers[request] != nil }
+
+    var effects: [Effect] { log.map(\.effect) }
+
+    /// Where the log stands, for asking what came after.
+    var mark: Int { log.count }
+
+    func effects(since mark: Int) -> [Effect] { log[mark...].map(\.effect) }
+
+    /// What all runs of an app were told, in order.
+    func told(_ name: String, since mark: Int = 0) -> [Notice] {
+        effects(since: mark).compactMap { effect in
+            if case .tell(let run, let notice) = effect, kernel.app(of: run) == id(name) { notice } else { nil }
+        }
+    }
+
+    func delivered(_ name: String, since mark: Int = 0) -> [Notification] {
+        effects(since: mark).flatMap { effect -> [Notification] in
+            guard case .deliver(let run, let all) = effect, kernel.app(of: run) == id(name) else { return [] }
+            return all
+        }
+    }
+
+    func reports(since mark: Int = 0) -> [Report] {
+        effects(since: mark).compactMap { if case .report(let report) = $0 { report } else { nil } }
+    }
+
+    /// The states an app came into, with the reasons.
+    func changes(_ name: String, since mark: Int = 0) -> [String] {
+        reports(since: mark).compactMap { report in
+            guard case .stateChanged(id(name), _, let state, let reason) = report else { return nil }
+            return "\(state.rawValue): \(reason.rawValue)"
+        }
+    }
+
+    var receipts: [Receipt] {
+        effects.compactMap { if case .writeReceipt(let receipt) = $0 { receipt } else { nil } }
+    }
+
+    /// The one receipt there is of an app; fails if there is none or are more.
+    func receipt(_ name: String) throws -> Receipt {
+        let all = receipts.filter { $0.app == id(name) }
+        #expect(all.count == 1)
+        return try #require(all.last)
+    }
+
+    func launches(_ name: String) -> [Launch] {
+        effects.compactMap { if case .spawn(id(name), _, let launch) = $0 { launch } else { nil } }
+    }
+
+    /// The apps that were sent SIGKILL, in order.
+    func killed(since mark: Int = 0) -> [String] {
+        effects(since: mark).compactMap { effect in
+            if case .kill(let run) = effect { kernel.app(of: run)?.name } else { nil }
+        }
+    }
+}
+
+/// An app's name that is known to be one.
+func id(_ name: String) -> AppID { AppID(name)! }
+
+let mebibyte: UInt64 = 1 << 20
+let gibibyte: UInt64 = 1 << 30

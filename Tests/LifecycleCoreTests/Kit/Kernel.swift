@@ -1,0 +1,161 @@
+import LifecycleCore
+
+/// Plays Linux and the apps: answers each effect at once with what a healthy machine would say. What a test switches off
+/// it has to say by itself.
+struct Kernel {
+    /// How one app behaves.
+    struct Behaviour {
+        enum Launching {
+            case becomesReady
+            /// Executed; a program of `Type=notify` never says that it is ready.
+            case executes
+            /// Not executed yet.
+            case spawns
+            case fails(SpawnProblem)
+            /// No outcome at all.
+            case hangs
+        }
+        enum Entering {
+            case answers
+            /// Answers by stopping itself (L17).
+            case stops
+            /// There is no way to tell it (L17).
+            case cannotBeTold
+            /// Was told, and says nothing.
+            case isSilent
+            /// No outcome at all.
+            case hangs
+        }
+        enum Terminating {
+            case exits(Int32)
+            case diesOfSignal
+            case ignores
+        }
+        var launching = Launching.becomesReady
+        var entering = Entering.answers
+        var terminating = Terminating.exits(0)
+        var freezes = true
+        var thaws = true
+        /// Whether SIGKILL has an effect.
+        var dies = true
+        var isInspected = true
+        var isTraced = false
+        var cpu = Duration.zero
+        var memory = 10 * mebibyte
+    }
+
+    struct Process {
+        var app: AppID
+        var isFrozen = false
+        var isAlive = true
+        var attempt = 0
+    }
+
+    var behaviours: [AppID: Behaviour] = [:]
+    var processes: [RunID: Process] = [:]
+    private var order: [RunID] = []
+    private var lastPID: Int32 = 100
+
+    var measures = true
+    var total = 16 * gibibyte
+    /// What everything but the apps uses.
+    var others = 2 * gibibyte
+
+    func app(of run: RunID) -> AppID? { processes[run]?.app }
+
+    func behaviour(of run: RunID) -> Behaviour {
+        processes[run].flatMap { behaviours[$0.app] } ?? Behaviour()
+    }
+
+    mutating func react(to effect: Effect, _ policies: [AppID: AppPolicy]) -> [Event] {
+        switch effect {
+        case .spawn(let app, let run, _): return spawn(app, run, policies[app]?.readiness ?? .executed)
+        case .tell(let run, let notice): return tell(run, notice)
+        case .freeze(let run, let attempt):
+            processes[run]?.attempt = attempt
+            return freeze(run, attempt)
+        case .thaw(let run, let attempt):
+            guard behaviour(of: run).thaws else { return [] }
+            processes[run]?.isFrozen = false
+            return [.thawed(run, attempt: attempt)]
+        case .continueStopped(let run): return [.continued(run)]
+        case .inspect(let run):
+            let behaviour = behaviour(of: run)
+            guard behaviour.isInspected else { return [] }
+            return [.inspected(run, inspection(behaviour))]
+        case .kill(let run):
+            guard behaviour(of: run).dies else { return [] }
+            return end(run, .signaled(9, coreDumped: false))
+        case .measureMemory: return measures ? [.memoryMeasured(reading)] : []
+        case .throttle, .unthrottle, .deliver, .recordLaunch, .writeReceipt, .dropRestorationState, .answer, .report,
+            .finish:
+            return []
+        }
+    }
+
+    func inspection(_ behaviour: Behaviour) -> Inspection {
+        Inspection(traced: behaviour.isTraced, cpu: behaviour.cpu, memory: behaviour.memory)
+    }
+
+    private mutating func spawn(_ app: AppID, _ run: RunID, _ readiness: AppPolicy.Readiness) -> [Event] {
+        processes[run] = Process(app: app)
+        order.append(run)
+        lastPID += 1
+        let spawned = Event.spawned(run, pid: lastPID)
+        switch behaviours[app]?.launching ?? .becomesReady {
+        case .becomesReady: return [spawned, .executed(run)] + (readiness == .notified ? [.ready(run)] : [])
+        case .executes: return [spawned, .executed(run)]
+        case .spawns: return [spawned]
+        case .fails(let problem):
+            processes[run]?.isAlive = false
+            return [.spawnFailed(run, problem)]
+        case .hangs: return []
+        }
+    }
+
+    private mutating func tell(_ run: RunID, _ notice: Notice) -> [Event] {
+        let behaviour = behaviour(of: run)
+        let told = Event.told(run, notice, delivered: true, cpu: behaviour.cpu)
+        switch notice {
+        case .didEnterBackground:
+            switch behaviour.entering {
+            case .answers: return [told, .backgroundEntered(run)]
+            case .stops: return [told, .stopped(run)]
+            case .cannotBeTold: return [.told(run, notice, delivered: false, cpu: behaviour.cpu)]
+            case .isSilent: return [told]
+            case .hangs: return []
+            }
+        case .willTerminate:
+            switch behaviour.terminating {
+            case .exits(let status): return [told] + end(run, .exited(status))
+            case .diesOfSignal: return [told] + end(run, .signaled(15, coreDumped: false))
+            case .ignores: return [told]
+            }
+        case .willResignActive, .willEnterForeground, .didBecomeActive, .memoryWarning, .tasksExpiring: return []
+        }
+    }
+
+    private mutating func freeze(_ run: RunID, _ attempt: Int) -> [Event] {
+        let behaviour = behaviour(of: run)
+        guard behaviour.freezes else { return [] }
+        processes[run]?.isFrozen = true
+        return [.frozen(run, attempt: attempt, memory: behaviour.memory)]
+    }
+
+    private mutating func end(_ run: RunID, _ status: ExitStatus) -> [Event] {
+        guard processes[run]?.isAlive == true else { return [] }
+        processes[run]?.isAlive = false
+        let behaviour = behaviour(of: run)
+        return [.exited(run, status, cpu: behaviour.cpu, memory: behaviour.memory), .emptied(run)]
+    }
+
+    /// The machine's memory as it is now.
+    var reading: MemoryReading {
+        let alive = order.filter { processes[$0]?.isAlive == true }
+        let used = alive.reduce(others) { $0 + behaviour(of: $1).memory }
+        let sizes = alive.filter { processes[$0]?.isFrozen == false }.map { run in
+            MemoryReading.Size(run: run, bytes: behaviour(of: run).memory)
+        }
+        return MemoryReading(total: total, available: total - min(total, used), sizes: sizes)
+    }
+}
