@@ -15,6 +15,8 @@ struct BudgetChecker {
         var isFresh = false
         /// The kernel did not freeze it when it was asked to, or a debugger is attached: all bets are off.
         var isExempt = false
+        /// L22: it was told that its tasks expire.
+        var isAnnounced = false
     }
 
     private var stays: [Stay]
@@ -25,9 +27,19 @@ struct BudgetChecker {
         stays = Array(repeating: Stay(), count: apps)
     }
 
-    mutating func note(_ effect: Effect, of app: Int?, _ shadow: Shadow) {
+    mutating func note(_ effect: Effect, of app: Int?, _ shadow: Shadow, _ findings: inout Findings) {
         guard let app else { return }
+        let known = shadow.apps[app]
         switch effect {
+        case .tell(_, .tasksExpiring): stays[app].isAnnounced = true
+        case .report(.deadlineMissed(let id, .backgroundTime)):
+            findings.check(
+                stays[app].isAnnounced, .expirationIsAnnounced, "\(id) is killed for its tasks, and was not told")
+        case .report(.deadlineStarted(let id, .backgroundTime, let time)):
+            let isWhole = known.phase == .launching || known.phase == .foreground
+            findings.check(
+                !isWhole || time == known.policy.backgroundTime, .budgetIsKept,
+                "\(id) enters the background with a budget of \(time)")
         case .spawn, .report(.stateChanged(_, _, to: .active, _)), .report(.stateChanged(_, _, to: .inactive, _)):
             stays[app] = Stay()
         case .report(.deadlineStarted(_, .wake, _)):

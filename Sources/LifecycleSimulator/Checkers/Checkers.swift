@@ -9,6 +9,9 @@ struct Checkers {
     private var notices: NoticeChecker
     private var receipts: ReceiptChecker
     private var budgets: BudgetChecker
+    private var suspensions: SuspensionChecker
+    private var ends: EndChecker
+    private var interruptions: InterruptionChecker
     private var foreground: ForegroundChecker
     private var jetsam: JetsamChecker
     private var notifications: NotificationChecker
@@ -22,6 +25,9 @@ struct Checkers {
         notices = NoticeChecker(apps: apps)
         receipts = ReceiptChecker(apps: apps, firstReceipt: firstReceipt)
         budgets = BudgetChecker(apps: apps)
+        suspensions = SuspensionChecker(apps: apps)
+        ends = EndChecker(apps: apps)
+        interruptions = InterruptionChecker(apps: apps)
         foreground = ForegroundChecker(apps: apps)
         jetsam = JetsamChecker(apps: apps)
         notifications = NotificationChecker(apps: apps)
@@ -42,6 +48,9 @@ struct Checkers {
         deadlines.note(event, of: app, at: world.now)
         requests.note(event, shadow)
         receipts.note(event, of: app, shadow, world)
+        suspensions.note(event, of: app, shadow)
+        ends.note(event, of: app, shadow, at: world.now)
+        interruptions.note(event, of: app)
         foreground.note(event, of: app)
         jetsam.note(event, of: app, shadow, at: world.now)
         notifications.note(event, of: app, shadow)
@@ -49,6 +58,7 @@ struct Checkers {
 
     mutating func begin(_ effects: [Effect], _ shadow: Shadow) {
         notifications.note(effects, shadow)
+        interruptions.note(effects)
     }
 
     /// Before the shadow takes in the effect.
@@ -61,7 +71,10 @@ struct Checkers {
         deadlines.note(effect, of: app, in: event, shadow, at: now, &findings)
         requests.note(effect, shadow, &findings)
         receipts.note(effect, of: app, shadow, &findings)
-        budgets.note(effect, of: app, shadow)
+        budgets.note(effect, of: app, shadow, &findings)
+        suspensions.note(effect, of: app, shadow, deadlines, at: now, &findings)
+        ends.note(effect, of: app, in: event, shadow, at: now, &findings)
+        interruptions.note(effect, of: app)
         foreground.note(effect, of: app, shadow, &findings)
         notifications.note(effect, of: app, shadow, &findings)
         jetsam.note(
@@ -83,10 +96,13 @@ struct Checkers {
         for app in isDeep ? Array(shadow.apps.indices) : apps {
             states.settle(event, of: app, shadow, world, deadlines, &findings)
             notices.settle(of: app, shadow, &findings)
+            suspensions.settle(of: app, shadow, deadlines, at: now, &findings)
+            interruptions.settle(of: app, shadow, &findings)
             budgets.settle(of: app, shadow, world, deadlines, at: now, &findings)
             notifications.settle(of: app, shadow, &findings)
         }
         if case .deadlineReached = event {
+            suspensions.settleAll(shadow, at: now, &findings)
             findings.check(
                 core.nextDeadline.map { $0 > Instant(now) } ?? true, .timeGoesOn,
                 "what was due is due still: \(core.nextDeadline?.microseconds ?? 0) µs")
@@ -101,6 +117,7 @@ struct Checkers {
             states.settle(app, view, shadow, &findings)
             if let view { views.append(view) }
         }
+        requests.settleAll(shadow, &findings)
         foreground.settleAll(views, shadow, &findings)
         findings.check(
             core.appIDs.count == views.count, .bookkeepingIsBounded,

@@ -51,6 +51,23 @@ struct RequestChecker {
         check(request, asked, answer, shadow, &findings)
     }
 
+    /// Nobody waits for what has come about.
+    func settleAll(_ shadow: Shadow, _ findings: inout Findings) {
+        for (request, asked) in waiting {
+            guard let app = asked.app.map({ shadow.apps[$0] }) else { continue }
+            let hasCome: Bool
+            switch (asked.wish, app.phase) {
+            case (.foreground, .foreground), (.background, .running), (.background, .suspending),
+                (.background, .suspended), (_, .notRunning), (_, .unknown):
+                hasCome = true
+            default: hasCome = false
+            }
+            findings.check(
+                !hasCome, .answersAreTrue,
+                "request \(request) wanted \(asked.wish) and has no answer, though \(app.id) is \(app.phase)")
+        }
+    }
+
     private func check(
         _ request: RequestID, _ asked: Waiting, _ answer: Answer, _ shadow: Shadow, _ findings: inout Findings
     ) {

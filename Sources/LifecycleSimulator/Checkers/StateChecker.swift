@@ -88,6 +88,9 @@ struct StateChecker {
             view.state != .suspended || view.tasks.isEmpty, .suspendedHasNoAssertion,
             "\(known.id) is suspended with \(view.tasks.count) tasks open")
         findings.check(
+            view.backgroundTimeRemaining == nil || (view.state != .active && view.state != .inactive), .budgetIsKept,
+            "\(known.id) is in the foreground with \(view.backgroundTimeRemaining ?? .zero) left (L24)")
+        findings.check(
             view.tasks.count <= 1000, .bookkeepingIsBounded, "\(known.id) has \(view.tasks.count) tasks open")
         findings.check(
             view.interruptions <= 1000, .bookkeepingIsBounded,
