@@ -25,7 +25,7 @@ private final class Program {
     let loop: EventLoop
     let journal: Journal
     let lock: LockFile
-    let containment: ContainmentMode
+    let containment: Containment
     let shell: Shell
     let performer: EffectPerformer
     let house: House
@@ -43,7 +43,7 @@ private final class Program {
         self.loop = loop
         journal = Journal(identifier: "greenroomd", level: options.logLevel.level)
         lock = try Program.prepare(folders)
-        containment = Program.contain(folders, journal)
+        containment = try Program.contain(folders, journal)
         let receipts = try ReceiptStore(folders: folders, clock: WallClock())
         let launches = try LaunchStore(folders: folders)
         let firstRun = UInt64(loop.now().microseconds)
@@ -81,12 +81,13 @@ private final class Program {
         }
     }
 
-    private static func contain(_ folders: Folders, _ journal: Journal) -> ContainmentMode {
-        let containment = ContainmentMode.detect(name: groupName(folders))
+    private static func contain(_ folders: Folders, _ journal: Journal) throws -> Containment {
+        let name = groupName(folders)
+        let containment = try Containment(mode: ContainmentMode.detect(name: name), name: name)
         do {
-            let killed = try containment.cleanUpLeftovers()
-            if killed > 0 {
-                journal.log(.notice, MessageID.complaint, "ended \(killed) processes that an earlier daemon had left")
+            let dying = try containment.cleanUpLeftovers()
+            if dying > 0 {
+                journal.log(.notice, MessageID.complaint, "killed \(dying) apps that an earlier daemon had left")
             }
         } catch {
             journal.log(.warning, MessageID.complaint, "leftovers of an earlier daemon: \(error)")
@@ -113,7 +114,7 @@ private final class Program {
         let apps = "\(house.library.manifests.count) app\(house.library.manifests.count == 1 ? "" : "s")"
         journal.log(
             .notice, MessageID.started,
-            "greenroomd \(ControlNames.version) is ready: \(apps), \(containment.description), "
+            "greenroomd \(ControlNames.version) is ready: \(apps), \(containment.mode.summary), "
                 + "bus \(options.folders.busSocket), \(journal.description)")
         notifyServiceManager("READY=1\nSTATUS=\(apps)")
         shell.send(.started)
@@ -144,7 +145,11 @@ private final class Program {
     private func leave() {
         bus.close()
         for path in [options.folders.notifySockets] { _ = try? removeFile(at: path, folder: true) }
-        do { try containment.removeRoot() } catch {
+        do {
+            if try containment.removeRoot() == .busy {
+                journal.log(.warning, MessageID.complaint, "something still lives in \(containment.mode.summary)")
+            }
+        } catch {
             journal.log(.warning, MessageID.complaint, "\(error)")
         }
     }
