@@ -41,4 +41,20 @@ struct TaskTests {
         #expect(receipt.explanation.contains("“sync”"))
         #expect(!receipt.explanation.contains("upload"))
     }
+
+    @Test("L25: EXTEND_TIMEOUT_USEC= while entering opens a task, which is over in the foreground")
+    func extensionEndsInForeground() {
+        let house = House("photos")
+        house.behave("photos") { $0.entering = .isSilent }
+        house.launch("photos")
+        house.background("photos")
+        let run = house.run("photos")
+        house.happens(.timeoutExtended(run, by: .seconds(8)))
+        #expect(house.view("photos").tasks.map(\.name) == ["EXTEND_TIMEOUT_USEC"])
+        #expect(house.view("photos").tasks.map(\.remaining) == [.seconds(8)])
+        house.happens(.backgroundEntered(run))
+        house.activate("photos")
+        #expect(house.view("photos").tasks.isEmpty)
+        #expect(house.reports().contains(.taskEnded(id("photos"), name: "EXTEND_TIMEOUT_USEC")))
+    }
 }
