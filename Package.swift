@@ -65,7 +65,14 @@ let package = Package(
         tests("ManifestTests", ["LifecycleCore", "Manifest"]),
         tests("LinuxTests", ["Linux"]),
         tests("SystemdTests", ["Systemd", "JSON"]),
-        tests("DaemonTests", ["Daemon", "LifecycleCore", "Linux", "Systemd", "JSON"]),
+        // A scripted app, and the daemon itself: what the daemon's tests run for real.
+        .executableTarget(name: "greenroom-testapp", path: "Tests/TestApp", cSettings: houseC),
+        tests(
+            "DaemonTests",
+            [
+                "Daemon", "LifecycleCore", "Linux", "Systemd", "JSON", "Control", "Manifest", "greenroomd", "greenroomctl",
+                "greenroom-testapp",
+            ]),
     ],
     cLanguageStandard: .gnu17
 )

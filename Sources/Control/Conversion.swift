@@ -37,7 +37,9 @@ extension JSONValue {
         case .string(let value), .objectPath(let value), .signature(let value): self = .string(value)
         case .bytes(let bytes): self = .array(bytes.map { .integer(Int64($0)) })
         case .array(_, let values):
-            if case .entry? = values.first { self = .object(values.compactMap(JSONValue.entry)) } else {
+            if case .entry? = values.first {
+                self = .object(values.compactMap(JSONValue.entry))
+            } else {
                 self = .array(values.map { JSONValue($0) })
             }
         case .dictionary(let entries): self = .object(entries.map { ($0, JSONValue($1)) })

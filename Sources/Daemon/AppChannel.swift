@@ -13,7 +13,7 @@ final class AppChannel {
     private var window = Window()
 
     /// One message at a time: what it says, the descriptors that came along, and who wrote it.
-    var receive: (NotifyMessage, inout ReceivedDescriptors, Int32) -> Void = { _, _, _ in }
+    var receive: ([NotifyMessage], inout ReceivedDescriptors, Int32) -> Void = { _, _, _ in }
     var complain: (String) -> Void = { _ in }
 
     /// More than this in a second is a flood: what is over waits in the socket, and the app with it (its queue holds
@@ -55,12 +55,12 @@ final class AppChannel {
             guard var datagram = try socket.receive() else { return false }
             window.datagrams += 1
             guard !datagram.isTooLarge else {
-                complainAtTimes("a notify message of more than \(NotifyMessage.maximumLength) bytes was ignored")
+                complainAtTimes("a notify message of more than \(NotifyDatagram.maximumSize) bytes was ignored")
                 return true
             }
-            let parsed = NotifyMessage.parse(datagram.bytes)
+            let parsed = NotifyDatagram(datagram.bytes)
             for complaint in parsed.complaints { complainAtTimes(complaint) }
-            receive(parsed.message, &datagram.descriptors, datagram.pid)
+            receive(parsed.messages, &datagram.descriptors, datagram.pid)
         } catch {
             complainAtTimes("\(error)")
             return false

@@ -1,6 +1,7 @@
 import Control
 import JSON
 import LifecycleCore
+import Manifest
 import Systemd
 
 /// The interfaces as introspection shows them. Reading is free; all else needs root or the daemon's own user.
@@ -129,13 +130,16 @@ extension ControlBus {
             case "reason":
                 guard let text = value.stringValue, let named = LaunchReason(rawValue: text) else {
                     let known = LaunchReason.allCases.map(\.rawValue).joined(separator: ", ")
-                    return invalid(call, "“\(value.stringValue ?? "")” is no reason to launch; expected one of \(known)")
+                    return invalid(
+                        call, "“\(value.stringValue ?? "")” is no reason to launch; expected one of \(known)")
                 }
                 reason = named
             case "url":
                 guard let text = value.stringValue, !text.isEmpty, text.utf8.count <= Self.maximumURL,
                     text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7f })
-                else { return invalid(call, "a URL has 1 to \(Self.maximumURL) bytes and no spaces or control characters") }
+                else {
+                    return invalid(call, "a URL has 1 to \(Self.maximumURL) bytes and no spaces or control characters")
+                }
                 url = text
                 if reason == .user { reason = .url }
             default: return invalid(call, "unknown option “\(name)”; known are background, reason and url")

@@ -1,10 +1,11 @@
-package import Control
+import Control
 import JSON
-package import LifecycleCore
-package import Systemd
+import LifecycleCore
+import Manifest
+import Systemd
 
 /// The house as D-Bus shows it: requests in, answers and news out. Knows no rule of the lifecycle.
-package final class ControlBus {
+final class ControlBus {
     let shell: Shell
     let house: House
     private var server: BusServer?
@@ -12,22 +13,24 @@ package final class ControlBus {
     /// Who waits for which answer.
     private var waiting: [RequestID: (call: MethodCall, app: String)] = [:]
 
-    package init(house: House, shell: Shell) {
+    init(house: House, shell: Shell) {
         self.house = house
         self.shell = shell
     }
 
-    package func listen(at path: String) throws {
+    func listen(at path: String) throws {
         let objects = BusObjects()
         objects.add(at: ControlNames.managerPath, [managerInterface()])
         objects.add(
             below: ControlNames.appPrefix,
             contains: { [unowned self] name in AppID(name).flatMap { self.shell.core.state(of: $0) } != nil },
             list: { [unowned self] in self.shell.core.appIDs.map(\.name) }, [appInterface()])
-        server = try BusServer(loop: house.loop, path: path, mode: 0o666, objects: objects)
+        server = try BusServer(
+            loop: house.loop, path: path, mode: 0o666, names: [ControlNames.busName], objects: objects)
+        server?.onComplaint = { [house] in house.complain($0) }
     }
 
-    package func close() { server = nil }
+    func close() { server = nil }
 
     // MARK: Asking the core
 
@@ -36,14 +39,14 @@ package final class ControlBus {
         guard let id = AppID(name), shell.core.state(of: id) != nil else {
             return call.fail(house.unknownApp(name))
         }
-        shell.send(.requested(await(call, about: name), id, what))
+        shell.send(.requested(awaiting(call, about: name), id, what))
     }
 
     func simulate(_ call: MethodCall, _ level: MemoryLevel) {
-        shell.send(.pressureSimulated(await(call, about: ""), level))
+        shell.send(.pressureSimulated(awaiting(call, about: ""), level))
     }
 
-    private func await(_ call: MethodCall, about app: String) -> RequestID {
+    private func awaiting(_ call: MethodCall, about app: String) -> RequestID {
         let request = RequestID(nextRequest)
         nextRequest += 1
         waiting[request] = (call, app)
@@ -54,7 +57,7 @@ package final class ControlBus {
         return request
     }
 
-    package func answer(_ request: RequestID, _ answer: Answer) {
+    func answer(_ request: RequestID, _ answer: Answer) {
         guard let (call, app) = waiting.removeValue(forKey: request) else { return }
         switch answer {
         case .done(let state): call.reply([.dictionary(result("done", state))])
@@ -81,8 +84,8 @@ package final class ControlBus {
 
     // MARK: Telling
 
-    package func publish(_ news: Report, _ entry: ChronicleEntry) {
-        guard let server, server.hasPeers else { return }
+    func publish(_ news: Report, _ entry: ChronicleEntry) {
+        guard let server, !server.peers.isEmpty else { return }
         var record: [(String, Variant)] = [
             ("time", .string(house.clock.now())), ("kind", .string(entry.kind)), ("message", .string(entry.message)),
             ("priority", .int32(entry.priority.rawValue)),
@@ -92,11 +95,11 @@ package final class ControlBus {
             guard let key = Self.keys[name], !record.contains(where: { $0.0 == key }) else { continue }
             record.append((key, .string(value)))
         }
-        server.emitSignal(
+        try? server.emitSignal(
             path: ControlNames.managerPath, interface: ControlNames.managerInterface, member: ControlNames.newsSignal,
             [.dictionary(record)])
         if case .stateChanged(let app, from: _, to: _, reason: _) = news {
-            server.emitPropertiesChanged(
+            try? server.emitPropertiesChanged(
                 path: ObjectPath.encode(app.name, below: ControlNames.appPrefix), interface: ControlNames.appInterface,
                 ["State", "Pid", "Foreground"])
         }

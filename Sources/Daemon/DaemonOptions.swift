@@ -51,7 +51,9 @@ package struct DaemonOptions: Hashable, Sendable {
             case "--system": mode = .system
             case "--user": mode = .user
             case "--config", "--runtime", "--state", "--log-level":
-                guard let value = inline ?? rest.popFirst(), !value.isEmpty else { return .wrong("\(name) needs a value") }
+                guard let value = inline ?? rest.popFirst(), !value.isEmpty else {
+                    return .wrong("\(name) needs a value")
+                }
                 given.append((name, value))
             default: return .wrong("unknown argument “\(argument)”; try greenroomd --help")
             }

@@ -13,9 +13,7 @@ extension EffectPerformer {
                     at: folder + "/" + notification.kind, with: Array((notification.payload + "\n").utf8), mode: 0o600,
                     owner: run.owner)
             }
-            if notification.kind == "memory", let number = run.signal(for: .memoryWarning(.warning)) {
-                signalIfCaught(run, number)
-            }
+            if notification.kind == "memory" { perform(.tell(run.id, .memoryWarning(.warning))) }
         }
     }
 }

@@ -38,15 +38,17 @@ extension EffectPerformer {
 
     func mainProcessEnded(_ run: AppRun) {
         guard let process = run.process else { return }
-        let memory = run.lastMemory
         // Of a main process that is no child of ours (`MAINPID=`) only the end is known, not how.
-        let end = (try? process.reap()) ?? ExitReport(status: .exited(0), cpu: .zero, maxRSS: 0)
+        let end = try? process.reap()
         run.exitSource = nil
         run.process = nil
         mainProcesses[process.pid] = nil
         run.channel.drain()
-        let cpu = max(end.cpu, run.enclosure.cpuTime())
-        send(.exited(run.id, ExitStatus(end.status), cpu: cpu, memory: memory))
+        let cpu = max(end?.cpu ?? .zero, run.enclosure.cpuTime())
+        // Its size is what the core knows; the kernel's peak stands in for a life too short to be measured.
+        let status = end.map { ExitStatus($0.status) } ?? .exited(0)
+        send(.exited(run.id, status, cpu: cpu, memory: 0))
+        watchEmpty(run)
     }
 
     /// Waits until no process of the run is left, then removes what was made for it.
@@ -71,7 +73,7 @@ extension EffectPerformer {
     // MARK: Children
 
     /// SIGCHLD: who has stopped or goes on, and orphans that became ours as a container's PID 1 or a subreaper.
-    package func childrenChanged() {
+    func childrenChanged() {
         for change in (try? Reaping.reapStops()) ?? [] {
             guard let id = mainProcesses[change.pid], let run = runs[id], !run.isFrozen else { continue }
             switch change.change {

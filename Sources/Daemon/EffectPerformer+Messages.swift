@@ -4,10 +4,11 @@ import Systemd
 
 /// What an app says on its notify socket, as events.
 extension EffectPerformer {
-    func received(_ run: AppRun, _ message: NotifyMessage, _ descriptors: inout ReceivedDescriptors, _ sender: Int32) {
-        var name: String?
-        for assignment in message.assignments {
-            switch assignment {
+    func received(
+        _ run: AppRun, _ messages: [NotifyMessage], _ descriptors: inout ReceivedDescriptors, _ sender: Int32
+    ) {
+        for message in messages {
+            switch message {
             case .ready: send(.ready(run.id))
             case .status(let text): run.statusText = text
             case .stopping: send(.stopping(run.id))
@@ -16,19 +17,16 @@ extension EffectPerformer {
             case .watchdog: send(.heartbeat(run.id))
             case .watchdogTrigger: send(.heartbeatGivenUp(run.id))
             case .extendTimeout(let time): send(.timeoutExtended(run.id, by: time))
-            case .fdName(let text): name = text
-            case .enteredBackground: send(.backgroundEntered(run.id))
+            case .background: send(.backgroundEntered(run.id))
             case .beginTask(let task): send(.taskBegan(run.id, name: task, owner: sender))
             case .endTask(let task): send(.taskEnded(run.id, name: task))
-            case .wakeDone(let result):
-                if let result = WakeResult(rawValue: result.rawValue) { send(.wakeCompleted(run.id, result)) }
-            // Its descriptor is closed with the message: that is the answer.
+            case .wakeDone(let result): send(.wakeCompleted(run.id, WakeResult(result)))
+            // Its descriptor is closed with the datagram: that is the answer.
             case .barrier: break
-            case .fdStore, .fdStoreRemove: break
+            case .storeDescriptors(let name): store(run, &descriptors, name)
+            case .removeDescriptors(let name): stored.remove(name, of: run.app)
             }
         }
-        if message.assignments.contains(.fdStore) { store(run, &descriptors, name ?? "stored") }
-        if message.assignments.contains(.fdStoreRemove), let name { stored.remove(name, of: run.app) }
     }
 
     private func store(_ run: AppRun, _ descriptors: inout ReceivedDescriptors, _ name: String) {
@@ -53,6 +51,16 @@ extension EffectPerformer {
             send(.mainProcessChanged(run.id, pid: pid))
         } catch {
             complain(run.app, "MAINPID=\(pid): \(error)")
+        }
+    }
+}
+
+extension WakeResult {
+    init(_ result: NotifyMessage.WakeResult) {
+        switch result {
+        case .newData: self = .newData
+        case .noData: self = .noData
+        case .failed: self = .failed
         }
     }
 }

@@ -49,13 +49,13 @@ extension EffectPerformer {
         }
         let channel = try step(Stage.notifySocket) {
             try AppChannel(
-                loop: loop, path: folders.notifySockets + "/\(id)", run: id, owner: user?.owner)
+                loop: loop, path: folders.notifySockets + "/\(id)", owner: user?.owner)
         }
         let run = AppRun(id: id, manifest: manifest, enclosure: enclosure, channel: channel, owner: user?.owner)
         runs[id] = run
-        channel.receive = { [weak self, weak run] message, descriptors, sender in
+        channel.receive = { [weak self, weak run] messages, descriptors, sender in
             guard let self, let run else { return }
-            self.received(run, message, descriptors, sender)
+            self.received(run, messages, &descriptors, sender)
         }
         channel.complain = { [weak self] sentence in self?.complain(manifest.id, sentence) }
         let environment = LaunchEnvironment(
@@ -63,6 +63,15 @@ extension EffectPerformer {
             lastReceipt: receipts.lastPath(of: manifest.id), marker: enclosure.marker, inherited: inheritedEnvironment)
         let request = makeRequest(manifest, user, environment.entries(folders: folders), enclosure)
         try watchStart(run, try startProcess(request))
+    }
+
+    /// The daemon's own limit of descriptors is high; apps get what they would get elsewhere, as systemd has it: 1,024, and
+    /// up to half a million for those that ask (select(2) breaks beyond the former).
+    private func resourceLimits(_ manifest: AppManifest) -> [ResourceLimit] {
+        let given = manifest.limits.map { ResourceLimit(resource: $0.resource, soft: $0.soft, hard: $0.hard) }
+        let files: Int32 = 7
+        return given.contains { $0.resource == files }
+            ? given : given + [ResourceLimit(resource: files, soft: 1024, hard: min(524_288, maximumDescriptors()))]
     }
 
     private func step<T>(_ status: Int32, _ body: () throws -> T) throws -> T {
@@ -74,7 +83,8 @@ extension EffectPerformer {
     ) -> SpawnRequest {
         var request = SpawnRequest(
             executable: manifest.exec[0], arguments: Array(manifest.exec.dropFirst()), environment: environment)
-        request.workingDirectory = manifest.workingDirectory == "~" ? user?.record.home ?? "/" : manifest.workingDirectory
+        request.workingDirectory =
+            manifest.workingDirectory == "~" ? user?.record.home ?? "/" : manifest.workingDirectory
         request.credentials = user?.credentials
         request.umask = manifest.umask
         request.resourceLimits = resourceLimits(manifest)
@@ -118,8 +128,16 @@ extension EffectPerformer {
     }
 
     private func execDecided(_ run: AppRun) {
-        switch run.starting?.outcome() {
-        case .pending, nil: return
+        let outcome: ExecOutcome
+        do {
+            outcome = try run.starting?.outcome() ?? .pending
+        } catch {
+            // The launch deadline ends what can't be known.
+            run.execSource = nil
+            return complain(run.app, "\(error)")
+        }
+        switch outcome {
+        case .pending: return
         case .executed:
             endStart(run)
             watchExit(run)

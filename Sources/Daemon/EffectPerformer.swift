@@ -1,11 +1,11 @@
-package import LifecycleCore
-package import Linux
+import LifecycleCore
+import Linux
 import Manifest
-package import Systemd
+import Systemd
 
 /// Translates what the core wants into what Linux does, and what came of it into events. The only place where both
 /// languages are spoken; it decides nothing.
-package final class EffectPerformer {
+final class EffectPerformer {
     let loop: EventLoop
     let folders: Folders
     let containment: ContainmentMode
@@ -16,9 +16,9 @@ package final class EffectPerformer {
     /// What goes back to the core.
     let send: (Event) -> Void
     /// Who answers those who asked.
-    package var answer: (RequestID, Answer) -> Void = { _, _ in }
+    var answer: (RequestID, Answer) -> Void = { _, _ in }
     /// Who tells those who watch.
-    package var publish: (Report, ChronicleEntry) -> Void = { _, _ in }
+    var publish: (Report, ChronicleEntry) -> Void = { _, _ in }
 
     /// By name; changed by `reload` only.
     var manifests: [AppID: AppManifest] = [:]
@@ -30,7 +30,7 @@ package final class EffectPerformer {
     /// What a user's own daemon passes on of its environment.
     let inheritedEnvironment: [String]
 
-    package init(
+    init(
         loop: EventLoop, folders: Folders, containment: ContainmentMode, journal: Journal, receipts: ReceiptStore,
         launches: LaunchStore, memory: MemoryWatch, inheritedEnvironment: [String], send: @escaping (Event) -> Void
     ) {
@@ -43,10 +43,10 @@ package final class EffectPerformer {
         self.memory = memory
         self.inheritedEnvironment = inheritedEnvironment
         self.send = send
-        reaper = try? MemoryReaper(loop)
+        reaper = MemoryReaper()
     }
 
-    package func perform(_ effect: Effect) {
+    func perform(_ effect: Effect) {
         switch effect {
         case .spawn(let app, let run, let launch): spawn(app, run, launch)
         case .tell(let run, let notice): withRun(run) { tell($0, notice) }
@@ -66,6 +66,12 @@ package final class EffectPerformer {
         case .measureMemory: measureMemory()
         case .finish: loop.exit(0)
         }
+    }
+
+    /// What `reload` found.
+    func setManifests(_ manifests: [AppID: AppManifest]) {
+        for gone in self.manifests.keys where manifests[gone] == nil { stored.forget(gone) }
+        self.manifests = manifests
     }
 
     private func withRun(_ id: RunID, _ body: (AppRun) -> Void) {

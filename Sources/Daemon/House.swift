@@ -1,14 +1,15 @@
-package import Control
-package import LifecycleCore
-package import Linux
+import Control
 import JSON
-package import Systemd
+import LifecycleCore
+import Linux
+import Manifest
+import Systemd
 
 /// What the bus shows of the daemon, and what changes it: apps, memory, manifests.
-package final class House {
-    package let loop: EventLoop
-    package let clock = WallClock()
-    package let receipts: ReceiptStore
+final class House {
+    let loop: EventLoop
+    let clock = WallClock()
+    let receipts: ReceiptStore
     let shell: Shell
     let performer: EffectPerformer
     let library: ManifestLibrary
@@ -92,6 +93,10 @@ package final class House {
         return record
     }
 
+    func complain(_ sentence: String) {
+        performer.journal.log(.warning, MessageID.complaint, sentence)
+    }
+
     // MARK: Errors
 
     func unknownApp(_ name: String) -> BusError {
@@ -113,7 +118,8 @@ package final class House {
             case .unknownApp: (.unknownApp, "there is no app \(app) any more")
             case .notRunning: (.notRunning, "\(app) is not running")
             case .ending: (.ending, "\(app) is about to end")
-            case .notInForeground: (.notInForeground, "\(app) is not in the foreground: only there it can be interrupted")
+            case .notInForeground:
+                (.notInForeground, "\(app) is not in the foreground: only there it can be interrupted")
             case .notInterrupted: (.notInterrupted, "\(app) is not interrupted")
             case .modeNotDeclared(let mode):
                 (.modeNotDeclared, "\(app) does not declare BackgroundModes=\(mode) in its manifest")

@@ -21,7 +21,8 @@ struct LaunchEnvironment {
 
     /// Names of ours, or that were meant for the daemon alone.
     private static let private_ = [
-        "NOTIFY_SOCKET", "LISTEN_", "WATCHDOG_", "INVOCATION_ID", "JOURNAL_STREAM", "GREENROOM_", "MAINPID", "MANAGERPID",
+        "NOTIFY_SOCKET", "LISTEN_", "WATCHDOG_", "INVOCATION_ID", "JOURNAL_STREAM", "GREENROOM_", "MAINPID",
+        "MANAGERPID",
         "SYSTEMD_EXEC_PID", "MEMORY_PRESSURE_", "STATE_DIRECTORY", "CACHE_DIRECTORY", "RUNTIME_DIRECTORY",
     ]
 

@@ -59,7 +59,7 @@ final class ManifestLibrary {
 
     private func readConfiguration(_ changes: inout Changes) {
         do {
-            let sources = try AppFiles.configuration(vendor: listing(folders.vendor), config: listing(folders.config))
+            let sources = try AppFiles(vendor: listing(folders.vendor), config: listing(folders.config)).configuration
                 .map(source)
             let (parsed, diagnostics) = parseConfiguration(sources: sources)
             note(diagnostics, &changes)
@@ -80,5 +80,33 @@ final class ManifestLibrary {
 
     private func source(_ path: String) throws -> SourceFile {
         SourceFile(path: path, bytes: try readFile(at: path, limit: SourceFile.maximumSize))
+    }
+}
+
+extension ManifestLibrary {
+    /// What lies in a vendor or config folder. A folder that is not there is an empty one.
+    private func listing(_ folder: String) -> FolderListing {
+        var listing = FolderListing(path: folder)
+        listing.apps = names(folder + "/apps")
+        for name in listing.apps where name.hasSuffix(".app.d") {
+            let dropIns = names(folder + "/apps/" + name)
+            listing.dropIns[name] = dropIns
+            note(dropIns, in: folder + "/apps/" + name, &listing)
+        }
+        note(listing.apps.filter { $0.hasSuffix(".app") }, in: folder + "/apps", &listing)
+        let own = names(folder)
+        listing.hasConfiguration = own.contains("greenroom.conf")
+        listing.configurationDropIns = names(folder + "/greenroom.conf.d")
+        note(own.filter { $0 == "greenroom.conf" }, in: folder, &listing)
+        note(listing.configurationDropIns, in: folder + "/greenroom.conf.d", &listing)
+        return listing
+    }
+
+    private func names(_ folder: String) -> [String] {
+        ((try? folderEntries(at: folder)) ?? []).sorted()
+    }
+
+    private func note(_ names: [String], in folder: String, _ listing: inout FolderListing) {
+        for name in names where isEmptyOrNull(at: folder + "/" + name) { listing.masked.insert(folder + "/" + name) }
     }
 }

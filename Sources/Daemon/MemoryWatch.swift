@@ -1,16 +1,16 @@
-package import LifecycleCore
-package import Linux
-package import Manifest
-package import Systemd
+import LifecycleCore
+import Linux
+import Manifest
+import Systemd
 
 /// The machine's memory: what there is, and the kernel's word when it stalls for want of it.
-package final class MemoryWatch {
+final class MemoryWatch {
     private let loop: EventLoop
     private let log: (String) -> Void
     private var triggers: [(trigger: PressureTrigger, source: EventSource)] = []
     private let info: MemoryInfoReader?
 
-    package init(loop: EventLoop, log: @escaping (String) -> Void) {
+    init(loop: EventLoop, log: @escaping (String) -> Void) {
         self.loop = loop
         self.log = log
         info = try? MemoryInfoReader()
@@ -18,13 +18,13 @@ package final class MemoryWatch {
     }
 
     /// Bytes. What lies on the processors' own lists right after a kill is free too, though MemAvailable does not know yet.
-    package func read() -> (total: UInt64, available: UInt64) {
+    func read() -> (total: UInt64, available: UInt64) {
         guard let info, let reading = try? info.read() else { return (0, 0) }
         return (reading.total, min(reading.total, reading.available + perCPUFreeBytes()))
     }
 
     /// Sets the triggers anew.
-    package func watch(_ thresholds: [(MemoryLevel, PressureThreshold)], send: @escaping (Event) -> Void) {
+    func watch(_ thresholds: [(MemoryLevel, PressureThreshold)], send: @escaping (Event) -> Void) {
         triggers = []
         for (level, threshold) in thresholds {
             do {

@@ -17,7 +17,7 @@ package func runDaemon(_ options: DaemonOptions) -> Int32 {
 }
 
 package func complainToTerminal(_ sentence: String) {
-    fputs("greenroomd: \(sentence)\n", stderr)
+    try? writeAll(Array("greenroomd: \(sentence)\n".utf8), to: 2)
 }
 
 private final class Program {
@@ -41,7 +41,7 @@ private final class Program {
         raiseDescriptorLimit()
         let loop = try EventLoop()
         self.loop = loop
-        journal = Journal(identifier: "greenroomd", level: options.logLevel.journal)
+        journal = Journal(identifier: "greenroomd", level: options.logLevel.level)
         lock = try Program.prepare(folders)
         containment = Program.contain(folders, journal)
         let receipts = try ReceiptStore(folders: folders, clock: WallClock())
@@ -150,10 +150,27 @@ private final class Program {
     }
 }
 
+/// The hard limit of descriptors.
+func maximumDescriptors() -> UInt64 {
+    var limit = rlimit()
+    return getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 ? UInt64(limit.rlim_max) : 1024
+}
+
+/// `NAME=value` each.
+private func ownEnvironment() -> [String] {
+    var entries: [String] = []
+    var next = environ
+    while let entry = next.pointee {
+        entries.append(String(cString: entry))
+        next += 1
+    }
+    return entries
+}
+
 /// A thousand apps need some thousand descriptors of ours; what apps get is set for each (`LimitNOFILE=`).
 private func raiseDescriptorLimit() {
     var limit = rlimit()
-    guard getrlimit(__rlimit_resource_t(rawValue: 7), &limit) == 0 else { return }
+    guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
     limit.rlim_cur = limit.rlim_max
-    setrlimit(__rlimit_resource_t(rawValue: 7), &limit)
+    setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
 }

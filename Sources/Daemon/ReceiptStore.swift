@@ -1,12 +1,13 @@
-package import JSON
-package import LifecycleCore
+import JSON
+import LifecycleCore
 import Linux
+import Manifest
 
 /// Receipts on disk: one JSON document a line, appended in one write, so that a crash in the middle loses at most that
 /// one. The file is the truth: nothing of it is kept in memory.
-package final class ReceiptStore {
+final class ReceiptStore {
     /// How many are kept.
-    package static let kept = 1000
+    static let kept = 1000
     /// The file is written anew once it holds this many: one rewrite in a thousand ends.
     private static let compactAt = 2 * kept
     /// A line that is longer was not written by us.
@@ -17,48 +18,36 @@ package final class ReceiptStore {
     private let lastFolder: String
     private let clock: WallClock
     private var count = 0
-    package private(set) var nextID: UInt64 = 1
+    private(set) var nextID: UInt64 = 1
 
-    package init(folders: Folders, clock: WallClock) throws {
+    init(folders: Folders, clock: WallClock) throws {
         path = folders.receipts
         lastFolder = folders.lastReceipts
         self.clock = clock
         try createDirectories(at: lastFolder)
         let all = try read(limit: .max)
         count = all.count
-        nextID = (all.last.flatMap { $0[key: "id"]?.integerValue }.map { UInt64(max(0, $0)) } ?? 0) + 1
+        nextID = (all.last.flatMap { $0["id"]?.integerValue }.map { UInt64(max(0, $0)) } ?? 0) + 1
         try endTornLine()
     }
 
     /// Adds one. Called once an end.
-    package func write(_ receipt: Receipt) throws {
+    func write(_ receipt: Receipt) throws {
         let json = JSONValue(receipt, time: clock.now())
         let line = Array((json.serialized(pretty: false) + "\n").utf8)
         nextID = max(nextID, receipt.id + 1)
-        try append(line)
+        try AppendFile(path).append(line)
         count += 1
         // What the app is given at its next launch; readable for its user.
         try replaceFile(at: lastPath(receipt.app), with: line)
         if count >= Self.compactAt { try compact() }
     }
 
-    /// A disk that is full takes half a line: that is taken back, so that the next receipt begins a line of its own.
-    private func append(_ line: [UInt8]) throws {
-        let file = try openForAppending(path, mode: 0o644)
-        let size = try fileSize(file)
-        do {
-            try writeAll(line, to: file.raw, path: path)
-        } catch {
-            try truncate(file, to: size)
-            throw error
-        }
-    }
-
     private func endTornLine() throws {
         guard let bytes = try readFileIfPresent(at: path, limit: Self.maximumFile), let last = bytes.last,
             last != UInt8(ascii: "\n")
         else { return }
-        try append([UInt8(ascii: "\n")])
+        try AppendFile(path).append([UInt8(ascii: "\n")])
     }
 
     private func compact() throws {
@@ -69,32 +58,33 @@ package final class ReceiptStore {
     }
 
     /// The last `limit` of an app, or of all, the oldest first. Lines that are no receipts (a torn one) are passed over.
-    package func read(app: AppID? = nil, limit: Int) throws -> [JSONValue] {
+    func read(app: AppID? = nil, limit: Int) throws -> [JSONValue] {
         guard let bytes = try readFileIfPresent(at: path, limit: Self.maximumFile) else { return [] }
         var found: [JSONValue] = []
         // From the end, as the last are wanted.
         for line in bytes.split(separator: UInt8(ascii: "\n")).reversed() {
             guard found.count < min(limit, Self.compactAt) else { break }
-            guard line.count <= Self.maximumLine, let json = try? JSONValue.parse(Array(line)), json[key: "id"]?.integerValue != nil
+            guard line.count <= Self.maximumLine, let json = try? JSONValue.parse(Array(line)),
+                json["id"]?.integerValue != nil
             else { continue }
-            if let app, json[key: "app"]?.stringValue != app.name { continue }
+            if let app, json["app"]?.stringValue != app.name { continue }
             found.append(json)
         }
         return found.reversed()
     }
 
-    package func receipt(_ id: UInt64) throws -> JSONValue? {
-        try read(limit: .max).last { $0[key: "id"]?.integerValue == Int64(exactly: id) }
+    func receipt(_ id: UInt64) throws -> JSONValue? {
+        try read(limit: .max).last { $0["id"]?.integerValue == Int64(exactly: id) }
     }
 
     /// The receipt of an app's last end.
-    package func last(of app: AppID) -> JSONValue? {
+    func last(of app: AppID) -> JSONValue? {
         guard let bytes = try? readFileIfPresent(at: lastPath(app), limit: Self.maximumLine) else { return nil }
         return try? JSONValue.parse(bytes)
     }
 
     func lastPath(of app: AppID) -> String? {
-        isThere(lastPath(app)) ? lastPath(app) : nil
+        exists(at: lastPath(app)) ? lastPath(app) : nil
     }
 
     private func lastPath(_ app: AppID) -> String { lastFolder + "/" + app.name + ".json" }

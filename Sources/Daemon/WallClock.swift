@@ -1,15 +1,15 @@
-package import LifecycleCore
 import Glibc
+import LifecycleCore
 
 /// The time of day, for people: nothing is decided by it.
-package struct WallClock {
-    package init() {}
+struct WallClock {
+    init() {}
 
     /// Now, in RFC 3339, UTC, to the millisecond.
-    package func now() -> String { format(secondsAgo: 0) }
+    func now() -> String { format(secondsAgo: 0) }
 
     /// When something was that `since` ago was.
-    package func format(ago: Duration) -> String { format(secondsAgo: ago.seconds) }
+    func format(ago: Duration) -> String { format(secondsAgo: ago.seconds) }
 
     private func format(secondsAgo: Double) -> String {
         var time = timespec()

@@ -38,6 +38,8 @@ struct Run: Hashable, Sendable {
     var tasks: [BackgroundTask] = []
     /// L13: they nest.
     var interruptions = 0
+    /// Somebody asked it to end, and nobody for anything else since: it is not launched again by itself.
+    var isEndWanted = false
     /// Its main process has stopped itself, and was not continued.
     var isStopped = false
     var isThrottled = false

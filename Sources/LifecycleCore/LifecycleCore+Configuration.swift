@@ -18,14 +18,8 @@ extension LifecycleCore {
         guard let slot = slots[id] else { return }
         touch(slot)
         self[app: slot].isRegistered = false
-        switch self[app: slot].phase {
-        case .notRunning: forget(slot)
-        case .ending(var ending):
-            ending.next = nil
-            ending.relaunch = nil
-            self[app: slot].phase = .ending(ending)
-        case .launching, .foreground, .entering, .running, .suspending, .suspended, .waking, .terminating: break
-        }
+        // One that ends is forgotten then, whatever was to come after; its manifest may be back by then.
+        if case .notRunning = self[app: slot].phase { forget(slot) }
     }
 
     /// An app that has no manifest and no process is no app.
@@ -47,6 +41,7 @@ extension LifecycleCore {
 
     /// `LaunchAtStart=`, in the order in which the manifests were read.
     mutating func started(_ now: Instant) {
+        guard shutdown == nil else { return }
         for slot in apps.indices {
             guard let app = apps[slot], let state = app.policy.launchAtStart, case .notRunning = app.phase else {
                 continue

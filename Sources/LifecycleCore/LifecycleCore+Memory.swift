@@ -250,14 +250,22 @@ extension LifecycleCore {
                 app: self[app: other].id, state: self[app: other].phase.state, memory: self[app: other].run?.memory ?? 0
             )
         }
-        if gracefully, rank.group == .background {
-            if case .terminating = self[app: slot].phase { return nil }
+        if gracefully, isTerminating(slot) { return nil }
+        if gracefully, canEndByItself(slot) {
             terminate(slot, .jetsam(cause, candidates), now)
         } else {
             memoryState.awaitsMeasure = true
             kill(slot, .jetsam(cause, candidates), .jetsam, now)
         }
         return self[app: slot].id
+    }
+
+    /// L40: what is frozen, or about to be, could not hear of it.
+    private func canEndByItself(_ slot: Int) -> Bool {
+        switch self[app: slot].phase {
+        case .launching, .foreground, .entering, .running, .waking: true
+        case .notRunning, .suspending, .suspended, .terminating, .ending: false
+        }
     }
 
     // MARK: Warnings (L36)
@@ -275,8 +283,7 @@ extension LifecycleCore {
         switch self[app: slot].phase {
         case .suspending, .suspended:
             let name = level == .critical ? "critical" : "warning"
-            guard let notification = Notification(kind: "memory", payload: name) else { return }
-            _ = self[app: slot].notifications.file(notification)
+            file(slot, Notification(kind: "memory", payload: name))
         case .notRunning, .launching, .foreground, .entering, .running, .waking, .terminating, .ending: break
         }
     }

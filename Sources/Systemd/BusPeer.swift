@@ -27,8 +27,10 @@ package struct PeerCredentials: Equatable, Sendable {
 
 /// What one connection may cost us.
 package struct BusLimits: Sendable {
-    /// Messages that wait because the other side does not read, beyond the kernel's socket buffer of about 200 KiB. A
-    /// stopped `watch` gets this far; then it is dropped and nobody else is harmed.
+    /// The kernel's buffer for what we send, in bytes. libsystemd asks for 8 MiB, and gets them as root.
+    package var sendBuffer: Int32 = 256 << 10
+    /// Messages that wait because the other side does not read, beyond the kernel's buffer. A stopped `watch` gets this
+    /// far; then it is dropped and nobody else is harmed.
     package var queuedMessages: UInt64 = 1024
     /// The same when it asks for a large answer (all objects, an introspection): about 100 KiB each.
     package var queuedLargeAnswers: UInt64 = 32
@@ -81,6 +83,7 @@ package final class BusPeer {
         do throws(SystemdError) {
             try register(objects, role)
             try check(sd_bus_start(bus), "sd_bus_start")
+            try limitSendBuffer(descriptor)
             try check(sd_bus_attach_event(bus, loop.event, Int32(priority.rawValue)), "sd_bus_attach_event")
         } catch {
             isGone = true
@@ -106,6 +109,8 @@ package final class BusPeer {
                 try check(sd_bus_set_server(bus, 1, id), "sd_bus_set_server")
             }
             try check(sd_bus_negotiate_creds(bus, 1, csystemd_creds_caller()), "sd_bus_negotiate_creds")
+            // Needed by `filter`, which then looks for what came together with the handshake.
+            try check(sd_bus_set_connected_signal(bus, 1), "sd_bus_set_connected_signal")
             // A peer that never finishes the handshake would make the loop's exit wait for it.
             try check(sd_bus_set_close_on_exit(bus, 0), "sd_bus_set_close_on_exit")
             try check(sd_bus_set_fd(bus, descriptor, descriptor), "sd_bus_set_fd")
@@ -114,6 +119,14 @@ package final class BusPeer {
             throw error
         }
         return bus
+    }
+
+    private func limitSendBuffer(_ descriptor: Int32) throws(SystemdError) {
+        // The kernel doubles what it is given, for its own bookkeeping (socket(7)).
+        var size = limits.sendBuffer / 2
+        guard setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &size, socklen_t(MemoryLayout<Int32>.size)) == 0 else {
+            throw SystemdError("setsockopt SO_SNDBUF", errno: errno)
+        }
     }
 
     private func register(_ objects: BusObjects?, _ role: Role) throws(SystemdError) {
@@ -175,8 +188,12 @@ package final class BusPeer {
     /// Looks at a message before the objects do.
     /// - Returns: whether it must go no further.
     func filter(_ message: OpaquePointer) -> Bool {
-        if sd_bus_message_is_signal(message, "org.freedesktop.DBus.Local", "Disconnected") > 0 {
-            close(reason: "the connection ended")
+        if sd_bus_message_is_signal(message, "org.freedesktop.DBus.Local", nil) > 0 {
+            if sd_bus_message_is_signal(message, nil, "Disconnected") > 0 {
+                close(reason: "the connection ended")
+            } else {
+                loop.callLater { [weak self] in self?.readLeftOver() }
+            }
             return true
         }
         if sd_bus_message_is_method_call(message, nil, nil) > 0 {
@@ -188,6 +205,14 @@ package final class BusPeer {
         }
         if let onSignal, let signal = BusSignal(message, limits: limits.message) { onSignal(signal) }
         return false
+    }
+
+    /// Deals with messages that were read together with the end of the handshake. libsystemd (252) keeps them in its
+    /// buffer and waits for the socket to become readable, which it may never do again: each would wait for the other.
+    private func readLeftOver() {
+        var result: Int32 = 1
+        while !isGone, result > 0 { result = sd_bus_process(bus, nil) }
+        if result < 0 { close(reason: "it sent what is no message: \(errnoText(-result))") }
     }
 
     /// Calls the method that a message names; what it throws is the answer.
