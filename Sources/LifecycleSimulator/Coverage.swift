@@ -99,7 +99,8 @@ package struct Coverage: Sendable {
         for index in counts.indices { counts[index] += other.counts[index] }
     }
 
-    /// A row for each kind of event, a column for each phase. Events of no app stand in the first column.
+    /// A row for each kind of event, a column for each phase. Events of no app stand in the first column, those of runs that
+    /// are over in the last.
     package var table: [String] {
         func cell(_ text: String, _ width: Int) -> String {
             String(repeating: " ", count: max(1, width - text.count)) + text

@@ -4,6 +4,8 @@ import LifecycleCore
 package enum ShadowPhase: Int, CaseIterable, Sendable {
     case unknown, notRunning, launching, foreground, entering, running, suspending, suspended, waking, terminating
     case ending
+    /// Of a run that is over: only events come in it.
+    case past
 
     package var name: String { String(describing: self) }
 }
@@ -18,6 +20,8 @@ struct ShadowApp {
     var since: Microseconds = 0
     var phase = ShadowPhase.unknown
     var run: RunID?
+    /// The size that the core was told last, and was to believe: that of a frozen app does not change.
+    var memory: UInt64 = 0
     /// The longest budget that any of its manifests gave it in this run; `nil`: infinite.
     var longestBudget: Duration? = .zero
 }
@@ -29,6 +33,8 @@ struct Shadow {
     var isShuttingDown = false
     let indexes: [AppID: Int]
     let firstRun: UInt64
+    /// The size in the `frozen` that the core is hearing of.
+    private var frozenMemory: UInt64 = 0
     /// The app of each run, in order.
     private var appsByRun: [Int] = []
 
@@ -50,19 +56,17 @@ struct Shadow {
 
     /// The app that an event concerns.
     func app(of event: Event) -> Int? {
+        if let run = event.run { return app(of: run) }
         switch event {
-        case .registered(let id, _, _), .unregistered(let id), .requested(_, let id, _): indexes[id]
-        case .spawned(let run, _), .executed(let run), .spawnFailed(let run, _), .told(let run, _, _, _),
-            .frozen(let run, _, _), .thawed(let run, _), .inspected(let run, _), .exited(let run, _, _, _),
-            .emptied(let run), .ready(let run), .backgroundEntered(let run), .stopped(let run), .continued(let run),
-            .taskBegan(let run, _, _), .taskEnded(let run, _), .timeoutExtended(let run, _),
-            .wakeCompleted(let run, _), .heartbeat(let run), .heartbeatGivenUp(let run), .stopping(let run),
-            .mainProcessChanged(let run, _):
-            app(of: run)
-        case .configured, .started, .requestAbandoned, .shutdownRequested, .deadlineReached, .memoryMeasured,
-            .pressureStalled, .pressureSimulated:
-            nil
+        case .registered(let id, _, _), .unregistered(let id), .requested(_, let id, _): return indexes[id]
+        default: return nil
         }
+    }
+
+    /// The phase in which an event comes: that of its app, unless it is of an earlier run.
+    func phase(of event: Event, _ app: Int?) -> ShadowPhase {
+        guard let app else { return .unknown }
+        return event.run.map { $0 == apps[app].run } ?? true ? apps[app].phase : .past
     }
 
     /// The app that an effect concerns.
@@ -107,13 +111,29 @@ struct Shadow {
             if apps[app].phase == .notRunning { apps[app].phase = .unknown }
         case .configured(let policy): manager = policy
         case .shutdownRequested: isShuttingDown = true
-        case .exited(let run, _, _, _), .spawnFailed(let run, _):
-            if let app = currentApp(of: run) { apps[app].phase = .ending }
-        case .started, .requested, .requestAbandoned, .spawned, .executed, .told, .frozen, .thawed, .inspected,
-            .emptied, .ready, .backgroundEntered, .stopped, .continued, .taskBegan, .taskEnded, .timeoutExtended,
-            .wakeCompleted, .heartbeat, .heartbeatGivenUp, .stopping, .mainProcessChanged, .deadlineReached,
-            .memoryMeasured, .pressureStalled, .pressureSimulated:
+        case .exited(let run, _, _, let memory):
+            guard let app = currentApp(of: run) else { return }
+            apps[app].phase = .ending
+            if memory > 0 { apps[app].memory = memory }
+        case .spawnFailed(let run, _): if let app = currentApp(of: run) { apps[app].phase = .ending }
+        case .inspected(let run, let inspection):
+            guard let app = currentApp(of: run), apps[app].phase != .suspended else { return }
+            apps[app].memory = inspection.memory
+        case .memoryMeasured(let reading): for size in reading.sizes { note(size) }
+        case .frozen(_, _, let memory): frozenMemory = memory
+        case .started, .requested, .requestAbandoned, .spawned, .executed, .told, .thawed, .emptied, .ready,
+            .backgroundEntered, .stopped, .continued, .taskBegan, .taskEnded, .timeoutExtended, .wakeCompleted,
+            .heartbeat, .heartbeatGivenUp, .stopping, .mainProcessChanged, .deadlineReached, .pressureStalled,
+            .pressureSimulated:
             break
+        }
+    }
+
+    private mutating func note(_ size: MemoryReading.Size) {
+        guard let app = currentApp(of: size.run) else { return }
+        switch apps[app].phase {
+        case .launching, .foreground, .entering, .running, .waking, .terminating: apps[app].memory = size.bytes
+        case .unknown, .notRunning, .suspending, .suspended, .ending, .past: break
         }
     }
 
@@ -125,6 +145,7 @@ struct Shadow {
             guard let app else { return }
             appsByRun.append(app)
             apps[app].run = run
+            apps[app].memory = 0
             apps[app].phase = .launching
             apps[app].longestBudget = .zero
             noteBudget(app)
@@ -145,15 +166,28 @@ struct Shadow {
         }
     }
 
+    /// After all effects: an answer that was awaited has come, whatever the core made of it.
+    mutating func settle(_ event: Event) {
+        switch event {
+        case .backgroundEntered(let run), .stopped(let run), .told(let run, .didEnterBackground, delivered: false, _):
+            guard let app = currentApp(of: run) else { return }
+            if apps[app].phase == .entering { apps[app].phase = .running }
+        default: break
+        }
+    }
+
     private mutating func change(_ app: Int, to state: AppState, _ now: Microseconds) {
         apps[app].state = state
         apps[app].since = now
         switch state {
         case .notRunning:
             apps[app].run = nil
+            apps[app].memory = 0
             apps[app].phase = apps[app].isRegistered ? .notRunning : .unknown
         case .active, .inactive: apps[app].phase = .foreground
-        case .suspended: apps[app].phase = .suspended
+        case .suspended:
+            apps[app].phase = .suspended
+            apps[app].memory = frozenMemory
         case .terminating: if apps[app].phase != .ending { apps[app].phase = .terminating }
         case .launching, .background: break
         }
@@ -175,5 +209,23 @@ struct Shadow {
     private mutating func noteBudget(_ app: Int) {
         guard let longest = apps[app].longestBudget else { return }
         apps[app].longestBudget = apps[app].policy.backgroundTime.map { max($0, longest) }
+    }
+}
+
+extension Event {
+    /// The run that it is about, if it is about one.
+    var run: RunID? {
+        switch self {
+        case .spawned(let run, _), .executed(let run), .spawnFailed(let run, _), .told(let run, _, _, _),
+            .frozen(let run, _, _), .thawed(let run, _), .inspected(let run, _), .exited(let run, _, _, _),
+            .emptied(let run), .ready(let run), .backgroundEntered(let run), .stopped(let run), .continued(let run),
+            .taskBegan(let run, _, _), .taskEnded(let run, _), .timeoutExtended(let run, _),
+            .wakeCompleted(let run, _), .heartbeat(let run), .heartbeatGivenUp(let run), .stopping(let run),
+            .mainProcessChanged(let run, _):
+            run
+        case .registered, .unregistered, .configured, .started, .requested, .requestAbandoned, .shutdownRequested,
+            .deadlineReached, .memoryMeasured, .pressureStalled, .pressureSimulated:
+            nil
+        }
     }
 }

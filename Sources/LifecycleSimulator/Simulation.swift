@@ -128,7 +128,7 @@ package struct Simulation<Core: DecidingCore> {
     private var restlessness: String? {
         for (index, app) in shadow.apps.enumerated() {
             switch app.phase {
-            case .unknown, .notRunning, .suspended, .foreground: break
+            case .unknown, .notRunning, .suspended, .foreground, .past: break
             case .launching, .entering, .running, .suspending, .waking, .terminating, .ending:
                 return "\(app.id) is still \(app.state) (\(app.phase))"
             }
@@ -160,7 +160,7 @@ package struct Simulation<Core: DecidingCore> {
         world.noteReported(event)
         let now = world.now
         let app = shadow.app(of: event)
-        coverage.add(event, app.map { shadow.apps[$0].phase } ?? .unknown)
+        coverage.add(event, shadow.phase(of: event, app))
         write(event, app)
         checkers.note(event, of: app, shadow, world, core)
         shadow.note(event)
@@ -173,6 +173,7 @@ package struct Simulation<Core: DecidingCore> {
         if let app { concerned.append(app) }
         checkers.begin(effects, shadow)
         for effect in effects { carryOut(effect, event) }
+        shadow.settle(event)
         if let problem = world.problemAfterAll() { checkers.findings.check(false, .effectsMakeSense, problem) }
         checkers.settle(
             event, of: app, effects, concerning: concerned, shadow, world, core,

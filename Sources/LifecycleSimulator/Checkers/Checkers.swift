@@ -5,7 +5,7 @@ struct Checkers {
     var findings = Findings()
     private(set) var deadlines: DeadlineChecker
     private(set) var requests = RequestChecker()
-    private var states: StateChecker
+    private let states = StateChecker()
     private var notices: NoticeChecker
     private var receipts: ReceiptChecker
     private var budgets: BudgetChecker
@@ -21,7 +21,6 @@ struct Checkers {
 
     init(apps: Int, firstReceipt: UInt64) {
         deadlines = DeadlineChecker(apps: apps)
-        states = StateChecker(apps: apps)
         notices = NoticeChecker(apps: apps)
         receipts = ReceiptChecker(apps: apps, firstReceipt: firstReceipt)
         budgets = BudgetChecker(apps: apps)
@@ -78,8 +77,7 @@ struct Checkers {
         foreground.note(effect, of: app, shadow, &findings)
         notifications.note(effect, of: app, shadow, &findings)
         jetsam.note(
-            effect, of: app, in: event, shadow, { core.view(of: shadow.apps[$0].id, at: Instant(now)) }, at: now,
-            &findings)
+            effect, of: app, in: event, shadow, at: now, &findings)
     }
 
     /// After all effects. `apps`: those that the event or an effect concerned.
@@ -92,9 +90,9 @@ struct Checkers {
         receipts.settle(&findings)
         foreground.settle(shadow, &findings)
         jetsam.settle(
-            effects, shadow, { core.view(of: shadow.apps[$0].id, at: Instant(now)) }, at: now, &findings)
+            effects, shadow, at: now, &findings)
         for app in isDeep ? Array(shadow.apps.indices) : apps {
-            states.settle(event, of: app, shadow, world, deadlines, &findings)
+            states.settle(of: app, shadow, world, deadlines, &findings)
             notices.settle(of: app, shadow, &findings)
             suspensions.settle(of: app, shadow, deadlines, at: now, &findings)
             interruptions.settle(of: app, shadow, &findings)

@@ -69,7 +69,7 @@ struct JetsamChecker {
     }
 
     mutating func note(
-        _ effect: Effect, of app: Int?, in event: Event, _ shadow: Shadow, _ views: (Int) -> AppView?,
+        _ effect: Effect, of app: Int?, in event: Event, _ shadow: Shadow,
         at now: Microseconds, _ findings: inout Findings
     ) {
         switch effect {
@@ -88,10 +88,10 @@ struct JetsamChecker {
         case .report(.stateChanged(_, _, .terminating, .jetsam)):
             // One that was killed has been looked at then.
             guard let app, shadow.apps[app].phase != .ending else { return }
-            checkOrder(app, shadow, views, &findings)
+            checkOrder(app, shadow, &findings)
         case .kill:
             guard let app else { return }
-            if isJetsam(app, event, shadow) { take(app, shadow, views, now, &findings) }
+            if isJetsam(app, event, shadow) { take(app, shadow, now, &findings) }
             // Sent again, it does not start to count anew.
             if takesLong != app { endingSince[app] = now }
         default: break
@@ -109,9 +109,8 @@ struct JetsamChecker {
     }
 
     private mutating func take(
-        _ app: Int, _ shadow: Shadow, _ views: (Int) -> AppView?, _ now: Microseconds, _ findings: inout Findings
+        _ app: Int, _ shadow: Shadow, _ now: Microseconds, _ findings: inout Findings
     ) {
-        checkOrder(app, shadow, views, &findings)
         findings.check(!tookOne, .jetsamTakesOne, "\(shadow.apps[app].id) is the second victim at once")
         findings.check(
             victim == nil, .jetsamTakesOne,
@@ -122,6 +121,7 @@ struct JetsamChecker {
                 now - since >= 5 * .second, .jetsamTakesOne,
                 "\(shadow.apps[app].id) is killed while \(shadow.apps[other].id) is still going")
         }
+        checkOrder(app, shadow, &findings)
         tookOne = true
         victim = app
         isVictimGone = false
@@ -131,35 +131,35 @@ struct JetsamChecker {
     // MARK: The order
 
     private func checkOrder(
-        _ app: Int, _ shadow: Shadow, _ views: (Int) -> AppView?, _ findings: inout Findings
+        _ app: Int, _ shadow: Shadow, _ findings: inout Findings
     ) {
         guard arePlacesKnown else { return }
-        guard let mine = rank(app, shadow, views) else {
+        guard let mine = rank(app, shadow) else {
             return findings.check(false, .jetsamKeepsOrder, "\(shadow.apps[app].id) is taken, but is no candidate")
         }
         for other in shadow.apps.indices where other != app {
-            guard let theirs = rank(other, shadow, views) else { continue }
+            guard let theirs = rank(other, shadow) else { continue }
             findings.check(
                 !(theirs < mine), .jetsamKeepsOrder,
                 "\(shadow.apps[app].id) \(mine) is taken before \(shadow.apps[other].id) \(theirs)")
         }
     }
 
-    private func rank(_ app: Int, _ shadow: Shadow, _ views: (Int) -> AppView?) -> Rank? {
+    private func rank(_ app: Int, _ shadow: Shadow) -> Rank? {
         let known = shadow.apps[app]
-        guard let group = group(app, known), let view = views(app) else { return nil }
+        guard let group = group(app, known) else { return nil }
         let limit = group == 0 ? known.policy.suspendedMemoryHigh : known.policy.memoryHigh
-        let size = Int64(view.memory)
+        let size = Int64(known.memory)
         return Rank(
             group: group, priority: known.policy.jetsamPriority,
-            isWithinLimit: limit.map { view.memory <= $0 } ?? true,
+            isWithinLimit: limit.map { known.memory <= $0 } ?? true,
             tie: shadow.manager.jetsamOrder == .largest ? -size : known.since)
     }
 
     /// Suspended before background before inactive before active.
     private func group(_ app: Int, _ known: ShadowApp) -> Int? {
         switch known.phase {
-        case .unknown, .notRunning, .ending: nil
+        case .unknown, .notRunning, .ending, .past: nil
         case .suspended: 0
         case .terminating: 1
         case .foreground: known.state == .active ? 3 : 2
@@ -171,12 +171,12 @@ struct JetsamChecker {
 
     /// After all effects: with all apps over their budget, or too little available, somebody is on the way out.
     func settle(
-        _ effects: [Effect], _ shadow: Shadow, _ views: (Int) -> AppView?, at now: Microseconds,
+        _ effects: [Effect], _ shadow: Shadow, at now: Microseconds,
         _ findings: inout Findings
     ) {
         guard let reading, !tookOne, victim == nil, !effects.contains(.measureMemory) else { return }
         guard endingSince.allSatisfy({ $0 == nil }) else { return }
-        let apps = shadow.apps.indices.reduce(UInt64(0)) { $0 + (views($1)?.memory ?? 0) }
+        let apps = shadow.apps.reduce(UInt64(0)) { $0 + $1.memory }
         let isOver = shadow.manager.budget.map { apps > $0 } ?? false
         let isShort = reading.available < shadow.manager.criticalAvailable.bytes(of: reading.total)
         guard isOver || isShort else { return }

@@ -1,13 +1,12 @@
 /// What must hold after every event, whatever happens in which order.
 package enum Rule: String, CaseIterable, Sendable {
     case effectsMakeSense = "no effect is senseless, given what the core has been told"
-    case statesAreContinuous = "each change of state begins where the last one ended, and views agree with it"
+    case statesAreContinuous = "each change of state begins where the last one ended, and views agree (L4)"
     case suspendedIsFrozen = "a suspended app is frozen (L1)"
     case foregroundRuns = "an app in the foreground is thawed, and not throttled (L19)"
     case backgroundIsThrottled = "an app in the background is throttled once it has answered (L19)"
     case suspendedHasNoAssertion = "no suspended app has a task or a wake open (L18)"
     case suspendedInTime = "an app is frozen when its last assertion ended long enough ago (L18)"
-    case readyOnce = "a run finishes launching at most once (L4)"
     case noticesAreInOrder = "notices come in L3's order"
     case deadlinesArePaired = "a deadline that starts is met, missed or cancelled, once"
     case deadlinesAreKept = "a deadline that has passed is looked into"

@@ -2,30 +2,19 @@ import LifecycleCore
 
 /// What the core presents is consistent in itself, and with what really is: frozen, running, throttled, gone.
 struct StateChecker {
-    /// By app: how often its current run finished launching.
-    private var readied: [Int]
-
-    init(apps: Int) {
-        readied = Array(repeating: 0, count: apps)
-    }
-
-    mutating func note(_ effect: Effect, of app: Int?, _ shadow: Shadow, _ findings: inout Findings) {
+    func note(_ effect: Effect, of app: Int?, _ shadow: Shadow, _ findings: inout Findings) {
         guard let app else { return }
         let known = shadow.apps[app]
-        if case .spawn = effect { readied[app] = 0 }
         guard case .report(.stateChanged(let id, let from, let to, _)) = effect else { return }
         findings.check(
             from == known.state, .statesAreContinuous, "\(id) goes from \(from) to \(to), but was \(known.state)")
         findings.check(from != to, .statesAreContinuous, "\(id) goes from \(from) to \(to)")
         findings.check(
             Self.mayFollow(to, after: from), .statesAreContinuous, "\(id) goes from \(from) to \(to) in one step")
-        if from == .launching, to != .terminating, to != .notRunning {
-            readied[app] += 1
-            findings.check(readied[app] == 1, .readyOnce, "\(id) has finished launching \(readied[app]) times")
-        }
     }
 
-    /// The arrows of the state diagram.
+    /// The arrows of the state diagram. A run is spawned once and launching follows only on not running: so it finishes
+    /// launching once (L4).
     private static func mayFollow(_ to: AppState, after from: AppState) -> Bool {
         switch from {
         case .notRunning: to == .launching
@@ -39,8 +28,8 @@ struct StateChecker {
     }
 
     /// After all effects of one event.
-    mutating func settle(
-        _ event: Event, of app: Int, _ shadow: Shadow, _ world: World, _ deadlines: DeadlineChecker,
+    func settle(
+        of app: Int, _ shadow: Shadow, _ world: World, _ deadlines: DeadlineChecker,
         _ findings: inout Findings
     ) {
         let known = shadow.apps[app]
@@ -75,6 +64,9 @@ struct StateChecker {
     /// Views cost something: not for every event.
     func settle(_ app: Int, _ view: AppView?, _ shadow: Shadow, _ findings: inout Findings) {
         let known = shadow.apps[app]
+        findings.check(
+            view == nil || known.isRegistered || known.run != nil, .bookkeepingIsBounded,
+            "\(known.id) has neither a manifest nor a process, and is still known")
         guard let view else {
             let isForgotten = known.state == .notRunning && !known.isRegistered
             findings.check(isForgotten, .statesAreContinuous, "\(known.id) is forgotten while it is \(known.state)")
@@ -84,6 +76,9 @@ struct StateChecker {
             view.state == known.state && view.run == known.run, .statesAreContinuous,
             "\(known.id) was reported \(known.state) in run \(known.run?.description ?? "none"), "
                 + "its view says \(view.state) in run \(view.run?.description ?? "none")")
+        findings.check(
+            view.memory == known.memory, .statesAreContinuous,
+            "\(known.id) has \(known.memory) bytes, its view says \(view.memory)")
         findings.check(
             view.state != .suspended || view.tasks.isEmpty, .suspendedHasNoAssertion,
             "\(known.id) is suspended with \(view.tasks.count) tasks open")
