@@ -41,7 +41,7 @@ private final class Program {
         raiseDescriptorLimit()
         let loop = try EventLoop()
         self.loop = loop
-        journal = Journal(identifier: "greenroomd", level: options.logLevel.level)
+        journal = Journal(level: options.logLevel)
         lock = try Program.prepare(folders)
         containment = try Program.contain(folders, journal)
         let receipts = try ReceiptStore(folders: folders, clock: WallClock())
@@ -115,8 +115,8 @@ private final class Program {
         journal.log(
             .notice, MessageID.started,
             "greenroomd \(ControlNames.version) is ready: \(apps), \(containment.mode.summary), "
-                + "bus \(options.folders.busSocket), \(journal.description)")
-        notifyServiceManager("READY=1\nSTATUS=\(apps)")
+                + "bus \(options.folders.busSocket), \(journal.whereTo)")
+        try ServiceManager.notify(.ready, .status(apps))
         shell.send(.started)
         let status = try loop.run()
         leave()
@@ -135,7 +135,7 @@ private final class Program {
     private func stop() {
         if !wasAskedToStop {
             journal.log(.notice, MessageID.stopping, "stopping: every app is told to terminate")
-            notifyServiceManager("STOPPING=1")
+            _ = try? ServiceManager.notify(.stopping)
         }
         shell.send(.shutdownRequested(immediately: wasAskedToStop))
         wasAskedToStop = true
