@@ -32,8 +32,14 @@ package enum ServiceManager {
     /// - Returns: whether there was one to tell (`NOTIFY_SOCKET`).
     @discardableResult
     package static func notify(_ notices: Notice...) throws(SystemdError) -> Bool {
-        let text = notices.map(\.text).joined(separator: "\n")
-        return try check(sd_notify(0, text), "sd_notify") > 0
+        try tell(notices.map(\.text).joined(separator: "\n"))
+    }
+
+    /// Tells whoever listens on `NOTIFY_SOCKET` in its own words: `KEY=VALUE`, a line each.
+    /// - Returns: whether there was one to tell.
+    @discardableResult
+    package static func tell(_ text: String) throws(SystemdError) -> Bool {
+        try check(sd_notify(0, text), "sd_notify") > 0
     }
 
     /// Gives descriptors to the service manager, which hands them to our next start under this name. They stay ours too.
