@@ -21,11 +21,11 @@ enum Stage: String, CaseIterable {
 }
 
 extension House {
-    /// Brings an app that is not running, of `Type=notify`, into a stage, in which it stays until something happens.
+    /// Brings an app that is not running into a stage, in which it stays until something happens.
     func bring(_ name: String, into stage: Stage) {
         behave(name) { behaviour in
             switch stage {
-            case .notRunning, .launching: behaviour.launching = .executes
+            case .notRunning, .launching: behaviour.launching = .spawns
             case .entering: behaviour.entering = .isSilent
             case .suspending: behaviour.freezes = false
             case .waking: behaviour.thaws = false
@@ -54,7 +54,9 @@ extension House {
         behave(name) { $0 = Kernel.Behaviour() }
         guard let run else { return }
         switch stage {
-        case .notRunning, .launching: happens(.ready(run))
+        case .notRunning, .launching:
+            happens(.executed(run))
+            happens(.ready(run))
         case .entering: happens(.backgroundEntered(run))
         case .suspending: happens(.frozen(run, attempt: 1, memory: mebibyte))
         case .waking: happens(.thawed(run, attempt: 1))
