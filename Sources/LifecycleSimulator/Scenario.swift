@@ -106,7 +106,7 @@ extension Random {
 
     mutating func managerPolicy(total: UInt64, isTight: Bool) -> ManagerPolicy {
         var policy = ManagerPolicy()
-        policy.foregroundLimit = [1, 1, 1, 2, 3][below(5)]
+        policy.foregroundLimit = [1, 1, 1, 2, 3, 0][below(6)]
         policy.budget = isTight && chance(500) ? total / 16 * UInt64(1 + below(12)) : nil
         policy.jetsamOrder = chance(750) ? .largest : .lru
         if chance(200) { policy.warningAvailable = .bytes(total / 8) }

@@ -109,7 +109,10 @@ struct Shadow {
             guard let app = indexes[id] else { return }
             apps[app].isRegistered = false
             if apps[app].phase == .notRunning { apps[app].phase = .unknown }
-        case .configured(let policy): manager = policy
+        case .configured(let policy):
+            manager = policy
+            // No app at all in the foreground makes no sense: that is taken for one.
+            manager.foregroundLimit = max(1, policy.foregroundLimit)
         case .shutdownRequested: isShuttingDown = true
         case .exited(let run, _, _, let memory):
             guard let app = currentApp(of: run) else { return }

@@ -25,7 +25,7 @@ extension Breakage {
         .without("does not throttle", .backgroundIsThrottled) {
             if case .throttle = $0 { true } else { false }
         },
-        Breakage(name: "forgets tasks", rule: .suspendedHasNoAssertion) { core in
+        Breakage(name: "forgets tasks", rule: .suspendedHasNoAssertion) { core, _ in
             Mutant(core: core) { mutant, event, now in
                 if case .taskBegan(let run, let name, _) = event, let id = mutant.core.app(of: run),
                     mutant.core.state(of: id) == .background
@@ -45,7 +45,7 @@ extension Breakage {
                 if case .tell(_, .didBecomeActive) = effect { [effect, effect] } else { [effect] }
             }
         },
-        Breakage(name: "ignores the end of an interruption", rule: .interruptionsNest) { core in
+        Breakage(name: "ignores the end of an interruption", rule: .interruptionsNest) { core, _ in
             Mutant(core: core) { mutant, event, now in
                 if case .requested(let request, let id, .resume) = event,
                     let view = mutant.core.view(of: id, at: now), view.state == .inactive
@@ -60,7 +60,7 @@ extension Breakage {
             policy.foregroundLimit += 1
             return .configured(policy)
         },
-        Breakage(name: "does not note that an app is activated again", rule: .longestAgoIsDisplaced) { core in
+        Breakage(name: "does not note that an app is activated again", rule: .longestAgoIsDisplaced) { core, _ in
             Mutant(core: core) { mutant, event, now in
                 if case .requested(let request, let id, .activate) = event, mutant.core.state(of: id) == .active {
                     return [.answer(request, .done(.active))]
@@ -131,12 +131,14 @@ extension Breakage {
 
     private static let memory: [Breakage] = [
         .policies("turns priorities round", .jetsamKeepsOrder) { $0.jetsamPriority = -$0.jetsamPriority },
-        .events("takes the smallest", .jetsamKeepsOrder) { event in
-            switch event {
-            case .frozen(let run, let attempt, let memory):
-                return .frozen(run, attempt: attempt, memory: (1 << 40) - memory)
-            default: return event
-            }
+        .events("goes by age where it should go by size", .jetsamKeepsOrder) { event in
+            guard case .configured(var policy) = event else { return event }
+            policy.jetsamOrder = policy.jetsamOrder == .largest ? .lru : .largest
+            return .configured(policy)
+        },
+        .events("takes a wrong size for an app's", .statesAreContinuous) { event in
+            guard case .frozen(let run, let attempt, let memory) = event else { return event }
+            return .frozen(run, attempt: attempt, memory: memory / 2)
         },
         .effects("takes two", .jetsamTakesOne) { effects, event, mutant in
             guard case .memoryMeasured = event,
@@ -176,7 +178,11 @@ extension Breakage {
         },
         .effects("says what is not so", .answersAreTrue) { effects, _, _ in
             effects.map { effect in
-                if case .answer(let request, .done(.active)) = effect { .answer(request, .done(.suspended)) } else { effect }
+                if case .answer(let request, .done(.active)) = effect {
+                    .answer(request, .done(.suspended))
+                } else {
+                    effect
+                }
             }
         },
         .without("loses notifications", .notificationsAreNews) {
@@ -193,18 +199,16 @@ extension Breakage {
     ]
 
     private static let time: [Breakage] = [
-        Breakage(name: "asks for a time that has passed", rule: .timeGoesOn) { core in
+        Breakage(name: "asks for a time that has passed", rule: .timeGoesOn) { core, _ in
             Mutant(
                 core: core, handling: { mutant, event, now in mutant.core.handle(event, at: now) },
                 changesDeadline: { next, now in next.map { _ in now } })
         },
-        Breakage(name: "does something else the second time", rule: .sameEventsSameEffects) { core in
-            // The first core's heap is where it is; the second's is somewhere else.
-            let isOdd = Coin.toss()
-            return Mutant(core: core) { mutant, event, now in
-                let effects = mutant.core.handle(event, at: now)
+        Breakage(name: "does something else the second time", rule: .sameEventsSameEffects) { core, number in
+            Mutant(core: core) { mutant, event, now in
                 mutant.count += 1
-                return isOdd && mutant.count > 200 ? effects + [.report(.freezeTimedOut(Coin.app))] : effects
+                let effects = mutant.core.handle(event, at: now)
+                return number == 1 && mutant.count > 100 ? effects.reversed() : effects
             }
         },
         .events("never hears that a freeze is done", .everythingComesToRest) { event in

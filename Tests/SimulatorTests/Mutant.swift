@@ -1,5 +1,6 @@
 import LifecycleCore
 import LifecycleSimulator
+import Testing
 
 /// The real core with one thing broken: what it is given, what it says, or both.
 struct Mutant: DecidingCore {
@@ -59,7 +60,8 @@ struct Mutant: DecidingCore {
 struct Breakage: Sendable, CustomTestStringConvertible {
     let name: String
     let rule: Rule
-    let makes: @Sendable (LifecycleCore) -> Mutant
+    /// The number tells the core (0) from its twin (1).
+    let makes: @Sendable (LifecycleCore, Int) -> Mutant
 
     var testDescription: String { name }
 
@@ -67,7 +69,7 @@ struct Breakage: Sendable, CustomTestStringConvertible {
     static func effects(
         _ name: String, _ rule: Rule, _ change: @escaping @Sendable ([Effect], Event, Mutant) -> [Effect]
     ) -> Breakage {
-        Breakage(name: name, rule: rule) { core in
+        Breakage(name: name, rule: rule) { core, _ in
             Mutant(core: core) { mutant, event, now in
                 let effects = mutant.core.handle(event, at: now)
                 return change(effects, event, mutant)
@@ -86,7 +88,7 @@ struct Breakage: Sendable, CustomTestStringConvertible {
     static func events(
         _ name: String, _ rule: Rule, _ change: @escaping @Sendable (Event) -> Event?
     ) -> Breakage {
-        Breakage(name: name, rule: rule) { core in
+        Breakage(name: name, rule: rule) { core, _ in
             Mutant(core: core) { mutant, event, now in
                 change(event).map { mutant.core.handle($0, at: now) } ?? []
             }
@@ -108,7 +110,7 @@ struct Breakage: Sendable, CustomTestStringConvertible {
     static func answering(
         _ name: String, _ rule: Rule, _ outcome: @escaping @Sendable (Effect) -> Event?
     ) -> Breakage {
-        Breakage(name: name, rule: rule) { core in
+        Breakage(name: name, rule: rule) { core, _ in
             Mutant(core: core) { mutant, event, now in
                 var done: [Effect] = []
                 for effect in mutant.core.handle(event, at: now) {

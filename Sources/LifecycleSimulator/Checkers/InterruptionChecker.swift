@@ -35,8 +35,10 @@ struct InterruptionChecker {
         }
     }
 
-    func settle(of app: Int, _ shadow: Shadow, _ findings: inout Findings) {
+    mutating func settle(of app: Int, _ shadow: Shadow, _ findings: inout Findings) {
         let known = shadow.apps[app]
+        // One that was on its way to the foreground and was sent back begins anew.
+        if known.phase == .running { open[app] = 0 }
         guard known.phase == .foreground else { return }
         findings.check(
             (known.state == .active) == (open[app] == 0), .interruptionsNest,

@@ -5,6 +5,11 @@ struct NotificationChecker {
     private struct Pending {
         var kind: String
         var payload: String
+
+        /// It says how the world is; anything else is an event, and news each time.
+        var isState: Bool {
+            kind != Notification.push && kind != "memory" && kind != "time" && !payload.isEmpty
+        }
     }
 
     private struct Mailbox {
@@ -17,7 +22,7 @@ struct NotificationChecker {
 
     private var mailboxes: [Mailbox]
     /// The request that may put something into a mailbox, until it is known whether it was accepted.
-    private var asked: (request: RequestID, app: Int, item: Pending)?
+    private var asked: (request: RequestID, app: Int, item: Pending, isHeld: Bool)?
     private static let most = 64
 
     init(apps: Int) {
@@ -37,20 +42,22 @@ struct NotificationChecker {
 
     /// It is taken for accepted until the answer says otherwise.
     private mutating func file(_ request: RequestID, _ app: Int, _ item: Pending, _ shadow: Shadow) {
-        asked = (request, app, item)
+        let phase = shadow.apps[app].phase
+        asked = (request, app, item, phase == .suspending || phase == .suspended)
     }
 
     private mutating func accept() {
-        guard let (_, app, item) = asked else { return }
+        guard let (_, app, item, isHeld) = asked else { return }
         asked = nil
         mailboxes[app].pending.removeAll { $0.kind == item.kind }
-        if item.kind != Notification.push, mailboxes[app].known[item.kind] == item.payload { return }
+        // A running app hears of everything; for a suspended one a change that was undone is none.
+        if isHeld, mailboxes[app].known[item.kind] == item.payload { return }
         mailboxes[app].pending.append(item)
     }
 
     /// Before the effects: whether the request was refused decides on everything else.
     mutating func note(_ effects: [Effect], _ shadow: Shadow) {
-        guard let (request, app, _) = asked else { return }
+        guard let (request, app, _, _) = asked else { return }
         for effect in effects {
             if case .answer(request, .refused) = effect {
                 asked = nil
@@ -97,7 +104,7 @@ struct NotificationChecker {
         }
         for notification in given {
             mailboxes[app].pending.removeAll { $0.kind == notification.kind }
-            if notification.kind != Notification.push, notification.kind != "memory" {
+            if Pending(kind: notification.kind, payload: notification.payload).isState {
                 mailboxes[app].known[notification.kind] = notification.payload
             }
         }
