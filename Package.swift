@@ -57,6 +57,7 @@ let package = Package(
         room("Daemon", ["LifecycleCore", "Manifest", "Linux", "Systemd", "JSON", "Control"]),
         room("Greenroom", ["Systemd"]),
         program("greenroomd", ["Daemon"]),
+        program("greenroom-sim", ["LifecycleCore", "LifecycleSimulator"]),
         program("greenroomctl", ["LifecycleCore", "Manifest", "Systemd", "JSON", "Control"]),
 
         tests("LifecycleCoreTests", ["LifecycleCore"]),

@@ -3,6 +3,10 @@ struct App: Hashable, Sendable {
     let id: AppID
     var policy: AppPolicy
     var isRegistered = true
+    /// It has neither manifest nor process any more; its place is free.
+    var isForgotten = false
+    /// Its timer, rank and waiters may have changed in this event.
+    var isTouched = false
     var phase = Phase.notRunning(NotRunning())
     /// When the state that users see was entered.
     var since: Instant
@@ -38,6 +42,8 @@ struct Run: Hashable, Sendable {
     var tasks: [BackgroundTask] = []
     /// L13: they nest.
     var interruptions = 0
+    /// Somebody asked it to end, and nobody for anything else since: it is not launched again by itself.
+    var isEndWanted = false
     /// Its main process has stopped itself, and was not continued.
     var isStopped = false
     var isThrottled = false

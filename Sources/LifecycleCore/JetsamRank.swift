@@ -45,7 +45,7 @@ extension LifecycleCore {
         }
     }
 
-    private func isTerminating(_ slot: Int) -> Bool {
+    func isTerminating(_ slot: Int) -> Bool {
         if case .terminating = self[app: slot].phase { true } else { false }
     }
 }

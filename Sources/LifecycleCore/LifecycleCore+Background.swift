@@ -34,6 +34,7 @@ extension LifecycleCore {
         self[run: slot].cpuWhenTold = cpu
         switch notice {
         case .didEnterBackground where !delivered: answeredBackground(slot, now)
+        case .willTerminate where !delivered: terminationUnheard(slot, now)
         case .didEnterBackground, .willTerminate, .willResignActive, .willEnterForeground, .didBecomeActive,
             .memoryWarning, .tasksExpiring:
             break
@@ -47,15 +48,24 @@ extension LifecycleCore {
         case .foreground: enterForeground(slot, .requested, now)
         case .terminate: terminate(slot, .requested, now)
         case .background, nil:
-            self[run: slot].isThrottled = true
-            effects.append(.throttle(self[run: slot].id))
+            if self[run: slot].wake != nil { continueIfStopped(slot) }
             runInBackground(slot, retryDelay: nil, .idle, now)
         }
     }
 
     mutating func runInBackground(_ slot: Int, retryDelay: Duration?, _ reason: StateReason, _ now: Instant) {
+        throttle(slot)
+        // Of a way to the foreground that was given up.
+        self[run: slot].interruptions = 0
         let quietSince = self[run: slot].hasAssertion ? nil : now
         move(slot, to: .running(Running(quietSince: quietSince, retryDelay: retryDelay)), reason, now)
+    }
+
+    /// L19.
+    private mutating func throttle(_ slot: Int) {
+        if self[run: slot].isThrottled { return }
+        self[run: slot].isThrottled = true
+        effects.append(.throttle(self[run: slot].id))
     }
 
     /// The main process has stopped itself: the answer to `didEnterBackground` (L17), and worth a word anywhere else.

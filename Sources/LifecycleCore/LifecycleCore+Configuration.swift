@@ -8,7 +8,7 @@ extension LifecycleCore {
             return
         }
         let app = App(id: id, policy: policy, since: now, launches: launches)
-        let slot = apps.firstIndex { $0 == nil } ?? apps.count
+        let slot = freeSlots.popLast() ?? apps.count
         if slot == apps.count { apps.append(app) } else { apps[slot] = app }
         slots[id] = slot
         touch(slot)
@@ -18,14 +18,8 @@ extension LifecycleCore {
         guard let slot = slots[id] else { return }
         touch(slot)
         self[app: slot].isRegistered = false
-        switch self[app: slot].phase {
-        case .notRunning: forget(slot)
-        case .ending(var ending):
-            ending.next = nil
-            ending.relaunch = nil
-            self[app: slot].phase = .ending(ending)
-        case .launching, .foreground, .entering, .running, .suspending, .suspended, .waking, .terminating: break
-        }
+        // One that ends is forgotten then, whatever was to come after; its manifest may be back by then.
+        if case .notRunning = self[app: slot].phase { forget(slot) }
     }
 
     /// An app that has no manifest and no process is no app.
@@ -33,7 +27,8 @@ extension LifecycleCore {
         leavePlace(slot)
         for waiter in self[app: slot].waiters { answer(waiter.request, .refused(.unknownApp)) }
         slots[self[app: slot].id] = nil
-        apps[slot] = nil
+        self[app: slot].isForgotten = true
+        freeSlots.append(slot)
         touch(slot)
     }
 
@@ -41,16 +36,17 @@ extension LifecycleCore {
         manager = policy
         evictOverLimit(now)
         // The order of jetsam may be another one now.
-        for slot in apps.indices where apps[slot] != nil { touch(slot) }
+        for slot in apps.indices where !apps[slot].isForgotten { touch(slot) }
         evaluateMemory(now)
     }
 
     /// `LaunchAtStart=`, in the order in which the manifests were read.
     mutating func started(_ now: Instant) {
+        guard shutdown == nil else { return }
         for slot in apps.indices {
-            guard let app = apps[slot], let state = app.policy.launchAtStart, case .notRunning = app.phase else {
-                continue
-            }
+            guard !apps[slot].isForgotten, let state = apps[slot].policy.launchAtStart,
+                case .notRunning = apps[slot].phase
+            else { continue }
             touch(slot)
             launch(slot, Launch(state: state, reason: .user), now)
         }

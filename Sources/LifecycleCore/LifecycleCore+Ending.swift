@@ -4,6 +4,8 @@ extension LifecycleCore {
     /// for its memory.
     static let killLimit = Duration.seconds(5)
     static let longestKillLimit = Duration.seconds(60)
+    /// L11: so many deaths in launch in a row are blamed on the restoration state, whoever launches.
+    static let tolerableLaunchDeaths = 2
 
     /// L46: will-terminate, for an app that runs.
     mutating func terminate(_ slot: Int, _ cause: TerminationCause, _ now: Instant) {
@@ -20,6 +22,19 @@ extension LifecycleCore {
         let deadline = begin(slot, .terminate, self[app: slot].policy.terminateDeadline, now)
         let terminating = Terminating(cause: cause, from: from, deadline: deadline)
         move(slot, to: .terminating(terminating), cause.reason, now)
+    }
+
+    /// There was nobody to tell yet, or no more: there is nothing to wait for, and nobody to blame.
+    mutating func terminationUnheard(_ slot: Int, _ now: Instant) {
+        guard case .terminating(let terminating) = self[app: slot].phase else { return }
+        switch terminating.cause {
+        case .ownWish: break
+        case .requested, .exitsOnSuspend: kill(slot, .terminatedUnheard, terminating.cause.reason, now)
+        case .shutdown: kill(slot, .shutdown, .shutdown, now)
+        case .jetsam(let memory, let candidates):
+            memoryState.awaitsMeasure = true
+            kill(slot, .jetsam(memory, candidates), .jetsam, now)
+        }
     }
 
     /// `STOPPING=1`: it ends itself, and has as long as if it had been told to.
@@ -107,12 +122,15 @@ extension LifecycleCore {
         }
         if receipt.state == .launching {
             self[app: slot].launchDeaths += 1
-            if self[app: slot].launchDeaths == 2 { effects.append(.dropRestorationState(self[app: slot].id)) }
+            if self[app: slot].launchDeaths >= Self.tolerableLaunchDeaths {
+                effects.append(.dropRestorationState(self[app: slot].id))
+            }
         } else {
             self[app: slot].launchDeaths = 0
         }
         let wanted = policy.relaunch == .always || (policy.relaunch == .onFailure && isFailure)
-        ending.relaunch = wanted && shutdown == nil ? (ending.relaunch ?? .background) : nil
+        let isAllowed = shutdown == nil && !self[run: slot].isEndWanted
+        ending.relaunch = wanted && isAllowed ? (ending.relaunch ?? .background) : nil
     }
 
     /// Whether the app itself brought its end about, by what it did or failed to do.
@@ -184,7 +202,7 @@ extension LifecycleCore {
         guard case .notRunning(let notRunning) = self[app: slot].phase, let relaunch = notRunning.relaunch else {
             return
         }
-        let hasRoom = foregroundPlaces.count < manager.foregroundLimit
+        let hasRoom = foregroundPlaces.count < foregroundLimit
         let state: LaunchState = relaunch.state == .foreground && hasRoom ? .foreground : .background
         launch(slot, Launch(state: state, reason: .relaunch), now)
     }
@@ -197,14 +215,14 @@ extension LifecycleCore {
         report(.killTakesLong(self[app: slot].id))
         effects.append(.kill(self[run: slot].id))
         move(slot, to: .ending(ending), .ended, now)
-        evaluateMemory(now)
+        if memoryState.awaitsMeasure { measureMemory() } else { evaluateMemory(now) }
     }
 
     // MARK: The end of the house
 
     mutating func shutdownRequested(_ immediately: Bool, _ now: Instant) {
         if shutdown == nil { shutdown = Shutdown() }
-        for slot in apps.indices where apps[slot] != nil {
+        for slot in apps.indices where !apps[slot].isForgotten {
             touch(slot)
             supersede(slot, .foreground, by: .terminating)
             supersede(slot, .background, by: .terminating)
@@ -218,14 +236,10 @@ extension LifecycleCore {
         case .launching, .foreground, .entering, .running, .waking:
             if immediately { kill(slot, .shutdown, .shutdown, now) } else { terminate(slot, .shutdown, now) }
         case .suspending, .suspended: kill(slot, .shutdown, .shutdown, now)
-        case .terminating(var terminating):
-            terminating.next = nil
-            self[app: slot].phase = .terminating(terminating)
+        case .terminating:
+            setNext(slot, nil)
             if immediately { kill(slot, .shutdown, .shutdown, now) }
-        case .ending(var ending):
-            ending.next = nil
-            ending.relaunch = nil
-            self[app: slot].phase = .ending(ending)
+        case .ending: setNext(slot, nil)
         }
         leavePlace(slot)
     }

@@ -10,7 +10,6 @@ extension LifecycleCore {
     /// An explicit launch by the user resets what held automatic ones back (L11).
     mutating func launchByUser(_ slot: Int, _ launch: Launch, _ now: Instant) {
         self[app: slot].earlyEnds = 0
-        self[app: slot].launchDeaths = 0
         self[app: slot].postponedUntil = nil
         self.launch(slot, launch, now)
     }
@@ -57,16 +56,14 @@ extension LifecycleCore {
         }
         if launching.launch.reason.wakes { beginWake(slot, launching.launch.reason, now) }
         enterBackground(slot, .ready, now)
+        // L3: told where it is, then the event that it was launched for.
+        deliverNotifications(slot, inForeground: false)
     }
 
+    /// Whatever it was taken to be meanwhile, and whatever was about to end it: nothing of it runs.
     mutating func spawnFailed(_ slot: Int, _ problem: SpawnProblem, _ now: Instant) {
-        let status = ExitStatus.exited(problem.exitStatus)
-        switch self[app: slot].phase {
-        case .launching:
-            endRun(slot, status, cpu: .zero, now, explanation: "could not be launched: \(problem.sentence)")
-        case .ending, .terminating: endRun(slot, status, cpu: .zero, now, explanation: nil)
-        case .notRunning, .foreground, .entering, .running, .suspending, .suspended, .waking: return
-        }
+        let sentence = "could not be launched: \(problem.sentence)"
+        endRun(slot, .exited(problem.exitStatus), cpu: .zero, now, explanation: sentence)
         emptied(slot, now)
     }
 }

@@ -243,15 +243,15 @@ extension LifecycleCore {
     private mutating func takeVictim(
         _ cause: MemoryCause, upTo last: JetsamRank.Class, gracefully: Bool, _ now: Instant
     ) -> AppID? {
-        for slot in touched { jetsam.set(slot, to: apps[slot] == nil ? nil : jetsamRank(slot)) }
+        for slot in touched { jetsam.set(slot, to: apps[slot].isForgotten ? nil : jetsamRank(slot)) }
         guard let (rank, slot) = jetsam.first, rank.group <= last else { return nil }
         let candidates = jetsam.smallest(Receipt.maximumCandidates).map { other in
             Receipt.Candidate(
                 app: self[app: other].id, state: self[app: other].phase.state, memory: self[app: other].run?.memory ?? 0
             )
         }
-        if gracefully, rank.group == .background {
-            if case .terminating = self[app: slot].phase { return nil }
+        if gracefully, isTerminating(slot) { return nil }
+        if gracefully, canEndByItself(slot) {
             terminate(slot, .jetsam(cause, candidates), now)
         } else {
             memoryState.awaitsMeasure = true
@@ -260,13 +260,21 @@ extension LifecycleCore {
         return self[app: slot].id
     }
 
+    /// L40: what is frozen, or about to be, could not hear of it.
+    private func canEndByItself(_ slot: Int) -> Bool {
+        switch self[app: slot].phase {
+        case .launching, .foreground, .entering, .running, .waking: true
+        case .notRunning, .suspending, .suspended, .terminating, .ending: false
+        }
+    }
+
     // MARK: Warnings (L36)
 
     private mutating func warn(_ level: MemoryLevel, _ now: Instant) {
         let last = level == .critical ? memoryState.lastCriticalWarning : memoryState.lastWarning
         guard last.map({ now - $0 >= Self.warningInterval }) ?? true else { return }
         if level == .critical { memoryState.lastCriticalWarning = now } else { memoryState.lastWarning = now }
-        for slot in apps.indices where apps[slot]?.run != nil { fileWarning(slot, level) }
+        for slot in apps.indices where apps[slot].run != nil { fileWarning(slot, level) }
         for slot in runningApps() { effects.append(.tell(self[run: slot].id, .memoryWarning(level))) }
     }
 
@@ -275,8 +283,7 @@ extension LifecycleCore {
         switch self[app: slot].phase {
         case .suspending, .suspended:
             let name = level == .critical ? "critical" : "warning"
-            guard let notification = Notification(kind: "memory", payload: name) else { return }
-            _ = self[app: slot].notifications.file(notification)
+            file(slot, Notification(kind: "memory", payload: name))
         case .notRunning, .launching, .foreground, .entering, .running, .waking, .terminating, .ending: break
         }
     }
@@ -284,9 +291,9 @@ extension LifecycleCore {
     /// The lowest priority first, then the largest.
     private func runningApps() -> [Int] {
         let running = apps.indices.filter { slot in
-            switch apps[slot]?.phase {
+            switch apps[slot].phase {
             case .foreground, .entering, .running: true
-            case .notRunning, .launching, .suspending, .suspended, .waking, .terminating, .ending, nil: false
+            case .notRunning, .launching, .suspending, .suspended, .waking, .terminating, .ending: false
             }
         }
         return running.sorted { a, b in

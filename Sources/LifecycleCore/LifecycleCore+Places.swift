@@ -1,5 +1,8 @@
 /// L12: who is in the foreground, or on the way there.
 extension LifecycleCore {
+    /// Somebody has to be able to be in front.
+    var foregroundLimit: Int { max(1, manager.foregroundLimit) }
+
     func hasPlace(_ slot: Int) -> Bool { foregroundPlaces.contains(slot) }
 
     /// The app becomes the one activated last; who was activated longest ago makes room, at once: the newcomer does not
@@ -11,11 +14,11 @@ extension LifecycleCore {
     }
 
     mutating func leavePlace(_ slot: Int) {
-        foregroundPlaces.removeAll { $0 == slot }
+        if let index = foregroundPlaces.firstIndex(of: slot) { foregroundPlaces.remove(at: index) }
     }
 
     mutating func evictOverLimit(_ now: Instant) {
-        while foregroundPlaces.count > manager.foregroundLimit {
+        while foregroundPlaces.count > foregroundLimit {
             displace(foregroundPlaces.removeFirst(), now)
         }
     }
@@ -24,16 +27,8 @@ extension LifecycleCore {
         touch(slot)
         supersede(slot, .foreground, by: .background)
         switch self[app: slot].phase {
-        case .launching(var launching):
-            launching.wish = .background
-            self[app: slot].phase = .launching(launching)
+        case .launching, .entering, .waking: setWish(slot, .background)
         case .foreground: enterBackground(slot, .displaced, now)
-        case .entering(var entering):
-            entering.wish = nil
-            self[app: slot].phase = .entering(entering)
-        case .waking(var waking):
-            waking.wish = .background
-            self[app: slot].phase = .waking(waking)
         case .terminating(var terminating):
             terminating.next?.state = .background
             self[app: slot].phase = .terminating(terminating)

@@ -102,7 +102,7 @@ extension LifecycleCore {
         case .terminatedUnheard:
             Verdict(
                 namespace: .exit, code: Receipt.Code.exited,
-                explanation: "terminated on request while suspended: killed without notice")
+                explanation: "terminated on request: killed without notice, which it could not have heard")
         case .shutdown:
             Verdict(namespace: .exit, code: Receipt.Code.exited, explanation: "killed as Greenroom shuts down")
         case .jetsam(let memory, let candidates):

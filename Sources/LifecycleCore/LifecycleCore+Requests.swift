@@ -65,6 +65,50 @@ extension LifecycleCore {
         }
     }
 
+    // MARK: What is to come after (L5)
+
+    /// What was wished for in the middle of the transition that is under way.
+    private func wish(_ slot: Int) -> Wish? {
+        switch self[app: slot].phase {
+        case .launching(let launching): launching.wish
+        case .entering(let entering): entering.wish
+        case .waking(let waking): waking.wish
+        case .notRunning, .foreground, .running, .suspending, .suspended, .terminating, .ending: nil
+        }
+    }
+
+    /// The latest wish: it is carried out after the transition.
+    mutating func setWish(_ slot: Int, _ wish: Wish) {
+        switch self[app: slot].phase {
+        case .launching(var launching):
+            launching.wish = wish
+            self[app: slot].phase = .launching(launching)
+        case .entering(var entering):
+            entering.wish = wish
+            self[app: slot].phase = .entering(entering)
+        case .waking(var waking):
+            waking.wish = wish
+            self[app: slot].phase = .waking(waking)
+        case .notRunning, .foreground, .running, .suspending, .suspended, .terminating, .ending:
+            preconditionFailure("no transition to wait for in \(self[app: slot].phase)")
+        }
+    }
+
+    /// The launch that follows the end which is under way; `nil`: none does, not even by itself.
+    mutating func setNext(_ slot: Int, _ next: Launch?) {
+        switch self[app: slot].phase {
+        case .terminating(var terminating):
+            terminating.next = next
+            self[app: slot].phase = .terminating(terminating)
+        case .ending(var ending):
+            ending.next = next
+            if next == nil { ending.relaunch = nil }
+            self[app: slot].phase = .ending(ending)
+        case .notRunning, .launching, .foreground, .entering, .running, .suspending, .suspended, .waking:
+            preconditionFailure("no end to wait for in \(self[app: slot].phase)")
+        }
+    }
+
     // MARK: Launch and activate
 
     private mutating func launchRequested(_ request: RequestID, _ slot: Int, _ launch: Launch, _ now: Instant) {
@@ -76,25 +120,19 @@ extension LifecycleCore {
             case .notRunning:
                 wait(request, slot, for: .background)
                 launchByUser(slot, launch, now)
-            case .launching(var launching):
-                if launching.wish == .terminate {
-                    launching.wish = .background
-                    self[app: slot].phase = .launching(launching)
+            case .launching, .entering, .waking:
+                if wish(slot) == .terminate {
+                    self[run: slot].isEndWanted = false
+                    setWish(slot, .background)
                     supersede(slot, .ended, by: .background)
                 }
                 wait(request, slot, for: hasPlace(slot) ? .foreground : .background)
             case .foreground, .running, .suspending, .suspended:
                 answer(request, .done(self[app: slot].phase.state))
-            case .entering, .waking: wait(request, slot, for: hasPlace(slot) ? .foreground : .background)
-            case .terminating(var terminating):
-                terminating.next = launch
-                self[app: slot].phase = .terminating(terminating)
+            case .terminating, .ending:
+                setNext(slot, launch)
                 leavePlace(slot)
-                wait(request, slot, for: .background, afterEnd: true)
-            case .ending(var ending):
-                ending.next = launch
-                self[app: slot].phase = .ending(ending)
-                leavePlace(slot)
+                supersede(slot, .foreground, by: .background)
                 wait(request, slot, for: .background, afterEnd: true)
             }
         }
@@ -102,33 +140,20 @@ extension LifecycleCore {
 
     private mutating func activateRequested(_ request: RequestID, _ slot: Int, _ launch: Launch, _ now: Instant) {
         supersede(slot, .background, by: .active)
+        self[app: slot].run?.isEndWanted = false
         switch self[app: slot].phase {
         case .notRunning:
             wait(request, slot, for: .foreground)
             return launchByUser(slot, launch, now)
-        case .launching(var launching):
-            launching.wish = .foreground
-            self[app: slot].phase = .launching(launching)
+        case .launching, .entering, .waking:
+            setWish(slot, .foreground)
             supersede(slot, .ended, by: .active)
         case .foreground: continueIfStopped(slot)
-        case .entering(var entering):
-            entering.wish = .foreground
-            self[app: slot].phase = .entering(entering)
-            supersede(slot, .ended, by: .active)
         case .running:
             takePlace(slot, now)
             enterForeground(slot, .requested, now)
         case .suspending, .suspended: wake(slot, wish: .foreground, for: nil, now)
-        case .waking(var waking):
-            waking.wish = .foreground
-            self[app: slot].phase = .waking(waking)
-            supersede(slot, .ended, by: .active)
-        case .terminating(var terminating):
-            terminating.next = launch
-            self[app: slot].phase = .terminating(terminating)
-        case .ending(var ending):
-            ending.next = launch
-            self[app: slot].phase = .ending(ending)
+        case .terminating, .ending: setNext(slot, launch)
         }
         wait(request, slot, for: .foreground, afterEnd: isEnding(slot))
         takePlace(slot, now)
@@ -147,21 +172,13 @@ extension LifecycleCore {
         switch self[app: slot].phase {
         case .notRunning: return answer(request, .refused(.notRunning))
         case .terminating, .ending: return answer(request, .refused(.ending))
-        case .launching(var launching):
-            launching.wish = .background
-            self[app: slot].phase = .launching(launching)
+        case .launching, .entering, .waking:
+            setWish(slot, .background)
             supersede(slot, .ended, by: .background)
         case .foreground: enterBackground(slot, .requested, now)
-        case .entering(var entering):
-            entering.wish = nil
-            self[app: slot].phase = .entering(entering)
-            supersede(slot, .ended, by: .background)
-        case .waking(var waking):
-            waking.wish = .background
-            self[app: slot].phase = .waking(waking)
-            supersede(slot, .ended, by: .background)
         case .running, .suspending, .suspended: break
         }
+        self[run: slot].isEndWanted = false
         leavePlace(slot)
         supersede(slot, .foreground, by: .background)
         wait(request, slot, for: .background)
@@ -197,29 +214,16 @@ extension LifecycleCore {
     // MARK: Ends
 
     private mutating func terminateRequested(_ request: RequestID, _ slot: Int, _ now: Instant) {
+        self[app: slot].run?.isEndWanted = true
         switch self[app: slot].phase {
         case .notRunning(let notRunning):
             guard notRunning.relaunch != nil else { return answer(request, .refused(.notRunning)) }
             self[app: slot].phase = .notRunning(NotRunning())
             return answer(request, .done(.notRunning))
-        case .launching(var launching):
-            launching.wish = .terminate
-            self[app: slot].phase = .launching(launching)
-        case .entering(var entering):
-            entering.wish = .terminate
-            self[app: slot].phase = .entering(entering)
-        case .waking(var waking):
-            waking.wish = .terminate
-            self[app: slot].phase = .waking(waking)
+        case .launching, .entering, .waking: setWish(slot, .terminate)
         case .foreground, .running: terminate(slot, .requested, now)
         case .suspending, .suspended: kill(slot, .terminatedUnheard, .requested, now)
-        case .terminating(var terminating):
-            terminating.next = nil
-            self[app: slot].phase = .terminating(terminating)
-        case .ending(var ending):
-            ending.next = nil
-            ending.relaunch = nil
-            self[app: slot].phase = .ending(ending)
+        case .terminating, .ending: setNext(slot, nil)
         }
         leavePlace(slot)
         supersede(slot, .foreground, by: .terminating)
@@ -231,15 +235,16 @@ extension LifecycleCore {
     private mutating func removeRequested(_ request: RequestID, _ slot: Int, _ now: Instant) {
         effects.append(.dropRestorationState(self[app: slot].id))
         self[app: slot].notifications.reset()
+        self[app: slot].run?.isEndWanted = true
         switch self[app: slot].phase {
         case .notRunning:
             self[app: slot].phase = .notRunning(NotRunning())
             return answer(request, .done(.notRunning))
-        case .ending(var ending):
-            ending.next = nil
-            ending.relaunch = nil
-            self[app: slot].phase = .ending(ending)
-        case .launching, .foreground, .entering, .running, .suspending, .suspended, .waking, .terminating:
+        case .ending: setNext(slot, nil)
+        case .terminating:
+            setNext(slot, nil)
+            kill(slot, .removed, .requested, now)
+        case .launching, .foreground, .entering, .running, .suspending, .suspended, .waking:
             kill(slot, .removed, .requested, now)
         }
         leavePlace(slot)

@@ -31,6 +31,7 @@ extension LifecycleCore {
 
     mutating func freezeTimedOut(_ slot: Int, _ suspending: Suspending, _ now: Instant) {
         report(.freezeTimedOut(self[app: slot].id))
+        deliverNotifications(slot, inForeground: false)
         let delay = min(Self.longestFreezeRetry, (suspending.retryDelay ?? .milliseconds(500)) * 2)
         thaw(slot, Waking(deadline: resumeDeadline(slot, now), retryDelay: delay), .freezeTimedOut, now)
     }
@@ -75,10 +76,15 @@ extension LifecycleCore {
         case .foreground: enterForeground(slot, .requested, now)
         case .terminate: terminate(slot, .requested, now)
         case .background, nil:
-            // A program that had answered by stopping itself runs again only when it is continued.
-            continueIfStopped(slot)
+            continueIfNeeded(slot)
             runInBackground(slot, retryDelay: waking.retryDelay, .woken, now)
         }
+    }
+
+    /// A program that had answered by stopping itself runs again only when it is continued, and only where there is
+    /// something for it to do.
+    mutating func continueIfNeeded(_ slot: Int) {
+        if self[run: slot].hasAssertion { continueIfStopped(slot) }
     }
 
     // MARK: Wakes
@@ -97,7 +103,8 @@ extension LifecycleCore {
             self.launch(slot, launch, now)
             file(slot, notification)
             return wait(request, slot, for: .background)
-        case .launching, .foreground, .entering, .running, .suspending, .suspended, .waking: file(slot, notification)
+        case .launching, .foreground, .entering, .running, .suspending, .suspended, .waking:
+            file(slot, notification)
         }
         switch phase {
         case .launching(var launching):
@@ -106,6 +113,7 @@ extension LifecycleCore {
         case .entering, .running:
             deliverNotifications(slot, inForeground: false)
             beginWake(slot, launch.reason, now)
+            continueIfNeeded(slot)
             assertionBegan(slot, now)
         case .suspending, .suspended: wake(slot, wish: nil, for: launch.reason, now)
         case .waking(var waking):
@@ -172,21 +180,29 @@ extension LifecycleCore {
         case .terminating, .ending: return answer(request, .refused(.ending))
         case .launching, .foreground, .entering, .running, .suspending, .suspended, .waking: break
         }
-        if self[app: slot].notifications.file(notification) == .full {
-            return answer(request, .refused(.tooMany("\(NotificationQueue.maximumKinds) kinds wait for it already")))
+        if file(slot, notification) == .full {
+            return answer(
+                request, .refused(.tooMany("\(NotificationQueue.maximumKinds) kinds of its own wait for it already")))
         }
         switch self[app: slot].phase {
         case .foreground: deliverNotifications(slot, inForeground: true)
-        case .launching, .entering, .running: deliverNotifications(slot, inForeground: false)
+        case .entering, .running: deliverNotifications(slot, inForeground: false)
         case .waking(let waking): deliverNotifications(slot, inForeground: waking.wish == .foreground)
-        case .notRunning, .suspending, .suspended, .terminating, .ending: break
+        case .notRunning, .launching, .suspending, .suspended, .terminating, .ending: break
         }
         answer(request, .done(self[app: slot].phase.state))
     }
 
-    private mutating func file(_ slot: Int, _ notification: Notification?) {
-        guard let notification else { return }
-        _ = self[app: slot].notifications.file(notification)
+    /// `nil`: there is none.
+    @discardableResult
+    mutating func file(_ slot: Int, _ notification: Notification?) -> NotificationQueue.Filing? {
+        guard let notification else { return nil }
+        let isHeld =
+            switch self[app: slot].phase {
+            case .suspending, .suspended: true
+            case .notRunning, .launching, .foreground, .entering, .running, .waking, .terminating, .ending: false
+            }
+        return self[app: slot].notifications.file(notification, isHeld: isHeld)
     }
 
     mutating func deliverNotifications(_ slot: Int, inForeground: Bool) {

@@ -41,6 +41,10 @@ extension LifecycleCore {
     private mutating func endTask(_ slot: Int, _ index: Int, _ now: Instant) {
         let task = self[run: slot].tasks.remove(at: index)
         report(.taskEnded(self[app: slot].id, name: task.name))
+        // In time still: the app is being looked into for what is no longer open.
+        if self[run: slot].tasks.isEmpty, self[run: slot].backgroundTime?.isInspected ?? false {
+            backgroundTimeOver(slot, now)
+        }
         assertionEnded(slot, now)
     }
 

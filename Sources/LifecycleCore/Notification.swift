@@ -44,6 +44,17 @@ package struct Notification: Hashable, Sendable {
 
     /// A significant time change waits for the foreground (L32).
     var waitsForForeground: Bool { kind == "time" }
+
+    /// Of a kind of the app's own.
+    var isOfItsOwn: Bool { kind.hasPrefix("x-") }
+
+    /// It says how the world is, which may change back; an event is news each time.
+    var isState: Bool {
+        switch kind {
+        case Self.push, "memory", "time": false
+        default: !payload.isEmpty
+        }
+    }
 }
 
 /// What an app has not been told yet: of each kind the net change (L31).
@@ -57,11 +68,11 @@ struct NotificationQueue: Hashable, Sendable {
 
     enum Filing { case filed, undone, full }
 
-    /// Keeps the net change of its kind.
-    mutating func file(_ notification: Notification) -> Filing {
+    /// Keeps the net change of its kind. `isHeld`: it waits, as the app is suspended; a running app hears of everything.
+    mutating func file(_ notification: Notification, isHeld: Bool) -> Filing {
         pending.removeAll { $0.kind == notification.kind }
-        if known.contains(notification) { return .undone }
-        guard pending.count < Self.maximumKinds else { return .full }
+        if isHeld, known.contains(notification) { return .undone }
+        guard hasRoom(for: notification, in: pending) else { return .full }
         pending.append(notification)
         return .filed
     }
@@ -75,11 +86,14 @@ struct NotificationQueue: Hashable, Sendable {
         return due
     }
 
-    /// A push is news each time; all else is a state of the world that may change back.
     private mutating func remember(_ notification: Notification) {
-        guard notification.kind != Notification.push else { return }
+        guard notification.isState else { return }
         known.removeAll { $0.kind == notification.kind }
-        if known.count < Self.maximumKinds { known.append(notification) }
+        if hasRoom(for: notification, in: known) { known.append(notification) }
+    }
+
+    private func hasRoom(for notification: Notification, in list: [Notification]) -> Bool {
+        !notification.isOfItsOwn || list.count(where: \.isOfItsOwn) < Self.maximumKinds
     }
 
     /// A new process knows nothing.

@@ -143,7 +143,7 @@ struct DisorderTests {
                 .becomesReady, .becomesReady, .executes, .spawns, .fails(SpawnProblem(sentence: "no", exitStatus: 203)),
             ])
             behaviour.entering = dice.pick([.answers, .stops, .cannotBeTold, .isSilent])
-            behaviour.terminating = dice.pick([.exits(0), .exits(1), .diesOfSignal, .ignores])
+            behaviour.terminating = dice.pick([.exits(0), .exits(1), .diesOfSignal, .ignores, .cannotBeTold])
             behaviour.freezes = !dice.isOne(in: 4)
             behaviour.thaws = !dice.isOne(in: 6)
             behaviour.isTraced = dice.isOne(in: 5)

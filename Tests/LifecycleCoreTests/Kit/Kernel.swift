@@ -30,6 +30,7 @@ struct Kernel {
             case exits(Int32)
             case diesOfSignal
             case ignores
+            case cannotBeTold
         }
         var launching = Launching.becomesReady
         var entering = Entering.answers
@@ -130,6 +131,7 @@ struct Kernel {
             case .exits(let status): return [told] + end(run, .exited(status))
             case .diesOfSignal: return [told] + end(run, .signaled(15, coreDumped: false))
             case .ignores: return [told]
+            case .cannotBeTold: return [.told(run, notice, delivered: false, cpu: behaviour.cpu)]
             }
         case .willResignActive, .willEnterForeground, .didBecomeActive, .memoryWarning, .tasksExpiring: return []
         }
