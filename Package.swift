@@ -51,19 +51,28 @@ let package = Package(
         room("Linux", ["CLinux"]),
         room("Systemd", ["CSystemd"]),
         room("JSON", ["CJansson"]),
+        room("Control", ["Systemd", "JSON"]),
 
         // The house.
-        room("Daemon", ["LifecycleCore", "Manifest", "Linux", "Systemd", "JSON"]),
+        room("Daemon", ["LifecycleCore", "Manifest", "Linux", "Systemd", "JSON", "Control"]),
         room("Greenroom", ["Systemd"]),
         program("greenroomd", ["Daemon"]),
-        program("greenroomctl", ["LifecycleCore", "Manifest", "Systemd", "JSON"]),
+        program("greenroom-sim", ["LifecycleCore", "LifecycleSimulator"]),
+        program("greenroomctl", ["LifecycleCore", "Manifest", "Systemd", "JSON", "Control"]),
 
         tests("LifecycleCoreTests", ["LifecycleCore"]),
         tests("SimulatorTests", ["LifecycleCore", "LifecycleSimulator"]),
         tests("ManifestTests", ["LifecycleCore", "Manifest"]),
         tests("LinuxTests", ["Linux"]),
         tests("SystemdTests", ["Systemd", "JSON"]),
-        tests("DaemonTests", ["Daemon", "LifecycleCore", "Linux", "Systemd", "JSON"]),
+        // A scripted app, and the daemon itself: what the daemon's tests run for real.
+        .executableTarget(name: "greenroom-testapp", path: "Tests/TestApp", cSettings: houseC),
+        tests(
+            "DaemonTests",
+            [
+                "Daemon", "LifecycleCore", "Linux", "Systemd", "JSON", "Control", "Manifest", "greenroomd", "greenroomctl",
+                "greenroom-testapp",
+            ]),
     ],
     cLanguageStandard: .gnu17
 )

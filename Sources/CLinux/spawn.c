@@ -1,1 +1,419 @@
-#include "clinux.h"
+// Starting a process without ever waiting for it.
+//
+// vfork and posix_spawn hold the caller until the program is executed; a program on a hung mount would hold the whole
+// daemon. Here the child runs beside us, on a stack of its own, and reports through a pipe: bytes are a failure, end of
+// file is an exec (close-on-exec) or a death.
+//
+// The child normally shares our memory (CLONE_VM), so that starting costs the same however big we are. Two things make
+// it take a copy instead, as fork does:
+//   - other credentials. A task of another user would share the memory of a privileged daemon for as long as it likes
+//     (its program may lie on a FUSE mount of that same user), and commit_creds() would make the daemon itself
+//     undumpable.
+//   - another oom_score_adj. The kernel keeps it equal among all processes that share memory, unless the child is a
+//     vfork's: writing the child's would change the daemon's (__set_oom_adj() in fs/proc/base.c).
+// The block of arguments is a shared mapping either way, so both children report in the same manner.
+
+#include "clinux_spawn.h"
+#include "syscalls.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum {
+    // The child runs a few small functions with all signals blocked: no handler frames, no libc.
+    STACK_SIZE = 16 * 1024,
+    GUARD_SIZE = 64 * 1024, // a page, whatever its size (4, 16 or 64 KiB)
+    FIRST_PASSED = 3,
+    FIRST_BYTES = 256, // as many as the kernel reads of a script (BINPRM_BUF_SIZE)
+    PID_DIGITS = 12,
+};
+
+/// Everything the child needs, copied: it lives until the outcome was read, the request only until we return.
+struct block {
+    _Atomic(bool) reached_exec;
+    int report; // write end of the pipe, as numbered in the parent
+    const char *executable;
+    char **arguments;
+    char **environment;
+    char **pid_values; // where each of the pid variables has room for digits
+    size_t pid_value_count;
+    const char *working_directory;
+    bool change_credentials;
+    uid_t uid;
+    gid_t gid;
+    gid_t *groups;
+    size_t group_count;
+    mode_t umask;
+    struct clinux_limit *limits;
+    size_t limit_count;
+    bool set_oom_score_adjust;
+    int oom_score_adjust;
+    bool no_new_privileges;
+    bool join_cgroup; // only where the kernel could not place the child itself
+    int cgroup;
+    int standard[3];
+    int *passed; // overwritten by the child with its own numbers
+    size_t passed_count;
+    char first_bytes[FIRST_BYTES];
+};
+
+// MARK: The child
+
+/// The exit status that systemd.exec(5) gives to a failure in this stage.
+RAW int exit_status(int stage) {
+    switch (stage) {
+    case CLINUX_STAGE_SIGNALS: return 207;
+    case CLINUX_STAGE_SESSION: return 220;
+    case CLINUX_STAGE_CGROUP: return 219;
+    case CLINUX_STAGE_OOM_SCORE_ADJUST: return 206;
+    case CLINUX_STAGE_STANDARD_INPUT: return 208;
+    case CLINUX_STAGE_STANDARD_OUTPUT: return 209;
+    case CLINUX_STAGE_STANDARD_ERROR: return 222;
+    case CLINUX_STAGE_DESCRIPTORS: return 202;
+    case CLINUX_STAGE_LIMITS: return 205;
+    case CLINUX_STAGE_GROUPS:
+    case CLINUX_STAGE_GROUP: return 216;
+    case CLINUX_STAGE_USER: return 217;
+    case CLINUX_STAGE_WORKING_DIRECTORY: return 200;
+    case CLINUX_STAGE_NO_NEW_PRIVILEGES: return 227;
+    default: return 203;
+    }
+}
+
+CHILD __attribute__((noreturn)) void fail(struct block *block, int stage, long error, size_t index) {
+    struct clinux_spawn_report report = {stage, (int32_t)-error, (int32_t)index, 0};
+    if (stage == CLINUX_STAGE_EXECUTABLE && error == -ENOENT) {
+        // execve says the same for a missing file and for a missing interpreter. We look, as the daemon must not:
+        // the file may be on a mount that hangs.
+        long file = raw4(SYS_openat, AT_FDCWD, block->executable, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+        if (file != -ENOENT)
+            report.interpreter_missing = 1;
+        if (file >= 0)
+            raw3(SYS_read, file, block->first_bytes, FIRST_BYTES - 1);
+    }
+    raw3(SYS_write, block->report, &report, sizeof report);
+    for (;;)
+        raw1(SYS_exit_group, exit_status(stage));
+}
+
+RAW size_t write_number(char *digits, long number) {
+    char reversed[PID_DIGITS * 2];
+    size_t count = 0, length = 0;
+    unsigned long rest = number < 0 ? -(unsigned long)number : (unsigned long)number;
+    do {
+        reversed[count++] = (char)('0' + rest % 10);
+        rest /= 10;
+    } while (rest != 0);
+    if (number < 0)
+        digits[length++] = '-';
+    while (count > 0)
+        digits[length++] = reversed[--count];
+    digits[length] = 0;
+    return length;
+}
+
+/// Handlers are gone already (CLONE_CLEAR_SIGHAND), but ignored signals are still ignored. All stay blocked until exec.
+CHILD void reset_signals(void) {
+    // The kernel's struct sigaction, which is not libc's; zeroes mean SIG_DFL, no flags, no mask.
+    volatile unsigned long action[4] = {0, 0, 0, 0};
+    for (int signal = 1; signal <= 64; signal++)
+        if (signal != SIGKILL && signal != SIGSTOP)
+            raw4(SYS_rt_sigaction, signal, action, 0, 8);
+}
+
+CHILD void join_cgroup(struct block *block) {
+    long file = raw4(SYS_openat, block->cgroup, "cgroup.procs", O_WRONLY | O_CLOEXEC, 0);
+    if (file < 0)
+        fail(block, CLINUX_STAGE_CGROUP, file, 0);
+    long written = raw3(SYS_write, file, "0", 1);
+    if (written < 0)
+        fail(block, CLINUX_STAGE_CGROUP, written, 0);
+    raw1(SYS_close, file);
+}
+
+CHILD void set_oom_score_adjust(struct block *block) {
+    char digits[PID_DIGITS * 2];
+    size_t length = write_number(digits, block->oom_score_adjust);
+    long file = raw4(SYS_openat, AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC, 0);
+    if (file < 0)
+        fail(block, CLINUX_STAGE_OOM_SCORE_ADJUST, file, 0);
+    long written = raw3(SYS_write, file, digits, length);
+    if (written < 0)
+        fail(block, CLINUX_STAGE_OOM_SCORE_ADJUST, written, 0);
+    raw1(SYS_close, file);
+}
+
+/// Brings the descriptors into place: 0, 1, 2, the passed ones from 3, then the report pipe. Everything else is closed
+/// at once and not only marked close-on-exec: an exec that hangs must not keep other apps' sockets open.
+CHILD void place_descriptors(struct block *block) {
+    // First out of the way of their own targets.
+    int base = FIRST_PASSED + (int)block->passed_count + 1;
+    long report = raw3(SYS_fcntl, block->report, F_DUPFD_CLOEXEC, base);
+    if (report < 0)
+        fail(block, CLINUX_STAGE_DESCRIPTORS, report, 0);
+    block->report = (int)report;
+    for (int i = 0; i < 3; i++) {
+        int stage = CLINUX_STAGE_STANDARD_INPUT + i;
+        long source = block->standard[i];
+        if (source < 0)
+            source = raw4(SYS_openat, AT_FDCWD, "/dev/null", (i == 0 ? O_RDONLY : O_WRONLY) | O_CLOEXEC | O_NOCTTY, 0);
+        if (source < 0)
+            fail(block, stage, source, 0);
+        long moved = raw3(SYS_fcntl, source, F_DUPFD_CLOEXEC, base);
+        if (moved < 0)
+            fail(block, stage, moved, 0);
+        block->standard[i] = (int)moved;
+    }
+    for (size_t i = 0; i < block->passed_count; i++) {
+        long moved = raw3(SYS_fcntl, block->passed[i], F_DUPFD_CLOEXEC, base);
+        if (moved < 0)
+            fail(block, CLINUX_STAGE_DESCRIPTORS, moved, i);
+        block->passed[i] = (int)moved;
+    }
+    for (int i = 0; i < 3; i++) {
+        long placed = raw3(SYS_dup3, block->standard[i], i, 0);
+        if (placed < 0)
+            fail(block, CLINUX_STAGE_STANDARD_INPUT + i, placed, 0);
+    }
+    for (size_t i = 0; i < block->passed_count; i++) {
+        long placed = raw3(SYS_dup3, block->passed[i], FIRST_PASSED + i, 0);
+        if (placed < 0)
+            fail(block, CLINUX_STAGE_DESCRIPTORS, placed, i);
+    }
+    long placed = raw3(SYS_dup3, block->report, base - 1, O_CLOEXEC);
+    if (placed < 0)
+        fail(block, CLINUX_STAGE_DESCRIPTORS, placed, 0);
+    block->report = base - 1;
+    long closed = raw3(SYS_close_range, base, ~0U, 0);
+    if (closed < 0)
+        fail(block, CLINUX_STAGE_DESCRIPTORS, closed, 0);
+}
+
+CHILD void set_limits(struct block *block) {
+    for (size_t i = 0; i < block->limit_count; i++) {
+        uint64_t values[2] = {block->limits[i].soft, block->limits[i].hard};
+        long result = raw4(SYS_prlimit64, 0, block->limits[i].resource, values, 0);
+        if (result < 0)
+            fail(block, CLINUX_STAGE_LIMITS, result, i);
+    }
+}
+
+/// Raw calls, because libc's would make every thread of the daemon change its user.
+CHILD void change_credentials(struct block *block) {
+    long result = raw2(SYS_setgroups, block->group_count, block->groups);
+    if (result < 0)
+        fail(block, CLINUX_STAGE_GROUPS, result, 0);
+    result = raw3(SYS_setresgid, block->gid, block->gid, block->gid);
+    if (result < 0)
+        fail(block, CLINUX_STAGE_GROUP, result, 0);
+    result = raw3(SYS_setresuid, block->uid, block->uid, block->uid);
+    if (result < 0)
+        fail(block, CLINUX_STAGE_USER, result, 0);
+}
+
+CHILD __attribute__((noreturn)) void child(void *argument) {
+    struct block *block = argument;
+    reset_signals();
+    long result = raw0(SYS_setsid);
+    if (result < 0)
+        fail(block, CLINUX_STAGE_SESSION, result, 0);
+    raw1(SYS_umask, block->umask);
+    if (block->join_cgroup)
+        join_cgroup(block);
+    if (block->set_oom_score_adjust)
+        set_oom_score_adjust(block);
+    place_descriptors(block);
+    set_limits(block);
+    if (block->change_credentials)
+        change_credentials(block);
+    if (block->working_directory) {
+        result = raw1(SYS_chdir, block->working_directory);
+        if (result < 0)
+            fail(block, CLINUX_STAGE_WORKING_DIRECTORY, result, 0);
+    }
+    if (block->no_new_privileges) {
+        result = raw5(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+        if (result < 0)
+            fail(block, CLINUX_STAGE_NO_NEW_PRIVILEGES, result, 0);
+    }
+    long pid = raw0(SYS_getpid);
+    for (size_t i = 0; i < block->pid_value_count; i++)
+        write_number(block->pid_values[i], pid);
+    uint64_t none = 0;
+    result = raw4(SYS_rt_sigprocmask, SIG_SETMASK, &none, 0, sizeof none);
+    if (result < 0)
+        fail(block, CLINUX_STAGE_SIGNALS, result, 0);
+    atomic_store_explicit(&block->reached_exec, true, memory_order_release);
+    result = raw3(SYS_execve, block->executable, block->arguments, block->environment);
+    fail(block, CLINUX_STAGE_EXECUTABLE, result, 0);
+}
+
+// MARK: The parent
+
+struct arena {
+    uint8_t *next;
+    uint8_t *end;
+};
+
+/// Room in the block; its size was summed up with the same alignment, so running out is a bug.
+static void *take(struct arena *arena, size_t size) {
+    size = (size + 15) & ~(size_t)15;
+    if ((size_t)(arena->end - arena->next) < size)
+        __builtin_trap();
+    void *room = arena->next;
+    arena->next += size;
+    return room;
+}
+
+static size_t rounded(size_t size) { return (size + 15) & ~(size_t)15; }
+
+/// A NULL-terminated array of pointers to copies of `strings`, with room for `more` pointers.
+static char **copy_strings(struct arena *arena, const struct clinux_strings *strings, size_t more) {
+    char **pointers = take(arena, (strings->count + more + 1) * sizeof(char *));
+    char *bytes = take(arena, strings->length);
+    if (strings->length > 0)
+        memcpy(bytes, strings->bytes, strings->length);
+    for (size_t i = 0; i < strings->count; i++) {
+        pointers[i] = bytes;
+        bytes += strlen(bytes) + 1;
+    }
+    return pointers; // the mapping came zeroed, so it is terminated
+}
+
+static size_t block_size(const struct clinux_spawn_request *r) {
+    size_t size = rounded(sizeof(struct block)) + rounded(strlen(r->executable) + 1);
+    size += rounded((r->arguments.count + 1) * sizeof(char *)) + rounded(r->arguments.length);
+    size += rounded((r->environment.count + r->pid_variables.count + 1) * sizeof(char *));
+    size += rounded(r->environment.length);
+    size += rounded(r->pid_variables.count * sizeof(char *));
+    size += rounded(r->pid_variables.length + r->pid_variables.count * (PID_DIGITS + 1));
+    if (r->working_directory)
+        size += rounded(strlen(r->working_directory) + 1);
+    size += rounded(r->group_count * sizeof(gid_t));
+    size += rounded(r->limit_count * sizeof(struct clinux_limit));
+    return size + rounded(r->passed_count * sizeof(int));
+}
+
+static void *copy(struct arena *arena, const void *source, size_t size) {
+    void *target = take(arena, size);
+    if (size > 0)
+        memcpy(target, source, size);
+    return target;
+}
+
+/// Appends NAME= with room for the digits, which only the child knows.
+static void add_pid_variables(struct block *block, struct arena *arena, const struct clinux_spawn_request *r) {
+    char **slots = block->environment + r->environment.count;
+    block->pid_values = take(arena, r->pid_variables.count * sizeof(char *));
+    block->pid_value_count = r->pid_variables.count;
+    char *room = take(arena, r->pid_variables.length + r->pid_variables.count * (PID_DIGITS + 1));
+    const char *name = (const char *)r->pid_variables.bytes;
+    for (size_t i = 0; i < r->pid_variables.count; i++) {
+        size_t length = strlen(name);
+        slots[i] = room;
+        memcpy(room, name, length);
+        room[length] = '=';
+        block->pid_values[i] = room + length + 1;
+        room += length + 1 + PID_DIGITS + 1;
+        name += length + 1;
+    }
+}
+
+static struct block *fill(struct arena arena, const struct clinux_spawn_request *r, int report) {
+    struct block *block = take(&arena, sizeof *block);
+    block->report = report;
+    block->executable = copy(&arena, r->executable, strlen(r->executable) + 1);
+    block->arguments = copy_strings(&arena, &r->arguments, 0);
+    block->environment = copy_strings(&arena, &r->environment, r->pid_variables.count);
+    add_pid_variables(block, &arena, r);
+    if (r->working_directory)
+        block->working_directory = copy(&arena, r->working_directory, strlen(r->working_directory) + 1);
+    block->change_credentials = r->change_credentials;
+    block->uid = r->uid;
+    block->gid = r->gid;
+    block->groups = copy(&arena, r->groups, r->group_count * sizeof(gid_t));
+    block->group_count = r->group_count;
+    block->umask = r->umask;
+    block->limits = copy(&arena, r->limits, r->limit_count * sizeof(struct clinux_limit));
+    block->limit_count = r->limit_count;
+    block->set_oom_score_adjust = r->set_oom_score_adjust;
+    block->oom_score_adjust = r->oom_score_adjust;
+    block->no_new_privileges = r->no_new_privileges;
+    block->cgroup = r->cgroup;
+    memcpy(block->standard, r->standard, sizeof block->standard);
+    block->passed = copy(&arena, r->passed, r->passed_count * sizeof(int));
+    block->passed_count = r->passed_count;
+    return block;
+}
+
+/// clone3, or where a sandbox's filter has forbidden it (container runtimes answer ENOSYS or EPERM), clone, whose child
+/// joins its cgroup by itself before it does anything else.
+static long start_child(struct block *block, uint8_t *stack, bool copy_memory, int *pidfd) {
+    uint64_t memory = copy_memory ? 0 : CLONE_VM;
+    struct clone_args args = {
+        .flags = memory | CLONE_PIDFD | CLONE_CLEAR_SIGHAND | (block->cgroup >= 0 ? CLONE_INTO_CGROUP : 0),
+        .pidfd = (uintptr_t)pidfd,
+        .exit_signal = SIGCHLD,
+        .stack = (uintptr_t)stack,
+        .stack_size = STACK_SIZE,
+        .cgroup = block->cgroup >= 0 ? (uint64_t)block->cgroup : 0,
+    };
+    long pid = raw_clone(SYS_clone3, (long)&args, sizeof args, 0, child, block);
+    if (pid != -ENOSYS && pid != -EPERM)
+        return pid;
+    block->join_cgroup = block->cgroup >= 0;
+    long flags = (long)(memory | CLONE_PIDFD | SIGCHLD);
+    return raw_clone(SYS_clone, flags, (long)(stack + STACK_SIZE), (long)pidfd, child, block);
+}
+
+int clinux_spawn(const struct clinux_spawn_request *request, struct clinux_spawn_start *start) {
+    size_t size = GUARD_SIZE + STACK_SIZE + block_size(request);
+    uint8_t *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return -errno;
+    int error = 0;
+    int ends[2];
+    if (mprotect(memory, GUARD_SIZE, PROT_NONE) < 0 || pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0) {
+        error = -errno;
+        munmap(memory, size);
+        return error;
+    }
+    uint8_t *stack = memory + GUARD_SIZE;
+    struct block *block = fill((struct arena){stack + STACK_SIZE, memory + size}, request, ends[1]);
+
+    // No signal may find the child in our memory: not even libc's internal ones, which sigprocmask would leave out.
+    uint64_t all = ~(uint64_t)0, before = 0;
+    raw4(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);
+    int pidfd = -1;
+    long pid = start_child(block, stack, request->copy_memory, &pidfd);
+    raw4(SYS_rt_sigprocmask, SIG_SETMASK, &before, 0, sizeof before);
+
+    close(ends[1]);
+    if (pid < 0) {
+        close(ends[0]);
+        munmap(memory, size);
+        return (int)pid;
+    }
+    *start = (struct clinux_spawn_start){(pid_t)pid, pidfd, ends[0], memory, size};
+    return 0;
+}
+
+static const struct block *block_of(const void *memory) {
+    return (const struct block *)((const uint8_t *)memory + GUARD_SIZE + STACK_SIZE);
+}
+
+bool clinux_spawn_reached_exec(const void *memory) {
+    return atomic_load_explicit(&block_of(memory)->reached_exec, memory_order_acquire);
+}
+
+const char *clinux_spawn_first_bytes(const void *memory) { return block_of(memory)->first_bytes; }
+
+void clinux_spawn_release(void *memory, size_t memory_size) { munmap(memory, memory_size); }

@@ -1,6 +1,94 @@
 #pragma once
+#include <stdint.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
 #include <systemd/sd-bus.h>
 #include <systemd/sd-daemon.h>
 #include <systemd/sd-event.h>
 #include <systemd/sd-id128.h>
 #include <systemd/sd-journal.h>
+
+/* A GNU name that Swift's Glibc module does not show: accept4(2). */
+extern int accept4(int fd, struct sockaddr *address, socklen_t *length, int flags);
+
+/* The name of the running program, program_invocation_short_name(3): also GNU only. */
+extern char *program_invocation_short_name;
+
+/*
+ * Entries of an sd_bus vtable. The library's own macros are initialisers, which Swift cannot use, and sd-bus-vtable.h
+ * asks for unused bytes of the union to be zero where the table is not static: hence memset, then the fields.
+ */
+
+static inline void csystemd_vtable_start(sd_bus_vtable *entry) {
+    memset(entry, 0, sizeof(*entry));
+    entry->type = _SD_BUS_VTABLE_START;
+    entry->x.start.element_size = sizeof(sd_bus_vtable);
+    entry->x.start.features = _SD_BUS_VTABLE_PARAM_NAMES;
+    entry->x.start.vtable_format_reference = &sd_bus_object_vtable_format;
+}
+
+static inline void csystemd_vtable_end(sd_bus_vtable *entry) {
+    memset(entry, 0, sizeof(*entry));
+    entry->type = _SD_BUS_VTABLE_END;
+}
+
+/* `names`: the names of the arguments, then of the results, each ended by a NUL, then one NUL more. */
+static inline void csystemd_vtable_method(sd_bus_vtable *entry, const char *member, const char *signature,
+                                          const char *result, const char *names, sd_bus_message_handler_t handler,
+                                          uint64_t flags) {
+    memset(entry, 0, sizeof(*entry));
+    entry->type = _SD_BUS_VTABLE_METHOD;
+    entry->flags = flags;
+    entry->x.method.member = member;
+    entry->x.method.signature = signature;
+    entry->x.method.result = result;
+    entry->x.method.names = names;
+    entry->x.method.handler = handler;
+}
+
+static inline void csystemd_vtable_signal(sd_bus_vtable *entry, const char *member, const char *signature,
+                                          const char *names, uint64_t flags) {
+    memset(entry, 0, sizeof(*entry));
+    entry->type = _SD_BUS_VTABLE_SIGNAL;
+    entry->flags = flags;
+    entry->x.signal.member = member;
+    entry->x.signal.signature = signature;
+    entry->x.signal.names = names;
+}
+
+static inline void csystemd_vtable_property(sd_bus_vtable *entry, const char *member, const char *signature,
+                                            sd_bus_property_get_t get, uint64_t flags) {
+    memset(entry, 0, sizeof(*entry));
+    entry->type = _SD_BUS_VTABLE_PROPERTY;
+    entry->flags = flags;
+    entry->x.property.member = member;
+    entry->x.property.signature = signature;
+    entry->x.property.get = get;
+}
+
+/* Flags, as plain functions: Swift does not import the 64 bit enumerators of an anonymous enum as one type. */
+
+static inline uint64_t csystemd_flag_unprivileged(void) { return SD_BUS_VTABLE_UNPRIVILEGED; }
+static inline uint64_t csystemd_flag_no_reply(void) { return SD_BUS_VTABLE_METHOD_NO_REPLY; }
+static inline uint64_t csystemd_flag_constant(void) { return SD_BUS_VTABLE_PROPERTY_CONST; }
+static inline uint64_t csystemd_flag_emits_change(void) { return SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE; }
+static inline uint64_t csystemd_creds_caller(void) {
+    return SD_BUS_CREDS_PID | SD_BUS_CREDS_UID | SD_BUS_CREDS_EUID | SD_BUS_CREDS_GID | SD_BUS_CREDS_EGID;
+}
+
+/* SO_PEERCRED without struct ucred, which needs _GNU_SOURCE: pid, uid, gid in this order (unix(7)). */
+static inline int csystemd_peer_credentials(int fd, int32_t *pid, uint32_t *uid, uint32_t *gid) {
+    struct { int32_t pid; uint32_t uid; uint32_t gid; } credentials;
+    socklen_t length = sizeof(credentials);
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &length) < 0 || length != sizeof(credentials))
+        return -1;
+    *pid = credentials.pid;
+    *uid = credentials.uid;
+    *gid = credentials.gid;
+    return 0;
+}
+
+/* The function under the macro that would add this file's own CODE_FILE=. */
+#undef sd_journal_sendv

@@ -22,14 +22,27 @@ final class AppRun {
     var isFrozen = false
     /// What it says of itself (`STATUS=`).
     var statusText: String?
+    /// What it says went wrong (`ERRNO=`).
+    var errno: Int32?
+    /// Of the user it runs as.
+    let owner: Owner?
 
-    init(id: RunID, manifest: AppManifest, enclosure: Enclosure, channel: AppChannel) {
+    init(id: RunID, manifest: AppManifest, enclosure: Enclosure, channel: AppChannel, owner: Owner?) {
+        self.owner = owner
         self.id = id
         self.app = manifest.id
         self.manifest = manifest
         self.enclosure = enclosure
         self.channel = channel
     }
+
+    // What can't be read of a group is what a group that is gone has.
+
+    var isReallyFrozen: Bool { (try? enclosure.isFrozen()) ?? false }
+    var isPopulated: Bool { (try? enclosure.isPopulated()) ?? false }
+    /// Bytes.
+    var memory: UInt64 { (try? enclosure.memoryBytes()) ?? 0 }
+    var cpu: Duration { (try? enclosure.cpuTime()) ?? .zero }
 
     /// The signal that the manifest declares for a notice.
     func signal(for notice: Notice) -> Int32? {

@@ -1,11 +1,9 @@
 package import LifecycleCore
+package import Systemd
 
 /// One piece of news in words: for the journal, and for whoever watches.
 package struct ChronicleEntry: Hashable, Sendable {
-    /// syslog(3)'s levels, the ones in use.
-    package enum Priority: Int32, Sendable { case error = 3, warning = 4, notice = 5, info = 6, debug = 7 }
-
-    package var priority: Priority
+    package var priority: LogLevel
     package var messageID: String
     /// What happened, as `watch --json` names it.
     package var kind: String
@@ -45,7 +43,8 @@ extension ChronicleEntry {
                 [("GREENROOM_DEADLINE", what.rawValue)])
         case .deadlineMet(let app, let what, let used):
             self.init(
-                .debug, MessageID.deadlineMet, "deadlineMet", app, "kept its deadline for \(what.rawValue): \(used.inSeconds)",
+                .debug, MessageID.deadlineMet, "deadlineMet", app,
+                "kept its deadline for \(what.rawValue): \(used.inSeconds)",
                 [("GREENROOM_DEADLINE", what.rawValue)])
         case .deadlineCancelled(let app, let what):
             self.init(
@@ -67,7 +66,8 @@ extension ChronicleEntry {
                 "memory: \(level.name)\(level == .normal ? "" : " (\(cause.rawValue))")",
                 [("GREENROOM_MEMORY_LEVEL", level.name), ("GREENROOM_REASON", cause.rawValue)])
         case .taskBegan, .taskEnded, .taskRefused, .tasksExpiring: self.init(task: news)
-        case .freezeTimedOut, .killTakesLong, .stoppedItself, .wakeCompleted, .relaunchScheduled: self.init(oddity: news)
+        case .freezeTimedOut, .killTakesLong, .stoppedItself, .wakeCompleted, .relaunchScheduled:
+            self.init(oddity: news)
         }
     }
 
@@ -88,7 +88,8 @@ extension ChronicleEntry {
             let list = names.prefix(3).map { "“\($0)”" }.joined(separator: ", ")
             let more = names.count > 3 ? " and \(names.count - 3) more" : ""
             self.init(
-                .notice, MessageID.tasksExpiring, "tasksExpiring", app, "is about to run out of background time: \(list)\(more)",
+                .notice, MessageID.tasksExpiring, "tasksExpiring", app,
+                "is about to run out of background time: \(list)\(more)",
                 names.prefix(3).map { ("GREENROOM_TASK", $0) })
         default: preconditionFailure("not about a task: \(news)")
         }
@@ -110,7 +111,8 @@ extension ChronicleEntry {
                 [("GREENROOM_STATE", state.rawValue)])
         case .wakeCompleted(let app, let result):
             self.init(
-                .info, MessageID.wakeCompleted, "wakeCompleted", app, "has done what it was woken for: \(result.rawValue)",
+                .info, MessageID.wakeCompleted, "wakeCompleted", app,
+                "has done what it was woken for: \(result.rawValue)",
                 [("GREENROOM_REASON", result.rawValue)])
         case .relaunchScheduled(let app, let time, let deaths):
             let times = deaths > 1 ? " (ended early \(deaths) times in a row)" : ""
@@ -133,7 +135,7 @@ extension ChronicleEntry {
     }
 
     private init(
-        _ priority: Priority, _ messageID: String, _ kind: String, _ app: AppID?, _ message: String,
+        _ priority: LogLevel, _ messageID: String, _ kind: String, _ app: AppID?, _ message: String,
         _ fields: [(name: String, value: String)]
     ) {
         self.init(

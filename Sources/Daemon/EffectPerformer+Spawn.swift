@@ -31,39 +31,48 @@ extension EffectPerformer {
         do {
             try start(manifest, id, launch)
         } catch {
-            if let run = runs.removeValue(forKey: id) { discard(run) }
+            if let run = runs[id] { forget(run) }
             let problem = (error as? Failure)?.problem ?? Failure(Stage.fork, error).problem
             send(.spawnFailed(id, problem))
         }
     }
 
     private func start(_ manifest: AppManifest, _ id: RunID, _ launch: Launch) throws {
-        let user = try step(Stage.user) { try resolveUser(manifest) }
+        let user = try step(Stage.user) { try AppUser(manifest) }
         try prepareDirectories(manifest, user)
         let inbox = folders.inboxes + "/" + manifest.id.name
         try step(Stage.runtimeDirectory) {
-            try makeDirectory(inbox, mode: 0o700, owner: user.map { ($0.uid, $0.gid) })
+            try createDirectories(at: inbox, mode: 0o700, owner: user?.owner)
         }
         let enclosure = try step(Stage.cgroup) {
-            try Enclosure.create(mode: containment, app: manifest.id.name, run: id.number)
+            try containment.create(app: manifest.id.name, run: id.number)
         }
         let channel = try step(Stage.notifySocket) {
             try AppChannel(
-                loop: loop, path: folders.notifySockets + "/\(id)", run: id, owner: user.map { ($0.uid, $0.gid) })
+                loop: loop, path: folders.notifySockets + "/\(id)", owner: user?.owner)
         }
-        let run = AppRun(id: id, manifest: manifest, enclosure: enclosure, channel: channel)
+        let run = AppRun(id: id, manifest: manifest, enclosure: enclosure, channel: channel, owner: user?.owner)
         runs[id] = run
-        channel.receive = { [weak self, weak run] message, descriptors, sender in
+        channel.receive = { [weak self, weak run] messages, descriptors, sender in
             guard let self, let run else { return }
-            self.received(run, message, descriptors, sender)
+            self.received(run, messages, &descriptors, sender)
         }
         channel.complain = { [weak self] sentence in self?.complain(manifest.id, sentence) }
         let environment = LaunchEnvironment(
-            manifest: manifest, launch: launch, user: user, notifySocket: channel.path, inbox: inbox,
-            lastReceipt: receipts.lastPath(of: manifest.id), marker: enclosure.marker, inherited: inheritedEnvironment)
+            manifest: manifest, launch: launch, user: user?.record, notifySocket: channel.path, inbox: inbox,
+            lastReceipt: receipts.lastPath(of: manifest.id), marker: enclosure.environmentMarker,
+            inherited: inheritedEnvironment)
         let request = makeRequest(manifest, user, environment.entries(folders: folders), enclosure)
-        let starting = try startProcess(request)
-        watchStart(run, starting)
+        try watchStart(run, try startProcess(request))
+    }
+
+    /// The daemon's own limit of descriptors is high; apps get what they would get elsewhere, as systemd has it: 1,024, and
+    /// up to half a million for those that ask (select(2) breaks beyond the former).
+    private func resourceLimits(_ manifest: AppManifest) -> [ResourceLimit] {
+        let given = manifest.limits.map { ResourceLimit(resource: $0.resource, soft: $0.soft, hard: $0.hard) }
+        let files: Int32 = 7
+        return given.contains { $0.resource == files }
+            ? given : given + [ResourceLimit(resource: files, soft: 1024, hard: min(524_288, maximumDescriptors()))]
     }
 
     private func step<T>(_ status: Int32, _ body: () throws -> T) throws -> T {
@@ -71,13 +80,16 @@ extension EffectPerformer {
     }
 
     private func makeRequest(
-        _ manifest: AppManifest, _ user: UserRecord?, _ environment: [String], _ enclosure: Enclosure
+        _ manifest: AppManifest, _ user: AppUser?, _ environment: [String], _ enclosure: Enclosure
     ) -> SpawnRequest {
-        var request = SpawnRequest(executable: manifest.exec[0], arguments: manifest.exec, environment: environment)
-        request.workingDirectory = manifest.workingDirectory == "~" ? user?.home ?? "/" : manifest.workingDirectory
-        request.credentials = user.map { ($0.uid, $0.gid, $0.groups) }
+        var request = SpawnRequest(
+            executable: manifest.exec[0], arguments: Array(manifest.exec.dropFirst()), environment: environment)
+        request.workingDirectory =
+            manifest.workingDirectory == "~" ? user?.record.home ?? "/" : manifest.workingDirectory
+        request.credentials = user?.credentials
         request.umask = manifest.umask
-        request.resourceLimits = manifest.limits.map { ($0.resource, $0.soft, $0.hard) }
+        request.resourceLimits = resourceLimits(manifest)
+        if manifest.policy.watchdog != nil { request.processIDVariables = ["WATCHDOG_PID"] }
         request.oomScoreAdjust = manifest.oomScoreAdjust
         request.noNewPrivileges = manifest.noNewPrivileges
         request.cgroup = enclosure.cgroupDescriptor
@@ -85,16 +97,9 @@ extension EffectPerformer {
         return request
     }
 
-    /// `nil`: the daemon's own user.
-    private func resolveUser(_ manifest: AppManifest) throws -> UserRecord? {
-        guard manifest.user != nil || manifest.group != nil || !manifest.supplementaryGroups.isEmpty else { return nil }
-        return try UserRecord.resolve(
-            user: manifest.user, group: manifest.group, supplementary: manifest.supplementaryGroups)
-    }
-
     /// L9: they exist, owned by the app's user.
-    private func prepareDirectories(_ manifest: AppManifest, _ user: UserRecord?) throws {
-        let owner = user.map { ($0.uid, $0.gid) }
+    private func prepareDirectories(_ manifest: AppManifest, _ user: AppUser?) throws {
+        let owner = user?.owner
         let wanted: [(Int32, String, [String])] = [
             (Stage.stateDirectory, folders.appState, manifest.stateDirectory),
             (Stage.cacheDirectory, folders.appCache, manifest.cacheDirectory),
@@ -102,41 +107,57 @@ extension EffectPerformer {
         ]
         for (status, folder, names) in wanted {
             for name in names {
-                try step(status) { try makeDirectory(folder + "/" + name, mode: 0o755, owner: owner) }
+                try step(status) { try createDirectories(at: folder + "/" + name, mode: 0o755, owner: owner) }
             }
         }
     }
 
     // MARK: Until the program runs
 
-    private func watchStart(_ run: AppRun, _ starting: consuming StartingProcess) {
-        let pid = starting.pid
+    private func watchStart(_ run: AppRun, _ starting: consuming StartingProcess) throws {
+        let process = starting.process
         let outcome = starting.outcomeDescriptor
         run.starting = consume starting
-        mainProcesses[pid] = run.id
-        send(.spawned(run.id, pid: pid))
-        run.execSource = loop.addDescriptor(outcome, events: .readable) { [weak self, weak run] _ in
+        run.process = process
+        mainProcesses[process.pid] = run.id
+        try run.enclosure.started(process)
+        run.execSource = try loop.addDescriptor(outcome, events: .readable, priority: .important) {
+            [weak self, weak run] _ in
             guard let self, let run else { return }
             self.execDecided(run)
         }
+        send(.spawned(run.id, pid: process.pid))
     }
 
     private func execDecided(_ run: AppRun) {
-        guard let starting = run.starting.take() else { return }
-        let pid = starting.pid
-        run.execSource = nil
-        switch starting.finish() {
-        case .executed(let process), .killedBeforeExec(let process):
-            // Killed before exec: its end tells.
-            let executed = process.didExecute
-            run.process = process
+        let outcome: ExecOutcome
+        do {
+            outcome = try run.starting?.outcome() ?? .pending
+        } catch {
+            // The launch deadline ends what can't be known.
+            run.execSource = nil
+            return complain(run.app, "\(error)")
+        }
+        switch outcome {
+        case .pending: return
+        case .executed:
+            endStart(run)
             watchExit(run)
-            if executed { send(.executed(run.id)) }
+            send(.executed(run.id))
+        case .killedBeforeExec:
+            // How it ended tells.
+            endStart(run)
+            watchExit(run)
         case .failed(let failure):
-            mainProcesses[pid] = nil
-            runs[run.id] = nil
-            discard(run)
+            endStart(run)
+            _ = try? run.process?.reap()
+            forget(run)
             send(.spawnFailed(run.id, SpawnProblem(sentence: failure.sentence, exitStatus: failure.exitStatus)))
         }
+    }
+
+    private func endStart(_ run: AppRun) {
+        run.execSource = nil
+        run.starting = nil
     }
 }

@@ -1,14 +1,14 @@
-package import LifecycleCore
-package import Linux
+import LifecycleCore
+import Linux
 import Manifest
-package import Systemd
+import Systemd
 
 /// Translates what the core wants into what Linux does, and what came of it into events. The only place where both
 /// languages are spoken; it decides nothing.
-package final class EffectPerformer {
+final class EffectPerformer {
     let loop: EventLoop
     let folders: Folders
-    let containment: ContainmentMode
+    let containment: Containment
     let journal: Journal
     let reaper: MemoryReaper?
     let receipts: ReceiptStore
@@ -16,9 +16,9 @@ package final class EffectPerformer {
     /// What goes back to the core.
     let send: (Event) -> Void
     /// Who answers those who asked.
-    package var answer: (RequestID, Answer) -> Void = { _, _ in }
+    var answer: (RequestID, Answer) -> Void = { _, _ in }
     /// Who tells those who watch.
-    package var publish: (Report, ChronicleEntry) -> Void = { _, _ in }
+    var publish: (Report, ChronicleEntry) -> Void = { _, _ in }
 
     /// By name; changed by `reload` only.
     var manifests: [AppID: AppManifest] = [:]
@@ -30,8 +30,8 @@ package final class EffectPerformer {
     /// What a user's own daemon passes on of its environment.
     let inheritedEnvironment: [String]
 
-    package init(
-        loop: EventLoop, folders: Folders, containment: ContainmentMode, journal: Journal, receipts: ReceiptStore,
+    init(
+        loop: EventLoop, folders: Folders, containment: Containment, journal: Journal, receipts: ReceiptStore,
         launches: LaunchStore, memory: MemoryWatch, inheritedEnvironment: [String], send: @escaping (Event) -> Void
     ) {
         self.loop = loop
@@ -43,10 +43,10 @@ package final class EffectPerformer {
         self.memory = memory
         self.inheritedEnvironment = inheritedEnvironment
         self.send = send
-        reaper = try? MemoryReaper(loop)
+        reaper = MemoryReaper()
     }
 
-    package func perform(_ effect: Effect) {
+    func perform(_ effect: Effect) {
         switch effect {
         case .spawn(let app, let run, let launch): spawn(app, run, launch)
         case .tell(let run, let notice): withRun(run) { tell($0, notice) }
@@ -66,6 +66,12 @@ package final class EffectPerformer {
         case .measureMemory: measureMemory()
         case .finish: loop.exit(0)
         }
+    }
+
+    /// What `reload` found.
+    func setManifests(_ manifests: [AppID: AppManifest]) {
+        for gone in self.manifests.keys where manifests[gone] == nil { stored.forget(gone) }
+        self.manifests = manifests
     }
 
     private func withRun(_ id: RunID, _ body: (AppRun) -> Void) {
@@ -98,11 +104,11 @@ package final class EffectPerformer {
             delivered = signal(run, number)
         }
         guard notice.isAnswered else { return }
-        send(.told(run.id, notice, delivered: delivered, cpu: run.enclosure.cpuTime()))
+        send(.told(run.id, notice, delivered: delivered, cpu: run.cpu))
     }
 
     private func catches(_ run: AppRun, _ number: Int32) -> Bool {
-        guard let pid = run.process?.pid, let status = try? ProcessStatus.read(pid: pid) else { return false }
+        guard let pid = run.process?.pid, let status = try? ProcFS().status(of: pid) else { return false }
         return status.catches(number)
     }
 
@@ -110,7 +116,7 @@ package final class EffectPerformer {
     func signal(_ run: AppRun, _ number: Int32) -> Bool {
         guard let process = run.process else { return false }
         do {
-            return try process.signal(number)
+            return try process.signal(number) == .sent
         } catch {
             complain(run.app, "\(error)")
             return false
@@ -129,8 +135,8 @@ package final class EffectPerformer {
         run.isFrozen = true
         run.lookAgain = Retry.until(loop) { [weak run, send] in
             guard let run, run.isFrozen else { return true }
-            guard run.enclosure.isFrozen() else { return false }
-            send(.frozen(run.id, attempt: attempt, memory: run.enclosure.memoryBytes()))
+            guard run.isReallyFrozen else { return false }
+            send(.frozen(run.id, attempt: attempt, memory: run.memory))
             return true
         }
     }
@@ -147,14 +153,21 @@ package final class EffectPerformer {
         send(.thawed(run.id, attempt: attempt))
     }
 
+    /// L19: timers of apps in the background may come this much later, so that the processor sleeps longer. systemd and
+    /// Android use the same for their background work.
+    private static let backgroundTimerSlack: UInt64 = 40_000_000
+
     private func setWeights(_ run: AppRun, background: Bool) {
-        attempt(run.app) { try run.enclosure.setWeights(background: background) }
+        attempt(run.app) {
+            try run.enclosure.setWeights(background: background)
+            try run.enclosure.setTimerSlack(nanoseconds: background ? Self.backgroundTimerSlack : nil)
+        }
     }
 
     private func inspect(_ run: AppRun) {
-        let traced = run.process.flatMap { try? ProcessStatus.read(pid: $0.pid) }.map(\.isTraced) ?? false
+        let traced = run.process.flatMap { try? ProcFS().status(of: $0.pid) }.map(\.isTraced) ?? false
         let inspection = Inspection(
-            traced: traced, cpu: run.enclosure.cpuTime(), memory: run.enclosure.memoryBytes())
+            traced: traced, cpu: run.cpu, memory: run.memory)
         send(.inspected(run.id, inspection))
     }
 
@@ -162,7 +175,7 @@ package final class EffectPerformer {
 
     private func measureMemory() {
         let sizes = runs.values.filter { !$0.isFrozen }.sorted { $0.id < $1.id }
-            .map { MemoryReading.Size(run: $0.id, bytes: $0.enclosure.memoryBytes()) }
+            .map { MemoryReading.Size(run: $0.id, bytes: $0.memory) }
         let machine = memory.read()
         send(.memoryMeasured(MemoryReading(total: machine.total, available: machine.available, sizes: sizes)))
     }

@@ -12,7 +12,7 @@ struct LaunchEnvironment {
     var inbox: String
     var lastReceipt: String?
     /// By which process-group mode knows the app's processes.
-    var marker: String
+    var marker: String?
     /// What a user's own daemon passes on of its environment.
     var inherited: [String]
 
@@ -21,7 +21,8 @@ struct LaunchEnvironment {
 
     /// Names of ours, or that were meant for the daemon alone.
     private static let private_ = [
-        "NOTIFY_SOCKET", "LISTEN_", "WATCHDOG_", "INVOCATION_ID", "JOURNAL_STREAM", "GREENROOM_", "MAINPID", "MANAGERPID",
+        "NOTIFY_SOCKET", "LISTEN_", "WATCHDOG_", "INVOCATION_ID", "JOURNAL_STREAM", "GREENROOM_", "MAINPID",
+        "MANAGERPID",
         "SYSTEMD_EXEC_PID", "MEMORY_PRESSURE_", "STATE_DIRECTORY", "CACHE_DIRECTORY", "RUNTIME_DIRECTORY",
     ]
 
@@ -37,7 +38,7 @@ struct LaunchEnvironment {
         }
         all += manifest.environment
         all.append("GREENROOM_APP=\(manifest.id)")
-        all.append("GREENROOM_RUN=\(marker)")
+        if let marker { all.append(marker) }
         all.append("GREENROOM_LAUNCH_STATE=\(launch.state == .foreground ? "inactive" : "background")")
         all.append("GREENROOM_LAUNCH_REASON=\(launch.reason.rawValue)")
         if let url = launch.url { all.append("GREENROOM_LAUNCH_URL=\(url)") }

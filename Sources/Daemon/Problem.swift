@@ -1,6 +1,6 @@
 /// What could not be done, in a sentence for whoever asked for it.
-package struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
-    package var sentence: String
-    package init(_ sentence: String) { self.sentence = sentence }
-    package var description: String { sentence }
+struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
+    var sentence: String
+    init(_ sentence: String) { self.sentence = sentence }
+    var description: String { sentence }
 }

@@ -8,7 +8,7 @@ final class Retry {
     private let loop: EventLoop
     private let isDone: () -> Bool
     private var wait = Duration.milliseconds(1)
-    private var timer: OneShot?
+    private var timer: Systemd.Timer?
 
     static let longestWait = Duration.milliseconds(250)
 
@@ -26,10 +26,13 @@ final class Retry {
     }
 
     private func schedule() {
-        timer = loop.after(wait) { [weak self] in
-            guard let self, !self.isDone() else { return }
-            self.wait = min(Self.longestWait, self.wait * 2)
-            self.schedule()
-        }
+        if timer == nil { timer = try? loop.makeTimer { [weak self] _ in self?.look() } }
+        timer?.arm(at: loop.now() + wait)
+    }
+
+    private func look() {
+        guard !isDone() else { return }
+        wait = min(Self.longestWait, wait * 2)
+        schedule()
     }
 }

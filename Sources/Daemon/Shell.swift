@@ -1,35 +1,35 @@
-package import LifecycleCore
-package import Systemd
+import LifecycleCore
+import Systemd
 
 /// The one funnel: an event goes in, the core decides, the effects come out and are performed. It never decides
 /// anything itself.
 ///
 /// What an effect brings about at once (a program that could not be executed, a group that froze) is an event too; it
 /// waits its turn here, so that the core is never entered twice.
-package final class Shell {
-    package private(set) var core: LifecycleCore
+final class Shell {
+    private(set) var core: LifecycleCore
     private let loop: EventLoop
     /// The one timer, armed for the nearest deadline (law 8).
     private let timer: Systemd.Timer
     private var queue: [Event] = []
     private var isDraining = false
     /// Performs effects; set once, before the first event.
-    package var perform: (Effect) -> Void = { _ in }
+    var perform: (Effect) -> Void = { _ in }
     /// Called when an event has been carried out with all that followed.
-    package var settled: () -> Void = {}
+    var settled: () -> Void = {}
 
-    package init(loop: EventLoop, core: LifecycleCore) throws {
+    init(loop: EventLoop, core: LifecycleCore) throws {
         self.core = core
         self.loop = loop
         // The handler needs the shell and the shell the timer: the box breaks the circle.
         let box = WeakShell()
-        timer = try loop.makeTimer { box.shell?.send(.deadlineReached) }
+        timer = try loop.makeTimer(priority: .important) { _ in box.shell?.send(.deadlineReached) }
         box.shell = self
     }
 
-    package var now: Instant { Instant(sinceOrigin: loop.now()) }
+    var now: Instant { Instant(sinceOrigin: loop.now()) }
 
-    package func send(_ event: Event) {
+    func send(_ event: Event) {
         queue.append(event)
         guard !isDraining else { return }
         isDraining = true

@@ -1,1 +1,30 @@
 #pragma once
+
+// What Swift cannot call: system calls without a wrapper, GNU names that its Glibc module leaves out, variadic and
+// macro interfaces. Functions return 0 or a useful number, and -errno on failure, so that Swift never reads errno
+// after something else could have changed it.
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include "interim.h"
+
+/// "ENOENT" for 2; NULL for a number without a name.
+const char *clinux_errno_name(int number);
+/// "No such file or directory" for 2; NULL for a number without a text. Unlike strerror, safe in every thread.
+const char *clinux_errno_text(int number);
+
+/// open(2) with O_CLOEXEC added. `directory` may be AT_FDCWD. EINTR is retried.
+int clinux_openat(int directory, const char *path, int flags, mode_t mode);
+/// A duplicate with O_CLOEXEC, never 0, 1 or 2.
+int clinux_duplicate(int descriptor);
+int clinux_set_nonblocking(int descriptor, bool on);
+/// The magic number of a file system: statfs(2)'s f_type, or -errno.
+int64_t clinux_file_system_type(int descriptor);
+
+/// An extended attribute of a path (getxattr(2)), or -errno.
+ssize_t clinux_get_attribute(const char *path, const char *name, void *buffer, size_t size);
+
+/// pipe2(2), close-on-exec and non-blocking.
+int clinux_pipe(int *ends);

@@ -1,0 +1,49 @@
+#include "clinux.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/statfs.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+const char *clinux_errno_name(int number) { return strerrorname_np(number); }
+
+const char *clinux_errno_text(int number) { return strerrordesc_np(number); }
+
+int clinux_openat(int directory, const char *path, int flags, mode_t mode) {
+    for (;;) {
+        int descriptor = openat(directory, path, flags | O_CLOEXEC, mode);
+        if (descriptor >= 0)
+            return descriptor;
+        if (errno != EINTR)
+            return -errno;
+    }
+}
+
+int clinux_duplicate(int descriptor) {
+    int copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 3);
+    return copy < 0 ? -errno : copy;
+}
+
+int clinux_set_nonblocking(int descriptor, bool on) {
+    int flags = fcntl(descriptor, F_GETFL);
+    if (flags < 0)
+        return -errno;
+    flags = on ? flags | O_NONBLOCK : flags & ~O_NONBLOCK;
+    return fcntl(descriptor, F_SETFL, flags) < 0 ? -errno : 0;
+}
+
+int64_t clinux_file_system_type(int descriptor) {
+    struct statfs about;
+    if (fstatfs(descriptor, &about) < 0)
+        return -errno;
+    return (int64_t)about.f_type & 0xffffffff;
+}
+
+ssize_t clinux_get_attribute(const char *path, const char *name, void *buffer, size_t size) {
+    ssize_t length = getxattr(path, name, buffer, size);
+    return length < 0 ? -errno : length;
+}
+
+int clinux_pipe(int *ends) { return pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0 ? -errno : 0; }

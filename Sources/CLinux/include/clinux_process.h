@@ -1,0 +1,26 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/// What waitid(2) said of one child.
+struct clinux_wait_result {
+    pid_t pid; // 0: no child has changed
+    int code;  // CLD_EXITED and so on
+    int status;
+    uint64_t cpu_microseconds; // user and system, with the children it waited for
+    uint64_t max_rss_bytes;
+};
+
+int clinux_pidfd_open(pid_t pid);
+int clinux_pidfd_signal(int pidfd, int signal);
+/// waitid(2) that never blocks; 0 or -errno. `type` is P_ALL, P_PID or P_PIDFD, `options` lack WNOHANG.
+int clinux_wait(int type, int id, int options, struct clinux_wait_result *result);
+/// PR_SET_CHILD_SUBREAPER: orphans below us become our children instead of init's.
+int clinux_set_child_subreaper(bool on);
+int clinux_get_child_subreaper(void);
+
+/// sched_setscheduler(2) and ioprio_set(2) of one thread: idle, or the default class.
+int clinux_set_idle(pid_t thread, bool idle);
+

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/// Where a new process stands, or stood when it failed. The numbers travel through the error pipe.
+enum clinux_stage {
+    CLINUX_STAGE_NONE = 0,
+    CLINUX_STAGE_SIGNALS,
+    CLINUX_STAGE_SESSION,
+    CLINUX_STAGE_CGROUP,
+    CLINUX_STAGE_OOM_SCORE_ADJUST,
+    CLINUX_STAGE_STANDARD_INPUT,
+    CLINUX_STAGE_STANDARD_OUTPUT,
+    CLINUX_STAGE_STANDARD_ERROR,
+    CLINUX_STAGE_DESCRIPTORS,
+    CLINUX_STAGE_LIMITS,
+    CLINUX_STAGE_GROUPS,
+    CLINUX_STAGE_GROUP,
+    CLINUX_STAGE_USER,
+    CLINUX_STAGE_WORKING_DIRECTORY,
+    CLINUX_STAGE_NO_NEW_PRIVILEGES,
+    CLINUX_STAGE_EXECUTABLE,
+};
+
+struct clinux_limit {
+    int resource;
+    uint64_t soft;
+    uint64_t hard;
+};
+
+/// Strings one after the other, each with its NUL.
+struct clinux_strings {
+    const uint8_t *bytes;
+    size_t length;
+    size_t count;
+};
+
+struct clinux_spawn_request {
+    const char *executable;
+    struct clinux_strings arguments;
+    struct clinux_strings environment;
+    /// Names of variables that get the new process's own pid, such as LISTEN_PID.
+    struct clinux_strings pid_variables;
+    const char *working_directory; // or NULL
+    bool change_credentials;
+    uid_t uid;
+    gid_t gid;
+    const gid_t *groups;
+    size_t group_count;
+    mode_t umask;
+    const struct clinux_limit *limits;
+    size_t limit_count;
+    bool set_oom_score_adjust;
+    int oom_score_adjust;
+    bool no_new_privileges;
+    int cgroup;      // of a cgroup's folder, or -1
+    int standard[3]; // -1: /dev/null
+    const int *passed;
+    size_t passed_count;
+    /// Give the child a copy of our memory (as fork does) instead of sharing it: see spawn.c.
+    bool copy_memory;
+};
+
+/// A process on its way to exec.
+struct clinux_spawn_start {
+    pid_t pid;
+    int pidfd;
+    int outcome; // read end of the error pipe, non-blocking
+    void *memory;
+    size_t memory_size;
+};
+
+/// What the child writes into the pipe when it fails.
+struct clinux_spawn_report {
+    int32_t stage;
+    int32_t error;
+    int32_t index; // of the limit or descriptor
+    /// For ENOENT: the file is there, so what is missing is its interpreter.
+    int32_t interpreter_missing;
+};
+
+/// Starts a process and returns at once; 0 or -errno.
+int clinux_spawn(const struct clinux_spawn_request *request, struct clinux_spawn_start *start);
+/// True once the child was about to call execve.
+bool clinux_spawn_reached_exec(const void *memory);
+/// The first bytes of the file that could not be executed, NUL-terminated.
+const char *clinux_spawn_first_bytes(const void *memory);
+/// Frees the child's stack and arguments: only after the pipe said that the child is past them.
+void clinux_spawn_release(void *memory, size_t memory_size);

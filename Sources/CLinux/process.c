@@ -1,0 +1,59 @@
+#include "clinux_process.h"
+
+#include <errno.h>
+#include <linux/ioprio.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int clinux_pidfd_open(pid_t pid) {
+    long descriptor = syscall(SYS_pidfd_open, pid, 0); // close-on-exec by definition
+    return descriptor < 0 ? -errno : (int)descriptor;
+}
+
+int clinux_pidfd_signal(int pidfd, int signal) {
+    return syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0) < 0 ? -errno : 0;
+}
+
+int clinux_wait(int type, int id, int options, struct clinux_wait_result *result) {
+    siginfo_t info;
+    struct rusage usage;
+    memset(&info, 0, sizeof info);
+    memset(&usage, 0, sizeof usage);
+    memset(result, 0, sizeof *result);
+    // The system call itself, because libc's waitid has no rusage.
+    if (syscall(SYS_waitid, type, id, &info, options | WNOHANG, &usage) < 0)
+        return -errno;
+    if (info.si_pid == 0)
+        return 0;
+    result->pid = info.si_pid;
+    result->code = info.si_code;
+    result->status = info.si_status;
+    result->cpu_microseconds = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 +
+                               (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+    result->max_rss_bytes = (uint64_t)usage.ru_maxrss * 1024;
+    return 0;
+}
+
+int clinux_set_child_subreaper(bool on) { return prctl(PR_SET_CHILD_SUBREAPER, on, 0, 0, 0) < 0 ? -errno : 0; }
+
+int clinux_get_child_subreaper(void) {
+    int on = 0;
+    return prctl(PR_GET_CHILD_SUBREAPER, &on, 0, 0, 0) < 0 ? -errno : on;
+}
+
+int clinux_set_idle(pid_t thread, bool idle) {
+    struct sched_param parameters = {0};
+    int policy = sched_getscheduler(thread);
+    // A program that chose real time, batch or a deadline keeps it.
+    if (policy == SCHED_OTHER || policy == SCHED_IDLE)
+        if (sched_setscheduler(thread, idle ? SCHED_IDLE : SCHED_OTHER, &parameters) < 0)
+            return -errno;
+    int priority = idle ? IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0) : IOPRIO_PRIO_VALUE(IOPRIO_CLASS_NONE, 0);
+    return syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, thread, priority) < 0 ? -errno : 0;
+}

@@ -1,0 +1,35 @@
+package import Systemd
+
+/// The names of the control interface, which the daemon serves and the command line calls: an interface that is added to,
+/// but never renamed.
+package enum ControlNames {
+    package static let busName = "org.greenroom"
+    package static let managerPath = "/org/greenroom"
+    package static let managerInterface = "org.greenroom.Manager1"
+    package static let appPrefix = "/org/greenroom/app"
+    package static let appInterface = "org.greenroom.App1"
+    /// `News(a{sv})`: everything that happens, as it happens.
+    package static let newsSignal = "News"
+    package static let version = "0.1.0"
+
+    /// Why a call was refused: `org.greenroom.Error.…`, each with a sentence.
+    package enum Failure: String, CaseIterable, Sendable {
+        case unknownApp = "UnknownApp"
+        case notRunning = "NotRunning"
+        case ending = "Ending"
+        case notInForeground = "NotInForeground"
+        case notInterrupted = "NotInterrupted"
+        case modeNotDeclared = "ModeNotDeclared"
+        case launchPostponed = "LaunchPostponed"
+        case shuttingDown = "ShuttingDown"
+        case tooMany = "TooMany"
+        case invalidArgument = "InvalidArgument"
+        case accessDenied = "AccessDenied"
+        case unknownReceipt = "UnknownReceipt"
+        case failed = "Failed"
+
+        package var name: String { "org.greenroom.Error." + rawValue }
+
+        package func error(_ sentence: String) -> BusError { BusError(name, sentence) }
+    }
+}

@@ -1,0 +1,100 @@
+import LifecycleCore
+import Linux
+import Systemd
+
+/// An app's own notify socket: what comes here is this app's, whoever of its processes wrote it (law 5). Whatever the app
+/// writes, it can neither hold up the others nor leave a descriptor behind.
+final class AppChannel {
+    let path: String
+    private let loop: EventLoop
+    private let socket: DatagramSocket
+    private var source: EventSource?
+    private var pause: Systemd.Timer?
+    private var window = Window()
+
+    /// One message at a time: what it says, the descriptors that came along, and who wrote it.
+    var receive: ([NotifyMessage], inout ReceivedDescriptors, Int32) -> Void = { _, _, _ in }
+    var complain: (String) -> Void = { _ in }
+
+    /// More than this in a second is a flood: what is over waits in the socket, and the app with it (its queue holds
+    /// `net.unix.max_dgram_qlen` datagrams), while everybody else is served.
+    static let datagramsPerSecond = 1000
+    /// At most this many before others have their turn.
+    private static let datagramsPerTurn = 64
+    /// Complaints of one app in a second, that it can't fill the journal.
+    private static let complaintsPerSecond = 5
+
+    private struct Window {
+        var end = Duration.zero
+        var datagrams = 0
+        var complaints = 0
+    }
+
+    init(loop: EventLoop, path: String, owner: Owner?) throws {
+        self.loop = loop
+        self.path = path
+        socket = try DatagramSocket(path: path, mode: 0o600, owner: owner)
+        source = try loop.addDescriptor(socket.descriptor, events: .readable) { [weak self] _ in self?.readable() }
+    }
+
+    private func readable() {
+        for _ in 0..<Self.datagramsPerTurn {
+            if isFlooded() { return holdBack() }
+            guard readOne() else { return }
+        }
+    }
+
+    /// What was written before the app ended, or was frozen, still counts.
+    func drain() {
+        var left = Self.datagramsPerSecond
+        while left > 0, readOne() { left -= 1 }
+    }
+
+    private func readOne() -> Bool {
+        do {
+            guard var datagram = try socket.receive() else { return false }
+            window.datagrams += 1
+            guard !datagram.isTooLarge else {
+                complainAtTimes("a notify message of more than \(NotifyDatagram.maximumSize) bytes was ignored")
+                return true
+            }
+            let parsed = NotifyDatagram(datagram.bytes)
+            for complaint in parsed.complaints { complainAtTimes(complaint) }
+            receive(parsed.messages, &datagram.descriptors, datagram.pid)
+        } catch {
+            complainAtTimes("\(error)")
+            return false
+        }
+        return true
+    }
+
+    private func complainAtTimes(_ sentence: String) {
+        window.complaints += 1
+        if window.complaints <= Self.complaintsPerSecond { complain(sentence) }
+    }
+
+    private func isFlooded() -> Bool {
+        let now = loop.now()
+        if now >= window.end { window = Window(end: now + .seconds(1)) }
+        return window.datagrams >= Self.datagramsPerSecond
+    }
+
+    private func holdBack() {
+        complainAtTimes("wrote \(Self.datagramsPerSecond) notify messages within a second; the rest waits")
+        try? source?.setEvents([])
+        if pause == nil {
+            pause = try? loop.makeTimer { [weak self] _ in try? self?.source?.setEvents(.readable) }
+        }
+        pause?.arm(at: window.end)
+    }
+
+    func close() {
+        source = nil
+        pause = nil
+        attemptRemoval()
+    }
+
+    private func attemptRemoval() {
+        do { _ = try removeFile(at: path) } catch { complain("\(error)") }
+    }
+}

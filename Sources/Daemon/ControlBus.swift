@@ -1,0 +1,124 @@
+import Control
+import JSON
+import LifecycleCore
+import Manifest
+import Systemd
+
+/// The house as D-Bus shows it: requests in, answers and news out. Knows no rule of the lifecycle.
+final class ControlBus {
+    let shell: Shell
+    let house: House
+    private var server: BusServer?
+    private var nextRequest: UInt64 = 1
+    /// Who waits for which answer.
+    private var waiting: [RequestID: (call: MethodCall, app: String)] = [:]
+
+    init(house: House, shell: Shell) {
+        self.house = house
+        self.shell = shell
+    }
+
+    func listen(at path: String) throws {
+        let objects = BusObjects()
+        objects.add(at: ControlNames.managerPath, [managerInterface()])
+        objects.add(
+            below: ControlNames.appPrefix,
+            contains: { [unowned self] name in AppID(name).flatMap { self.shell.core.state(of: $0) } != nil },
+            list: { [unowned self] in self.shell.core.appIDs.map(\.name) }, [appInterface()])
+        server = try BusServer(
+            loop: house.loop, path: path, mode: 0o666, names: [ControlNames.busName], objects: objects)
+        server?.onComplaint = { [house] in house.complain($0) }
+    }
+
+    func close() { server = nil }
+
+    // MARK: Asking the core
+
+    /// Asks for something of an app; the answer comes when it has come about, or will not.
+    func request(_ call: MethodCall, _ name: String, _ what: Request) {
+        guard let id = AppID(name), shell.core.state(of: id) != nil else {
+            return call.fail(house.unknownApp(name))
+        }
+        shell.send(.requested(awaiting(call, about: name), id, what))
+    }
+
+    func simulate(_ call: MethodCall, _ level: MemoryLevel) {
+        shell.send(.pressureSimulated(awaiting(call, about: ""), level))
+    }
+
+    private func awaiting(_ call: MethodCall, about app: String) -> RequestID {
+        let request = RequestID(nextRequest)
+        nextRequest += 1
+        waiting[request] = (call, app)
+        call.onPeerGone { [weak self] in
+            guard let self, self.waiting.removeValue(forKey: request) != nil else { return }
+            self.shell.send(.requestAbandoned(request))
+        }
+        return request
+    }
+
+    func answer(_ request: RequestID, _ answer: Answer) {
+        guard let (call, app) = waiting.removeValue(forKey: request) else { return }
+        switch answer {
+        case .done(let state): call.reply([.dictionary(result("done", state))])
+        case .superseded(let state):
+            let why = "a later request wanted it \(state.wish)"
+            call.reply([.dictionary(result("superseded", state) + [("explanation", .string(why))])])
+        case .ended(let receipt):
+            let json = JSONValue(receipt, time: house.clock.now())
+            call.reply([
+                .dictionary(
+                    result("ended", .notRunning)
+                        + [("explanation", .string(receipt.explanation)), ("receipt", Variant(json))])
+            ])
+        case .refused(let refusal): call.fail(house.error(refusal, about: app))
+        case .simulated(let victim):
+            let took = victim.map { [("victim", Variant.string($0.name))] } ?? []
+            call.reply([.dictionary([("level", .string(shell.core.memory.level.name))] + took)])
+        }
+    }
+
+    private func result(_ outcome: String, _ state: AppState) -> [(String, Variant)] {
+        [("outcome", .string(outcome)), ("state", .string(state.rawValue))]
+    }
+
+    // MARK: Telling
+
+    func publish(_ news: Report, _ entry: ChronicleEntry) {
+        guard let server, !server.peers.isEmpty else { return }
+        var record: [(String, Variant)] = [
+            ("time", .string(house.clock.now())), ("kind", .string(entry.kind)), ("message", .string(entry.message)),
+            ("priority", .int32(entry.priority.rawValue)),
+        ]
+        if let app = entry.app { record.append(("app", .string(app.name))) }
+        for (name, value) in entry.fields {
+            guard let key = Self.keys[name], !record.contains(where: { $0.0 == key }) else { continue }
+            record.append((key, .string(value)))
+        }
+        try? server.emitSignal(
+            path: ControlNames.managerPath, interface: ControlNames.managerInterface, member: ControlNames.newsSignal,
+            [.dictionary(record)])
+        if case .stateChanged(let app, from: _, to: _, reason: _) = news {
+            try? server.emitPropertiesChanged(
+                path: ObjectPath.encode(app.name, below: ControlNames.appPrefix), interface: ControlNames.appInterface,
+                ["State", "Pid", "Foreground"])
+        }
+    }
+
+    /// Journal fields under the names that JSON has for them.
+    private static let keys = [
+        "GREENROOM_STATE": "state", "GREENROOM_REASON": "reason", "GREENROOM_CODE": "code",
+        "GREENROOM_NAMESPACE": "namespace", "GREENROOM_RECEIPT": "receipt", "GREENROOM_TASK": "task",
+        "GREENROOM_DEADLINE": "deadline", "GREENROOM_MEMORY_LEVEL": "level",
+    ]
+}
+
+extension AppState {
+    fileprivate var wish: String {
+        switch self {
+        case .active, .inactive, .launching: "in the foreground"
+        case .background, .suspended: "in the background"
+        case .terminating, .notRunning: "ended"
+        }
+    }
+}

@@ -1,0 +1,97 @@
+import LifecycleCore
+import Linux
+import Systemd
+
+/// Killing, and what is left after an end (L45, L47).
+extension EffectPerformer {
+    /// Whose memory is released at once after SIGKILL, instead of when they get to it: the main process and a few more.
+    private static let releasedProcesses = 8
+
+    /// SIGKILL to all of the run, a frozen one too.
+    func kill(_ run: AppRun) {
+        run.isFrozen = false
+        run.lookAgain = nil
+        guard run.isPopulated else { return watchEmpty(run) }
+        // Before the kill: afterwards the pids may belong to others.
+        let pids = (try? run.enclosure.pids()) ?? []
+        let doomed = pids.prefix(Self.releasedProcesses).compactMap { try? Process.open($0) }
+        attempt(run.app) { try run.enclosure.killAll() }
+        for process in doomed { reaper?.release(process) }
+        if run.process == nil, run.starting == nil { watchEmpty(run) }
+    }
+
+    func watchExit(_ run: AppRun) {
+        guard let process = run.process else { return }
+        run.exitSource = attemptSource(run) {
+            try loop.addDescriptor(process.descriptor, events: .readable) { [weak self, weak run] _ in
+                guard let self, let run else { return }
+                self.mainProcessEnded(run)
+            }
+        }
+    }
+
+    func attemptSource(_ run: AppRun, _ body: () throws -> EventSource) -> EventSource? {
+        do { return try body() } catch {
+            complain(run.app, "\(error)")
+            return nil
+        }
+    }
+
+    func mainProcessEnded(_ run: AppRun) {
+        guard let process = run.process else { return }
+        // Of a main process that is no child of ours (`MAINPID=`) only the end is known, not how.
+        let end = try? process.reap()
+        run.exitSource = nil
+        run.process = nil
+        mainProcesses[process.pid] = nil
+        run.channel.drain()
+        let cpu = max(end?.cpu ?? .zero, run.cpu)
+        // Its size is what the core knows; the kernel's peak stands in for a life too short to be measured.
+        let status = end.map { ExitStatus($0.status) } ?? .exited(0)
+        send(.exited(run.id, status, cpu: cpu, memory: 0))
+        watchEmpty(run)
+    }
+
+    /// Waits until no process of the run is left, then removes what was made for it.
+    func watchEmpty(_ run: AppRun) {
+        run.lookAgain = Retry.until(loop) { [weak self, weak run] in
+            guard let self, let run else { return true }
+            guard !run.isPopulated else { return false }
+            self.forget(run)
+            self.send(.emptied(run.id))
+            return true
+        }
+    }
+
+    /// The run is over, or never began: what was made for it goes.
+    func forget(_ run: AppRun) {
+        runs[run.id] = nil
+        if let process = run.process { mainProcesses[process.pid] = nil }
+        run.channel.close()
+        attempt(run.app) { _ = try run.enclosure.remove() }
+    }
+
+    // MARK: Children
+
+    /// SIGCHLD: who has stopped or goes on, and orphans that became ours as a container's PID 1 or a subreaper.
+    func childrenChanged() {
+        for change in (try? Reaping.reapStops()) ?? [] {
+            guard let id = mainProcesses[change.pid], let run = runs[id], !run.isFrozen else { continue }
+            switch change.change {
+            case .stopped: send(.stopped(id))
+            case .continued: send(.continued(id))
+            }
+        }
+        // Main processes are reaped by whoever watches their pidfd.
+        _ = try? Reaping.reapOrphans(sparing: Set(mainProcesses.keys))
+    }
+}
+
+extension ExitStatus {
+    init(_ status: EndStatus) {
+        switch status {
+        case .exited(let code): self = .exited(code)
+        case .signaled(let signal, let coreDumped): self = .signaled(signal, coreDumped: coreDumped)
+        }
+    }
+}

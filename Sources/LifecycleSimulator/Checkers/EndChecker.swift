@@ -1,0 +1,74 @@
+import LifecycleCore
+
+/// How apps are ended, and when they come back by themselves.
+struct EndChecker {
+    /// By app: when its last run ended, and the announced relaunch.
+    private var ended: [Microseconds]
+    private var relaunch: [(deaths: Int, at: Microseconds)?]
+
+    init(apps: Int) {
+        ended = Array(repeating: 0, count: apps)
+        relaunch = Array(repeating: nil, count: apps)
+    }
+
+    mutating func note(_ event: Event, of app: Int?, _ shadow: Shadow, at now: Microseconds) {
+        guard let app else { return }
+        switch event {
+        case .exited(let run, _, _, _), .spawnFailed(let run, _): if shadow.apps[app].run == run { ended[app] = now }
+        default: break
+        }
+    }
+
+    mutating func note(
+        _ effect: Effect, of app: Int?, in event: Event, _ shadow: Shadow, at now: Microseconds,
+        _ findings: inout Findings
+    ) {
+        guard let app else { return }
+        let known = shadow.apps[app]
+        switch effect {
+        case .report(.relaunchScheduled(_, let time, let deaths)):
+            relaunch[app] = (deaths, now + time.microseconds)
+            findings.check(
+                now + time.microseconds - ended[app] >= Self.postponement(deaths), .relaunchesWait,
+                "\(known.id) is to be launched \(time) after \(deaths) early ends")
+        case .spawn(let id, _, let launch): checkSpawn(app, id, launch, event, now, &findings)
+        case .kill: checkKill(app, event, shadow, &findings)
+        case .tell(_, .willTerminate):
+            findings.check(
+                known.phase != .suspended && known.phase != .suspending, .endsAreGentle,
+                "\(known.id) is told to terminate while it is \(known.phase)")
+        default: break
+        }
+    }
+
+    private mutating func checkSpawn(
+        _ app: Int, _ id: AppID, _ launch: Launch, _ event: Event, _ now: Microseconds, _ findings: inout Findings
+    ) {
+        // Whoever asks for it gets it at once, whatever they call it.
+        let isAsked = if case .requested = event { true } else { false }
+        if launch.reason == .relaunch, !isAsked, let scheduled = relaunch[app] {
+            findings.check(
+                now >= scheduled.at, .relaunchesWait,
+                "\(id) is launched again \(scheduled.at - now) µs before its time")
+        }
+        relaunch[app] = nil
+    }
+
+    /// L11: 10 s, doubling, up to 5 min.
+    private static func postponement(_ deaths: Int) -> Microseconds {
+        guard deaths > 0 else { return 0 }
+        return min(300 * .second, (10 * .second) << Microseconds(min(deaths - 1, 20)))
+    }
+
+    /// Who runs and is asked to end is told so first.
+    private func checkKill(_ app: Int, _ event: Event, _ shadow: Shadow, _ findings: inout Findings) {
+        let phase = shadow.apps[app].phase
+        let isAwake = phase == .foreground || phase == .running || phase == .entering
+        switch event {
+        case .requested(_, _, .terminate), .shutdownRequested(immediately: false):
+            findings.check(
+                !isAwake, .endsAreGentle, "\(shadow.apps[app].id) is killed while it is \(phase), and was not told")
+        default: break
+        }
+    }
+}

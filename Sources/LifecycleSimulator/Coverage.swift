@@ -1,0 +1,122 @@
+import LifecycleCore
+
+/// Kinds of events, as the table of coverage counts them.
+package enum EventKind: Int, CaseIterable, Sendable {
+    case registered, unregistered, configured, started
+    case launchForeground, launchBackground, launchWake, activate, background, interrupt, resume, terminate, remove
+    case push, send, requestAbandoned, shutdown
+    case spawned, executed, spawnFailed, toldBackground, toldTerminate, frozen, thawed, inspected, exited, emptied
+    case ready, backgroundEntered, stopped, continued, taskBegan, taskEnded, timeoutExtended, wakeCompleted, heartbeat
+    case heartbeatGivenUp, stopping, mainProcessChanged
+    case deadlineReached, memoryMeasured, pressureStalled, pressureSimulated
+
+    package var name: String { String(describing: self) }
+
+    init(_ event: Event) {
+        switch event {
+        case .registered: self = .registered
+        case .unregistered: self = .unregistered
+        case .configured: self = .configured
+        case .started: self = .started
+        case .requested(_, _, let request): self.init(request)
+        case .requestAbandoned: self = .requestAbandoned
+        case .shutdownRequested: self = .shutdown
+        case .spawned: self = .spawned
+        case .executed: self = .executed
+        case .spawnFailed: self = .spawnFailed
+        case .told(_, .didEnterBackground, _, _): self = .toldBackground
+        case .told: self = .toldTerminate
+        case .frozen: self = .frozen
+        case .thawed: self = .thawed
+        case .inspected: self = .inspected
+        case .exited: self = .exited
+        case .emptied: self = .emptied
+        case .ready: self = .ready
+        case .backgroundEntered: self = .backgroundEntered
+        case .stopped: self = .stopped
+        case .continued: self = .continued
+        case .taskBegan: self = .taskBegan
+        case .taskEnded: self = .taskEnded
+        case .timeoutExtended: self = .timeoutExtended
+        case .wakeCompleted: self = .wakeCompleted
+        case .heartbeat: self = .heartbeat
+        case .heartbeatGivenUp: self = .heartbeatGivenUp
+        case .stopping: self = .stopping
+        case .mainProcessChanged: self = .mainProcessChanged
+        case .deadlineReached: self = .deadlineReached
+        case .memoryMeasured: self = .memoryMeasured
+        case .pressureStalled: self = .pressureStalled
+        case .pressureSimulated: self = .pressureSimulated
+        }
+    }
+
+    private init(_ request: Request) {
+        switch request {
+        case .launch(.foreground, _, _): self = .launchForeground
+        case .launch(.background, let reason, _):
+            switch reason {
+            case .user, .url, .relaunch: self = .launchBackground
+            case .push, .fetch, .socket, .timer, .accessory, .location: self = .launchWake
+            }
+        case .activate: self = .activate
+        case .background: self = .background
+        case .interrupt: self = .interrupt
+        case .resume: self = .resume
+        case .terminate: self = .terminate
+        case .remove: self = .remove
+        case .push: self = .push
+        case .send: self = .send
+        }
+    }
+
+    /// It concerns no app in particular: which phase it comes in says nothing.
+    var isOfNoApp: Bool {
+        switch self {
+        case .configured, .started, .requestAbandoned, .shutdown, .deadlineReached, .memoryMeasured, .pressureStalled,
+            .pressureSimulated:
+            true
+        default: false
+        }
+    }
+}
+
+/// How often each kind of event came in each phase of the app that it concerns.
+package struct Coverage: Sendable {
+    private static let width = ShadowPhase.allCases.count
+    private var counts = [Int](repeating: 0, count: EventKind.allCases.count * width)
+
+    package init() {}
+
+    package subscript(kind: EventKind, phase: ShadowPhase) -> Int {
+        counts[kind.rawValue * Self.width + phase.rawValue]
+    }
+
+    mutating func add(_ event: Event, _ phase: ShadowPhase) {
+        counts[EventKind(event).rawValue * Self.width + phase.rawValue] += 1
+    }
+
+    package mutating func add(_ other: Coverage) {
+        for index in counts.indices { counts[index] += other.counts[index] }
+    }
+
+    /// A row for each kind of event, a column for each phase. Events of no app stand in the first column, those of runs that
+    /// are over in the last.
+    package var table: [String] {
+        func cell(_ text: String, _ width: Int) -> String {
+            String(repeating: " ", count: max(1, width - text.count)) + text
+        }
+        let phases = ShadowPhase.allCases
+        let widths = phases.map { max(9, $0.name.count + 1) }
+        var lines = [
+            cell("", 19) + zip(phases, widths).map { cell($0 == .unknown ? "–" : $0.name, $1) }.joined()
+        ]
+        for kind in EventKind.allCases {
+            let cells = zip(phases, widths).map { phase, width in
+                let count = self[kind, phase]
+                return cell(count == 0 ? "·" : "\(count)", width)
+            }
+            lines.append(cell(kind.name, 19) + cells.joined())
+        }
+        return lines
+    }
+}

@@ -1,0 +1,52 @@
+import LifecycleCore
+
+/// What a core was given in one seed, to be given to a fresh one without anything around it: that measures the core alone.
+package struct Recording {
+    private var events: [(event: Event, at: Instant)] = []
+    private var firstRun: UInt64 = 1
+    private var firstReceipt: UInt64 = 1
+
+    package var count: Int { events.count }
+
+    package init(_ options: SimulationOptions) {
+        let tape = Tape()
+        var simulation = Simulation(options, hasTwin: false) { firstRun, firstReceipt in
+            tape.firstRun = firstRun
+            tape.firstReceipt = firstReceipt
+            return RecordingCore(core: LifecycleCore(firstRun: firstRun, firstReceipt: firstReceipt), tape: tape)
+        }
+        _ = simulation.run()
+        events = tape.events
+        firstRun = tape.firstRun
+        firstReceipt = tape.firstReceipt
+    }
+
+    /// - Returns: how many effects came of it, so that nothing can be optimised away.
+    package func replay() -> Int {
+        var core = LifecycleCore(firstRun: firstRun, firstReceipt: firstReceipt)
+        var effects = 0
+        for (event, now) in events { effects += core.handle(event, at: now).count }
+        return effects
+    }
+}
+
+private final class Tape {
+    var events: [(event: Event, at: Instant)] = []
+    var firstRun: UInt64 = 1
+    var firstReceipt: UInt64 = 1
+}
+
+/// A core that keeps what it is given.
+private struct RecordingCore: DecidingCore {
+    var core: LifecycleCore
+    let tape: Tape
+
+    mutating func handle(_ event: Event, at now: Instant) -> [Effect] {
+        tape.events.append((event, now))
+        return core.handle(event, at: now)
+    }
+    var nextDeadline: Instant? { core.nextDeadline }
+    func view(of app: AppID, at now: Instant) -> AppView? { core.view(of: app, at: now) }
+    var appIDs: [AppID] { core.appIDs }
+    var memory: MemoryView { core.memory }
+}

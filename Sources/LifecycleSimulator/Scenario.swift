@@ -1,0 +1,116 @@
+import LifecycleCore
+
+/// What one seed plays: how many apps and of what kind, how hurried the user, how tight the memory, which faults. Each seed
+/// leaves some faults out, so that the others get further.
+struct Scenario {
+    let seed: UInt64
+    /// Events that the core is given before the quiet phase.
+    let events: Int
+    let apps: [AppID]
+    let personalities: [Personality]
+    /// From one request to the next, on average.
+    let pace: Microseconds
+    let isMemoryTight: Bool
+    let totalMemory: UInt64
+    /// Of 1,000: how often a fault strikes where it can, by `Fault`; 0: not in this seed.
+    let rates: [Int]
+    let shutsDownInTheMiddle: Bool
+    let firstRun: UInt64
+
+    init(seed: UInt64, events: Int, apps count: Int?, random: inout Random) {
+        self.seed = seed
+        self.events = events
+        let sizes = [1, 2, 2, 3, 3, 4, 5, 6, 8, 8, 12, 16, 32]
+        let count = max(1, count ?? random.pick(sizes))
+        apps = (0..<count).map { Self.name($0) }
+        personalities = apps.map { _ in random.pick(Personality.cast) }
+        pace = random.pick([20 * .millisecond, 300 * .millisecond, 1 * .second, 4 * .second, 15 * .second])
+        isMemoryTight = random.chance(400)
+        totalMemory = random.pick([1 << 30, 8 << 30, 16 << 30, 32 << 30])
+        let intensity = random.pick([0, 1, 2, 3])
+        rates = Fault.allCases.map { fault in
+            intensity == 0 || random.chance(350) ? 0 : Self.rate(fault) * intensity / 2
+        }
+        shutsDownInTheMiddle = random.chance(150)
+        firstRun = random.chance(200) ? 1 << 40 : 1
+    }
+
+    static func name(_ index: Int) -> AppID {
+        let names = ["photos", "mail", "maps", "music", "notes", "shop", "camera", "chat"]
+        let plain = index < names.count ? names[index] : "\(names[index % names.count])-\(index / names.count)"
+        guard let id = AppID(plain) else { preconditionFailure("“\(plain)” is no app's name") }
+        return id
+    }
+
+    /// Of 1,000 occasions. What happens often by itself, or costs many events, gets less.
+    private static func rate(_ fault: Fault) -> Int {
+        switch fault {
+        case .spawnFails, .spawnFailsLate, .execHangs: 40
+        case .freezeLate, .freezeReportedLate, .thawReportedLate: 60
+        case .freezeNever: 40
+        case .diesWhileFreezing, .diesAfterThaw: 40
+        case .killedByOthers: 30
+        case .toldLate, .inspectedLate, .measuredLate: 60
+        case .emptiedBeforeExit: 300
+        case .emptiedLate, .blocksKill: 60
+        case .traced: 60
+        case .clockJumps: 8
+        case .timerLate: 15
+        case .timerSpurious: 15
+        case .machineFills, .pressureSpike: 60
+        case .memoryGrows: 100
+        case .outOfMemory: 300
+        case .reregistered, .unregistered, .reconfigured: 15
+        case .requestStorm: 15
+        case .nonsenseRequest: 60
+        case .requestAbandoned: 40
+        case .simulatedPressure: 20
+        case .beginsTooMany: 8
+        case .speaksAfterEnd: 100
+        case .killedBeforeExec, .diesAtDeadline, .crashes, .ignoresTerminate, .neverAnswers, .answersLate,
+            .answersAtDeadline, .stopsItself, .beginsStorm, .leaksTask, .extendsTimeout, .forks, .changesMainProcess,
+            .missesHeartbeat, .givesUpHeartbeat, .speaksOutOfTurn:
+            100
+        }
+    }
+}
+
+extension Random {
+    /// A manifest within what manifests may say: mostly the defaults, now and then something extreme.
+    mutating func policy() -> AppPolicy {
+        var policy = AppPolicy()
+        policy.readiness = chance(500) ? .notified : .executed
+        policy.launchAtStart = chance(150) ? (chance(500) ? .foreground : .background) : nil
+        policy.relaunch = [.no, .no, .onFailure, .always][below(4)]
+        policy.launchDeadline = deadline(shortest: .milliseconds(100))
+        policy.backgroundDeadline = deadline(shortest: .milliseconds(1))
+        policy.terminateDeadline = deadline(shortest: .milliseconds(1))
+        policy.extendedDeadlineMax = chance(800) ? .seconds(60) : chance(500) ? nil : .seconds(2)
+        policy.backgroundTime =
+            [.seconds(30), .seconds(30), .seconds(30), .seconds(6), .seconds(180), .zero, nil][below(7)]
+        policy.expirationNotice = [.seconds(5), .seconds(5), .seconds(1), .zero, .seconds(60)][below(5)]
+        policy.suspendDelay = [.seconds(1), .seconds(1), .zero, .milliseconds(50), .seconds(8)][below(5)]
+        policy.watchdog = chance(200) ? [.seconds(2), .seconds(10)][below(2)] : nil
+        policy.exitsOnSuspend = chance(100)
+        policy.backgroundModes = BackgroundModes(rawValue: UInt8(below(128)))
+        if chance(600) { policy.backgroundModes.insert(.push) }
+        policy.jetsamPriority = [0, 0, 0, 0, -1000, -5, 10, 1000][below(8)]
+        policy.memoryHigh = chance(200) ? UInt64(below(300)) << 20 : nil
+        policy.suspendedMemoryHigh = chance(200) ? UInt64(below(200)) << 20 : nil
+        return policy
+    }
+
+    private mutating func deadline(shortest: Duration) -> Duration? {
+        [.seconds(5), .seconds(5), .seconds(5), .seconds(1), .seconds(20), shortest, nil][below(7)]
+    }
+
+    mutating func managerPolicy(total: UInt64, isTight: Bool) -> ManagerPolicy {
+        var policy = ManagerPolicy()
+        policy.foregroundLimit = [1, 1, 1, 2, 3, 0][below(6)]
+        policy.budget = isTight && chance(500) ? total / 16 * UInt64(1 + below(12)) : nil
+        policy.jetsamOrder = chance(750) ? .largest : .lru
+        if chance(200) { policy.warningAvailable = .bytes(total / 8) }
+        if chance(200) { policy.criticalAvailable = .percent(below(8)) }
+        return policy
+    }
+}

@@ -1,0 +1,234 @@
+import LifecycleCore
+
+/// Where an app is in its life, as far as it shows in what the core says and does. Finer than `AppState`.
+package enum ShadowPhase: Int, CaseIterable, Sendable {
+    case unknown, notRunning, launching, foreground, entering, running, suspending, suspended, waking, terminating
+    case ending
+    /// Of a run that is over: only events come in it.
+    case past
+
+    package var name: String { String(describing: self) }
+}
+
+/// One app as the core presents it.
+struct ShadowApp {
+    let id: AppID
+    var policy = AppPolicy()
+    var isRegistered = false
+    var state = AppState.notRunning
+    /// When it came into this state.
+    var since: Microseconds = 0
+    var phase = ShadowPhase.unknown
+    var run: RunID?
+    /// The size that the core was told last, and was to believe: that of a frozen app does not change.
+    var memory: UInt64 = 0
+    /// The longest budget that any of its manifests gave it in this run; `nil`: infinite.
+    var longestBudget: Duration? = .zero
+}
+
+/// What the core has said so far: kept apart from what is, so that the two can be compared.
+struct Shadow {
+    var apps: [ShadowApp]
+    var manager = ManagerPolicy()
+    var isShuttingDown = false
+    let indexes: [AppID: Int]
+    let firstRun: UInt64
+    /// The size in the `frozen` that the core is hearing of.
+    private var frozenMemory: UInt64 = 0
+    /// The app of each run, in order.
+    private var appsByRun: [Int] = []
+
+    init(apps: [AppID], indexes: [AppID: Int], firstRun: UInt64) {
+        self.apps = apps.map { ShadowApp(id: $0) }
+        self.indexes = indexes
+        self.firstRun = firstRun
+    }
+
+    func app(of run: RunID) -> Int? {
+        guard run.number >= firstRun, run.number - firstRun < UInt64(appsByRun.count) else { return nil }
+        return appsByRun[Int(run.number - firstRun)]
+    }
+
+    /// The app of a run that is the app's current one.
+    func currentApp(of run: RunID) -> Int? {
+        app(of: run).flatMap { apps[$0].run == run ? $0 : nil }
+    }
+
+    /// The app that an event concerns.
+    func app(of event: Event) -> Int? {
+        if let run = event.run { return app(of: run) }
+        switch event {
+        case .registered(let id, _, _), .unregistered(let id), .requested(_, let id, _): return indexes[id]
+        default: return nil
+        }
+    }
+
+    /// The phase in which an event comes: that of its app, unless it is of an earlier run.
+    func phase(of event: Event, _ app: Int?) -> ShadowPhase {
+        guard let app else { return .unknown }
+        return event.run.map { $0 == apps[app].run } ?? true ? apps[app].phase : .past
+    }
+
+    /// The app that an effect concerns.
+    func app(of effect: Effect) -> Int? {
+        switch effect {
+        case .spawn(let id, _, _), .recordLaunch(let id, _), .dropRestorationState(let id): indexes[id]
+        case .tell(let run, _), .freeze(let run, _), .thaw(let run, _), .continueStopped(let run), .inspect(let run),
+            .kill(let run), .throttle(let run), .unthrottle(let run), .deliver(let run, _):
+            app(of: run)
+        case .writeReceipt(let receipt): indexes[receipt.app]
+        case .report(let report): app(of: report)
+        case .answer, .measureMemory, .finish: nil
+        }
+    }
+
+    private func app(of report: Report) -> Int? {
+        switch report {
+        case .stateChanged(let id, _, _, _), .deadlineStarted(let id, _, _), .deadlineExtended(let id, _, _),
+            .deadlineMet(let id, _, _), .deadlineCancelled(let id, _), .deadlineMissed(let id, _),
+            .deadlineDeferred(let id, _), .taskBegan(let id, _), .taskEnded(let id, _), .taskRefused(let id, _),
+            .tasksExpiring(let id, _), .freezeTimedOut(let id), .killTakesLong(let id), .stoppedItself(let id, _),
+            .wakeCompleted(let id, _), .relaunchScheduled(let id, _, _):
+            indexes[id]
+        case .ended(let receipt): indexes[receipt.app]
+        case .memoryLevelChanged: nil
+        }
+    }
+
+    // MARK: Before the core hears of it
+
+    mutating func note(_ event: Event) {
+        switch event {
+        case .registered(let id, let policy, _):
+            guard let app = indexes[id] else { return }
+            apps[app].policy = policy
+            apps[app].isRegistered = true
+            noteBudget(app)
+            if apps[app].phase == .unknown { apps[app].phase = .notRunning }
+        case .unregistered(let id):
+            guard let app = indexes[id] else { return }
+            apps[app].isRegistered = false
+            if apps[app].phase == .notRunning { apps[app].phase = .unknown }
+        case .configured(let policy):
+            manager = policy
+            // No app at all in the foreground makes no sense: that is taken for one.
+            manager.foregroundLimit = max(1, policy.foregroundLimit)
+        case .shutdownRequested: isShuttingDown = true
+        case .exited(let run, _, _, let memory):
+            guard let app = currentApp(of: run) else { return }
+            apps[app].phase = .ending
+            if memory > 0 { apps[app].memory = memory }
+        case .spawnFailed(let run, _): if let app = currentApp(of: run) { apps[app].phase = .ending }
+        case .inspected(let run, let inspection):
+            guard let app = currentApp(of: run), apps[app].phase != .suspended else { return }
+            apps[app].memory = inspection.memory
+        case .memoryMeasured(let reading): for size in reading.sizes { note(size) }
+        case .frozen(_, _, let memory): frozenMemory = memory
+        case .started, .requested, .requestAbandoned, .spawned, .executed, .told, .thawed, .emptied, .ready,
+            .backgroundEntered, .stopped, .continued, .taskBegan, .taskEnded, .timeoutExtended, .wakeCompleted,
+            .heartbeat, .heartbeatGivenUp, .stopping, .mainProcessChanged, .deadlineReached, .pressureStalled,
+            .pressureSimulated:
+            break
+        }
+    }
+
+    private mutating func note(_ size: MemoryReading.Size) {
+        guard let app = currentApp(of: size.run) else { return }
+        switch apps[app].phase {
+        case .launching, .foreground, .entering, .running, .waking, .terminating: apps[app].memory = size.bytes
+        case .unknown, .notRunning, .suspending, .suspended, .ending, .past: break
+        }
+    }
+
+    // MARK: What the core says
+
+    mutating func note(_ effect: Effect, of app: Int?, at now: Microseconds) {
+        switch effect {
+        case .spawn(_, let run, _):
+            guard let app else { return }
+            appsByRun.append(app)
+            apps[app].run = run
+            apps[app].memory = 0
+            apps[app].phase = .launching
+            apps[app].longestBudget = .zero
+            noteBudget(app)
+        case .tell(let run, let notice): note(notice, of: run)
+        case .freeze(let run, _): set(.suspending, run)
+        case .thaw(let run, _): set(.waking, run)
+        case .kill(let run): set(.ending, run)
+        case .throttle(let run): set(.running, run)
+        case .report(.stateChanged(_, _, let state, _)):
+            guard let app else { return }
+            change(app, to: state, now)
+        case .report(.deadlineMet(_, .resume, _)):
+            guard let app else { return }
+            if apps[app].phase == .waking { apps[app].phase = .running }
+        case .continueStopped, .inspect, .unthrottle, .deliver, .recordLaunch, .writeReceipt, .dropRestorationState,
+            .answer, .report, .measureMemory, .finish:
+            break
+        }
+    }
+
+    /// After all effects: an answer that was awaited has come, whatever the core made of it.
+    mutating func settle(_ event: Event) {
+        switch event {
+        case .backgroundEntered(let run), .stopped(let run), .told(let run, .didEnterBackground, delivered: false, _):
+            guard let app = currentApp(of: run) else { return }
+            if apps[app].phase == .entering { apps[app].phase = .running }
+        default: break
+        }
+    }
+
+    private mutating func change(_ app: Int, to state: AppState, _ now: Microseconds) {
+        apps[app].state = state
+        apps[app].since = now
+        switch state {
+        case .notRunning:
+            apps[app].run = nil
+            apps[app].memory = 0
+            apps[app].phase = apps[app].isRegistered ? .notRunning : .unknown
+        case .active, .inactive: apps[app].phase = .foreground
+        case .suspended:
+            apps[app].phase = .suspended
+            apps[app].memory = frozenMemory
+        case .terminating: if apps[app].phase != .ending { apps[app].phase = .terminating }
+        case .launching, .background: break
+        }
+    }
+
+    private mutating func note(_ notice: Notice, of run: RunID) {
+        switch notice {
+        case .didEnterBackground: set(.entering, run)
+        case .willTerminate: set(.terminating, run)
+        case .willResignActive, .willEnterForeground, .didBecomeActive, .memoryWarning, .tasksExpiring: break
+        }
+    }
+
+    private mutating func set(_ phase: ShadowPhase, _ run: RunID) {
+        guard let app = currentApp(of: run), apps[app].phase != .ending else { return }
+        apps[app].phase = phase
+    }
+
+    private mutating func noteBudget(_ app: Int) {
+        guard let longest = apps[app].longestBudget else { return }
+        apps[app].longestBudget = apps[app].policy.backgroundTime.map { max($0, longest) }
+    }
+}
+
+extension Event {
+    /// The run that it is about, if it is about one.
+    var run: RunID? {
+        switch self {
+        case .spawned(let run, _), .executed(let run), .spawnFailed(let run, _), .told(let run, _, _, _),
+            .frozen(let run, _, _), .thawed(let run, _), .inspected(let run, _), .exited(let run, _, _, _),
+            .emptied(let run), .ready(let run), .backgroundEntered(let run), .stopped(let run), .continued(let run),
+            .taskBegan(let run, _, _), .taskEnded(let run, _), .timeoutExtended(let run, _),
+            .wakeCompleted(let run, _), .heartbeat(let run), .heartbeatGivenUp(let run), .stopping(let run),
+            .mainProcessChanged(let run, _):
+            run
+        case .registered, .unregistered, .configured, .started, .requested, .requestAbandoned, .shutdownRequested,
+            .deadlineReached, .memoryMeasured, .pressureStalled, .pressureSimulated:
+            nil
+        }
+    }
+}

@@ -1,0 +1,187 @@
+import LifecycleCore
+
+extension Line {
+    /// An effect in words. `app`: whose run it is.
+    mutating func add(_ effect: Effect, of app: AppID?) {
+        switch effect {
+        case .report(let report): add(report)
+        case .answer(let request, let answer):
+            add("answer request ")
+            add(request.number)
+            add(": ")
+            add(answer)
+        case .writeReceipt(let receipt):
+            add("receipt ")
+            add(receipt.id)
+            add(": ")
+            add(receipt)
+        case .measureMemory: add("measure memory")
+        case .finish: add("finish")
+        case .spawn(let id, let run, let launch):
+            add("spawn ")
+            add(id.name)
+            add(" as run ")
+            add(run.number)
+            add(launch.state == .foreground ? " into the foreground (" : " into the background (")
+            add(launch.reason.rawValue)
+            add(launch.isFirst ? "), its first" : ")")
+        case .recordLaunch(let id, let count):
+            add("record launch ")
+            add(count)
+            add(" of ")
+            add(id.name)
+        case .dropRestorationState(let id):
+            add("drop the restoration state of ")
+            add(id.name)
+        case .tell, .freeze, .thaw, .continueStopped, .inspect, .kill, .throttle, .unthrottle, .deliver:
+            addToRun(effect, app?.name ?? "?")
+        }
+    }
+
+    private mutating func addToRun(_ effect: Effect, _ app: String) {
+        switch effect {
+        case .tell(_, let notice):
+            add("tell ")
+            add(app)
+            add(" ")
+            add(notice.word)
+        case .freeze(_, let attempt):
+            add("freeze ")
+            add(app)
+            add(", attempt ")
+            add(attempt)
+        case .thaw(_, let attempt):
+            add("thaw ")
+            add(app)
+            add(", attempt ")
+            add(attempt)
+        case .deliver(_, let notifications):
+            add("deliver to ")
+            add(app)
+            for notification in notifications {
+                add(" ")
+                add(notification)
+            }
+        case .continueStopped: add("continue ", app)
+        case .inspect: add("inspect ", app)
+        case .kill: add("kill ", app)
+        case .throttle: add("throttle ", app)
+        case .unthrottle: add("unthrottle ", app)
+        default: break
+        }
+    }
+
+    private mutating func add(_ verb: String, _ object: String) {
+        add(verb)
+        add(object)
+    }
+
+    private mutating func add(_ receipt: Receipt) {
+        add(receipt.app.name)
+        add(" ended ")
+        add(receipt.exit)
+        add(", was ")
+        add(receipt.state.rawValue)
+        add("; ")
+        add(receipt.namespace.rawValue)
+        add(" 0x")
+        add(String(receipt.code, radix: 16))
+        add(", ")
+        add(receipt.explanation)
+        for candidate in receipt.candidates {
+            add("; ")
+            add(candidate.app.name)
+            add(" ")
+            add(candidate.state.rawValue)
+            add(" ")
+            add(bytes: candidate.memory)
+        }
+    }
+
+    private mutating func add(_ answer: Answer) {
+        switch answer {
+        case .done(let state): add("done, ", state.rawValue)
+        case .superseded(let state): add("superseded by ", state.rawValue)
+        case .ended(let receipt):
+            add("ended, receipt ")
+            add(receipt.id)
+        case .simulated(let victim): add("simulated, victim ", victim?.name ?? "none")
+        case .refused(let refusal):
+            add("refused, ")
+            switch refusal {
+            case .unknownApp: add("unknown app")
+            case .notRunning: add("not running")
+            case .ending: add("ending")
+            case .notInForeground: add("not in the foreground")
+            case .notInterrupted: add("not interrupted")
+            case .modeNotDeclared(let mode): add("no mode ", mode)
+            case .launchPostponed(let time):
+                add("postponed by ")
+                add(time)
+            case .shuttingDown: add("shutting down")
+            case .tooMany(let sentence): add(sentence)
+            }
+        }
+    }
+}
+
+// MARK: Reports
+
+extension Line {
+    private mutating func add(_ report: Report) {
+        switch report {
+        case .deadlineStarted, .deadlineExtended, .deadlineMet, .deadlineCancelled, .deadlineMissed, .deadlineDeferred:
+            addDeadline(report)
+        case .stateChanged(let id, let from, let to, let reason):
+            add(id.name, ": ")
+            add(from.rawValue, " → ")
+            add(to.rawValue, " (")
+            add(reason.rawValue, ")")
+        case .taskBegan(let id, let name): add(id.name, ": task ", name, " began")
+        case .taskEnded(let id, let name): add(id.name, ": task ", name, " ended")
+        case .taskRefused(let id, let name): add(id.name, ": task ", name, " refused")
+        case .tasksExpiring(let id, let names):
+            add(id.name, ": ")
+            add(names.count)
+            add(" tasks expire: ", names.first ?? "none")
+        case .freezeTimedOut(let id): add(id.name, ": could not be frozen")
+        case .killTakesLong(let id): add(id.name, ": takes long to be gone")
+        case .stoppedItself(let id, let state): add(id.name, ": has stopped itself while ", state.rawValue, "")
+        case .wakeCompleted(let id, let result): add(id.name, ": wake completed, ", result.rawValue, "")
+        case .relaunchScheduled(let id, let time, let deaths):
+            add(id.name, ": relaunch after ")
+            add(time)
+            add(", early ends: ")
+            add(deaths)
+        case .memoryLevelChanged(let level, let cause):
+            add("memory level ", level.word)
+            add(", ", cause.rawValue)
+        case .ended(let receipt):
+            add("run ")
+            add(receipt.run.number)
+            add(" has ended")
+        }
+    }
+
+    private mutating func addDeadline(_ report: Report) {
+        switch report {
+        case .deadlineStarted(let id, let kind, let time): addDeadline(id, kind, " starts, ", time)
+        case .deadlineExtended(let id, let kind, let time): addDeadline(id, kind, " extended by ", time)
+        case .deadlineMet(let id, let kind, let time): addDeadline(id, kind, " met after ", time)
+        case .deadlineCancelled(let id, let kind): addDeadline(id, kind, " cancelled", nil)
+        case .deadlineMissed(let id, let kind): addDeadline(id, kind, " missed", nil)
+        case .deadlineDeferred(let id, let kind): addDeadline(id, kind, " put off", nil)
+        default: break
+        }
+    }
+
+    private mutating func addDeadline(_ id: AppID, _ kind: DeadlineKind, _ what: String, _ time: Duration?) {
+        add(id.name, ": deadline ", kind.rawValue, what)
+        if let time { add(time) }
+    }
+
+    private mutating func add(_ a: String, _ b: String, _ c: String, _ d: String) {
+        add(a, b)
+        add(c, d)
+    }
+}

@@ -1,0 +1,248 @@
+import LifecycleCore
+
+extension Line {
+    /// An event in words. `app`: whose run it is, as runs have numbers only.
+    mutating func add(_ event: Event, of app: AppID?) {
+        switch event {
+        case .registered, .unregistered, .configured, .started, .requested, .requestAbandoned, .shutdownRequested,
+            .deadlineReached, .memoryMeasured, .pressureStalled, .pressureSimulated:
+            addOther(event)
+        case .spawned, .executed, .spawnFailed, .told, .frozen, .thawed, .inspected, .exited, .emptied:
+            add(app?.name ?? "?")
+            addOutcome(event)
+        case .ready, .backgroundEntered, .stopped, .continued, .taskBegan, .taskEnded, .timeoutExtended, .wakeCompleted,
+            .heartbeat, .heartbeatGivenUp, .stopping, .mainProcessChanged:
+            add(app?.name ?? "?")
+            addSaying(event)
+        }
+    }
+
+    private mutating func addOther(_ event: Event) {
+        switch event {
+        case .registered(let id, let policy, let launches):
+            add("registered ")
+            add(id.name)
+            add(", launched ")
+            add(launches)
+            add(" times: ")
+            add(policy)
+        case .unregistered(let id):
+            add("unregistered ")
+            add(id.name)
+        case .configured(let policy): add(policy)
+        case .started: add("started")
+        case .requested(let request, let id, let what):
+            add("request ")
+            add(request.number)
+            add(": ")
+            add(what)
+            add(" ")
+            add(id.name)
+        case .requestAbandoned(let request):
+            add("nobody waits for request ")
+            add(request.number)
+        case .shutdownRequested(let immediately): add(immediately ? "shut down at once" : "shut down")
+        case .deadlineReached: add("the time has come")
+        case .memoryMeasured(let reading):
+            add("measured: ")
+            add(bytes: reading.available)
+            add(" available, ")
+            add(reading.sizes.count)
+            add(" apps")
+            for size in reading.sizes.prefix(8) {
+                add(", ")
+                add(size.run.number)
+                add(" has ")
+                add(bytes: size.bytes)
+            }
+        case .pressureStalled(let level):
+            add("stalls for memory: ")
+            add(level.word)
+        case .pressureSimulated(let request, let level):
+            add("request ")
+            add(request.number)
+            add(": simulate level ")
+            add(level.word)
+        default: break
+        }
+    }
+
+    private mutating func addOutcome(_ event: Event) {
+        switch event {
+        case .spawned(_, let pid):
+            add(" spawned as ")
+            add(pid)
+        case .executed: add(" executed")
+        case .spawnFailed(_, let problem):
+            add(" not spawned: ")
+            add(problem.sentence)
+        case .told(_, let notice, let delivered, _):
+            add(delivered ? " was told " : " could not be told ")
+            add(notice.word)
+        case .frozen(_, let attempt, let memory):
+            add(" frozen, attempt ")
+            add(attempt)
+            add(", with ")
+            add(bytes: memory)
+        case .thawed(_, let attempt):
+            add(" thawed, attempt ")
+            add(attempt)
+        case .inspected(_, let inspection):
+            add(inspection.traced ? " inspected: traced, " : " inspected: ")
+            add(bytes: inspection.memory)
+        case .exited(_, let status, _, let memory):
+            add(" exited ")
+            add(status)
+            add(", had ")
+            add(bytes: memory)
+        case .emptied: add(" emptied")
+        default: break
+        }
+    }
+
+    private mutating func addSaying(_ event: Event) {
+        switch event {
+        case .ready: add(" is ready")
+        case .backgroundEntered: add(" has entered the background")
+        case .stopped: add(" has stopped itself")
+        case .continued: add(" was continued")
+        case .taskBegan(_, let name, _):
+            add(" begins ")
+            add(name)
+        case .taskEnded(_, let name):
+            add(" ends ")
+            add(name)
+        case .timeoutExtended(_, let time):
+            add(" asks for ")
+            add(time)
+            add(" more")
+        case .wakeCompleted(_, let result):
+            add(" has done what it was woken for: ")
+            add(result.rawValue)
+        case .heartbeat: add(" gives a heartbeat")
+        case .heartbeatGivenUp: add(" gives its heartbeat up")
+        case .stopping: add(" is about to end")
+        case .mainProcessChanged(_, let pid):
+            add(" has main process ")
+            add(pid)
+        default: break
+        }
+    }
+
+    private mutating func add(_ request: Request) {
+        switch request {
+        case .launch(let state, let reason, _):
+            add(state == .foreground ? "launch (" : "launch in the background (")
+            add(reason.rawValue)
+            add(")")
+        case .activate: add("activate")
+        case .background: add("background")
+        case .interrupt: add("interrupt")
+        case .resume: add("resume")
+        case .terminate: add("terminate")
+        case .remove: add("remove")
+        case .push(let payload):
+            add("push “")
+            add(payload)
+            add("” to")
+        case .send(let notification):
+            add("send ")
+            add(notification)
+            add(" to")
+        }
+    }
+
+    mutating func add(_ notification: Notification) {
+        add(notification.kind)
+        add(" “")
+        add(notification.payload)
+        add("”")
+    }
+}
+
+// MARK: Policies
+
+extension Line {
+    private mutating func add(_ name: String, _ time: Duration?) {
+        add(name)
+        if let time { add(time) } else { add("infinity") }
+    }
+
+    private mutating func add(_ name: String, bytes: UInt64?) {
+        guard let bytes else { return }
+        add(name)
+        add(bytes: bytes)
+    }
+
+    mutating func add(_ policy: AppPolicy) {
+        add(policy.readiness == .executed ? "simple" : "notify")
+        if let state = policy.launchAtStart {
+            add(state == .foreground ? ", at start" : ", at start in the background")
+        }
+        switch policy.relaunch {
+        case .no: break
+        case .onFailure: add(", relaunch on failure")
+        case .always: add(", relaunch always")
+        }
+        add(", launch ", policy.launchDeadline)
+        add(", background ", policy.backgroundDeadline)
+        add(", terminate ", policy.terminateDeadline)
+        add(", at most ", policy.extendedDeadlineMax)
+        add(", budget ", policy.backgroundTime)
+        add(", notice ", policy.expirationNotice)
+        add(", delay ", policy.suspendDelay)
+        add(", watchdog ", policy.watchdog)
+        if policy.exitsOnSuspend { add(", exits on suspend") }
+        add(", modes ")
+        add(policy.backgroundModes.rawValue)
+        add(", priority ")
+        add(policy.jetsamPriority)
+        add(", high ", bytes: policy.memoryHigh)
+        add(", high suspended ", bytes: policy.suspendedMemoryHigh)
+    }
+
+    mutating func add(_ policy: ManagerPolicy) {
+        add("configured: ")
+        add(policy.foregroundLimit)
+        add(policy.jetsamOrder == .largest ? " in the foreground, largest first" : " in the foreground, lru")
+        add(", budget ", bytes: policy.budget)
+        add(", warning below ", policy.warningAvailable)
+        add(", critical below ", policy.criticalAvailable)
+    }
+
+    private mutating func add(_ name: String, _ amount: MemoryAmount) {
+        add(name)
+        switch amount {
+        case .bytes(let bytes): add(bytes: bytes)
+        case .percent(let percent):
+            add(percent)
+            add(" %")
+        }
+    }
+}
+
+extension Notice {
+    var word: String {
+        switch self {
+        case .willResignActive: "willResignActive"
+        case .didEnterBackground: "didEnterBackground"
+        case .willEnterForeground: "willEnterForeground"
+        case .didBecomeActive: "didBecomeActive"
+        case .willTerminate: "willTerminate"
+        case .memoryWarning(.normal): "memoryWarning (normal)"
+        case .memoryWarning(.warning): "memoryWarning (warning)"
+        case .memoryWarning(.critical): "memoryWarning (critical)"
+        case .tasksExpiring: "tasksExpiring"
+        }
+    }
+}
+
+extension MemoryLevel {
+    var word: String {
+        switch self {
+        case .normal: "normal"
+        case .warning: "warning"
+        case .critical: "critical"
+        }
+    }
+}

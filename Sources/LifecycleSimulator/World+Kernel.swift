@@ -1,0 +1,202 @@
+import LifecycleCore
+
+/// Processes and their groups: what happens to them by itself and through each other.
+extension World {
+    mutating func happen(_ act: KernelAct, to run: Int) {
+        switch act {
+        case .birth: birth(run)
+        case .exec: exec(run)
+        case .freezeCompletes(let attempt): freezeCompletes(run, attempt)
+        case .die(let status): die(run, status)
+        case .killArrives: killArrives(run)
+        case .childrenEnd:
+            runs[run].children = 0
+            if runs[run].program == .ended { becomeEmpty(run) }
+        }
+    }
+
+    // MARK: Beginnings
+
+    mutating func spawn(_ run: FakeRun) {
+        runs.append(run)
+        let index = runs.count - 1
+        apps[run.app].run = index
+        if strikes(.spawnFails) {
+            return fail(index, "the working directory does not exist", 200, after: kernelRandom.within(30...3000))
+        }
+        schedule(.birth, for: index, after: kernelRandom.within(30...500))
+    }
+
+    private mutating func fail(_ run: Int, _ sentence: String, _ status: Int32, after delay: Microseconds) {
+        runs[run].program = .ended
+        runs[run].children = 0
+        giveUpMemory(run)
+        runs[run].isEmpty = true
+        let problem = SpawnProblem(sentence: sentence, exitStatus: status)
+        deliver(.spawnFailed(runs[run].id, problem), after: delay)
+    }
+
+    private mutating func birth(_ run: Int) {
+        guard runs[run].program == .unborn else { return }
+        if runs[run].killedAt != nil, kernelRandom.chance(500) {
+            faults.add(.killedBeforeExec)
+            return fail(run, "it was killed before it was executed", 203, after: kernelRandom.within(10...200))
+        }
+        runs[run].program = .born
+        setMemory(run, 300 << 10)
+        let delay = kernelRandom.within(10...300)
+        runs[run].lastMessage = now + delay
+        deliver(.spawned(runs[run].id, pid: runs[run].pid), after: delay)
+        if runs[run].killedAt != nil {
+            faults.add(.killedBeforeExec)
+            return schedule(.killArrives, for: run, after: 5)
+        }
+        if strikes(.spawnFailsLate) {
+            let later = delay + kernelRandom.within(0...3000)
+            return fail(run, "the program does not exist", 203, after: later)
+        }
+        let hang = strikes(.execHangs) ? kernelRandom.within(500 * .millisecond...20 * .second) : 0
+        schedule(.exec, for: run, after: kernelRandom.within(100...4000) + hang)
+    }
+
+    private mutating func exec(_ run: Int) {
+        guard runs[run].program == .born else { return }
+        if runs[run].isToldBeforeExec, kernelRandom.chance(500) {
+            return fail(run, "it was ended before it was executed", 203, after: kernelRandom.within(10...200))
+        }
+        runs[run].program = .running
+        setMemory(run, UInt64(kernelRandom.within(2...60)) << 20)
+        let time = max(now + kernelRandom.within(5...500), runs[run].lastMessage)
+        runs[run].lastMessage = time
+        queue.push(.deliver(.executed(runs[run].id)), at: time)
+        if runs[run].isToldBeforeExec { schedule(.die(.signaled(15, coreDumped: false)), for: run, after: time - now) }
+        begins(run)
+    }
+
+    // MARK: The freezer
+
+    mutating func freeze(_ run: Int, _ attempt: Int) {
+        runs[run].isAskedToFreeze = true
+        runs[run].attempt = attempt
+        runs[run].freezer = .freezing
+        runs[run].isFreezeStuck = strikes(.freezeNever)
+        let late = strikes(.freezeLate) ? kernelRandom.within(100 * .millisecond...4 * .second) : 0
+        let delay = kernelRandom.within(20...5000) + late
+        schedule(.freezeCompletes(attempt: attempt), for: run, after: delay)
+        if strikes(.diesWhileFreezing) {
+            schedule(.die(crash()), for: run, after: kernelRandom.within(0...delay))
+        }
+    }
+
+    private mutating func freezeCompletes(_ run: Int, _ attempt: Int) {
+        guard runs[run].freezer == .freezing, runs[run].attempt == attempt, !runs[run].isFreezeStuck else { return }
+        if runs[run].blockedUntil > now, !runs[run].isEmpty {
+            return schedule(
+                .freezeCompletes(attempt: attempt), for: run, after: runs[run].blockedUntil - now)
+        }
+        runs[run].freezer = .frozen
+        runs[run].frozenSince = now
+        let late = strikes(.freezeReportedLate) ? kernelRandom.within(0...4 * .second) : 0
+        let event = Event.frozen(runs[run].id, attempt: attempt, memory: runs[run].memory)
+        deliver(event, after: kernelRandom.within(10...15_000) + late)
+    }
+
+    mutating func thaw(_ run: Int, _ attempt: Int) {
+        runs[run].isAskedToFreeze = false
+        runs[run].frozenTime = runs[run].frozenTime(at: now)
+        runs[run].frozenSince = nil
+        runs[run].freezer = .thawed
+        let late = strikes(.thawReportedLate) ? kernelRandom.within(0...8 * .second) : 0
+        deliver(.thawed(runs[run].id, attempt: attempt), after: kernelRandom.within(20...2000) + late)
+        if strikes(.diesAfterThaw) {
+            schedule(.die(crash()), for: run, after: kernelRandom.within(0...200))
+        }
+        resumeActs(run)
+        thawed(run)
+    }
+
+    // MARK: Ends
+
+    /// The main process ends: by itself only if it runs, by SIGKILL as soon as nothing blocks that.
+    private mutating func die(_ run: Int, _ status: ExitStatus) {
+        switch runs[run].program {
+        case .unborn, .ended: return
+        case .born, .running: break
+        }
+        let isKill = status == .kill
+        if !isKill, runs[run].freezer == .frozen || runs[run].isStopped { return }
+        if isKill, runs[run].blockedUntil > now {
+            return schedule(.die(status), for: run, after: runs[run].blockedUntil - now)
+        }
+        runs[run].program = .ended
+        runs[run].openTasks = []
+        runs[run].deferred = []
+        reportExit(run, status)
+    }
+
+    private mutating func reportExit(_ run: Int, _ status: ExitStatus) {
+        let exited = Event.exited(
+            runs[run].id, status, cpu: cpu(of: run), memory: kernelRandom.chance(900) ? runs[run].memory : 0)
+        let delay = kernelRandom.within(10...400)
+        let isLast = runs[run].children == 0
+        if isLast, strikes(.emptiedBeforeExit) {
+            becomeEmpty(run)
+            deliver(exited, after: delay + kernelRandom.within(0...20 * .millisecond))
+        } else {
+            deliver(exited, after: delay)
+            if isLast { becomeEmpty(run, notBefore: delay) }
+        }
+        if strikes(.speaksAfterEnd) { sayNonsense(run, after: delay + kernelRandom.within(0...5 * .millisecond)) }
+    }
+
+    mutating func kill(_ run: Int) {
+        runs[run].killedAt = now
+        if strikes(.blocksKill) { block(run) }
+        schedule(.killArrives, for: run, after: kernelRandom.within(10...500))
+    }
+
+    private mutating func killArrives(_ run: Int) {
+        if runs[run].blockedUntil > now {
+            return schedule(.killArrives, for: run, after: runs[run].blockedUntil - now)
+        }
+        switch runs[run].program {
+        case .unborn: break
+        case .born, .running:
+            runs[run].children = 0
+            die(run, .kill)
+        case .ended:
+            runs[run].children = 0
+            becomeEmpty(run)
+        }
+    }
+
+    /// The last process of the group is gone.
+    private mutating func becomeEmpty(_ run: Int, notBefore: Microseconds = 0) {
+        guard !runs[run].isEmpty else { return }
+        runs[run].isEmpty = true
+        giveUpMemory(run)
+        let late = strikes(.emptiedLate) ? kernelRandom.within(0...8 * .second) : 0
+        deliver(.emptied(runs[run].id), after: notBefore + kernelRandom.within(5...2000) + late)
+    }
+
+    /// Something in it waits for a device that does not answer.
+    mutating func block(_ run: Int) {
+        runs[run].blockedUntil = now + kernelRandom.within(10 * .millisecond...12 * .second)
+    }
+
+    mutating func crash() -> ExitStatus {
+        switch kernelRandom.below(4) {
+        case 0: .signaled(11, coreDumped: true)
+        case 1: .signaled(6, coreDumped: false)
+        case 2: .exited(0)
+        default: .exited(1)
+        }
+    }
+
+    /// Grows with the run, and never runs backwards.
+    func cpu(of run: Int) -> Duration { (now / 50).duration }
+}
+
+extension ExitStatus {
+    static let kill = ExitStatus.signaled(9, coreDumped: false)
+}

@@ -1,0 +1,101 @@
+import LifecycleCore
+
+/// Memory, stalls and time.
+extension World {
+    var available: UInt64 {
+        let back = returning.reduce(0) { $0 + $1.bytes }
+        let taken = usedMemory + otherMemory + back
+        return scenario.totalMemory - min(scenario.totalMemory, taken)
+    }
+
+    mutating func setMemory(_ run: Int, _ bytes: UInt64) {
+        usedMemory -= runs[run].memory
+        usedMemory += bytes
+        runs[run].memory = bytes
+    }
+
+    /// What a process had is not available at once: it sits on lists of the processors for a while.
+    mutating func giveUpMemory(_ run: Int) {
+        usedMemory -= runs[run].memory
+        let late = runs[run].memory / 4
+        if late > 0 { returning.append((late, now + machineRandom.within(0...3 * .second))) }
+        runs[run].memory = 0
+    }
+
+    /// A frozen app neither grows nor shrinks.
+    mutating func grow(_ run: Int) {
+        let app = runs[run].app
+        let size = runs[run].memory
+        let isLeap = apps[app].random.chance(scenario.rates[Fault.memoryGrows.rawValue]) && allows(.memoryGrows)
+        let most = isLeap || scenario.isMemoryTight ? scenario.totalMemory / 3 : 100 << 20
+        setMemory(run, min(scenario.totalMemory, size + UInt64(apps[app].random.below(Int(most)))))
+        if available == 0 { runOutOfMemory() }
+    }
+
+    mutating func shrink(_ run: Int) {
+        guard runs[run].freezer != .frozen, !runs[run].isEmpty else { return }
+        setMemory(run, runs[run].memory / 2)
+    }
+
+    /// The kernel's own killer takes the largest.
+    private mutating func runOutOfMemory() {
+        guard strikes(.outOfMemory) else { return }
+        let alive = apps.compactMap(\.run).filter { !runs[$0].isEmpty }
+        guard let largest = alive.max(by: { runs[$0].memory < runs[$1].memory }) else { return }
+        schedule(.die(.kill), for: largest, after: 0)
+    }
+
+    mutating func measure() {
+        isMeasuring = true
+        returning.removeAll { $0.at <= now }
+        var sizes: [MemoryReading.Size] = []
+        for case let run? in apps.map(\.run) where !runs[run].isEmpty && runs[run].freezer != .frozen {
+            sizes.append(MemoryReading.Size(run: runs[run].id, bytes: runs[run].memory))
+        }
+        let reading = MemoryReading(total: scenario.totalMemory, available: available, sizes: sizes)
+        let late = strikes(.measuredLate) ? kernelRandom.within(0...2 * .second) : 0
+        deliver(.memoryMeasured(reading), after: kernelRandom.within(50...2000) + late)
+    }
+
+    /// What the machine does by itself, now and then.
+    mutating func actAsMachine() {
+        if isQuiet { return }
+        queue.push(.machine, at: now + machineRandom.within(50 * .millisecond...2 * .second))
+        if strikes(.machineFills) {
+            otherMemory = UInt64(machineRandom.below(Int(scenario.totalMemory)))
+        } else if machineRandom.chance(100) {
+            otherMemory = scenario.totalMemory / UInt64(2 + machineRandom.below(10))
+        }
+        stall()
+        if available < scenario.totalMemory / 6, machineRandom.chance(500) {
+            deliver(.pressureStalled(machineRandom.chance(700) ? .warning : .critical), after: 0)
+        } else if strikes(.pressureSpike) {
+            deliver(.pressureStalled(machineRandom.pick(MemoryLevel.allCases)), after: 0)
+        }
+        if strikes(.killedByOthers), let run = apps[machineRandom.below(apps.count)].run {
+            schedule(.die(.kill), for: run, after: 0)
+        }
+        if strikes(.timerSpurious) { deliver(.deadlineReached, after: 0) }
+    }
+
+    /// The daemon gets no processor for a while, or the clock leaps.
+    private mutating func stall() {
+        guard strikes(.clockJumps) else { return }
+        let time =
+            machineRandom.chance(800)
+            ? machineRandom.within(10 * .millisecond...6 * .second) : machineRandom.within(6 * .second...120 * .second)
+        let until = max(stalledUntil, now + time)
+        lateness += until - max(stalledUntil, now)
+        stalledUntil = until
+    }
+
+    /// How late the daemon is with its timer.
+    mutating func timerDelay() -> Microseconds {
+        if strikes(.timerLate) {
+            let late = kernelRandom.within(1 * .millisecond...3 * .second)
+            lateness += late
+            return late
+        }
+        return kernelRandom.chance(500) ? 0 : kernelRandom.within(0...100)
+    }
+}

@@ -1,0 +1,141 @@
+import LifecycleCore
+
+/// Those who ask for something: users, scripts, the administrator.
+extension World {
+    mutating func actAsUser() {
+        if isQuiet { return }
+        let pace = scenario.pace
+        let pause = userRandom.pick([pace / 20, pace / 4, pace, pace * 3])
+        queue.push(.user, at: now + 1 + userRandom.within(0...pause))
+        if strikes(.requestStorm) {
+            for _ in 0..<(2 + userRandom.below(20)) { ask() }
+            return
+        }
+        if strikes(.simulatedPressure) {
+            lastRequest += 1
+            let level = userRandom.pick(MemoryLevel.allCases)
+            return deliver(.pressureSimulated(RequestID(lastRequest), level), after: 0)
+        }
+        if strikes(.reconfigured) {
+            manager = userRandom.managerPolicy(total: scenario.totalMemory, isTight: scenario.isMemoryTight)
+            return deliver(.configured(manager), after: 0)
+        }
+        if administrate() { return }
+        ask()
+        if strikes(.requestAbandoned) {
+            let id = lastRequest - UInt64(userRandom.below(Int(min(lastRequest, 20))))
+            deliver(.requestAbandoned(RequestID(id)), after: userRandom.within(0...300 * .millisecond))
+        }
+    }
+
+    /// Manifests come, change and go.
+    private mutating func administrate() -> Bool {
+        let index = userRandom.below(apps.count)
+        if !apps[index].isRegistered {
+            if userRandom.chance(200) {
+                register(index)
+                return true
+            }
+            return false
+        }
+        if strikes(.reregistered) {
+            register(index)
+            return true
+        }
+        if strikes(.unregistered) {
+            apps[index].isRegistered = false
+            deliver(.unregistered(apps[index].id), after: 0)
+            return true
+        }
+        return false
+    }
+
+    private mutating func ask() {
+        lastRequest += 1
+        let request = RequestID(lastRequest)
+        if strikes(.nonsenseRequest) {
+            return deliver(.requested(request, nonsenseApp(), nonsense()), after: 0)
+        }
+        // Some apps are used more than others.
+        let crowd = userRandom.chance(500) ? min(2, apps.count) : apps.count
+        deliver(.requested(request, apps[userRandom.below(crowd)].id, wish()), after: 0)
+    }
+
+    private mutating func wish() -> Request {
+        switch userRandom.weighted([20, 10, 4, 9, 16, 6, 6, 6, 2, 10, 11]) {
+        case 0: return .activate
+        case 1:
+            let isURL = userRandom.chance(300)
+            return .launch(.foreground, reason: isURL ? .url : .user, url: isURL ? "app:there" : nil)
+        case 2: return .launch(.background, reason: .user, url: nil)
+        case 3:
+            let reasons: [LaunchReason] = [.push, .fetch, .socket, .timer, .accessory, .location]
+            return .launch(.background, reason: userRandom.pick(reasons), url: nil)
+        case 4: return .background
+        case 5: return .interrupt
+        case 6: return .resume
+        case 7: return .terminate
+        case 8: return .remove
+        case 9: return .push(payload: "message \(userRandom.below(1000))")
+        default: return .send(change())
+        }
+    }
+
+    private mutating func change() -> Notification {
+        let kind =
+            userRandom.chance(700)
+            ? userRandom.pick(Notification.kinds) : "x-kind-\(userRandom.below(80))"
+        guard let change = Notification(kind: kind, payload: ["on", "off", "dim"][userRandom.below(3)]) else {
+            preconditionFailure("“\(kind)” is no kind")
+        }
+        return change
+    }
+
+    private mutating func nonsenseApp() -> AppID {
+        let names = ["nobody", "x", String(repeating: "long", count: 32)]
+        return userRandom.chance(500)
+            ? apps[userRandom.below(apps.count)].id : AppID(userRandom.pick(names)) ?? apps[0].id
+    }
+
+    private mutating func nonsense() -> Request {
+        let wishes: [Request] = [
+            .resume, .resume, .interrupt, .background, .launch(.foreground, reason: .push, url: nil),
+            .launch(.background, reason: .url, url: ""), .launch(.background, reason: .relaunch, url: nil), .terminate,
+            .push(payload: ""),
+        ]
+        return userRandom.pick(wishes)
+    }
+
+    // MARK: Quiet
+
+    /// No more requests and faults: what was hanging goes on, apps pay what they owe, and there is memory for all.
+    mutating func calmDown() {
+        isQuiet = true
+        otherMemory = scenario.totalMemory / 10
+        returning = []
+        for case let run? in apps.map(\.run) where !runs[run].isEmpty { recover(run) }
+    }
+
+    private mutating func recover(_ run: Int) {
+        runs[run].blockedUntil = min(runs[run].blockedUntil, now)
+        runs[run].tracesLeft = 0
+        if runs[run].freezer == .freezing, runs[run].isFreezeStuck {
+            runs[run].isFreezeStuck = false
+            schedule(.freezeCompletes(attempt: runs[run].attempt), for: run, after: 1000)
+        }
+        if runs[run].program == .born { schedule(.exec, for: run, after: 1000) }
+        guard runs[run].program == .running else { return }
+        if runs[run].freezer != .frozen { setMemory(run, min(runs[run].memory, 16 << 20)) }
+        if runs[run].isStopped, !runs[run].isAskedToFreeze {
+            runs[run].isStopped = false
+            say(run, .continued(runs[run].id))
+            resumeActs(run)
+        }
+        if !runs[run].isReady { plan(.ready, by: run, after: 1000) }
+        if runs[run].owesBackground { plan(.answerBackground, by: run, after: 1500) }
+        plan(.endAllTasks, by: run, after: 2000)
+        plan(.completeWake(.noData), by: run, after: 2500)
+        if runs[run].owesTerminate { plan(.obeyTerminate, by: run, after: 3000) }
+        if apps[runs[run].app].policy.watchdog != nil { plan(.heartbeat, by: run, after: 100) }
+    }
+}

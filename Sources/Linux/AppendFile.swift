@@ -1,0 +1,38 @@
+import Glibc
+
+/// A file that records are added to, one write each.
+package struct AppendFile: ~Copyable {
+    private let file: Descriptor
+    private let path: String
+
+    package init(_ path: String, mode: UInt32 = 0o644) throws(SystemError) {
+        file = try Descriptor.open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, mode: mode)
+        self.path = path
+    }
+
+    /// Adds all of `record`, or nothing of it: a disk that is full takes a part, which is taken back.
+    package func append(_ record: [UInt8]) throws(SystemError) {
+        var about = Glibc.stat()
+        try checkErrno(fstat(file.raw, &about), "fstat", path)
+        do {
+            try writeAll(record, to: file.raw, path: path)
+        } catch {
+            ftruncate(file.raw, about.st_size)
+            throw error
+        }
+    }
+}
+
+/// Whether there is something by this name, a broken link included.
+package func exists(at path: String) -> Bool {
+    var about = Glibc.stat()
+    return lstat(path, &about) == 0
+}
+
+/// An empty file, or a link to /dev/null: as systemd's units are masked.
+package func isEmptyOrNull(at path: String) -> Bool {
+    var about = Glibc.stat()
+    guard stat(path, &about) == 0 else { return false }
+    let isNull = about.st_mode & S_IFMT == S_IFCHR && about.st_rdev == 0x103
+    return isNull || (about.st_mode & S_IFMT == S_IFREG && about.st_size == 0)
+}

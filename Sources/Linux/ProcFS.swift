@@ -1,0 +1,58 @@
+import Glibc
+
+/// The proc file system, or in tests a folder that looks like it. Files of a process that is gone read as nil.
+package struct ProcFS {
+    package let root: String
+
+    package init(root: String = "/proc") { self.root = root }
+
+    /// No file of /proc that is read here whole is larger in earnest.
+    static let limit = 64 * 1024
+
+    package func read(_ name: String, of pid: Int32, limit: Int = ProcFS.limit) throws(SystemError) -> [UInt8]? {
+        try readFileIfPresent(at: "\(root)/\(pid)/\(name)", limit: limit)
+    }
+
+    package func stat(of pid: Int32) throws(SystemError) -> ProcessStat? {
+        try read("stat", of: pid).flatMap { ProcessStat(parsing: $0) }
+    }
+
+    package func thread(_ thread: Int32, of pid: Int32) throws(SystemError) -> ProcessStat? {
+        try read("task/\(thread)/stat", of: pid).flatMap { ProcessStat(parsing: $0) }
+    }
+
+    /// All process numbers, ascending.
+    package func pids() throws(SystemError) -> [Int32] {
+        try folderEntries(at: root).compactMap { Int32($0) }.sorted()
+    }
+
+    /// Ended children of `parent` that wait to be reaped.
+    func zombieChildren(of parent: Int32) -> [Int32] {
+        let pids = (try? pids()) ?? []
+        return pids.filter { pid in
+            guard let stat = try? stat(of: pid) else { return false }
+            return stat.parent == parent && stat.isDead
+        }
+    }
+}
+
+/// The names in a folder without "." and "..", unsorted.
+/// - Parameter onlyFolders: leave out what is surely something else.
+package func folderEntries(at path: String, onlyFolders: Bool = false) throws(SystemError) -> [String] {
+    try path.refuseNul("opendir")
+    guard let folder = opendir(path) else { throw SystemError(call: "opendir", errno: errno, path: path) }
+    defer { closedir(folder) }
+    var names: [String] = []
+    while true {
+        errno = 0
+        guard let entry = readdir(folder) else { break }
+        let type = Int32(entry.pointee.d_type)
+        if onlyFolders, type != Int32(DT_DIR), type != Int32(DT_UNKNOWN) { continue }
+        let name = withUnsafePointer(to: &entry.pointee.d_name) {
+            $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+        }
+        if name != "." && name != ".." { names.append(name) }
+    }
+    if errno != 0 { throw SystemError(call: "readdir", errno: errno, path: path) }
+    return names
+}

@@ -1,0 +1,132 @@
+import Glibc
+
+/// Where a new process failed. The numbers are those of `enum clinux_stage`.
+package enum SpawnStage: Int32, CaseIterable {
+    case signals = 1
+    case session
+    case cgroup
+    case oomScoreAdjust
+    case standardInput
+    case standardOutput
+    case standardError
+    case descriptors
+    case limits
+    case groups
+    case group
+    case user
+    case workingDirectory
+    case noNewPrivileges
+    case executable
+
+    /// As systemd.exec(5), "Process Exit Codes", numbers it; the child exits with it too.
+    package var exitStatus: Int32 {
+        switch self {
+        case .signals: 207
+        case .session: 220
+        case .cgroup: 219
+        case .oomScoreAdjust: 206
+        case .standardInput: 208
+        case .standardOutput: 209
+        case .standardError: 222
+        case .descriptors: 202
+        case .limits: 205
+        case .groups, .group: 216
+        case .user: 217
+        case .workingDirectory: 200
+        case .noNewPrivileges: 227
+        case .executable: 203
+        }
+    }
+}
+
+/// The file to execute is there, but what shall run it is not.
+package enum MissingInterpreter: Equatable {
+    /// The one of its `#!` line.
+    case script(String)
+    /// The dynamic loader of an ELF file, or one that could not be read.
+    case loader
+
+    init(firstBytes: String) {
+        guard firstBytes.hasPrefix("#!") else {
+            self = .loader
+            return
+        }
+        let line = firstBytes.dropFirst(2).prefix { $0 != "\n" }
+        let name = line.drop { $0 == " " || $0 == "\t" }.prefix { $0 != " " && $0 != "\t" }
+        self = .script(String(name))
+    }
+}
+
+/// Why a new process never ran its program.
+package struct SpawnFailure: Error, Equatable {
+    package let stage: SpawnStage
+    package let errno: Int32
+    /// What the stage was about: the executable, the working directory, a descriptor's or limit's name, an id.
+    package let path: String
+    package let missingInterpreter: MissingInterpreter?
+
+    package init(stage: SpawnStage, errno: Int32, path: String, missingInterpreter: MissingInterpreter? = nil) {
+        self.stage = stage
+        self.errno = errno
+        self.path = path
+        self.missingInterpreter = missingInterpreter
+    }
+
+    package var exitStatus: Int32 { stage.exitStatus }
+
+    /// One sentence for people: "cannot execute /usr/bin/foo: No such file or directory".
+    package var sentence: String { "cannot \(attempt): \(reason)" }
+
+    private var attempt: String {
+        let path = path.printable
+        return switch stage {
+        case .executable: "execute \(path)"
+        case .workingDirectory: "change to the working directory \(path)"
+        case .user: "become user \(path)"
+        case .group: "become group \(path)"
+        case .groups: path.isEmpty ? "drop the supplementary groups" : "take on the supplementary groups \(path)"
+        case .limits: "set the limit \(path)"
+        case .oomScoreAdjust: "set the OOM score adjustment"
+        case .descriptors: path.isEmpty ? "hand over descriptors" : "hand over the descriptor \"\(path)\""
+        case .standardInput: "set up standard input"
+        case .standardOutput: "set up standard output"
+        case .standardError: "set up standard error"
+        case .cgroup: "enter its cgroup"
+        case .session: "start a session"
+        case .signals: "reset signals"
+        case .noNewPrivileges: "set no_new_privs"
+        }
+    }
+
+    private var reason: String {
+        let text = SystemError.text(of: errno)
+        switch (stage, errno) {
+        case (.executable, ENOENT):
+            switch missingInterpreter {
+            case .script(let name): return "its interpreter \(name.printable) does not exist"
+            case .loader: return "the file exists, but the program loader that it asks for does not"
+            case nil: return text
+            }
+        case (.executable, ENOEXEC):
+            return "it is neither a program for this machine nor a script with a #! line"
+        case (.executable, EACCES):
+            return "\(text) (is it a file, executable for this user, and not on a noexec mount?)"
+        case (.executable, EAGAIN):
+            return "\(text) (the user has reached its limit of processes)"
+        default:
+            return text
+        }
+    }
+}
+
+extension ResourceLimit {
+    /// As setrlimit(2) calls it.
+    package var name: String {
+        let names = [
+            "RLIMIT_CPU", "RLIMIT_FSIZE", "RLIMIT_DATA", "RLIMIT_STACK", "RLIMIT_CORE", "RLIMIT_RSS", "RLIMIT_NPROC",
+            "RLIMIT_NOFILE", "RLIMIT_MEMLOCK", "RLIMIT_AS", "RLIMIT_LOCKS", "RLIMIT_SIGPENDING", "RLIMIT_MSGQUEUE",
+            "RLIMIT_NICE", "RLIMIT_RTPRIO", "RLIMIT_RTTIME",
+        ]
+        return names.indices.contains(Int(resource)) ? names[Int(resource)] : "limit \(resource)"
+    }
+}

@@ -1,0 +1,140 @@
+import CLinux
+import Glibc
+
+/// Starts a process and returns at once, before it has executed its program: what became of that is
+/// `StartingProcess.outcome()`.
+/// - Throws: only if there is no process at all: EAGAIN and ENOMEM (too many, too little), E2BIG; with a cgroup also
+///   ENODEV (removed), EBUSY (it has controllers enabled for its children), EACCES; EINVAL for a string with a NUL or a
+///   relative executable.
+package func startProcess(_ request: SpawnRequest) throws(SystemError) -> StartingProcess {
+    try request.validate()
+    let arguments = PackedStrings([request.argumentZero ?? request.executable] + request.arguments)
+    let environment = PackedStrings(request.wholeEnvironment)
+    let pidVariables = PackedStrings(request.allPidVariables)
+    let groups = request.credentials?.groups ?? []
+    let limits = request.resourceLimits.map { clinux_limit(resource: $0.resource, soft: $0.soft, hard: $0.hard) }
+    let passed = request.passedDescriptors.map(\.fd)
+    let oomScoreAdjust = changedOOMScoreAdjust(request.oomScoreAdjust)
+
+    var start = clinux_spawn_start()
+    let result = withCStrings(request.executable, request.workingDirectory) { executable, workingDirectory in
+        withBuffers(arguments, environment, pidVariables) { arguments, environment, pidVariables in
+            withBuffers(groups, limits, passed) { groups, limits, passed in
+                var c = clinux_spawn_request()
+                c.executable = executable
+                c.arguments = arguments
+                c.environment = environment
+                c.pid_variables = pidVariables
+                c.working_directory = workingDirectory
+                c.change_credentials = request.credentials != nil
+                c.uid = request.credentials?.uid ?? 0
+                c.gid = request.credentials?.gid ?? 0
+                (c.groups, c.group_count) = (groups.baseAddress, groups.count)
+                c.umask = request.umask
+                (c.limits, c.limit_count) = (limits.baseAddress, limits.count)
+                c.set_oom_score_adjust = oomScoreAdjust != nil
+                c.oom_score_adjust = Int32(oomScoreAdjust ?? 0)
+                c.no_new_privileges = request.noNewPrivileges
+                c.cgroup = request.cgroup ?? -1
+                c.standard = (request.standardInput ?? -1, request.standardOutput ?? -1, request.standardError ?? -1)
+                (c.passed, c.passed_count) = (passed.baseAddress, passed.count)
+                c.copy_memory = request.credentials != nil || oomScoreAdjust != nil
+                return clinux_spawn(&c, &start)
+            }
+        }
+    }
+    try check(result, request.cgroup == nil ? "clone3" : "clone3 into a cgroup", request.executable)
+    return StartingProcess(start, request)
+}
+
+extension SpawnRequest {
+    fileprivate func validate() throws(SystemError) {
+        let strings = [executable, argumentZero ?? "", workingDirectory ?? ""] + arguments + environment
+        for string in strings { try string.refuseNul("clone3") }
+        if executable.utf8.first != UInt8(ascii: "/") {
+            throw SystemError(call: "execve", errno: EINVAL, path: executable)
+        }
+        // -1 means "leave it as it is" to setresuid and setresgid: the program would run as root.
+        if let credentials, ([credentials.uid, credentials.gid] + credentials.groups).contains(.max) {
+            throw SystemError(call: "setresuid", errno: EINVAL, path: executable)
+        }
+        if let oomScoreAdjust, !(-1000...1000).contains(oomScoreAdjust) {
+            throw SystemError(call: "write oom_score_adj", errno: EINVAL, path: executable)
+        }
+        for name in processIDVariables where name.isEmpty || name.utf8.contains(where: { $0 == 0 || $0 == 0x3d }) {
+            throw SystemError(call: "setenv", errno: EINVAL, path: name)
+        }
+        for descriptor in passedDescriptors where !descriptor.hasValidName {
+            throw SystemError(call: "LISTEN_FDNAMES", errno: EINVAL, path: descriptor.name)
+        }
+    }
+
+    fileprivate var wholeEnvironment: [String] {
+        if passedDescriptors.isEmpty { return environment }
+        let names = passedDescriptors.map(\.name).joined(separator: ":")
+        return environment + ["LISTEN_FDS=\(passedDescriptors.count)", "LISTEN_FDNAMES=\(names)"]
+    }
+
+    fileprivate var allPidVariables: [String] {
+        passedDescriptors.isEmpty ? processIDVariables : processIDVariables + ["LISTEN_PID"]
+    }
+}
+
+extension PassedDescriptor {
+    /// sd_pid_notify_with_fds(3) has the same rule for FDNAME=.
+    fileprivate var hasValidName: Bool {
+        name.utf8.count <= 255 && name.utf8.allSatisfy { $0 >= 0x20 && $0 < 0x7f && $0 != UInt8(ascii: ":") }
+    }
+}
+
+/// nil when the process would inherit the wanted value anyway: then it need not copy the daemon's memory (spawn.c).
+private func changedOOMScoreAdjust(_ wanted: Int?) -> Int? {
+    guard let wanted else { return nil }
+    let own = try? readFile(at: "/proc/self/oom_score_adj", limit: 16)
+    return own.flatMap { Int(String(decoding: $0, as: UTF8.self).filter { $0 != "\n" }) } == wanted ? nil : wanted
+}
+
+/// Strings one after the other with a NUL after each: one buffer to pin instead of many.
+private struct PackedStrings {
+    var bytes: [UInt8] = []
+    let count: Int
+
+    init(_ strings: [String]) {
+        count = strings.count
+        for string in strings {
+            bytes.append(contentsOf: string.utf8)
+            bytes.append(0)
+        }
+    }
+
+    func with<Result>(_ body: (clinux_strings) -> Result) -> Result {
+        bytes.withUnsafeBufferPointer {
+            body(clinux_strings(bytes: $0.baseAddress, length: $0.count, count: count))
+        }
+    }
+}
+
+private func withBuffers<Result>(
+    _ a: PackedStrings, _ b: PackedStrings, _ c: PackedStrings,
+    _ body: (clinux_strings, clinux_strings, clinux_strings) -> Result
+) -> Result {
+    a.with { a in b.with { b in c.with { c in body(a, b, c) } } }
+}
+
+private func withBuffers<A, B, C, Result>(
+    _ a: [A], _ b: [B], _ c: [C],
+    _ body: (UnsafeBufferPointer<A>, UnsafeBufferPointer<B>, UnsafeBufferPointer<C>) -> Result
+) -> Result {
+    a.withUnsafeBufferPointer { a in
+        b.withUnsafeBufferPointer { b in c.withUnsafeBufferPointer { c in body(a, b, c) } }
+    }
+}
+
+private func withCStrings<Result>(
+    _ a: String, _ b: String?, _ body: (UnsafePointer<CChar>, UnsafePointer<CChar>?) -> Result
+) -> Result {
+    a.withCString { a in
+        guard let b else { return body(a, nil) }
+        return b.withCString { body(a, $0) }
+    }
+}

@@ -1,0 +1,98 @@
+import CSystemd
+
+/// A set of objects to be served, the same on any number of connections. Complete it before the first connection:
+/// what is added later is not seen by those that exist.
+package final class BusObjects {
+    private(set) var entries: [Entry] = []
+    private(set) var managerPaths: [String] = []
+
+    package init() {}
+
+    /// Serves `interfaces` at one path.
+    package func add(at path: String, _ interfaces: [BusInterface]) {
+        entries.append(Entry(path: path, collection: nil, interfaces))
+    }
+
+    /// Serves `interfaces` at each object directly below `prefix`, whose names (unescaped) are known to `contains` and
+    /// listed by `list`.
+    package func add(
+        below prefix: String, contains: @escaping (String) -> Bool, list: @escaping () -> [String],
+        _ interfaces: [BusInterface]
+    ) {
+        entries.append(Entry(path: prefix, collection: Collection(contains: contains, list: list), interfaces))
+    }
+
+    /// Serves the standard ObjectManager at `path`, which lists every object below it.
+    package func addObjectManager(at path: String) {
+        managerPaths.append(path)
+    }
+
+    struct Collection {
+        let contains: (String) -> Bool
+        let list: () -> [String]
+    }
+
+    /// The objects of one `add`.
+    final class Entry {
+        let path: String
+        let collection: Collection?
+        let vtables: [Vtable]
+
+        init(path: String, collection: Collection?, _ interfaces: [BusInterface]) {
+            self.path = path
+            self.collection = collection
+            vtables = interfaces.map { Vtable($0) }
+        }
+
+        /// The object at this path, where there is one.
+        func target(_ path: String) -> BusTarget? {
+            guard let collection else { return path == self.path ? BusTarget(path: path, id: "") : nil }
+            guard let id = ObjectPath.decode(path, below: self.path), collection.contains(id) else { return nil }
+            return BusTarget(path: path, id: id)
+        }
+
+        /// The paths of all objects below the prefix.
+        func paths() -> [String] {
+            collection.map { $0.list().map { ObjectPath.encode($0, below: path) } } ?? []
+        }
+    }
+
+    /// Registers all objects on a connection, whose callbacks go to `peer`.
+    func register(on bus: OpaquePointer, for peer: BusPeer) throws(SystemdError) {
+        for entry in entries { try entry.register(on: bus, for: peer) }
+        for path in managerPaths {
+            try check(sd_bus_add_object_manager(bus, nil, path), "sd_bus_add_object_manager", path: path)
+        }
+    }
+}
+
+extension BusObjects.Entry {
+    func register(on bus: OpaquePointer, for peer: BusPeer) throws(SystemdError) {
+        for vtable in vtables {
+            let name = vtable.interface.name
+            try addSlot(Binding(self, vtable, peer), "vtable \(name)") { slot, userdata in
+                collection == nil
+                    ? sd_bus_add_object_vtable(bus, slot, path, name, vtable.entries, userdata)
+                    : sd_bus_add_fallback_vtable(bus, slot, path, name, vtable.entries, findCallback, userdata)
+            }
+        }
+        guard collection != nil else { return }
+        try addSlot(Binding(self, nil, peer), "node enumerator") { slot, userdata in
+            sd_bus_add_node_enumerator(bus, slot, path, enumeratorCallback, userdata)
+        }
+    }
+
+    private func addSlot(
+        _ binding: Binding, _ what: String,
+        _ add: (UnsafeMutablePointer<OpaquePointer?>, UnsafeMutableRawPointer) -> Int32
+    ) throws(SystemdError) {
+        var slot: OpaquePointer?
+        let userdata = Unmanaged.passRetained(binding).toOpaque()
+        let result = add(&slot, userdata)
+        guard result >= 0, let slot else {
+            releaseUserdata(userdata)
+            throw SystemdError("registering the \(what) at", errno: -result, path: path)
+        }
+        float(slot)
+    }
+}

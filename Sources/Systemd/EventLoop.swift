@@ -1,0 +1,166 @@
+import CSystemd
+import Glibc
+
+/// The one loop of a program, over sd-event. It belongs to the thread that made it: neither it nor anything attached to
+/// it is Sendable. Make it in a plain function, not in an `async` or main-actor one.
+///
+/// Handlers do not throw and libsystemd is always told of success, for an error returned to it would switch the source
+/// off without a word. What goes wrong in a handler is the handler's to deal with.
+package final class EventLoop {
+    /// The sd_event behind it, for the bus connections of this room.
+    let event: OpaquePointer
+    private var deferred: [() -> Void] = []
+    private var deferSource: OpaquePointer?
+
+    package init() throws(SystemdError) {
+        var event: OpaquePointer?
+        try check(sd_event_new(&event), "sd_event_new")
+        guard let event else { throw SystemdError("sd_event_new", errno: ENOMEM) }
+        self.event = event
+    }
+
+    deinit {
+        if let deferSource { sd_event_source_disable_unref(deferSource) }
+        sd_event_unref(event)
+    }
+
+    // MARK: Running
+
+    /// Serves events until `exit` is called, and returns its code.
+    package func run() throws(SystemdError) -> Int32 {
+        try check(sd_event_loop(event), "sd_event_loop")
+    }
+
+    /// Makes `run` return with this code after the handler that is running.
+    package func exit(_ code: Int32) {
+        sd_event_exit(event, code)
+    }
+
+    /// Serves at most one source, waiting for it no longer than `timeout` (`nil`: for ever).
+    /// - Returns: whether there was one. `false` at the time-out and after `exit`.
+    @discardableResult
+    package func runOnce(timeout: Duration?) throws(SystemdError) -> Bool {
+        guard sd_event_get_state(event) != SD_EVENT_FINISHED else { return false }
+        return try check(sd_event_run(event, timeout.map(\.wholeMicroseconds) ?? UInt64.max), "sd_event_run") > 0
+    }
+
+    /// The time of CLOCK_MONOTONIC: since boot, not counting when the machine slept (L48).
+    package static func now() -> Duration {
+        var time = timespec()
+        let result = clock_gettime(CLOCK_MONOTONIC, &time)
+        precondition(result == 0, "clock_gettime(CLOCK_MONOTONIC) cannot fail")
+        return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
+    }
+
+    /// The time of CLOCK_MONOTONIC, read anew at each call.
+    package func now() -> Duration { Self.now() }
+
+    // MARK: Sources
+
+    /// Calls `handler` whenever one of `events` (or an error or hang-up) shows on a descriptor, which stays the
+    /// caller's: it must stay open until the source is cancelled.
+    package func addDescriptor(
+        _ descriptor: Int32, events: DescriptorEvents, priority: EventPriority = .normal,
+        handler: @escaping (DescriptorEvents) -> Void
+    ) throws(SystemdError) -> EventSource {
+        try add("sd_event_add_io", HandlerBox(handler), priority) { event, source, userdata in
+            sd_event_add_io(
+                event, source, descriptor, events.rawValue,
+                { _, _, revents, userdata in
+                    HandlerBox<DescriptorEvents>.call(userdata, DescriptorEvents(rawValue: revents))
+                    return 0
+                }, userdata)
+        }
+    }
+
+    /// Calls `handler` in the loop when a signal arrives, which is blocked for this thread first and stays so
+    /// (sd_event_add_signal(3) refuses a signal that is not blocked).
+    package func addSignal(
+        _ signal: Int32, priority: EventPriority = .normal, handler: @escaping (SignalInfo) -> Void
+    ) throws(SystemdError) -> EventSource {
+        var set = sigset_t()
+        sigemptyset(&set)
+        guard sigaddset(&set, signal) == 0 else { throw SystemdError("sigaddset \(signal)", errno: EINVAL) }
+        let blocked = pthread_sigmask(SIG_BLOCK, &set, nil)
+        guard blocked == 0 else { throw SystemdError("pthread_sigmask", errno: blocked) }
+        return try add("sd_event_add_signal", HandlerBox(handler), priority) { event, source, userdata in
+            sd_event_add_signal(
+                event, source, signal,
+                { _, info, userdata in
+                    guard let info = info?.pointee else { return 0 }
+                    let came = SignalInfo(
+                        signal: Int32(bitPattern: info.ssi_signo), pid: Int32(bitPattern: info.ssi_pid),
+                        uid: info.ssi_uid, code: info.ssi_code)
+                    HandlerBox<SignalInfo>.call(userdata, came)
+                    return 0
+                }, userdata)
+        }
+    }
+
+    /// Makes a timer, not armed yet, whose handler gets the time it was armed for.
+    package func makeTimer(
+        priority: EventPriority = .normal, handler: @escaping (Duration) -> Void
+    ) throws(SystemdError) -> Timer {
+        var pointer: OpaquePointer?
+        let source = try add("sd_event_add_time", HandlerBox(handler), priority) { event, source, userdata in
+            let result = sd_event_add_time(
+                event, source, CLOCK_MONOTONIC, 0, Timer.accuracyMicroseconds,
+                { _, microseconds, userdata in
+                    HandlerBox<Duration>.call(userdata, .microseconds(microseconds))
+                    return 0
+                }, userdata)
+            // A new time source is armed; one that waits for its first `arm` must not be.
+            if result >= 0 { sd_event_source_set_enabled(source.pointee, Int32(SD_EVENT_OFF)) }
+            pointer = source.pointee
+            return result
+        }
+        guard let pointer else { throw SystemdError("sd_event_add_time", errno: ENOMEM) }
+        return Timer(pointer, source)
+    }
+
+    /// Calls `work` from the loop, after the handler that is running and in the order of the calls.
+    package func callLater(_ work: @escaping () -> Void) {
+        deferred.append(work)
+        if let deferSource {
+            sd_event_source_set_enabled(deferSource, Int32(SD_EVENT_ONESHOT))
+            return
+        }
+        let result = sd_event_add_defer(
+            event, &deferSource,
+            { _, userdata in
+                guard let userdata else { return 0 }
+                Unmanaged<EventLoop>.fromOpaque(userdata).takeUnretainedValue().runDeferred()
+                return 0
+            }, Unmanaged.passUnretained(self).toOpaque())
+        precondition(result >= 0, "sd_event_add_defer: \(errnoText(-result))")
+    }
+
+    private func runDeferred() {
+        let work = deferred
+        deferred = []
+        for item in work { item() }
+    }
+
+    /// Lets the loop itself send systemd its heartbeat, at the pace it asks for in `WATCHDOG_USEC`.
+    /// - Returns: whether the service manager asked for one.
+    package func setWatchdog(_ enabled: Bool) throws(SystemdError) -> Bool {
+        try check(sd_event_set_watchdog(event, enabled ? 1 : 0), "sd_event_set_watchdog") > 0
+    }
+
+    /// Adds a source of any kind: the box is retained for it and released by its destroy callback.
+    private func add<Input>(
+        _ call: String, _ box: HandlerBox<Input>, _ priority: EventPriority,
+        _ make: (OpaquePointer, UnsafeMutablePointer<OpaquePointer?>, UnsafeMutableRawPointer) -> Int32
+    ) throws(SystemdError) -> EventSource {
+        var source: OpaquePointer?
+        let userdata = Unmanaged.passRetained(box).toOpaque()
+        let result = make(event, &source, userdata)
+        guard result >= 0, let source else {
+            releaseUserdata(userdata)
+            throw SystemdError(call, errno: result < 0 ? -result : ENOMEM)
+        }
+        sd_event_source_set_destroy_callback(source, releaseUserdata)
+        sd_event_source_set_priority(source, priority.rawValue)
+        return EventSource(owning: source)
+    }
+}

@@ -1,0 +1,104 @@
+import CSystemd
+
+/// A call of one of our methods. It is answered once, now or later; dropped without an answer it fails by itself.
+package final class MethodCall {
+    package let target: BusTarget
+    package let interface: String
+    package let member: String
+    /// Checked against the method's signature.
+    package let arguments: [Variant]
+    /// The connection it came by. It may be gone by now.
+    package let peer: BusPeer
+    private let message: OpaquePointer
+    private let output: String
+    private let serial: UInt64
+    package private(set) var isAnswered = false
+
+    init(
+        _ message: OpaquePointer, target: BusTarget, interface: String, method: BusMethod, peer: BusPeer,
+        serial: UInt64
+    ) throws(BusError) {
+        self.target = target
+        self.interface = interface
+        self.member = method.name
+        self.output = method.output
+        self.peer = peer
+        self.serial = serial
+        arguments = try MessageReader.read(message, limits: peer.limits.message)
+        self.message = sd_bus_message_ref(message)
+    }
+
+    deinit {
+        if !isAnswered { fail(.noReply("\(interface).\(member) was given up without an answer.")) }
+        sd_bus_message_unref(message)
+    }
+
+    /// Who called. On a bus with a daemon this asks that daemon, so it is only looked up when asked for.
+    package func credentials() throws(BusError) -> PeerCredentials {
+        if let credentials = peer.credentials { return credentials }
+        var found: OpaquePointer?
+        try BusError.check(
+            sd_bus_query_sender_creds(message, csystemd_creds_caller(), &found),
+            "the caller's credentials are not known")
+        defer { sd_bus_creds_unref(found) }
+        var uid: UInt32 = 0
+        var gid: UInt32 = 0
+        var pid: Int32 = 0
+        try BusError.check(sd_bus_creds_get_euid(found, &uid), "the caller's user is not known")
+        // The group and the process are for logs: a caller without them is still told apart by its user.
+        if sd_bus_creds_get_egid(found, &gid) < 0 { gid = .max }
+        if sd_bus_creds_get_pid(found, &pid) < 0 { pid = 0 }
+        return PeerCredentials(pid: pid, uid: uid, gid: gid)
+    }
+
+    /// Whether the caller wants an answer at all; answering is harmless all the same.
+    package var expectsReply: Bool { sd_bus_message_get_expect_reply(message) > 0 }
+
+    /// Calls `handler` (from the loop) if the caller goes away before the answer, so that what it waits for can be
+    /// dropped. Mention the call itself weakly in it.
+    package func onPeerGone(_ handler: @escaping () -> Void) {
+        if !isAnswered { peer.setGoneHandler(serial, handler) }
+    }
+
+    /// Answers with the method's results. Nothing happens when the caller is gone or has its answer.
+    package func reply(_ results: [Variant] = []) {
+        answer { () throws(BusError) in
+            let signature = results.map(\.signature).joined()
+            guard signature == self.output else {
+                throw .failed("\(self.interface).\(self.member) answered \(signature) instead of \(self.output).")
+            }
+            var reply: OpaquePointer?
+            try BusError.check(sd_bus_message_new_method_return(self.message, &reply), "no reply could be made")
+            guard let reply else { throw .failed("no reply could be made") }
+            defer { sd_bus_message_unref(reply) }
+            try MessageWriter.append(results, to: reply)
+            try BusError.check(sd_bus_send(self.peer.bus, reply, nil), "the reply could not be sent")
+        }
+    }
+
+    /// Answers with an error. `name` is a D-Bus error name (`org.greenroom.Error.NoSuchApp`), `text` a sentence.
+    package func fail(_ name: String, _ text: String) {
+        fail(BusError(name, text))
+    }
+
+    package func fail(_ error: BusError) {
+        answer { () throws(BusError) in throw error }
+    }
+
+    /// Runs `send` once; whatever it throws goes to the caller as the answer.
+    private func answer(_ send: () throws(BusError) -> Void) {
+        guard !isAnswered else { return }
+        isAnswered = true
+        peer.setGoneHandler(serial, nil)
+        guard !peer.isGone, expectsReply else { return }
+        do throws(BusError) {
+            try send()
+        } catch {
+            var problem = sd_bus_error()
+            _ = error.set(&problem)
+            sd_bus_reply_method_error(message, &problem)
+            sd_bus_error_free(&problem)
+        }
+        peer.checkQueue()
+    }
+}

@@ -1,0 +1,82 @@
+import CSystemd
+import Glibc
+
+/// An interface in libsystemd's form: the vtable and its strings in memory that does not move. A slot refers to it as
+/// long as its connection lives, so each slot's userdata retains it (through `Binding`).
+final class Vtable {
+    let interface: BusInterface
+    let methods: [String: BusMethod]
+    let properties: [String: BusProperty]
+    let entries: UnsafeMutablePointer<sd_bus_vtable>
+    private let count: Int
+    private var strings: [UnsafeMutablePointer<CChar>] = []
+
+    init(_ interface: BusInterface) {
+        self.interface = interface
+        methods = Dictionary(interface.methods.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+        properties = Dictionary(interface.properties.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+        count = interface.methods.count + interface.properties.count + interface.signals.count + 2
+        entries = .allocate(capacity: count)
+        entries.initialize(repeating: sd_bus_vtable(), count: count)
+        fill()
+    }
+
+    deinit {
+        entries.deallocate()
+        for string in strings { string.deallocate() }
+    }
+
+    private func fill() {
+        csystemd_vtable_start(entries)
+        var entry = entries + 1
+        for method in interface.methods {
+            // Who may call is checked by `BusPeer`, alike on every kind of bus.
+            csystemd_vtable_method(
+                entry, keep([method.name]), keep([method.input]), keep([method.output]),
+                keep(method.arguments + method.results + [""]), methodCallback, csystemd_flag_unprivileged())
+            entry += 1
+        }
+        for property in interface.properties {
+            let flags =
+                switch property.change {
+                case .announced: csystemd_flag_emits_change()
+                case .constant: csystemd_flag_constant()
+                case .silent: UInt64(0)
+                }
+            csystemd_vtable_property(entry, keep([property.name]), keep([property.signature]), propertyCallback, flags)
+            entry += 1
+        }
+        for signal in interface.signals {
+            csystemd_vtable_signal(
+                entry, keep([signal.name]), keep([signal.signature]), keep(signal.arguments + [""]), 0)
+            entry += 1
+        }
+        csystemd_vtable_end(entry)
+    }
+
+    /// The texts one behind the other, each with its NUL, until this object goes.
+    private func keep(_ texts: [String]) -> UnsafePointer<CChar> {
+        let bytes = texts.flatMap { Array($0.utf8) + [0] }.map { CChar(bitPattern: $0) }
+        let copy = UnsafeMutablePointer<CChar>.allocate(capacity: bytes.count)
+        copy.initialize(from: bytes, count: bytes.count)
+        strings.append(copy)
+        return UnsafePointer(copy)
+    }
+}
+
+/// What a slot's callbacks need: which objects, which interface, on which connection. Retained by the slot.
+final class Binding {
+    let objects: BusObjects.Entry
+    let vtable: Vtable?
+    weak var peer: BusPeer?
+
+    init(_ objects: BusObjects.Entry, _ vtable: Vtable?, _ peer: BusPeer) {
+        self.objects = objects
+        self.vtable = vtable
+        self.peer = peer
+    }
+
+    static func from(_ userdata: UnsafeMutableRawPointer?) -> Binding? {
+        userdata.map { Unmanaged<Binding>.fromOpaque($0).takeUnretainedValue() }
+    }
+}

@@ -1,0 +1,150 @@
+import Glibc
+import LifecycleSimulator
+
+/// Plays seeds against the core. Exit status: 0 all rules held, 1 one was broken, 2 wrong usage.
+
+let usage = """
+    Usage: greenroom-sim [--seed S] [--seeds K] [--events N] [--apps N] [--trace] [--keep-going]
+           greenroom-sim --rate
+
+    Plays seeds S, S+1, … S+K-1 against the core that greenroomd decides with, N events each, with faults, and then until
+    everything rests. The same seed gives the same trace, byte for byte.
+
+      --seed S     the first seed (1)
+      --seeds K    how many seeds (1)
+      --events N   events of each seed before its quiet phase (20000)
+      --apps N     how many apps; else the seed says
+      --keep-going one line for each seed that breaks a rule, instead of the first one's end
+      --trace      prints every event, what came of it, and the states after it
+      --rate       measures the core alone, in events a second
+    """
+
+struct Arguments {
+    var seed: UInt64 = 1
+    var seeds: UInt64 = 1
+    var events = 20_000
+    var apps: Int?
+    var isTraced = false
+    var keepsGoing = false
+    var measuresRate = false
+
+    /// - Returns: `nil` if the words make no sense.
+    init?(_ words: [String]) {
+        var rest = words[...]
+        while let word = rest.popFirst() {
+            switch word {
+            case "--trace": isTraced = true
+            case "--rate": measuresRate = true
+            case "--keep-going": keepsGoing = true
+            case "--seed":
+                guard let number = rest.popFirst().flatMap({ UInt64($0) }) else { return nil }
+                seed = number
+            case "--seeds":
+                guard let number = rest.popFirst().flatMap({ UInt64($0) }), number > 0 else { return nil }
+                seeds = number
+            case "--events":
+                guard let number = rest.popFirst().flatMap({ Int($0) }), number > 0 else { return nil }
+                events = number
+            case "--apps":
+                guard let number = rest.popFirst().flatMap({ Int($0) }), (1...10_000).contains(number) else {
+                    return nil
+                }
+                apps = number
+            default: return nil
+            }
+        }
+    }
+}
+
+func seconds() -> Double {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+}
+
+func hexadecimal(_ number: UInt64) -> String {
+    let digits = String(number, radix: 16)
+    return String(repeating: "0", count: 16 - digits.count) + digits
+}
+
+func fail(_ result: SimulationResult, _ finding: Finding, _ arguments: Arguments) -> Never {
+    if !arguments.isTraced {
+        for line in result.lastLines { print(line) }
+    }
+    let apps = arguments.apps.map { " --apps \($0)" } ?? ""
+    print(
+        """
+
+        Broken: \(finding.rule.rawValue).
+        \(finding.sentence)
+        Seed \(result.seed), event \(result.events). To see all of it:
+          greenroom-sim --seed \(result.seed) --events \(arguments.events)\(apps) --trace
+        """)
+    exit(1)
+}
+
+func play(_ arguments: Arguments) {
+    let start = seconds()
+    var events = 0
+    var checks = 0
+    var virtual: Int64 = 0
+    var broken = 0
+    var faults = FaultCounts()
+    var coverage = Coverage()
+    for seed in arguments.seed..<(arguments.seed &+ arguments.seeds) {
+        let options = SimulationOptions(seed: seed, events: arguments.events, apps: arguments.apps)
+        let result = simulate(options, print: arguments.isTraced ? { print($0) } : nil)
+        if let finding = result.finding {
+            if !arguments.keepsGoing { fail(result, finding, arguments) }
+            broken += 1
+            print("seed \(seed), event \(result.events): \(finding.rule): \(finding.sentence)")
+        }
+        events += result.events
+        checks += result.checks
+        virtual += result.virtualSeconds
+        faults.add(result.faults)
+        coverage.add(result.coverage)
+        if arguments.seeds == 1 { print("digest \(hexadecimal(result.digest))") }
+    }
+    if arguments.isTraced { return }
+    let time = seconds() - start
+    summarize(faults, coverage)
+    print(
+        """
+
+        \(arguments.seeds) seeds, \(events) events, \(checks) checks, \(virtual / 3600) virtual hours: \(
+            broken == 0 ? "all rules held" : "\(broken) seeds broke a rule").
+        \(Int(Double(events) / time)) events/s
+        """)
+    if broken > 0 { exit(1) }
+}
+
+func summarize(_ faults: FaultCounts, _ coverage: Coverage) {
+    print("Events by the phase of the app they concern (–: of no app, or of one without a manifest):\n")
+    for line in coverage.table { print(line) }
+    print("\nFaults:\n")
+    for fault in Fault.allCases {
+        let count = "\(faults[fault])"
+        print(String(repeating: " ", count: max(0, 10 - count.utf8.count)) + count + "  " + fault.name)
+    }
+}
+
+/// The best of several passes over what a few seeds bring: other work on the machine can only make a pass slower.
+func measureRate() {
+    let recordings = (UInt64(1)...24).map { Recording(SimulationOptions(seed: $0, events: 10_000)) }
+    let events = recordings.reduce(0) { $0 + $1.count }
+    var best = Double.infinity
+    var effects = 0
+    for _ in 0..<7 {
+        let start = seconds()
+        effects = recordings.reduce(0) { $0 + $1.replay() }
+        best = min(best, seconds() - start)
+    }
+    print("core: \(Int(Double(events) / best)) events/s (\(events) events, \(effects) effects)")
+}
+
+guard let arguments = Arguments(Array(CommandLine.arguments.dropFirst())) else {
+    _ = (usage + "\n").withCString { write(STDERR_FILENO, $0, strlen($0)) }
+    exit(2)
+}
+if arguments.measuresRate { measureRate() } else { play(arguments) }

@@ -1,0 +1,114 @@
+import JSON
+import Linux
+import Testing
+
+@Suite("Deadlines and tasks of real processes")
+struct DeadlineTests {
+    @Test("L7: an app that hangs in its launch is killed, and whoever launched it is told why")
+    func launchDeadline() throws {
+        let daemon = try TestDaemon([
+            "hang": TestDaemon.manifest("", "[Lifecycle]\nLaunchDeadlineSec=200ms").asNotify
+        ])
+        let end = try daemon.launch("hang")
+        #expect(end["outcome"]?.stringValue == "ended")
+        let receipt = try #require(end["receipt"])
+        #expect(receipt["code"]?.stringValue == "0x8badf00d")
+        #expect(receipt["state"]?.stringValue == "launching")
+        #expect(receipt["deadline"]?["what"]?.stringValue == "launch")
+        #expect(receipt["deadline"]?["allowedSeconds"]?.numberValue == 0.2)
+    }
+
+    @Test("L16: an app that does not answer that it is in the background is killed")
+    func backgroundDeadline() throws {
+        let daemon = try TestDaemon([
+            "slow": TestDaemon.manifest("background=ignore", "[Lifecycle]\nBackgroundDeadlineSec=200ms")
+        ])
+        try daemon.launch("slow")
+        let end = try daemon.ask("Background", "slow")
+        #expect(end["receipt"]?["code"]?.stringValue == "0x8badf00d")
+        #expect(end["receipt"]?["deadline"]?["what"]?.stringValue == "background")
+    }
+
+    @Test("L22, L23: a leaked task is warned of, then the app is killed and the receipt names it")
+    func leakedTask() throws {
+        let root = try TestDaemon.makeFolder()
+        let times = "[Lifecycle]\nBackgroundTimeSec=400ms\nExpirationNoticeSec=200ms"
+        let text = TestDaemon.manifest("background=task:upload", times, trace: root + "/trace")
+        let daemon = try TestDaemon(["leaky": text], root: root)
+        try daemon.launch("leaky")
+        try daemon.ask("Background", "leaky")
+        try daemon.wait("leaky", "tasksExpiring")
+        try daemon.wait("leaky", "ended")
+        let receipt = try #require(try daemon.receipts("leaky").last)
+        #expect(receipt["code"]?.stringValue == "0x2182bad2")
+        #expect(receipt["explanation"]?.stringValue?.contains("“upload”") == true)
+        #expect(daemon.trace().contains("tasksExpiring"))
+    }
+
+    @Test("L21: an app with a task open is not suspended; when it ends the task, it is")
+    func taskHolds() throws {
+        let times = "[Lifecycle]\nBackgroundTimeSec=10s\nExpirationNoticeSec=9800ms\nSuspendDelaySec=0"
+        let daemon = try TestDaemon(["polite": TestDaemon.manifest("background=task:save expire=end:save", times)])
+        try daemon.launch("polite")
+        try daemon.ask("Background", "polite")
+        #expect(try daemon.status("polite")["tasks"]?.arrayValue?.first?["name"]?.stringValue == "save")
+        try daemon.wait("polite", "taskEnded")
+        try daemon.wait("polite", "stateChanged", state: "suspended")
+    }
+
+    @Test("L27: more than a thousand tasks are too many")
+    func tooManyTasks() throws {
+        let daemon = try TestDaemon(["eager": TestDaemon.manifest("tasks 1100")])
+        try daemon.launch("eager")
+        try daemon.wait("eager", "ended")
+        #expect(try daemon.receipts("eager").last?["code"]?.stringValue == "0xbada5e47")
+    }
+
+    @Test("L46: an app that ignores SIGTERM is killed after its deadline")
+    func terminateDeadline() throws {
+        let daemon = try TestDaemon([
+            "deaf": TestDaemon.manifest("term=ignore", "[Lifecycle]\nTerminateDeadlineSec=200ms")
+        ])
+        try daemon.launch("deaf")
+        try daemon.settle("deaf", catches: 15)
+        let end = try daemon.terminate("deaf")
+        #expect(end["receipt"]?["code"]?.stringValue == "0x8badf00d")
+        #expect(end["receipt"]?["deadline"]?["what"]?.stringValue == "terminate")
+    }
+
+    @Test("L42: removed by the user, an app is killed at once")
+    func removed() throws {
+        let daemon = try TestDaemon(["app": TestDaemon.manifest("term=ignore")])
+        try daemon.launch("app")
+        let end = try daemon.terminate("app", remove: true)
+        #expect(end["receipt"]?["code"]?.stringValue == "0xdeadfa11")
+        #expect(end["receipt"]?["namespace"]?.stringValue == "user")
+    }
+
+    @Test("L25: EXTEND_TIMEOUT_USEC= moves the launch deadline")
+    func extended() throws {
+        let script = "say EXTEND_TIMEOUT_USEC=20000000"
+        let daemon = try TestDaemon([
+            "late": TestDaemon.manifest(script, "[Lifecycle]\nLaunchDeadlineSec=10s").asNotify
+        ])
+        let request = try daemon.begin("Launch", "late")
+        try daemon.wait("late", "deadlineExtended")
+        let left = try #require(try daemon.status("late")["deadline"]?["remainingSeconds"]?.numberValue)
+        #expect(left > 10)
+        try daemon.terminate("late", remove: true)
+        #expect(try daemon.finish(request)["outcome"]?.stringValue == "superseded")
+    }
+
+    @Test("L48: while a debugger is attached the deadline starts anew", .enabled(if: exists(at: "/usr/bin/gdb")))
+    func debugger() throws {
+        let daemon = try TestDaemon([
+            "hang": TestDaemon.manifest("", "[Lifecycle]\nLaunchDeadlineSec=3s").asNotify
+        ])
+        let request = try daemon.begin("Launch", "hang")
+        try daemon.wait("hang", "stateChanged", state: "launching")
+        let debugger = try daemon.runDebugger(on: try daemon.pid("hang"))
+        try daemon.wait("hang", "deadlineDeferred")
+        _ = try debugger.signal(9)
+        #expect(try daemon.finish(request)["receipt"]?["code"]?.stringValue == "0x8badf00d")
+    }
+}

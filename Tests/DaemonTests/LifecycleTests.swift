@@ -1,0 +1,169 @@
+import Glibc
+import JSON
+import Linux
+import Systemd
+import Testing
+
+/// Real processes through the states, as the daemon does it.
+@Suite("The lifecycle of real processes")
+struct LifecycleTests {
+    @Test("L3: an app is told of every transition, in order")
+    func order() throws {
+        let root = try TestDaemon.makeFolder()
+        let text = TestDaemon.manifest("ready", app: "Type=notify", trace: root + "/trace")
+        let daemon = try TestDaemon(["photos": text], root: root)
+        #expect(try daemon.launch("photos")["state"]?.stringValue == "active")
+        #expect(try daemon.ask("Background", "photos")["state"]?.stringValue == "background")
+        try daemon.waitUntil("photos", is: "suspended")
+        #expect(try daemon.ask("Activate", "photos")["state"]?.stringValue == "active")
+        let end = try daemon.terminate("photos")
+        #expect(end["outcome"]?.stringValue == "ended")
+        #expect(end["receipt"]?["signal"]?.integerValue == 15)
+        #expect(
+            daemon.trace() == [
+                "willFinishLaunching", "didBecomeActive", "willResignActive", "didEnterBackground",
+                "willEnterForeground",
+                "didBecomeActive",
+            ])
+    }
+
+    @Test("L1: nothing of a suspended app runs, children in sessions of their own included; activated, all run again")
+    func frozen() throws {
+        let daemon = try TestDaemon(["family": TestDaemon.manifest("fork 3")])
+        try daemon.launch("family")
+        let processes = try daemon.processes(of: "family")
+        #expect(processes.count == 4)
+        try daemon.ask("Background", "family")
+        try daemon.waitUntil("family", is: "suspended")
+        // A frozen process does not get as far as dying of a signal.
+        for pid in processes { kill(pid, SIGUSR2) }
+        #expect(try daemon.frozen("family"))
+        try daemon.ask("Activate", "family")
+        #expect(try !daemon.frozen("family"))
+    }
+
+    @Test("L2: a program that knows nothing is launched, frozen, thawed and ended like any other")
+    func unaware() throws {
+        let daemon = try TestDaemon(["sleep": "[App]\nExecStart=/bin/sleep 1000\n"])
+        #expect(try daemon.launch("sleep", background: true)["state"]?.stringValue == "background")
+        try daemon.waitUntil("sleep", is: "suspended")
+        #expect(try daemon.ask("Activate", "sleep")["state"]?.stringValue == "active")
+        #expect(try daemon.terminate("sleep")["explanation"]?.stringValue == "terminated on request: ended by SIGTERM")
+        #expect(try daemon.state("sleep") == "notRunning")
+    }
+
+    @Test("L6, L9: an app learns why it was launched; the first launch is told once, and its folders exist")
+    func environment() throws {
+        let script =
+            "/bin/sh -c 'env > $$0.$$GREENROOM_FIRST_LAUNCH; ls -d $$STATE_DIRECTORY >> $$0.$$GREENROOM_FIRST_LAUNCH'"
+        let root = try TestDaemon.makeFolder()
+        let text = "[App]\nExecStart=\(script) \(root)/env\nStateDirectory=notes\nEnvironment=COLOUR=green\n"
+        let daemon = try TestDaemon(["notes": text], root: root)
+        _ = try daemon.ask(
+            "Launch", "notes", [.dictionary([("background", .bool(true)), ("reason", .string("fetch"))])])
+        try daemon.wait("notes", "ended")
+        let first = TestDaemon.text(of: root + "/env.1").split(separator: "\n")
+        #expect(first.contains("GREENROOM_APP=notes"))
+        #expect(first.contains("GREENROOM_LAUNCH_REASON=fetch"))
+        #expect(first.contains("GREENROOM_LAUNCH_STATE=background"))
+        #expect(first.contains("COLOUR=green"))
+        #expect(first.last == "\(root)/state/apps/notes")
+        try daemon.waitUntil("notes", is: "notRunning")
+        _ = try daemon.launch("notes")
+        try daemon.wait("notes", "ended")
+        let second = TestDaemon.text(of: root + "/env.").split(separator: "\n")
+        #expect(second.contains("GREENROOM_LAUNCH_STATE=inactive"))
+        #expect(second.contains { $0.hasPrefix("GREENROOM_LAST_RECEIPT=") })
+    }
+
+    @Test("L12: activating one app sends the other to the background")
+    func foregroundLimit() throws {
+        let daemon = try TestDaemon(["a": TestDaemon.manifest(""), "b": TestDaemon.manifest("")])
+        try daemon.launch("a")
+        try daemon.launch("b")
+        try daemon.waitUntil("a", is: "suspended")
+        #expect(try daemon.state("b") == "active")
+        try daemon.ask("Activate", "a")
+        #expect(try daemon.status("a")["foreground"]?.boolValue == true)
+        #expect(try daemon.status("b")["foreground"]?.boolValue == false)
+    }
+
+    @Test("L13: interruptions nest")
+    func interruptions() throws {
+        let daemon = try TestDaemon(["call": TestDaemon.manifest("")])
+        try daemon.launch("call")
+        #expect(try daemon.ask("Interrupt", "call")["state"]?.stringValue == "inactive")
+        #expect(try daemon.ask("Interrupt", "call")["state"]?.stringValue == "inactive")
+        #expect(try daemon.ask("Resume", "call")["state"]?.stringValue == "inactive")
+        #expect(try daemon.ask("Resume", "call")["state"]?.stringValue == "active")
+        #expect(daemon.failure("Resume", [.string("call")]) == "NotInterrupted")
+    }
+
+    @Test("L17: stopping itself is an answer, and activation continues it")
+    func answersByStopping() throws {
+        let daemon = try TestDaemon(["editor": TestDaemon.manifest("background=stop")])
+        try daemon.launch("editor")
+        #expect(try daemon.ask("Background", "editor")["state"]?.stringValue == "background")
+        try daemon.waitUntil("editor", is: "suspended")
+        #expect(try daemon.ask("Activate", "editor")["state"]?.stringValue == "active")
+        try daemon.eventually("it runs again") { try ProcFS().stat(of: daemon.pid("editor"))?.isStopped == false }
+    }
+
+    @Test("L20: an app with ExitsOnSuspend=yes ends instead of being suspended")
+    func exitsOnSuspend() throws {
+        let daemon = try TestDaemon([
+            "once": TestDaemon.manifest("", "[Lifecycle]\nExitsOnSuspend=yes\nSuspendDelaySec=0")
+        ])
+        try daemon.launch("once", background: true)
+        try daemon.wait("once", "ended")
+        #expect(try daemon.receipts("once").last?["explanation"]?.stringValue?.contains("ExitsOnSuspend") == true)
+    }
+
+    @Test("L47: nothing of an app outlives it, however it forked")
+    func nothingOutlives() throws {
+        let daemon = try TestDaemon(["family": TestDaemon.manifest("fork 5")])
+        try daemon.launch("family")
+        let processes = try daemon.processes(of: "family")
+        #expect(processes.count == 6)
+        kill(try daemon.pid("family"), SIGKILL)
+        try daemon.wait("family", "stateChanged", state: "notRunning")
+        #expect(processes.allSatisfy { !isAlive($0) })
+        let receipt = try #require(try daemon.receipts("family").last)
+        #expect(receipt["namespace"]?.stringValue == "signal")
+        #expect(receipt["signal"]?.integerValue == 9)
+    }
+
+    @Test("L45: receipts survive the daemon, and count on")
+    func receiptsSurvive() throws {
+        let root = try TestDaemon.makeFolder()
+        let text = "[App]\nExecStart=/bin/sh -c 'exit 7'\n"
+        let first = try TestDaemon(["seven": text], root: root)
+        try first.launch("seven")
+        try first.wait("seven", "ended")
+        first.stop()
+        // A crash in mid-write: the torn line is passed over, and the next receipt is whole.
+        try AppendFile(root + "/state/receipts.jsonl").append(Array(#"{"id":9,"app":"sev"#.utf8))
+        let second = try TestDaemon(["seven": text], root: root)
+        try second.launch("seven")
+        try second.wait("seven", "ended")
+        let receipts = try second.receipts("seven")
+        #expect(receipts.map { $0["exitStatus"]?.integerValue } == [7, 7])
+        #expect(receipts.map { $0["id"]?.integerValue } == [1, 2])
+    }
+
+    @Test("The daemon ends every app and leaves no process, group or socket behind")
+    func leavesNothing() throws {
+        let daemon = try TestDaemon([
+            "a": TestDaemon.manifest("fork 2"),
+            "b": TestDaemon.manifest("term=ignore", "[Lifecycle]\nTerminateDeadlineSec=100ms"),
+        ])
+        try daemon.launch("a")
+        try daemon.launch("b")
+        let processes = try daemon.processes(of: "a") + daemon.processes(of: "b")
+        let groups = try daemon.groupPath("a")
+        #expect(daemon.stop() == .exited(0))
+        #expect(processes.allSatisfy { !isAlive($0) })
+        #expect(groups.map { !exists(at: $0) } ?? true)
+        #expect(!exists(at: daemon.runtime + "/bus"))
+    }
+}

@@ -1,0 +1,98 @@
+import Control
+import Glibc
+import JSON
+import Linux
+import Systemd
+
+extension TestDaemon {
+    /// The cgroup of an app that runs, where the daemon has cgroups.
+    func groupPath(_ app: String) throws -> String? {
+        let text = TestDaemon.text(of: "/proc/\(try pid(app))/cgroup")
+        for line in text.split(separator: "\n") where line.hasPrefix("0::") {
+            for mount in ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"] where exists(at: mount + "/cgroup.procs") {
+                let path = mount + line.dropFirst(3)
+                return path.contains("greenroom") ? path : nil
+            }
+        }
+        return nil
+    }
+
+    /// Everything of an app, however it forked.
+    func processes(of app: String) throws -> [Int32] {
+        guard let group = try groupPath(app) else { return [try pid(app)] }
+        return TestDaemon.text(of: group + "/cgroup.procs").split(separator: "\n").compactMap { Int32($0) }
+    }
+
+    func frozen(_ app: String) throws -> Bool {
+        guard let group = try groupPath(app) else { return try ProcFS().stat(of: pid(app))?.isStopped ?? false }
+        return TestDaemon.text(of: group + "/cgroup.events").contains("frozen 1")
+    }
+
+    /// Waits for something that the kernel does not announce. Bounded, so that a test that is wrong ends.
+    func eventually(_ what: String, _ isSo: () throws -> Bool) throws {
+        for _ in 0..<10_000 {
+            if try isSo() { return }
+            poll(nil, 0, 5)
+        }
+        throw TestFailure("waited for it in vain: \(what)")
+    }
+
+    /// Until the app has come as far as to catch a signal.
+    func settle(_ app: String, catches signal: Int32) throws {
+        let pid = try self.pid(app)
+        try eventually("\(app) catches \(signal)") { try ProcFS().status(of: pid)?.catches(signal) ?? false }
+    }
+
+    // MARK: Calls whose answer is waited for elsewhere
+
+    func begin(_ member: String, _ app: String) throws -> BusConnection.Pending {
+        try bus.callAsync(
+            path: ControlNames.managerPath, interface: ControlNames.managerInterface, member: member,
+            [.string(app), .dictionary([])], timeout: .seconds(60))
+    }
+
+    func finish(_ pending: BusConnection.Pending) throws -> JSONValue {
+        _ = try bus.wait(for: pending, until: EventLoop.now() + .seconds(60))
+        guard let result = pending.result else { throw TestFailure("no answer") }
+        return JSONValue(try result.get()[0])
+    }
+
+    func runDebugger(on pid: Int32) throws -> Linux.Process {
+        let log = try Descriptor.open(root + "/gdb", O_WRONLY | O_CREAT, mode: 0o600)
+        var starting = try startProcess(
+            SpawnRequest(
+                executable: "/usr/bin/gdb", arguments: ["-q", "-nx", "-p", "\(pid)", "-ex", "shell sleep 1000"],
+                environment: ["PATH=/usr/bin:/bin", "HOME=/"], standardOutput: log.raw, standardError: log.raw))
+        while try starting.outcome() == .pending { waitForReadable([starting.outcomeDescriptor]) }
+        return starting.process
+    }
+}
+
+/// Whether a process is there that is more than a zombie.
+func isAlive(_ pid: Int32) -> Bool {
+    guard let stat = try? ProcFS().stat(of: pid) else { return false }
+    return !stat.isDead
+}
+
+enum JSONText {
+    /// A text in the record that a method answered.
+    static func of(_ results: [Variant], _ key: String) -> String? {
+        results.first.flatMap { JSONValue($0)[key]?.stringValue }
+    }
+}
+
+extension TestDaemon {
+    /// Runs greenroomd where it is expected to end by itself; its status, and what it printed.
+    static func runToEnd(_ arguments: [String], in folder: String) throws -> (EndStatus?, String) {
+        let path = folder + "/output"
+        _ = try removeFile(at: path)
+        let output = try Descriptor.open(path, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600)
+        var starting = try startProcess(
+            SpawnRequest(
+                executable: binaries + "/greenroomd", arguments: arguments, environment: ["HOME=/", "PATH=/bin"],
+                standardOutput: output.raw, standardError: output.raw))
+        while try starting.outcome() == .pending { waitForReadable([starting.outcomeDescriptor]) }
+        waitForReadable([starting.process.descriptor])
+        return (try starting.process.reap()?.status, text(of: path))
+    }
+}

@@ -1,0 +1,243 @@
+import Control
+import Glibc
+import JSON
+import Linux
+import Systemd
+import Testing
+
+/// A real greenroomd on folders of its own, and what tests ask of it. Ends with all its apps when it is dropped.
+final class TestDaemon {
+    let root: String
+    let process: Linux.Process
+    let bus: BusConnection
+    private var isOver = false
+
+    static let binaries = binaryFolder()
+    static var app: String { binaries + "/greenroom-testapp" }
+
+    var config: String { root + "/config" }
+    var runtime: String { root + "/run" }
+    var state: String { root + "/state" }
+
+    /// - Parameters:
+    ///   - apps: manifests' text by ID.
+    ///   - configuration: `greenroom.conf`.
+    ///   - root: folders of an earlier daemon, to go on with.
+    init(_ apps: [String: String] = [:], configuration: String? = nil, root: String? = nil) throws {
+        self.root = try root ?? TestDaemon.makeFolder()
+        let (root, config) = (self.root, self.root + "/config")
+        try createDirectories(at: config + "/apps")
+        for (id, text) in apps { try replaceFile(at: "\(config)/apps/\(id).app", with: Array(text.utf8)) }
+        if let configuration { try replaceFile(at: config + "/greenroom.conf", with: Array(configuration.utf8)) }
+        process = try TestDaemon.start(root)
+        bus = try BusConnection(path: root + "/run/bus")
+    }
+
+    deinit {
+        stop()
+        removeTree(root)
+    }
+
+    /// Waits until it says that it is ready, or ends.
+    private static func start(_ root: String) throws -> Linux.Process {
+        let log = try Descriptor.open(root + "/log", O_WRONLY | O_CREAT | O_APPEND, mode: 0o600)
+        let ready = try DatagramSocket(path: root + "/ready", mode: 0o600)
+        let environment = ["PATH=/usr/bin:/bin", "HOME=/", "NOTIFY_SOCKET=\(root)/ready", "SWIFT_BACKTRACE=enable=no"]
+        let request = SpawnRequest(
+            executable: binaries + "/greenroomd", arguments: daemonArguments(root), environment: environment,
+            standardOutput: log.raw, standardError: log.raw)
+        var starting = try startProcess(request)
+        let process = starting.process
+        while try starting.outcome() == .pending { waitForReadable([starting.outcomeDescriptor]) }
+        while true {
+            waitForReadable([ready.descriptor, process.descriptor])
+            if let datagram = try ready.receive() {
+                if String(decoding: datagram.bytes, as: UTF8.self).contains("READY=1") { return process }
+            } else if try process.hasEnded() {
+                throw TestFailure("greenroomd ended at once: \(text(of: root + "/log"))")
+            }
+        }
+    }
+
+    static func daemonArguments(_ root: String) -> [String] {
+        ["--config", root + "/config", "--runtime", root + "/run", "--state", root + "/state", "--log-level", "debug"]
+    }
+
+    static func makeFolder() throws -> String {
+        var template = Array("/tmp/greenroom-test.XXXXXX".utf8CString)
+        guard mkdtemp(&template) != nil else { throw TestFailure("mkdtemp: \(errno)") }
+        let path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        // Apps of other users have to find their way through.
+        chmod(path, 0o755)
+        return path
+    }
+
+    /// SIGTERM, and the exit status.
+    @discardableResult
+    func stop() -> EndStatus? {
+        guard !isOver else { return nil }
+        isOver = true
+        _ = try? process.signal(SIGTERM)
+        waitForReadable([process.descriptor])
+        return try? process.reap()?.status
+    }
+
+    // MARK: Calls
+
+    func call(_ member: String, _ arguments: [Variant] = []) throws -> [Variant] {
+        try bus.call(
+            path: ControlNames.managerPath, interface: ControlNames.managerInterface, member: member, arguments,
+            timeout: .seconds(60))
+    }
+
+    /// A call that asks for a transition: `outcome`, `state`, `explanation`, `receipt`.
+    @discardableResult
+    func ask(_ member: String, _ app: String, _ more: [Variant] = []) throws -> JSONValue {
+        JSONValue(try call(member, [.string(app)] + more)[0])
+    }
+
+    @discardableResult
+    func launch(_ app: String, background: Bool = false) throws -> JSONValue {
+        try ask("Launch", app, [.dictionary(background ? [("background", .bool(true))] : [])])
+    }
+
+    @discardableResult
+    func terminate(_ app: String, remove: Bool = false) throws -> JSONValue {
+        try ask("Terminate", app, [.bool(remove)])
+    }
+
+    func status(_ app: String) throws -> JSONValue { JSONValue(try call("Status", [.string(app)])[0]) }
+    func state(_ app: String) throws -> String { try status(app)["state"]?.stringValue ?? "" }
+    func pid(_ app: String) throws -> Int32 { Int32(try status(app)["pid"]?.integerValue ?? 0) }
+
+    func receipts(_ app: String) throws -> [JSONValue] {
+        JSONValue(try call("Receipts", [.string(app), .uint32(0)])[0]).arrayValue ?? []
+    }
+
+    /// The error's name without its prefix, of a call that has to fail.
+    func failure(_ member: String, _ arguments: [Variant]) -> String? {
+        do {
+            _ = try call(member, arguments)
+            return nil
+        } catch let error as BusError {
+            return error.name.split(separator: ".").last.map(String.init)
+        } catch {
+            return "\(error)"
+        }
+    }
+
+    // MARK: Waiting for news
+
+    /// Waits until a piece of news is so; what came before it is dropped.
+    @discardableResult
+    func news(_ what: String, where isMeant: (JSONValue) -> Bool) throws -> JSONValue {
+        let deadline = EventLoop.now() + .seconds(60)
+        while let signal = try bus.nextSignal(until: deadline) {
+            guard signal.member == ControlNames.newsSignal, let first = signal.arguments.first else { continue }
+            let record = JSONValue(first)
+            if isMeant(record) { return record }
+        }
+        throw TestFailure("waited for \(what) in vain; the log: \(TestDaemon.text(of: root + "/log").suffix(2000))")
+    }
+
+    @discardableResult
+    func wait(_ app: String, _ kind: String, state: String? = nil) throws -> JSONValue {
+        try news("\(app): \(kind) \(state ?? "")") { record in
+            record["app"]?.stringValue == app && record["kind"]?.stringValue == kind
+                && (state == nil || record["state"]?.stringValue == state)
+        }
+    }
+
+    /// Waits until the app is in a state, or finds it there.
+    func waitUntil(_ app: String, is state: String) throws {
+        if try self.state(app) == state { return }
+        try wait(app, "stateChanged", state: state)
+    }
+
+    // MARK: Looking
+
+    static func text(of path: String) -> String {
+        (try? readFile(at: path, limit: 1 << 22)).map { String(decoding: $0, as: UTF8.self) } ?? ""
+    }
+
+    func trace(_ name: String = "trace") -> [String] {
+        TestDaemon.text(of: root + "/" + name).split(separator: "\n").map(String.init)
+    }
+
+    /// What the daemon has open, without the numbers that tell two of a kind apart.
+    func openDescriptors() -> [String] {
+        entries(of: "/proc/\(process.pid)/fd").compactMap { number in
+            let link = "/proc/\(process.pid)/fd/\(number)"
+            var target = [CChar](repeating: 0, count: 4096)
+            guard readlink(link, &target, 4095) > 0 else { return nil }
+            return String(decoding: target.prefix { $0 != 0 && $0 != 91 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        }.sorted()
+    }
+
+    /// A manifest that runs the scripted app.
+    func manifest(_ script: String, _ sections: String = "") -> String { TestDaemon.manifest(script, sections) }
+
+    static func manifest(_ script: String, app more: String = "", _ sections: String = "", trace: String? = nil)
+        -> String
+    {
+        """
+        [App]
+        ExecStart=\(app) \(script)
+        \(trace.map { "Environment=TRACE=\($0)" } ?? "")
+        \(more)
+        [Signals]
+        ResignActive=SIGRTMIN+3
+        BecomeActive=SIGUSR2
+        EnterBackground=SIGUSR1
+        EnterForeground=SIGRTMIN+4
+        MemoryWarning=SIGRTMIN+1
+        TaskExpiring=SIGRTMIN+2
+        \(sections)
+
+        """
+    }
+}
+
+struct TestFailure: Error, CustomStringConvertible {
+    let description: String
+    init(_ description: String) { self.description = description }
+}
+
+/// Where `swift build` put the programs: beside the test bundle.
+private func binaryFolder() -> String {
+    // The tests run in a bundle below the products folder, or in a runner of the toolchain: the bundle is an argument.
+    for argument in CommandLine.arguments where argument.hasSuffix(".xctest") {
+        if let slash = argument.lastIndex(of: "/") { return String(argument[..<slash]) }
+    }
+    let own = realpath("/proc/self/exe", nil)
+    defer { free(own) }
+    let path = own.map { String(cString: $0) } ?? ""
+    return path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
+}
+
+/// Blocks until one of them is readable.
+func waitForReadable(_ descriptors: [Int32]) {
+    var polled = descriptors.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+    while poll(&polled, nfds_t(polled.count), -1) < 0 && errno == EINTR {}
+}
+
+func entries(of folder: String) -> [String] {
+    guard let directory = opendir(folder) else { return [] }
+    defer { closedir(directory) }
+    var names: [String] = []
+    while let entry = readdir(directory) {
+        let name = withUnsafePointer(to: &entry.pointee.d_name) {
+            $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+        }
+        if name != ".", name != ".." { names.append(name) }
+    }
+    return names
+}
+
+func removeTree(_ path: String) {
+    for name in entries(of: path) {
+        let child = path + "/" + name
+        if unlink(child) != 0 { removeTree(child) }
+    }
+    rmdir(path)
+}

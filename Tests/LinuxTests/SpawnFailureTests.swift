@@ -1,0 +1,144 @@
+import Glibc
+import Linux
+import Testing
+
+@Suite("Failing to start")
+struct SpawnFailureTests {
+    /// Starts what must fail; the child's exit status is the failure's own.
+    func failure(_ request: SpawnRequest) throws -> SpawnFailure {
+        var starting = try startProcess(request)
+        let outcome = try starting.finalOutcome()
+        let end = try starting.process.waitForEnd()
+        guard case .failed(let failure) = outcome else {
+            throw SystemError(call: "this start should have failed", errno: 0)
+        }
+        #expect(end.status == .exited(failure.exitStatus))
+        return failure
+    }
+
+    @Test("a missing program")
+    func missing() throws {
+        let failure = try failure(SpawnRequest(executable: "/no/such/program"))
+        #expect(failure == SpawnFailure(stage: .executable, errno: ENOENT, path: "/no/such/program"))
+        #expect(failure.sentence == "cannot execute /no/such/program: No such file or directory")
+        #expect(failure.exitStatus == 203)
+    }
+
+    @Test("a script whose interpreter is missing says which")
+    func missingInterpreter() throws {
+        let scratch = try Scratch()
+        let script = try scratch.file("script", "#! /no/such/interpreter -x\n", mode: 0o755)
+        let failure = try failure(SpawnRequest(executable: script))
+        #expect(failure.missingInterpreter == .script("/no/such/interpreter"))
+        #expect(failure.sentence == "cannot execute \(script): its interpreter /no/such/interpreter does not exist")
+    }
+
+    @Test("a file that is no program, and one that is not executable")
+    func notAProgram() throws {
+        let scratch = try Scratch()
+        let text = try failure(SpawnRequest(executable: scratch.file("text", "hello", mode: 0o755)))
+        #expect(text.errno == ENOEXEC)
+        #expect(text.sentence.hasSuffix("it is neither a program for this machine nor a script with a #! line"))
+        let plain = try failure(SpawnRequest(executable: scratch.file("plain", "#!/bin/sh\n", mode: 0o644)))
+        #expect(plain.errno == EACCES)
+        let folder = try failure(SpawnRequest(executable: scratch.path))
+        #expect(folder.errno == EACCES)
+        #expect(folder.exitStatus == 203)
+    }
+
+    @Test("a missing working directory", arguments: [nil, 100])
+    func workingDirectory(oomScore: Int?) throws {
+        let failure = try failure(
+            SpawnRequest(executable: "/bin/true", workingDirectory: "/no/such/folder", oomScoreAdjust: oomScore))
+        #expect(failure == SpawnFailure(stage: .workingDirectory, errno: ENOENT, path: "/no/such/folder"))
+        #expect(failure.exitStatus == 200)
+    }
+
+    @Test("descriptors that are not open")
+    func descriptors() throws {
+        let passed = try failure(
+            SpawnRequest(
+                executable: "/bin/true",
+                passedDescriptors: [PassedDescriptor(fd: 0, name: "good"), PassedDescriptor(fd: 9999, name: "bad")]))
+        #expect(passed == SpawnFailure(stage: .descriptors, errno: EBADF, path: "bad"))
+        #expect(passed.sentence == "cannot hand over the descriptor \"bad\": Bad file descriptor")
+        #expect(try failure(SpawnRequest(executable: "/bin/true", standardInput: 9999)).exitStatus == 208)
+        #expect(try failure(SpawnRequest(executable: "/bin/true", standardOutput: 9999)).exitStatus == 209)
+        #expect(try failure(SpawnRequest(executable: "/bin/true", standardError: 9999)).exitStatus == 222)
+    }
+
+    @Test("a limit that cannot be")
+    func limits() throws {
+        let failure = try failure(
+            SpawnRequest(
+                executable: "/bin/true",
+                resourceLimits: [ResourceLimit(resource: Int32(RLIMIT_CORE.rawValue), soft: 2, hard: 1)]))
+        #expect(failure == SpawnFailure(stage: .limits, errno: EINVAL, path: "RLIMIT_CORE"))
+        #expect(failure.exitStatus == 205)
+    }
+
+    @Test("credentials that are not ours to give", .enabled(if: geteuid() == 0, "needs root to become nobody first"))
+    func credentials() async throws {
+        let many = Credentials(uid: 1, gid: 1, groups: [UInt32](repeating: 1, count: 65_537))
+        let tooMany = try failure(SpawnRequest(executable: "/bin/true", credentials: many))
+        #expect(tooMany.stage == .groups)
+        #expect(tooMany.exitStatus == 216)
+        await #expect(processExitsWith: .success) {
+            try #require(setuid(65534) == 0)
+            var starting = try startProcess(
+                SpawnRequest(executable: "/bin/true", credentials: Credentials(uid: 1, gid: 2, groups: [3, 4])))
+            let outcome = try starting.finalOutcome()
+            #expect(outcome == .failed(SpawnFailure(stage: .groups, errno: EPERM, path: "3 4")))
+            _ = try starting.process.waitForEnd()
+        }
+    }
+
+    @Test("the number that means \"leave as it is\" to the kernel is no user: it would leave an app root")
+    func noUser() throws {
+        for credentials in [
+            Credentials(uid: .max, gid: 1, groups: []), Credentials(uid: 1, gid: .max, groups: []),
+            Credentials(uid: 1, gid: 1, groups: [.max]),
+        ] {
+            let request = SpawnRequest(executable: "/bin/true", credentials: credentials)
+            #expect(throws: SystemError(call: "setresuid", errno: EINVAL, path: "/bin/true")) {
+                _ = try startProcess(request)
+            }
+        }
+    }
+
+    @Test("a program that the new user may not reach", .enabled(if: geteuid() == 0, "needs root"))
+    func forbiddenToUser() throws {
+        let scratch = try Scratch()  // 0700
+        let program = try scratch.file("program", "#!/bin/sh\n", mode: 0o755)
+        let nobody = Credentials(uid: 65534, gid: 65534, groups: [])
+        #expect(try failure(SpawnRequest(executable: program, credentials: nobody)).errno == EACCES)
+        let folder = SpawnRequest(executable: "/bin/true", workingDirectory: scratch.path, credentials: nobody)
+        #expect(try failure(folder).stage == .workingDirectory)
+    }
+
+    @Test("requests that cannot be carried out are refused before there is a process")
+    func refused() {
+        func refusal(_ request: SpawnRequest) -> SystemError? {
+            do {
+                _ = try startProcess(request)
+                return nil
+            } catch {
+                return error
+            }
+        }
+        #expect(refusal(SpawnRequest(executable: "bin/true"))?.errno == EINVAL)
+        #expect(refusal(SpawnRequest(executable: "/bin/true", arguments: ["a\0b"]))?.errno == EINVAL)
+        #expect(refusal(SpawnRequest(executable: "/bin/true", oomScoreAdjust: 1001))?.errno == EINVAL)
+        #expect(refusal(SpawnRequest(executable: "/bin/true", processIDVariables: ["A=B"]))?.errno == EINVAL)
+        let colon = SpawnRequest(executable: "/bin/true", passedDescriptors: [PassedDescriptor(fd: 0, name: "a:b")])
+        #expect(refusal(colon)?.call == "LISTEN_FDNAMES")
+        #expect(refusal(SpawnRequest(executable: "/bin/true", cgroup: 9999))?.errno == EBADF)
+    }
+
+    @Test("too long an argument list comes back as a failure to execute")
+    func tooLong() throws {
+        let failure = try failure(
+            SpawnRequest(executable: "/bin/true", arguments: [String(repeating: "x", count: 200_000)]))
+        #expect(failure.errno == E2BIG)
+    }
+}

@@ -1,0 +1,107 @@
+import Glibc
+import Linux
+import Testing
+
+/// A folder that removes itself.
+final class Scratch {
+    let path: String
+
+    init() throws {
+        var template = Array("/tmp/linux-tests-XXXXXX".utf8CString)
+        let made = try #require(mkdtemp(&template))
+        path = String(cString: made)
+    }
+
+    deinit { _ = try? run("/bin/rm", "-rf", path) }
+
+    func file(_ name: String, _ contents: String = "", mode: UInt32 = 0o644) throws -> String {
+        try replaceFile(at: "\(path)/\(name)", with: Array(contents.utf8), mode: mode)
+        return "\(path)/\(name)"
+    }
+}
+
+/// Waits until a descriptor is readable or hung up; fails the test after ten seconds, which no healthy run needs.
+func wait(for descriptor: Int32, events: Int16 = Int16(POLLIN)) throws {
+    var entry = pollfd(fd: descriptor, events: events, revents: 0)
+    while true {
+        let result = poll(&entry, 1, 10_000)
+        if result < 0, errno == EINTR { continue }
+        try #require(result == 1, "descriptor \(descriptor) stayed quiet for ten seconds")
+        return
+    }
+}
+
+/// Asks again and again, giving the other processes a millisecond each time.
+func eventually(_ what: String, _ condition: () throws -> Bool) throws {
+    for _ in 0..<10_000 {
+        if try condition() { return }
+        usleep(1000)
+    }
+    Issue.record("never came true: \(what)")
+}
+
+extension StartingProcess {
+    mutating func finalOutcome() throws -> ExecOutcome {
+        while true {
+            let answer = try outcome()
+            if answer != .pending { return answer }
+            try wait(for: outcomeDescriptor)
+        }
+    }
+}
+
+extension Process {
+    func waitForEnd() throws -> ExitReport {
+        try wait(for: descriptor)
+        return try #require(try reap())
+    }
+}
+
+/// What a program wrote, and how it ended.
+struct Finished {
+    var output: String
+    var status: EndStatus
+    var lines: [String] { output.split(separator: "\n").map(String.init) }
+}
+
+@discardableResult
+func run(_ executable: String, _ arguments: String...) throws -> Finished {
+    try run(SpawnRequest(executable: executable, arguments: arguments))
+}
+
+/// Runs a request to its end with standard output captured.
+func run(_ request: SpawnRequest) throws -> Finished {
+    var request = request
+    let pipe = try Pipe()
+    try pipe.read.setNonBlocking(false)
+    try pipe.write.setNonBlocking(false)
+    request.standardOutput = pipe.write.raw
+    var starting = try startProcess(request)
+    let reader = pipe.closingWrite()
+    let outcome = try starting.finalOutcome()
+    // Whatever happens, leave no zombie: it would hide the processes of exit tests from their monitor.
+    if outcome != .executed { _ = try starting.process.waitForEnd() }
+    try #require(outcome == .executed)
+    var bytes: [UInt8] = []
+    var piece = [UInt8](repeating: 0, count: 4096)
+    while true {
+        let count = read(reader.raw, &piece, piece.count)
+        if count <= 0 { break }
+        bytes += piece[..<count]
+    }
+    let report = try starting.process.waitForEnd()
+    return Finished(output: String(decoding: bytes, as: UTF8.self), status: report.status)
+}
+
+func folderNames(_ path: String) throws -> [String] {
+    let folder = try #require(opendir(path))
+    defer { closedir(folder) }
+    var names: [String] = []
+    while let entry = readdir(folder) {
+        names.append(
+            withUnsafePointer(to: &entry.pointee.d_name) {
+                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            })
+    }
+    return names.filter { $0 != "." && $0 != ".." }.sorted()
+}

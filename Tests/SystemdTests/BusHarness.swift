@@ -1,0 +1,158 @@
+import Glibc
+import Systemd
+import Testing
+
+/// The objects of the bus tests: one at a fixed path, some below a prefix.
+final class Exhibit {
+    static let name = "org.example.Greenroom"
+    static let path = "/org/example"
+    static let appPrefix = "/org/example/app"
+    static let manager = "org.example.Manager1"
+    static let app = "org.example.App1"
+
+    var ids = ["org.example.Photos", "mail"]
+    var states: [String: String] = [:]
+    /// Calls of `Later` that nobody has answered yet.
+    var waiting: [MethodCall] = []
+    var calls = 0
+    var goneWhileWaiting = 0
+
+    func objects() -> BusObjects {
+        let objects = BusObjects()
+        objects.add(at: Self.path, [manager()])
+        objects.add(
+            below: Self.appPrefix, contains: { [unowned self] in ids.contains($0) }, list: { [unowned self] in ids },
+            [app()])
+        objects.addObjectManager(at: Self.path)
+        return objects
+    }
+
+    private func manager() -> BusInterface {
+        BusInterface(
+            Self.manager,
+            methods: [
+                BusMethod("Echo", in: "v", out: "v", arguments: ["value"], results: ["same"]) { [unowned self] call in
+                    calls += 1
+                    call.reply(call.arguments)
+                },
+                BusMethod("Launch", in: "sa{sv}", out: "a{sv}", arguments: ["id", "options"], results: ["app"]) {
+                    call in
+                    call.reply([.dictionary([("id", call.arguments[0]), ("options", .variant(call.arguments[1]))])])
+                },
+                BusMethod("Later") { [unowned self] call in
+                    call.onPeerGone { [weak self] in self?.goneWhileWaiting += 1 }
+                    waiting.append(call)
+                },
+                BusMethod("Forget") { _ in },
+                BusMethod("Fail") { $0.fail("org.example.Error.Sad", "It is sad.") },
+                BusMethod("Lie", out: "s") { $0.reply([.int32(1)]) },
+                BusMethod("Who", out: "iu", results: ["pid", "uid"], access: .anyone) { call in
+                    guard let caller = try? call.credentials() else { return }
+                    call.reply([.int32(caller.pid), .uint32(caller.uid)])
+                },
+            ],
+            properties: [
+                BusProperty("Version", "s", .constant) { _ in .string("1") },
+                BusProperty("Calls", "u", .silent) { [unowned self] _ in .uint32(UInt32(calls)) },
+                BusProperty("Broken", "s", .silent) { _ throws(BusError) in
+                    throw BusError("org.example.Error.No", "No.")
+                },
+            ],
+            signals: [BusSignalDeclaration("Changed", "su", arguments: ["what", "number"])])
+    }
+
+    private func app() -> BusInterface {
+        BusInterface(
+            Self.app,
+            methods: [
+                BusMethod("Name", out: "s", results: ["name"]) { $0.reply([.string($0.target.id)]) }
+            ],
+            properties: [
+                BusProperty("State", "s") { [unowned self] in .string(states[$0.id] ?? "notRunning") }
+            ])
+    }
+}
+
+/// A served exhibit in a folder of its own.
+final class Stage {
+    let folder: TemporaryFolder
+    let loop: EventLoop
+    let exhibit = Exhibit()
+    let server: BusServer
+    var gone: [String] = []
+    var complaints: [String] = []
+
+    var path: String { folder.path + "/bus" }
+
+    init(limits: BusServer.Limits = BusServer.Limits()) throws {
+        folder = try TemporaryFolder()
+        loop = try EventLoop()
+        server = try BusServer(
+            loop: loop, path: folder.path + "/bus", names: [Exhibit.name], objects: exhibit.objects(), limits: limits)
+        server.onPeerGone = { [unowned self] in gone.append($1) }
+        server.onComplaint = { [unowned self] in complaints.append($0) }
+    }
+
+    /// A client on the same loop.
+    func client() throws -> BusPeer {
+        try BusPeer(loop: loop, descriptor: try UnixSocket.connect(to: path), role: .client)
+    }
+
+    /// A bare connection, for those who do not speak D-Bus.
+    func stranger() throws -> Int32 { try UnixSocket.connect(to: path) }
+
+    /// Calls and serves until the answer is there.
+    func ask(
+        _ client: BusPeer, _ member: String, _ arguments: [Variant] = [], interface: String = Exhibit.manager,
+        path: String = Exhibit.path
+    ) throws -> Result<[Variant], BusError> {
+        var answer: Result<[Variant], BusError>?
+        try client.call(path: path, interface: interface, member: member, arguments, timeout: patience) { answer = $0 }
+        #expect(try loop.serve { answer != nil })
+        return try #require(answer)
+    }
+
+    /// Runs a program while the loop serves it.
+    /// - Returns: its exit status and what it wrote, both streams.
+    func run(_ words: [String]) throws -> (status: Int32, text: String) {
+        let pipe = try Pipe()
+        var text: [UInt8] = []
+        var ended = false
+        let source = try loop.addDescriptor(pipe.reading, events: .readable) { _ in
+            let bytes = pipe.read()
+            text += bytes
+            ended = bytes.isEmpty
+        }
+        let pid = try spawn(words, output: pipe.writing)
+        pipe.closeWriting()
+        #expect(try loop.serve { ended })
+        source.cancel()
+        if !ended { kill(pid, SIGKILL) }
+        var status: Int32 = 0
+        waitpid(pid, &status, 0)
+        return ((status >> 8) & 0xff, String(decoding: text, as: UTF8.self))
+    }
+
+    func busctl(_ words: String...) throws -> (status: Int32, text: String) {
+        try run(["busctl", "--address=unix:path=\(path)", "--no-pager"] + words)
+    }
+}
+
+func spawn(_ words: [String], output: Int32) throws -> pid_t {
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    posix_spawn_file_actions_adddup2(&actions, output, 1)
+    posix_spawn_file_actions_adddup2(&actions, output, 2)
+    var pid: pid_t = 0
+    let arguments = words.map { strdup($0) } + [nil]
+    defer { for argument in arguments { free(argument) } }
+    let result = posix_spawnp(&pid, words[0], &actions, nil, arguments, environ)
+    try #require(result == 0, "\(words[0]): \(String(cString: strerror(result)))")
+    return pid
+}
+
+/// Whether a program is installed.
+func isInstalled(_ program: String) -> Bool {
+    ["/usr/bin", "/bin", "/usr/local/bin"].contains { access("\($0)/\(program)", X_OK) == 0 }
+}

@@ -1,0 +1,233 @@
+import Glibc
+import Systemd
+import Testing
+
+@Suite("Bus", .serialized)
+struct BusTests {
+    @Test("a method gets its arguments and answers with its results")
+    func call() throws {
+        let stage = try Stage()
+        let client = try stage.client()
+        let options = Variant.dictionary([("reason", .string("url")), ("count", .uint32(3))])
+        let answer = try stage.ask(client, "Launch", [.string("mail"), options]).get()
+        #expect(answer.first?["id"] == .string("mail"))
+        #expect(answer.first?["options"] == .variant(options))
+    }
+
+    @Test("a thousand calls are answered, each with its own value")
+    func thousand() throws {
+        let stage = try Stage()
+        let client = try stage.client()
+        var answers: [Int64?] = []
+        for number in 0..<1000 {
+            try client.call(
+                path: Exhibit.path, interface: Exhibit.manager, member: "Echo", [.variant(.int32(Int32(number)))],
+                timeout: patience
+            ) { answers.append((try? $0.get())?.first?.unwrapped.intValue) }
+        }
+        #expect(try stage.loop.serve { answers.count == 1000 })
+        #expect(answers == (0..<1000).map { Int64($0) })
+        #expect(stage.exhibit.calls == 1000)
+    }
+
+    @Test("wrong arguments, unknown methods and objects, and the method's own errors come back by name")
+    func errors() throws {
+        let stage = try Stage()
+        let client = try stage.client()
+        func name(_ member: String, _ arguments: [Variant] = [], path: String = Exhibit.path) throws -> String? {
+            guard case .failure(let error) = try stage.ask(client, member, arguments, path: path) else { return nil }
+            return error.name
+        }
+        #expect(try name("Echo", [.string("no variant")]) == "org.freedesktop.DBus.Error.InvalidArgs")
+        #expect(try name("Nonsense") == "org.freedesktop.DBus.Error.UnknownMethod")
+        #expect(try name("Echo", path: "/nowhere") == "org.freedesktop.DBus.Error.UnknownObject")
+        #expect(
+            try stage.ask(client, "Fail") == .failure(BusError("org.example.Error.Sad", "It is sad.")))
+        guard case .failure(let error) = try stage.ask(client, "Lie") else { throw Missing() }
+        #expect(error.message == "org.example.Manager1.Lie answered i instead of s.")
+    }
+
+    struct Missing: Error {}
+
+    @Test("a call that is dropped without an answer fails instead of hanging")
+    func forgotten() throws {
+        let stage = try Stage()
+        guard case .failure(let error) = try stage.ask(try stage.client(), "Forget") else { throw Missing() }
+        #expect(error.name == "org.freedesktop.DBus.Error.NoReply")
+        #expect(error.message == "org.example.Manager1.Forget was given up without an answer.")
+    }
+
+    @Test("an answer may come later, and others are served meanwhile")
+    func later() throws {
+        let stage = try Stage()
+        let client = try stage.client()
+        var answer: Result<[Variant], BusError>?
+        try client.call(path: Exhibit.path, interface: Exhibit.manager, member: "Later", timeout: patience) {
+            answer = $0
+        }
+        #expect(try stage.loop.serve { !stage.exhibit.waiting.isEmpty })
+        _ = try stage.ask(client, "Echo", [.variant(.bool(true))])
+        #expect(answer == nil)
+        stage.exhibit.waiting.removeFirst().reply()
+        #expect(try stage.loop.serve { answer != nil })
+        #expect(answer == .success([]))
+    }
+
+    @Test("an answer comes once: what follows it is nothing")
+    func answeredTwice() throws {
+        let stage = try Stage()
+        let client = try stage.client()
+        var answers: [Result<[Variant], BusError>] = []
+        try client.call(path: Exhibit.path, interface: Exhibit.manager, member: "Later", timeout: patience) {
+            answers.append($0)
+        }
+        #expect(try stage.loop.serve { !stage.exhibit.waiting.isEmpty })
+        let call = stage.exhibit.waiting.removeFirst()
+        call.reply()
+        call.fail("org.example.Error.Late", "too late")
+        _ = try stage.ask(client, "Echo", [.variant(.bool(true))])
+        #expect(answers == [.success([])])
+        #expect(call.isAnswered)
+    }
+
+    @Test("when the caller goes, its waiting call is told, and answering is harmless")
+    func peerGone() throws {
+        let stage = try Stage()
+        let client = try stage.client()
+        var outcome: Result<[Variant], BusError>?
+        try client.call(path: Exhibit.path, interface: Exhibit.manager, member: "Later", timeout: nil) { outcome = $0 }
+        #expect(try stage.loop.serve { !stage.exhibit.waiting.isEmpty })
+        client.close()
+        #expect(try stage.loop.serve { stage.exhibit.goneWhileWaiting == 1 && outcome != nil })
+        #expect(outcome == .failure(.disconnected("The connection ended before the answer.")))
+        let call = stage.exhibit.waiting.removeFirst()
+        #expect(call.peer.isGone)
+        call.reply()
+        #expect(stage.gone == ["the connection ended"])
+        #expect(stage.server.peers.isEmpty)
+    }
+
+    @Test("the caller's process and user are known")
+    func credentials() throws {
+        let stage = try Stage()
+        let answer = try stage.ask(try stage.client(), "Who").get()
+        #expect(answer == [.int32(getpid()), .uint32(geteuid())])
+        #expect(stage.server.peers.first?.credentials?.gid == getegid())
+    }
+
+    @Test("objects below a prefix are told apart by their names; one that is not there is unknown")
+    func collection() throws {
+        let stage = try Stage()
+        let client = try stage.client()
+        for id in stage.exhibit.ids {
+            let path = ObjectPath.encode(id, below: Exhibit.appPrefix)
+            #expect(try stage.ask(client, "Name", interface: Exhibit.app, path: path).get() == [.string(id)])
+        }
+        for path in [Exhibit.appPrefix + "/nobody", Exhibit.appPrefix + "/mail/more"] {
+            guard case .failure(let error) = try stage.ask(client, "Name", interface: Exhibit.app, path: path) else {
+                throw Missing()
+            }
+            #expect(error.name == "org.freedesktop.DBus.Error.UnknownObject", "\(path)")
+        }
+    }
+
+    @Test("the object manager lists every object with its properties")
+    func managedObjects() throws {
+        let stage = try Stage()
+        stage.exhibit.states["mail"] = "active"
+        let answer = try stage.ask(
+            try stage.client(), "GetManagedObjects", interface: "org.freedesktop.DBus.ObjectManager"
+        ).get()
+        let objects = try #require(answer.first?.arrayValue)
+        let mail = try #require(
+            objects.compactMap { entry -> Variant? in
+                guard case .entry(.objectPath(Exhibit.appPrefix + "/mail"), let value) = entry else { return nil }
+                return value
+            }.first)
+        let interfaces = try #require(mail.arrayValue)
+        #expect(interfaces.contains(.entry(.string(Exhibit.app), .dictionary([("State", .string("active"))]))))
+        #expect(objects.count == stage.exhibit.ids.count)
+    }
+
+    @Test("signals and changed properties reach every peer; new and removed objects too")
+    func signals() throws {
+        let stage = try Stage()
+        let clients = [try stage.client(), try stage.client()]
+        var seen: [[BusSignal]] = [[], []]
+        for (index, client) in clients.enumerated() { client.onSignal = { seen[index].append($0) } }
+        #expect(try stage.loop.serve { stage.server.peers.count == 2 && stage.server.peers.allSatisfy(\.isReady) })
+        let path = Exhibit.appPrefix + "/mail"
+        stage.exhibit.states["mail"] = "background"
+        try stage.server.emitSignal(
+            path: Exhibit.path, interface: Exhibit.manager, member: "Changed", [.string("mail"), .uint32(7)])
+        try stage.server.emitPropertiesChanged(path: path, interface: Exhibit.app, ["State"])
+        try stage.server.emitObjectAdded(path: path)
+        try stage.server.emitObjectRemoved(path: path)
+        #expect(try stage.loop.serve { seen.allSatisfy { $0.count == 4 } })
+        #expect(seen[0] == seen[1])
+        #expect(
+            seen[0].first
+                == BusSignal(
+                    path: Exhibit.path, interface: Exhibit.manager, member: "Changed",
+                    arguments: [.string("mail"), .uint32(7)]))
+        #expect(
+            seen[0][1].arguments
+                == [.string(Exhibit.app), .dictionary([("State", .string("background"))]), .array("s", [])])
+        #expect(seen[0][2...].map(\.member) == ["InterfacesAdded", "InterfacesRemoved"])
+    }
+
+    @Test("both ends of a socket pair can call each other, as a daemon and its app do")
+    func bothWays() throws {
+        let loop = try EventLoop()
+        var ends: [Int32] = [-1, -1]
+        try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
+        let handler = BusObjects()
+        handler.add(
+            at: "/app",
+            [
+                BusInterface(
+                    "org.example.Handler1", methods: [BusMethod("Suspend", out: "s") { $0.reply([.string("done")]) }])
+            ]
+        )
+        let daemon = try BusPeer(loop: loop, descriptor: ends[0], role: .server(names: []))
+        let app = try BusPeer(loop: loop, descriptor: ends[1], role: .client, objects: handler)
+        var answer: Result<[Variant], BusError>?
+        try daemon.call(path: "/app", interface: "org.example.Handler1", member: "Suspend", timeout: patience) {
+            answer = $0
+        }
+        #expect(try loop.serve { answer != nil })
+        #expect(answer == .success([.string("done")]))
+        var reason: String?
+        daemon.onGone = { reason = $0 }
+        app.close()
+        #expect(try loop.serve { reason != nil })
+        #expect(throws: BusError.self) {
+            try daemon.call(path: "/app", interface: "org.example.Handler1", member: "Suspend", timeout: nil) { _ in }
+        }
+    }
+
+    @Test("a call that nobody answers ends with its time-out")
+    func timeout() throws {
+        let stage = try Stage()
+        let client = try stage.client()
+        var answer: Result<[Variant], BusError>?
+        try client.call(
+            path: Exhibit.path, interface: Exhibit.manager, member: "Later", timeout: .milliseconds(20)
+        ) { answer = $0 }
+        #expect(try stage.loop.serve { answer != nil })
+        guard case .failure(let error)? = answer else { throw Missing() }
+        #expect(error.name == "org.freedesktop.DBus.Error.NoReply")
+    }
+
+    @Test("properties are read, and one that fails says why")
+    func properties() throws {
+        let stage = try Stage()
+        let client = try stage.client()
+        func get(_ name: String) throws -> Result<[Variant], BusError> {
+            try stage.ask(
+                client, "Get", [.string(Exhibit.manager), .string(name)], interface: "org.freedesktop.DBus.Properties")
+        }
+        #expect(try get("Version") == .success([.variant(.string("1"))]))
+        #expect(try get("Broken") == .failure(BusError("org.example.Error.No", "No.")))
+    }
+}

@@ -1,0 +1,174 @@
+// A scripted app for the tests of the daemon: does what its arguments say, then waits for signals. With TRACE set to a
+// file it notes there, a line each, what it was told: the tests read it.
+//
+//   ready                 READY=1                        say TEXT       any notify message
+//   background=answer     on EnterBackground: X_GREENROOM_BACKGROUND=1
+//   background=ignore     … nothing                      background=stop  … SIGSTOP to itself
+//   background=task:NAME  … begins a task, then answers
+//   background=exit:N     … exits instead
+//   expire=end:NAME       on TaskExpiring: ends the task
+//   term=ignore           SIGTERM does nothing           term=exit:N    … exits with N
+//   begin NAME  end NAME  a background task              tasks N        begins N of them
+//   allocate BYTES        touches so much memory         fork N         N children in sessions of their own
+//   bomb N                forks N times, each child too  spin           never rests
+//   exit N  crash  stop   ends, dies of SIGSEGV, stops itself
+//   flood N  huge  junk  descriptors N                   bad manners on the notify socket
+//   close                 closes all descriptors         print TEXT     a line in the trace
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int notify_fd = -1;
+static struct sockaddr_un notify_address;
+static int signal_pipe[2];
+static const char *on_background = "answer", *on_expire = "", *on_term = "";
+
+static void trace(const char *text) {
+    const char *path = getenv("TRACE");
+    if (!path) return;
+    char line[512];
+    int length = snprintf(line, sizeof line, "%s\n", text);
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (fd < 0 || write(fd, line, (size_t)length) < 0) _exit(99);
+    close(fd);
+}
+
+static void say_bytes(const char *bytes, size_t length) {
+    if (notify_fd < 0) return;
+    sendto(notify_fd, bytes, length, 0, (struct sockaddr *)&notify_address, sizeof notify_address);
+}
+static void say(const char *text) { say_bytes(text, strlen(text)); }
+
+static void say2(const char *key, const char *value) {
+    char text[4096];
+    snprintf(text, sizeof text, "%s%s", key, value);
+    say(text);
+}
+
+static void open_notify(void) {
+    const char *path = getenv("NOTIFY_SOCKET");
+    if (!path) return;
+    notify_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    notify_address.sun_family = AF_UNIX;
+    strncpy(notify_address.sun_path, path, sizeof notify_address.sun_path - 1);
+}
+
+static void send_descriptors(int count) {
+    char control[CMSG_SPACE(sizeof(int) * 64)] = {0};
+    struct iovec part = {.iov_base = "STATUS=gifts", .iov_len = 12};
+    struct msghdr message = {
+        .msg_name = &notify_address, .msg_namelen = sizeof notify_address, .msg_iov = &part, .msg_iovlen = 1,
+        .msg_control = control, .msg_controllen = CMSG_SPACE(sizeof(int) * (size_t)count)};
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int) * (size_t)count);
+    for (int i = 0; i < count; i++) ((int *)CMSG_DATA(header))[i] = 0;
+    sendmsg(notify_fd, &message, 0);
+}
+
+static void caught(int number) {
+    unsigned char byte = (unsigned char)number;
+    if (write(signal_pipe[1], &byte, 1) < 0) _exit(98);
+}
+
+static void catch(int number) {
+    struct sigaction action = {.sa_handler = caught, .sa_flags = SA_RESTART};
+    sigaction(number, &action, NULL);
+}
+
+static void entered_background(void) {
+    trace("didEnterBackground");
+    if (!strcmp(on_background, "answer")) say("X_GREENROOM_BACKGROUND=1");
+    if (!strcmp(on_background, "stop")) raise(SIGSTOP);
+    if (!strncmp(on_background, "exit:", 5)) _exit(atoi(on_background + 5));
+    if (!strncmp(on_background, "task:", 5)) {
+        say2("X_GREENROOM_BEGIN_TASK=", on_background + 5);
+        say("X_GREENROOM_BACKGROUND=1");
+    }
+}
+
+static void told(int number) {
+    if (number == SIGUSR1) return entered_background();
+    if (number == SIGUSR2) return trace("didBecomeActive");
+    if (number == SIGRTMIN + 1) return trace("memoryWarning");
+    if (number == SIGRTMIN + 3) return trace("willResignActive");
+    if (number == SIGRTMIN + 4) return trace("willEnterForeground");
+    if (number == SIGRTMIN + 2) {
+        trace("tasksExpiring");
+        if (!strncmp(on_expire, "end:", 4)) say2("X_GREENROOM_END_TASK=", on_expire + 4);
+    }
+    if (number == SIGTERM) {
+        trace("willTerminate");
+        if (!strncmp(on_term, "exit:", 5)) _exit(atoi(on_term + 5));
+    }
+}
+
+static void fork_child(void) {
+    if (fork() != 0) { wait(NULL); return; }
+    // Twice, and into a session of its own: an orphan that nothing ties to us but its group.
+    setsid();
+    if (fork() == 0) for (;;) pause();
+    _exit(0);
+}
+
+static void allocate(size_t bytes) {
+    char *memory = malloc(bytes);
+    if (!memory) _exit(97);
+    for (size_t i = 0; i < bytes; i += 4096) memory[i] = (char)i;
+}
+
+static void bomb(int count) {
+    for (int i = 0; i < count; i++)
+        if (fork() == 0) { if (count > 1) bomb(count / 2); for (;;) pause(); }
+}
+
+static int act(const char *what, const char *value) {
+    static char large[60000];
+    int number = value ? atoi(value) : 0;
+    if (!strcmp(what, "say")) return say(value), 1;
+    if (!strcmp(what, "begin")) return say2("X_GREENROOM_BEGIN_TASK=", value), 1;
+    if (!strcmp(what, "end")) return say2("X_GREENROOM_END_TASK=", value), 1;
+    if (!strcmp(what, "print")) return trace(value), 1;
+    if (!strcmp(what, "allocate")) return allocate((size_t)atoll(value)), 1;
+    if (!strcmp(what, "exit")) _exit(number);
+    if (!strcmp(what, "descriptors")) return send_descriptors(number), 1;
+    if (!strcmp(what, "bomb")) return bomb(number), 1;
+    if (!strcmp(what, "fork")) { for (int i = 0; i < number; i++) fork_child(); return 1; }
+    if (!strcmp(what, "tasks")) { for (int i = 0; i < number; i++) say("X_GREENROOM_BEGIN_TASK=many"); return 1; }
+    if (!strcmp(what, "flood")) { for (int i = 0; i < number; i++) say("STATUS=flood"); return 1; }
+    if (!strcmp(what, "ready")) return say("READY=1"), 0;
+    if (!strcmp(what, "stop")) return raise(SIGSTOP), 0;
+    if (!strcmp(what, "crash")) return signal(SIGSEGV, SIG_DFL), raise(SIGSEGV), 0;
+    if (!strcmp(what, "spin")) for (;;) {}
+    if (!strcmp(what, "huge")) return say_bytes(large, sizeof large), 0;
+    if (!strcmp(what, "junk")) return say_bytes("\xff\xfe\0READY=1\n=\n\n===", 18), 0;
+    if (!strcmp(what, "close")) { for (int i = 0; i < 1024; i++) if (i != signal_pipe[0] && i != signal_pipe[1]) close(i); return 0; }
+    if (!strncmp(what, "background=", 11)) return on_background = what + 11, 0;
+    if (!strncmp(what, "expire=", 7)) return on_expire = what + 7, 0;
+    if (!strncmp(what, "term=", 5)) return on_term = what + 5, catch(SIGTERM), 0;
+    fprintf(stderr, "test app: what is “%s”?\n", what);
+    _exit(64);
+}
+
+int main(int count, char **arguments) {
+    if (pipe2(signal_pipe, O_CLOEXEC) != 0) return 96;
+    int told_by[] = {SIGUSR1, SIGUSR2, SIGRTMIN + 1, SIGRTMIN + 2, SIGRTMIN + 3, SIGRTMIN + 4};
+    for (size_t i = 0; i < sizeof told_by / sizeof *told_by; i++) catch(told_by[i]);
+    open_notify();
+    trace("willFinishLaunching");
+    for (int i = 1; i < count; i++) i += act(arguments[i], i + 1 < count ? arguments[i + 1] : NULL);
+    unsigned char number;
+    for (;;) {
+        ssize_t got = read(signal_pipe[0], &number, 1);
+        if (got == 1) told(number);
+        else if (got < 0 && errno != EINTR) return 95;
+    }
+}
