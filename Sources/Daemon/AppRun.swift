@@ -36,6 +36,14 @@ final class AppRun {
         self.channel = channel
     }
 
+    // What can't be read of a group is what a group that is gone has.
+
+    var isReallyFrozen: Bool { (try? enclosure.isFrozen()) ?? false }
+    var isPopulated: Bool { (try? enclosure.isPopulated()) ?? false }
+    /// Bytes.
+    var memory: UInt64 { (try? enclosure.memoryBytes()) ?? 0 }
+    var cpu: Duration { (try? enclosure.cpuTime()) ?? .zero }
+
     /// The signal that the manifest declares for a notice.
     func signal(for notice: Notice) -> Int32? {
         let signals = manifest.signals

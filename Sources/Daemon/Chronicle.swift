@@ -1,11 +1,9 @@
 package import LifecycleCore
+package import Systemd
 
 /// One piece of news in words: for the journal, and for whoever watches.
 package struct ChronicleEntry: Hashable, Sendable {
-    /// syslog(3)'s levels, the ones in use.
-    package enum Priority: Int32, Sendable { case error = 3, warning = 4, notice = 5, info = 6, debug = 7 }
-
-    package var priority: Priority
+    package var priority: LogLevel
     package var messageID: String
     /// What happened, as `watch --json` names it.
     package var kind: String
@@ -137,7 +135,7 @@ extension ChronicleEntry {
     }
 
     private init(
-        _ priority: Priority, _ messageID: String, _ kind: String, _ app: AppID?, _ message: String,
+        _ priority: LogLevel, _ messageID: String, _ kind: String, _ app: AppID?, _ message: String,
         _ fields: [(name: String, value: String)]
     ) {
         self.init(

@@ -1,8 +1,10 @@
+package import Systemd
+
 /// What the command line says.
 package struct DaemonOptions: Hashable, Sendable {
     package var mode: Folders.Mode
     package var folders: Folders
-    package var logLevel: ChronicleEntry.Priority = .info
+    package var logLevel: LogLevel = .info
 
     package init(mode: Folders.Mode, folders: Folders) {
         self.mode = mode
@@ -73,7 +75,7 @@ package struct DaemonOptions: Hashable, Sendable {
         var options = options
         for (name, value) in given {
             if name == "--log-level" {
-                guard let level = ChronicleEntry.Priority(name: value) else {
+                guard let level = value == "error" ? .error : LogLevel(name: value) else {
                     return .wrong("--log-level: “\(value)”: expected error, warning, notice, info or debug")
                 }
                 options.logLevel = level
@@ -94,18 +96,5 @@ package struct DaemonOptions: Hashable, Sendable {
                     + "\(Folders.maximumRuntimeLength)")
         }
         return .run(options)
-    }
-}
-
-extension ChronicleEntry.Priority {
-    init?(name: String) {
-        switch name {
-        case "error": self = .error
-        case "warning": self = .warning
-        case "notice": self = .notice
-        case "info": self = .info
-        case "debug": self = .debug
-        default: return nil
-        }
     }
 }

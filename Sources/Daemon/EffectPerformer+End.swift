@@ -11,9 +11,10 @@ extension EffectPerformer {
     func kill(_ run: AppRun) {
         run.isFrozen = false
         run.lookAgain = nil
-        guard run.enclosure.isPopulated() else { return watchEmpty(run) }
+        guard run.isPopulated else { return watchEmpty(run) }
         // Before the kill: afterwards the pids may belong to others.
-        let doomed = run.enclosure.pids().prefix(Self.releasedProcesses).compactMap { try? Process.open($0) }
+        let pids = (try? run.enclosure.pids()) ?? []
+        let doomed = pids.prefix(Self.releasedProcesses).compactMap { try? Process.open($0) }
         attempt(run.app) { try run.enclosure.killAll() }
         for process in doomed { reaper?.release(process) }
         if run.process == nil, run.starting == nil { watchEmpty(run) }
@@ -44,7 +45,7 @@ extension EffectPerformer {
         run.process = nil
         mainProcesses[process.pid] = nil
         run.channel.drain()
-        let cpu = max(end?.cpu ?? .zero, run.enclosure.cpuTime())
+        let cpu = max(end?.cpu ?? .zero, run.cpu)
         // Its size is what the core knows; the kernel's peak stands in for a life too short to be measured.
         let status = end.map { ExitStatus($0.status) } ?? .exited(0)
         send(.exited(run.id, status, cpu: cpu, memory: 0))
@@ -55,7 +56,7 @@ extension EffectPerformer {
     func watchEmpty(_ run: AppRun) {
         run.lookAgain = Retry.until(loop) { [weak self, weak run] in
             guard let self, let run else { return true }
-            guard !run.enclosure.isPopulated() else { return false }
+            guard !run.isPopulated else { return false }
             self.forget(run)
             self.send(.emptied(run.id))
             return true
@@ -67,7 +68,7 @@ extension EffectPerformer {
         runs[run.id] = nil
         if let process = run.process { mainProcesses[process.pid] = nil }
         run.channel.close()
-        attempt(run.app) { try run.enclosure.remove() }
+        attempt(run.app) { _ = try run.enclosure.remove() }
     }
 
     // MARK: Children

@@ -38,12 +38,12 @@ extension EffectPerformer {
     /// `MAINPID=`: only to a process of its own group.
     private func changeMainProcess(_ run: AppRun, _ pid: Int32) {
         guard pid != run.process?.pid else { return }
-        guard run.enclosure.contains(pid) else {
+        guard (try? run.enclosure.contains(pid)) ?? false else {
             return complain(run.app, "MAINPID=\(pid) is no process of it; the main process stays the same")
         }
         do {
             // Looked at again behind the open: in between the pid could have been given to a stranger.
-            guard let process = try Process.open(pid), run.enclosure.contains(pid) else { return }
+            guard let process = try Process.open(pid), try run.enclosure.contains(pid) else { return }
             if let old = run.process?.pid { mainProcesses[old] = nil }
             run.process = process
             mainProcesses[pid] = run.id

@@ -45,7 +45,7 @@ extension EffectPerformer {
             try createDirectories(at: inbox, mode: 0o700, owner: user?.owner)
         }
         let enclosure = try step(Stage.cgroup) {
-            try Enclosure.create(mode: containment, app: manifest.id.name, run: id.number)
+            try containment.create(app: manifest.id.name, run: id.number)
         }
         let channel = try step(Stage.notifySocket) {
             try AppChannel(
@@ -60,7 +60,8 @@ extension EffectPerformer {
         channel.complain = { [weak self] sentence in self?.complain(manifest.id, sentence) }
         let environment = LaunchEnvironment(
             manifest: manifest, launch: launch, user: user?.record, notifySocket: channel.path, inbox: inbox,
-            lastReceipt: receipts.lastPath(of: manifest.id), marker: enclosure.marker, inherited: inheritedEnvironment)
+            lastReceipt: receipts.lastPath(of: manifest.id), marker: enclosure.environmentMarker,
+            inherited: inheritedEnvironment)
         let request = makeRequest(manifest, user, environment.entries(folders: folders), enclosure)
         try watchStart(run, try startProcess(request))
     }
@@ -119,6 +120,7 @@ extension EffectPerformer {
         run.starting = consume starting
         run.process = process
         mainProcesses[process.pid] = run.id
+        try run.enclosure.started(process)
         run.execSource = try loop.addDescriptor(outcome, events: .readable, priority: .important) {
             [weak self, weak run] _ in
             guard let self, let run else { return }

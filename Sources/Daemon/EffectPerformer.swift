@@ -8,7 +8,7 @@ import Systemd
 final class EffectPerformer {
     let loop: EventLoop
     let folders: Folders
-    let containment: ContainmentMode
+    let containment: Containment
     let journal: Journal
     let reaper: MemoryReaper?
     let receipts: ReceiptStore
@@ -31,7 +31,7 @@ final class EffectPerformer {
     let inheritedEnvironment: [String]
 
     init(
-        loop: EventLoop, folders: Folders, containment: ContainmentMode, journal: Journal, receipts: ReceiptStore,
+        loop: EventLoop, folders: Folders, containment: Containment, journal: Journal, receipts: ReceiptStore,
         launches: LaunchStore, memory: MemoryWatch, inheritedEnvironment: [String], send: @escaping (Event) -> Void
     ) {
         self.loop = loop
@@ -104,7 +104,7 @@ final class EffectPerformer {
             delivered = signal(run, number)
         }
         guard notice.isAnswered else { return }
-        send(.told(run.id, notice, delivered: delivered, cpu: run.enclosure.cpuTime()))
+        send(.told(run.id, notice, delivered: delivered, cpu: run.cpu))
     }
 
     private func catches(_ run: AppRun, _ number: Int32) -> Bool {
@@ -135,8 +135,8 @@ final class EffectPerformer {
         run.isFrozen = true
         run.lookAgain = Retry.until(loop) { [weak run, send] in
             guard let run, run.isFrozen else { return true }
-            guard run.enclosure.isFrozen() else { return false }
-            send(.frozen(run.id, attempt: attempt, memory: run.enclosure.memoryBytes()))
+            guard run.isReallyFrozen else { return false }
+            send(.frozen(run.id, attempt: attempt, memory: run.memory))
             return true
         }
     }
@@ -153,14 +153,21 @@ final class EffectPerformer {
         send(.thawed(run.id, attempt: attempt))
     }
 
+    /// L19: timers of apps in the background may come this much later, so that the processor sleeps longer. systemd and
+    /// Android use the same for their background work.
+    private static let backgroundTimerSlack: UInt64 = 40_000_000
+
     private func setWeights(_ run: AppRun, background: Bool) {
-        attempt(run.app) { try run.enclosure.setWeights(background: background) }
+        attempt(run.app) {
+            try run.enclosure.setWeights(background: background)
+            try run.enclosure.setTimerSlack(nanoseconds: background ? Self.backgroundTimerSlack : nil)
+        }
     }
 
     private func inspect(_ run: AppRun) {
         let traced = run.process.flatMap { try? ProcFS().status(of: $0.pid) }.map(\.isTraced) ?? false
         let inspection = Inspection(
-            traced: traced, cpu: run.enclosure.cpuTime(), memory: run.enclosure.memoryBytes())
+            traced: traced, cpu: run.cpu, memory: run.memory)
         send(.inspected(run.id, inspection))
     }
 
@@ -168,7 +175,7 @@ final class EffectPerformer {
 
     private func measureMemory() {
         let sizes = runs.values.filter { !$0.isFrozen }.sorted { $0.id < $1.id }
-            .map { MemoryReading.Size(run: $0.id, bytes: $0.enclosure.memoryBytes()) }
+            .map { MemoryReading.Size(run: $0.id, bytes: $0.memory) }
         let machine = memory.read()
         send(.memoryMeasured(MemoryReading(total: machine.total, available: machine.available, sizes: sizes)))
     }

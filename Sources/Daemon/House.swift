@@ -13,11 +13,11 @@ final class House {
     let shell: Shell
     let performer: EffectPerformer
     let library: ManifestLibrary
-    let containment: ContainmentMode
+    let containment: Containment
 
     init(
         loop: EventLoop, shell: Shell, performer: EffectPerformer, receipts: ReceiptStore, library: ManifestLibrary,
-        containment: ContainmentMode
+        containment: Containment
     ) {
         self.loop = loop
         self.shell = shell
@@ -49,7 +49,7 @@ final class House {
         if let pid = view.pid { record.append(("pid", .int32(pid))) }
         record.append(("since", .string(clock.format(ago: shell.now - view.since))))
         // Of an app that runs the size is of now; a frozen one's can't have changed.
-        let memory = run.map { $0.isFrozen ? view.memory : $0.enclosure.memoryBytes() } ?? 0
+        let memory = run.map { $0.isFrozen ? view.memory : $0.memory } ?? 0
         record += [
             ("memoryBytes", .uint64(memory)), ("tasks", .dictionaries(view.tasks.map(taskRecord))),
             ("foreground", .bool(view.isForeground)), ("launches", .uint64(UInt64(view.launches))),
@@ -86,7 +86,7 @@ final class House {
         var record: [(String, Variant)] = [
             ("level", .string(memory.level.name)), ("totalBytes", .uint64(machine.total)),
             ("availableBytes", .uint64(machine.available)), ("appsBytes", .uint64(memory.apps)),
-            ("containment", .string(containment.description)),
+            ("containment", .string(containment.mode.summary)),
         ]
         if let cause = memory.cause { record.append(("cause", .string(cause.rawValue))) }
         if let budget = memory.budget { record.append(("budgetBytes", .uint64(budget))) }

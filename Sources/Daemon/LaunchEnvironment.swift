@@ -12,7 +12,7 @@ struct LaunchEnvironment {
     var inbox: String
     var lastReceipt: String?
     /// By which process-group mode knows the app's processes.
-    var marker: String
+    var marker: String?
     /// What a user's own daemon passes on of its environment.
     var inherited: [String]
 
@@ -38,7 +38,7 @@ struct LaunchEnvironment {
         }
         all += manifest.environment
         all.append("GREENROOM_APP=\(manifest.id)")
-        all.append("GREENROOM_RUN=\(marker)")
+        if let marker { all.append(marker) }
         all.append("GREENROOM_LAUNCH_STATE=\(launch.state == .foreground ? "inactive" : "background")")
         all.append("GREENROOM_LAUNCH_REASON=\(launch.reason.rawValue)")
         if let url = launch.url { all.append("GREENROOM_LAUNCH_URL=\(url)") }

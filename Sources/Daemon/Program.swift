@@ -25,7 +25,7 @@ private final class Program {
     let loop: EventLoop
     let journal: Journal
     let lock: LockFile
-    let containment: ContainmentMode
+    let containment: Containment
     let shell: Shell
     let performer: EffectPerformer
     let house: House
@@ -41,9 +41,9 @@ private final class Program {
         raiseDescriptorLimit()
         let loop = try EventLoop()
         self.loop = loop
-        journal = Journal(identifier: "greenroomd", level: options.logLevel.level)
+        journal = Journal(level: options.logLevel)
         lock = try Program.prepare(folders)
-        containment = Program.contain(folders, journal)
+        containment = try Program.contain(folders, journal)
         let receipts = try ReceiptStore(folders: folders, clock: WallClock())
         let launches = try LaunchStore(folders: folders)
         let firstRun = UInt64(loop.now().microseconds)
@@ -81,12 +81,13 @@ private final class Program {
         }
     }
 
-    private static func contain(_ folders: Folders, _ journal: Journal) -> ContainmentMode {
-        let containment = ContainmentMode.detect(name: groupName(folders))
+    private static func contain(_ folders: Folders, _ journal: Journal) throws -> Containment {
+        let name = groupName(folders)
+        let containment = try Containment(mode: ContainmentMode.detect(name: name), name: name)
         do {
-            let killed = try containment.cleanUpLeftovers()
-            if killed > 0 {
-                journal.log(.notice, MessageID.complaint, "ended \(killed) processes that an earlier daemon had left")
+            let dying = try containment.cleanUpLeftovers()
+            if dying > 0 {
+                journal.log(.notice, MessageID.complaint, "killed \(dying) apps that an earlier daemon had left")
             }
         } catch {
             journal.log(.warning, MessageID.complaint, "leftovers of an earlier daemon: \(error)")
@@ -113,9 +114,9 @@ private final class Program {
         let apps = "\(house.library.manifests.count) app\(house.library.manifests.count == 1 ? "" : "s")"
         journal.log(
             .notice, MessageID.started,
-            "greenroomd \(ControlNames.version) is ready: \(apps), \(containment.description), "
-                + "bus \(options.folders.busSocket), \(journal.description)")
-        notifyServiceManager("READY=1\nSTATUS=\(apps)")
+            "greenroomd \(ControlNames.version) is ready: \(apps), \(containment.mode.summary), "
+                + "bus \(options.folders.busSocket), \(journal.whereTo)")
+        try ServiceManager.notify(.ready, .status(apps))
         shell.send(.started)
         let status = try loop.run()
         leave()
@@ -134,7 +135,7 @@ private final class Program {
     private func stop() {
         if !wasAskedToStop {
             journal.log(.notice, MessageID.stopping, "stopping: every app is told to terminate")
-            notifyServiceManager("STOPPING=1")
+            _ = try? ServiceManager.notify(.stopping)
         }
         shell.send(.shutdownRequested(immediately: wasAskedToStop))
         wasAskedToStop = true
@@ -144,7 +145,11 @@ private final class Program {
     private func leave() {
         bus.close()
         for path in [options.folders.notifySockets] { _ = try? removeFile(at: path, folder: true) }
-        do { try containment.removeRoot() } catch {
+        do {
+            if try containment.removeRoot() == .busy {
+                journal.log(.warning, MessageID.complaint, "something still lives in \(containment.mode.summary)")
+            }
+        } catch {
             journal.log(.warning, MessageID.complaint, "\(error)")
         }
     }

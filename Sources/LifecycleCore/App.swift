@@ -3,6 +3,10 @@ struct App: Hashable, Sendable {
     let id: AppID
     var policy: AppPolicy
     var isRegistered = true
+    /// It has neither manifest nor process any more; its place is free.
+    var isForgotten = false
+    /// Its timer, rank and waiters may have changed in this event.
+    var isTouched = false
     var phase = Phase.notRunning(NotRunning())
     /// When the state that users see was entered.
     var since: Instant

@@ -21,7 +21,7 @@ package enum Effect: Hashable, Sendable {
     case deliver(RunID, [Notification])
     /// Keeps how often the app was launched (L9).
     case recordLaunch(AppID, count: Int)
-    case writeReceipt(Receipt)
+    indirect case writeReceipt(Receipt)
     /// L11, L42: what the app kept for its next launch goes.
     case dropRestorationState(AppID)
     case answer(RequestID, Answer)
@@ -78,7 +78,7 @@ package enum Answer: Hashable, Sendable {
     /// A later request wanted something else.
     case superseded(by: AppState)
     /// The app ended instead.
-    case ended(Receipt)
+    indirect case ended(Receipt)
     /// A simulated memory level was carried out; the app it took, if any.
     case simulated(victim: AppID?)
 }
@@ -142,7 +142,7 @@ package enum Report: Hashable, Sendable {
     case wakeCompleted(AppID, WakeResult)
     case relaunchScheduled(AppID, after: Duration, deaths: Int)
     case memoryLevelChanged(MemoryLevel, MemoryCause)
-    case ended(Receipt)
+    indirect case ended(Receipt)
 }
 
 /// Why an app changed its state.

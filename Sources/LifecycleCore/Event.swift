@@ -4,10 +4,10 @@ package enum Event: Hashable, Sendable {
     // MARK: Configuration
 
     /// A manifest was read, for the first time or anew. `launches`: how often the app was launched before (L9).
-    case registered(AppID, AppPolicy, launches: Int)
+    indirect case registered(AppID, AppPolicy, launches: Int)
     /// The manifest is gone. A running app runs on and is forgotten at its end.
     case unregistered(AppID)
-    case configured(ManagerPolicy)
+    indirect case configured(ManagerPolicy)
     /// All manifests are known: what is to be launched at start is launched.
     case started
 

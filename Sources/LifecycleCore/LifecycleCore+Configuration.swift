@@ -8,7 +8,7 @@ extension LifecycleCore {
             return
         }
         let app = App(id: id, policy: policy, since: now, launches: launches)
-        let slot = apps.firstIndex { $0 == nil } ?? apps.count
+        let slot = freeSlots.popLast() ?? apps.count
         if slot == apps.count { apps.append(app) } else { apps[slot] = app }
         slots[id] = slot
         touch(slot)
@@ -27,7 +27,8 @@ extension LifecycleCore {
         leavePlace(slot)
         for waiter in self[app: slot].waiters { answer(waiter.request, .refused(.unknownApp)) }
         slots[self[app: slot].id] = nil
-        apps[slot] = nil
+        self[app: slot].isForgotten = true
+        freeSlots.append(slot)
         touch(slot)
     }
 
@@ -35,7 +36,7 @@ extension LifecycleCore {
         manager = policy
         evictOverLimit(now)
         // The order of jetsam may be another one now.
-        for slot in apps.indices where apps[slot] != nil { touch(slot) }
+        for slot in apps.indices where !apps[slot].isForgotten { touch(slot) }
         evaluateMemory(now)
     }
 
@@ -43,9 +44,9 @@ extension LifecycleCore {
     mutating func started(_ now: Instant) {
         guard shutdown == nil else { return }
         for slot in apps.indices {
-            guard let app = apps[slot], let state = app.policy.launchAtStart, case .notRunning = app.phase else {
-                continue
-            }
+            guard !apps[slot].isForgotten, let state = apps[slot].policy.launchAtStart,
+                case .notRunning = apps[slot].phase
+            else { continue }
             touch(slot)
             launch(slot, Launch(state: state, reason: .user), now)
         }

@@ -28,17 +28,17 @@ extension LifecycleCore {
     }
 
     private func considerAssertions(_ slot: Int, _ consider: (Instant?, TimerKind) -> Void) {
-        let run = self[run: slot]
-        consider(run.wake?.deadline.due, .wake)
-        if !run.tasks.isEmpty {
-            consider(run.tasks.compactMap(\.end).min(), .taskEnd)
-            if !run.noticeGiven, let time = run.backgroundTime {
+        consider(self[run: slot].wake?.deadline.due, .wake)
+        let time = self[run: slot].backgroundTime
+        if !self[run: slot].tasks.isEmpty {
+            for task in self[run: slot].tasks { consider(task.end, .taskEnd) }
+            if !self[run: slot].noticeGiven, let time {
                 // Not before the stay begins, however short the budget.
                 let notice = self[app: slot].policy.expirationNotice
                 consider(max(time.start, time.start + (time.allowed - notice)), .expirationNotice)
             }
         }
-        consider(run.backgroundTime?.due, .backgroundTime)
+        consider(time?.due, .backgroundTime)
     }
 
     private func suspensionDue(_ slot: Int, _ running: Running) -> Instant? {

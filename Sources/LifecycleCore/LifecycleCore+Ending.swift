@@ -222,7 +222,7 @@ extension LifecycleCore {
 
     mutating func shutdownRequested(_ immediately: Bool, _ now: Instant) {
         if shutdown == nil { shutdown = Shutdown() }
-        for slot in apps.indices where apps[slot] != nil {
+        for slot in apps.indices where !apps[slot].isForgotten {
             touch(slot)
             supersede(slot, .foreground, by: .terminating)
             supersede(slot, .background, by: .terminating)

@@ -29,7 +29,9 @@ extension LifecycleCore {
         self[run: slot].isBackgroundTimeOver = false
         self[run: slot].noticeGiven = false
         // What `EXTEND_TIMEOUT_USEC=` opened was for the background only.
-        self[run: slot].tasks.removeAll { $0.end != nil }
+        while let index = self[run: slot].tasks.firstIndex(where: { $0.end != nil }) {
+            report(.taskEnded(self[app: slot].id, name: self[run: slot].tasks.remove(at: index).name))
+        }
         endWake(slot)
     }
 

@@ -243,7 +243,7 @@ extension LifecycleCore {
     private mutating func takeVictim(
         _ cause: MemoryCause, upTo last: JetsamRank.Class, gracefully: Bool, _ now: Instant
     ) -> AppID? {
-        for slot in touched { jetsam.set(slot, to: apps[slot] == nil ? nil : jetsamRank(slot)) }
+        for slot in touched { jetsam.set(slot, to: apps[slot].isForgotten ? nil : jetsamRank(slot)) }
         guard let (rank, slot) = jetsam.first, rank.group <= last else { return nil }
         let candidates = jetsam.smallest(Receipt.maximumCandidates).map { other in
             Receipt.Candidate(
@@ -274,7 +274,7 @@ extension LifecycleCore {
         let last = level == .critical ? memoryState.lastCriticalWarning : memoryState.lastWarning
         guard last.map({ now - $0 >= Self.warningInterval }) ?? true else { return }
         if level == .critical { memoryState.lastCriticalWarning = now } else { memoryState.lastWarning = now }
-        for slot in apps.indices where apps[slot]?.run != nil { fileWarning(slot, level) }
+        for slot in apps.indices where apps[slot].run != nil { fileWarning(slot, level) }
         for slot in runningApps() { effects.append(.tell(self[run: slot].id, .memoryWarning(level))) }
     }
 
@@ -291,9 +291,9 @@ extension LifecycleCore {
     /// The lowest priority first, then the largest.
     private func runningApps() -> [Int] {
         let running = apps.indices.filter { slot in
-            switch apps[slot]?.phase {
+            switch apps[slot].phase {
             case .foreground, .entering, .running: true
-            case .notRunning, .launching, .suspending, .suspended, .waking, .terminating, .ending, nil: false
+            case .notRunning, .launching, .suspending, .suspended, .waking, .terminating, .ending: false
             }
         }
         return running.sorted { a, b in

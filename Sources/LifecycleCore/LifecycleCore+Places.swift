@@ -14,7 +14,7 @@ extension LifecycleCore {
     }
 
     mutating func leavePlace(_ slot: Int) {
-        foregroundPlaces.removeAll { $0 == slot }
+        if let index = foregroundPlaces.firstIndex(of: slot) { foregroundPlaces.remove(at: index) }
     }
 
     mutating func evictOverLimit(_ now: Instant) {

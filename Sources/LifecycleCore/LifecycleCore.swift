@@ -3,7 +3,9 @@
 /// An app's life is `Phase`; what comes in is `Event`, one method each in the extensions; what is to be done goes out as
 /// `Effect`s, in order, from the one exit in `handle`.
 package struct LifecycleCore: Hashable, Sendable {
-    var apps: [App?] = []
+    var apps: [App] = []
+    /// Places in `apps` of which the app was forgotten.
+    var freeSlots: [Int] = []
     var slots: [AppID: Int] = [:]
     var runs: [RunID: Int] = [:]
     /// Who waits, and at which app.
@@ -117,14 +119,17 @@ package struct LifecycleCore: Hashable, Sendable {
     /// Once an event is carried out: what follows from the new state is brought up to date.
     private mutating func settle(_ now: Instant) {
         // A waiter's answer never touches another app, so this ends.
-        for slot in touched { refresh(slot) }
+        for slot in touched {
+            refresh(slot)
+            apps[slot].isTouched = false
+        }
         touched.removeAll(keepingCapacity: true)
         scheduleMemoryCheck(now)
     }
 
     /// Brings an app's timer, rank and waiters up to date.
     mutating func refresh(_ slot: Int) {
-        guard apps[slot] != nil else {
+        guard !apps[slot].isForgotten else {
             timers.set(slot, to: nil)
             jetsam.set(slot, to: nil)
             return
@@ -137,18 +142,20 @@ package struct LifecycleCore: Hashable, Sendable {
     // MARK: Small things that all the methods share
 
     subscript(app slot: Int) -> App {
-        get { apps[slot]! }
-        _modify { yield &apps[slot]! }
+        _read { yield apps[slot] }
+        _modify { yield &apps[slot] }
     }
 
     /// The run of an app that is known to have one: every phase but `notRunning` has.
     subscript(run slot: Int) -> Run {
-        get { apps[slot]!.run! }
-        _modify { yield &apps[slot]!.run! }
+        _read { yield apps[slot].run! }
+        _modify { yield &apps[slot].run! }
     }
 
     mutating func touch(_ slot: Int) {
-        if !touched.contains(slot) { touched.append(slot) }
+        if apps[slot].isTouched { return }
+        apps[slot].isTouched = true
+        touched.append(slot)
     }
 
     mutating func report(_ report: Report) {

@@ -1,4 +1,5 @@
-/// Where an app is in its life, with what only matters there. Each case names those that may follow.
+/// Where an app is in its life, with what only matters there. Each case names those that may follow. What is large and
+/// rare is indirect, so that the others stay small.
 enum Phase: Hashable, Sendable {
     /// → launching
     case notRunning(NotRunning)
@@ -17,9 +18,9 @@ enum Phase: Hashable, Sendable {
     /// The thaw is under way. → running, foreground, terminating, ending
     case waking(Waking)
     /// Told to terminate. → ending
-    case terminating(Terminating)
+    indirect case terminating(Terminating)
     /// Killed, or its main process has ended, and not all is gone yet. → notRunning, launching
-    case ending(Ending)
+    indirect case ending(Ending)
 
     /// As users see it.
     var state: AppState {

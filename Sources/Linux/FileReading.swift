@@ -43,18 +43,29 @@ extension Descriptor {
 func readAll(_ raw: Int32, limit: Int, path: String?) throws(SystemError) -> [UInt8] {
     var bytes: [UInt8] = []
     // /proc and /sys say size 0, so the size is no guide; most of their files fit the first piece.
-    var piece = 4096
+    var size = 4096
     while true {
-        let room = min(piece, limit + 1 - bytes.count)
-        let start = bytes.count
-        bytes.append(contentsOf: repeatElement(0, count: room))
-        let count = retryInterrupted { bytes.withUnsafeMutableBytes { read(raw, $0.baseAddress! + start, room) } }
-        bytes.removeLast(room - max(count, 0))
-        try checkErrno(count, "read", path)
-        if count == 0 { return bytes }
+        let room = min(size, limit + 1 - bytes.count)
+        let piece = try filled(room, "read", path) { read(raw, $0, room) }
+        if piece.isEmpty { return bytes }
+        if bytes.isEmpty { bytes = piece } else { bytes += piece }
         if bytes.count > limit { throw SystemError(call: "read", errno: EFBIG, path: path) }
-        piece = min(piece * 2, 1 << 20)
+        size = min(size * 2, 1 << 20)
     }
+}
+
+/// What one call put into a buffer of `size` bytes.
+private func filled(
+    _ size: Int, _ call: String, _ path: String?, _ body: (UnsafeMutableRawPointer?) -> Int
+) throws(SystemError) -> [UInt8] {
+    var failure: Int32 = 0
+    let bytes = [UInt8](unsafeUninitializedCapacity: size) { buffer, used in
+        let count = retryInterrupted { body(buffer.baseAddress) }
+        if count < 0 { failure = errno }
+        used = max(count, 0)
+    }
+    if failure != 0 { throw SystemError(call: call, errno: failure, path: path) }
+    return bytes
 }
 
 func retryInterrupted(_ call: () -> Int) -> Int {
@@ -77,13 +88,7 @@ package struct KeptFile: ~Copyable {
     /// The whole of it from its start, in one pread so that the kernel's answer is of one piece.
     /// - Parameter limit: what does not fit is cut off.
     package func read(limit: Int = 8192) throws(SystemError) -> [UInt8] {
-        var count = 0
-        let bytes = [UInt8](unsafeUninitializedCapacity: limit) { buffer, used in
-            count = retryInterrupted { pread(descriptor.raw, buffer.baseAddress, limit, 0) }
-            used = max(count, 0)
-        }
-        try checkErrno(count, "pread", path)
-        return bytes
+        try filled(limit, "pread", path) { pread(descriptor.raw, $0, limit, 0) }
     }
 
     /// nil when the process or cgroup behind the file is gone.

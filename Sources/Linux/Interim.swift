@@ -1,79 +1,6 @@
 import CLinux
 import Glibc
 
-package enum ContainmentMode: CustomStringConvertible {
-    case cgroup(String)
-    case processGroup(String)
-    package static func detect(preferredRoot: String? = nil, name: String) -> ContainmentMode {
-        for base in ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"] {
-            guard access(base + "/cgroup.procs", W_OK) == 0 else { continue }
-            let path = base + "/" + name
-            if mkdir(path, 0o755) == 0 || errno == EEXIST { return .cgroup(path) }
-        }
-        return .processGroup("no writable cgroup")
-    }
-    package var description: String {
-        switch self {
-        case .cgroup(let path): "cgroup v2 at \(path)"
-        case .processGroup(let why): "process groups (\(why))"
-        }
-    }
-    package func cleanUpLeftovers() throws(SystemError) -> Int {
-        guard case .cgroup(let path) = self else { return 0 }
-        try? writeControlFile(path + "/cgroup.kill", "1")
-        for name in (try? folderEntries(at: path)) ?? [] { rmdir(path + "/" + name) }
-        return 0
-    }
-    package func removeRoot() throws(SystemError) {
-        guard case .cgroup(let path) = self else { return }
-        rmdir(path)
-    }
-}
-
-package final class Enclosure {
-    let path: String
-    let folder: Descriptor
-    package let marker: String
-    package static func create(mode: ContainmentMode, app: String, run: UInt64) throws(SystemError) -> Enclosure {
-        guard case .cgroup(let root) = mode else { throw SystemError(call: "cgroup", errno: ENOSYS) }
-        let path = root + "/" + app + "@" + String(run)
-        guard mkdir(path, 0o755) == 0 else { throw SystemError(call: "mkdir", errno: errno, path: path) }
-        return Enclosure(path, try Descriptor.open(path, O_RDONLY | O_DIRECTORY), String(run))
-    }
-    init(_ path: String, _ folder: consuming Descriptor, _ marker: String) {
-        self.path = path
-        self.folder = folder
-        self.marker = marker
-    }
-    package var cgroupDescriptor: Int32? { folder.raw }
-    private func events(_ key: String) -> Bool {
-        let bytes = (try? readFile(at: "cgroup.events", in: folder.raw, limit: 4096)) ?? []
-        return String(decoding: bytes, as: UTF8.self).contains(key)
-    }
-    package func freeze() throws(SystemError) { try writeControlFile("cgroup.freeze", "1", in: folder.raw) }
-    package func thaw() throws(SystemError) { try writeControlFile("cgroup.freeze", "0", in: folder.raw) }
-    package func isFrozen() -> Bool { events("frozen 1") }
-    package func isPopulated() -> Bool { events("populated 1") }
-    package func killAll() throws(SystemError) { try writeControlFile("cgroup.kill", "1", in: folder.raw) }
-    package func pids() -> [Int32] {
-        let bytes = (try? readFile(at: "cgroup.procs", in: folder.raw, limit: 1 << 20)) ?? []
-        return String(decoding: bytes, as: UTF8.self).split(separator: "\n").compactMap { Int32($0) }
-    }
-    package func contains(_ pid: Int32) -> Bool { pids().contains(pid) }
-    package func memoryBytes() -> UInt64 {
-        var sum: UInt64 = 0
-        for pid in pids() {
-            let bytes = (try? readFile(at: "/proc/\(pid)/statm", limit: 256)) ?? []
-            let fields = String(decoding: bytes, as: UTF8.self).split(separator: " ").compactMap { UInt64($0) }
-            if fields.count > 2 { sum += (fields[1] - fields[2]) * 4096 }
-        }
-        return sum
-    }
-    package func cpuTime() -> Duration { .zero }
-    package func setWeights(background: Bool) throws(SystemError) {}
-    package func remove() throws(SystemError) { rmdir(path) }
-}
-
 package final class MemoryReaper {
     package init() {}
     package func release(_ process: Process) {
@@ -193,20 +120,4 @@ package final class LockFile {
 package func sizeOfMemory(_ descriptor: borrowing Descriptor) -> Int64? {
     var about = stat()
     return fstat(descriptor.raw, &about) == 0 ? Int64(about.st_size) : nil
-}
-extension ProcFS {
-    package func status(of pid: Int32) throws(SystemError) -> ProcessStatus? {
-        try read("status", of: pid).map { ProcessStatus(text: String(decoding: $0, as: UTF8.self)) }
-    }
-}
-package struct ProcessStatus {
-    let text: String
-    private func field(_ name: String) -> Substring {
-        for line in text.split(separator: "\n") where line.hasPrefix(name) { return line.dropFirst(name.count + 2) }
-        return ""
-    }
-    package var isTraced: Bool { (Int(field("TracerPid")) ?? 0) != 0 }
-    package func catches(_ signal: Int32) -> Bool {
-        (UInt64(field("SigCgt"), radix: 16) ?? 0) & (1 << UInt64(signal - 1)) != 0
-    }
 }

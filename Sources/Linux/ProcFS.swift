@@ -17,6 +17,10 @@ package struct ProcFS {
         try read("stat", of: pid).flatMap { ProcessStat(parsing: $0) }
     }
 
+    package func thread(_ thread: Int32, of pid: Int32) throws(SystemError) -> ProcessStat? {
+        try read("task/\(thread)/stat", of: pid).flatMap { ProcessStat(parsing: $0) }
+    }
+
     /// All process numbers, ascending.
     package func pids() throws(SystemError) -> [Int32] {
         try folderEntries(at: root).compactMap { Int32($0) }.sorted()
@@ -33,7 +37,8 @@ package struct ProcFS {
 }
 
 /// The names in a folder without "." and "..", unsorted.
-package func folderEntries(at path: String) throws(SystemError) -> [String] {
+/// - Parameter onlyFolders: leave out what is surely something else.
+package func folderEntries(at path: String, onlyFolders: Bool = false) throws(SystemError) -> [String] {
     try path.refuseNul("opendir")
     guard let folder = opendir(path) else { throw SystemError(call: "opendir", errno: errno, path: path) }
     defer { closedir(folder) }
@@ -41,6 +46,8 @@ package func folderEntries(at path: String) throws(SystemError) -> [String] {
     while true {
         errno = 0
         guard let entry = readdir(folder) else { break }
+        let type = Int32(entry.pointee.d_type)
+        if onlyFolders, type != Int32(DT_DIR), type != Int32(DT_UNKNOWN) { continue }
         let name = withUnsafePointer(to: &entry.pointee.d_name) {
             $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
         }

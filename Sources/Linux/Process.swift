@@ -14,6 +14,12 @@ package struct ExitReport: Equatable {
     package var cpu: Duration
     /// Its largest resident size, in bytes (of itself or of its largest child).
     package var maxRSS: UInt64
+
+    package init(status: EndStatus, cpu: Duration, maxRSS: UInt64) {
+        self.status = status
+        self.cpu = cpu
+        self.maxRSS = maxRSS
+    }
 }
 
 /// A child that changed but did not end.
@@ -24,6 +30,11 @@ package struct StopReport: Equatable {
     }
     package var pid: Int32
     package var change: Change
+
+    package init(pid: Int32, change: Change) {
+        self.pid = pid
+        self.change = change
+    }
 }
 
 /// What came of sending a signal.

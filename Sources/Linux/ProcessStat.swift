@@ -13,6 +13,7 @@ package struct ProcessStat: Equatable {
     package var ownTicks: UInt64
     /// In clock ticks, of children it waited for: cutime + cstime.
     package var childTicks: UInt64
+    package var threads: Int
     /// In clock ticks since boot; with the pid it tells one process from all others.
     package var startTime: UInt64
 
@@ -45,12 +46,19 @@ package struct ProcessStat: Equatable {
         flags = UInt32(truncatingIfNeeded: field(9))
         ownTicks = UInt64(bitPattern: field(14)) &+ UInt64(bitPattern: field(15))
         childTicks = UInt64(bitPattern: field(16)) &+ UInt64(bitPattern: field(17))
+        threads = Int(field(20))
         startTime = UInt64(bitPattern: field(22))
     }
 
     /// PF_FORKNOEXEC: born by fork or clone, no exec since.
     package var hasExecuted: Bool { flags & 0x40 == 0 }
-    package var isDead: Bool { state == UInt8(ascii: "Z") || state == UInt8(ascii: "X") || state == UInt8(ascii: "x") }
+    /// PF_KTHREAD
+    package var isKernelThread: Bool { flags & 0x20_0000 != 0 }
+    package var isZombie: Bool {
+        state == UInt8(ascii: "Z") || state == UInt8(ascii: "X") || state == UInt8(ascii: "x")
+    }
+    /// A process whose first thread has ended is a zombie to look at, but not dead while others run.
+    package var isDead: Bool { isZombie && threads <= 1 }
     /// By a signal or by a tracer: it runs no instruction.
     package var isStopped: Bool { state == UInt8(ascii: "T") || state == UInt8(ascii: "t") }
 }

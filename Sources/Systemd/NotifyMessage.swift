@@ -55,7 +55,8 @@ package struct NotifyDatagram: Equatable, Sendable {
             complaints = ["The notification was refused as a whole: \(reason)."]
             return
         }
-        let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n")
+        // By bytes: as Swift's characters a line feed after "\r" and a "=" before an accent would be something else.
+        let lines = bytes.split(separator: UInt8(ascii: "\n")).map { Substring(decoding: $0, as: UTF8.self) }
         if lines.contains("BARRIER=1") {
             readBarrier(lines.count)
             return
@@ -98,12 +99,12 @@ private struct NotifyReader {
     ]
 
     mutating func read(_ line: Substring) {
-        guard let equals = line.firstIndex(of: "=") else {
+        guard let equals = line.utf8.firstIndex(of: UInt8(ascii: "=")) else {
             complain("'\(shown(line))' is no assignment (KEY=VALUE)")
             return
         }
         let key = line[..<equals]
-        let value = line[line.index(after: equals)...]
+        let value = line[line.utf8.index(after: equals)...]
         if Self.single.contains(key), !seen.insert(key).inserted {
             complain("\(key)= came twice; the first counts")
             return

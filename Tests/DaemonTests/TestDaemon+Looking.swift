@@ -73,3 +73,26 @@ func isAlive(_ pid: Int32) -> Bool {
     guard let stat = try? ProcFS().stat(of: pid) else { return false }
     return !stat.isDead
 }
+
+enum JSONText {
+    /// A text in the record that a method answered.
+    static func of(_ results: [Variant], _ key: String) -> String? {
+        results.first.flatMap { JSONValue($0)[key]?.stringValue }
+    }
+}
+
+extension TestDaemon {
+    /// Runs greenroomd where it is expected to end by itself; its status, and what it printed.
+    static func runToEnd(_ arguments: [String], in folder: String) throws -> (EndStatus?, String) {
+        let path = folder + "/output"
+        _ = try removeFile(at: path)
+        let output = try Descriptor.open(path, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600)
+        var starting = try startProcess(
+            SpawnRequest(
+                executable: binaries + "/greenroomd", arguments: arguments, environment: ["HOME=/", "PATH=/bin"],
+                standardOutput: output.raw, standardError: output.raw))
+        while try starting.outcome() == .pending { waitForReadable([starting.outcomeDescriptor]) }
+        waitForReadable([starting.process.descriptor])
+        return (try starting.process.reap()?.status, text(of: path))
+    }
+}

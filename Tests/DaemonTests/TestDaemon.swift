@@ -164,8 +164,15 @@ final class TestDaemon {
         TestDaemon.text(of: root + "/" + name).split(separator: "\n").map(String.init)
     }
 
-    /// How many descriptors the daemon has open.
-    func openDescriptors() -> Int { entries(of: "/proc/\(process.pid)/fd").count }
+    /// What the daemon has open, without the numbers that tell two of a kind apart.
+    func openDescriptors() -> [String] {
+        entries(of: "/proc/\(process.pid)/fd").compactMap { number in
+            let link = "/proc/\(process.pid)/fd/\(number)"
+            var target = [CChar](repeating: 0, count: 4096)
+            guard readlink(link, &target, 4095) > 0 else { return nil }
+            return String(decoding: target.prefix { $0 != 0 && $0 != 91 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        }.sorted()
+    }
 
     /// A manifest that runs the scripted app.
     func manifest(_ script: String, _ sections: String = "") -> String { TestDaemon.manifest(script, sections) }

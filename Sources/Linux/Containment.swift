@@ -1,0 +1,140 @@
+import CLinux
+import Glibc
+
+/// Makes, finds again and clears away enclosures in one mode.
+package final class Containment {
+    package let mode: ContainmentMode
+    private let proc: ProcFS
+    private let table: ProcessTable
+    private let name: String
+
+    /// - Parameter name: the same as for `ContainmentMode.detect`.
+    ///
+    /// In process-group mode this process becomes a child subreaper: orphans of apps become its children, to be reaped
+    /// with `Reaping.reapOrphans`.
+    package init(mode: ContainmentMode, name: String, proc: ProcFS = ProcFS()) throws(SystemError) {
+        self.mode = mode
+        self.name = name
+        self.proc = proc
+        table = ProcessTable(proc: proc)
+        if case .processGroup = mode { try check(clinux_set_child_subreaper(true), "prctl PR_SET_CHILD_SUBREAPER") }
+    }
+
+    /// A fresh enclosure for one run. If a group of the same name is still dying, a name beside it is taken.
+    package func create(app: String, run: UInt64) throws(SystemError) -> Enclosure {
+        switch mode {
+        case .cgroup(let root):
+            var attempt = 0
+            while true {
+                let path = "\(root.path)/\(leafName(app, run, attempt))"
+                do {
+                    return enclosure(app, run, .cgroup(try CgroupLeaf.make(path, root: root)))
+                } catch  where error.errno == EEXIST && attempt < 100 {
+                    attempt += 1
+                }
+            }
+        case .processGroup:
+            var generator = SystemRandomNumberGenerator()
+            let random = String(generator.next(), radix: 16)
+            let family = ProcessFamily(markerValue: "\(name):\(app):\(run):\(random)", table: table)
+            return enclosure(app, run, .family(family))
+        }
+    }
+
+    /// The enclosure of a run that an earlier daemon began; nil if it is gone.
+    /// - Parameter environmentMarker: what `Enclosure.environmentMarker` was (process-group mode only).
+    package func reopen(
+        app: String, run: UInt64, environmentMarker: String? = nil
+    ) throws(SystemError) -> Enclosure? {
+        switch mode {
+        case .cgroup(let root):
+            guard let leaf = try leaves(of: root).last(where: { $0.app == app && $0.run == run }) else { return nil }
+            do {
+                return enclosure(app, run, .cgroup(try CgroupLeaf(existing: leaf.path, root: root)))
+            } catch {
+                if error.meansGone { return nil }
+                throw error
+            }
+        case .processGroup:
+            let prefix = "\(ProcessTable.variable)=\(name):\(app):\(run):"
+            guard let environmentMarker, environmentMarker.hasPrefix(prefix) else { return nil }
+            let value = String(environmentMarker.dropFirst(ProcessTable.variable.utf8.count + 1))
+            let family = ProcessFamily(markerValue: value, table: table)
+            return try family.members().isEmpty ? nil : enclosure(app, run, .family(family))
+        }
+    }
+
+    /// Enclosures of an earlier daemon of the same name.
+    package func leftovers() throws(SystemError) -> [Enclosure] {
+        switch mode {
+        case .cgroup(let root):
+            var found: [Enclosure] = []
+            for leaf in try leaves(of: root) {
+                do {
+                    found.append(
+                        enclosure(leaf.app, leaf.run, .cgroup(try CgroupLeaf(existing: leaf.path, root: root))))
+                } catch {
+                    if !error.meansGone { throw error }
+                }
+            }
+            return found
+        case .processGroup:
+            var values: Set<String> = []
+            for stat in try table.scan() {
+                if let value = try table.marker(of: stat), value.hasPrefix(name + ":") { values.insert(value) }
+            }
+            return values.sorted().compactMap { value in
+                let parts = value.split(separator: ":", omittingEmptySubsequences: false)
+                guard parts.count == 4, let run = UInt64(parts[2]) else { return nil }
+                return enclosure(String(parts[1]), run, .family(ProcessFamily(markerValue: value, table: table)))
+            }
+        }
+    }
+
+    /// Kills and removes what an earlier daemon of the same name left, but for what `sparing` says is to live on.
+    /// - Returns: how many are still dying; call again then.
+    package func cleanUpLeftovers(
+        sparing: (_ app: String, _ run: UInt64) -> Bool = { _, _ in false }
+    ) throws(SystemError) -> Int {
+        var dying = 0
+        for leftover in try leftovers() where !sparing(leftover.app, leftover.run) {
+            try leftover.killAll()
+            if try leftover.remove() == .busy { dying += 1 }
+        }
+        return dying
+    }
+
+    /// Removes the root group and empty leaves in it; kills nothing.
+    package func removeRoot() throws(SystemError) -> RemovalResult {
+        guard case .cgroup(let root) = mode else { return .removed }
+        for leaf in try leaves(of: root) {
+            do {
+                guard try CgroupLeaf(existing: leaf.path, root: root).remove() else { return .busy }
+            } catch {
+                if !error.meansGone { throw error }
+            }
+        }
+        if rmdir(root.path) == 0 || errno == ENOENT { return .removed }
+        if errno == EBUSY || errno == ENOTEMPTY { return .busy }
+        throw SystemError(call: "rmdir", errno: errno, path: root.path)
+    }
+
+    private func enclosure(_ app: String, _ run: UInt64, _ kind: Enclosure.Kind) -> Enclosure {
+        Enclosure(app: app, run: run, kind: kind, proc: proc)
+    }
+
+    /// "photos.run3", or "photos.run3_1" beside one that is still dying. No file of the kernel is called like this.
+    private func leafName(_ app: String, _ run: UInt64, _ attempt: Int) -> String {
+        "\(app).run\(run)" + (attempt == 0 ? "" : "_\(attempt)")
+    }
+
+    private func leaves(of root: CgroupRoot) throws(SystemError) -> [(path: String, app: String, run: UInt64)] {
+        try subfolders(of: root.path).compactMap { name in
+            // App IDs may hold dots, digits and underscores themselves, so look from the end.
+            guard let dot = name.lastIndex(of: "."), name[dot...].hasPrefix(".run") else { return nil }
+            let digits = name[name.index(dot, offsetBy: 4)...].prefix { $0 != "_" }
+            guard let run = UInt64(digits), dot > name.startIndex else { return nil }
+            return ("\(root.path)/\(name)", String(name[..<dot]), run)
+        }
+    }
+}

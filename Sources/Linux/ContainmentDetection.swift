@@ -1,0 +1,176 @@
+import CLinux
+import Glibc
+
+/// What detection looks at; in tests a made-up machine whose cgroup file systems are ordinary folders.
+package struct CgroupSurroundings {
+    package var selfCgroup: [UInt8]
+    package var mountInfo: [UInt8]
+    package var isRoot: Bool
+    package var pid: Int32
+    /// Put before every path of the two texts.
+    package var prefix: String
+    /// An extended attribute of a folder; systemd marks delegated groups with one (systemd's CGROUP_DELEGATION.md).
+    package var attribute: (_ folder: String, _ name: String) -> String?
+
+    package init(
+        selfCgroup: [UInt8], mountInfo: [UInt8], isRoot: Bool, pid: Int32, prefix: String,
+        attribute: @escaping (_ folder: String, _ name: String) -> String?
+    ) {
+        self.selfCgroup = selfCgroup
+        self.mountInfo = mountInfo
+        self.isRoot = isRoot
+        self.pid = pid
+        self.prefix = prefix
+        self.attribute = attribute
+    }
+
+    /// This machine.
+    package static func current() throws(SystemError) -> CgroupSurroundings {
+        CgroupSurroundings(
+            selfCgroup: try readFile(at: "/proc/self/cgroup", limit: 64 * 1024),
+            mountInfo: try readFile(at: "/proc/self/mountinfo", limit: 4 << 20), isRoot: geteuid() == 0,
+            pid: getpid(), prefix: "", attribute: extendedAttribute)
+    }
+}
+
+private func extendedAttribute(_ folder: String, _ name: String) -> String? {
+    var value = [UInt8](repeating: 0, count: 64)
+    let length = clinux_get_attribute(folder, name, &value, value.count)
+    return length < 0 ? nil : value[..<length].text
+}
+
+extension ContainmentMode {
+    /// Finds the best way to contain apps, and prepares it: makes the group, enables controllers, and where a delegated
+    /// group needs it moves this process into the leaf `supervisor` (a group with controllers for its children may hold
+    /// no processes itself: cgroups(7), "no internal processes").
+    /// - Parameters:
+    ///   - preferredRoot: a folder of the v2 hierarchy below which to make the group; nothing else is tried then.
+    ///   - name: of the group: unique for each runtime folder, so that two daemons do not share one.
+    package static func detect(
+        preferredRoot: String? = nil, name: String, surroundings: CgroupSurroundings? = nil
+    ) -> ContainmentMode {
+        do {
+            let around = try surroundings ?? .current()
+            return try ContainmentDetection(around: around, name: name).detect(preferredRoot)
+        } catch let refusal as ContainmentDetection.Refusal {
+            return .processGroup(reason: refusal.reason)
+        } catch {
+            return .processGroup(reason: "\(error)")
+        }
+    }
+}
+
+private struct ContainmentDetection {
+    struct Refusal: Error { var reason: String }
+
+    let around: CgroupSurroundings
+    let name: String
+
+    /// The leaf that a daemon with a delegated group lives in.
+    static let supervisor = "supervisor"
+    static let controllers = ["memory", "cpu", "io", "pids"]
+
+    func detect(_ preferredRoot: String?) throws -> ContainmentMode {
+        guard !name.isEmpty, !name.contains("/"), !name.hasPrefix("."), name.utf8.count <= 200, !name.utf8.contains(0)
+        else { throw Refusal(reason: "\"\(name.printable)\" cannot be the name of a cgroup") }
+        guard var place = CgroupPlace(selfCgroup: around.selfCgroup, mountInfo: around.mountInfo) else {
+            throw Refusal(reason: "no cgroup v2 is mounted")
+        }
+        place.mountPoint = around.prefix + place.mountPoint
+        if let preferredRoot {
+            let parent =
+                preferredRoot.count > 1 && preferredRoot.hasSuffix("/")
+                ? String(preferredRoot.dropLast()) : preferredRoot
+            return try .cgroup(prepare(below: parent, place, .own))
+        }
+        if let base = delegatedBase(place) { return try .cgroup(prepare(below: base, place, .delegated)) }
+        if !around.isRoot { throw Refusal(reason: "no cgroup is delegated to this user") }
+        return try .cgroup(prepare(below: place.mountPoint, place, .own))
+    }
+
+    /// Our own group, if somebody gave it to us.
+    private func delegatedBase(_ place: CgroupPlace) -> String? {
+        guard var base = place.ownFolder else { return nil }
+        // After a re-exec, or with systemd's DelegateSubgroup=, we are in the leaf already.
+        if base.hasSuffix("/" + Self.supervisor), base != place.mountPoint {
+            base = String(base.dropLast(Self.supervisor.count + 1))
+        }
+        // The true root of the hierarchy has no type; a namespace's root looks like any other group.
+        guard isThere(base + "/cgroup.type"), isWritable(base), isWritable(base + "/cgroup.procs") else { return nil }
+        if !around.isRoot || base == place.mountPoint { return base }
+        // Root can write everywhere, so here only the mark tells.
+        let marks = ["trusted.delegate", "user.delegate"]
+        return marks.contains { around.attribute(base, $0) == "1" } ? base : nil
+    }
+
+    private func prepare(
+        below base: String, _ place: CgroupPlace, _ ownership: CgroupRoot.Ownership
+    ) throws -> CgroupRoot {
+        let path = "\(base)/\(name)"
+        if mkdir(path, 0o755) < 0, errno != EEXIST {
+            throw Refusal(reason: "\(path) cannot be made: \(SystemError.text(of: errno))")
+        }
+        for file in ["cgroup.procs", "cgroup.freeze", "cgroup.kill", "cgroup.events"]
+        where around.prefix.isEmpty && !isThere("\(path)/\(file)") {
+            _ = rmdir(path)
+            throw Refusal(reason: "\(path) has no \(file): no cgroup v2, or a kernel before 5.14")
+        }
+        let type = words(of: path + "/cgroup.type").joined(separator: " ")
+        if type == "threaded" || type == "domain invalid" {
+            _ = rmdir(path)
+            throw Refusal(reason: "\(path) is of type \(type) and can hold no processes of its own")
+        }
+        var root = CgroupRoot(path: path, place: place, ownership: ownership)
+        enableControllers(base: base, &root)
+        return root
+    }
+
+    /// Each controller fails by itself, since freezing and killing need none.
+    private func enableControllers(base: String, _ root: inout CgroupRoot) {
+        let available = words(of: base + "/cgroup.controllers")
+        let wanted = Self.controllers.filter { available.contains($0) }
+        if wanted.isEmpty { return }
+        let enabled = words(of: base + "/cgroup.subtree_control")
+        let missing = wanted.filter { !enabled.contains($0) }
+        if root.ownership == .delegated, !missing.isEmpty, let note = leaveBase(base) {
+            root.notes.append(note)
+            return
+        }
+        for controller in wanted {
+            do {
+                if missing.contains(controller) {
+                    try writeControlFile(base + "/cgroup.subtree_control", "+\(controller)")
+                }
+                try writeControlFile(root.path + "/cgroup.subtree_control", "+\(controller)")
+                root.controllers.append(controller)
+            } catch {
+                root.notes.append("no \(controller) controller: \(SystemError.text(of: error.errno))")
+            }
+        }
+    }
+
+    /// Moves this process from its delegated group into a leaf; says why not.
+    private func leaveBase(_ base: String) -> String? {
+        let inside = words(of: base + "/cgroup.procs")
+        if inside.isEmpty { return nil }
+        // Others' processes are not ours to move: a shell in the same container, say.
+        if inside != [String(around.pid)] { return "no controllers, since other processes share the group \(base)" }
+        do {
+            if mkdir("\(base)/\(Self.supervisor)", 0o755) < 0, errno != EEXIST {
+                throw SystemError(call: "mkdir", errno: errno, path: "\(base)/\(Self.supervisor)")
+            }
+            try writeControlFile("\(base)/\(Self.supervisor)/cgroup.procs", String(around.pid))
+            return nil
+        } catch {
+            return "no controllers, since the daemon cannot move into a leaf: \(error)"
+        }
+    }
+
+    private func isThere(_ path: String) -> Bool { access(path, F_OK) == 0 }
+    private func isWritable(_ path: String) -> Bool { access(path, W_OK) == 0 }
+
+    private func words(of path: String) -> [String] {
+        guard let bytes = try? readFileIfPresent(at: path, limit: 64 * 1024) else { return [] }
+        return bytes.split { $0 == 0x20 || $0 == 0x0a }.map(\.text)
+    }
+}

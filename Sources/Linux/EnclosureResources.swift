@@ -1,0 +1,87 @@
+import CLinux
+import Glibc
+
+/// What the memory controller did to an enclosure (memory.events of cgroup v2).
+package struct MemoryEvents: Equatable {
+    /// Times the memory was throttled at memory.high.
+    package var high: UInt64
+    /// Times memory.max was about to be exceeded.
+    package var max: UInt64
+    /// Processes that the kernel's OOM killer took.
+    package var oomKills: UInt64
+}
+
+extension Enclosure {
+    /// CPU and I/O for an app in the background or the foreground (L19). cpu.idle (kernel 5.15) makes the group run only
+    /// when nothing else wants to; io.weight goes from 1 to 10,000, default 100 (kernel: cgroup-v2.rst).
+    @discardableResult
+    package func setWeights(background: Bool) throws(SystemError) -> WeightMeans {
+        if case .cgroup(let leaf) = kind, leaf.root.controllers.contains("cpu") {
+            if leaf.has("cpu.idle") {
+                try leaf.write(background ? "1" : "0", to: "cpu.idle")
+            } else {
+                try leaf.write(background ? "1" : "100", to: "cpu.weight")
+            }
+            for file in ["io.weight", "io.bfq.weight"] where leaf.root.controllers.contains("io") && leaf.has(file) {
+                try leaf.write(background ? "default 10" : "default 100", to: file)
+            }
+            return .cgroup
+        }
+        // Only with CAP_SYS_NICE may a thread come back from the idle class: without it, better never send it there.
+        guard canLeaveIdleClass else { return .none }
+        for pid in try pids() {
+            for thread in try proc.threads(of: pid) {
+                // ESRCH: gone meanwhile. EPERM: a security module's choice. Neither is worth more than the attempt.
+                _ = clinux_set_idle(thread, background)
+            }
+        }
+        return .threads
+    }
+
+    private var canLeaveIdleClass: Bool {
+        guard let bytes = try? proc.readOwnStatus() else { return false }
+        return ProcessStatus(parsing: bytes)?.hasCapability(23) ?? false  // CAP_SYS_NICE
+    }
+
+    /// How late a timer of theirs may fire, so that the kernel can wake several at once; nil: the default of 50 µs.
+    /// Threads and processes born later inherit it (prctl(2), PR_SET_TIMERSLACK). Only by root, or where nobody drops
+    /// CAP_SYS_NICE: elsewhere nothing happens.
+    package func setTimerSlack(nanoseconds: UInt64?) throws(SystemError) {
+        for pid in try pids() {
+            for thread in try proc.threads(of: pid) {
+                // "0" restores the default. A file only the privileged may write: EPERM is an answer.
+                try? writeControlFile("\(proc.root)/\(thread)/timerslack_ns", String(nanoseconds ?? 0))
+            }
+        }
+    }
+
+    /// Hard and soft limit in bytes; nil: none. False where there is no memory controller.
+    package func setMemoryLimits(max: UInt64?, high: UInt64?) throws(SystemError) -> Bool {
+        guard case .cgroup(let leaf) = kind, leaf.root.hasMemoryController else { return false }
+        try leaf.write(high.map(String.init) ?? "max", to: "memory.high")
+        try leaf.write(max.map(String.init) ?? "max", to: "memory.max")
+        return true
+    }
+
+    /// Pushes out up to so many bytes, waiting for it: the kernel may overshoot, and less than asked is no error.
+    /// False where there is no memory controller or the kernel (before 5.19) cannot.
+    package func reclaim(_ bytes: UInt64) throws(SystemError) -> Bool {
+        guard case .cgroup(let leaf) = kind, leaf.has("memory.reclaim") else { return false }
+        do {
+            try leaf.write(String(bytes), to: "memory.reclaim")
+        } catch  where error.errno == EAGAIN {
+            return true  // not all of it could be reclaimed
+        }
+        return true
+    }
+
+    /// nil where there is no memory controller.
+    package func memoryEvents() throws(SystemError) -> MemoryEvents? {
+        guard case .cgroup(let leaf) = kind, leaf.root.hasMemoryController,
+            let bytes = try readFileIfPresent(at: "memory.events", in: leaf.folder.raw, limit: 4096)
+        else { return nil }
+        return MemoryEvents(
+            high: flatKeyed(bytes, "high") ?? 0, max: flatKeyed(bytes, "max") ?? 0,
+            oomKills: flatKeyed(bytes, "oom_kill") ?? 0)
+    }
+}

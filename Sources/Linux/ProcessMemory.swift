@@ -1,0 +1,57 @@
+import Glibc
+
+/// /proc/PID/statm, in bytes (proc_pid_statm(5)).
+package struct ProcessMemory: Equatable {
+    package var size: UInt64
+    package var resident: UInt64
+    /// The part of `resident` that is file-backed or shared memory.
+    package var shared: UInt64
+
+    /// What the kernel gets back when this process alone dies: resident pages that are neither a file's nor shared
+    /// memory. File pages are left out because they stay in the cache, or belong to others too; a program's own code
+    /// would otherwise count once for each of its processes. Swapped pages are not in it, and pages that parent and
+    /// child still share after a fork are in both.
+    package var anonymous: UInt64 { resident > shared ? resident - shared : 0 }
+
+    package init?(parsing bytes: [UInt8], pageSize: UInt64 = ProcessMemory.pageSize) {
+        var scanner = ByteScanner(bytes)
+        guard let size: UInt64 = scanner.number(), let resident: UInt64 = scanner.number(),
+            let shared: UInt64 = scanner.number()
+        else { return nil }
+        self.size = size &* pageSize
+        self.resident = resident &* pageSize
+        self.shared = shared &* pageSize
+    }
+
+    package static let pageSize = UInt64(max(sysconf(Int32(_SC_PAGESIZE)), 4096))
+}
+
+/// /proc/PID/smaps_rollup, in bytes. Exact, but slow for the large: 12 ms for 1 GiB in small pages.
+package struct ProcessMemoryRollup: Equatable {
+    /// Resident, with shared pages divided among those who share them.
+    package var pss: UInt64
+    package var swapPss: UInt64
+
+    package init?(parsing bytes: [UInt8]) {
+        guard let pss = kibibytes(bytes, "Pss:") else { return nil }
+        self.pss = pss
+        swapPss = kibibytes(bytes, "SwapPss:") ?? 0
+    }
+}
+
+/// A line "Name:   123 kB" in bytes.
+func kibibytes(_ bytes: [UInt8], _ name: String) -> UInt64? {
+    guard let number = flatKeyed(bytes, name) else { return nil }
+    let (product, overflow) = number.multipliedReportingOverflow(by: 1024)
+    return overflow ? nil : product
+}
+
+extension ProcFS {
+    package func memory(of pid: Int32) throws(SystemError) -> ProcessMemory? {
+        try read("statm", of: pid).flatMap { ProcessMemory(parsing: $0) }
+    }
+
+    package func memoryRollup(of pid: Int32) throws(SystemError) -> ProcessMemoryRollup? {
+        try read("smaps_rollup", of: pid).flatMap { ProcessMemoryRollup(parsing: $0) }
+    }
+}

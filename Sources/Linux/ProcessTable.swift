@@ -1,0 +1,52 @@
+/// One process for good: numbers are given away again, a number with its start time is not.
+package struct ProcessKey: Hashable {
+    package var pid: Int32
+    /// In clock ticks since boot.
+    package var startTime: UInt64
+
+    package init(pid: Int32, startTime: UInt64) {
+        self.pid = pid
+        self.startTime = startTime
+    }
+}
+
+extension ProcessStat {
+    package var key: ProcessKey { ProcessKey(pid: pid, startTime: startTime) }
+}
+
+/// All live processes of the machine, as process-group mode needs them. Shared by all families, so that each process's
+/// environment is read once.
+final class ProcessTable {
+    let proc: ProcFS
+    /// The variable's value, or nil for a process that has none.
+    private var markers: [ProcessKey: String?] = [:]
+
+    static let variable = "GREENROOM_RUN"
+
+    init(proc: ProcFS) { self.proc = proc }
+
+    /// Zombies and kernel threads are left out.
+    func scan() throws(SystemError) -> [ProcessStat] {
+        var stats: [ProcessStat] = []
+        for pid in try proc.pids() {
+            guard let stat = try proc.stat(of: pid), !stat.isDead, !stat.isKernelThread else { continue }
+            stats.append(stat)
+        }
+        if markers.count > 2 * stats.count + 64 {
+            let alive = Set(stats.map(\.key))
+            markers = markers.filter { alive.contains($0.key) }
+        }
+        return stats
+    }
+
+    func marker(of stat: ProcessStat) throws(SystemError) -> String? {
+        if let known = markers[stat.key] { return known }
+        // None at all: not ours to see, gone, or in the middle of an exec, which has no environment for a moment. So this
+        // is no answer to remember.
+        guard let environment = try proc.environment(of: stat.pid), !environment.isEmpty else { return nil }
+        let prefix = Array("\(Self.variable)=".utf8)
+        let marker = environment.first { $0.starts(with: prefix) }.map { $0.dropFirst(prefix.count).text }
+        markers[stat.key] = .some(marker)
+        return marker
+    }
+}

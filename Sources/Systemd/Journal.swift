@@ -1,0 +1,192 @@
+import CSystemd
+import Glibc
+
+/// syslog's levels, sd-daemon(3).
+package enum LogLevel: Int32, Comparable, CaseIterable, Sendable {
+    case emergency = 0
+    case alert = 1
+    case critical = 2
+    case error = 3
+    case warning = 4
+    case notice = 5
+    case info = 6
+    case debug = 7
+
+    /// A name as systemd takes it (`SYSTEMD_LOG_LEVEL`), or a number.
+    package init?(name: String) {
+        let names = ["emerg", "alert", "crit", "err", "warning", "notice", "info", "debug"]
+        guard let number = names.firstIndex(of: name) ?? Int(name) else { return nil }
+        self.init(rawValue: Int32(clamping: number))
+    }
+
+    package static func < (left: LogLevel, right: LogLevel) -> Bool { left.rawValue < right.rawValue }
+}
+
+/// Where log entries go: the journal, or standard error in the same words. Which of them is found out once, at start,
+/// because sd_journal_send(3) reports success where there is no journald.
+///
+/// Both are used when a person looks on: where standard error is a terminal it shows what the journal gets.
+package final class Journal {
+    /// What standard error is.
+    package enum ErrorStyle: Equatable, Sendable {
+        /// The journal reads it (`JOURNAL_STREAM`): the level goes in front, as sd-daemon(3) asks for.
+        case prefixed
+        /// A terminal: with the time, and colour for what is serious unless `NO_COLOR` is set.
+        case terminal(colour: Bool)
+        /// A file or a pipe: with the time and the level's name.
+        case plain
+    }
+
+    /// Field names that journald takes from a program: `[A-Z0-9_]`, not beginning with `_` or a digit, 64 bytes at most.
+    static let maximumFieldName = 64
+    /// Bytes of one message or field, beyond which it is cut: an app's words can be among them.
+    static let maximumFieldSize = 16 << 10
+    /// Bytes of a line on standard error, before its end: with that it fits into PIPE_BUF (4,096).
+    static let maximumLine = 4000
+
+    /// Entries less important than this are dropped.
+    package var level: LogLevel
+    package let usesJournald: Bool
+    /// `nil`: nothing goes to standard error.
+    package let errorStyle: ErrorStyle?
+    private let errorDescriptor: Int32
+    /// Kept between entries, so that logging does not allocate once it has grown.
+    private var buffer: [UInt8] = []
+    private var parts: [Range<Int>] = []
+    private var vectors: [iovec] = []
+
+    /// Looks for journald, and at standard error.
+    package convenience init(level: LogLevel = .info) {
+        let hasJournald = access("/run/systemd/journal/socket", W_OK) == 0
+        let style = Self.styleOfStandardError(2)
+        let isTerminal = if case .terminal = style { true } else { false }
+        self.init(level: level, usesJournald: hasJournald, errorStyle: hasJournald && !isTerminal ? nil : style)
+    }
+
+    package init(level: LogLevel, usesJournald: Bool, errorStyle: ErrorStyle?, errorDescriptor: Int32 = 2) {
+        self.level = level
+        self.usesJournald = usesJournald
+        self.errorStyle = errorStyle
+        self.errorDescriptor = errorDescriptor
+    }
+
+    package static func styleOfStandardError(_ descriptor: Int32) -> ErrorStyle {
+        if isatty(descriptor) == 1 { return .terminal(colour: getenv("NO_COLOR").map { $0.pointee == 0 } ?? true) }
+        var status = stat()
+        // DEVICE:INODE of the stream that the journal reads, systemd.exec(5).
+        guard let stream = getenv("JOURNAL_STREAM"), fstat(descriptor, &status) == 0,
+            String(cString: stream) == "\(status.st_dev):\(status.st_ino)"
+        else { return .plain }
+        return .prefixed
+    }
+
+    /// Writes an entry. A field that journald would not take (by its name) is left out; control characters of the
+    /// message reach the journal but not standard error.
+    /// - Parameter fields: further fields, `MESSAGE_ID` among them.
+    package func log(
+        _ level: LogLevel, _ message: String, fields: [(String, String)] = [], file: StaticString = #fileID,
+        line: UInt = #line
+    ) {
+        guard level <= self.level else { return }
+        if usesJournald { send(level, message, fields, file, line) }
+        if let errorStyle { write(level, message, errorStyle) }
+    }
+
+    // MARK: To journald
+
+    private func send(
+        _ level: LogLevel, _ message: String, _ fields: [(String, String)], _ file: StaticString, _ line: UInt
+    ) {
+        buffer.removeAll(keepingCapacity: true)
+        parts.removeAll(keepingCapacity: true)
+        append("MESSAGE", message)
+        append("PRIORITY", String(level.rawValue))
+        append("CODE_FILE", file.description)
+        append("CODE_LINE", String(line))
+        for (name, value) in fields where Self.isFieldName(name) { append(name, value) }
+        buffer.withUnsafeMutableBytes { bytes in
+            guard let start = bytes.baseAddress else { return }
+            vectors.removeAll(keepingCapacity: true)
+            for part in parts { vectors.append(iovec(iov_base: start + part.lowerBound, iov_len: part.count)) }
+            // journald being gone for the moment is no reason to fail: there is nobody to tell.
+            _ = sd_journal_sendv(vectors, Int32(vectors.count))
+        }
+    }
+
+    private func append(_ name: String, _ value: String) {
+        let start = buffer.count
+        buffer.append(contentsOf: name.utf8)
+        buffer.append(UInt8(ascii: "="))
+        buffer.append(contentsOf: value.utf8.prefix(Self.maximumFieldSize))
+        parts.append(start..<buffer.count)
+    }
+
+    static func isFieldName(_ name: String) -> Bool {
+        guard let first = name.utf8.first, name.utf8.count <= maximumFieldName else { return false }
+        let isUpper = (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(first)
+        return isUpper
+            && name.utf8.allSatisfy {
+                (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0)
+                    || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) || $0 == UInt8(ascii: "_")
+            }
+    }
+
+    // MARK: To standard error
+
+    private func write(_ level: LogLevel, _ message: String, _ style: ErrorStyle) {
+        buffer.removeAll(keepingCapacity: true)
+        buffer.append(contentsOf: opening(level, style).utf8)
+        appendPrintable(message)
+        if style == .terminal(colour: true), level <= .warning { buffer.append(contentsOf: "\u{1b}[0m".utf8) }
+        buffer.append(UInt8(ascii: "\n"))
+        // A reader that has stopped must not stop us with it: a lost line is better. A pipe that polls as writable has
+        // room for PIPE_BUF bytes, and no line is longer.
+        var poll = pollfd(fd: errorDescriptor, events: Int16(POLLOUT), revents: 0)
+        guard Glibc.poll(&poll, 1, 0) > 0 else { return }
+        _ = buffer.withUnsafeBytes { Glibc.write(errorDescriptor, $0.baseAddress, $0.count) }
+    }
+
+    /// One entry is one line, and nothing in it steers a terminal.
+    private func appendPrintable(_ message: String) {
+        for scalar in message.unicodeScalars {
+            guard buffer.count < Self.maximumLine else { return }
+            let isControl = scalar.value < 0x20 || (0x7f...0x9f).contains(scalar.value)
+            if isControl { buffer.append(UInt8(ascii: " ")) } else { buffer.append(contentsOf: String(scalar).utf8) }
+        }
+    }
+
+    private func opening(_ level: LogLevel, _ style: ErrorStyle) -> String {
+        switch style {
+        case .prefixed: "<\(level.rawValue)>"
+        case .plain: Self.timeOfDay() + " " + Self.name(level) + ": "
+        case .terminal(let colour):
+            Self.timeOfDay() + " "
+                + (colour && level <= .warning ? (level <= .error ? "\u{1b}[31m" : "\u{1b}[33m") : "")
+        }
+    }
+
+    /// The level's name where there is no colour to tell it.
+    private static func name(_ level: LogLevel) -> String {
+        switch level {
+        case .emergency, .alert, .critical: "critical"
+        case .error: "error"
+        case .warning: "warning"
+        case .notice, .info: "info"
+        case .debug: "debug"
+        }
+    }
+
+    /// Local time, HH:MM:SS.mmm.
+    private static func timeOfDay() -> String {
+        var now = timespec()
+        clock_gettime(CLOCK_REALTIME, &now)
+        var parts = tm()
+        localtime_r(&now.tv_sec, &parts)
+        func digits(_ number: Int, _ count: Int) -> String {
+            let text = String(number)
+            return String(repeating: "0", count: max(0, count - text.count)) + text
+        }
+        return "\(digits(Int(parts.tm_hour), 2)):\(digits(Int(parts.tm_min), 2)):\(digits(Int(parts.tm_sec), 2))"
+            + ".\(digits(now.tv_nsec / 1_000_000, 3))"
+    }
+}

@@ -1,0 +1,96 @@
+import Control
+import Glibc
+import JSON
+import Systemd
+
+/// The daemon, as this program talks to it.
+final class Client {
+    let bus: BusConnection
+    let endpoint: Endpoint
+
+    init(_ endpoint: Endpoint) throws(Failure) {
+        self.endpoint = endpoint
+        do throws(BusError) {
+            bus = try BusConnection(path: endpoint.socket)
+        } catch {
+            throw Self.failure(error, endpoint)
+        }
+    }
+
+    /// Calls a method that answers at once, with one value.
+    func call(_ member: String, _ arguments: [Variant] = []) throws(Failure) -> JSONValue {
+        do throws(BusError) {
+            let answer = try bus.call(
+                path: ControlNames.managerPath, interface: ControlNames.managerInterface, member: member, arguments)
+            return Self.value(answer)
+        } catch {
+            throw Self.failure(error, endpoint)
+        }
+    }
+
+    /// Calls a method that answers when something has come about, however long that takes.
+    func begin(_ member: String, _ arguments: [Variant]) throws(Failure) -> BusConnection.Pending {
+        do throws(BusError) {
+            return try bus.callAsync(
+                path: ControlNames.managerPath, interface: ControlNames.managerInterface, member: member, arguments)
+        } catch {
+            throw Self.failure(error, endpoint)
+        }
+    }
+
+    /// Waits for an answer, at most until a time of `EventLoop.now`.
+    /// - Returns: `nil`: not yet.
+    func answer(_ pending: BusConnection.Pending, until deadline: Duration?) throws(Failure) -> JSONValue? {
+        do throws(BusError) {
+            guard try bus.wait(for: pending, until: deadline), let result = pending.result else { return nil }
+            return Self.value(try result.get())
+        } catch {
+            throw Self.failure(error, endpoint)
+        }
+    }
+
+    /// The next piece of news.
+    func news() throws(Failure) -> JSONValue {
+        do throws(BusError) {
+            while let signal = try bus.nextSignal(until: nil) {
+                if signal.interface == ControlNames.managerInterface, signal.member == ControlNames.newsSignal {
+                    return Self.value(signal.arguments)
+                }
+            }
+        } catch {
+            throw Self.failure(error, endpoint)
+        }
+        throw Failure("greenroomd at \(escaped(endpoint.socket)) has nothing more to tell")
+    }
+
+    private static func value(_ answer: [Variant]) -> JSONValue {
+        answer.first.map { JSONValue($0) } ?? .object([])
+    }
+
+    // MARK: Errors in words
+
+    private static func failure(_ error: BusError, _ endpoint: Endpoint) -> Failure {
+        let sentence = escaped(error.message)
+        let standard = "org.freedesktop.DBus.Error."
+        guard error.name.hasPrefix(standard) else { return Failure(sentence) }
+        switch error.name.dropFirst(standard.count) {
+        case "NoServer": return Failure(sentence, hint: hint(endpoint))
+        case "AccessDenied":
+            return Failure("\(trimmed(sentence)): try as root or as the user that greenroomd runs as")
+        case "UnknownMethod", "UnknownInterface", "UnknownObject":
+            return Failure("this greenroomd does not know how to do that: it is older than this greenroomctl")
+        default: return Failure(sentence)
+        }
+    }
+
+    private static func hint(_ endpoint: Endpoint) -> String {
+        if let other = endpoint.other, access(other.socket, F_OK) == 0 {
+            return "There is one at \(escaped(other.socket)): try greenroomctl \(other.option) …"
+        }
+        return "Start one with: \(endpoint.start)"
+    }
+
+    private static func trimmed(_ sentence: String) -> String {
+        sentence.hasSuffix(".") ? String(sentence.dropLast()) : sentence
+    }
+}

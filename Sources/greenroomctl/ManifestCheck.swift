@@ -1,0 +1,203 @@
+import Glibc
+import LifecycleCore
+import Manifest
+
+/// Checks one file as the daemon would read it: with the drop-ins beside it, and with what only the file system and the
+/// user database know.
+struct ManifestCheck {
+    /// As it was given.
+    private let file: String
+
+    init(_ file: String) {
+        self.file = file
+    }
+
+    func run() -> [Diagnostic] {
+        let name = lastPart(file)
+        if name == "greenroom.conf" || isDropIn(of: "greenroom.conf.d") { return checkConfiguration() }
+        if let manifest = manifestOfDropIn { return checkApp(manifest) }
+        return checkApp(file)
+    }
+
+    // MARK: Which files belong together
+
+    private func isDropIn(of folder: String) -> Bool {
+        file.hasSuffix(".conf") && lastPart(folderPart(file)) == folder
+    }
+
+    /// For `…/ID.app.d/NAME.conf`: `…/ID.app`.
+    private var manifestOfDropIn: String? {
+        let folder = folderPart(file)
+        return file.hasSuffix(".conf") && folder.hasSuffix(".app.d") ? String(folder.dropLast(2)) : nil
+    }
+
+    /// The file and what lies in FILE.d, in the order of the names, as systemd.unit(5) has it; masked ones (empty, or links
+    /// to /dev/null) are passed over.
+    private func sources(_ main: String, _ problems: inout [Diagnostic]) -> [SourceFile] {
+        var paths = [main]
+        let folder = main + ".d"
+        for name in folderEntries(folder).sorted() where name.hasSuffix(".conf") {
+            if !isMasked("\(folder)/\(name)") { paths.append("\(folder)/\(name)") }
+        }
+        return paths.compactMap { path in
+            switch readFile(path) {
+            case .success(let bytes): return SourceFile(path: path, bytes: bytes)
+            case .failure(let failure):
+                problems.append(Diagnostic(.error, path, line: 0, column: 0, failure.sentence))
+                return nil
+            }
+        }
+    }
+
+    private func checkConfiguration() -> [Diagnostic] {
+        var problems: [Diagnostic] = []
+        let main = lastPart(file) == "greenroom.conf" ? file : String(folderPart(file).dropLast(2))
+        // A drop-in may stand alone: the file itself need not be there.
+        let isAlone = main != file && access(main, F_OK) != 0
+        let sources = isAlone ? sourcesAlone(&problems) : sources(main, &problems)
+        guard problems.isEmpty else { return problems }
+        return parseConfiguration(sources: sources).1
+    }
+
+    private func sourcesAlone(_ problems: inout [Diagnostic]) -> [SourceFile] {
+        switch readFile(file) {
+        case .success(let bytes): return [SourceFile(path: file, bytes: bytes)]
+        case .failure(let failure):
+            problems = [Diagnostic(.error, file, line: 0, column: 0, failure.sentence)]
+            return []
+        }
+    }
+
+    private func checkApp(_ manifest: String) -> [Diagnostic] {
+        let name = lastPart(manifest)
+        guard name.hasSuffix(".app"), let id = AppID(String(name.dropLast(4))) else {
+            return [
+                Diagnostic(
+                    .error, file, line: 0, column: 0,
+                    "is passed over by its name: expected ID.app with 1 to \(AppID.maximumLength) letters, digits, “_”, "
+                        + "“.” or “-” before the “.app”, or greenroom.conf")
+            ]
+        }
+        var problems: [Diagnostic] = []
+        let sources = sources(manifest, &problems)
+        guard problems.isEmpty else { return problems }
+        let (parsed, diagnostics) = parseManifest(id: id, sources: sources)
+        return diagnostics + (parsed.map { checkSurroundings($0, sources) } ?? [])
+    }
+
+    // MARK: What only the machine knows
+
+    /// Warnings, for the file may be meant for another machine.
+    private func checkSurroundings(_ manifest: AppManifest, _ sources: [SourceFile]) -> [Diagnostic] {
+        var found: [Diagnostic] = []
+        func warn(_ key: String, _ message: String) {
+            let place = place(of: key, sources)
+            found.append(
+                Diagnostic(.warning, place.file, line: place.line, column: place.column, "\(key)=: \(message)"))
+        }
+        if let program = manifest.exec.first, let problem = whyNotExecutable(program) { warn("ExecStart", problem) }
+        if let user = manifest.user, UInt32(user) == nil, getpwnam(user) == nil {
+            warn("User", "there is no user \(user) on this machine")
+        }
+        let groups =
+            [manifest.group.map { ("Group", $0) }].compactMap { $0 }
+            + manifest.supplementaryGroups.map { ("SupplementaryGroups", $0) }
+        for (key, group) in groups where UInt32(group) == nil && getgrnam(group) == nil {
+            warn(key, "there is no group \(group) on this machine")
+        }
+        if let folder = manifest.workingDirectory, folder != "~" {
+            var status = stat()
+            if stat(folder, &status) != 0 {
+                warn("WorkingDirectory", "\(folder): \(String(cString: strerror(errno)))")
+            } else if status.st_mode & S_IFMT != S_IFDIR {
+                warn("WorkingDirectory", "\(folder) is no folder")
+            }
+        }
+        return found
+    }
+
+    private func whyNotExecutable(_ program: String) -> String? {
+        var status = stat()
+        guard stat(program, &status) == 0 else { return "\(program): \(String(cString: strerror(errno)))" }
+        guard status.st_mode & S_IFMT == S_IFREG else { return "\(program) is no file that can be run" }
+        // Not access(2): the app may run as somebody else than we do.
+        return status.st_mode & 0o111 == 0 ? "\(program) is not executable" : nil
+    }
+
+    /// Where a key was last given; the first file as a whole if it can't be found again.
+    private func place(of key: String, _ sources: [SourceFile]) -> (file: String, line: Int, column: Int) {
+        for source in sources.reversed() {
+            let lines = source.bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+            for (index, line) in lines.enumerated().reversed() {
+                let start = line.prefix { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }.count
+                let rest = line.dropFirst(start)
+                guard rest.starts(with: key.utf8) else { continue }
+                let between = rest.dropFirst(key.utf8.count).prefix {
+                    $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t")
+                }
+                if rest.dropFirst(key.utf8.count + between.count).first == UInt8(ascii: "=") {
+                    return (source.path, index + 1, start + 1)
+                }
+            }
+        }
+        return (file, 0, 0)
+    }
+}
+
+// MARK: Files
+
+private func lastPart(_ path: String) -> String {
+    path.lastIndex(of: "/").map { String(path[path.index(after: $0)...]) } ?? path
+}
+
+private func folderPart(_ path: String) -> String {
+    path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
+}
+
+/// Not larger than a manifest may be, and no pipe that would never end.
+private func readFile(_ path: String) -> Result<[UInt8], Failure> {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+    guard descriptor >= 0 else { return .failure(Failure(String(cString: strerror(errno)))) }
+    defer { close(descriptor) }
+    var status = stat()
+    guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+        return .failure(Failure("is no regular file"))
+    }
+    // One more than is allowed: the parser has the sentence for that.
+    let limit = SourceFile.maximumSize + 1
+    var bytes: [UInt8] = []
+    var chunk = [UInt8](repeating: 0, count: 1 << 16)
+    while bytes.count < limit {
+        let count = read(descriptor, &chunk, chunk.count)
+        if count < 0 {
+            if errno == EINTR { continue }
+            return .failure(Failure(String(cString: strerror(errno))))
+        }
+        if count == 0 { break }
+        bytes += chunk.prefix(count)
+    }
+    return .success(bytes)
+}
+
+private func isMasked(_ path: String) -> Bool {
+    var status = stat()
+    guard stat(path, &status) == 0 else { return false }
+    let isNull = status.st_mode & S_IFMT == S_IFCHR && status.st_rdev == nullDevice
+    return isNull || (status.st_mode & S_IFMT == S_IFREG && status.st_size == 0)
+}
+
+/// /dev/null, by its number (null(4)): major 1, minor 3.
+private let nullDevice: UInt = 1 << 8 | 3
+
+private func folderEntries(_ path: String) -> [String] {
+    guard let folder = opendir(path) else { return [] }
+    defer { closedir(folder) }
+    var names: [String] = []
+    while let entry = readdir(folder) {
+        names.append(
+            withUnsafePointer(to: &entry.pointee.d_name) {
+                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            })
+    }
+    return names
+}

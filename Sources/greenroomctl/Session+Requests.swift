@@ -1,0 +1,76 @@
+import Control
+import Glibc
+import JSON
+import Systemd
+
+/// Verbs that ask for a change and wait until it has come about.
+extension Session {
+    func request() throws(Failure) -> Int32 {
+        let client = try connect()
+        let app = operands.first ?? ""
+        let (member, arguments) = call(for: app)
+        let answer = try Waiting(client, app: app, screen).wait(for: member, arguments)
+        if wantsJSON { try show(answer) }
+        let result = Record(answer)
+        let sentence = "\(escaped(app)): \(outcome(result))"
+        guard isSuccess(result) else { throw Failure(sentence) }
+        if !wantsJSON { try show("\(sentence)\n") }
+        return 0
+    }
+
+    private func call(for app: String) -> (member: String, arguments: [Variant]) {
+        let name = Variant.string(app)
+        func word(_ index: Int) -> Variant { .string(operands.count > index ? operands[index] : "") }
+        switch invocation.verb {
+        case .launch: return ("Launch", [name, .dictionary(launchOptions)])
+        case .terminate: return ("Terminate", [name, .bool(invocation.has(.remove))])
+        case .push: return ("Push", [name, word(1)])
+        case .send: return ("Send", [name, word(1), word(2)])
+        case .activate: return ("Activate", [name])
+        case .background: return ("Background", [name])
+        case .interrupt: return ("Interrupt", [name])
+        case .resume: return ("Resume", [name])
+        case .list, .status, .receipts, .receipt, .watch, .pressure, .verify, .reload, .help, .open, .snapshot, .log,
+            .reexec:
+            preconditionFailure("\(invocation.verb) is no request")
+        }
+    }
+
+    private var launchOptions: [(String, Variant)] {
+        var options: [(String, Variant)] = []
+        if invocation.has(.background) { options.append(("background", .bool(true))) }
+        if let reason = invocation.options[.reason] { options.append(("reason", .string(reason))) }
+        if let url = invocation.options[.url] { options.append(("url", .string(url))) }
+        return options
+    }
+
+    private func isSuccess(_ result: Record) -> Bool {
+        switch result.json["outcome"]?.stringValue {
+        case "done": true
+        case "ended": invocation.verb == .terminate
+        default: false
+        }
+    }
+
+    /// What happened, and why.
+    private func outcome(_ result: Record) -> String {
+        let why = result.text("explanation")
+        switch result.json["outcome"]?.stringValue {
+        case "done":
+            if invocation.verb == .send, result.state == "suspended" {
+                return "suspended: it gets the notification when it runs again"
+            }
+            return stateInWords(result.state) + (why.map { ": \($0)" } ?? "")
+        case "ended":
+            let receipt = result.record("receipt")
+            let state = receipt?.text("state").map { " " + whileIn($0) } ?? ""
+            let number = receipt?.integer("id").map { " (receipt \($0))" } ?? ""
+            return "ended\(state): \(receipt?.text("explanation") ?? why ?? "the daemon does not say why")\(number)"
+        case "superseded":
+            return "\(why ?? "a later request wanted something else"); it is \(stateInWords(result.state)) now"
+        default: return "the daemon answered with “\(result.text("outcome") ?? "nothing")”, which means nothing here"
+        }
+    }
+
+    private func stateInWords(_ state: String) -> String { state == "notRunning" ? "not running" : state }
+}

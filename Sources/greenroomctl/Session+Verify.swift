@@ -1,0 +1,35 @@
+import Glibc
+import JSON
+import Manifest
+
+/// `verify`: what the daemon would say of files, without one.
+extension Session {
+    func verify() throws(Failure) -> Int32 {
+        var found: [Diagnostic] = []
+        for file in operands {
+            let diagnostics = ManifestCheck(file).run()
+            found += diagnostics
+            guard !wantsJSON else { continue }
+            try show(diagnostics.isEmpty ? "\(escaped(file)): fine\n" : diagnostics.map(line).joined())
+        }
+        if wantsJSON { try show(.array(found.map(json))) }
+        return found.contains { $0.severity == .error } ? 1 : 0
+    }
+
+    private func line(_ diagnostic: Diagnostic) -> String {
+        let place = diagnostic.line == 0 ? "" : ":\(diagnostic.line):\(diagnostic.column)"
+        let severity = screen.paint(
+            "\(diagnostic.severity.rawValue):", diagnostic.severity == .error ? .worst : .moving)
+        return "\(escaped(diagnostic.file))\(place): \(severity) \(escaped(diagnostic.message))\n"
+    }
+
+    private func json(_ diagnostic: Diagnostic) -> JSONValue {
+        var keys: [(String, JSONValue)] = [
+            ("file", .string(diagnostic.file)), ("severity", .string(diagnostic.severity.rawValue)),
+        ]
+        if diagnostic.line > 0 {
+            keys += [("line", .integer(Int64(diagnostic.line))), ("column", .integer(Int64(diagnostic.column)))]
+        }
+        return .object(keys + [("message", .string(diagnostic.message))])
+    }
+}

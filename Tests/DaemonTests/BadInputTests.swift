@@ -1,0 +1,201 @@
+import Control
+import Glibc
+import JSON
+import Linux
+import Systemd
+import Testing
+
+/// Whatever comes in, it gets a sentence; the daemon answers at once afterwards, and holds no descriptor more.
+@Suite("Bad input harms nobody")
+struct BadInputTests {
+    /// Runs an app that misbehaves to its end, and looks at the daemon afterwards.
+    private func survive(
+        _ script: String, _ sections: String = "", sourceLocation: SourceLocation = #_sourceLocation,
+        _ body: (TestDaemon) throws -> Void = { _ in }
+    ) throws {
+        let daemon = try TestDaemon(["bad": TestDaemon.manifest(script, sections), "good": TestDaemon.manifest("")])
+        try daemon.launch("good", background: true)
+        try daemon.waitUntil("good", is: "suspended")
+        let before = daemon.openDescriptors()
+        try daemon.launch("bad")
+        try body(daemon)
+        if try daemon.state("bad") != "notRunning" { try daemon.terminate("bad", remove: true) }
+        #expect(try daemon.state("bad") == "notRunning", sourceLocation: sourceLocation)
+        #expect(try daemon.state("good") == "suspended", sourceLocation: sourceLocation)
+        #expect(try daemon.ask("Activate", "good")["state"]?.stringValue == "active", sourceLocation: sourceLocation)
+        // It may be reading a size just now.
+        try daemon.eventually("its descriptors are back: \(before)") { daemon.openDescriptors() == before }
+    }
+
+    @Test("Datagrams that are huge or binary are ignored with a word")
+    func junk() throws {
+        try survive("huge junk say STATUS=still-here") { daemon in
+            try daemon.eventually("it says more") {
+                try daemon.status("bad")["statusText"]?.stringValue == "still-here"
+            }
+        }
+    }
+
+    @Test("A flood of 100,000 datagrams holds nobody up")
+    func flood() throws {
+        try survive("flood 100000") { daemon in
+            // While it goes on, the others are served.
+            for _ in 0..<20 {
+                let state = try daemon.state("good")
+                #expect(state == "suspended")
+            }
+        }
+    }
+
+    @Test("Descriptors that nobody wants are closed")
+    func descriptors() throws {
+        try survive("descriptors 60 descriptors 60 say STATUS=sent") { daemon in
+            try daemon.eventually("they came") { try daemon.status("bad")["statusText"]?.stringValue == "sent" }
+        }
+    }
+
+    @Test("An app that forks on and on is killed whole")
+    func bomb() throws {
+        try survive("bomb 8") { daemon in
+            let group = try #require(try daemon.groupPath("bad"))
+            try daemon.eventually("it has forked") { try daemon.processes(of: "bad").count > 50 }
+            try daemon.terminate("bad", remove: true)
+            #expect(!exists(at: group))
+        }
+    }
+
+    @Test("An app that stops itself, closes its sockets, crashes or ends at once")
+    func oddEnds() throws {
+        try survive("stop")
+        try survive("close")
+        try survive("crash") { try $0.wait("bad", "ended") }
+        try survive("exit 3") { try $0.wait("bad", "ended") }
+        try survive("fork 3 exit 0") { try $0.wait("bad", "stateChanged", state: "notRunning") }
+    }
+
+    @Test(
+        "An app that dies at each step of its life leaves a receipt each time",
+        arguments: [
+            "background=exit:4", "background=task:x expire=end:x", "term=exit:5",
+        ])
+    func diesBetween(_ script: String) throws {
+        try survive(script, "[Lifecycle]\nBackgroundTimeSec=300ms\nExpirationNoticeSec=100ms\nSuspendDelaySec=0") {
+            daemon in
+            _ = try daemon.ask("Background", "bad")
+            if try daemon.state("bad") != "notRunning" { try daemon.terminate("bad") }
+            #expect(try daemon.receipts("bad").count == 1)
+        }
+    }
+
+    @Test(
+        "A program that is missing, not executable or no program, a user that does not exist: a sentence each",
+        arguments: [
+            ("ExecStart=/no/such/program", "/no/such/program", 203),
+            ("ExecStart=/etc/passwd", "/etc/passwd", 203),
+            ("ExecStart=/bin/true\nUser=nobody-of-that-name", "no such user", 217),
+            ("ExecStart=/bin/true\nGroup=nogroup-of-that-name", "no such group", 217),
+            ("ExecStart=/bin/true\nWorkingDirectory=/no/such/folder", "/no/such/folder", 200),
+        ])
+    func notLaunched(_ text: String, _ words: String, _ status: Int) throws {
+        let daemon = try TestDaemon(["bad": "[App]\n\(text)\n"])
+        let before = daemon.openDescriptors()
+        let end = try daemon.launch("bad")
+        #expect(end["outcome"]?.stringValue == "ended")
+        #expect(end["explanation"]?.stringValue?.contains("could not be launched") == true)
+        #expect(end["explanation"]?.stringValue?.contains(words) == true, "\(end)")
+        #expect(end["receipt"]?["exitStatus"]?.integerValue == Int64(status))
+        #expect(try daemon.state("bad") == "notRunning")
+        try daemon.eventually("its descriptors are back") { daemon.openDescriptors() == before }
+    }
+
+    @Test("A wrong manifest disables that app alone, and says file, line, key and what was expected")
+    func wrongManifest() throws {
+        let daemon = try TestDaemon([
+            "wrong": "[App]\nExecStart=/bin/sleep 9\n[Lifecycle]\nLaunchDeadlineSec=5 parsecs\n",
+            "right": "[App]\nExecStart=/bin/sleep 9\n",
+        ])
+        let error = try #require(try daemon.status("wrong")["error"]?.stringValue)
+        #expect(error.contains("wrong.app:4:"))
+        #expect(error.contains("LaunchDeadlineSec="))
+        #expect(error.contains("5 parsecs"))
+        #expect(daemon.failure("Launch", [.string("wrong"), .dictionary([])]) == "UnknownApp")
+        #expect(try daemon.launch("right")["state"]?.stringValue == "active")
+    }
+
+    @Test("An unknown app names the nearest; a name that can't be one is told what a name is")
+    func unknownApp() throws {
+        let daemon = try TestDaemon(["photos": TestDaemon.manifest("")])
+        #expect(throws: BusError.self) { try daemon.launch("photso") }
+        do { try daemon.launch("photso") } catch let error as BusError {
+            #expect(error.message.contains("did you mean photos?"))
+        }
+        for name in ["", ".hidden", "a/b", "../../etc", String(repeating: "x", count: 5000), "ä"] {
+            #expect(daemon.failure("Activate", [.string(name)]) == "UnknownApp")
+        }
+        #expect(daemon.failure("Send", [.string("photos"), .string("no-such-kind"), .string("")]) == "InvalidArgument")
+        #expect(daemon.failure("Push", [.string("photos"), .string("x")]) == "ModeNotDeclared")
+        #expect(daemon.failure("Receipt", [.uint64(77)]) == "UnknownReceipt")
+        #expect(
+            daemon.failure("Launch", [.string("photos"), .dictionary([("reason", .string("fun"))])])
+                == "InvalidArgument")
+    }
+
+    @Test("A second daemon on the same runtime folder is refused, and told the first one's pid")
+    func secondDaemon() throws {
+        let daemon = try TestDaemon()
+        let (status, output) = try TestDaemon.runToEnd(TestDaemon.daemonArguments(daemon.root), in: daemon.root)
+        #expect(status == .exited(1))
+        #expect(output.contains("pid \(daemon.process.pid)"))
+        #expect(try daemon.call("List").count == 1)
+    }
+
+    @Test("A runtime folder that can't be made, or whose path is too long, is refused with a sentence")
+    func runtimeFolder() throws {
+        let root = try TestDaemon.makeFolder()
+        defer { removeTree(root) }
+        let long = root + "/" + String(repeating: "x", count: 90)
+        let (status, output) = try TestDaemon.runToEnd(["--runtime", long, "--state", root + "/s"], in: root)
+        #expect(status == .exited(2))
+        #expect(output.contains("a socket's path"))
+        let (other, words) = try TestDaemon.runToEnd(
+            ["--runtime", "/proc/nothing/here", "--state", root + "/s"], in: root)
+        #expect(other == .exited(1))
+        #expect(words.contains("the runtime folder cannot be made"))
+        #expect(words.contains("/proc/nothing/here"))
+    }
+
+    @Test("Clients that say nothing, talk nonsense or go away in the middle harm nobody")
+    func clients() throws {
+        let daemon = try TestDaemon(["hang": "[App]\nType=notify\n" + TestDaemon.manifest("")])
+        let before = daemon.openDescriptors()
+        for garbage in ["", "\0AUTH EXTERNAL", "GET / HTTP/1.0\r\n\r\n", String(repeating: "\0", count: 5000)] {
+            let client = try connect(daemon.runtime + "/bus")
+            try writeAll(Array(garbage.utf8), to: client.raw)
+        }
+        do {
+            let impatient = try BusConnection(path: daemon.runtime + "/bus")
+            _ = try impatient.callAsync(
+                path: ControlNames.managerPath, interface: ControlNames.managerInterface, member: "Launch",
+                [.string("hang"), .dictionary([])], timeout: nil)
+            try daemon.wait("hang", "stateChanged", state: "launching")
+        }
+        // Whoever asked is gone; what was asked for goes on.
+        #expect(try daemon.state("hang") == "launching")
+        try daemon.terminate("hang", remove: true)
+        try daemon.eventually("the daemon's descriptors are back") { daemon.openDescriptors() == before }
+    }
+
+    private func connect(_ path: String) throws -> Descriptor {
+        let raw = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_un()
+        address.sun_family = UInt16(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: Array(path.utf8)) }
+        let result = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                Glibc.connect(raw, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        guard result == 0 else { throw TestFailure("connect: \(errno)") }
+        return Descriptor(adopting: raw)
+    }
+}

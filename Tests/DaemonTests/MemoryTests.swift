@@ -1,0 +1,78 @@
+import JSON
+import Linux
+import Systemd
+import Testing
+
+@Suite("Memory and real processes")
+struct MemoryTests {
+    private func idle(_ megabytes: Int, _ more: String = "") -> String {
+        TestDaemon.manifest("allocate \(megabytes << 20) ready", "[Lifecycle]\nSuspendDelaySec=0\n\(more)").asNotify
+    }
+
+    @Test("L38, L39: over the budget the largest suspended app goes first, and only as many as it takes")
+    func budget() throws {
+        let daemon = try TestDaemon(
+            ["small": idle(10), "large": idle(60), "middle": idle(30), "last": idle(20)],
+            configuration: "[Memory]\nBudget=110M\n")
+        for app in ["small", "large", "middle"] {
+            try daemon.launch(app, background: true)
+            try daemon.waitUntil(app, is: "suspended")
+        }
+        #expect(try daemon.receipts("large").isEmpty)
+        try daemon.launch("last")
+        try daemon.wait("large", "stateChanged", state: "notRunning")
+        let receipt = try #require(try daemon.receipts("large").last)
+        #expect(receipt["namespace"]?.stringValue == "jetsam")
+        #expect(receipt["state"]?.stringValue == "suspended")
+        #expect(
+            receipt["candidates"]?.arrayValue?.compactMap { $0["app"]?.stringValue }.prefix(3)
+                == ["large", "middle", "small"])
+        // Measured again after the kill: the others fit.
+        try daemon.eventually("the level is normal again") {
+            JSONText.of(try daemon.call("Pressure"), "level") == "normal"
+        }
+        #expect(try daemon.state("middle") == "suspended")
+        #expect(try daemon.state("small") == "suspended")
+        #expect(try daemon.state("last") == "active")
+    }
+
+    @Test("L38: a lower JetsamPriority= goes before a larger app")
+    func priority() throws {
+        let daemon = try TestDaemon(
+            ["large": idle(40), "unloved": idle(10, "[Memory]\nJetsamPriority=-5")])
+        for app in ["large", "unloved"] {
+            try daemon.launch(app, background: true)
+            try daemon.waitUntil(app, is: "suspended")
+        }
+        #expect(JSONText.of(try daemon.call("SimulatePressure", [.string("critical")]), "victim") == "unloved")
+        try daemon.wait("unloved", "stateChanged", state: "notRunning")
+        #expect(try daemon.state("large") == "suspended")
+    }
+
+    @Test("L36: a warning is told to running apps; suspended ones are not woken for it")
+    func warning() throws {
+        let root = try TestDaemon.makeFolder()
+        let daemon = try TestDaemon(
+            [
+                "awake": TestDaemon.manifest("", trace: root + "/awake"),
+                "asleep": TestDaemon.manifest("", "[Lifecycle]\nSuspendDelaySec=0", trace: root + "/asleep"),
+            ], root: root)
+        try daemon.launch("asleep", background: true)
+        try daemon.waitUntil("asleep", is: "suspended")
+        try daemon.launch("awake")
+        try daemon.settle("awake", catches: 35)
+        _ = try daemon.call("SimulatePressure", [.string("warning")])
+        try daemon.eventually("it was warned") { daemon.trace("awake").contains("memoryWarning") }
+        #expect(try daemon.state("asleep") == "suspended")
+        #expect(!daemon.trace("asleep").contains("memoryWarning"))
+        // It finds the word when it runs again (L31).
+        try daemon.ask("Activate", "asleep")
+        try daemon.eventually("it is told now") { daemon.trace("asleep").contains("memoryWarning") }
+        #expect(TestDaemon.text(of: daemon.runtime + "/inbox/asleep/memory") == "warning\n")
+    }
+}
+
+extension String {
+    /// The same manifest with `Type=notify`.
+    var asNotify: String { "[App]\nType=notify\n" + self }
+}

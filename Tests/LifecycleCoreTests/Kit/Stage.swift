@@ -1,0 +1,69 @@
+import LifecycleCore
+
+/// The phases of the core as a test can bring an app into them and out again.
+enum Stage: String, CaseIterable {
+    case notRunning, launching, active, inactive, entering, running, suspending, suspended, waking, terminating, ending
+
+    static let withProcess = allCases.filter { $0 != .notRunning }
+
+    /// As users see it.
+    var state: AppState {
+        switch self {
+        case .notRunning: .notRunning
+        case .launching: .launching
+        case .active: .active
+        case .inactive: .inactive
+        case .entering, .running, .suspending, .waking: .background
+        case .suspended: .suspended
+        case .terminating, .ending: .terminating
+        }
+    }
+}
+
+extension House {
+    /// Brings an app that is not running into a stage, in which it stays until something happens.
+    func bring(_ name: String, into stage: Stage) {
+        behave(name) { behaviour in
+            switch stage {
+            case .notRunning, .launching: behaviour.launching = .spawns
+            case .entering: behaviour.entering = .isSilent
+            case .suspending: behaviour.freezes = false
+            case .waking: behaviour.thaws = false
+            case .terminating: behaviour.terminating = .ignores
+            case .ending: behaviour.dies = false
+            case .active, .inactive, .running, .suspended: break
+            }
+        }
+        if stage == .notRunning { return }
+        launch(name)
+        switch stage {
+        case .notRunning, .launching, .active: break
+        case .inactive: request(name, .interrupt)
+        case .entering, .running: background(name)
+        case .suspending, .suspended, .waking:
+            background(name)
+            advance(policies[id(name)]!.suspendDelay)
+            if stage == .waking { task(name, "upload") }
+        case .terminating: terminate(name)
+        case .ending: remove(name)
+        }
+    }
+
+    /// The app behaves again, and what was under way in the stage comes about.
+    func finish(_ name: String, _ stage: Stage, _ run: RunID?) {
+        behave(name) { $0 = Kernel.Behaviour() }
+        guard let run else { return }
+        switch stage {
+        case .notRunning, .launching:
+            happens(.executed(run))
+            happens(.ready(run))
+        case .entering: happens(.backgroundEntered(run))
+        case .suspending: happens(.frozen(run, attempt: 1, memory: mebibyte))
+        case .waking: happens(.thawed(run, attempt: 1))
+        case .terminating, .ending:
+            happens(.exited(run, .signaled(9, coreDumped: false), cpu: .zero, memory: 0))
+            happens(.emptied(run))
+        case .active, .inactive, .running, .suspended: break
+        }
+    }
+}

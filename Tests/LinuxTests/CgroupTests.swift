@@ -1,0 +1,272 @@
+import Glibc
+import Linux
+import Testing
+
+/// A root group of our own for one test, where this machine allows one.
+final class TestContainment {
+    let containment: Containment
+    let root: CgroupRoot
+
+    nonisolated(unsafe) private static var count = 0
+
+    static func mode(_ name: String) -> ContainmentMode {
+        // Below the top of the hierarchy, so that the group this test runs in stays as it is.
+        guard
+            let place = CgroupPlace(
+                selfCgroup: (try? readFile(at: "/proc/self/cgroup", limit: 65536)) ?? [],
+                mountInfo: (try? readFile(at: "/proc/self/mountinfo", limit: 4 << 20)) ?? [])
+        else { return .processGroup(reason: "no cgroup v2 is mounted") }
+        return .detect(preferredRoot: place.mountPoint, name: name)
+    }
+
+    /// Whether it works at all here, tried once.
+    static let isPossible: Bool = {
+        let name = "greenroom-test-\(getpid())-try"
+        guard case .cgroup(let root) = mode(name) else { return false }
+        return rmdir(root.path) == 0
+    }()
+
+    init(_ name: String) throws {
+        let name = "greenroom-test-\(getpid())-\(name)"
+        let mode = Self.mode(name)
+        containment = try Containment(mode: mode, name: name)
+        guard case .cgroup(let root) = mode else {
+            throw SystemError(call: "detect", errno: ENOTSUP, path: mode.summary)
+        }
+        self.root = root
+    }
+
+    deinit {
+        do {
+            try eventually("the test's groups are gone") {
+                try containment.cleanUpLeftovers() == 0 && containment.removeRoot() == .removed
+            }
+        } catch {
+            Issue.record(error)
+        }
+    }
+}
+
+/// Starts `/bin/sh -c script` in an enclosure and waits until it executes.
+func startShell(_ script: String, in enclosure: Enclosure, _ arguments: String...) throws -> Process {
+    var starting = try startProcess(
+        SpawnRequest(
+            executable: "/bin/sh", arguments: ["-c", script, "sh"] + arguments,
+            environment: ["PATH=/usr/bin:/bin"] + [enclosure.environmentMarker].compactMap { $0 },
+            cgroup: enclosure.cgroupDescriptor))
+    let process = starting.process
+    try enclosure.started(process)
+    let outcome = try starting.finalOutcome()
+    if outcome != .executed { _ = try process.waitForEnd() }
+    try #require(outcome == .executed)
+    return process
+}
+
+@Suite("Cgroups", .enabled(if: TestContainment.isPossible, "needs a cgroup v2 mount that this user may write"))
+struct CgroupTests {
+    @Test("a process is born in its enclosure, and its children stay in it")
+    func born() throws {
+        let test = try TestContainment("born")
+        let enclosure = try test.containment.create(app: "org.example.app", run: 7)
+        #expect(try !enclosure.isPopulated())
+        let process = try startShell("sleep 1000 & sleep 1000 & wait", in: enclosure)
+        try eventually("three processes") { try enclosure.pids().count == 3 }
+        #expect(try enclosure.contains(process.pid))
+        #expect(try !enclosure.contains(getpid()))
+        #expect(try enclosure.isPopulated())
+        #expect(try enclosure.memoryBytes() > 0)
+        try enclosure.killAll()
+        #expect(try process.waitForEnd().status == .signaled(SIGKILL, coreDumped: false))
+        try eventually("empty") { try !enclosure.isPopulated() }
+        #expect(try enclosure.remove() == .removed)
+        #expect(try enclosure.remove() == .removed)
+        #expect(try enclosure.memoryBytes() == 0)
+        #expect(try enclosure.pids() == [])
+    }
+
+    @Test("a frozen busy loop reads as frozen and uses no more time; thawed it goes on")
+    func freeze() throws {
+        let test = try TestContainment("freeze")
+        let enclosure = try test.containment.create(app: "busy", run: 1)
+        let process = try startShell("while :; do :; done", in: enclosure)
+        try eventually("it runs") { try enclosure.cpuTime() > .milliseconds(5) }
+        #expect(try !enclosure.isFrozen())
+        try enclosure.freeze()
+        try eventually("frozen") { try enclosure.isFrozen() }
+        let used = try enclosure.cpuTime()
+        for _ in 0..<20 { usleep(1000) }
+        #expect(try enclosure.cpuTime() == used)
+        try enclosure.thaw()
+        try eventually("thawed") { try !enclosure.isFrozen() }
+        try eventually("it goes on") { try enclosure.cpuTime() > used + .milliseconds(5) }
+        // A kill needs no thaw.
+        try enclosure.freeze()
+        try enclosure.killAll()
+        #expect(try process.waitForEnd().status == .signaled(SIGKILL, coreDumped: false))
+    }
+
+    @Test("the events descriptor says by POLLPRI that a group was frozen or emptied")
+    func events() throws {
+        let test = try TestContainment("events")
+        let enclosure = try test.containment.create(app: "a", run: 1)
+        let process = try startShell("exec sleep 1000", in: enclosure)
+        let descriptor = try #require(enclosure.eventsDescriptor)
+        _ = try enclosure.isFrozen()
+        try enclosure.freeze()
+        while try !enclosure.isFrozen() { try wait(for: descriptor, events: Int16(POLLPRI)) }
+        try enclosure.killAll()
+        while try enclosure.isPopulated() { try wait(for: descriptor, events: Int16(POLLPRI)) }
+        _ = try process.waitForEnd()
+    }
+
+    @Test("a child that forked twice and left its session is frozen and killed with the rest")
+    func escapee() throws {
+        let test = try TestContainment("escapee")
+        let enclosure = try test.containment.create(app: "a", run: 1)
+        let process = try startShell("(setsid sh -c 'sleep 1000; :' &) ; exit 3", in: enclosure)
+        #expect(try process.waitForEnd().status == .exited(3))
+        try eventually("the escapee and its sleep") { try enclosure.pids().count == 2 }
+        try enclosure.freeze()
+        try eventually("frozen") { try enclosure.isFrozen() }
+        #expect(try enclosure.remove() == .busy)
+        try enclosure.killAll()
+        try eventually("empty") { try !enclosure.isPopulated() }
+        #expect(try enclosure.remove() == .removed)
+    }
+
+    @Test("groups that an app makes itself are looked into, killed and removed")
+    func nested() throws {
+        let test = try TestContainment("nested")
+        let enclosure = try test.containment.create(app: "a", run: 1)
+        let process = try startShell(
+            "mkdir -p $1/deep/deeper $1/other && echo $$ > $1/deep/deeper/cgroup.procs && exec sleep 1000",
+            in: enclosure,
+            enclosure.path!)
+        try eventually("it moved") {
+            try enclosure.pids() == [process.pid] && !folderNames(enclosure.path! + "/deep").isEmpty
+        }
+        try eventually("deep inside") {
+            try readFile(at: enclosure.path! + "/deep/deeper/cgroup.procs", limit: 100)
+                == Array("\(process.pid)\n".utf8)
+        }
+        #expect(try enclosure.pids() == [process.pid])
+        #expect(try enclosure.contains(process.pid))
+        #expect(try enclosure.remove() == .busy)
+        try enclosure.killAll()
+        _ = try process.waitForEnd()
+        try eventually("empty") { try !enclosure.isPopulated() }
+        #expect(try enclosure.remove() == .removed)
+    }
+
+    @Test("a program that keeps forking is killed whole")
+    func forkBomb() throws {
+        let test = try TestContainment("bomb")
+        let enclosure = try test.containment.create(app: "bomb", run: 1)
+        let process = try startShell(forkingScript, in: enclosure)
+        try eventually("it has forked a while") { try enclosure.pids().count > 20 }
+        try enclosure.killAll()
+        _ = try process.waitForEnd()
+        try eventually("empty") { try !enclosure.isPopulated() }
+        #expect(try enclosure.pids() == [])
+    }
+
+    @Test("starting into a frozen enclosure neither blocks nor executes before the thaw")
+    func bornFrozen() throws {
+        let test = try TestContainment("bornfrozen")
+        let enclosure = try test.containment.create(app: "a", run: 1)
+        try enclosure.freeze()
+        var starting = try startProcess(SpawnRequest(executable: "/bin/true", cgroup: enclosure.cgroupDescriptor))
+        #expect(try starting.outcome() == .pending)
+        try enclosure.thaw()
+        #expect(try starting.finalOutcome() == .executed)
+        #expect(try starting.process.waitForEnd().status == .exited(0))
+    }
+
+    @Test("what is killed while it is held before exec reads as killed before exec")
+    func killedBeforeExec() throws {
+        let test = try TestContainment("early")
+        for run in 1...3 {
+            let enclosure = try test.containment.create(app: "a", run: UInt64(run))
+            try enclosure.freeze()
+            var starting = try startProcess(SpawnRequest(executable: "/bin/true", cgroup: enclosure.cgroupDescriptor))
+            try enclosure.killAll()
+            #expect(try starting.finalOutcome() == .killedBeforeExec)
+            #expect(try starting.process.waitForEnd().status == .signaled(SIGKILL, coreDumped: false))
+            #expect(try enclosure.remove() == .removed)
+        }
+    }
+
+    @Test("a dropped start is killed")
+    func droppedStart() throws {
+        let test = try TestContainment("dropped")
+        let enclosure = try test.containment.create(app: "a", run: 1)
+        try enclosure.freeze()
+        let process: Process
+        do {
+            let starting = try startProcess(SpawnRequest(executable: "/bin/true", cgroup: enclosure.cgroupDescriptor))
+            process = starting.process
+        }
+        #expect(try process.waitForEnd().status == .signaled(SIGKILL, coreDumped: false))
+    }
+
+    @Test("an enclosure is found again, and leftovers are cleaned up but for those that are to live on")
+    func leftovers() throws {
+        let test = try TestContainment("leftovers")
+        let first = try startShell("exec sleep 1000", in: test.containment.create(app: "a.run1", run: 2))
+        let second = try startShell("exec sleep 1000", in: test.containment.create(app: "b", run: 3))
+        let found = try test.containment.leftovers()
+        #expect(found.map { "\($0.app) \($0.run)" } == ["a.run1 2", "b 3"])
+        let again = try #require(try test.containment.reopen(app: "b", run: 3))
+        #expect(try again.pids() == [second.pid])
+        #expect(try test.containment.reopen(app: "b", run: 4) == nil)
+        _ = try test.containment.cleanUpLeftovers { app, _ in app == "b" }
+        #expect(try first.waitForEnd().status == .signaled(SIGKILL, coreDumped: false))
+        #expect(try !second.hasEnded())
+        #expect(try test.containment.removeRoot() == .busy)
+        try again.killAll()
+        _ = try second.waitForEnd()
+        try eventually("all gone") { try test.containment.removeRoot() == .removed }
+        #expect(access(test.root.path, F_OK) != 0)
+    }
+
+    @Test("an enclosure of the same name as one that still dies gets a place of its own")
+    func sameName() throws {
+        let test = try TestContainment("samename")
+        let old = try test.containment.create(app: "a", run: 1)
+        let new = try test.containment.create(app: "a", run: 1)
+        #expect(old.path != new.path)
+        #expect(try test.containment.reopen(app: "a", run: 1)?.path == new.path)
+    }
+
+    @Test("without a cpu controller background weights go to the threads, and back")
+    func weights() throws {
+        let test = try TestContainment("weights")
+        let enclosure = try test.containment.create(app: "a", run: 1)
+        let process = try startShell("exec sleep 1000", in: enclosure)
+        let means = try enclosure.setWeights(background: true)
+        switch means {
+        case .cgroup:
+            #expect(try readFile(at: enclosure.path! + "/cpu.idle", limit: 10) == Array("1\n".utf8))
+        case .threads:
+            #expect(sched_getscheduler(process.pid) == 5)  // SCHED_IDLE
+        case .none:
+            #expect(geteuid() != 0)
+        }
+        #expect(try enclosure.setWeights(background: false) == means)
+        #expect(sched_getscheduler(process.pid) == 0)
+        try enclosure.killAll()
+        _ = try process.waitForEnd()
+    }
+}
+
+/// Forks without end, but never has more than 40 children at a time and ends by itself after 20,000.
+let forkingScript = """
+    i=0
+    while [ $i -lt 20000 ]; do
+        i=$((i+1))
+        n=$((i % 40))
+        if [ $n -eq 0 ]; then sleep 0.01; fi
+        if [ $i -lt 40 ]; then (sleep 1000 & sleep 1000) & else (:) & fi
+    done
+    sleep 1000
+    """

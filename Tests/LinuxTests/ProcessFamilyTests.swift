@@ -1,0 +1,176 @@
+import Glibc
+import Linux
+import Testing
+
+/// Each runs in a process of its own, which becomes the reaper of its orphans.
+@Suite("Process-group mode")
+struct ProcessFamilyTests {
+    static func containment(_ name: String = "test") throws -> Containment {
+        try Containment(mode: .processGroup(reason: "this is a test"), name: "\(name)-\(getpid())")
+    }
+
+    /// Kills, and reaps whatever orphans there are, until nothing is left.
+    static func end(_ enclosure: Enclosure) throws {
+        try enclosure.killAll()
+        try eventually("nobody left") {
+            _ = try Reaping.reapOrphans(sparing: [])
+            return try !enclosure.isPopulated()
+        }
+        #expect(try enclosure.remove() == .removed)
+    }
+
+    @Test("a busy loop is stopped and goes on")
+    func freeze() async {
+        await #expect(processExitsWith: .success) {
+            let enclosure = try Self.containment().create(app: "busy", run: 1)
+            let process = try startShell("while :; do :; done", in: enclosure)
+            try eventually("it runs") { try enclosure.cpuTime() > .milliseconds(20) }
+            #expect(try !enclosure.isFrozen())
+            try enclosure.freeze()
+            try eventually("frozen") { try enclosure.isFrozen() }
+            let used = try #require(try ProcFS().stat(of: process.pid)).ownTicks
+            for _ in 0..<30 { usleep(1000) }
+            #expect(try ProcFS().stat(of: process.pid)?.ownTicks == used)
+            try enclosure.thaw()
+            #expect(try !enclosure.isFrozen())
+            try eventually("it goes on") { try enclosure.cpuTime() > .milliseconds(40) + .milliseconds(10 * Int(used)) }
+            try enclosure.freeze()
+            #expect(try enclosure.contains(process.pid))
+            try Self.end(enclosure)
+        }
+    }
+
+    @Test("a child that forked twice and left its session is found by the marker, stopped, killed and reaped")
+    func escapee() async {
+        await #expect(processExitsWith: .success) {
+            let enclosure = try Self.containment().create(app: "a", run: 1)
+            // Nobody looks before the first process is gone, so neither parent nor session leads to the escapee.
+            let process = try startShell("(setsid sh -c 'sleep 1000; :' &) ; exit 3", in: enclosure)
+            #expect(try process.waitForEnd().status == .exited(3))
+            try eventually("the escapee and its sleep") { try enclosure.pids().count == 2 }
+            #expect(try enclosure.memoryBytes() > 0)
+            try enclosure.freeze()
+            try eventually("frozen") { try enclosure.isFrozen() }
+            #expect(try enclosure.remove() == .busy)
+            try enclosure.thaw()
+            #expect(try !enclosure.isFrozen())
+            try Self.end(enclosure)
+        }
+    }
+
+    @Test("a child that wiped its environment is found by descent, and remembered when its parent dies")
+    func wipedEnvironment() async {
+        await #expect(processExitsWith: .success) {
+            let enclosure = try Self.containment().create(app: "a", run: 1)
+            let process = try startShell("env -i setsid sleep 1000 & exec sleep 1000", in: enclosure)
+            try eventually("both") {
+                try enclosure.pids().filter { try ProcFS().commandLine(of: $0)?.first == "sleep" }.count == 2
+            }
+            try process.signal(SIGKILL)
+            _ = try process.waitForEnd()
+            try eventually("one is left") { try enclosure.pids().count == 1 }
+            try Self.end(enclosure)
+        }
+    }
+
+    @Test("two apps are told apart, and neither reaches us or our session")
+    func apart() async {
+        await #expect(processExitsWith: .success) {
+            let containment = try Self.containment()
+            let one = try containment.create(app: "one", run: 1)
+            let two = try containment.create(app: "two", run: 1)
+            let first = try startShell("exec sleep 1000", in: one)
+            let second = try startShell("exec sleep 1000", in: two)
+            #expect(try one.pids() == [first.pid])
+            #expect(try two.pids() == [second.pid])
+            // Not yet in a session of its own, as a child before its setsid: our companions must not count as its.
+            var starting = try startProcess(SpawnRequest(executable: "/bin/sleep", arguments: ["1000"]))
+            _ = try starting.finalOutcome()
+            let three = try containment.create(app: "three", run: 1)
+            let us = try #require(try Process.open(getpid()))
+            try three.started(us)
+            #expect(try !three.contains(getpid()))
+            try Self.end(one)
+            #expect(try !second.hasEnded())
+            try Self.end(two)
+            try starting.process.signal(SIGKILL)
+            _ = try starting.process.waitForEnd()
+        }
+    }
+
+    @Test("a program that keeps forking is stopped whole, and killed whole")
+    func forkBomb() async {
+        await #expect(processExitsWith: .success) {
+            let enclosure = try Self.containment().create(app: "bomb", run: 1)
+            _ = try startShell(forkingScript, in: enclosure)
+            try eventually("it has forked a while") { try enclosure.pids().count > 20 }
+            try enclosure.freeze()
+            try eventually("frozen") { try enclosure.isFrozen() }
+            let frozen = try Set(enclosure.pids())
+            for _ in 0..<20 { usleep(1000) }
+            #expect(try Set(enclosure.pids()) == frozen)
+            try enclosure.thaw()
+            try Self.end(enclosure)
+        }
+    }
+
+    @Test("what an earlier daemon left is found by its name, reopened or killed")
+    func leftovers() async {
+        await #expect(processExitsWith: .success) {
+            let before = try Self.containment("lost")
+            let first = try before.create(app: "a.b", run: 4)
+            let second = try before.create(app: "c", run: 5)
+            let other = try Self.containment("lost2").create(app: "d", run: 6)
+            for enclosure in [first, second, other] { _ = try startShell("exec sleep 1000", in: enclosure) }
+
+            let after = try Self.containment("lost")
+            #expect(try after.leftovers().map { "\($0.app) \($0.run)" } == ["a.b 4", "c 5"])
+            let again = try #require(
+                try after.reopen(app: "c", run: 5, environmentMarker: second.environmentMarker))
+            #expect(try again.pids() == second.pids())
+            #expect(try after.reopen(app: "c", run: 6, environmentMarker: second.environmentMarker) == nil)
+            _ = try after.cleanUpLeftovers { app, _ in app == "c" }
+            try eventually("the one is gone, and only that") { try !first.isPopulated() }
+            #expect(try second.isPopulated())
+            #expect(try other.isPopulated())
+            try Self.end(second)
+            try Self.end(other)
+        }
+    }
+
+    @Test("orphans are reaped past a first process that waits to be reaped by its owner")
+    func orphans() async {
+        await #expect(processExitsWith: .success) {
+            let enclosure = try Self.containment().create(app: "a", run: 1)
+            let process = try startShell("(sh -c 'exit 9' &) ; exit 3", in: enclosure)
+            try wait(for: process.descriptor)
+            var reaped: [(pid: Int32, report: ExitReport)] = []
+            try eventually("the orphan was reaped") {
+                reaped += try Reaping.reapOrphans(sparing: [process.pid])
+                return !reaped.isEmpty
+            }
+            #expect(reaped.map(\.report.status) == [.exited(9)])
+            #expect(try process.waitForEnd().status == .exited(3))
+            #expect(try process.reap() == nil)
+        }
+    }
+
+    @Test("a child that stops itself and is continued is reported once each")
+    func stops() async {
+        await #expect(processExitsWith: .success) {
+            var starting = try startProcess(
+                SpawnRequest(executable: "/bin/sh", arguments: ["-c", "kill -STOP $$; exit 5"]))
+            let process = starting.process
+            #expect(try starting.finalOutcome() == .executed)
+            var reports: [StopReport] = []
+            try eventually("it stopped") {
+                reports += try Reaping.reapStops()
+                return !reports.isEmpty
+            }
+            #expect(reports == [StopReport(pid: process.pid, change: .stopped(signal: SIGSTOP))])
+            try process.signal(SIGCONT)
+            #expect(try process.waitForEnd().status == .exited(5))
+            #expect(try Reaping.reapStops() == [])
+        }
+    }
+}

@@ -1,0 +1,115 @@
+import Glibc
+import Systemd
+import Testing
+
+@Suite("Log")
+struct JournalTests {
+    /// What arrives on standard error, given this style.
+    private func written(_ style: Journal.ErrorStyle, _ log: (Journal) -> Void) throws -> String {
+        let pipe = try Pipe()
+        log(Journal(level: .info, usesJournald: false, errorStyle: style, errorDescriptor: pipe.writing))
+        pipe.closeWriting()
+        return String(decoding: pipe.read(), as: UTF8.self)
+    }
+
+    @Test("read by the journal, a line begins with its level")
+    func prefixed() throws {
+        let text = try written(.prefixed) {
+            $0.log(.warning, "Memory is short.", fields: [("MESSAGE_ID", "x")])
+            $0.log(.info, "mail is active")
+        }
+        #expect(text == "<4>Memory is short.\n<6>mail is active\n")
+    }
+
+    @Test("in a file a line begins with the time and the level's name")
+    func plain() throws {
+        let text = try written(.plain) { $0.log(.error, "It failed.") }
+        #expect(text.wholeMatch(of: /\d\d:\d\d:\d\d\.\d\d\d error: It failed\.\n/) != nil, "\(text)")
+    }
+
+    @Test("on a terminal what is serious has a colour, unless colours are off")
+    func terminal() throws {
+        let coloured = try written(.terminal(colour: true)) {
+            $0.log(.error, "bad")
+            $0.log(.info, "good")
+        }
+        #expect(coloured.contains(" \u{1b}[31mbad\u{1b}[0m\n"))
+        #expect(coloured.hasSuffix(" good\n"))
+        let grey = try written(.terminal(colour: false)) { $0.log(.error, "bad") }
+        #expect(grey.wholeMatch(of: /[\d:.]+ bad\n/) != nil, "\(grey)")
+    }
+
+    @Test("entries below the level are dropped")
+    func level() throws {
+        let text = try written(.prefixed) {
+            $0.log(.debug, "dropped")
+            $0.level = .debug
+            $0.log(.debug, "kept")
+            $0.level = .error
+            $0.log(.warning, "dropped")
+        }
+        #expect(text == "<7>kept\n")
+    }
+
+    @Test("one entry is one line, without control characters, and bounded")
+    func hostile() throws {
+        let text = try written(.prefixed) {
+            $0.log(.info, "a\n<0>b\u{1b}[2J\u{9b}c\0d")
+            $0.log(.info, String(repeating: "ä", count: 100_000))
+        }
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+        #expect(lines.count == 3)
+        #expect(lines[0] == "<6>a <0>b [2J c d")
+        #expect(lines[1].utf8.count <= 4096)
+    }
+
+    @Test("a reader that has stopped does not stop us")
+    func fullPipe() throws {
+        let pipe = try Pipe()
+        let journal = Journal(level: .info, usesJournald: false, errorStyle: .plain, errorDescriptor: pipe.writing)
+        for _ in 0..<2000 { journal.log(.info, String(repeating: "x", count: 100)) }
+        #expect(!pipe.read().isEmpty)
+    }
+
+    @Test("the style follows what standard error is")
+    func style() throws {
+        let pipe = try Pipe()
+        #expect(Journal.styleOfStandardError(pipe.writing) == .plain)
+        let terminal = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
+        defer { close(terminal) }
+        guard case .terminal = Journal.styleOfStandardError(terminal) else {
+            Issue.record("a terminal was not recognised")
+            return
+        }
+    }
+
+    @Test("a stream that the journal reads is known by its inode")
+    func journalStream() async {
+        await #expect(processExitsWith: .success) {
+            let pipe = try Pipe()
+            var status = stat()
+            #expect(fstat(pipe.writing, &status) == 0)
+            setenv("JOURNAL_STREAM", "\(status.st_dev):\(status.st_ino)", 1)
+            #expect(Journal.styleOfStandardError(pipe.writing) == .prefixed)
+            setenv("JOURNAL_STREAM", "\(status.st_dev):\(status.st_ino + 1)", 1)
+            #expect(Journal.styleOfStandardError(pipe.writing) == .plain)
+        }
+    }
+
+    @Test("an entry for journald is harmless where there is none")
+    func noJournald() throws {
+        let journal = Journal(level: .info, usesJournald: true, errorStyle: nil)
+        journal.log(
+            .debug, "A test wrote this.", fields: [("bad name", "x"), ("GREENROOM_TEST", "1"), ("_HIDDEN", "x")])
+        #expect(journal.usesJournald)
+    }
+
+    @Test("levels have systemd's names and numbers")
+    func names() {
+        #expect(LogLevel(name: "warning") == .warning)
+        #expect(LogLevel(name: "7") == .debug)
+        #expect(LogLevel(name: "err") == .error)
+        #expect(LogLevel(name: "8") == nil)
+        #expect(LogLevel(name: "loud") == nil)
+    }
+}

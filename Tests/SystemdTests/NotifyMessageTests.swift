@@ -1,0 +1,152 @@
+import Systemd
+import Testing
+
+@Suite("Notifications of apps")
+struct NotifyMessageTests {
+    struct Row: Sendable, CustomTestStringConvertible {
+        let text: String
+        let messages: [NotifyMessage]
+        var complaints: [String] = []
+
+        var testDescription: String { text.debugDescription }
+
+        init(_ text: String, _ messages: [NotifyMessage], _ complaints: String...) {
+            self.text = text
+            self.messages = messages
+            self.complaints = complaints
+        }
+    }
+
+    static let rows: [Row] = [
+        Row("", []),
+        Row("\n\n", []),
+        Row("READY=1", [.ready]),
+        Row("READY=1\n", [.ready]),
+        Row("READY=1\0", [.ready]),
+        Row("READY=0", [], "READY=0: only READY=1 has a meaning."),
+        Row("READY=1\nSTATUS=Up and running.\nMAINPID=17", [.ready, .status("Up and running."), .mainPID(17)]),
+        // The last of READY= and STOPPING= counts.
+        Row("READY=1\nSTOPPING=1", [.stopping]),
+        Row("STOPPING=1\nSTATUS=a\nREADY=1\nREADY=1", [.status("a"), .ready]),
+        // The first of the others counts.
+        Row("STATUS=a\nSTATUS=b", [.status("a")], "STATUS= came twice; the first counts."),
+        Row("STATUS=", [.status("")]),
+        Row("STATUS=a=b", [.status("a=b")]),
+        Row("STATUS=red \u{1b}[31m\u{9b}", [.status("red \u{FFFD}[31m\u{FFFD}")]),
+        Row("STATUS=größer 🦊", [.status("größer 🦊")]),
+        Row("ERRNO=0", [.errno(0)]),
+        Row("ERRNO=4095", [.errno(4095)]),
+        Row("ERRNO=4096", [], "ERRNO=4096: expected a whole number from 0 to 4095."),
+        Row("ERRNO=-2", [], "ERRNO=-2: expected a whole number from 0 to 4095."),
+        Row("MAINPID=0", [], "MAINPID=0: expected a whole number from 1 to 4194304."),
+        Row("MAINPID=4194304", [.mainPID(4_194_304)]),
+        Row("MAINPID=4194305", [], "MAINPID=4194305: expected a whole number from 1 to 4194304."),
+        Row("MAINPID=+5", [], "MAINPID=+5: expected a whole number from 1 to 4194304."),
+        Row("MAINPID= 5", [], "MAINPID= 5: expected a whole number from 1 to 4194304."),
+        Row("MAINPID=", [], "MAINPID=: expected a whole number from 1 to 4194304."),
+        Row(
+            "MAINPID=99999999999999999999999", [],
+            "MAINPID=99999999999999999999999: expected a whole number from 1 to 4194304."),
+        Row("WATCHDOG=1", [.watchdog]),
+        Row("WATCHDOG=trigger", [.watchdogTrigger]),
+        Row("WATCHDOG=2", [], "WATCHDOG=2: expected 1 or trigger."),
+        Row("EXTEND_TIMEOUT_USEC=1500000", [.extendTimeout(.milliseconds(1500))]),
+        Row("EXTEND_TIMEOUT_USEC=9223372036854775807", [.extendTimeout(.microseconds(Int64.max))]),
+        Row(
+            "EXTEND_TIMEOUT_USEC=18446744073709551615", [],
+            "EXTEND_TIMEOUT_USEC=18446744073709551615: expected a whole number from 1 to 9223372036854775807."),
+        Row("FDSTORE=1", [.storeDescriptors(name: "stored")]),
+        Row("FDSTORE=1\nFDNAME=state", [.storeDescriptors(name: "state")]),
+        Row("FDNAME=state\nREADY=1\nFDSTORE=1", [.ready, .storeDescriptors(name: "state")]),
+        Row("FDNAME=state", []),
+        Row(
+            "FDSTORE=1\nFDNAME=a:b", [.storeDescriptors(name: "stored")],
+            "FDNAME=a:b: expected 1 to 255 printable ASCII characters without a colon."),
+        Row("FDSTOREREMOVE=1\nFDNAME=state", [.removeDescriptors(name: "state")]),
+        Row("FDSTOREREMOVE=1", [], "FDSTOREREMOVE=1 needs a valid FDNAME=."),
+        Row("FDSTORE=yes", [], "FDSTORE=yes: only FDSTORE=1 has a meaning."),
+        Row("BARRIER=1", [.barrier]),
+        Row("BARRIER=1\nREADY=1", [], "The notification was refused as a whole: BARRIER=1 must stand alone."),
+        Row("BARRIER=0", []),
+        Row("X_GREENROOM_BACKGROUND=1", [.background]),
+        Row(
+            "X_GREENROOM_BEGIN_TASK=upload\nX_GREENROOM_BEGIN_TASK=sync\nX_GREENROOM_END_TASK=upload",
+            [.beginTask("upload"), .beginTask("sync"), .endTask("upload")]),
+        Row(
+            "X_GREENROOM_BEGIN_TASK=", [],
+            "X_GREENROOM_BEGIN_TASK=: expected a name of 1 to 128 bytes without control characters."),
+        Row(
+            "X_GREENROOM_END_TASK=a\tb", [],
+            "X_GREENROOM_END_TASK=a\u{FFFD}b: expected a name of 1 to 128 bytes without control characters."),
+        Row("X_GREENROOM_WAKE_DONE=new-data", [.wakeDone(.newData)]),
+        Row("X_GREENROOM_WAKE_DONE=no-data", [.wakeDone(.noData)]),
+        Row("X_GREENROOM_WAKE_DONE=failed", [.wakeDone(.failed)]),
+        Row(
+            "X_GREENROOM_WAKE_DONE=newData", [], "X_GREENROOM_WAKE_DONE=newData: expected new-data, no-data or failed."),
+        // Unknown keys are ignored; a line that is none at all is complained of.
+        Row("MONOTONIC_USEC=1\nRELOADING=1\nX_OTHER=1\n=1\nready=1", []),
+        Row("READY", [], "'READY' is no assignment (KEY=VALUE)."),
+        Row("READY=1\r\nSTOPPING=1", [.stopping], "READY=1\u{FFFD}: only READY=1 has a meaning."),
+        Row("STATUS=\u{301}x", [.status("\u{301}x")]),
+        Row("READY=1\r", [], "READY=1\u{FFFD}: only READY=1 has a meaning."),
+        Row("READY=1\0STOPPING=1", [], "The notification was refused as a whole: it holds a NUL."),
+        Row("READY=1\0\0", [], "The notification was refused as a whole: it holds a NUL."),
+    ]
+
+    @Test("a datagram is read as systemd reads it", arguments: rows)
+    func table(row: Row) {
+        let read = NotifyDatagram(Array(row.text.utf8))
+        #expect(read.messages == row.messages)
+        #expect(read.complaints == row.complaints)
+    }
+
+    @Test("what is not UTF-8 is refused as a whole")
+    func notUTF8() {
+        let read = NotifyDatagram(Array("READY=1\nSTATUS=".utf8) + [0xff])
+        #expect(read.messages.isEmpty)
+        #expect(read.complaints == ["The notification was refused as a whole: it is not UTF-8."])
+    }
+
+    @Test("4096 bytes are read, one more is refused")
+    func size() {
+        let text = "STATUS=" + String(repeating: "x", count: 4096 - 7)
+        #expect(NotifyDatagram(Array(text.utf8)).messages.count == 1)
+        let read = NotifyDatagram(Array((text + "x").utf8))
+        #expect(read.messages.isEmpty)
+        #expect(read.complaints == ["The notification was refused as a whole: it is longer than 4096 bytes."])
+    }
+
+    @Test("a task's name has at most 128 bytes, and a long one is shown short")
+    func taskNames() {
+        let longest = String(repeating: "ä", count: 64)
+        let begin = "X_GREENROOM_BEGIN_TASK="
+        #expect(NotifyDatagram(Array((begin + longest).utf8)).messages == [.beginTask(longest)])
+        let read = NotifyDatagram(Array((begin + longest + "x").utf8))
+        #expect(read.messages.isEmpty)
+        #expect(read.complaints.first?.contains(String(repeating: "ä", count: 40) + "…") == true)
+    }
+
+    @Test("complaints are few, however many lines are wrong")
+    func manyComplaints() {
+        let read = NotifyDatagram(Array(String(repeating: "x\n", count: 2000).utf8))
+        #expect(read.complaints.count == NotifyDatagram.maximumComplaints + 1)
+        #expect(read.complaints.last == "1992 more assignments of the notification were not understood.")
+    }
+
+    @Test("random bytes never trap")
+    func random() {
+        var generator = SeededGenerator(seed: 1)
+        let words = [
+            "READY=", "MAINPID=", "FDNAME=", "BARRIER=1", "X_GREENROOM_BEGIN_TASK=", "\n", "1", "=", "\0", "\u{1b}",
+        ]
+        for _ in 0..<2000 {
+            var bytes: [UInt8] = []
+            for _ in 0..<Int.random(in: 0..<12, using: &generator) {
+                bytes += Array(words.randomElement(using: &generator)!.utf8)
+                if Bool.random(using: &generator) { bytes.append(.random(in: 0...255, using: &generator)) }
+            }
+            let read = NotifyDatagram(bytes)
+            #expect(read.messages.count <= 12 && read.complaints.count <= NotifyDatagram.maximumComplaints + 1)
+        }
+    }
+}

@@ -1,0 +1,99 @@
+import Glibc
+import Systemd
+import Testing
+
+/// These set the environment, each in a process of its own: the others read it meanwhile.
+@Suite("Service manager")
+struct ServiceManagerTests {
+    /// A notify socket, as the service manager's.
+    final class Manager {
+        let folder: TemporaryFolder
+        let descriptor: Int32
+
+        init() throws {
+            folder = try TemporaryFolder()
+            descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+            var address = sockaddr_un()
+            address.sun_family = sa_family_t(AF_UNIX)
+            let path = folder.path + "/notify"
+            withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: Array(path.utf8)) }
+            let size = socklen_t(MemoryLayout<sockaddr_un>.size)
+            let result = withUnsafePointer(to: &address) {
+                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(descriptor, $0, size) }
+            }
+            try #require(result == 0)
+            setenv("NOTIFY_SOCKET", path, 1)
+        }
+
+        func received() -> String {
+            var buffer = [UInt8](repeating: 0, count: 4096)
+            let count = recv(descriptor, &buffer, buffer.count, Int32(MSG_DONTWAIT))
+            return String(decoding: buffer.prefix(max(0, count)), as: UTF8.self)
+        }
+
+        deinit {
+            unsetenv("NOTIFY_SOCKET")
+            close(descriptor)
+        }
+    }
+
+    @Test("notices reach the service manager as systemd spells them")
+    func notices() async {
+        await #expect(processExitsWith: .success) {
+            let manager = try Manager()
+            #expect(try ServiceManager.notify(.ready, .status("3 apps\nREADY=0")))
+            #expect(manager.received() == "READY=1\nSTATUS=3 apps READY=0")
+            try ServiceManager.notify(.stopping)
+            #expect(manager.received() == "STOPPING=1")
+            try ServiceManager.notify(.watchdog, .mainPID(17), .extendTimeout(.milliseconds(1500)))
+            #expect(manager.received() == "WATCHDOG=1\nMAINPID=17\nEXTEND_TIMEOUT_USEC=1500000")
+            try ServiceManager.notify(.reloading)
+            #expect(manager.received().wholeMatch(of: /RELOADING=1\nMONOTONIC_USEC=\d+/) != nil)
+            let pipe = try Pipe()
+            #expect(try ServiceManager.store([pipe.reading], name: "apps"))
+            #expect(manager.received() == "FDSTORE=1\nFDNAME=apps")
+            #expect(try ServiceManager.removeStored(name: "apps"))
+            #expect(manager.received() == "FDSTOREREMOVE=1\nFDNAME=apps")
+        }
+    }
+
+    @Test("without a service manager nobody is told, and that is no error")
+    func alone() async {
+        await #expect(processExitsWith: .success) {
+            unsetenv("NOTIFY_SOCKET")
+            let told = try ServiceManager.notify(.ready)
+            let stored = try ServiceManager.store([0], name: "x")
+            #expect(!told && !stored)
+            #expect(try ServiceManager.takeHandedDescriptors().isEmpty)
+            #expect(try ServiceManager.watchdogInterval() == nil)
+        }
+    }
+
+    @Test("the watchdog's interval is the one asked of this process")
+    func watchdog() async {
+        await #expect(processExitsWith: .success) {
+            setenv("WATCHDOG_USEC", "3000000", 1)
+            setenv("WATCHDOG_PID", "\(getpid())", 1)
+            let mine = try ServiceManager.watchdogInterval()
+            #expect(mine == .seconds(3))
+            setenv("WATCHDOG_PID", "1", 1)
+            #expect(try ServiceManager.watchdogInterval() == nil)
+        }
+    }
+
+    @Test("descriptors that were handed over are taken once, with their names")
+    func handed() async {
+        await #expect(processExitsWith: .success) {
+            let pipe = try Pipe()
+            // Whatever the test process has there: this one is for nothing else.
+            #expect(dup2(pipe.reading, 3) == 3)
+            setenv("LISTEN_FDS", "1", 1)
+            setenv("LISTEN_PID", "\(getpid())", 1)
+            setenv("LISTEN_FDNAMES", "apps", 1)
+            let handed = try ServiceManager.takeHandedDescriptors()
+            #expect(handed == [ServiceManager.Handed(descriptor: 3, name: "apps")])
+            #expect(fcntl(3, F_GETFD) == FD_CLOEXEC)
+            #expect(try ServiceManager.takeHandedDescriptors().isEmpty)
+        }
+    }
+}
