@@ -16,6 +16,8 @@ final class Exhibit {
     var waiting: [MethodCall] = []
     var calls = 0
     var goneWhileWaiting = 0
+    /// Called before an `Echo` is answered.
+    var onEcho: ((Variant) -> Void)?
 
     func objects() -> BusObjects {
         let objects = BusObjects()
@@ -33,6 +35,7 @@ final class Exhibit {
             methods: [
                 BusMethod("Echo", in: "v", out: "v", arguments: ["value"], results: ["same"]) { [unowned self] call in
                     calls += 1
+                    if let value = call.arguments.first { onEcho?(value) }
                     call.reply(call.arguments)
                 },
                 BusMethod("Launch", in: "sa{sv}", out: "a{sv}", arguments: ["id", "options"], results: ["app"]) {
