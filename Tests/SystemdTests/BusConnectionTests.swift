@@ -156,10 +156,9 @@ struct BusConnectionTests {
 
     @Test("a server that closes at once is told apart from one that is not there")
     func refused() throws {
-        var ends: [Int32] = [-1, -1]
-        try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
-        close(ends[1])
-        let error = #expect(throws: BusError.self) { _ = try BusConnection(descriptor: ends[0], name: "the server") }
+        let ends = try socketPair()
+        close(ends.1)
+        let error = #expect(throws: BusError.self) { _ = try BusConnection(descriptor: ends.0, name: "the server") }
         #expect(error?.name == "org.freedesktop.DBus.Error.Disconnected")
     }
 }

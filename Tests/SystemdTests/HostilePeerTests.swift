@@ -13,9 +13,10 @@ struct HostilePeerTests {
     @Test("a peer that connects and says nothing is dropped; one that speaks stays")
     func silent() throws {
         var limits = BusServer.Limits()
-        limits.handshake = .milliseconds(50)
+        limits.handshake = .milliseconds(500)
         let stage = try Stage(limits: limits)
         let client = try stage.client()
+        #expect(try stage.ask(client, "Who").get().count == 2)
         let silent = try stage.stranger()
         defer { close(silent) }
         #expect(try stage.loop.serve { stage.gone.count == 1 })
@@ -28,7 +29,7 @@ struct HostilePeerTests {
     @Test("a peer that sends garbage is dropped", arguments: ["\0GET / HTTP/1.1\r\n\r\n", "garbage", "\0\0\0\0\r\n"])
     func garbage(text: String) throws {
         var limits = BusServer.Limits()
-        limits.handshake = .milliseconds(50)
+        limits.handshake = .milliseconds(500)
         let stage = try Stage(limits: limits)
         let stranger = try stage.stranger()
         defer { close(stranger) }
