@@ -26,7 +26,8 @@ struct BusTests {
             ) { answers.append((try? $0.get())?.first?.unwrapped.intValue) }
         }
         #expect(try stage.loop.serve { answers.count == 1000 })
-        #expect(answers == (0..<1000).map { Int64($0) })
+        let right = answers.enumerated().count { $0.element == Int64($0.offset) }
+        #expect(right == 1000)
         #expect(stage.exhibit.calls == 1000)
     }
 
