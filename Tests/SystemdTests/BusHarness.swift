@@ -87,11 +87,13 @@ final class Stage {
 
     var path: String { folder.path + "/bus" }
 
-    init(limits: BusServer.Limits = BusServer.Limits()) throws {
+    init(limits: BusServer.Limits = BusServer.Limits(), mode: UInt32 = 0o600) throws {
         folder = try TemporaryFolder()
+        if mode & 0o006 != 0 { chmod(folder.path, 0o755) }
         loop = try EventLoop()
         server = try BusServer(
-            loop: loop, path: folder.path + "/bus", names: [Exhibit.name], objects: exhibit.objects(), limits: limits)
+            loop: loop, path: folder.path + "/bus", mode: mode, names: [Exhibit.name], objects: exhibit.objects(),
+            limits: limits)
         server.onPeerGone = { [unowned self] in gone.append($1) }
         server.onComplaint = { [unowned self] in complaints.append($0) }
     }
