@@ -14,9 +14,6 @@
 /* A GNU name that Swift's Glibc module does not show: accept4(2). */
 extern int accept4(int fd, struct sockaddr *address, socklen_t *length, int flags);
 
-/* The name of the running program, program_invocation_short_name(3): also GNU only. */
-extern char *program_invocation_short_name;
-
 /*
  * Entries of an sd_bus vtable. The library's own macros are initialisers, which Swift cannot use, and sd-bus-vtable.h
  * asks for unused bytes of the union to be zero where the table is not static: hence memset, then the fields.
