@@ -340,4 +340,30 @@ struct SuspensionTests {
         #expect(house.changes("photos").last == "background: task began")
         #expect(house.view("photos").backgroundTimeRemaining == .seconds(29))
     }
+
+    @Test(
+        "L30: a wake that is completed before it is known that the app runs again, or is ready, is completed",
+        arguments: [
+            Stage.suspended, .notRunning,
+        ])
+    func completedEarly(stage: Stage) {
+        let house = House("photos") {
+            $0.backgroundModes = .push; $0.readiness = .notified
+        }
+        if stage == .suspended { house.bring("photos", into: .suspended) }
+        house.behave("photos") {
+            $0.thaws = false; $0.launching = .executes
+        }
+        house.push("photos")
+        let run = house.run("photos")
+        house.happens(.wakeCompleted(run, .newData))
+        #expect(house.reports().last == .wakeCompleted(id("photos"), .newData))
+        house.happens(stage == .suspended ? .thawed(run, attempt: 1) : .ready(run))
+        house.advance(.seconds(1))
+        #expect(house.state("photos") == .suspended)
+        // A second word for it means nothing.
+        let mark = house.mark
+        house.happens(.wakeCompleted(run, .newData))
+        #expect(house.effects(since: mark) == [])
+    }
 }
