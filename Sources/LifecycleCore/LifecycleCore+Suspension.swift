@@ -102,7 +102,7 @@ extension LifecycleCore {
         case .notRunning:
             self.launch(slot, launch, now)
             file(slot, notification)
-            return wait(request, slot, for: .background)
+            return wait(request, slot, for: .awake)
         case .launching, .foreground, .entering, .running, .suspending, .suspended, .waking:
             file(slot, notification)
         }
@@ -126,7 +126,7 @@ extension LifecycleCore {
         switch self[app: slot].phase {
         case .foreground, .running: answer(request, .done(self[app: slot].phase.state))
         case .notRunning, .launching, .entering, .suspending, .suspended, .waking, .terminating, .ending:
-            wait(request, slot, for: hasPlace(slot) ? .foreground : .background)
+            wait(request, slot, for: .awake)
         }
     }
 

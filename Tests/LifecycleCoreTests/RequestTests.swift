@@ -148,4 +148,34 @@ struct RequestTests {
         #expect(house.receipts.count == 2)
         #expect(house.answers[activate] == .ended(house.receipts[1]))
     }
+
+    @Test(
+        "who asked for an app to be awake has it, wherever it comes to run: only its end is another answer",
+        arguments: [
+            Request.push(payload: "p"), .launch(.background, reason: .socket, url: nil),
+            .launch(.background, reason: .user, url: nil),
+        ])
+    func awakeAnywhere(request: Request) {
+        for stage in [Stage.launching, .waking] {
+            // Activated, and then displaced, after it was asked.
+            let house = House("photos", "mail") { $0.backgroundModes = .push }
+            house.bring("photos", into: stage)
+            let run = house.run("photos")
+            let asked = house.request("photos", request)
+            let activate = house.activate("photos")
+            #expect(!house.isAnswered(asked))
+            house.launch("mail")
+            #expect(house.answers[activate] == .superseded(by: .background))
+            #expect(!house.isAnswered(asked))
+            house.finish("photos", stage, run)
+            #expect(house.answers[asked] == .done(.background))
+
+            let other = House("photos") { $0.backgroundModes = .push }
+            other.bring("photos", into: stage)
+            let again = other.request("photos", request)
+            let terminate = other.terminate("photos")
+            #expect(other.answers[again] == .superseded(by: .terminating))
+            #expect(!other.isAnswered(terminate))
+        }
+    }
 }
