@@ -89,7 +89,6 @@ extension LifecycleCore {
             case .launching, .foreground, .entering, .running, .waking, .terminating: setMemory(slot, size.bytes)
             case .notRunning, .suspending, .suspended, .ending: break
             }
-            refresh(slot)
         }
         if memoryState.isStale {
             memoryState.isStale = false
