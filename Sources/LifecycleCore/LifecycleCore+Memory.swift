@@ -180,9 +180,10 @@ extension LifecycleCore {
         if let pressed { notePressure(pressed, now) }
         let (level, cause) = currentLevel()
         if level != memoryState.level || cause != memoryState.cause {
+            // That it is over is reported with what it was.
+            report(.memoryLevelChanged(level, cause ?? memoryState.cause ?? .available))
             memoryState.level = level
             memoryState.cause = cause
-            report(.memoryLevelChanged(level, cause ?? .available))
         }
         if level > .normal { warn(level, now) }
         giveMemoryBack(pressed, now)
