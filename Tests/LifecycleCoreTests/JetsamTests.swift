@@ -139,8 +139,8 @@ struct JetsamTests {
         }
         if stage == .waking || stage == .entering { house.activate("photos") }
         house.launch("mail", .background)
-        size(house, "mail", stage == .terminating ? 1 : 50)
-        size(house, "photos", stage == .terminating ? 50 : 1)
+        size(house, "mail", 1)
+        size(house, "photos", 50)
         measure(house)
         let first = order(house).first
         #expect(first == (stage == .terminating ? "photos" : "mail"))
