@@ -304,4 +304,21 @@ struct RelaunchTests {
         house.advance(.seconds(600))
         #expect(house.launches("photos").count == 1)
     }
+
+    @Test(
+        "an app of which the request to end was overtaken by another wish is launched again after a crash",
+        arguments: [
+            Request.activate, .background, .launch(.background, reason: .user, url: nil),
+        ])
+    func overtaken(by request: Request) {
+        let house = House("photos") { $0.relaunch = .always }
+        house.launch("photos")
+        house.advance(.seconds(60))
+        house.behave("photos") { $0.entering = .isSilent }
+        house.background("photos")
+        house.terminate("photos")
+        house.request("photos", request)
+        house.crash("photos")
+        #expect(house.launches("photos").count == 2)
+    }
 }

@@ -5,13 +5,15 @@ import Testing
 struct SuspensionTests {
     @Test(
         "L26: an app that answered by stopping itself is continued for what wakes it",
-        arguments: ["running", "entering"])
+        arguments: ["running", "entering", "suspended"])
     func continuedForWake(phase: String) {
         let house = House("photos") { $0.backgroundModes = .push }
-        house.behave("photos") { $0.entering = phase == "running" ? .stops : .isSilent }
+        house.behave("photos") { $0.entering = phase == "entering" ? .isSilent : .stops }
         house.launch("photos")
         house.background("photos")
         let run = house.run("photos")
+        if phase == "suspended" { house.advance(.seconds(1)) }
+        #expect(!house.effects.contains(.continueStopped(run)))
         house.push("photos")
         if phase == "entering" {
             #expect(!house.effects.contains(.continueStopped(run)))
