@@ -65,7 +65,7 @@ struct Scenario {
         case .nonsenseRequest: 60
         case .requestAbandoned: 40
         case .simulatedPressure: 20
-        case .beginsTooMany: 8
+        case .beginsTooMany: 40
         case .speaksAfterEnd: 100
         case .killedBeforeExec, .diesAtDeadline, .crashes, .ignoresTerminate, .neverAnswers, .answersLate,
             .answersAtDeadline, .stopsItself, .beginsStorm, .leaksTask, .extendsTimeout, .forks, .changesMainProcess,

@@ -140,7 +140,8 @@ extension World {
     /// A message takes a moment, and never overtakes another of the same app.
     mutating func say(_ run: Int, _ event: Event) {
         let app = runs[run].app
-        let delay = apps[app].random.chance(300) ? 0 : apps[app].random.within(0...2 * .millisecond)
+        let slowest: Microseconds = isQuiet ? 200 : 2 * .millisecond
+        let delay = apps[app].random.chance(300) ? 0 : apps[app].random.within(0...slowest)
         let time = max(runs[run].lastMessage, now + delay)
         runs[run].lastMessage = time
         queue.push(.deliver(event), at: time)

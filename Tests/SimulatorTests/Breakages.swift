@@ -115,6 +115,9 @@ extension Breakage {
         .events("does not hear that an app is gone", .endsComplete) { event in
             if case .emptied = event { nil } else { event }
         },
+        .events("does not hear that a wake is completed", .wakesAreCompleted) { event in
+            if case .wakeCompleted = event { nil } else { event }
+        },
         .effects("launches again at once", .relaunchesWait) { effects, _, _ in
             effects.map { effect in
                 guard case .report(.relaunchScheduled(let id, after: _, let deaths)) = effect else { return effect }

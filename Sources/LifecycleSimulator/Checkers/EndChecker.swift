@@ -5,16 +5,27 @@ struct EndChecker {
     /// By app: when its last run ended, and the announced relaunch.
     private var ended: [Microseconds]
     private var relaunch: [(deaths: Int, at: Microseconds)?]
+    /// By app: it said that it has done what it was last woken for.
+    private var hasCompleted: [Bool]
 
     init(apps: Int) {
         ended = Array(repeating: 0, count: apps)
         relaunch = Array(repeating: nil, count: apps)
+        hasCompleted = Array(repeating: false, count: apps)
     }
 
     mutating func note(_ event: Event, of app: Int?, _ shadow: Shadow, at now: Microseconds) {
         guard let app else { return }
         switch event {
         case .exited(let run, _, _, _), .spawnFailed(let run, _): if shadow.apps[app].run == run { ended[app] = now }
+        case .requested(_, _, .push), .requested(_, _, .launch(.background, _, _)): hasCompleted[app] = false
+        case .wakeCompleted(let run, _):
+            guard shadow.apps[app].run == run else { return }
+            switch shadow.apps[app].phase {
+            case .waking, .running, .entering, .foreground: hasCompleted[app] = true
+            // Said before it was frozen, or before it was ready: not of this wake.
+            case .unknown, .notRunning, .launching, .suspending, .suspended, .terminating, .ending, .past: break
+            }
         default: break
         }
     }
@@ -32,6 +43,9 @@ struct EndChecker {
                 now + time.microseconds - ended[app] >= Self.postponement(deaths), .relaunchesWait,
                 "\(known.id) is to be launched \(time) after \(deaths) early ends")
         case .spawn(let id, _, let launch): checkSpawn(app, id, launch, event, now, &findings)
+        case .report(.deadlineMissed(let id, .wake)):
+            findings.check(
+                !hasCompleted[app], .wakesAreCompleted, "\(id) is killed for a wake that it had completed")
         case .kill: checkKill(app, event, shadow, &findings)
         case .tell(_, .willTerminate):
             findings.check(
@@ -52,6 +66,7 @@ struct EndChecker {
                 "\(id) is launched again \(scheduled.at - now) µs before its time")
         }
         relaunch[app] = nil
+        hasCompleted[app] = false
     }
 
     /// L11: 10 s, doubling, up to 5 min.
