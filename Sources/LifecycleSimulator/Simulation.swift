@@ -98,6 +98,11 @@ package struct Simulation<Core: DecidingCore> {
             if world.now - start >= shortest, restlessness == nil { break }
         }
         guard checkers.findings.first == nil else { return }
+        let memory = core.memory
+        let isOver = memory.budget.map { memory.apps > $0 } ?? false
+        let isShort = memory.level == .critical && memory.cause == .available
+        checkers.findings.check(
+            !isOver && !isShort, .jetsamActs, "at rest there is too little memory still: \(memory)")
         let problem = restlessness
         checkers.findings.check(problem == nil, .everythingComesToRest, problem ?? "")
         let isIdle = shadow.apps.allSatisfy { $0.phase != .foreground } && core.memory.level == .normal

@@ -200,7 +200,7 @@ extension World {
         case .exit: schedule(.die(.exited(0)), for: run, after: 0)
         case .extend:
             guard allows(.extendsTimeout) else { return }
-            let time = apps[app].random.pick([0, 1 * .millisecond, 1 * .second, 5 * .second, 90 * .second])
+            let time = apps[app].random.pick([0, 1 * .millisecond, 1 * .second, 5 * .second, 90 * .second, .max])
             perform(.extend(time), by: run)
         case .chatter: if allows(.speaksOutOfTurn) { sayNonsense(run, after: 0) }
         case .changeMainProcess:

@@ -7,18 +7,21 @@ struct EndChecker {
     private var relaunch: [(deaths: Int, at: Microseconds)?]
     /// By app: it said that it has done what it was last woken for.
     private var hasCompleted: [Bool]
+    /// By app: somebody asked it to end, and nobody for anything else since.
+    private var isEndWanted: [Bool]
 
     init(apps: Int) {
         ended = Array(repeating: 0, count: apps)
         relaunch = Array(repeating: nil, count: apps)
         hasCompleted = Array(repeating: false, count: apps)
+        isEndWanted = Array(repeating: false, count: apps)
     }
 
     mutating func note(_ event: Event, of app: Int?, _ shadow: Shadow, at now: Microseconds) {
         guard let app else { return }
         switch event {
         case .exited(let run, _, _, _), .spawnFailed(let run, _): if shadow.apps[app].run == run { ended[app] = now }
-        case .requested(_, _, .push), .requested(_, _, .launch(.background, _, _)): hasCompleted[app] = false
+        case .requested(_, _, let request): note(request, of: app)
         case .wakeCompleted(let run, _):
             guard shadow.apps[app].run == run else { return }
             switch shadow.apps[app].phase {
@@ -27,6 +30,17 @@ struct EndChecker {
             case .unknown, .notRunning, .launching, .suspending, .suspended, .terminating, .ending, .past: break
             }
         default: break
+        }
+    }
+
+    private mutating func note(_ request: Request, of app: Int) {
+        switch request {
+        case .terminate, .remove: isEndWanted[app] = true
+        case .push, .launch(.background, _, _):
+            hasCompleted[app] = false
+            isEndWanted[app] = false
+        case .activate, .launch(.foreground, _, _), .background: isEndWanted[app] = false
+        case .interrupt, .resume, .send: break
         }
     }
 
@@ -65,7 +79,11 @@ struct EndChecker {
                 now >= scheduled.at, .relaunchesWait,
                 "\(id) is launched again \(scheduled.at - now) µs before its time")
         }
+        findings.check(
+            launch.reason != .relaunch || !isEndWanted[app], .endedStaysEnded,
+            "\(id) is launched again, though it was asked to end")
         relaunch[app] = nil
+        isEndWanted[app] = false
         hasCompleted[app] = false
     }
 

@@ -18,6 +18,7 @@ package enum Rule: String, CaseIterable, Sendable {
     case expirationIsAnnounced = "nobody loses the budget's end without having been told of it (L22)"
     case interruptionsNest = "an app is active when its last interruption has ended (L13)"
     case relaunchesWait = "an app that ended early is not launched again at once (L11)"
+    case endedStaysEnded = "who was asked to end is not launched again by itself (L11)"
     case endsAreGentle = "running apps are told to terminate, suspended ones are not (L40, L46)"
     case wakesAreCompleted = "who has completed what it was woken for is not killed for it (L30)"
     case foregroundIsLimited = "no more apps are in the foreground than may be (L12)"
