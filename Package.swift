@@ -65,12 +65,14 @@ let package = Package(
         tests("ManifestTests", ["LifecycleCore", "Manifest"]),
         tests("LinuxTests", ["Linux"]),
         tests("SystemdTests", ["Systemd", "JSON"]),
+        tests("ControlTests", ["greenroomctl", "Control", "Systemd", "JSON", "LifecycleCore"]),
         // A scripted app, and the daemon itself: what the daemon's tests run for real.
         .executableTarget(name: "greenroom-testapp", path: "Tests/TestApp", cSettings: houseC),
         tests(
             "DaemonTests",
             [
-                "Daemon", "LifecycleCore", "Linux", "Systemd", "JSON", "Control", "Manifest", "greenroomd", "greenroomctl",
+                "Daemon", "LifecycleCore", "Linux", "Systemd", "JSON", "Control", "Manifest", "greenroomd",
+                "greenroomctl",
                 "greenroom-testapp",
             ]),
     ],

@@ -212,7 +212,8 @@ extension LifecycleCore {
         if memoryState.available < manager.criticalAvailable.bytes(of: memoryState.total) { return .critical }
         let warning = manager.warningAvailable.bytes(of: memoryState.total)
         let isWarning = memoryState.level > .normal && memoryState.cause == .available
-        return memoryState.available < warning + (isWarning ? warning / 10 : 0) ? .warning : .normal
+        let margin = min(memoryState.available, isWarning ? warning / 10 : 0)
+        return memoryState.available - margin < warning ? .warning : .normal
     }
 
     /// One victim at a time, and the next only after what the last one gave back was measured (L39).

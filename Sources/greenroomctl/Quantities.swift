@@ -1,10 +1,10 @@
 import Glibc
 
-/// Seconds as people read them: “3.2s”, “28s”, “1min 30s”, “2h 5min”, “3 days 4h”.
+/// Seconds as people read them: “3.2s”, “5s”, “28s”, “1min 30s”, “2h 5min”, “3 days 4h”.
 package func timeSpan(_ seconds: Double) -> String {
     guard seconds.isFinite, seconds < 1e12 else { return "infinity" }
     let seconds = max(0, seconds)
-    if seconds < 9.95 { return "\(decimal(seconds))s" }
+    if seconds < 9.95, seconds != seconds.rounded() { return "\(decimal(seconds))s" }
     let whole = Int(seconds.rounded())
     func pair(_ large: Int, _ unit: String, _ small: Int, _ smallUnit: String) -> String {
         "\(large)\(unit)" + (small == 0 ? "" : " \(small)\(smallUnit)")

@@ -33,7 +33,9 @@ extension Session {
         let cause = level == "normal" ? nil : memory.text("cause").map { " (\($0))" }
         sheet.add("Memory", level + (cause ?? ""), level == "normal" ? .lively : level == "warning" ? .moving : .worst)
         if let total = memory.integer("totalBytes"), let available = memory.integer("availableBytes") {
-            let share = total > 0 ? " (\(Int((Double(available) / Double(total) * 100).rounded()))%)" : ""
+            let share =
+                total > 0 && (0...total).contains(available)
+                ? " (\(Int((Double(available) / Double(total) * 100).rounded()))%)" : ""
             sheet.add("Available", "\(size(available)) of \(size(total))\(share)")
         }
         if let apps = memory.integer("appsBytes") {
@@ -55,6 +57,8 @@ extension Session {
             try show("\(count) \(count == 1 ? "app" : "apps") read\n")
         }
         guard !errors.isEmpty else { return 0 }
-        throw Failure(errors.count == 1 ? "there is an error" : "there are \(errors.count) errors")
+        throw Failure(
+            errors.count == 1
+                ? "there is an error; all else counts" : "there are \(errors.count) errors; all else counts")
     }
 }

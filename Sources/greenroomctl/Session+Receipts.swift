@@ -64,8 +64,9 @@ extension Session {
 
     /// “while launching: did not finish launching within 5 s”.
     func ending(_ receipt: Record) -> String {
-        let state = receipt.text("state").map { whileIn($0) + ": " } ?? ""
-        return state + (receipt.text("explanation") ?? "the daemon does not say why")
+        let explanation = receipt.text("explanation") ?? "the daemon does not say why"
+        guard let state = receipt.text("state").map(whileIn), !explanation.contains(state) else { return explanation }
+        return "\(state): \(explanation)"
     }
 
     private func codeLine(_ receipt: Record) -> String {

@@ -63,9 +63,12 @@ extension Session {
             return stateInWords(result.state) + (why.map { ": \($0)" } ?? "")
         case "ended":
             let receipt = result.record("receipt")
-            let state = receipt?.text("state").map { " " + whileIn($0) } ?? ""
             let number = receipt?.integer("id").map { " (receipt \($0))" } ?? ""
-            return "ended\(state): \(receipt?.text("explanation") ?? why ?? "the daemon does not say why")\(number)"
+            let sentence = receipt?.text("explanation") ?? why ?? "the daemon does not say why"
+            // That it ended is what was asked for then: how it did says it all.
+            if invocation.verb == .terminate { return sentence + number }
+            let state = receipt?.text("state").map { " " + whileIn($0) } ?? ""
+            return "ended\(state): \(sentence)\(number)"
         case "superseded":
             return "\(why ?? "a later request wanted something else"); it is \(stateInWords(result.state)) now"
         default: return "the daemon answered with “\(result.text("outcome") ?? "nothing")”, which means nothing here"

@@ -20,9 +20,9 @@ struct Waiting {
     }
 
     func wait(for member: String, _ arguments: [Variant]) throws(Failure) -> JSONValue {
-        let request = try client.begin(member, arguments)
         let erase = isShown ? ProgressLine.erase : ""
         Interruption.answer(with: "\(erase)greenroomctl: no longer waiting; the request for \(escaped(app)) goes on\n")
+        let request = try client.begin(member, arguments)
         var line = ProgressLine()
         defer { line.clear() }
         while true {

@@ -109,4 +109,290 @@ struct EndingTests {
         #expect(house.killed() == [])
         #expect(house.told("photos").last == .didBecomeActive)
     }
+
+    // MARK: L45, L47
+
+    @Test(
+        "L45, L47: a crash in each stage has one receipt, the rest of the group is killed, and all is over once it is empty",
+        arguments: Stage.withProcess)
+    func crash(stage: Stage) throws {
+        let house = House("photos")
+        house.bring("photos", into: stage)
+        house.behave("photos") { $0.dies = false }
+        let run = house.run("photos")
+        let pid = house.view("photos").pid
+        let before = house.killed()
+        house.happens(.exited(run, .signaled(11, coreDumped: true), cpu: .seconds(2), memory: 3 * mebibyte))
+        let receipt = try house.receipt("photos")
+        // Killed already, it is not killed again.
+        #expect(house.killed() == ["photos"])
+        #expect(before == (stage == .ending ? ["photos"] : []))
+        #expect(house.state("photos") == .terminating)
+        #expect(receipt.pid == pid)
+        #expect(receipt.run == run)
+        let states: [Stage: AppState] = [.terminating: .active, .ending: .active]
+        #expect(receipt.state == states[stage] ?? stage.state)
+        #expect(receipt.namespace == .signal)
+        #expect(receipt.code == 2)
+        #expect(receipt.explanation == "ended by SIGSEGV (core dumped), which nobody here sent")
+        #expect(receipt.exit == .signaled(11, coreDumped: true))
+        #expect(receipt.cpu == .seconds(2))
+        #expect(receipt.memory == 3 * mebibyte)
+        #expect(house.view("photos").lastReceipt == receipt.id)
+        #expect(house.reports().contains(.ended(receipt)))
+        house.happens(.emptied(run))
+        #expect(house.state("photos") == .notRunning)
+        #expect(house.view("photos").memory == 0)
+        #expect(house.core.app(of: run) == nil)
+        #expect(house.receipts.count == 1)
+    }
+
+    @Test(
+        "L47: all gone before it is known how the main process ended: the receipt comes with that",
+        arguments: Stage.withProcess)
+    func emptiedFirst(stage: Stage) throws {
+        let house = House("photos")
+        house.bring("photos", into: stage)
+        let run = house.run("photos")
+        house.behave("photos") { $0.dies = false }
+        let killed = house.killed()
+        house.happens(.emptied(run))
+        #expect(house.state("photos") == .terminating)
+        #expect(house.receipts == [])
+        house.happens(.exited(run, .exited(1), cpu: .zero, memory: 0))
+        let receipt = try house.receipt("photos")
+        #expect(receipt.state == ([.terminating, .ending].contains(stage) ? .active : stage.state))
+        #expect(house.killed() == killed)
+        #expect(house.state("photos") == .notRunning)
+    }
+
+    @Test("an end that is said twice, or comes for a run that is over, changes nothing")
+    func twice() {
+        let house = House("photos")
+        house.launch("photos")
+        house.behave("photos") { $0.dies = false }
+        let run = house.run("photos")
+        house.happens(.exited(run, .exited(0), cpu: .zero, memory: 0))
+        house.happens(.exited(run, .exited(1), cpu: .zero, memory: 0))
+        #expect(house.receipts.map(\.exit) == [.exited(0)])
+        house.happens(.emptied(run))
+        let mark = house.mark
+        house.happens(.emptied(run))
+        house.happens(.exited(run, .exited(1), cpu: .zero, memory: 0))
+        house.happens(.ready(run))
+        house.happens(.taskBegan(run, name: "a", owner: 1))
+        house.happens(.inspected(run, Inspection(traced: false, cpu: .zero, memory: 5)))
+        #expect(house.effects(since: mark) == [])
+        #expect(house.state("photos") == .notRunning)
+    }
+
+    @Test("L45: who waits for an app that ends hears how it ended")
+    func waitersHear() throws {
+        let house = House("photos") { $0.readiness = .notified }
+        house.behave("photos") { $0.launching = .executes }
+        let launch = house.launch("photos")
+        house.crash("photos")
+        #expect(house.answers[launch] == .ended(try house.receipt("photos")))
+    }
+
+    @Test("L45: receipts are numbered from the first that was given")
+    func numbers() {
+        var core = LifecycleCore(firstRun: 7, firstReceipt: 40)
+        _ = core.handle(.registered(id("photos"), AppPolicy(), launches: 0), at: .origin)
+        let launch = Request.launch(.foreground, reason: .user, url: nil)
+        _ = core.handle(.requested(RequestID(1), id("photos"), launch), at: .origin)
+        let effects = core.handle(.exited(RunID(7), .exited(0), cpu: .zero, memory: 0), at: .origin + .seconds(2))
+        let receipts = effects.compactMap { if case .writeReceipt(let receipt) = $0 { receipt } else { nil } }
+        #expect(receipts.map(\.id) == [40])
+        #expect(receipts.map(\.wall) == [.seconds(2)])
+    }
+
+    @Test("L45: a deadline that counted at the end is in the receipt, with what was used of it")
+    func countedDeadline() throws {
+        let house = House("photos")
+        house.bring("photos", into: .entering)
+        house.advance(.seconds(2))
+        house.crash("photos")
+        let receipt = try house.receipt("photos")
+        #expect(
+            receipt.deadline
+                == .init(what: .background, allowed: .seconds(5), wall: .seconds(2), cpu: .milliseconds(250)))
+    }
+
+    @Test("SIGKILL that nobody here sent is not ours; one that was sent is, even if it was another's that hit")
+    func whoseKill() throws {
+        let house = House("photos")
+        house.launch("photos")
+        house.exit("photos", .signaled(9, coreDumped: false))
+        #expect(try house.receipt("photos").explanation == "ended by SIGKILL, which nobody here sent")
+
+        let other = House("photos")
+        other.bring("photos", into: .ending)
+        other.exit("photos", .signaled(9, coreDumped: false))
+        #expect(try other.receipt("photos").code == 0xdead_fa11)
+    }
+
+    @Test("an exit of its own wins over a kill that was on its way")
+    func exitWins() throws {
+        let house = House("photos")
+        house.bring("photos", into: .ending)
+        house.exit("photos", .exited(4))
+        let receipt = try house.receipt("photos")
+        #expect(receipt.namespace == .exit)
+        #expect(receipt.explanation == "exited by itself with status 4")
+    }
+
+    @Test(
+        "L47: something that can't be killed is complained of after 5 s, then ever more rarely, and killed again each time"
+    )
+    func killTakesLong() {
+        let house = House("photos")
+        house.bring("photos", into: .ending)
+        house.advance(.seconds(600))
+        var times: [Instant] = []
+        for entry in house.log { if case .report(.killTakesLong) = entry.effect { times.append(entry.at) } }
+        let start = times[0] + .seconds(-5)
+        #expect(Array(times.map { $0 - start }.prefix(6)) == [5, 10, 20, 40, 80, 140].map { Duration.seconds($0) })
+        #expect(house.killed().count == times.count + 1)
+        house.exit("photos", .signaled(9, coreDumped: false))
+        #expect(house.state("photos") == .notRunning)
+        #expect(house.core.nextDeadline == nil)
+    }
+
+    // MARK: L40, L42, L46
+
+    @Test(
+        "L46: will-terminate for an app that runs: told, 5 s, then SIGKILL to all of it",
+        arguments: [
+            Stage.active, .inactive, .running,
+        ])
+    func terminate(stage: Stage) throws {
+        let house = House("photos")
+        house.bring("photos", into: stage)
+        house.behave("photos") { $0.terminating = .ignores }
+        let request = house.terminate("photos")
+        #expect(house.told("photos").last == .willTerminate)
+        #expect(house.state("photos") == .terminating)
+        house.advance(.milliseconds(4999))
+        #expect(house.killed() == [])
+        house.advance(.milliseconds(1))
+        let receipt = try house.receipt("photos")
+        #expect(receipt.namespace == .watchdog)
+        #expect(receipt.code == 0x8bad_f00d)
+        #expect(receipt.state == stage.state)
+        #expect(receipt.explanation.hasPrefix("was told to terminate (requested) and did not end within 5 s"))
+        #expect(house.answers[request] == .ended(receipt))
+    }
+
+    @Test("L46: an end within the 5 s is no fault, by exit or by SIGTERM", arguments: [false, true])
+    func terminateInTime(bySignal: Bool) throws {
+        let house = House("photos")
+        house.behave("photos") { $0.terminating = bySignal ? .diesOfSignal : .exits(0) }
+        house.launch("photos")
+        house.terminate("photos")
+        let receipt = try house.receipt("photos")
+        #expect(receipt.namespace == .exit)
+        #expect(receipt.code == 0)
+        #expect(
+            receipt.explanation == "terminated on request: " + (bySignal ? "ended by SIGTERM" : "exited with status 0"))
+    }
+
+    @Test("a program that had stopped itself is continued, so that it can hear that it is to end")
+    func terminateStopped() {
+        let house = House("photos")
+        house.behave("photos") { $0.entering = .stops }
+        house.launch("photos")
+        house.background("photos")
+        let run = house.run("photos")
+        let mark = house.mark
+        house.terminate("photos")
+        let effects = house.effects(since: mark)
+        #expect(effects.contains(.unthrottle(run)))
+        #expect(effects.firstIndex(of: .tell(run, .willTerminate))! < effects.firstIndex(of: .continueStopped(run))!)
+    }
+
+    @Test("L40: a suspended app is ended without a word", arguments: [Stage.suspending, .suspended])
+    func suspendedUnheard(stage: Stage) throws {
+        let house = House("photos")
+        house.bring("photos", into: stage)
+        house.terminate("photos")
+        #expect(!house.told("photos").contains(.willTerminate))
+        let receipt = try house.receipt("photos")
+        #expect(receipt.namespace == .exit)
+        #expect(receipt.explanation == "terminated on request: killed without notice, which it could not have heard")
+        #expect(receipt.state == stage.state)
+    }
+
+    @Test(
+        "L42: an app that the user removed is killed at once, everywhere, and its restoration state is dropped",
+        arguments: Stage.allCases)
+    func remove(stage: Stage) throws {
+        let house = House("photos")
+        house.bring("photos", into: stage)
+        house.behave("photos") { $0.dies = true }
+        let mark = house.mark
+        let request = house.remove("photos")
+        #expect(house.effects(since: mark).contains(.dropRestorationState(id("photos"))))
+        #expect(!house.told("photos", since: mark).contains(.willTerminate))
+        if stage == .notRunning {
+            #expect(house.answers[request] == .done(.notRunning))
+        } else if stage == .ending {
+            // SIGKILL had been sent, and goes again if it takes long.
+            house.advance(.seconds(5))
+            #expect(house.answers[request] == .ended(try house.receipt("photos")))
+        } else {
+            let receipt = try house.receipt("photos")
+            #expect(house.answers[request] == .ended(receipt))
+            #expect(receipt.namespace == .user)
+            #expect(receipt.code == 0xdead_fa11)
+            #expect(receipt.explanation == "removed by the user")
+        }
+    }
+
+    @Test("L42: the restoration state of an app that ended otherwise is kept")
+    func stateKept() {
+        let house = House("photos", "mail")
+        house.suspend("photos")
+        house.simulate(.critical)
+        house.launch("mail")
+        house.terminate("mail")
+        house.launch("mail")
+        house.crash("mail")
+        #expect(house.killed().contains("photos"))
+        let dropped = house.effects.contains { if case .dropRestorationState = $0 { true } else { false } }
+        #expect(!dropped)
+    }
+
+    @Test(
+        "STOPPING=1: an app that ends itself has as long as if it had been told to",
+        arguments: [
+            Stage.launching, .active, .inactive, .entering, .running,
+        ])
+    func stopping(stage: Stage) throws {
+        let house = House("photos")
+        house.bring("photos", into: stage)
+        let mark = house.mark
+        house.happens(.stopping(house.run("photos")))
+        #expect(house.state("photos") == .terminating)
+        #expect(house.told("photos", since: mark) == [])
+        house.advance(.milliseconds(4999))
+        #expect(house.killed() == [])
+        house.exit("photos")
+        let receipt = try house.receipt("photos")
+        #expect(receipt.explanation == "ended as it had announced: exited with status 0")
+        #expect(receipt.state == stage.state)
+    }
+
+    @Test(
+        "STOPPING=1 from an app that does not run means nothing",
+        arguments: [
+            Stage.suspending, .suspended, .waking, .terminating, .ending,
+        ])
+    func stoppingElsewhere(stage: Stage) {
+        let house = House("photos")
+        house.bring("photos", into: stage)
+        let mark = house.mark
+        house.happens(.stopping(house.run("photos")))
+        #expect(house.effects(since: mark) == [])
+    }
 }

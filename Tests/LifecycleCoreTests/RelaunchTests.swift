@@ -1,6 +1,8 @@
 import LifecycleCore
 import Testing
 
+import enum LifecycleCore.ExitStatus
+
 @Suite("Relaunch")
 struct RelaunchTests {
     @Test(
@@ -115,5 +117,184 @@ struct RelaunchTests {
             house.crash("photos")
         }
         #expect(!house.effects.contains(.dropRestorationState(id("photos"))))
+    }
+
+    /// How long each automatic launch had to wait.
+    private func waits(_ house: House) -> [Duration] {
+        house.reports().compactMap { if case .relaunchScheduled(_, let after, _) = $0 { after } else { nil } }
+    }
+
+    @Test("L11: an app that dies in its launch is launched again after 10 s, doubling, up to 5 min")
+    func backoff() {
+        let house = House("photos") {
+            $0.readiness = .notified; $0.relaunch = .onFailure
+        }
+        house.behave("photos") { $0.launching = .executes }
+        house.launch("photos")
+        for wait in [10, 20, 40, 80, 160, 300, 300, 300] {
+            house.crash("photos")
+            #expect(waits(house).last == .seconds(wait))
+            #expect(house.view("photos").launchPostponed == .seconds(wait))
+            house.advance(.seconds(wait) - .milliseconds(1))
+            #expect(house.state("photos") == .notRunning)
+            house.advance(.milliseconds(1))
+            #expect(house.state("photos") == .launching)
+            #expect(house.launches("photos").last?.reason == .relaunch)
+        }
+        #expect(house.reports().contains(.relaunchScheduled(id("photos"), after: .seconds(40), deaths: 3)))
+    }
+
+    @Test("L11: an explicit launch by the user is not held back, and resets what held the others")
+    func userResets() {
+        let house = House("photos") {
+            $0.readiness = .notified; $0.relaunch = .onFailure
+        }
+        house.behave("photos") { $0.launching = .executes }
+        house.launch("photos")
+        house.crash("photos")
+        house.advance(.seconds(10))
+        house.crash("photos")
+        #expect(house.view("photos").launchPostponed == .seconds(20))
+        house.launch("photos")
+        #expect(house.state("photos") == .launching)
+        #expect(house.view("photos").launchPostponed == nil)
+        house.crash("photos")
+        #expect(waits(house) == [.seconds(10), .seconds(20), .seconds(10)])
+    }
+
+    @Test("L11: an app that dies within 10 s of its creation is held back too, though it was ready")
+    func earlyEnd() {
+        let house = House("photos") { $0.relaunch = .onFailure }
+        house.launch("photos")
+        house.advance(.milliseconds(9999))
+        house.crash("photos")
+        #expect(waits(house) == [.seconds(10)])
+        house.advance(.seconds(20))
+        #expect(house.state("photos") == .active)
+        house.crash("photos")
+        #expect(waits(house) == [.seconds(10), .zero])
+        #expect(house.state("photos") == .active)
+    }
+
+    @Test("L11: a missed launch deadline is a death in launch")
+    func missedDeadline() {
+        let house = House("photos") {
+            $0.readiness = .notified; $0.relaunch = .onFailure
+        }
+        house.behave("photos") { $0.launching = .executes }
+        house.launch("photos")
+        house.advance(.seconds(5))
+        #expect(waits(house) == [.seconds(10)])
+    }
+
+    @Test("L11: a wake is refused while launches are held back, and tried when they are not")
+    func wakeHeldBack() {
+        let house = House("photos") {
+            $0.readiness = .notified; $0.backgroundModes = .push
+        }
+        house.behave("photos") { $0.launching = .executes }
+        house.launch("photos")
+        house.crash("photos")
+        house.advance(.seconds(4))
+        let push = house.push("photos")
+        #expect(house.answers[push] == .refused(.launchPostponed(by: .seconds(6))))
+        house.advance(.seconds(6))
+        house.push("photos")
+        #expect(house.state("photos") == .launching)
+        #expect(house.launches("photos").last?.reason == .push)
+    }
+
+    @Test(
+        "Relaunch=: what is launched again after which end",
+        arguments: [
+            (AppPolicy.Relaunch.no, ExitStatus.exited(1), false), (.no, .signaled(6, coreDumped: true), false),
+            (.onFailure, .exited(0), false), (.onFailure, .exited(1), true),
+            (.onFailure, .signaled(15, coreDumped: false), true),
+            (.onFailure, .signaled(9, coreDumped: false), true), (.always, .exited(0), true),
+            (.always, .exited(1), true),
+        ])
+    func policies(relaunch: AppPolicy.Relaunch, status: ExitStatus, isLaunched: Bool) {
+        let house = House("photos") { $0.relaunch = relaunch }
+        house.launch("photos")
+        house.advance(.seconds(60))
+        house.exit("photos", status)
+        house.advance(.seconds(1000))
+        #expect(house.launches("photos").count == (isLaunched ? 2 : 1))
+    }
+
+    @Test("Relaunch=always does not spin: who ends at once with success is held back as well")
+    func alwaysDoesNotSpin() {
+        let house = House("photos") { $0.relaunch = .always }
+        house.launch("photos")
+        house.exit("photos")
+        #expect(waits(house) == [.seconds(10)])
+    }
+
+    @Test(
+        "Relaunch=always: what the core ended is not launched again, but for what the app failed to do",
+        arguments: [
+            "terminate", "remove", "jetsam", "exits on suspend", "leaked task", "background deadline", "heartbeat",
+        ])
+    func ends(how: String) {
+        let house = House("photos") { $0.relaunch = .always }
+        house.launch("photos")
+        house.advance(.seconds(60))
+        switch how {
+        case "terminate": house.terminate("photos")
+        case "remove": house.remove("photos")
+        case "jetsam":
+            house.background("photos")
+            house.simulate(.critical)
+            house.simulate(.normal)
+        case "exits on suspend":
+            house.register("photos") { $0.exitsOnSuspend = true }
+            house.background("photos")
+        case "leaked task":
+            house.task("photos", "a")
+            house.background("photos")
+            house.advance(.seconds(30))
+        case "background deadline":
+            house.behave("photos") { $0.entering = .isSilent }
+            house.background("photos")
+            house.advance(.seconds(5))
+        default: house.happens(.heartbeatGivenUp(house.run("photos")))
+        }
+        house.advance(.seconds(1))
+        #expect(house.receipts.count == 1)
+        let isOwnFault = ["leaked task", "background deadline", "heartbeat"].contains(how)
+        #expect(house.launches("photos").count == (isOwnFault ? 2 : 1))
+        if how == "leaked task" { #expect(house.launches("photos").last?.state == .background) }
+        if how == "heartbeat" { #expect(house.launches("photos").last?.state == .foreground) }
+    }
+
+    @Test("an app of which the last one was in the background comes back in the background")
+    func comesBackInBackground() {
+        let house = House("photos") { $0.relaunch = .onFailure }
+        house.launch("photos")
+        house.background("photos")
+        house.advance(.seconds(60))
+        house.crash("photos")
+        #expect(house.launches("photos").map(\.state) == [.foreground, .background])
+    }
+
+    @Test(
+        "a launch that is scheduled can be called off, and goes with the manifest",
+        arguments: ["terminate", "remove", "unregister", "shutdown"])
+    func calledOff(how: String) {
+        let house = House("photos") { $0.relaunch = .onFailure }
+        house.launch("photos")
+        house.crash("photos")
+        #expect(waits(house) == [.seconds(10)])
+        switch how {
+        case "terminate":
+            let request = house.terminate("photos")
+            #expect(house.answers[request] == .done(.notRunning))
+        case "remove": house.remove("photos")
+        case "unregister": house.unregister("photos")
+        default: house.happens(.shutdownRequested(immediately: false))
+        }
+        #expect(house.core.nextDeadline == nil)
+        house.advance(.seconds(600))
+        #expect(house.launches("photos").count == 1)
     }
 }

@@ -1,0 +1,144 @@
+import Glibc
+import Systemd
+import Testing
+
+/// How a program ended, and what it said.
+struct Outcome {
+    /// The exit status; minus the signal that ended it.
+    let status: Int32
+    let output: String
+    /// On a terminal all is in `output`.
+    let errors: String
+}
+
+/// The command line as a process of its own, on pipes or on a terminal of its own.
+final class RunningProgram {
+    let pid: pid_t
+    private var ends: [Int32]
+    private(set) var texts: [[UInt8]]
+    /// The terminal's other side.
+    private let keyboard: Int32?
+
+    var output: String { String(decoding: texts[0], as: UTF8.self) }
+
+    init(_ arguments: [String], environment: [String], terminal: Bool) throws {
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        // The threads that run tests block signals, and what runs the tests may ignore some: no matter here.
+        var (none, some) = (sigset_t(), sigset_t())
+        sigemptyset(&none)
+        for set in [SIGINT, SIGPIPE] { sigaddset(&some, set) }
+        posix_spawnattr_setsigmask(&attributes, &none)
+        posix_spawnattr_setsigdefault(&attributes, &some)
+        var flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF
+        var toClose: [Int32] = []
+        posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+        if terminal {
+            let (master, path) = try Self.openTerminal()
+            // POSIX_SPAWN_SETSID: in a session of its own it becomes the controlling terminal by being opened, and Ctrl-C
+            // a signal.
+            flags |= 0x80
+            for descriptor: Int32 in 0...2 { posix_spawn_file_actions_addopen(&actions, descriptor, path, O_RDWR, 0) }
+            (ends, keyboard) = ([master], master)
+        } else {
+            let (output, errors) = (try Self.makePipe(), try Self.makePipe())
+            posix_spawn_file_actions_adddup2(&actions, output.write, 1)
+            posix_spawn_file_actions_adddup2(&actions, errors.write, 2)
+            toClose = [output.write, errors.write]
+            (ends, keyboard) = ([output.read, errors.read], nil)
+        }
+        defer { for descriptor in toClose { close(descriptor) } }
+        texts = ends.map { _ in [] }
+        posix_spawnattr_setflags(&attributes, Int16(flags))
+        let program = binaryFolder() + "/greenroomctl"
+        let words = (["greenroomctl"] + arguments).map { strdup($0) } + [nil]
+        let variables = (["TZ=UTC", "PATH=/usr/bin:/bin"] + environment).map { strdup($0) } + [nil]
+        defer { for word in words + variables { free(word) } }
+        var pid: pid_t = 0
+        let result = posix_spawn(&pid, program, &actions, &attributes, words, variables)
+        try #require(result == 0, "posix_spawn \(program): \(result)")
+        self.pid = pid
+    }
+
+    /// A new pseudoterminal, 80 columns wide: its master and the other side's path. Swift's Glibc has no posix_openpt(3);
+    /// these are the calls behind it (ioctl_tty(2)).
+    private static func openTerminal() throws -> (master: Int32, path: String) {
+        let (setLock, getNumber): (UInt, UInt) = (0x4004_5431, 0x8004_5430)  // TIOCSPTLCK, TIOCGPTN
+        let master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
+        try #require(master >= 0)
+        var (lock, number): (Int32, UInt32) = (0, 0)
+        try #require(ioctl(master, setLock, &lock) == 0)
+        try #require(ioctl(master, getNumber, &number) == 0)
+        var size = winsize(ws_row: 30, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0)
+        try #require(ioctl(master, UInt(TIOCSWINSZ), &size) == 0)
+        return (master, "/dev/pts/\(number)")
+    }
+
+    /// Sockets in a pipe's place: they are close-on-exec from the first moment, so that programs which other tests start
+    /// meanwhile do not hold them open.
+    private static func makePipe() throws -> (read: Int32, write: Int32) {
+        var ends: [Int32] = [-1, -1]
+        let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
+        try #require(socketpair(AF_UNIX, type, 0, &ends) == 0)
+        return (ends[0], ends[1])
+    }
+
+    deinit {
+        for end in ends { close(end) }
+    }
+
+    func type(_ text: String) {
+        if let keyboard { _ = Glibc.write(keyboard, text, text.utf8.count) }
+    }
+
+    /// Serves the loop, and `during` after all that is said, until the program has nothing more to say.
+    func finish(in loop: EventLoop, during: ((RunningProgram) -> Void)? = nil) throws -> Outcome {
+        var open = Set(ends)
+        var sources: [EventSource] = []
+        for (index, end) in ends.enumerated() {
+            sources.append(
+                try loop.addDescriptor(end, events: .readable) { [unowned self] _ in
+                    var chunk = [UInt8](repeating: 0, count: 4096)
+                    let count = read(end, &chunk, chunk.count)
+                    // A terminal whose last user is gone says EIO.
+                    if count <= 0 {
+                        open.remove(end)
+                        sources[index].cancel()
+                    } else {
+                        self.texts[index] += chunk.prefix(count)
+                        during?(self)
+                    }
+                })
+        }
+        let deadline = loop.now() + patience
+        while !open.isEmpty {
+            if loop.now() > deadline {
+                kill(pid, SIGKILL)
+                Issue.record("the program did not end; so far: \(output)")
+                break
+            }
+            _ = try loop.runOnce(timeout: .milliseconds(100))
+        }
+        var status: Int32 = 0
+        waitpid(pid, &status, 0)
+        let signal = status & 0x7F
+        return Outcome(
+            status: signal == 0 ? (status >> 8) & 0xFF : -signal, output: output,
+            errors: texts.count > 1 ? String(decoding: texts[1], as: UTF8.self) : "")
+    }
+}
+
+/// Where `swift build` put the programs: beside the test bundle, which is an argument of the toolchain's runner.
+private func binaryFolder() -> String {
+    for argument in CommandLine.arguments where argument.hasSuffix(".xctest") {
+        if let slash = argument.lastIndex(of: "/") { return String(argument[..<slash]) }
+    }
+    var buffer = [UInt8](repeating: 0, count: 4096)
+    let count = buffer.withUnsafeMutableBytes { $0.baseAddress.map { readlink("/proc/self/exe", $0, 4095) } ?? 0 }
+    let path = String(decoding: buffer.prefix(max(0, count)), as: UTF8.self)
+    return path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
+}

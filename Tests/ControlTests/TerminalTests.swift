@@ -1,0 +1,110 @@
+import Control
+import Systemd
+import Testing
+
+@Suite("On a terminal")
+struct TerminalTests {
+    private let smart = ["TERM=xterm"]
+
+    @Test("list has a heading, colours and a summary")
+    func list() throws {
+        let daemon = try FakeDaemon()
+        daemon.answer("List", .dictionaries([Records.mail, Records.photos]))
+        let outcome = try daemon.run("list", environment: smart, terminal: true)
+        #expect(outcome.status == 0)
+        #expect(outcome.output.hasPrefix("\u{1B}[4mID\u{1B}[0m"))
+        #expect(outcome.output.contains("\u{1B}[36mbackground\u{1B}[0m"))
+        #expect(outcome.output.contains("2 apps: 1 background, 1 not running."))
+        #expect(outcome.output.contains(" days ago"))
+        #expect(!outcome.output.contains("\u{1B}[2J"))
+    }
+
+    @Test(
+        "NO_COLOR and a dumb terminal get no colour, and the heading all the same",
+        arguments: [
+            ["TERM=xterm", "NO_COLOR=1"], ["TERM=dumb"], [],
+        ])
+    func noColor(environment: [String]) throws {
+        let daemon = try FakeDaemon()
+        daemon.answer("List", .dictionaries([Records.photos]))
+        let outcome = try daemon.run("list", environment: environment, terminal: true)
+        #expect(outcome.output.hasPrefix("ID "))
+        #expect(!outcome.output.contains("\u{1B}"))
+    }
+
+    @Test("an empty NO_COLOR is none")
+    func emptyNoColor() throws {
+        let daemon = try FakeDaemon()
+        daemon.answer("List", .dictionaries([Records.photos]))
+        #expect(
+            try daemon.run("list", environment: smart + ["NO_COLOR="], terminal: true).output.contains("\u{1B}[36m"))
+    }
+
+    @Test("no line is wider than the terminal")
+    func broken() throws {
+        let daemon = try FakeDaemon()
+        let explanation = String(repeating: "word ", count: 60)
+        let receipt = Records.receipt.map { $0.0 == "explanation" ? ($0.0, Variant.string(explanation)) : $0 }
+        daemon.answer("Receipts", .dictionaries([receipt]))
+        let outcome = try daemon.run("receipts", environment: ["TERM=dumb"], terminal: true)
+        let lines = outcome.output.split(whereSeparator: \.isNewline)
+        #expect(lines.count > 4)
+        #expect(lines.allSatisfy { $0.count <= 80 })
+    }
+
+    @Test("waiting shows the state and the time left, and clears it")
+    func waiting() throws {
+        let daemon = try FakeDaemon()
+        var looks = 0
+        daemon.on("Launch") { [unowned daemon] in daemon.kept.append($0) }
+        daemon.on("Status") { [unowned daemon] call in
+            call.reply([.dictionary(Records.photos)])
+            looks += 1
+            if looks == 2 { daemon.kept.removeFirst().reply([Records.done("active")]) }
+        }
+        let outcome = try daemon.run("launch", "photos", environment: smart, terminal: true)
+        #expect(outcome.status == 0)
+        let line = "\r\u{1B}[Kphotos: background, 3.2s left to enter the background"
+        #expect(outcome.output.hasPrefix(line))
+        #expect(outcome.output.hasSuffix("\r\u{1B}[Kphotos: active\r\n"))
+    }
+
+    @Test("an answer that comes at once shows nothing else")
+    func atOnce() throws {
+        let daemon = try FakeDaemon()
+        daemon.answer("Activate", Records.done("active"))
+        #expect(try daemon.run("activate", "photos", environment: smart, terminal: true).output == "photos: active\r\n")
+    }
+
+    @Test("into a pipe nobody asks how far it is")
+    func silent() throws {
+        let daemon = try FakeDaemon()
+        let timer = try daemon.loop.makeTimer { [unowned daemon] _ in
+            daemon.kept.removeFirst().reply([Records.done("active")])
+        }
+        daemon.on("Launch") { [unowned daemon] call in
+            daemon.kept.append(call)
+            // Longer than the pace at which a terminal would be told.
+            timer.arm(at: daemon.loop.now() + .milliseconds(700))
+        }
+        #expect(try daemon.run("launch", "photos", environment: smart).status == 0)
+        #expect(daemon.calls.map(\.member) == ["Launch"])
+    }
+
+    @Test("Ctrl-C clears the line and says that the request goes on")
+    func interrupted() throws {
+        let daemon = try FakeDaemon()
+        daemon.on("Launch") { [unowned daemon] in daemon.kept.append($0) }
+        daemon.answer("Status", .dictionary(Records.photos))
+        var hasTyped = false
+        let outcome = try daemon.run("launch", "photos", environment: smart, terminal: true) { program in
+            if !hasTyped, program.output.contains("left to") {
+                hasTyped = true
+                program.type("\u{3}")
+            }
+        }
+        #expect(outcome.status == 130)
+        #expect(
+            outcome.output.hasSuffix("\r\u{1B}[Kgreenroomctl: no longer waiting; the request for photos goes on\r\n"))
+    }
+}

@@ -1,0 +1,45 @@
+import Testing
+
+@testable import LifecycleCore
+
+@Suite("The heap")
+struct IndexedHeapTests {
+    @Test("it always agrees with a plain list, whatever is put in, moved or taken out")
+    func model() {
+        var dice = Dice(state: 7)
+        var heap = IndexedHeap<Int>()
+        var model: [Int: Int] = [:]
+        for _ in 0..<5000 {
+            let slot = Int.random(in: 0..<40, using: &dice)
+            let key = dice.isOne(in: 3) ? nil : Int.random(in: 0..<20, using: &dice)
+            heap.set(slot, to: key)
+            model[slot] = key
+            let sorted = model.sorted { ($0.value, $0.key) < ($1.value, $1.key) }.map(\.key)
+            #expect(heap.count == model.count)
+            #expect(heap.first?.slot == sorted.first)
+            #expect(heap.first?.key == sorted.first.flatMap { model[$0] })
+            #expect(heap.smallest(5) == Array(sorted.prefix(5)))
+            #expect(heap.key(of: slot) == key)
+        }
+    }
+
+    @Test("equal keys come in the order of their slots, whatever came before")
+    func equalKeys() {
+        var heap = IndexedHeap<Int>()
+        for slot in [4, 1, 3, 0, 2] { heap.set(slot, to: 9) }
+        heap.set(1, to: nil)
+        heap.set(1, to: 9)
+        #expect(heap.smallest(10) == [0, 1, 2, 3, 4])
+    }
+
+    @Test("an empty heap has no first, and taking out what is not there does nothing")
+    func empty() {
+        var heap = IndexedHeap<Int>()
+        #expect(heap.first == nil)
+        #expect(heap.smallest(3) == [])
+        heap.set(5, to: nil)
+        #expect(heap.count == 0)
+        #expect(heap.key(of: 5) == nil)
+        #expect(heap.key(of: 500) == nil)
+    }
+}

@@ -1,0 +1,77 @@
+import LifecycleCore
+import Testing
+
+import enum LifecycleCore.ExitStatus
+
+@Suite("Receipts")
+struct ReceiptTests {
+    @Test(
+        "a time is written in seconds with hundredths at most, and no more zeros than it takes",
+        arguments: [
+            (Duration.seconds(5), "5 s"), (.zero, "0 s"), (.milliseconds(310), "0.31 s"), (.milliseconds(300), "0.3 s"),
+            (.milliseconds(50), "0.05 s"), (.milliseconds(1999), "1.99 s"), (.microseconds(9999), "0 s"),
+            (.seconds(3600), "3600 s"),
+        ])
+    func inSeconds(time: Duration, text: String) {
+        #expect(time.inSeconds == text)
+    }
+
+    @Test(
+        "signals are named as signal(7) does; one without a name is numbered",
+        arguments: [
+            (Int32(1), "SIGHUP"), (6, "SIGABRT"), (9, "SIGKILL"), (11, "SIGSEGV"), (15, "SIGTERM"), (31, "SIGSYS"),
+            (35, "signal 35"), (-1, "signal -1"),
+        ])
+    func signals(number: Int32, name: String) {
+        #expect(signalName(number) == name)
+    }
+
+    @Test("a signal without a core says nothing of one")
+    func noCore() throws {
+        let house = House("photos")
+        house.launch("photos")
+        house.exit("photos", .signaled(1, coreDumped: false))
+        #expect(try house.receipt("photos").explanation == "ended by SIGHUP, which nobody here sent")
+    }
+
+    @Test("told to terminate and ended by another signal than SIGTERM is that signal's")
+    func otherSignal() throws {
+        let house = House("photos")
+        house.bring("photos", into: .terminating)
+        house.exit("photos", .signaled(11, coreDumped: false))
+        let receipt = try house.receipt("photos")
+        #expect(receipt.namespace == .signal)
+        #expect(receipt.state == .active)
+    }
+
+    @Test(
+        "L45: a victim's receipt names who else was considered, in the order in which they would have gone, five at most"
+    )
+    func candidates() throws {
+        let house = House("a", "b", "c", "d", "e", "f", "g")
+        for (index, app) in ["a", "b", "c", "d", "e", "f"].enumerated() {
+            house.behave(app) { $0.memory = UInt64(10 + index) * mebibyte }
+            house.suspend(app)
+        }
+        house.launch("g")
+        house.simulate(.critical)
+        let receipt = try house.receipt("f")
+        #expect(receipt.namespace == .jetsam)
+        #expect(receipt.code == 1)
+        #expect(receipt.explanation == "killed to give memory back: a simulated shortage")
+        #expect(receipt.candidates.map(\.app.name) == ["f", "e", "d", "c", "b"])
+        #expect(receipt.candidates.map(\.state) == Array(repeating: .suspended, count: 5))
+        #expect(receipt.candidates.first?.memory == 15 * mebibyte)
+        #expect(receipt.memory == 15 * mebibyte)
+    }
+
+    @Test("L45: the time from process creation to the end is in the receipt")
+    func wall() throws {
+        let house = House("photos")
+        house.launch("photos")
+        house.advance(.seconds(90))
+        house.crash("photos")
+        #expect(try house.receipt("photos").wall == .seconds(90))
+        #expect(try house.receipt("photos").cpu == .milliseconds(250))
+    }
+}
