@@ -102,7 +102,8 @@ package struct Simulation<Core: DecidingCore> {
         let isOver = memory.budget.map { memory.apps > $0 } ?? false
         let isShort = memory.level == .critical && memory.cause == .available
         checkers.findings.check(
-            !isOver && !isShort, .jetsamActs, "at rest there is too little memory still: \(memory)")
+            memory.apps == 0 || shortest == 0 || (!isOver && !isShort), .jetsamActs,
+            "at rest there is too little memory still: \(memory)")
         let problem = restlessness
         checkers.findings.check(problem == nil, .everythingComesToRest, problem ?? "")
         let isIdle = shadow.apps.allSatisfy { $0.phase != .foreground } && core.memory.level == .normal

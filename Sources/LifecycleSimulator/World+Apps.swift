@@ -200,7 +200,9 @@ extension World {
         case .exit: schedule(.die(.exited(0)), for: run, after: 0)
         case .extend:
             guard allows(.extendsTimeout) else { return }
-            let time = apps[app].random.pick([0, 1 * .millisecond, 1 * .second, 5 * .second, 90 * .second, .max])
+            // For ever only where a budget ends it: an app that may run for ever comes to no rest.
+            let most: Microseconds = apps[app].policy.backgroundTime == nil ? 30 * .second : .max
+            let time = apps[app].random.pick([0, 1 * .millisecond, 1 * .second, 5 * .second, 90 * .second, most])
             perform(.extend(time), by: run)
         case .chatter: if allows(.speaksOutOfTurn) { sayNonsense(run, after: 0) }
         case .changeMainProcess:
