@@ -124,15 +124,12 @@ extension Breakage {
                 return .report(.relaunchScheduled(id, after: .zero, deaths: deaths))
             }
         },
-        Breakage(name: "brings back who was asked to end", rule: .endedStaysEnded) { core, _ in
+        Breakage(name: "forgets that an app was asked to end", rule: .endedStaysEnded) { core, _ in
             Mutant(core: core) { mutant, event, now in
-                var effects = mutant.core.handle(event, at: now)
-                // Asked to end it dies, and the core takes that for a crash.
-                guard case .requested(_, _, .terminate) = event else { return effects }
-                for case .tell(let run, .willTerminate) in effects {
-                    effects += mutant.core.handle(.exited(run, .exited(1), cpu: .zero, memory: 0), at: now)
+                if case .requested(let request, let id, .terminate) = event, mutant.core.run(of: id) != nil {
+                    return [.answer(request, .superseded(by: .background))]
                 }
-                return effects
+                return mutant.core.handle(event, at: now)
             }
         },
         .effects("kills who is to be told", .endsAreGentle) { effects, event, _ in

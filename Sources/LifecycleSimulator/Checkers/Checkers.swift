@@ -89,8 +89,7 @@ struct Checkers {
         deadlines.settle(event, of: app, shadow, at: now, &findings)
         receipts.settle(&findings)
         foreground.settle(shadow, &findings)
-        jetsam.settle(
-            effects, shadow, at: now, &findings)
+        jetsam.settle(shadow, isMeasuring: world.isMeasuring, &findings)
         for app in isDeep ? Array(shadow.apps.indices) : apps {
             states.settle(of: app, shadow, world, deadlines, &findings)
             notices.settle(of: app, shadow, &findings)

@@ -9,6 +9,8 @@ struct EndChecker {
     private var hasCompleted: [Bool]
     /// By app: somebody asked it to end, and nobody for anything else since.
     private var isEndWanted: [Bool]
+    /// Just asked for, and what had been wanted before: a request that is refused changes nothing.
+    private var asked: (request: RequestID, app: Int, wasEndWanted: Bool)?
 
     init(apps: Int) {
         ended = Array(repeating: 0, count: apps)
@@ -18,10 +20,13 @@ struct EndChecker {
     }
 
     mutating func note(_ event: Event, of app: Int?, _ shadow: Shadow, at now: Microseconds) {
+        asked = nil
         guard let app else { return }
         switch event {
         case .exited(let run, _, _, _), .spawnFailed(let run, _): if shadow.apps[app].run == run { ended[app] = now }
-        case .requested(_, _, let request): note(request, of: app)
+        case .requested(let id, _, let request):
+            asked = (id, app, isEndWanted[app])
+            note(request, of: app)
         case .wakeCompleted(let run, _):
             guard shadow.apps[app].run == run else { return }
             switch shadow.apps[app].phase {
@@ -48,6 +53,9 @@ struct EndChecker {
         _ effect: Effect, of app: Int?, in event: Event, _ shadow: Shadow, at now: Microseconds,
         _ findings: inout Findings
     ) {
+        if case .answer(let request, .refused) = effect, let asked, asked.request == request {
+            isEndWanted[asked.app] = asked.wasEndWanted
+        }
         guard let app else { return }
         let known = shadow.apps[app]
         switch effect {
