@@ -223,6 +223,7 @@ package struct Simulation<Core: DecidingCore> {
         line.add(seconds: world.now)
         line.add("  ")
         line.add(event, of: app.map { shadow.apps[$0].id })
+        if shadow.phase(of: event, app) == .past { line.add(" (of an earlier run)") }
         trace.add(line.text)
     }
 

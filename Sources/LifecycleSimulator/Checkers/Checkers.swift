@@ -44,7 +44,7 @@ struct Checkers {
                 jetsam.notePlace(app, view?.isForeground ?? false)
             }
         }
-        deadlines.note(event, of: app, at: world.now)
+        deadlines.note(event, of: shadow.phase(of: event, app) == .past ? nil : app, at: world.now)
         requests.note(event, shadow)
         receipts.note(event, of: app, shadow, world)
         suspensions.note(event, of: app, shadow)

@@ -73,6 +73,7 @@ struct JetsamChecker {
         at now: Microseconds, _ findings: inout Findings
     ) {
         switch effect {
+        case .spawn(_, _, let launch): if let app { hadPlace[app] = launch.state == .foreground }
         case .measureMemory: isMeasureFresh = isVictimGone
         case .report(.stateChanged(_, _, .notRunning, _)):
             guard let app else { return }
