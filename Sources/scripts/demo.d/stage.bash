@@ -14,9 +14,12 @@ else
     bold='' faint='' red='' green='' yellow='' blue='' plain=''
 fi
 
-# Milliseconds since 1970.
-milliseconds() { local now=${EPOCHREALTIME/[.,]/}; echo $((10#$now / 1000)); }
-started=$(milliseconds)
+# Sets `now`: milliseconds since 1970.
+look_at_clock() { now=$((10#${EPOCHREALTIME/[.,]/} / 1000)); }
+look_at_clock
+started=$now
+# An interruption may find standard error elsewhere.
+exec {complaints}>&2
 day=86400000
 
 # MILLISECONDS → 12.345
@@ -72,16 +75,16 @@ run() {
     ctl "$@" >"$folder/answer" 2>&1 || give_up "greenroomctl $*: $(cat "$folder/answer")"
 }
 
-# The value of KEY in a JSON document without nesting in the way, from standard input.
+# Sets `value` to that of KEY, a string or a number, where it first stands in a JSON text.
 json() {
-    local text
-    text=$(cat)
-    [[ $text =~ \"$1\":\ *(\"([^\"]*)\"|[-0-9.]+) ]] || return 1
-    echo "${BASH_REMATCH[2]:-${BASH_REMATCH[1]}}"
+    value=
+    [[ $2 =~ \"$1\":\ *(\"([^\"]*)\"|[-0-9.]+) ]] || return 1
+    value=${BASH_REMATCH[2]:-${BASH_REMATCH[1]}}
 }
 
 free_port() {
-    "$python" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+    "$python" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])' \
+        2>/dev/null
 }
 
 # A folder with the manifests, and a daemon on it that ends when this shell does, however that ends.
@@ -121,50 +124,53 @@ listen() {
     until [[ $entry == *'memory: normal'* ]]; do
         read -r -t 5 -u "$news" entry || give_up "greenroomctl watch hears nothing more"
     done
-    local containment
-    containment=$(ctl --json pressure | json containment) || give_up "greenroomctl pressure says nothing of cgroups"
-    say "$(ctl --version | sed s/ctl/d/), ${containment}"
-    [[ $containment =~ below\ (/[^ ]+) ]] && group=${BASH_REMATCH[1]}
+    json containment "$(ctl --json pressure)" || give_up "greenroomctl pressure does not say how apps are contained"
+    [[ $value =~ below\ (/[^ ]+) ]] && group=${BASH_REMATCH[1]}
+    local version
+    version=$(ctl --version)
+    say "greenroomd ${version##* } is $value."
 }
 
-# Reads news until APP is in the state WANTED, or `ended`.
+# Reads news until APP is in the state WANTED, or `ended`, or WANTED is what happened to it.
 await() {
     local app=$1 wanted=$2 entry end
-    end=$(($(milliseconds) + 30000))
     [ "$wanted" != ended ] || [ -z "${code[$app]:-}" ] || return 0
-    while [ "$(milliseconds)" -lt $end ]; do
-        read -r -t 1 -u "$news" entry || continue
+    look_at_clock
+    end=$((now + 30000))
+    while [ $now -lt $end ]; do
+        look_at_clock
+        if ! read -r -t 1 -u "$news" entry; then
+            # Above 128: nothing came. Else there will be nothing more.
+            [ $? -gt 128 ] || give_up "greenroomd has ended"
+            continue
+        fi
         heard "$entry"
         [ "$heard_app" = "$app" ] || continue
         [ "$heard_what" != "$wanted" ] || return 0
         [ "$heard_what" != ended ] || give_up "$app ended instead of becoming $wanted"
     done
-    give_up "$app did not become $wanted in 30 s (it is ${state[$app]:-not running})"
+    give_up "$app: no “$wanted” in 30 s (it is ${state[$app]:-not running})"
 }
 
 # One piece of news: remembers it, and tells it or keeps it for its part of the story.
 heard() {
-    local entry=$1 time text
+    local entry=$1 time text kind reason
     [[ $entry =~ \"time\":\"[-0-9]+T([0-9]+):([0-9]+):([0-9]+)\.([0-9]+)Z\" ]] || return 0
-    time=$((((10#${BASH_REMATCH[1]} * 60 + 10#${BASH_REMATCH[2]}) * 60 + 10#${BASH_REMATCH[3]}) * 1000 + 10#${BASH_REMATCH[4]}))
+    time=$((10#${BASH_REMATCH[1]} * 3600000 + 10#${BASH_REMATCH[2]} * 60000))
+    time=$((time + 10#${BASH_REMATCH[3]} * 1000 + 10#${BASH_REMATCH[4]}))
     time=$(((time - started % day + day) % day))
-    local kind reason message
-    kind=$(json kind <<<"$entry")
-    heard_app=$(json app <<<"$entry") || heard_app=
-    reason=$(json reason <<<"$entry") || reason=
-    message=$(json message <<<"$entry")
-    heard_what=$kind
+    json kind "$entry"; kind=$value heard_what=$value
+    json app "$entry"; heard_app=$value
+    json reason "$entry"; reason=$value
     case $kind in
-    stateChanged)
-        heard_what=$(json state <<<"$entry")
-        state[$heard_app]=$heard_what
-        ;;
+    stateChanged) json state "$entry"; heard_what=$value state[$heard_app]=$value ;;
     ended)
-        code[$heard_app]=$(json code <<<"$entry")
-        receipt[$heard_app]=$(json receipt <<<"$entry")
+        json code "$entry"; code[$heard_app]=$value
+        json receipt "$entry"; receipt[$heard_app]=$value
         ;;
     esac
-    text=$(tell "$(seconds $time)" "$kind" "$reason" "$message")
+    json message "$entry"
+    text=$(tell "$(seconds $time)" "$kind" "$reason" "${value#*: }")
     [ -n "$text" ] || return 0
     if [[ $onstage == *" ${heard_app:-memory} "* ]]; then
         echo "$text"
@@ -175,13 +181,20 @@ heard() {
 
 # TIME KIND REASON MESSAGE → a line in plain words, or nothing for what is over in the same moment.
 tell() {
-    local message=${4#*: }
     case $2 in
-    stateChanged) tell_state "$1" "$heard_what" "$3" "$message" ;;
-    ended) line "$1" "$heard_app" ended "$message" "$red" ;;
-    deadlineMissed | tasksExpiring) line "$1" "$heard_app" '' "$message" "$yellow" ;;
-    taskBegan | taskEnded) line "$1" "$heard_app" '' "$message" '' ;;
-    memoryLevelChanged) line "$1" memory "${message%% *}" "$message" "$yellow" ;;
+    stateChanged) tell_state "$1" "$heard_what" "$3" "$4" ;;
+    ended) line "$1" "$heard_app" ended "$4" "$red" ;;
+    deadlineMissed | tasksExpiring) line "$1" "$heard_app" '' "$4" "$yellow" ;;
+    taskBegan | taskEnded) line "$1" "$heard_app" '' "$4" '' ;;
+    memoryLevelChanged) tell_memory "$1" "${4%% *}" ;;
+    esac
+}
+
+tell_memory() {
+    case $2 in
+    normal) line "$1" memory "$2" "enough came back" "$green" ;;
+    warning) line "$1" memory "$2" "nine tenths of the budget are used" "$yellow" ;;
+    critical) line "$1" memory "$2" "all apps together are over the budget" "$red" ;;
     esac
 }
 
@@ -235,8 +248,9 @@ leave() {
     trap - EXIT
     # shellcheck disable=SC2046 # a number each
     kill $(jobs -p) 2>/dev/null
-    stop_daemon || { echo "demo: something is left of $folder" >&2; status=1; }
+    stop_daemon || { echo "demo: something is left of $folder" >&"$complaints"; status=1; }
     [ -z "$folder" ] || rm -rf "$folder"
+    [ $status -lt 128 ] || echo "demo: interrupted; nothing is left of it" >&"$complaints"
     exit $status
 }
 
