@@ -40,8 +40,8 @@ package struct PressureTrigger: ~Copyable {
 
     /// - Parameters:
     ///   - path: /proc/pressure/memory or a cgroup's memory.pressure.
-    ///   - window: 0.5 to 10 s. Without CAP_SYS_RESOURCE the kernel takes multiples of 2 s only (since 6.5, before that
-    ///     none at all); then the next one up is taken, and as much more stall.
+    ///   - window: 0.5 to 10 s. Without CAP_SYS_RESOURCE the kernel takes multiples of 2 s only (older ones nothing);
+    ///     then the next one up is taken, and as much more stall.
     package init(
         path: String = "/proc/pressure/memory", _ kind: PressureKind, stall: Duration, window: Duration
     ) throws(PressureUnavailable) {
