@@ -218,7 +218,7 @@ struct DatagramTests {
         #expect(throws: SystemError(call: "bind", errno: ENAMETOOLONG, path: long)) { _ = try DatagramSocket(at: long) }
     }
 
-    @Test("its file is never open to others, whatever the umask")
+    @Test("its file has its mode whatever the umask is")
     func umask() async {
         await #expect(processExitsWith: .success) {
             let scratch = try Scratch()
