@@ -8,7 +8,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
-#include "interim.h"
 
 /// "ENOENT" for 2; NULL for a number without a name.
 const char *clinux_errno_name(int number);
