@@ -111,6 +111,28 @@ struct ProcessFamilyTests {
         }
     }
 
+    @Test("whoever waits in vfork for a stopped child counts as stopped, whoever waits for a disk does not")
+    func vforkParent() throws {
+        let scratch = try Scratch()
+        func put(_ pid: Int, parent: Int, state: String) throws {
+            try createDirectories(at: "\(scratch.path)/\(pid)")
+            let stat = "\(pid) (x) \(state) \(parent) 1 900000 0 -1 0 0 0 0 0 1 1 1 1 20 0 1 0 \(pid)00 "
+            _ = try scratch.file("\(pid)/stat", stat)
+            _ = try scratch.file("\(pid)/environ", "A=1\0")
+        }
+        let containment = try Containment(
+            mode: .processGroup(reason: "this is a test"), name: "n", proc: ProcFS(root: scratch.path))
+        let enclosure = try containment.create(app: "a", run: 1)
+        try put(900_000, parent: 1, state: "D")
+        try put(900_001, parent: 900_000, state: "T")
+        try enclosure.started(Process(pid: 900_000, pidfd: Descriptor.open("/dev/null", O_RDONLY)))
+        #expect(try enclosure.isFrozen())
+        try put(900_001, parent: 900_000, state: "D")
+        #expect(try !enclosure.isFrozen())
+        try put(900_001, parent: 900_000, state: "R")
+        #expect(try !enclosure.isFrozen())
+    }
+
     @Test("two apps are told apart, and neither reaches us")
     func apart() throws {
         try inOwnProcess {
