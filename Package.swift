@@ -63,8 +63,9 @@ let package = Package(
         tests("LifecycleCoreTests", ["LifecycleCore"]),
         tests("SimulatorTests", ["LifecycleCore", "LifecycleSimulator"]),
         tests("ManifestTests", ["LifecycleCore", "Manifest"]),
-        tests("LinuxTests", ["Linux"]),
-        tests("SystemdTests", ["Systemd", "JSON"]),
+        .target(name: "TestKit", path: "Tests/TestKit", swiftSettings: house),
+        tests("LinuxTests", ["Linux", "TestKit"]),
+        tests("SystemdTests", ["Systemd", "JSON", "TestKit"]),
         tests("ControlTests", ["greenroomctl", "Control", "Systemd", "JSON", "LifecycleCore"]),
         // A scripted app, and the daemon itself: what the daemon's tests run for real.
         .executableTarget(name: "greenroom-testapp", path: "Tests/TestApp", cSettings: houseC),

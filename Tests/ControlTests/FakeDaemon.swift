@@ -12,6 +12,7 @@ final class FakeDaemon {
     let loop: EventLoop
     private let objects = BusObjects()
     private var server: BusServer?
+    private var timer: Systemd.Timer?
     private var answers: [String: (MethodCall) -> Void] = [:]
     /// What was called, in its order.
     private(set) var calls: [(member: String, arguments: [Variant])] = []
@@ -52,9 +53,15 @@ final class FakeDaemon {
         on(member) { $0.reply([value]) }
     }
 
-    /// When somebody connects: what is told then is sent at the end of the handshake.
+    /// When somebody has connected and the handshake is done: before that nobody is told anything.
     func onceConnected(_ work: @escaping (FakeDaemon) -> Void) {
-        server?.onPeer = { [unowned self] _ in work(self) }
+        server?.onPeer = { [unowned self] peer in self.whenReady(peer, work) }
+    }
+
+    private func whenReady(_ peer: BusPeer, _ work: @escaping (FakeDaemon) -> Void) {
+        if peer.isReady { return work(self) }
+        timer = try? loop.makeTimer { [unowned self, unowned peer] _ in whenReady(peer, work) }
+        timer?.arm(at: loop.now() + .milliseconds(1))
     }
 
     func tell(_ news: [(String, Variant)]) {

@@ -79,7 +79,7 @@ func run(_ request: SpawnRequest) throws -> Finished {
     var starting = try startProcess(request)
     let reader = pipe.closingWrite()
     let outcome = try starting.finalOutcome()
-    // Whatever happens, leave no zombie: it would hide the processes of exit tests from their monitor.
+    // Whatever happens, leave no zombie.
     if outcome != .executed { _ = try starting.process.waitForEnd() }
     try #require(outcome == .executed)
     var bytes: [UInt8] = []
