@@ -120,7 +120,7 @@ private final class Program {
                 + "bus \(options.folders.busSocket), \(journal.whereTo)")
         try ServiceManager.notify(.ready, .status(apps))
         shell.send(.started)
-        bus.joinBus(journal)
+        try bus.joinBus(options, journal)
         let status = try loop.run()
         leave()
         return status

@@ -123,6 +123,7 @@ extension AppManifest {
             .finiteTime("Lifecycle", "SuspendDelaySec", \.policy.suspendDelay),
             .time("Lifecycle", "WatchdogSec", \.policy.watchdog),
             .flag("Lifecycle", "ExitsOnSuspend", \.policy.exitsOnSuspend),
+            .flag("Lifecycle", "ProtectedData", \.policy.usesProtectedData),
             Setting("Lifecycle", "BackgroundModes", "of " + BackgroundModes.named.map(\.name).joined(separator: ", ")) {
                 manifest, text in
                 if text.isEmpty { manifest.policy.backgroundModes = [] }
