@@ -23,13 +23,16 @@ final class TestDaemon {
     ///   - apps: manifests' text by ID.
     ///   - configuration: `greenroom.conf`.
     ///   - root: folders of an earlier daemon, to go on with.
-    init(_ apps: [String: String] = [:], configuration: String? = nil, root: String? = nil) throws {
+    ///   - asNobody: as a user who may write no cgroup.
+    init(
+        _ apps: [String: String] = [:], configuration: String? = nil, root: String? = nil, asNobody: Bool = false
+    ) throws {
         self.root = try root ?? TestDaemon.makeFolder()
         let (root, config) = (self.root, self.root + "/config")
         try createDirectories(at: config + "/apps")
         for (id, text) in apps { try replaceFile(at: "\(config)/apps/\(id).app", with: Array(text.utf8)) }
         if let configuration { try replaceFile(at: config + "/greenroom.conf", with: Array(configuration.utf8)) }
-        process = try TestDaemon.start(root)
+        process = try TestDaemon.start(root, asNobody: asNobody)
         bus = try BusConnection(path: root + "/run/bus")
     }
 
@@ -39,13 +42,21 @@ final class TestDaemon {
     }
 
     /// Waits until it says that it is ready, or ends.
-    private static func start(_ root: String) throws -> Linux.Process {
+    private static func start(_ root: String, asNobody: Bool) throws -> Linux.Process {
         let log = try Descriptor.open(root + "/log", O_WRONLY | O_CREAT | O_APPEND, mode: 0o600)
         let ready = try DatagramSocket(at: root + "/ready")
         let environment = ["PATH=/usr/bin:/bin", "HOME=/", "NOTIFY_SOCKET=\(root)/ready", "SWIFT_BACKTRACE=enable=no"]
-        let request = SpawnRequest(
+        var request = SpawnRequest(
             executable: binaries + "/greenroomd", arguments: daemonArguments(root), environment: environment,
             standardOutput: log.raw, standardError: log.raw)
+        if asNobody {
+            // Where the build folder is may be closed to others.
+            request.executable = root + "/greenroomd"
+            try replaceFile(
+                at: request.executable, with: readFile(at: binaries + "/greenroomd", limit: 1 << 28), mode: 0o755)
+            request.credentials = Credentials(uid: nobody, gid: nobody, groups: [])
+            for path in [root, root + "/ready"] { chown(path, nobody, nobody) }
+        }
         var starting = try startProcess(request)
         let process = starting.process
         while try starting.outcome() == .pending { waitForReadable([starting.outcomeDescriptor]) }
@@ -58,6 +69,8 @@ final class TestDaemon {
             }
         }
     }
+
+    private static let nobody: UInt32 = 65_534
 
     static func daemonArguments(_ root: String) -> [String] {
         ["--config", root + "/config", "--runtime", root + "/run", "--state", root + "/state", "--log-level", "debug"]
