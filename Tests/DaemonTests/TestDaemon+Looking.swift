@@ -3,6 +3,7 @@ import Glibc
 import JSON
 import Linux
 import Systemd
+import TestKit
 
 extension TestDaemon {
     /// The cgroup of an app that runs, where the daemon has cgroups.
