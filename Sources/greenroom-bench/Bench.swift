@@ -19,14 +19,20 @@ final class Bench {
         report = Report(wantsJSON: wantsJSON)
     }
 
-    func run() throws {
+    private static let parts: [(name: String, measure: (Bench) throws -> Void)] = [
+        ("launches", measureLaunches), ("resuming", measureResuming), ("deadlines", measureDeadlines),
+        ("rest", measureFootprint), ("core", measureCore),
+    ]
+
+    /// - Parameter only: the one part to measure; `nil`: all.
+    /// - Returns: whether there is such a part.
+    func run(only: String?) throws -> Bool {
+        let chosen = Self.parts.filter { only == nil || $0.name == only }
+        guard !chosen.isEmpty else { return false }
         try describeMachine()
-        try measureLaunches(self)
-        try measureResuming(self)
-        try measureDeadlines(self)
-        try measureFootprint(self)
-        try measureCore(self)
+        for part in chosen { try part.measure(self) }
         report.finish()
+        return true
     }
 
     /// Notes the cgroup that a containment names, for the script to remove should this program not come to it.

@@ -1,10 +1,11 @@
 import Glibc
 
 let usage = """
-    Usage: greenroom-bench --programs DIR --app PROGRAM --folder DIR [--quick] [--json]
+    Usage: greenroom-bench --programs DIR --app PROGRAM --folder DIR [--quick] [--json] [--only PART]
 
     Measures greenroomd beside posix_spawn, cgroup.freeze, SIGCONT, timerfd and supervisord. Started by `make bench`, which
-    makes the folder and clears away what is left should this program be interrupted.
+    makes the folder and clears away what is left should this program be interrupted. Parts: launches, resuming, deadlines,
+    rest, core.
 
     """
 
@@ -15,7 +16,7 @@ private func start() -> Int32 {
     var words = CommandLine.arguments.dropFirst()
     while let word = words.popFirst() {
         switch word {
-        case "--programs", "--app", "--folder": values[word] = words.popFirst()
+        case "--programs", "--app", "--folder", "--only": values[word] = words.popFirst()
         case "--quick", "--json": flags.insert(word)
         default: return complain(usage, 2)
         }
@@ -28,7 +29,7 @@ private func start() -> Int32 {
         programs: programs, app: app, folder: folder, isQuick: flags.contains("--quick"),
         wantsJSON: flags.contains("--json"))
     do {
-        try bench.run()
+        guard try bench.run(only: values["--only"]) else { return complain(usage, 2) }
         return 0
     } catch {
         return complain("greenroom-bench: \(error)\n", 1)
