@@ -19,7 +19,7 @@ final class Bench {
         report = Report(wantsJSON: wantsJSON)
     }
 
-    private static let parts: [(name: String, measure: (Bench) throws -> Void)] = [
+    private static let parts: [(name: String, measure: @Sendable (Bench) throws -> Void)] = [
         ("launches", measureLaunches), ("resuming", measureResuming), ("deadlines", measureDeadlines),
         ("rest", measureFootprint), ("core", measureCore),
     ]
