@@ -44,7 +44,7 @@ sim: deps ## replays one seed and prints its trace: SEED= EVENTS=
 
 sim-ci: deps ## five million events over many seeds, and the core's speed
 	$(SWIFT) build -c release --product greenroom-sim
-	$$($(SWIFT) build -c release --show-bin-path)/greenroom-sim --seed 1 --seeds 100 --events 55000
+	$$($(SWIFT) build -c release --show-bin-path)/greenroom-sim --seed 1 --seeds 1000 --events 5500
 	$$($(SWIFT) build -c release --show-bin-path)/greenroom-sim --rate
 
 fuzz: deps ## fuzzes the manifest parser: SECONDS=

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/statfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -32,13 +31,6 @@ int clinux_set_nonblocking(int descriptor, bool on) {
         return -errno;
     flags = on ? flags | O_NONBLOCK : flags & ~O_NONBLOCK;
     return fcntl(descriptor, F_SETFL, flags) < 0 ? -errno : 0;
-}
-
-int64_t clinux_file_system_type(int descriptor) {
-    struct statfs about;
-    if (fstatfs(descriptor, &about) < 0)
-        return -errno;
-    return (int64_t)about.f_type & 0xffffffff;
 }
 
 ssize_t clinux_get_attribute(const char *path, const char *name, void *buffer, size_t size) {

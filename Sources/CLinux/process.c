@@ -42,11 +42,6 @@ int clinux_wait(int type, int id, int options, struct clinux_wait_result *result
 
 int clinux_set_child_subreaper(bool on) { return prctl(PR_SET_CHILD_SUBREAPER, on, 0, 0, 0) < 0 ? -errno : 0; }
 
-int clinux_get_child_subreaper(void) {
-    int on = 0;
-    return prctl(PR_GET_CHILD_SUBREAPER, &on, 0, 0, 0) < 0 ? -errno : on;
-}
-
 int clinux_set_idle(pid_t thread, bool idle) {
     struct sched_param parameters = {0};
     int policy = sched_getscheduler(thread);

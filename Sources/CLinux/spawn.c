@@ -21,6 +21,7 @@
 #include <linux/sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -354,6 +355,15 @@ static struct block *fill(struct arena arena, const struct clinux_spawn_request 
     return block;
 }
 
+/// What goes wrong here goes wrong in the child as well, which reports it.
+static void move_into_cgroup(int cgroup, int pid) {
+    int file = openat(cgroup, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+    if (file < 0)
+        return;
+    dprintf(file, "%d", pid);
+    close(file);
+}
+
 /// clone3, or where a sandbox's filter has forbidden it (container runtimes answer ENOSYS or EPERM), clone, whose child
 /// joins its cgroup by itself before it does anything else.
 static long start_child(struct block *block, uint8_t *stack, bool copy_memory, int *pidfd) {
@@ -371,7 +381,12 @@ static long start_child(struct block *block, uint8_t *stack, bool copy_memory, i
         return pid;
     block->join_cgroup = block->cgroup >= 0;
     long flags = (long)(memory | CLONE_PIDFD | SIGCHLD);
-    return raw_clone(SYS_clone, flags, (long)(stack + STACK_SIZE), (long)pidfd, child, block);
+    pid = raw_clone(SYS_clone, flags, (long)(stack + STACK_SIZE), (long)pidfd, child, block);
+    // We move it too: its own joining comes before its exec, ours before we return, so that whoever freezes or kills
+    // the group from then on has it.
+    if (pid > 0 && block->join_cgroup)
+        move_into_cgroup(block->cgroup, (int)pid);
+    return pid;
 }
 
 int clinux_spawn(const struct clinux_spawn_request *request, struct clinux_spawn_start *start) {

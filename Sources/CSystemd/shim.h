@@ -1,6 +1,7 @@
 #pragma once
 #include <stdint.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -12,9 +13,6 @@
 
 /* A GNU name that Swift's Glibc module does not show: accept4(2). */
 extern int accept4(int fd, struct sockaddr *address, socklen_t *length, int flags);
-
-/* The name of the running program, program_invocation_short_name(3): also GNU only. */
-extern char *program_invocation_short_name;
 
 /*
  * Entries of an sd_bus vtable. The library's own macros are initialisers, which Swift cannot use, and sd-bus-vtable.h
@@ -88,6 +86,12 @@ static inline int csystemd_peer_credentials(int fd, int32_t *pid, uint32_t *uid,
     *uid = credentials.uid;
     *gid = credentials.gid;
     return 0;
+}
+
+/* Bytes that wait to be read from a socket; 0 when that cannot be told. ioctl is variadic. */
+static inline int csystemd_readable_bytes(int fd) {
+    int bytes = 0;
+    return ioctl(fd, FIONREAD, &bytes) < 0 ? 0 : bytes;
 }
 
 /* The function under the macro that would add this file's own CODE_FILE=. */

@@ -33,8 +33,8 @@ final class AppChannel {
     init(loop: EventLoop, path: String, owner: Owner?) throws {
         self.loop = loop
         self.path = path
-        socket = try DatagramSocket(path: path, mode: 0o600, owner: owner)
-        source = try loop.addDescriptor(socket.descriptor, events: .readable) { [weak self] _ in self?.readable() }
+        socket = try DatagramSocket(at: path, mode: 0o600, owner: owner)
+        source = try loop.addDescriptor(socket.descriptor.raw, events: .readable) { [weak self] _ in self?.readable() }
     }
 
     private func readable() {
@@ -60,7 +60,8 @@ final class AppChannel {
             }
             let parsed = NotifyDatagram(datagram.bytes)
             for complaint in parsed.complaints { complainAtTimes(complaint) }
-            receive(parsed.messages, &datagram.descriptors, datagram.pid)
+            let sender = datagram.sender.pid
+            receive(parsed.messages, &datagram.descriptors, sender)
         } catch {
             complainAtTimes("\(error)")
             return false

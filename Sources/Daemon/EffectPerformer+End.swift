@@ -16,8 +16,19 @@ extension EffectPerformer {
         let pids = (try? run.enclosure.pids()) ?? []
         let doomed = pids.prefix(Self.releasedProcesses).compactMap { try? Process.open($0) }
         attempt(run.app) { try run.enclosure.killAll() }
-        for process in doomed { reaper?.release(process) }
+        for process in doomed { release(process) }
         if run.process == nil, run.starting == nil { watchEmpty(run) }
+    }
+
+    /// What it costs is the helper thread's; what came of it only empties the queue.
+    private func release(_ process: Process) {
+        guard let reaper else { return }
+        if reaperSource == nil {
+            reaperSource = try? loop.addDescriptor(reaper.descriptor, events: .readable) { _ in
+                _ = try? reaper.completions()
+            }
+        }
+        _ = try? reaper.release(process, token: 0)
     }
 
     func watchExit(_ run: AppRun) {

@@ -10,7 +10,9 @@ final class EffectPerformer {
     let folders: Folders
     let containment: Containment
     let journal: Journal
+    /// Releases what killed processes had; `nil` where there can be no helper thread.
     let reaper: MemoryReaper?
+    var reaperSource: EventSource?
     let receipts: ReceiptStore
     let launches: LaunchStore
     /// What goes back to the core.
@@ -43,7 +45,7 @@ final class EffectPerformer {
         self.memory = memory
         self.inheritedEnvironment = inheritedEnvironment
         self.send = send
-        reaper = MemoryReaper()
+        reaper = try? MemoryReaper()
     }
 
     func perform(_ effect: Effect) {

@@ -7,7 +7,7 @@ import Systemd
 final class MemoryWatch {
     private let loop: EventLoop
     private let log: (String) -> Void
-    private var triggers: [(trigger: PressureTrigger, source: EventSource)] = []
+    private var triggers: [Trigger] = []
     private let info: MemoryInfoReader?
 
     init(loop: EventLoop, log: @escaping (String) -> Void) {
@@ -19,8 +19,9 @@ final class MemoryWatch {
 
     /// Bytes. What lies on the processors' own lists right after a kill is free too, though MemAvailable does not know yet.
     func read() -> (total: UInt64, available: UInt64) {
-        guard let info, let reading = try? info.read() else { return (0, 0) }
-        return (reading.total, min(reading.total, reading.available + perCPUFreeBytes()))
+        guard info != nil, let reading = try? info?.read() else { return (0, 0) }
+        let lists = (try? info?.perCPUPages()) ?? 0
+        return (reading.total, min(reading.total, reading.available + lists))
     }
 
     /// Sets the triggers anew.
@@ -28,20 +29,37 @@ final class MemoryWatch {
         triggers = []
         for (level, threshold) in thresholds {
             do {
-                let trigger = try PressureTrigger.open(
-                    kind: threshold.kind == .some ? .some : .full, percent: threshold.percent)
-                let source = try loop.addDescriptor(trigger.descriptor, events: .priority) { [weak self] events in
-                    if events.contains(.error) {
-                        self?.triggers.removeAll { $0.trigger === trigger }
-                        self?.log("the pressure trigger for \(level.name) is gone")
-                    } else {
-                        send(.pressureStalled(level))
-                    }
+                let trigger = Trigger(try PressureTrigger(threshold))
+                trigger.source = try loop.addDescriptor(trigger.descriptor, events: .priority) {
+                    [weak self, weak trigger] events in
+                    guard events.contains(.error) else { return send(.pressureStalled(level)) }
+                    self?.triggers.removeAll { $0 === trigger }
+                    self?.log("the pressure trigger for \(level.name) is gone")
                 }
-                triggers.append((trigger, source))
+                triggers.append(trigger)
             } catch {
                 log("no pressure trigger for \(level.name): \(error); MemAvailable and Budget= still count")
             }
         }
+    }
+}
+
+/// A trigger, and who waits for it.
+private final class Trigger {
+    private let trigger: PressureTrigger
+    var source: EventSource?
+
+    init(_ trigger: consuming PressureTrigger) { self.trigger = trigger }
+    var descriptor: Int32 { trigger.descriptor.raw }
+
+    /// The source goes before the descriptor is closed.
+    deinit { source?.cancel() }
+}
+
+extension PressureTrigger {
+    /// Of a second; the kernel may grant multiples of two seconds only, then of those.
+    fileprivate init(_ threshold: PressureThreshold) throws {
+        try self.init(
+            threshold.kind == .some ? .some : .full, stall: .milliseconds(10 * threshold.percent), window: .seconds(1))
     }
 }

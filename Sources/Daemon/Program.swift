@@ -70,8 +70,8 @@ private final class Program {
         } catch {
             throw Problem("the runtime folder cannot be made: \(error)")
         }
-        switch try LockFile.take(at: folders.lock) {
-        case .taken(let lock):
+        switch try LockFile.acquire(at: folders.lock) {
+        case .acquired(let lock):
             try createDirectories(at: folders.notifySockets, mode: 0o711)
             try createDirectories(at: folders.inboxes, mode: 0o711)
             return lock

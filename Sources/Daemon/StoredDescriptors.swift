@@ -12,7 +12,7 @@ final class StoredDescriptors {
     /// The restoration state, at most 1 MiB, and the snapshot, at most 8 MiB: memfds (docs: «What an app is given»).
     static let state = "state"
     static let snapshot = "snapshot"
-    static let sizeLimits: [String: Int64] = [state: 1 << 20, snapshot: 8 << 20]
+    static let sizeLimits: [String: Int] = [state: 1 << 20, snapshot: 8 << 20]
 
     private var shelves: [AppID: Shelf] = [:]
 
@@ -20,7 +20,9 @@ final class StoredDescriptors {
     func add(_ descriptor: consuming Descriptor, _ name: String, of app: AppID) -> String? {
         let shelf = shelves[app] ?? Shelf()
         if let limit = Self.sizeLimits[name] {
-            guard let size = sizeOfMemory(descriptor) else { return "FDNAME=\(name) has to be a memfd" }
+            guard MemoryFile.isMemoryFile(descriptor.raw), let size = try? MemoryFile.size(descriptor.raw) else {
+                return "FDNAME=\(name) has to be a memfd"
+            }
             guard size <= limit else { return "FDNAME=\(name) holds \(size) bytes; \(limit) are allowed" }
             shelf.entries.removeAll { $0.name == name }
         }

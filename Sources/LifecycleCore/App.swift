@@ -25,7 +25,11 @@ struct App: Hashable, Sendable {
 
 /// Somebody who waits until a request has come about.
 struct Waiter: Hashable, Sendable {
-    enum Goal: Hashable, Sendable { case foreground, background, ended }
+    enum Goal: Hashable, Sendable {
+        case foreground, background, ended
+        /// That it runs, and no matter where: an app that is woken for something.
+        case awake
+    }
     var request: RequestID
     var goal: Goal
     /// It waits for what comes after the end that is under way.

@@ -41,8 +41,7 @@ extension LifecycleCore {
     mutating func stopping(_ slot: Int, _ now: Instant) {
         switch self[app: slot].phase {
         case .launching, .foreground, .entering, .running:
-            supersede(slot, .foreground, by: .terminating)
-            supersede(slot, .background, by: .terminating)
+            supersedeAll(slot)
             terminate(slot, .ownWish, now)
         case .notRunning, .suspending, .suspended, .waking, .terminating, .ending: break
         }
@@ -224,8 +223,7 @@ extension LifecycleCore {
         if shutdown == nil { shutdown = Shutdown() }
         for slot in apps.indices where !apps[slot].isForgotten {
             touch(slot)
-            supersede(slot, .foreground, by: .terminating)
-            supersede(slot, .background, by: .terminating)
+            supersedeAll(slot)
             end(slot, immediately, now)
         }
     }

@@ -22,10 +22,11 @@ extension LifecycleCore {
         runs[id] = slot
         self[app: slot].run = Run(id: id, created: now)
         self[app: slot].notifications.reset()
-        move(slot, to: .launching(Launching(launch: launch, deadline: nil, wish: nil)), .launched, now)
+        let wake = launch.reason.wakes ? launch.reason : nil
+        move(slot, to: .launching(Launching(launch: launch, wake: wake)), .launched, now)
         effects.append(.spawn(self[app: slot].id, id, launch))
         let deadline = begin(slot, .launch, self[app: slot].policy.launchDeadline, now)
-        self[app: slot].phase = .launching(Launching(launch: launch, deadline: deadline, wish: nil))
+        self[app: slot].phase = .launching(Launching(launch: launch, deadline: deadline, wake: wake))
         if launch.state == .foreground { takePlace(slot, now) }
         memoryState.checkSoon(now)
     }
@@ -54,7 +55,7 @@ extension LifecycleCore {
         case nil:
             if launching.launch.state == .foreground { return enterForeground(slot, .ready, now) }
         }
-        if launching.launch.reason.wakes { beginWake(slot, launching.launch.reason, now) }
+        if let wake = launching.wake { beginWake(slot, wake, now) }
         enterBackground(slot, .ready, now)
         // L3: told where it is, then the event that it was launched for.
         deliverNotifications(slot, inForeground: false)

@@ -89,7 +89,6 @@ extension LifecycleCore {
             case .launching, .foreground, .entering, .running, .waking, .terminating: setMemory(slot, size.bytes)
             case .notRunning, .suspending, .suspended, .ending: break
             }
-            refresh(slot)
         }
         if memoryState.isStale {
             memoryState.isStale = false
@@ -181,9 +180,10 @@ extension LifecycleCore {
         if let pressed { notePressure(pressed, now) }
         let (level, cause) = currentLevel()
         if level != memoryState.level || cause != memoryState.cause {
+            // That it is over is reported with what it was.
+            report(.memoryLevelChanged(level, cause ?? memoryState.cause ?? .available))
             memoryState.level = level
             memoryState.cause = cause
-            report(.memoryLevelChanged(level, cause ?? .available))
         }
         if level > .normal { warn(level, now) }
         giveMemoryBack(pressed, now)

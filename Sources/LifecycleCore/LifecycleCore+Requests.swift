@@ -46,6 +46,11 @@ extension LifecycleCore {
         answerAll(slot, .superseded(by: state)) { $0.goal == goal }
     }
 
+    /// Now that the app is to end, nobody else has their wish.
+    mutating func supersedeAll(_ slot: Int) {
+        answerAll(slot, .superseded(by: .terminating)) { $0.goal != .ended }
+    }
+
     mutating func answerAll(_ slot: Int, _ reply: Answer, where isMeant: (Waiter) -> Bool) {
         let waiters = self[app: slot].waiters
         guard waiters.contains(where: isMeant) else { return }
@@ -58,8 +63,9 @@ extension LifecycleCore {
         guard !self[app: slot].waiters.isEmpty else { return }
         let phase = self[app: slot].phase
         switch phase {
-        case .foreground: answerAll(slot, .done(phase.state)) { $0.goal == .foreground }
-        case .running, .suspending, .suspended: answerAll(slot, .done(phase.state)) { $0.goal == .background }
+        case .foreground: answerAll(slot, .done(phase.state)) { $0.goal == .foreground || $0.goal == .awake }
+        case .running, .suspending, .suspended:
+            answerAll(slot, .done(phase.state)) { $0.goal == .background || $0.goal == .awake }
         case .notRunning: answerAll(slot, .done(.notRunning)) { _ in true }
         case .launching, .entering, .waking, .terminating, .ending: break
         }
@@ -126,7 +132,7 @@ extension LifecycleCore {
                     setWish(slot, .background)
                     supersede(slot, .ended, by: .background)
                 }
-                wait(request, slot, for: hasPlace(slot) ? .foreground : .background)
+                wait(request, slot, for: .awake)
             case .foreground, .running, .suspending, .suspended:
                 answer(request, .done(self[app: slot].phase.state))
             case .terminating, .ending:
@@ -226,8 +232,7 @@ extension LifecycleCore {
         case .terminating, .ending: setNext(slot, nil)
         }
         leavePlace(slot)
-        supersede(slot, .foreground, by: .terminating)
-        supersede(slot, .background, by: .terminating)
+        supersedeAll(slot)
         wait(request, slot, for: .ended)
     }
 
@@ -248,8 +253,7 @@ extension LifecycleCore {
             kill(slot, .removed, .requested, now)
         }
         leavePlace(slot)
-        supersede(slot, .foreground, by: .terminating)
-        supersede(slot, .background, by: .terminating)
+        supersedeAll(slot)
         wait(request, slot, for: .ended)
     }
 }

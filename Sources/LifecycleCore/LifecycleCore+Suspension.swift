@@ -102,13 +102,13 @@ extension LifecycleCore {
         case .notRunning:
             self.launch(slot, launch, now)
             file(slot, notification)
-            return wait(request, slot, for: .background)
+            return wait(request, slot, for: .awake)
         case .launching, .foreground, .entering, .running, .suspending, .suspended, .waking:
             file(slot, notification)
         }
         switch phase {
         case .launching(var launching):
-            launching.launch.reason = launch.reason
+            launching.wake = launch.reason
             self[app: slot].phase = .launching(launching)
         case .entering, .running:
             deliverNotifications(slot, inForeground: false)
@@ -126,7 +126,7 @@ extension LifecycleCore {
         switch self[app: slot].phase {
         case .foreground, .running: answer(request, .done(self[app: slot].phase.state))
         case .notRunning, .launching, .entering, .suspending, .suspended, .waking, .terminating, .ending:
-            wait(request, slot, for: hasPlace(slot) ? .foreground : .background)
+            wait(request, slot, for: .awake)
         }
     }
 
@@ -153,11 +153,31 @@ extension LifecycleCore {
     }
 
     mutating func wakeCompleted(_ slot: Int, _ result: WakeResult, _ now: Instant) {
-        guard let wake = self[run: slot].wake else { return }
-        met(slot, wake.deadline, now)
-        self[run: slot].wake = nil
+        if let wake = self[run: slot].wake {
+            met(slot, wake.deadline, now)
+            self[run: slot].wake = nil
+        } else if !forgetComingWake(slot) {
+            return
+        }
         report(.wakeCompleted(self[app: slot].id, result))
         assertionEnded(slot, now)
+    }
+
+    /// The app was faster than the word that it runs: its wake was still to begin. Whether there was one.
+    private mutating func forgetComingWake(_ slot: Int) -> Bool {
+        switch self[app: slot].phase {
+        case .launching(var launching):
+            guard launching.wake != nil else { return false }
+            launching.wake = nil
+            self[app: slot].phase = .launching(launching)
+            return true
+        case .waking(var waking):
+            guard waking.wake != nil else { return false }
+            waking.wake = nil
+            self[app: slot].phase = .waking(waking)
+            return true
+        case .notRunning, .foreground, .entering, .running, .suspending, .suspended, .terminating, .ending: return false
+        }
     }
 
     /// The time of a wake is over: an error where it was to be completed (L30), else simply the end of it.

@@ -52,6 +52,8 @@ struct Launching: Hashable, Sendable {
     var launch: Launch
     var deadline: Deadline?
     var wish: Wish?
+    /// What it is launched or was woken for, if that gives it time of its own (L26).
+    var wake: LaunchReason?
 }
 
 struct Foreground: Hashable, Sendable {

@@ -65,7 +65,7 @@ struct Scenario {
         case .nonsenseRequest: 60
         case .requestAbandoned: 40
         case .simulatedPressure: 20
-        case .beginsTooMany: 8
+        case .beginsTooMany: 40
         case .speaksAfterEnd: 100
         case .killedBeforeExec, .diesAtDeadline, .crashes, .ignoresTerminate, .neverAnswers, .answersLate,
             .answersAtDeadline, .stopsItself, .beginsStorm, .leaksTask, .extendsTimeout, .forks, .changesMainProcess,
@@ -96,6 +96,7 @@ extension Random {
         if chance(600) { policy.backgroundModes.insert(.push) }
         policy.jetsamPriority = [0, 0, 0, 0, -1000, -5, 10, 1000][below(8)]
         policy.memoryHigh = chance(200) ? UInt64(below(300)) << 20 : nil
+        if chance(20) { policy.memoryHigh = chance(500) ? 0 : .max }
         policy.suspendedMemoryHigh = chance(200) ? UInt64(below(200)) << 20 : nil
         return policy
     }
@@ -111,6 +112,10 @@ extension Random {
         policy.jetsamOrder = chance(750) ? .largest : .lru
         if chance(200) { policy.warningAvailable = .bytes(total / 8) }
         if chance(200) { policy.criticalAvailable = .percent(below(8)) }
+        // What nobody means, and a slip of the keyboard makes.
+        if chance(10) { policy.warningAvailable = .bytes(.max) }
+        if chance(10) { policy.criticalAvailable = .bytes(.max) }
+        if chance(10) { policy.budget = chance(500) ? 0 : .max }
         return policy
     }
 }

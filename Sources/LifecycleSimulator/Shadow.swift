@@ -118,13 +118,13 @@ struct Shadow {
             guard let app = currentApp(of: run) else { return }
             apps[app].phase = .ending
             if memory > 0 { apps[app].memory = memory }
-        case .spawnFailed(let run, _): if let app = currentApp(of: run) { apps[app].phase = .ending }
+        case .spawnFailed(let run, _), .emptied(let run): if let app = currentApp(of: run) { apps[app].phase = .ending }
         case .inspected(let run, let inspection):
             guard let app = currentApp(of: run), apps[app].phase != .suspended else { return }
             apps[app].memory = inspection.memory
         case .memoryMeasured(let reading): for size in reading.sizes { note(size) }
         case .frozen(_, _, let memory): frozenMemory = memory
-        case .started, .requested, .requestAbandoned, .spawned, .executed, .told, .thawed, .emptied, .ready,
+        case .started, .requested, .requestAbandoned, .spawned, .executed, .told, .thawed, .ready,
             .backgroundEntered, .stopped, .continued, .taskBegan, .taskEnded, .timeoutExtended, .wakeCompleted,
             .heartbeat, .heartbeatGivenUp, .stopping, .mainProcessChanged, .deadlineReached, .pressureStalled,
             .pressureSimulated:

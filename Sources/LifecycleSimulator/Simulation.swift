@@ -98,6 +98,12 @@ package struct Simulation<Core: DecidingCore> {
             if world.now - start >= shortest, restlessness == nil { break }
         }
         guard checkers.findings.first == nil else { return }
+        let memory = core.memory
+        let isOver = memory.budget.map { memory.apps > $0 } ?? false
+        let isShort = memory.level == .critical && memory.cause == .available
+        checkers.findings.check(
+            memory.apps == 0 || shortest == 0 || (!isOver && !isShort), .jetsamActs,
+            "at rest there is too little memory still: \(memory)")
         let problem = restlessness
         checkers.findings.check(problem == nil, .everythingComesToRest, problem ?? "")
         let isIdle = shadow.apps.allSatisfy { $0.phase != .foreground } && core.memory.level == .normal
@@ -217,6 +223,7 @@ package struct Simulation<Core: DecidingCore> {
         line.add(seconds: world.now)
         line.add("  ")
         line.add(event, of: app.map { shadow.apps[$0].id })
+        if shadow.phase(of: event, app) == .past { line.add(" (of an earlier run)") }
         trace.add(line.text)
     }
 

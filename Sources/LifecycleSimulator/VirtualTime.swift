@@ -12,9 +12,11 @@ extension Microseconds {
 }
 
 extension Duration {
-    /// Rounded up, so that what is due has come.
+    /// Rounded up, so that what is due has come. What is beyond all times that are played is cut off, so that nothing
+    /// overflows.
     var microseconds: Microseconds {
         let (seconds, attoseconds) = components
+        if seconds > 1 << 40 { return (1 << 40) * .second }
         let (whole, rest) = attoseconds.quotientAndRemainder(dividingBy: 1_000_000_000_000)
         return seconds * .second + whole + (rest > 0 ? 1 : 0)
     }

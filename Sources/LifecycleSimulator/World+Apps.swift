@@ -140,7 +140,8 @@ extension World {
     /// A message takes a moment, and never overtakes another of the same app.
     mutating func say(_ run: Int, _ event: Event) {
         let app = runs[run].app
-        let delay = apps[app].random.chance(300) ? 0 : apps[app].random.within(0...2 * .millisecond)
+        let slowest: Microseconds = isQuiet ? 200 : 2 * .millisecond
+        let delay = apps[app].random.chance(300) ? 0 : apps[app].random.within(0...slowest)
         let time = max(runs[run].lastMessage, now + delay)
         runs[run].lastMessage = time
         queue.push(.deliver(event), at: time)
@@ -199,7 +200,9 @@ extension World {
         case .exit: schedule(.die(.exited(0)), for: run, after: 0)
         case .extend:
             guard allows(.extendsTimeout) else { return }
-            let time = apps[app].random.pick([0, 1 * .millisecond, 1 * .second, 5 * .second, 90 * .second])
+            // For ever only where a budget ends it: an app that may run for ever comes to no rest.
+            let most: Microseconds = apps[app].policy.backgroundTime == nil ? 30 * .second : .max
+            let time = apps[app].random.pick([0, 1 * .millisecond, 1 * .second, 5 * .second, 90 * .second, most])
             perform(.extend(time), by: run)
         case .chatter: if allows(.speaksOutOfTurn) { sayNonsense(run, after: 0) }
         case .changeMainProcess:

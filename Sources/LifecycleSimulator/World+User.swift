@@ -54,6 +54,7 @@ extension World {
         lastRequest += 1
         let request = RequestID(lastRequest)
         if strikes(.nonsenseRequest) {
+            if userRandom.chance(30) { return deliver(.started, after: 0) }
             return deliver(.requested(request, nonsenseApp(), nonsense()), after: 0)
         }
         // Some apps are used more than others.

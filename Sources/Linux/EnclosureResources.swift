@@ -1,5 +1,4 @@
 import CLinux
-import Glibc
 
 /// What the memory controller did to an enclosure (memory.events of cgroup v2).
 package struct MemoryEvents: Equatable {
@@ -55,23 +54,13 @@ extension Enclosure {
         }
     }
 
-    /// Hard and soft limit in bytes; nil: none. False where there is no memory controller.
+    /// Hard and soft limit in bytes; nil: none. False where there is no memory controller. A limit below what is in use
+    /// makes the kernel reclaim, before 6.16 on the caller's time, and for the hard one kill: see `MemoryReaper.reclaim`
+    /// to go there gently first.
     package func setMemoryLimits(max: UInt64?, high: UInt64?) throws(SystemError) -> Bool {
         guard case .cgroup(let leaf) = kind, leaf.root.hasMemoryController else { return false }
         try leaf.write(high.map(String.init) ?? "max", to: "memory.high")
         try leaf.write(max.map(String.init) ?? "max", to: "memory.max")
-        return true
-    }
-
-    /// Pushes out up to so many bytes, waiting for it: the kernel may overshoot, and less than asked is no error.
-    /// False where there is no memory controller or the kernel (before 5.19) cannot.
-    package func reclaim(_ bytes: UInt64) throws(SystemError) -> Bool {
-        guard case .cgroup(let leaf) = kind, leaf.has("memory.reclaim") else { return false }
-        do {
-            try leaf.write(String(bytes), to: "memory.reclaim")
-        } catch  where error.errno == EAGAIN {
-            return true  // not all of it could be reclaimed
-        }
         return true
     }
 

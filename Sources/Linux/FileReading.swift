@@ -55,7 +55,7 @@ func readAll(_ raw: Int32, limit: Int, path: String?) throws(SystemError) -> [UI
 }
 
 /// What one call put into a buffer of `size` bytes.
-private func filled(
+func filled(
     _ size: Int, _ call: String, _ path: String?, _ body: (UnsafeMutableRawPointer?) -> Int
 ) throws(SystemError) -> [UInt8] {
     var failure: Int32 = 0

@@ -11,9 +11,10 @@ package struct Owner: Equatable {
     }
 }
 
-/// Writes into an existing file in one write, as the files of cgroups and /proc want it. Creates and truncates nothing.
+/// Writes into an existing file in one write, as the files of cgroups and /proc want it. Creates and truncates nothing,
+/// and asks the kernel not to wait (which memory.max and memory.high mind since 6.16).
 package func writeControlFile(_ name: String, _ text: String, in directory: Int32 = currentFolder) throws(SystemError) {
-    let file = try Descriptor.open(name, O_WRONLY | O_NOCTTY | O_NOFOLLOW, in: directory)
+    let file = try Descriptor.open(name, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW, in: directory)
     var text = text
     let (count, length) = text.withUTF8 { bytes in
         (retryInterrupted { write(file.raw, bytes.baseAddress, bytes.count) }, bytes.count)

@@ -56,11 +56,10 @@ package final class BusConnection {
             throw error
         }
         guard let made else { throw .failed("no connection could be made") }
-        do throws(BusError) {
-            try BusError.check(sd_bus_start(made), "the handshake could not begin")
-        } catch {
+        let started = sd_bus_start(made)
+        guard started >= 0 else {
             sd_bus_close_unref(made)
-            throw error
+            throw disconnectedOr(started, "the handshake could not begin")
         }
         return made
     }

@@ -1,30 +1,6 @@
 import CSystemd
 import Glibc
 
-/// Who is at the other end of a socket, as the kernel noted it when the connection was made (SO_PEERCRED, unix(7)).
-package struct PeerCredentials: Equatable, Sendable {
-    package let pid: Int32
-    package let uid: UInt32
-    package let gid: UInt32
-
-    package init(pid: Int32, uid: UInt32, gid: UInt32) {
-        self.pid = pid
-        self.uid = uid
-        self.gid = gid
-    }
-
-    /// The other end of a connected Unix socket.
-    package init(ofSocket descriptor: Int32) throws(SystemdError) {
-        var pid: Int32 = 0
-        var uid: UInt32 = 0
-        var gid: UInt32 = 0
-        guard csystemd_peer_credentials(descriptor, &pid, &uid, &gid) == 0 else {
-            throw SystemdError("getsockopt SO_PEERCRED", errno: errno)
-        }
-        self.init(pid: pid, uid: uid, gid: gid)
-    }
-}
-
 /// What one connection may cost us.
 package struct BusLimits: Sendable {
     /// The kernel's buffer for what we send, in bytes. libsystemd asks for 8 MiB, and gets them as root.
@@ -34,13 +10,19 @@ package struct BusLimits: Sendable {
     package var queuedMessages: UInt64 = 1024
     /// The same when it asks for a large answer (all objects, an introspection): about 100 KiB each.
     package var queuedLargeAnswers: UInt64 = 32
+    /// Bytes of one incoming message; libsystemd itself would collect 128 MiB. Twice what `message` lets through.
+    package var incomingBytes = 8 << 20
     package var message = MessageLimits()
 
     package init() {}
 }
 
-/// One connection on a socket, attached to the loop: it serves objects, calls the other side, sends and hears signals.
+/// One connection on a socket, driven by the loop: it serves objects, calls the other side, sends and hears signals.
 /// A server's and an app's end differ only in their role in the handshake.
+///
+/// libsystemd could drive it itself (sd_bus_attach_event), but asks each connection anew in each turn of the loop what
+/// it waits for, so that a thousand idle apps would cost something at every event; it forgets a message that came
+/// together with the handshake until more arrives; and it bounds nothing.
 package final class BusPeer {
     package enum Role: Sendable {
         case client
@@ -60,10 +42,20 @@ package final class BusPeer {
     package var onSignal: ((BusSignal) -> Void)?
 
     let bus: OpaquePointer
+    var outgoing: [UInt64: OutgoingCall] = [:]
     private let loop: EventLoop
+    private let descriptor: Int32
+    private let priority: EventPriority
+    private var source: EventSource?
+    /// For the time-outs of calls; made with the first of them.
+    private var timer: Timer?
     private var lastSerial: UInt64 = 0
     private var goneHandlers: [UInt64: () -> Void] = [:]
-    private var outgoing: [UInt64: OutgoingCall] = [:]
+    /// Bytes that came since the last whole message.
+    private var intake = 0
+    /// Whether everything that was read together with the handshake has been dealt with.
+    private var isSettled = false
+    private var isTurnScheduled = false
 
     /// Takes over `descriptor`, a connected socket, also when it throws. The handshake goes on in the loop.
     package init(
@@ -71,8 +63,10 @@ package final class BusPeer {
         limits: BusLimits = BusLimits(), priority: EventPriority = .normal
     ) throws(SystemdError) {
         self.loop = loop
+        self.descriptor = descriptor
         self.number = number
         self.limits = limits
+        self.priority = priority
         do throws(SystemdError) {
             credentials = try PeerCredentials(ofSocket: descriptor)
             bus = try Self.makeBus(descriptor, role)
@@ -83,16 +77,22 @@ package final class BusPeer {
         do throws(SystemdError) {
             try register(objects, role)
             try check(sd_bus_start(bus), "sd_bus_start")
-            try limitSendBuffer(descriptor)
-            try check(sd_bus_attach_event(bus, loop.event, Int32(priority.rawValue)), "sd_bus_attach_event")
+            try limitSendBuffer()
+            source = try loop.addDescriptor(descriptor, events: .readable, priority: priority) { [weak self] _ in
+                self?.turn()
+            }
         } catch {
             isGone = true
             sd_bus_close(bus)
             throw error
         }
+        // The start may have read something already.
+        scheduleTurn()
     }
 
     deinit {
+        source?.cancel()
+        timer?.cancel()
         if !isGone { sd_bus_close(bus) }
         sd_bus_unref(bus)
     }
@@ -109,10 +109,6 @@ package final class BusPeer {
                 try check(sd_bus_set_server(bus, 1, id), "sd_bus_set_server")
             }
             try check(sd_bus_negotiate_creds(bus, 1, csystemd_creds_caller()), "sd_bus_negotiate_creds")
-            // Needed by `filter`, which then looks for what came together with the handshake.
-            try check(sd_bus_set_connected_signal(bus, 1), "sd_bus_set_connected_signal")
-            // A peer that never finishes the handshake would make the loop's exit wait for it.
-            try check(sd_bus_set_close_on_exit(bus, 0), "sd_bus_set_close_on_exit")
             try check(sd_bus_set_fd(bus, descriptor, descriptor), "sd_bus_set_fd")
         } catch {
             sd_bus_unref(bus)
@@ -121,7 +117,7 @@ package final class BusPeer {
         return bus
     }
 
-    private func limitSendBuffer(_ descriptor: Int32) throws(SystemdError) {
+    private func limitSendBuffer() throws(SystemdError) {
         // The kernel doubles what it is given, for its own bookkeeping (socket(7)).
         var size = limits.sendBuffer / 2
         guard setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &size, socklen_t(MemoryLayout<Int32>.size)) == 0 else {
@@ -154,6 +150,8 @@ package final class BusPeer {
     package func close(reason: String? = nil) {
         guard !isGone else { return }
         isGone = true
+        source?.cancel()
+        timer?.cancel()
         sd_bus_close(bus)
         let handlers = goneHandlers.sorted { $0.key < $1.key }.map(\.value)
         let calls = outgoing.sorted { $0.key < $1.key }.map(\.value)
@@ -174,45 +172,116 @@ package final class BusPeer {
         if let handler, isGone { loop.callLater(handler) }
     }
 
+    /// A number for a call, in either direction.
+    func nextSerial() -> UInt64 {
+        lastSerial += 1
+        return lastSerial
+    }
+
     /// Drops a peer that lets too much pile up.
-    func checkQueue(limit: UInt64? = nil) {
+    private func checkQueue(limit: UInt64) {
         var queued: UInt64 = 0
-        guard !isGone, sd_bus_get_n_queued_write(bus, &queued) >= 0, queued > limit ?? limits.queuedMessages else {
+        guard !isGone, sd_bus_get_n_queued_write(bus, &queued) >= 0, queued > limit else { return }
+        close(reason: "it does not read: \(queued) messages wait for it")
+    }
+
+    // MARK: Driving
+
+    /// Reads or writes what can be, and deals with at most one message, so that others have their turn.
+    private func turn() {
+        guard !isGone else { return }
+        let result = process()
+        guard !isGone else { return }
+        guard result >= 0 else {
+            close(reason: "it sent what is no D-Bus message: \(errnoText(-result))")
             return
         }
-        close(reason: "it does not read: \(queued) messages wait for it")
+        guard intake <= limits.incomingBytes else {
+            close(reason: "it sends a message of more than \(limits.incomingBytes) bytes")
+            return
+        }
+        if !isSettled {
+            isSettled = result == 0 && isReady
+            if result > 0 { scheduleTurn() }
+        }
+        update()
+    }
+
+    /// sd_bus_process, counting what it takes from the socket. libsystemd reads as much of a message as there is, so
+    /// where less is there than before, it took all that was.
+    private func process() -> Int32 {
+        let before = csystemd_readable_bytes(descriptor)
+        intake += Int(before)
+        let result = sd_bus_process(bus, nil)
+        let hasRead = !isGone && csystemd_readable_bytes(descriptor) < before
+        // Zero already where the message is whole.
+        if !hasRead { intake = max(0, intake - Int(before)) }
+        return result
+    }
+
+    private func scheduleTurn() {
+        guard !isTurnScheduled else { return }
+        isTurnScheduled = true
+        loop.callLater { [weak self] in
+            self?.isTurnScheduled = false
+            self?.turn()
+        }
+    }
+
+    /// Looks, after anything that may have changed it, what the connection waits for now.
+    func update() {
+        checkQueue(limit: limits.queuedMessages)
+        guard !isGone else { return }
+        let events = sd_bus_get_events(bus)
+        guard sd_bus_is_open(bus) > 0, events >= 0 else {
+            close(reason: "the connection ended")
+            return
+        }
+        do throws(SystemdError) {
+            try source?.setEvents(DescriptorEvents(rawValue: UInt32(events)))
+            try updateTimer()
+        } catch {
+            close(reason: "it cannot be waited for: \(error)")
+        }
+    }
+
+    private func updateTimer() throws(SystemdError) {
+        var until: UInt64 = 0
+        // During the handshake that is its own end, after 90 s, which a server decides by itself.
+        let isAsked = sd_bus_get_timeout(bus, &until) > 0 && until != .max && (isReady || !outgoing.isEmpty)
+        guard isAsked else {
+            timer?.arm(at: nil)
+            return
+        }
+        if until == 0 {
+            // Something has been read already.
+            scheduleTurn()
+            return
+        }
+        if timer == nil { timer = try loop.makeTimer(priority: priority) { [weak self] _ in self?.turn() } }
+        timer?.arm(at: .microseconds(until))
     }
 
     // MARK: Incoming
 
+    /// Tells that a whole message has come.
+    func noteMessage() {
+        intake = 0
+    }
+
     /// Looks at a message before the objects do.
     /// - Returns: whether it must go no further.
     func filter(_ message: OpaquePointer) -> Bool {
-        if sd_bus_message_is_signal(message, "org.freedesktop.DBus.Local", nil) > 0 {
-            if sd_bus_message_is_signal(message, nil, "Disconnected") > 0 {
-                close(reason: "the connection ended")
-            } else {
-                loop.callLater { [weak self] in self?.readLeftOver() }
-            }
-            return true
-        }
+        noteMessage()
         if sd_bus_message_is_method_call(message, nil, nil) > 0 {
             let isLarge =
                 sd_bus_message_is_method_call(message, "org.freedesktop.DBus.ObjectManager", nil) > 0
                 || sd_bus_message_is_method_call(message, "org.freedesktop.DBus.Introspectable", nil) > 0
-            checkQueue(limit: isLarge ? limits.queuedLargeAnswers : nil)
+            checkQueue(limit: isLarge ? limits.queuedLargeAnswers : limits.queuedMessages)
             return isGone
         }
         if let onSignal, let signal = BusSignal(message, limits: limits.message) { onSignal(signal) }
         return false
-    }
-
-    /// Deals with messages that were read together with the end of the handshake. libsystemd (252) keeps them in its
-    /// buffer and waits for the socket to become readable, which it may never do again: each would wait for the other.
-    private func readLeftOver() {
-        var result: Int32 = 1
-        while !isGone, result > 0 { result = sd_bus_process(bus, nil) }
-        if result < 0 { close(reason: "it sent what is no message: \(errnoText(-result))") }
     }
 
     /// Calls the method that a message names; what it throws is the answer.
@@ -221,9 +290,8 @@ package final class BusPeer {
             let vtable = binding.vtable, let method = vtable.methods[String(cString: member)],
             let target = binding.objects.target(String(cString: path))
         else { throw .failed("There is no such method here.") }
-        lastSerial += 1
         let call = try MethodCall(
-            message, target: target, interface: vtable.interface.name, method: method, peer: self, serial: lastSerial)
+            message, target: target, interface: vtable.interface.name, method: method, peer: self, serial: nextSerial())
         if method.access == .owner {
             let caller = try call.credentials()
             guard caller.uid == geteuid() || caller.uid == 0 else {
@@ -233,116 +301,4 @@ package final class BusPeer {
         }
         method.handler(call)
     }
-
-    // MARK: Outgoing
-
-    /// Sends a signal. Nothing happens when the peer is gone.
-    package func emitSignal(path: String, interface: String, member: String, _ arguments: [Variant] = [])
-        throws(BusError)
-    {
-        guard !isGone else { return }
-        var message: OpaquePointer?
-        try BusError.check(
-            sd_bus_message_new_signal(bus, &message, path, interface, member),
-            "the signal \(interface).\(member) of \(path) could not be made")
-        try send(message, arguments)
-    }
-
-    /// Tells of the new values of properties, which are asked for here, by their `get`.
-    package func emitPropertiesChanged(path: String, interface: String, _ names: [String]) throws(BusError) {
-        guard isReady else { return }
-        let result = withStringList(names) { sd_bus_emit_properties_changed_strv(bus, path, interface, $0) }
-        try finishEmitting(result, "the change of \(interface) at \(path) could not be told")
-    }
-
-    /// ObjectManager's InterfacesAdded, for an object that is there from now on.
-    package func emitObjectAdded(path: String) throws(BusError) {
-        guard isReady else { return }
-        try finishEmitting(sd_bus_emit_object_added(bus, path), "the new object \(path) could not be told of")
-    }
-
-    /// ObjectManager's InterfacesRemoved. Call it while the object is still there, for that is where libsystemd reads
-    /// the names of its interfaces.
-    package func emitObjectRemoved(path: String) throws(BusError) {
-        guard isReady else { return }
-        try finishEmitting(sd_bus_emit_object_removed(bus, path), "the end of the object \(path) could not be told of")
-    }
-
-    /// Calls a method of the other side. `reply` is called exactly once, from the loop: with the answer, the error,
-    /// after `timeout` (`nil`: none), or when the connection ends.
-    package func call(
-        path: String, interface: String, member: String, _ arguments: [Variant] = [], timeout: Duration?,
-        reply: @escaping (Result<[Variant], BusError>) -> Void
-    ) throws(BusError) {
-        guard !isGone else { throw .disconnected("The connection has ended.") }
-        var message: OpaquePointer?
-        try BusError.check(
-            sd_bus_message_new_method_call(bus, &message, nil, path, interface, member),
-            "a call of \(interface).\(member) of \(path) could not be made")
-        guard let message else { throw .failed("no message could be made") }
-        defer { sd_bus_message_unref(message) }
-        try MessageWriter.append(arguments, to: message)
-        lastSerial += 1
-        let serial = lastSerial
-        let call = OutgoingCall { [weak self] result in
-            self?.outgoing[serial] = nil
-            reply(result)
-        }
-        try OutgoingCall.send(message, on: bus, timeout: timeout, call)
-        outgoing[serial] = call
-        checkQueue()
-    }
-
-    private func send(_ made: OpaquePointer?, _ arguments: [Variant]) throws(BusError) {
-        guard let message = made else { throw .failed("no message could be made") }
-        defer { sd_bus_message_unref(message) }
-        try MessageWriter.append(arguments, to: message)
-        try finishEmitting(sd_bus_send(bus, message, nil), "a message could not be sent")
-    }
-
-    /// A peer that is going away hears nothing more, which is no error: the loop tells of it soon.
-    private func finishEmitting(_ result: Int32, _ what: String) throws(BusError) {
-        if result < 0, !isDisconnect(-result) { try BusError.check(result, what) }
-        checkQueue()
-    }
-}
-
-extension BusSignal {
-    /// `nil` for anything else than a signal within the limits.
-    init?(_ message: OpaquePointer, limits: MessageLimits) {
-        guard sd_bus_message_is_signal(message, nil, nil) > 0, let path = sd_bus_message_get_path(message),
-            let interface = sd_bus_message_get_interface(message), let member = sd_bus_message_get_member(message),
-            let arguments = try? MessageReader.read(message, limits: limits)
-        else { return nil }
-        // Whoever reads after us (a match, the next filter) starts at the first value.
-        sd_bus_message_rewind(message, 1)
-        self.init(
-            path: String(cString: path), interface: String(cString: interface), member: String(cString: member),
-            arguments: arguments)
-    }
-}
-
-/// Whether an errno says that a connection is over.
-func isDisconnect(_ code: Int32) -> Bool {
-    [ENOTCONN, ECONNRESET, ECONNABORTED, EPIPE, ESHUTDOWN, ENOTRECOVERABLE].contains(code)
-}
-
-/// The error of a failed libsystemd call, in our words when the connection is over.
-func disconnectedOr(_ result: Int32, _ what: String) -> BusError {
-    if isDisconnect(-result) { return .disconnected("\(what): the connection has ended.") }
-    do throws(BusError) {
-        try BusError.check(min(result, -1), what)
-        return .failed(what)
-    } catch {
-        return error
-    }
-}
-
-/// A NULL-terminated list of C strings, for the time of `body`.
-func withStringList<Value>(
-    _ texts: [String], _ body: (UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?) -> Value
-) -> Value {
-    var pointers = texts.map { strdup($0) } + [nil]
-    defer { for pointer in pointers { free(pointer) } }
-    return pointers.withUnsafeMutableBufferPointer { body($0.baseAddress) }
 }

@@ -77,7 +77,7 @@ package final class BusServer {
     package func emitSignal(path: String, interface: String, member: String, _ arguments: [Variant] = [])
         throws(BusError)
     {
-        for peer in peers {
+        for peer in peers where peer.isReady {
             try peer.emitSignal(path: path, interface: interface, member: member, arguments)
         }
     }

@@ -99,6 +99,6 @@ package final class MethodCall {
             sd_bus_reply_method_error(message, &problem)
             sd_bus_error_free(&problem)
         }
-        peer.checkQueue()
+        peer.update()
     }
 }

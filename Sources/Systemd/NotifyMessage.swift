@@ -43,7 +43,7 @@ package struct NotifyDatagram: Equatable, Sendable {
     package static let maximumSize = 4096
     /// Bytes of a task's name: as long as an app's ID.
     package static let maximumTaskName = 128
-    /// Assignments in one datagram: enough for 500 short tasks, and complaints stay few.
+    /// Complaints of one datagram, which could hold 2,000 wrong lines; the rest are counted.
     package static let maximumComplaints = 8
 
     /// - Parameter bytes: the whole datagram; one that was cut off by the receiver must be given with more than

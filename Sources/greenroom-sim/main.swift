@@ -71,16 +71,20 @@ func fail(_ result: SimulationResult, _ finding: Finding, _ arguments: Arguments
     if !arguments.isTraced {
         for line in result.lastLines { print(line) }
     }
-    let apps = arguments.apps.map { " --apps \($0)" } ?? ""
     print(
         """
 
         Broken: \(finding.rule.rawValue).
         \(finding.sentence)
         Seed \(result.seed), event \(result.events). To see all of it:
-          greenroom-sim --seed \(result.seed) --events \(arguments.events)\(apps) --trace
+          \(command(result.seed, arguments))
         """)
     exit(1)
+}
+
+func command(_ seed: UInt64, _ arguments: Arguments) -> String {
+    let apps = arguments.apps.map { " --apps \($0)" } ?? ""
+    return "greenroom-sim --seed \(seed) --events \(arguments.events)\(apps) --trace"
 }
 
 func play(_ arguments: Arguments) {
@@ -92,6 +96,7 @@ func play(_ arguments: Arguments) {
     var faults = FaultCounts()
     var coverage = Coverage()
     for seed in arguments.seed..<(arguments.seed &+ arguments.seeds) {
+        LastWords.prepare(seed, command(seed, arguments))
         let options = SimulationOptions(seed: seed, events: arguments.events, apps: arguments.apps)
         let result = simulate(options, print: arguments.isTraced ? { print($0) } : nil)
         if let finding = result.finding {
@@ -148,4 +153,5 @@ guard let arguments = Arguments(Array(CommandLine.arguments.dropFirst())) else {
     _ = (usage + "\n").withCString { write(STDERR_FILENO, $0, strlen($0)) }
     exit(2)
 }
+LastWords.install()
 if arguments.measuresRate { measureRate() } else { play(arguments) }

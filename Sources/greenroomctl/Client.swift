@@ -24,7 +24,7 @@ final class Client {
                 path: ControlNames.managerPath, interface: ControlNames.managerInterface, member: member, arguments)
             return Self.value(answer)
         } catch {
-            throw Self.failure(error, endpoint)
+            throw Self.failure(ofCall: error, endpoint)
         }
     }
 
@@ -45,7 +45,7 @@ final class Client {
             guard try bus.wait(for: pending, until: deadline), let result = pending.result else { return nil }
             return Self.value(try result.get())
         } catch {
-            throw Self.failure(error, endpoint)
+            throw Self.failure(ofCall: error, endpoint)
         }
     }
 
@@ -69,14 +69,19 @@ final class Client {
 
     // MARK: Errors in words
 
+    /// The bus itself refuses with interface and number; what it means is short.
+    private static func failure(ofCall error: BusError, _ endpoint: Endpoint) -> Failure {
+        guard error.name == "org.freedesktop.DBus.Error.AccessDenied" else { return failure(error, endpoint) }
+        return Failure("only root and the user that greenroomd runs as may ask for that")
+    }
+
     private static func failure(_ error: BusError, _ endpoint: Endpoint) -> Failure {
         let sentence = escaped(error.message)
         let standard = "org.freedesktop.DBus.Error."
         guard error.name.hasPrefix(standard) else { return Failure(sentence) }
         switch error.name.dropFirst(standard.count) {
         case "NoServer": return Failure(sentence, hint: hint(endpoint))
-        case "AccessDenied":
-            return Failure("\(trimmed(sentence)): try as root or as the user that greenroomd runs as")
+        case "AccessDenied": return Failure(sentence, hint: "Try as root, or as the user that greenroomd runs as.")
         case "UnknownMethod", "UnknownInterface", "UnknownObject":
             return Failure("this greenroomd does not know how to do that: it is older than this greenroomctl")
         default: return Failure(sentence)
@@ -88,9 +93,5 @@ final class Client {
             return "There is one at \(escaped(other.socket)): try greenroomctl \(other.option) …"
         }
         return "Start one with: \(endpoint.start)"
-    }
-
-    private static func trimmed(_ sentence: String) -> String {
-        sentence.hasSuffix(".") ? String(sentence.dropLast()) : sentence
     }
 }

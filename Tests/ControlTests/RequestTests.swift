@@ -96,6 +96,16 @@ struct RequestTests {
         #expect(outcome.errors == "greenroomctl: photos is not running\\x1b[0m\n")
     }
 
+    @Test("no permission is told without numbers and interfaces")
+    func denied() throws {
+        let daemon = try FakeDaemon()
+        daemon.on("Launch") { $0.fail(.accessDenied("org.greenroom.Manager1.Launch is only for uid 0 and root.")) }
+        let outcome = try daemon.run("launch", "photos")
+        #expect(outcome.status == 1)
+        #expect(
+            outcome.errors == "greenroomctl: only root and the user that greenroomd runs as may ask for that\n")
+    }
+
     @Test("a daemon without the method is told to be older")
     func unknownMethod() throws {
         let daemon = try FakeDaemon()

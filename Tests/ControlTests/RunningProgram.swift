@@ -73,7 +73,7 @@ final class RunningProgram {
         var (lock, number): (Int32, UInt32) = (0, 0)
         try #require(ioctl(master, setLock, &lock) == 0)
         try #require(ioctl(master, getNumber, &number) == 0)
-        var size = winsize(ws_row: 30, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0)
+        var size: [UInt16] = [30, 80, 0, 0]  // struct winsize: rows, columns, and two that nobody uses
         try #require(ioctl(master, UInt(TIOCSWINSZ), &size) == 0)
         return (master, "/dev/pts/\(number)")
     }

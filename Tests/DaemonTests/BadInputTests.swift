@@ -166,7 +166,7 @@ struct BadInputTests {
 
     @Test("Clients that say nothing, talk nonsense or go away in the middle harm nobody")
     func clients() throws {
-        let daemon = try TestDaemon(["hang": "[App]\nType=notify\n" + TestDaemon.manifest("")])
+        let daemon = try TestDaemon(["hang": TestDaemon.manifest("", hangs: true)])
         let before = daemon.openDescriptors()
         for garbage in ["", "\0AUTH EXTERNAL", "GET / HTTP/1.0\r\n\r\n", String(repeating: "\0", count: 5000)] {
             let client = try connect(daemon.runtime + "/bus")

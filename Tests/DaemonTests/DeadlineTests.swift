@@ -7,7 +7,7 @@ struct DeadlineTests {
     @Test("L7: an app that hangs in its launch is killed, and whoever launched it is told why")
     func launchDeadline() throws {
         let daemon = try TestDaemon([
-            "hang": TestDaemon.manifest("", "[Lifecycle]\nLaunchDeadlineSec=200ms").asNotify
+            "hang": TestDaemon.manifest("", "[Lifecycle]\nLaunchDeadlineSec=200ms", hangs: true)
         ])
         let end = try daemon.launch("hang")
         #expect(end["outcome"]?.stringValue == "ended")
@@ -89,7 +89,7 @@ struct DeadlineTests {
     func extended() throws {
         let script = "say EXTEND_TIMEOUT_USEC=20000000"
         let daemon = try TestDaemon([
-            "late": TestDaemon.manifest(script, "[Lifecycle]\nLaunchDeadlineSec=10s").asNotify
+            "late": TestDaemon.manifest(script, "[Lifecycle]\nLaunchDeadlineSec=10s", hangs: true)
         ])
         let request = try daemon.begin("Launch", "late")
         try daemon.wait("late", "deadlineExtended")
@@ -102,7 +102,7 @@ struct DeadlineTests {
     @Test("L48: while a debugger is attached the deadline starts anew", .enabled(if: exists(at: "/usr/bin/gdb")))
     func debugger() throws {
         let daemon = try TestDaemon([
-            "hang": TestDaemon.manifest("", "[Lifecycle]\nLaunchDeadlineSec=3s").asNotify
+            "hang": TestDaemon.manifest("", "[Lifecycle]\nLaunchDeadlineSec=3s", hangs: true)
         ])
         let request = try daemon.begin("Launch", "hang")
         try daemon.wait("hang", "stateChanged", state: "launching")

@@ -10,7 +10,7 @@ struct LifecycleTests {
     @Test("L3: an app is told of every transition, in order")
     func order() throws {
         let root = try TestDaemon.makeFolder()
-        let text = TestDaemon.manifest("ready", app: "Type=notify", trace: root + "/trace")
+        let text = TestDaemon.manifest("", trace: root + "/trace")
         let daemon = try TestDaemon(["photos": text], root: root)
         #expect(try daemon.launch("photos")["state"]?.stringValue == "active")
         #expect(try daemon.ask("Background", "photos")["state"]?.stringValue == "background")

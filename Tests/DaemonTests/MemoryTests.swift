@@ -6,7 +6,7 @@ import Testing
 @Suite("Memory and real processes")
 struct MemoryTests {
     private func idle(_ megabytes: Int, _ more: String = "") -> String {
-        TestDaemon.manifest("allocate \(megabytes << 20) ready", "[Lifecycle]\nSuspendDelaySec=0\n\(more)").asNotify
+        TestDaemon.manifest("allocate \(megabytes << 20)", "[Lifecycle]\nSuspendDelaySec=0\n\(more)", hangs: true)
     }
 
     @Test("L38, L39: over the budget the largest suspended app goes first, and only as many as it takes")
@@ -70,9 +70,4 @@ struct MemoryTests {
         try daemon.eventually("it is told now") { daemon.trace("asleep").contains("memoryWarning") }
         #expect(TestDaemon.text(of: daemon.runtime + "/inbox/asleep/memory") == "warning\n")
     }
-}
-
-extension String {
-    /// The same manifest with `Type=notify`.
-    var asNotify: String { "[App]\nType=notify\n" + self }
 }

@@ -41,7 +41,7 @@ final class TestDaemon {
     /// Waits until it says that it is ready, or ends.
     private static func start(_ root: String) throws -> Linux.Process {
         let log = try Descriptor.open(root + "/log", O_WRONLY | O_CREAT | O_APPEND, mode: 0o600)
-        let ready = try DatagramSocket(path: root + "/ready", mode: 0o600)
+        let ready = try DatagramSocket(at: root + "/ready")
         let environment = ["PATH=/usr/bin:/bin", "HOME=/", "NOTIFY_SOCKET=\(root)/ready", "SWIFT_BACKTRACE=enable=no"]
         let request = SpawnRequest(
             executable: binaries + "/greenroomd", arguments: daemonArguments(root), environment: environment,
@@ -50,7 +50,7 @@ final class TestDaemon {
         let process = starting.process
         while try starting.outcome() == .pending { waitForReadable([starting.outcomeDescriptor]) }
         while true {
-            waitForReadable([ready.descriptor, process.descriptor])
+            waitForReadable([ready.descriptor.raw, process.descriptor])
             if let datagram = try ready.receive() {
                 if String(decoding: datagram.bytes, as: UTF8.self).contains("READY=1") { return process }
             } else if try process.hasEnded() {
@@ -174,15 +174,15 @@ final class TestDaemon {
         }.sorted()
     }
 
-    /// A manifest that runs the scripted app.
-    func manifest(_ script: String, _ sections: String = "") -> String { TestDaemon.manifest(script, sections) }
-
-    static func manifest(_ script: String, app more: String = "", _ sections: String = "", trace: String? = nil)
-        -> String
-    {
+    /// A manifest that runs the scripted app. It says that it is ready once it has done what the script says, unless it
+    /// `hangs`: by then its signal handlers are in place.
+    static func manifest(
+        _ script: String, app more: String = "", _ sections: String = "", trace: String? = nil, hangs: Bool = false
+    ) -> String {
         """
         [App]
-        ExecStart=\(app) \(script)
+        Type=notify
+        ExecStart=\(app) \(script)\(hangs ? "" : " ready")
         \(trace.map { "Environment=TRACE=\($0)" } ?? "")
         \(more)
         [Signals]

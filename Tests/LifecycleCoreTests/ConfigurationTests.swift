@@ -81,4 +81,85 @@ struct ConfigurationTests {
         #expect(house.state("mail") == .active)
         #expect(house.state("photos") == .background)
     }
+
+    @Test("apps are listed by name, and an app that was forgotten leaves its place to the next")
+    func listed() {
+        let house = House("photos", "mail")
+        #expect(house.core.appIDs == [id("mail"), id("photos")])
+        house.launch("mail")
+        house.unregister("photos")
+        house.register("music")
+        #expect(house.core.appIDs == [id("mail"), id("music")])
+        #expect(house.state("photos") == nil)
+        #expect(house.core.view(of: id("photos"), at: house.now) == nil)
+        #expect(house.state("mail") == .active)
+        house.launch("music")
+        #expect(house.state("music") == .active)
+        house.advance(.seconds(1))
+        #expect(house.state("mail") == .suspended)
+    }
+
+    @Test("a manifest that is unregistered twice, or never was there, does no harm")
+    func unregisteredTwice() {
+        let house = House("photos")
+        house.unregister("photos")
+        house.unregister("photos")
+        house.unregister("mail")
+        house.register("photos", launches: 4)
+        #expect(house.view("photos").launches == 4)
+    }
+
+    @Test("a manifest that is read anew while the app runs changes what is decided from then on")
+    func readAnew() {
+        let house = House("photos")
+        house.launch("photos")
+        house.register("photos") {
+            $0.suspendDelay = .seconds(20); $0.backgroundTime = .seconds(100)
+        }
+        house.background("photos")
+        house.advance(.seconds(19))
+        #expect(house.state("photos") == .background)
+        // In flight: the delay that is under way is the new one.
+        house.register("photos") { $0.suspendDelay = .seconds(25) }
+        house.advance(.seconds(5))
+        #expect(house.state("photos") == .background)
+        house.advance(.seconds(1))
+        #expect(house.state("photos") == .suspended)
+        // The budget of a stay is fixed when it begins.
+        house.register("photos") { $0.backgroundTime = .seconds(5) }
+        #expect(house.view("photos").backgroundTimeRemaining == .seconds(75))
+    }
+
+    @Test(
+        "a name of an app is bounded, and no path",
+        arguments: [
+            ("a", true), ("org.example.Photos_2-x", true), ("", false), (".hidden", false), ("a/b", false),
+            ("a b", false),
+            ("ä", false), ("a\u{0}", false), (String(repeating: "a", count: 128), true),
+            (String(repeating: "a", count: 129), false),
+            ("..", false), ("a..b", true), ("-rf", true),
+        ])
+    func names(name: String, isOne: Bool) {
+        #expect((AppID(name) != nil) == isOne)
+        if isOne { #expect(AppID(name)?.description == name) }
+    }
+
+    @Test("the modes are known by the names that manifests use")
+    func modes() {
+        #expect(
+            BackgroundModes.named.map(\.name) == [
+                "audio", "location", "voip", "accessory", "fetch", "push", "processing",
+            ])
+        #expect(Set(BackgroundModes.named.map(\.mode.rawValue)).count == 7)
+    }
+
+    @Test("a debugger's or a fork's main process is followed")
+    func mainProcess() {
+        let house = House("photos")
+        house.launch("photos")
+        house.happens(.mainProcessChanged(house.run("photos"), pid: 4711))
+        #expect(house.view("photos").pid == 4711)
+        house.crash("photos")
+        #expect(house.receipts.first?.pid == 4711)
+    }
 }

@@ -36,7 +36,10 @@ struct DisorderTests {
             manager.jetsamOrder = dice.pick([.largest, .lru])
         }
         house.isSlow = true
-        for _ in 0..<200 { Self.somethingHappens(house, &dice) }
+        for step in 0..<200 {
+            if step == 150, seed % 10 == 9 { house.happens(.shutdownRequested(immediately: dice.isOne(in: 2))) }
+            Self.somethingHappens(house, &dice)
+        }
         Self.rest(house)
         #expect(house.unanswered.isEmpty, "seed \(seed)")
         for app in Self.apps where house.core.appIDs.contains(id(app)) {
@@ -52,6 +55,7 @@ struct DisorderTests {
     private static func vary(_ policy: inout AppPolicy, _ dice: inout Dice) {
         policy.readiness = dice.pick([.executed, .notified])
         policy.relaunch = dice.pick([.no, .onFailure, .always])
+        policy.launchAtStart = dice.pick([nil, nil, .foreground, .background])
         policy.exitsOnSuspend = dice.isOne(in: 6)
         policy.watchdog = dice.pick([nil, nil, .seconds(10)])
         policy.backgroundModes = dice.pick([[], [.push], [.push, .fetch]])
@@ -81,6 +85,10 @@ struct DisorderTests {
             guard house.core.app(of: run) != nil else { continue }
             house.happens(.ready(run))
             house.happens(.continued(run))
+            // With an infinite budget a task may stay open for ever.
+            for task in house.core.app(of: run).map({ house.view($0.name).tasks }) ?? [] {
+                house.happens(.taskEnded(run, name: task.name))
+            }
         }
         house.advance(.seconds(900))
     }
@@ -171,10 +179,11 @@ struct DisorderTests {
     }
 
     private static func configuration(_ house: House, _ app: String, _ dice: inout Dice) {
-        switch Int.random(in: 0..<4, using: &dice) {
+        switch Int.random(in: 0..<5, using: &dice) {
         case 0: house.unregister(app)
         case 1: house.register(app, policy: { vary(&$0, &dice) })
-        case 2: house.configure { $0.foregroundLimit = dice.pick([1, 2, 3]) }
+        case 2: house.happens(.started)
+        case 3: house.configure { $0.foregroundLimit = dice.pick([1, 2, 3]) }
         default: house.register(app)
         }
     }

@@ -137,4 +137,87 @@ struct NotificationTests {
         let delivery = house.effects.firstIndex { if case .deliver = $0 { true } else { false } }!
         #expect(delivery < thaw)
     }
+
+    @Test("L31: of each kind one is kept, the last")
+    func oneOfEachKind() {
+        let house = House("photos")
+        house.suspend("photos")
+        for level in [90, 80, 70] { house.send("photos", "battery", "\(level)") }
+        house.send("photos", "locale", "de")
+        house.send("photos", "battery", "60")
+        #expect(house.state("photos") == .suspended)
+        house.activate("photos")
+        #expect(house.delivered("photos").map(\.payload) == ["de", "60"])
+        house.suspend("photos")
+        let mark = house.mark
+        house.activate("photos")
+        #expect(house.delivered("photos", since: mark) == [])
+    }
+
+    @Test(
+        "L32: what waits is delivered before anything else, in the foreground or the background",
+        arguments: [true, false])
+    func deliveredFirst(inForeground: Bool) {
+        let house = House("photos") { $0.backgroundModes = .push }
+        house.suspend("photos")
+        house.send("photos", "battery", "20")
+        let mark = house.mark
+        if inForeground { house.activate("photos") } else { house.push("photos", "hello") }
+        let effects = house.effects(since: mark)
+        let delivery = effects.firstIndex { if case .deliver = $0 { true } else { false } }!
+        let thaw = effects.firstIndex { if case .thaw = $0 { true } else { false } }!
+        #expect(delivery < thaw)
+        #expect(house.delivered("photos").map(\.payload) == (inForeground ? ["20"] : ["20", "hello"]))
+    }
+
+    @Test("L32: a significant time change waits for the foreground, whatever wakes the app before")
+    func timeWaits() {
+        let house = House("photos") { $0.backgroundModes = .push }
+        house.suspend("photos")
+        house.send("photos", "time")
+        house.send("photos", "locale", "fr")
+        house.push("photos")
+        #expect(house.delivered("photos").map(\.kind) == ["locale", "push"])
+        house.happens(.wakeCompleted(house.run("photos"), .noData))
+        house.advance(.seconds(1))
+        house.activate("photos")
+        #expect(house.delivered("photos").map(\.kind) == ["locale", "push", "time"])
+    }
+
+    @Test("L31: a new process knows nothing of what an earlier one was told, and gets nothing that waited for it")
+    func newProcess() {
+        let house = House("photos")
+        house.launch("photos")
+        house.send("photos", "battery", "50")
+        house.suspend("photos")
+        house.send("photos", "locale", "fr")
+        house.terminate("photos")
+        let mark = house.mark
+        house.launch("photos")
+        #expect(house.delivered("photos", since: mark) == [])
+        house.suspend("photos")
+        house.send("photos", "battery", "50")
+        house.activate("photos")
+        #expect(house.delivered("photos", since: mark).map(\.payload) == ["50"])
+    }
+
+    @Test(
+        "L33: the kinds that there are, and an app's own beginning with x-",
+        arguments: [
+            ("battery", true), ("accessory", true), ("memory", true), ("x-a", true), ("x-Sync-2", true), ("x-", false),
+            ("", false),
+            ("Battery", false), ("x-ä", false), ("x-a b", false), ("push", false),
+            ("x-" + String(repeating: "a", count: 62), true),
+            ("x-" + String(repeating: "a", count: 63), false),
+        ])
+    func kinds(kind: String, isOne: Bool) {
+        #expect((Notification(kind: kind, payload: "") != nil) == isOne)
+    }
+
+    @Test("a payload has 4 KiB at most")
+    func payload() {
+        #expect(Notification(kind: "x-a", payload: String(repeating: "a", count: 4096)) != nil)
+        #expect(Notification(kind: "x-a", payload: String(repeating: "a", count: 4097)) == nil)
+        #expect(Notification(kind: "x-a", payload: String(repeating: "ä", count: 2049)) == nil)
+    }
 }

@@ -225,4 +225,18 @@ struct PressureTests {
         #expect(house.answers[none] == .simulated(victim: nil))
         #expect(house.state("photos") == .active)
     }
+
+    @Test("that a level is over is reported with what had brought it about")
+    func levelIsOver() {
+        let house = House("photos")
+        house.simulate(.warning)
+        house.simulate(.critical)
+        house.simulate(.normal)
+        let levels = house.reports().filter { if case .memoryLevelChanged = $0 { true } else { false } }
+        #expect(
+            levels == [
+                .memoryLevelChanged(.warning, .simulated), .memoryLevelChanged(.critical, .simulated),
+                .memoryLevelChanged(.normal, .simulated),
+            ])
+    }
 }

@@ -74,4 +74,14 @@ struct ReceiptTests {
         #expect(try house.receipt("photos").wall == .seconds(90))
         #expect(try house.receipt("photos").cpu == .milliseconds(250))
     }
+
+    @Test("told to terminate, and all gone before it is known how: the end is still what was asked for")
+    func emptiedWhileTerminating() throws {
+        let house = House("photos")
+        house.bring("photos", into: .terminating)
+        let run = house.run("photos")
+        house.happens(.emptied(run))
+        house.happens(.exited(run, .exited(0), cpu: .zero, memory: 0))
+        #expect(try house.receipt("photos").explanation == "terminated on request: exited with status 0")
+    }
 }

@@ -10,6 +10,7 @@ struct RelaunchTests {
         arguments: [
             "emptied before exited", "crash in the launch", "crash while entering the background", "crash while waking",
             "late in the launch", "on its way out by itself", "while it is being killed", "removed while being killed",
+            "ended already, and not all of it gone",
         ])
     func askedToEnd(_ how: String) {
         let house = House("photos") {
@@ -44,6 +45,12 @@ struct RelaunchTests {
             house.activate("photos")
             house.terminate("photos")
             house.crash("photos")
+        case "ended already, and not all of it gone":
+            launch()
+            let run = house.run("photos")
+            house.happens(.exited(run, .exited(1), cpu: .zero, memory: 0))
+            house.terminate("photos")
+            house.happens(.emptied(run))
         case "on its way out by itself":
             launch()
             house.happens(.stopping(house.run("photos")))
@@ -296,5 +303,22 @@ struct RelaunchTests {
         #expect(house.core.nextDeadline == nil)
         house.advance(.seconds(600))
         #expect(house.launches("photos").count == 1)
+    }
+
+    @Test(
+        "an app of which the request to end was overtaken by another wish is launched again after a crash",
+        arguments: [
+            Request.activate, .background, .launch(.background, reason: .user, url: nil),
+        ])
+    func overtaken(by request: Request) {
+        let house = House("photos") { $0.relaunch = .always }
+        house.launch("photos")
+        house.advance(.seconds(60))
+        house.behave("photos") { $0.entering = .isSilent }
+        house.background("photos")
+        house.terminate("photos")
+        house.request("photos", request)
+        house.crash("photos")
+        #expect(house.launches("photos").count == 2)
     }
 }

@@ -5,13 +5,15 @@ import Testing
 struct SuspensionTests {
     @Test(
         "L26: an app that answered by stopping itself is continued for what wakes it",
-        arguments: ["running", "entering"])
+        arguments: ["running", "entering", "suspended"])
     func continuedForWake(phase: String) {
         let house = House("photos") { $0.backgroundModes = .push }
-        house.behave("photos") { $0.entering = phase == "running" ? .stops : .isSilent }
+        house.behave("photos") { $0.entering = phase == "entering" ? .isSilent : .stops }
         house.launch("photos")
         house.background("photos")
         let run = house.run("photos")
+        if phase == "suspended" { house.advance(.seconds(1)) }
+        #expect(!house.effects.contains(.continueStopped(run)))
         house.push("photos")
         if phase == "entering" {
             #expect(!house.effects.contains(.continueStopped(run)))
@@ -339,5 +341,31 @@ struct SuspensionTests {
         house.task("photos", "upload")
         #expect(house.changes("photos").last == "background: task began")
         #expect(house.view("photos").backgroundTimeRemaining == .seconds(29))
+    }
+
+    @Test(
+        "L30: a wake that is completed before it is known that the app runs again, or is ready, is completed",
+        arguments: [
+            Stage.suspended, .notRunning,
+        ])
+    func completedEarly(stage: Stage) {
+        let house = House("photos") {
+            $0.backgroundModes = .push; $0.readiness = .notified
+        }
+        if stage == .suspended { house.bring("photos", into: .suspended) }
+        house.behave("photos") {
+            $0.thaws = false; $0.launching = .executes
+        }
+        house.push("photos")
+        let run = house.run("photos")
+        house.happens(.wakeCompleted(run, .newData))
+        #expect(house.reports().last == .wakeCompleted(id("photos"), .newData))
+        house.happens(stage == .suspended ? .thawed(run, attempt: 1) : .ready(run))
+        house.advance(.seconds(1))
+        #expect(house.state("photos") == .suspended)
+        // A second word for it means nothing.
+        let mark = house.mark
+        house.happens(.wakeCompleted(run, .newData))
+        #expect(house.effects(since: mark) == [])
     }
 }

@@ -143,6 +143,11 @@ struct TaskTests {
         house.task("photos", "late")
         #expect(house.state("photos") == .suspended)
         #expect(house.reports().last == .taskRefused(id("photos"), name: "late"))
+        // In the foreground it is as if nothing had been.
+        house.activate("photos")
+        #expect(house.view("photos").backgroundTimeRemaining == nil)
+        house.task("photos", "new")
+        #expect(house.view("photos").tasks.map(\.name) == ["new"])
     }
 
     @Test("L23: the receipt names the leaked tasks, three of them at most")

@@ -7,8 +7,6 @@ final class TestContainment {
     let containment: Containment
     let root: CgroupRoot
 
-    nonisolated(unsafe) private static var count = 0
-
     static func mode(_ name: String) -> ContainmentMode {
         // Below the top of the hierarchy, so that the group this test runs in stays as it is.
         guard
@@ -36,10 +34,23 @@ final class TestContainment {
         self.root = root
     }
 
-    deinit {
+    private var processes: [Process] = []
+
+    func shell(_ script: String, in enclosure: Enclosure, _ arguments: String...) throws -> Process {
+        let process = try startShell(script, in: enclosure, arguments)
+        processes.append(process)
+        return process
+    }
+
+    /// Leaves no group behind and no zombie, which would hide the processes of exit tests from their monitor.
+    func end() {
         do {
             try eventually("the test's groups are gone") {
                 try containment.cleanUpLeftovers() == 0 && containment.removeRoot() == .removed
+            }
+            for process in processes {
+                try wait(for: process.descriptor)
+                _ = try process.reap()
             }
         } catch {
             Issue.record(error)
@@ -48,7 +59,7 @@ final class TestContainment {
 }
 
 /// Starts `/bin/sh -c script` in an enclosure and waits until it executes.
-func startShell(_ script: String, in enclosure: Enclosure, _ arguments: String...) throws -> Process {
+func startShell(_ script: String, in enclosure: Enclosure, _ arguments: [String] = []) throws -> Process {
     var starting = try startProcess(
         SpawnRequest(
             executable: "/bin/sh", arguments: ["-c", script, "sh"] + arguments,
@@ -67,9 +78,10 @@ struct CgroupTests {
     @Test("a process is born in its enclosure, and its children stay in it")
     func born() throws {
         let test = try TestContainment("born")
+        defer { test.end() }
         let enclosure = try test.containment.create(app: "org.example.app", run: 7)
         #expect(try !enclosure.isPopulated())
-        let process = try startShell("sleep 1000 & sleep 1000 & wait", in: enclosure)
+        let process = try test.shell("sleep 1000 & sleep 1000 & wait", in: enclosure)
         try eventually("three processes") { try enclosure.pids().count == 3 }
         #expect(try enclosure.contains(process.pid))
         #expect(try !enclosure.contains(getpid()))
@@ -87,8 +99,9 @@ struct CgroupTests {
     @Test("a frozen busy loop reads as frozen and uses no more time; thawed it goes on")
     func freeze() throws {
         let test = try TestContainment("freeze")
+        defer { test.end() }
         let enclosure = try test.containment.create(app: "busy", run: 1)
-        let process = try startShell("while :; do :; done", in: enclosure)
+        let process = try test.shell("while :; do :; done", in: enclosure)
         try eventually("it runs") { try enclosure.cpuTime() > .milliseconds(5) }
         #expect(try !enclosure.isFrozen())
         try enclosure.freeze()
@@ -108,8 +121,9 @@ struct CgroupTests {
     @Test("the events descriptor says by POLLPRI that a group was frozen or emptied")
     func events() throws {
         let test = try TestContainment("events")
+        defer { test.end() }
         let enclosure = try test.containment.create(app: "a", run: 1)
-        let process = try startShell("exec sleep 1000", in: enclosure)
+        let process = try test.shell("exec sleep 1000", in: enclosure)
         let descriptor = try #require(enclosure.eventsDescriptor)
         _ = try enclosure.isFrozen()
         try enclosure.freeze()
@@ -122,8 +136,9 @@ struct CgroupTests {
     @Test("a child that forked twice and left its session is frozen and killed with the rest")
     func escapee() throws {
         let test = try TestContainment("escapee")
+        defer { test.end() }
         let enclosure = try test.containment.create(app: "a", run: 1)
-        let process = try startShell("(setsid sh -c 'sleep 1000; :' &) ; exit 3", in: enclosure)
+        let process = try test.shell("(setsid sh -c 'sleep 1000; :' &) ; exit 3", in: enclosure)
         #expect(try process.waitForEnd().status == .exited(3))
         try eventually("the escapee and its sleep") { try enclosure.pids().count == 2 }
         try enclosure.freeze()
@@ -137,16 +152,14 @@ struct CgroupTests {
     @Test("groups that an app makes itself are looked into, killed and removed")
     func nested() throws {
         let test = try TestContainment("nested")
+        defer { test.end() }
         let enclosure = try test.containment.create(app: "a", run: 1)
-        let process = try startShell(
+        let process = try test.shell(
             "mkdir -p $1/deep/deeper $1/other && echo $$ > $1/deep/deeper/cgroup.procs && exec sleep 1000",
             in: enclosure,
             enclosure.path!)
-        try eventually("it moved") {
-            try enclosure.pids() == [process.pid] && !folderNames(enclosure.path! + "/deep").isEmpty
-        }
-        try eventually("deep inside") {
-            try readFile(at: enclosure.path! + "/deep/deeper/cgroup.procs", limit: 100)
+        try eventually("it moved deep inside") {
+            try readFileIfPresent(at: enclosure.path! + "/deep/deeper/cgroup.procs", limit: 100)
                 == Array("\(process.pid)\n".utf8)
         }
         #expect(try enclosure.pids() == [process.pid])
@@ -161,8 +174,9 @@ struct CgroupTests {
     @Test("a program that keeps forking is killed whole")
     func forkBomb() throws {
         let test = try TestContainment("bomb")
+        defer { test.end() }
         let enclosure = try test.containment.create(app: "bomb", run: 1)
-        let process = try startShell(forkingScript, in: enclosure)
+        let process = try test.shell(forkingScript, in: enclosure)
         try eventually("it has forked a while") { try enclosure.pids().count > 20 }
         try enclosure.killAll()
         _ = try process.waitForEnd()
@@ -173,6 +187,7 @@ struct CgroupTests {
     @Test("starting into a frozen enclosure neither blocks nor executes before the thaw")
     func bornFrozen() throws {
         let test = try TestContainment("bornfrozen")
+        defer { test.end() }
         let enclosure = try test.containment.create(app: "a", run: 1)
         try enclosure.freeze()
         var starting = try startProcess(SpawnRequest(executable: "/bin/true", cgroup: enclosure.cgroupDescriptor))
@@ -185,6 +200,7 @@ struct CgroupTests {
     @Test("what is killed while it is held before exec reads as killed before exec")
     func killedBeforeExec() throws {
         let test = try TestContainment("early")
+        defer { test.end() }
         for run in 1...3 {
             let enclosure = try test.containment.create(app: "a", run: UInt64(run))
             try enclosure.freeze()
@@ -199,6 +215,7 @@ struct CgroupTests {
     @Test("a dropped start is killed")
     func droppedStart() throws {
         let test = try TestContainment("dropped")
+        defer { test.end() }
         let enclosure = try test.containment.create(app: "a", run: 1)
         try enclosure.freeze()
         let process: Process
@@ -212,8 +229,9 @@ struct CgroupTests {
     @Test("an enclosure is found again, and leftovers are cleaned up but for those that are to live on")
     func leftovers() throws {
         let test = try TestContainment("leftovers")
-        let first = try startShell("exec sleep 1000", in: test.containment.create(app: "a.run1", run: 2))
-        let second = try startShell("exec sleep 1000", in: test.containment.create(app: "b", run: 3))
+        defer { test.end() }
+        let first = try test.shell("exec sleep 1000", in: test.containment.create(app: "a.run1", run: 2))
+        let second = try test.shell("exec sleep 1000", in: test.containment.create(app: "b", run: 3))
         let found = try test.containment.leftovers()
         #expect(found.map { "\($0.app) \($0.run)" } == ["a.run1 2", "b 3"])
         let again = try #require(try test.containment.reopen(app: "b", run: 3))
@@ -232,6 +250,7 @@ struct CgroupTests {
     @Test("an enclosure of the same name as one that still dies gets a place of its own")
     func sameName() throws {
         let test = try TestContainment("samename")
+        defer { test.end() }
         let old = try test.containment.create(app: "a", run: 1)
         let new = try test.containment.create(app: "a", run: 1)
         #expect(old.path != new.path)
@@ -241,8 +260,9 @@ struct CgroupTests {
     @Test("without a cpu controller background weights go to the threads, and back")
     func weights() throws {
         let test = try TestContainment("weights")
+        defer { test.end() }
         let enclosure = try test.containment.create(app: "a", run: 1)
-        let process = try startShell("exec sleep 1000", in: enclosure)
+        let process = try test.shell("exec sleep 1000", in: enclosure)
         let means = try enclosure.setWeights(background: true)
         switch means {
         case .cgroup:

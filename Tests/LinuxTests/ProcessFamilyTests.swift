@@ -73,7 +73,44 @@ struct ProcessFamilyTests {
         }
     }
 
-    @Test("two apps are told apart, and neither reaches us or our session")
+    @Test("kinship in a made-up /proc: descendants and sessions count, our own session does not")
+    func kinship() async {
+        await #expect(processExitsWith: .success) {
+            let scratch = try Scratch()
+            func put(_ pid: Int, parent: Int, session: Int, environment: String = "A=1", flags: Int = 0) throws {
+                try createDirectories(at: "\(scratch.path)/\(pid)")
+                let stat = "\(pid) (x) S \(parent) 1 \(session) 0 -1 \(flags) 0 0 0 0 1 1 1 1 20 0 1 0 \(pid)00 "
+                _ = try scratch.file("\(pid)/stat", stat)
+                _ = try scratch.file("\(pid)/environ", environment + "\0")
+            }
+            let containment = try Containment(
+                mode: .processGroup(reason: "this is a test"), name: "n", proc: ProcFS(root: scratch.path))
+            let enclosure = try containment.create(app: "a", run: 1)
+            let marker = try #require(enclosure.environmentMarker)
+            let own = Int(getsid(0))
+            // A first process between clone and setsid, and a stranger in the session that they both still share.
+            try put(900_000, parent: Int(getpid()), session: own)
+            try put(900_001, parent: 1, session: own)
+            // A child with a session of its own, that child's child, and who has nothing but that session or the marker.
+            try put(900_002, parent: 900_000, session: 900_002)
+            try put(900_003, parent: 900_002, session: 900_003)
+            try put(900_004, parent: 1, session: 900_003)
+            try put(900_005, parent: 1, session: 900_005, environment: "B=2\0" + marker)
+            // Strangers: another run of the app, a look-alike, a kernel thread, an orphan, process 1.
+            try put(900_006, parent: 1, session: 900_006, environment: marker + "0")
+            try put(900_007, parent: 1, session: 900_007, environment: "X" + marker)
+            try put(900_008, parent: 900_000, session: 0, flags: 0x20_0000)
+            try put(900_009, parent: 1, session: 0)
+            try put(1, parent: 900_000, session: 900_002)
+            try enclosure.started(Process(pid: 900_000, pidfd: Descriptor.open("/dev/null", O_RDONLY)))
+            #expect(try enclosure.pids().sorted() == [900_000, 900_002, 900_003, 900_004, 900_005])
+            // The same number with another start time is another process; those it was kin to stay.
+            _ = try scratch.file("900000/stat", "900000 (x) S 1 1 \(own) 0 -1 0 0 0 0 0 1 1 1 1 20 0 1 0 5 ")
+            #expect(try enclosure.pids().sorted() == [900_002, 900_003, 900_004, 900_005])
+        }
+    }
+
+    @Test("two apps are told apart, and neither reaches us")
     func apart() async {
         await #expect(processExitsWith: .success) {
             let containment = try Self.containment()
@@ -83,18 +120,9 @@ struct ProcessFamilyTests {
             let second = try startShell("exec sleep 1000", in: two)
             #expect(try one.pids() == [first.pid])
             #expect(try two.pids() == [second.pid])
-            // Not yet in a session of its own, as a child before its setsid: our companions must not count as its.
-            var starting = try startProcess(SpawnRequest(executable: "/bin/sleep", arguments: ["1000"]))
-            _ = try starting.finalOutcome()
-            let three = try containment.create(app: "three", run: 1)
-            let us = try #require(try Process.open(getpid()))
-            try three.started(us)
-            #expect(try !three.contains(getpid()))
             try Self.end(one)
             #expect(try !second.hasEnded())
             try Self.end(two)
-            try starting.process.signal(SIGKILL)
-            _ = try starting.process.waitForEnd()
         }
     }
 

@@ -115,10 +115,21 @@ extension Breakage {
         .events("does not hear that an app is gone", .endsComplete) { event in
             if case .emptied = event { nil } else { event }
         },
+        .events("does not hear that a wake is completed", .wakesAreCompleted) { event in
+            if case .wakeCompleted = event { nil } else { event }
+        },
         .effects("launches again at once", .relaunchesWait) { effects, _, _ in
             effects.map { effect in
                 guard case .report(.relaunchScheduled(let id, after: _, let deaths)) = effect else { return effect }
                 return .report(.relaunchScheduled(id, after: .zero, deaths: deaths))
+            }
+        },
+        Breakage(name: "forgets that an app was asked to end", rule: .endedStaysEnded) { core, _ in
+            Mutant(core: core) { mutant, event, now in
+                if case .requested(let request, let id, .terminate) = event, mutant.core.run(of: id) != nil {
+                    return [.answer(request, .superseded(by: .background))]
+                }
+                return mutant.core.handle(event, at: now)
             }
         },
         .effects("kills who is to be told", .endsAreGentle) { effects, event, _ in

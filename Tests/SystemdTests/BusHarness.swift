@@ -16,6 +16,8 @@ final class Exhibit {
     var waiting: [MethodCall] = []
     var calls = 0
     var goneWhileWaiting = 0
+    /// Called before an `Echo` is answered.
+    var onEcho: ((Variant) -> Void)?
 
     func objects() -> BusObjects {
         let objects = BusObjects()
@@ -33,6 +35,7 @@ final class Exhibit {
             methods: [
                 BusMethod("Echo", in: "v", out: "v", arguments: ["value"], results: ["same"]) { [unowned self] call in
                     calls += 1
+                    if let value = call.arguments.first { onEcho?(value) }
                     call.reply(call.arguments)
                 },
                 BusMethod("Launch", in: "sa{sv}", out: "a{sv}", arguments: ["id", "options"], results: ["app"]) {
@@ -84,11 +87,13 @@ final class Stage {
 
     var path: String { folder.path + "/bus" }
 
-    init(limits: BusServer.Limits = BusServer.Limits()) throws {
+    init(limits: BusServer.Limits = BusServer.Limits(), mode: UInt32 = 0o600) throws {
         folder = try TemporaryFolder()
+        if mode & 0o006 != 0 { chmod(folder.path, 0o755) }
         loop = try EventLoop()
         server = try BusServer(
-            loop: loop, path: folder.path + "/bus", names: [Exhibit.name], objects: exhibit.objects(), limits: limits)
+            loop: loop, path: folder.path + "/bus", mode: mode, names: [Exhibit.name], objects: exhibit.objects(),
+            limits: limits)
         server.onPeerGone = { [unowned self] in gone.append($1) }
         server.onComplaint = { [unowned self] in complaints.append($0) }
     }

@@ -26,7 +26,8 @@ struct BusTests {
             ) { answers.append((try? $0.get())?.first?.unwrapped.intValue) }
         }
         #expect(try stage.loop.serve { answers.count == 1000 })
-        #expect(answers == (0..<1000).map { Int64($0) })
+        let right = answers.enumerated().count { $0.element == Int64($0.offset) }
+        #expect(right == 1000)
         #expect(stage.exhibit.calls == 1000)
     }
 
@@ -179,8 +180,7 @@ struct BusTests {
     @Test("both ends of a socket pair can call each other, as a daemon and its app do")
     func bothWays() throws {
         let loop = try EventLoop()
-        var ends: [Int32] = [-1, -1]
-        try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
+        let ends = try socketPair()
         let handler = BusObjects()
         handler.add(
             at: "/app",
@@ -189,8 +189,8 @@ struct BusTests {
                     "org.example.Handler1", methods: [BusMethod("Suspend", out: "s") { $0.reply([.string("done")]) }])
             ]
         )
-        let daemon = try BusPeer(loop: loop, descriptor: ends[0], role: .server(names: []))
-        let app = try BusPeer(loop: loop, descriptor: ends[1], role: .client, objects: handler)
+        let daemon = try BusPeer(loop: loop, descriptor: ends.0, role: .server(names: []))
+        let app = try BusPeer(loop: loop, descriptor: ends.1, role: .client, objects: handler)
         var answer: Result<[Variant], BusError>?
         try daemon.call(path: "/app", interface: "org.example.Handler1", member: "Suspend", timeout: patience) {
             answer = $0

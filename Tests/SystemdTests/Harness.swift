@@ -64,6 +64,12 @@ final class Pipe {
         writing = -1
     }
 
+    func closeBoth() {
+        closeWriting()
+        if reading >= 0 { close(reading) }
+        reading = -1
+    }
+
     func read() -> [UInt8] {
         var buffer = [UInt8](repeating: 0, count: 65_536)
         let count = Glibc.read(reading, &buffer, buffer.count)
@@ -71,22 +77,32 @@ final class Pipe {
     }
 
     deinit {
-        closeWriting()
-        close(reading)
+        closeBoth()
     }
 }
 
-/// How many descriptors this process has open, for tests that run alone.
-func openDescriptors() -> Set<Int32> {
-    var result: Set<Int32> = []
-    guard let folder = opendir("/proc/self/fd") else { return [] }
+func socketPair() throws -> (Int32, Int32) {
+    var ends: [Int32] = [-1, -1]
+    try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
+    return (ends[0], ends[1])
+}
+
+/// The sockets and pipes that this process has open, with their inodes, and `/dev/null`, for tests that run alone. Other
+/// things (epoll, timers, files in /proc) the language's own runtime opens and closes when it likes.
+func openDescriptors() -> [Int32: String] {
+    var result: [Int32: String] = [:]
+    guard let folder = opendir("/proc/self/fd") else { return [:] }
+    defer { closedir(folder) }
     while let entry = readdir(folder) {
         let name = withUnsafePointer(to: &entry.pointee.d_name) {
             $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
         }
-        if let number = Int32(name), number != dirfd(folder) { result.insert(number) }
+        guard let number = Int32(name), number != dirfd(folder) else { continue }
+        var target = [UInt8](repeating: 0, count: 256)
+        let count = target.withUnsafeMutableBytes { readlink("/proc/self/fd/\(name)", $0.baseAddress!, $0.count) }
+        let what = String(decoding: target.prefix(max(0, count)), as: UTF8.self)
+        if what.hasPrefix("socket:") || what.hasPrefix("pipe:") || what == "/dev/null" { result[number] = what }
     }
-    closedir(folder)
     return result
 }
 

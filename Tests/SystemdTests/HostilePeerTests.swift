@@ -13,9 +13,10 @@ struct HostilePeerTests {
     @Test("a peer that connects and says nothing is dropped; one that speaks stays")
     func silent() throws {
         var limits = BusServer.Limits()
-        limits.handshake = .milliseconds(50)
+        limits.handshake = .milliseconds(500)
         let stage = try Stage(limits: limits)
         let client = try stage.client()
+        #expect(try stage.ask(client, "Who").get().count == 2)
         let silent = try stage.stranger()
         defer { close(silent) }
         #expect(try stage.loop.serve { stage.gone.count == 1 })
@@ -28,7 +29,7 @@ struct HostilePeerTests {
     @Test("a peer that sends garbage is dropped", arguments: ["\0GET / HTTP/1.1\r\n\r\n", "garbage", "\0\0\0\0\r\n"])
     func garbage(text: String) throws {
         var limits = BusServer.Limits()
-        limits.handshake = .milliseconds(50)
+        limits.handshake = .milliseconds(500)
         let stage = try Stage(limits: limits)
         let stranger = try stage.stranger()
         defer { close(stranger) }
@@ -72,6 +73,31 @@ struct HostilePeerTests {
         #expect(try stage.loop.serve { received.count >= 6 + 37 + 16 })
         #expect(received.count > 44 && received[43] == 0x6c && received[44] == 2)
         source.cancel()
+    }
+
+    @Test("a message that is larger than we take is not collected")
+    func endless() throws {
+        var limits = BusServer.Limits()
+        limits.peer.incomingBytes = 1 << 20
+        let stage = try Stage(limits: limits)
+        let client = try stage.client()
+        let stranger = try stage.stranger()
+        defer { close(stranger) }
+        // The head of a call with a body of 100 MiB, of which more and more comes.
+        var bytes = Array("\0AUTH EXTERNAL\r\nDATA\r\nBEGIN\r\n".utf8)
+        bytes += [0x6c, 1, 0, 1, 0, 0, 0x40, 6, 1, 0, 0, 0, 0, 0, 0, 0]
+        bytes += [UInt8](repeating: 0, count: 4096)
+        var sent = 0
+        let source = try stage.loop.addDescriptor(stranger, events: .writable) { _ in
+            let count = send(stranger, bytes, bytes.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+            if sent == 0 { bytes = [UInt8](repeating: 0, count: 65_536) }
+            sent += max(0, count)
+        }
+        #expect(try stage.loop.serve { !stage.gone.isEmpty })
+        source.cancel()
+        #expect(stage.gone == ["it sends a message of more than 1048576 bytes"])
+        #expect(sent >= 1 << 20)
+        #expect(try stage.ask(client, "Who").get().count == 2)
     }
 
     @Test("connections beyond the limit are refused, and there is room again when one goes")

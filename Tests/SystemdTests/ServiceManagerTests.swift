@@ -84,15 +84,14 @@ struct ServiceManagerTests {
     @Test("descriptors that were handed over are taken once, with their names")
     func handed() async {
         await #expect(processExitsWith: .success) {
-            let pipe = try Pipe()
-            // Whatever the test process has there: this one is for nothing else.
-            #expect(dup2(pipe.reading, 3) == 3)
+            // Whatever this process has there will do, as long as it is open.
+            if fcntl(3, F_GETFD) < 0 { #expect(dup2(1, 3) == 3) }
             setenv("LISTEN_FDS", "1", 1)
             setenv("LISTEN_PID", "\(getpid())", 1)
             setenv("LISTEN_FDNAMES", "apps", 1)
             let handed = try ServiceManager.takeHandedDescriptors()
             #expect(handed == [ServiceManager.Handed(descriptor: 3, name: "apps")])
-            #expect(fcntl(3, F_GETFD) == FD_CLOEXEC)
+            #expect(fcntl(3, F_GETFD) & FD_CLOEXEC != 0)
             #expect(try ServiceManager.takeHandedDescriptors().isEmpty)
         }
     }

@@ -8,7 +8,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
-#include "interim.h"
 
 /// "ENOENT" for 2; NULL for a number without a name.
 const char *clinux_errno_name(int number);
@@ -20,8 +19,6 @@ int clinux_openat(int directory, const char *path, int flags, mode_t mode);
 /// A duplicate with O_CLOEXEC, never 0, 1 or 2.
 int clinux_duplicate(int descriptor);
 int clinux_set_nonblocking(int descriptor, bool on);
-/// The magic number of a file system: statfs(2)'s f_type, or -errno.
-int64_t clinux_file_system_type(int descriptor);
 
 /// An extended attribute of a path (getxattr(2)), or -errno.
 ssize_t clinux_get_attribute(const char *path, const char *name, void *buffer, size_t size);

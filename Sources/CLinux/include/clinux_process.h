@@ -19,7 +19,6 @@ int clinux_pidfd_signal(int pidfd, int signal);
 int clinux_wait(int type, int id, int options, struct clinux_wait_result *result);
 /// PR_SET_CHILD_SUBREAPER: orphans below us become our children instead of init's.
 int clinux_set_child_subreaper(bool on);
-int clinux_get_child_subreaper(void);
 
 /// sched_setscheduler(2) and ioprio_set(2) of one thread: idle, or the default class.
 int clinux_set_idle(pid_t thread, bool idle);

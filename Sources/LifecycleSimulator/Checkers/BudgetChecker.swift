@@ -42,7 +42,7 @@ struct BudgetChecker {
                 "\(id) enters the background with a budget of \(time)")
         case .spawn, .report(.stateChanged(_, _, to: .active, _)), .report(.stateChanged(_, _, to: .inactive, _)):
             stays[app] = Stay()
-        case .report(.deadlineStarted(_, .wake, _)):
+        case .report(.deadlineStarted(_, .wake, _)), .report(.stateChanged(_, _, .background, .woken)):
             // A wake out of suspension has time of its own, after which nothing is left of the budget.
             stays[app].ran = 0
             stays[app].allowance = 0

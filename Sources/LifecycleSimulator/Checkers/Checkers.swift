@@ -44,7 +44,7 @@ struct Checkers {
                 jetsam.notePlace(app, view?.isForeground ?? false)
             }
         }
-        deadlines.note(event, of: app, at: world.now)
+        deadlines.note(event, of: shadow.phase(of: event, app) == .past ? nil : app, at: world.now)
         requests.note(event, shadow)
         receipts.note(event, of: app, shadow, world)
         suspensions.note(event, of: app, shadow)
@@ -89,8 +89,7 @@ struct Checkers {
         deadlines.settle(event, of: app, shadow, at: now, &findings)
         receipts.settle(&findings)
         foreground.settle(shadow, &findings)
-        jetsam.settle(
-            effects, shadow, at: now, &findings)
+        jetsam.settle(shadow, isMeasuring: world.isMeasuring, &findings)
         for app in isDeep ? Array(shadow.apps.indices) : apps {
             states.settle(of: app, shadow, world, deadlines, &findings)
             notices.settle(of: app, shadow, &findings)

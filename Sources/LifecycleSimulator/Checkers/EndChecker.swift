@@ -5,17 +5,47 @@ struct EndChecker {
     /// By app: when its last run ended, and the announced relaunch.
     private var ended: [Microseconds]
     private var relaunch: [(deaths: Int, at: Microseconds)?]
+    /// By app: it said that it has done what it was last woken for.
+    private var hasCompleted: [Bool]
+    /// By app: somebody asked it to end, and nobody for anything else since.
+    private var isEndWanted: [Bool]
+    /// Just asked for, and what had been wanted before: a request that is refused changes nothing.
+    private var asked: (request: RequestID, app: Int, wasEndWanted: Bool)?
 
     init(apps: Int) {
         ended = Array(repeating: 0, count: apps)
         relaunch = Array(repeating: nil, count: apps)
+        hasCompleted = Array(repeating: false, count: apps)
+        isEndWanted = Array(repeating: false, count: apps)
     }
 
     mutating func note(_ event: Event, of app: Int?, _ shadow: Shadow, at now: Microseconds) {
+        asked = nil
         guard let app else { return }
         switch event {
         case .exited(let run, _, _, _), .spawnFailed(let run, _): if shadow.apps[app].run == run { ended[app] = now }
+        case .requested(let id, _, let request):
+            asked = (id, app, isEndWanted[app])
+            note(request, of: app)
+        case .wakeCompleted(let run, _):
+            guard shadow.apps[app].run == run else { return }
+            switch shadow.apps[app].phase {
+            case .waking, .running, .entering, .foreground: hasCompleted[app] = true
+            // Said before it was frozen, or before it was ready: not of this wake.
+            case .unknown, .notRunning, .launching, .suspending, .suspended, .terminating, .ending, .past: break
+            }
         default: break
+        }
+    }
+
+    private mutating func note(_ request: Request, of app: Int) {
+        switch request {
+        case .terminate, .remove: isEndWanted[app] = true
+        case .push, .launch(.background, _, _):
+            hasCompleted[app] = false
+            isEndWanted[app] = false
+        case .activate, .launch(.foreground, _, _), .background: isEndWanted[app] = false
+        case .interrupt, .resume, .send: break
         }
     }
 
@@ -23,6 +53,9 @@ struct EndChecker {
         _ effect: Effect, of app: Int?, in event: Event, _ shadow: Shadow, at now: Microseconds,
         _ findings: inout Findings
     ) {
+        if case .answer(let request, .refused) = effect, let asked, asked.request == request {
+            isEndWanted[asked.app] = asked.wasEndWanted
+        }
         guard let app else { return }
         let known = shadow.apps[app]
         switch effect {
@@ -32,6 +65,9 @@ struct EndChecker {
                 now + time.microseconds - ended[app] >= Self.postponement(deaths), .relaunchesWait,
                 "\(known.id) is to be launched \(time) after \(deaths) early ends")
         case .spawn(let id, _, let launch): checkSpawn(app, id, launch, event, now, &findings)
+        case .report(.deadlineMissed(let id, .wake)):
+            findings.check(
+                !hasCompleted[app], .wakesAreCompleted, "\(id) is killed for a wake that it had completed")
         case .kill: checkKill(app, event, shadow, &findings)
         case .tell(_, .willTerminate):
             findings.check(
@@ -51,7 +87,12 @@ struct EndChecker {
                 now >= scheduled.at, .relaunchesWait,
                 "\(id) is launched again \(scheduled.at - now) µs before its time")
         }
+        findings.check(
+            launch.reason != .relaunch || !isEndWanted[app], .endedStaysEnded,
+            "\(id) is launched again, though it was asked to end")
         relaunch[app] = nil
+        isEndWanted[app] = false
+        hasCompleted[app] = false
     }
 
     /// L11: 10 s, doubling, up to 5 min.

@@ -73,6 +73,7 @@ struct JetsamChecker {
         at now: Microseconds, _ findings: inout Findings
     ) {
         switch effect {
+        case .spawn(_, _, let launch): if let app { hadPlace[app] = launch.state == .foreground }
         case .measureMemory: isMeasureFresh = isVictimGone
         case .report(.stateChanged(_, _, .notRunning, _)):
             guard let app else { return }
@@ -169,20 +170,21 @@ struct JetsamChecker {
 
     // MARK: That somebody is taken
 
-    /// After all effects: with all apps over their budget, or too little available, somebody is on the way out.
-    func settle(
-        _ effects: [Effect], _ shadow: Shadow, at now: Microseconds,
-        _ findings: inout Findings
-    ) {
-        guard let reading, !tookOne, victim == nil, !effects.contains(.measureMemory) else { return }
-        guard endingSince.allSatisfy({ $0 == nil }) else { return }
+    /// After all effects: with all apps over their budget, or too little available, somebody is on the way out, or it is
+    /// being measured whether that is so still.
+    func settle(_ shadow: Shadow, isMeasuring: Bool, _ findings: inout Findings) {
+        let isStuck = takesLong != nil && takesLong == victim
+        guard !tookOne, !isMeasuring, reading != nil || isStuck else { return }
         let apps = shadow.apps.reduce(UInt64(0)) { $0 + $1.memory }
         let isOver = shadow.manager.budget.map { apps > $0 } ?? false
-        let isShort = reading.available < shadow.manager.criticalAvailable.bytes(of: reading.total)
-        guard isOver || isShort else { return }
+        let isShort = reading.map { $0.available < shadow.manager.criticalAvailable.bytes(of: $0.total) } ?? false
         let isAnyLeft = shadow.apps.indices.contains { group($0, shadow.apps[$0]) != nil }
+        guard isOver || isShort, isAnyLeft else { return }
         findings.check(
-            !isAnyLeft, .jetsamActs,
-            "\(reading.available) of \(reading.total) bytes are available, apps have \(apps), and nobody is taken")
+            !isStuck, .jetsamActs, "the victim can't be killed, apps have \(apps) bytes, and nobody measures")
+        guard victim == nil, endingSince.allSatisfy({ $0 == nil }) else { return }
+        findings.check(
+            reading == nil, .jetsamActs,
+            "\(reading?.available ?? 0) bytes are available, apps have \(apps), and nobody is taken")
     }
 }

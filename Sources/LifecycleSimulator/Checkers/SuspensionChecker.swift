@@ -40,7 +40,11 @@ struct SuspensionChecker {
         guard let app else { return }
         switch effect {
         case .spawn: apps[app] = Quiet()
-        case .tell(_, .willEnterForeground), .tell(_, .willTerminate): comesBack = app
+        case .tell(_, .willEnterForeground), .tell(_, .willTerminate), .report(.deadlineStarted(_, .wake, _)):
+            comesBack = app
+        case .report(.deadlineMissed(let id, .backgroundTime)):
+            findings.check(
+                !apps[app].tasks.isEmpty, .deadlinesAreFair, "\(id) is killed for its tasks, and has none")
         case .continueStopped: apps[app].isStopped = false
         case .report(.taskBegan(_, let name)): apps[app].tasks[name, default: 0] += 1
         case .report(.taskEnded(let id, let name)):
@@ -88,7 +92,7 @@ struct SuspensionChecker {
             apps[app].since = now
         }
         if comesBack == app {
-            // Whoever comes back to the foreground, or is told to terminate, has to hear of it (L17).
+            // Whoever comes back to the foreground, is told to terminate or woken has to hear of it (L17).
             findings.check(
                 !apps[app].isStopped, .foregroundRuns, "\(known.id) had stopped itself, and is not continued")
         }

@@ -1,0 +1,128 @@
+import CLinux
+import Glibc
+
+/// What share of the tasks stalled on memory counts (kernel: accounting/psi.rst).
+package enum PressureKind: String {
+    /// At least one.
+    case some
+    /// All that could run.
+    case full
+}
+
+/// Why there can be no trigger here.
+package struct PressureUnavailable: Error, Equatable, CustomStringConvertible {
+    package let errno: Int32
+    package let path: String
+
+    package init(errno: Int32, path: String) {
+        self.errno = errno
+        self.path = path
+    }
+
+    package var description: String {
+        switch errno {
+        case ENOENT: "\(path) does not exist: this kernel has no pressure stall information"
+        case EOPNOTSUPP: "pressure stall information is switched off (boot with psi=1)"
+        case EACCES, EPERM, EROFS: "\(path) may not be written by this user"
+        case ENODEV: "the cgroup of \(path) is gone"
+        default: "\(path): \(SystemError.text(of: errno)) (\(SystemError.name(of: errno)))"
+        }
+    }
+}
+
+/// A line in the sand: its descriptor polls POLLPRI each time when tasks stalled for `stall` within a `window`, at most
+/// once a window. POLLERR says that the cgroup is gone: drop the trigger then.
+package struct PressureTrigger: ~Copyable {
+    package let descriptor: Descriptor
+    /// As granted: at least what was asked for, in the same proportion.
+    package let stall: Duration
+    package let window: Duration
+
+    /// - Parameters:
+    ///   - path: /proc/pressure/memory or a cgroup's memory.pressure.
+    ///   - window: 0.5 to 10 s. Without CAP_SYS_RESOURCE the kernel takes multiples of 2 s only (older ones nothing);
+    ///     then the next one up is taken, and as much more stall.
+    package init(
+        path: String = "/proc/pressure/memory", _ kind: PressureKind, stall: Duration, window: Duration
+    ) throws(PressureUnavailable) {
+        let wanted = (stall: stall.wholeMicroseconds, window: window.wholeMicroseconds)
+        let step: Int64 = 2_000_000
+        let longer = max(step, (wanted.window + step - 1) / step * step)
+        let scaled = (stall: wanted.stall * longer / max(wanted.window, 1), window: longer)
+        let made: Descriptor
+        var granted = wanted
+        do {
+            made = try Self.open(path, kind, wanted)
+        } catch  where error.errno == EINVAL && scaled.window != wanted.window {
+            made = try Self.open(path, kind, scaled)
+            granted = scaled
+        }
+        descriptor = made
+        self.stall = .microseconds(granted.stall)
+        self.window = .microseconds(granted.window)
+    }
+
+    private static func open(
+        _ path: String, _ kind: PressureKind, _ line: (stall: Int64, window: Int64)
+    ) throws(PressureUnavailable) -> Descriptor {
+        let number = clinux_openat(AT_FDCWD, path, O_RDWR | O_NONBLOCK | O_NOCTTY, 0)
+        if number < 0 { throw PressureUnavailable(errno: -number, path: path) }
+        let file = Descriptor(adopting: number)
+        // With its NUL, which the kernel overwrites.
+        let bytes = Array("\(kind.rawValue) \(line.stall) \(line.window)".utf8) + [0]
+        let count = retryInterrupted { write(file.raw, bytes, bytes.count) }
+        if count < 0 { throw PressureUnavailable(errno: errno, path: path) }
+        return file
+    }
+}
+
+/// One line of a pressure file.
+package struct PressureLevel: Equatable {
+    /// Hundredths of a percent of the last 10, 60 and 300 seconds.
+    package var average10: Int
+    package var average60: Int
+    package var average300: Int
+    package var total: Duration
+
+    /// - Returns: nil where the line of this kind is missing or unreadable.
+    package init?(parsing bytes: [UInt8], _ kind: PressureKind) {
+        var scanner = ByteScanner(bytes)
+        while let line = scanner.line() {
+            var words = ByteScanner(line)
+            guard words.word()?.elementsEqual(kind.rawValue.utf8) == true else { continue }
+            guard let ten = words.value("avg10=").flatMap(hundredths),
+                let sixty = words.value("avg60=").flatMap(hundredths),
+                let threeHundred = words.value("avg300=").flatMap(hundredths),
+                let total: Int64 = words.value("total=").flatMap({ parseNumber($0) })
+            else { return nil }
+            (average10, average60, average300) = (ten, sixty, threeHundred)
+            self.total = .microseconds(total)
+            return
+        }
+        return nil
+    }
+}
+
+extension ByteScanner {
+    fileprivate mutating func value(_ prefix: String) -> ArraySlice<UInt8>? {
+        guard let word = word(), word.starts(with: prefix.utf8) else { return nil }
+        return word.dropFirst(prefix.utf8.count)
+    }
+}
+
+/// "12.34" is 1234.
+private func hundredths(_ word: ArraySlice<UInt8>) -> Int? {
+    let parts = word.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+    guard parts.count == 2, parts[1].count == 2, let whole: Int = parseNumber(parts[0]),
+        let part: Int = parseNumber(parts[1]), (0...100).contains(whole), part >= 0
+    else { return nil }
+    return whole * 100 + part
+}
+
+extension Duration {
+    /// Rounded down and limited to 1,000 s, far beyond the kernel's 10 s, so that products cannot overflow.
+    var wholeMicroseconds: Int64 {
+        let (seconds, attoseconds) = components
+        return min(max(seconds, 0), 999) * 1_000_000 + attoseconds / 1_000_000_000_000
+    }
+}

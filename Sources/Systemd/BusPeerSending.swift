@@ -1,0 +1,116 @@
+import CSystemd
+import Glibc
+
+// What a connection sends by itself.
+
+extension BusPeer {
+    /// Sends a signal. Nothing happens when the peer is gone.
+    package func emitSignal(path: String, interface: String, member: String, _ arguments: [Variant] = [])
+        throws(BusError)
+    {
+        guard !isGone else { return }
+        var message: OpaquePointer?
+        try BusError.check(
+            sd_bus_message_new_signal(bus, &message, path, interface, member),
+            "the signal \(interface).\(member) of \(path) could not be made")
+        try send(message, arguments)
+    }
+
+    /// Tells of the new values of properties, which are asked for here, by their `get`.
+    package func emitPropertiesChanged(path: String, interface: String, _ names: [String]) throws(BusError) {
+        guard isReady else { return }
+        let result = withStringList(names) { sd_bus_emit_properties_changed_strv(bus, path, interface, $0) }
+        try finishEmitting(result, "the change of \(interface) at \(path) could not be told")
+    }
+
+    /// ObjectManager's InterfacesAdded, for an object that is there from now on.
+    package func emitObjectAdded(path: String) throws(BusError) {
+        guard isReady else { return }
+        try finishEmitting(sd_bus_emit_object_added(bus, path), "the new object \(path) could not be told of")
+    }
+
+    /// ObjectManager's InterfacesRemoved. Call it while the object is still there, for that is where libsystemd reads
+    /// the names of its interfaces.
+    package func emitObjectRemoved(path: String) throws(BusError) {
+        guard isReady else { return }
+        try finishEmitting(sd_bus_emit_object_removed(bus, path), "the end of the object \(path) could not be told of")
+    }
+
+    /// Calls a method of the other side. `reply` is called exactly once, from the loop: with the answer, the error,
+    /// after `timeout` (`nil`: none), or when the connection ends.
+    package func call(
+        path: String, interface: String, member: String, _ arguments: [Variant] = [], timeout: Duration?,
+        reply: @escaping (Result<[Variant], BusError>) -> Void
+    ) throws(BusError) {
+        guard !isGone else { throw .disconnected("The connection has ended.") }
+        var message: OpaquePointer?
+        try BusError.check(
+            sd_bus_message_new_method_call(bus, &message, nil, path, interface, member),
+            "a call of \(interface).\(member) of \(path) could not be made")
+        guard let message else { throw .failed("no message could be made") }
+        defer { sd_bus_message_unref(message) }
+        try MessageWriter.append(arguments, to: message)
+        let serial = nextSerial()
+        let call = OutgoingCall { [weak self] result in
+            self?.noteMessage()
+            self?.outgoing[serial] = nil
+            reply(result)
+        }
+        try OutgoingCall.send(message, on: bus, timeout: timeout, call)
+        outgoing[serial] = call
+        update()
+    }
+
+    private func send(_ made: OpaquePointer?, _ arguments: [Variant]) throws(BusError) {
+        guard let message = made else { throw .failed("no message could be made") }
+        defer { sd_bus_message_unref(message) }
+        try MessageWriter.append(arguments, to: message)
+        try finishEmitting(sd_bus_send(bus, message, nil), "a message could not be sent")
+    }
+
+    /// A peer that is going away hears nothing more, which is no error: the loop tells of it soon.
+    private func finishEmitting(_ result: Int32, _ what: String) throws(BusError) {
+        if result < 0, !isDisconnect(-result) { try BusError.check(result, what) }
+        update()
+    }
+}
+
+extension BusSignal {
+    /// `nil` for anything else than a signal within the limits.
+    init?(_ message: OpaquePointer, limits: MessageLimits) {
+        guard sd_bus_message_is_signal(message, nil, nil) > 0, let path = sd_bus_message_get_path(message),
+            let interface = sd_bus_message_get_interface(message), let member = sd_bus_message_get_member(message),
+            let arguments = try? MessageReader.read(message, limits: limits)
+        else { return nil }
+        // Whoever reads after us (a match, the next filter) starts at the first value.
+        sd_bus_message_rewind(message, 1)
+        self.init(
+            path: String(cString: path), interface: String(cString: interface), member: String(cString: member),
+            arguments: arguments)
+    }
+}
+
+/// Whether an errno says that a connection is over.
+func isDisconnect(_ code: Int32) -> Bool {
+    [ENOTCONN, ECONNRESET, ECONNABORTED, EPIPE, ESHUTDOWN, ENOTRECOVERABLE].contains(code)
+}
+
+/// The error of a failed libsystemd call, in our words when the connection is over.
+func disconnectedOr(_ result: Int32, _ what: String) -> BusError {
+    if isDisconnect(-result) { return .disconnected("\(what): the connection has ended.") }
+    do throws(BusError) {
+        try BusError.check(min(result, -1), what)
+        return .failed(what)
+    } catch {
+        return error
+    }
+}
+
+/// A NULL-terminated list of C strings, for the time of `body`.
+func withStringList<Value>(
+    _ texts: [String], _ body: (UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?) -> Value
+) -> Value {
+    var pointers = texts.map { strdup($0) } + [nil]
+    defer { for pointer in pointers { free(pointer) } }
+    return pointers.withUnsafeMutableBufferPointer { body($0.baseAddress) }
+}

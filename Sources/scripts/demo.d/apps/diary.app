@@ -1,0 +1,8 @@
+# A shell script that finishes its work when it is sent to the background.
+[App]
+Name=Diary
+Type=notify
+ExecStart=@HERE@/diary @FOLDER@/diary.txt
+
+[Signals]
+EnterBackground=SIGUSR1

@@ -1,0 +1,236 @@
+import Glibc
+import Linux
+import Testing
+
+@Suite("Files")
+struct FileTests {
+    let scratch: Scratch
+
+    init() throws { scratch = try Scratch() }
+
+    func thrown(_ body: () throws(SystemError) -> Void) -> SystemError? {
+        do {
+            try body()
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    @Test("an error is one sentence with call, path and reason")
+    func sentence() {
+        let error = thrown { () throws(SystemError) in _ = try readFile(at: "/no/such/file", limit: 10) }
+        #expect(error?.description == "open /no/such/file: No such file or directory (ENOENT)")
+        #expect(SystemError(call: "x", errno: 9999).description == "x: unknown error (errno 9999)")
+        #expect(SystemError(call: "x", errno: EIO, path: "a\n\u{1b}[b").description.contains("a\u{FFFD}\u{FFFD}[b"))
+    }
+
+    @Test("a file is read up to its limit, and one byte more is refused")
+    func limits() throws {
+        for size in [0, 1, 4096, 100_000] {
+            let path = try scratch.file("f", String(repeating: "x", count: size))
+            #expect(try readFile(at: path, limit: size).count == size)
+            if size > 0 {
+                #expect(
+                    thrown { () throws(SystemError) in _ = try readFile(at: path, limit: size - 1) }?.errno == EFBIG)
+            }
+        }
+    }
+
+    @Test("what is no file is refused, not waited for")
+    func irregular() throws {
+        let fifo = scratch.path + "/fifo"
+        mkfifo(fifo, 0o600)
+        #expect(thrown { () throws(SystemError) in _ = try readFile(at: fifo, limit: 10) }?.errno == EINVAL)
+        #expect(thrown { () throws(SystemError) in _ = try readFile(at: scratch.path, limit: 10) }?.errno == EISDIR)
+        let target = try scratch.file("target")
+        symlink(target, scratch.path + "/link")
+        #expect(try readFile(at: scratch.path + "/link", limit: 10) == [])
+        let refused = thrown { () throws(SystemError) in
+            _ = try readFile(at: scratch.path + "/link", limit: 10, following: false)
+        }
+        #expect(refused?.errno == ELOOP)
+        #expect(thrown { () throws(SystemError) in _ = try readFile(at: "/etc/passwd\0x", limit: 10) }?.errno == EINVAL)
+        #expect(try readFileIfPresent(at: scratch.path + "/none", limit: 10) == nil)
+        #expect(try readFileIfPresent(at: target + "/below", limit: 10) == nil)
+    }
+
+    @Test(
+        "replacing keeps the old file whole until the new one is there, and leaves nothing else",
+        arguments: [false, true])
+    func replace(durable: Bool) throws {
+        let path = try scratch.file("f", "old", mode: 0o600)
+        let old = try Descriptor.open(path, O_RDONLY)
+        try replaceFile(at: path, with: Array("new".utf8), mode: 0o640, durable: durable)
+        #expect(try readFile(at: path, limit: 10) == Array("new".utf8))
+        #expect(try readFile(at: "/proc/self/fd/\(old.raw)", limit: 10) == Array("old".utf8))
+        var about = stat()
+        stat(path, &about)
+        #expect(about.st_mode & 0o777 == 0o640)
+        #expect(try folderNames(scratch.path) == ["f"])
+        // A failure leaves nothing behind.
+        mkdir(scratch.path + "/folder", 0o700)
+        let error = thrown { () throws(SystemError) in try replaceFile(at: scratch.path + "/folder", with: [1]) }
+        #expect(error?.errno == EISDIR)
+        #expect(try folderNames(scratch.path) == ["f", "folder"])
+        // A temporary file of a daemon that died, or a trap laid in its place, is not written through.
+        let victim = try scratch.file("victim", "precious")
+        symlink(victim, "\(scratch.path)/.f.\(getpid())~")
+        try replaceFile(at: path, with: Array("newer".utf8))
+        #expect(try readFile(at: victim, limit: 100) == Array("precious".utf8))
+    }
+
+    @Test("folders are made on the way, the last with its mode and owner")
+    func directories() throws {
+        let path = scratch.path + "/a/b/../c"
+        #expect(thrown { () throws(SystemError) in try createDirectories(at: path) }?.errno == EINVAL)
+        let owner = geteuid() == 0 ? Owner(uid: 12, gid: 34) : nil
+        for mode in [UInt32(0o750), 0o700] {
+            try createDirectories(at: scratch.path + "/x//y/./z/", mode: mode, owner: owner)
+            var about = stat()
+            stat(scratch.path + "/x/y/z", &about)
+            #expect(about.st_mode == S_IFDIR | mode)
+            if owner != nil { #expect(about.st_uid == 12 && about.st_gid == 34) }
+            stat(scratch.path + "/x/y", &about)
+            #expect(about.st_uid == geteuid())
+        }
+        let file = try scratch.file("file")
+        #expect(thrown { () throws(SystemError) in try createDirectories(at: file + "/below") }?.errno == ENOTDIR)
+        #expect(thrown { () throws(SystemError) in try createDirectories(at: file) } != nil)
+    }
+
+    @Test("a link in the last place is refused, and so is another user's on the way")
+    func links() throws {
+        try createDirectories(at: scratch.path + "/real/inner", mode: 0o755)
+        symlink(scratch.path + "/real", scratch.path + "/link")
+        #expect(
+            thrown { () throws(SystemError) in try createDirectories(at: scratch.path + "/link", mode: 0o777) } != nil)
+        try createDirectories(at: scratch.path + "/link/inner/new")
+        #expect(access(scratch.path + "/real/inner/new", F_OK) == 0)
+        if geteuid() == 0 {
+            lchown(scratch.path + "/link", 12, 34)
+            let error = thrown { () throws(SystemError) in try createDirectories(at: scratch.path + "/link/inner/evil")
+            }
+            #expect(error != nil)
+            #expect(access(scratch.path + "/real/inner/evil", F_OK) != 0)
+        }
+    }
+
+    @Test("a kept file is read anew each time")
+    func kept() throws {
+        let path = try scratch.file("f", "one")
+        let kept = try KeptFile(path)
+        #expect(try kept.read() == Array("one".utf8))
+        let file = try Descriptor.open(path, O_WRONLY)
+        #expect(write(file.raw, "two!", 4) == 4)
+        #expect(try kept.read() == Array("two!".utf8))
+        #expect(try kept.read(limit: 2) == Array("tw".utf8))
+    }
+
+    @Test("a descriptor that was taken is not closed, and a duplicate is its own")
+    func descriptors() throws {
+        let path = try scratch.file("f")
+        let number = try Descriptor.open(path, O_RDONLY).take()
+        #expect(fcntl(number, F_GETFD) == FD_CLOEXEC)
+        let first = Descriptor.adopt(number)
+        let copy = try first.duplicate()
+        #expect(copy.raw != number && copy.raw >= 3)
+        #expect(fcntl(copy.raw, F_GETFD) == FD_CLOEXEC)
+    }
+}
+
+@Suite("Locks and files in memory")
+struct LockAndMemoryFileTests {
+    @Test("a lock is held once, names its holder, and is free when the holder lets go")
+    func lock() throws {
+        let scratch = try Scratch()
+        let path = scratch.path + "/lock"
+        do {
+            let first = try LockFile.acquire(at: path)
+            guard case .acquired(let lock) = consume first else {
+                Issue.record("the first attempt must succeed")
+                return
+            }
+            #expect(fcntl(lock.descriptor.raw, F_GETFD) == FD_CLOEXEC)
+            let second = try LockFile.acquire(at: path)
+            switch consume second {
+            case .acquired: Issue.record("two hold the lock")
+            case .held(let by): #expect(by == getpid())
+            }
+            #expect(try readFile(at: path, limit: 100) == Array("\(getpid())\n".utf8))
+        }
+        let third = try LockFile.acquire(at: path)
+        guard case .acquired = consume third else {
+            Issue.record("the lock outlived its holder")
+            return
+        }
+    }
+
+    @Test("a lock that says nonsense about its holder is still held, and a link is no lock")
+    func nonsense() throws {
+        let scratch = try Scratch()
+        let path = try scratch.file("lock", "zzz")
+        let other = try Descriptor.open(path, O_RDWR)
+        #expect(flock(other.raw, LOCK_EX) == 0)
+        let attempt = try LockFile.acquire(at: path)
+        switch consume attempt {
+        case .acquired: Issue.record("two hold the lock")
+        case .held(let by): #expect(by == nil)
+        }
+        symlink(path, scratch.path + "/link")
+        #expect(throws: SystemError(call: "open", errno: ELOOP, path: scratch.path + "/link")) {
+            _ = try LockFile.acquire(at: scratch.path + "/link")
+        }
+    }
+
+    @Test("a sealed file in memory holds its contents and cannot change")
+    func sealed() throws {
+        let file = try MemoryFile.sealed("state", Array("hello".utf8))
+        #expect(MemoryFile.isSealed(file.raw))
+        #expect(try MemoryFile.size(file.raw) == 5)
+        #expect(write(file.raw, "x", 1) < 0 && errno == EPERM)
+        #expect(ftruncate(file.raw, 0) < 0)
+        #expect(try MemoryFile.contents(file.raw, limit: 5) == Array("hello".utf8))
+        #expect(try MemoryFile.contents(file.raw, limit: 4) == nil)
+        #expect(fcntl(file.raw, F_GETFD) == FD_CLOEXEC)
+    }
+
+    @Test("what an app offers is read only if it is a file in memory")
+    func offered() throws {
+        let open = try MemoryFile.empty("x")
+        #expect(!MemoryFile.isSealed(open.raw))
+        #expect(try MemoryFile.contents(open.raw, limit: 10) == [])
+        try MemoryFile.seal(open.raw)
+        #expect(MemoryFile.isSealed(open.raw))
+        #expect(throws: SystemError.self) { try MemoryFile.seal(open.raw) }
+        let pipe = try Pipe()
+        #expect(!MemoryFile.isMemoryFile(pipe.read.raw))
+        #expect(try MemoryFile.contents(pipe.read.raw, limit: 10) == nil)
+        let device = try Descriptor.open("/dev/zero", O_RDONLY)
+        #expect(try MemoryFile.contents(device.raw, limit: 10) == nil)
+    }
+}
+
+@Suite("Users and groups")
+struct UserTests {
+    @Test("root is found by name and by number")
+    func root() throws {
+        let root = try #require(try lookUpUser("root"))
+        #expect(root.uid == 0 && root.gid == 0)
+        #expect(try lookUpUser("0") == root)
+        #expect(try lookUpGroup("root") == 0)
+        #expect(try supplementaryGroups(of: "root", gid: 0).contains(0))
+    }
+
+    @Test("who is not there is nil; a number needs no entry; what means nobody to the kernel is nobody")
+    func missing() throws {
+        #expect(try lookUpUser("no-such-user-here") == nil)
+        #expect(try lookUpGroup("no-such-group-here") == nil)
+        #expect(try lookUpUser("") == nil)
+        #expect(try lookUpUser("54321")?.uid == 54321)
+        #expect(try lookUpUser("54321")?.home == "/")
+        #expect(try lookUpGroup("54321") == 54321)
+        for none in ["4294967295", "65535", "4294967296", "-1", "+1", " 1"] { #expect(try lookUpUser(none) == nil) }
+        #expect(throws: SystemError.self) { _ = try lookUpUser("a\0b") }
+    }
+}

@@ -1,0 +1,157 @@
+import Glibc
+import Linux
+import Testing
+
+@Suite("/proc")
+struct ProcFSTests {
+    func parsed(_ text: String) -> ProcessStat? { ProcessStat(parsing: Array(text.utf8)) }
+
+    @Test("a program may call itself anything")
+    func comm() throws {
+        let tail = "S 7 8 9 0 -1 4194560 1 2 3 4 50 60 70 80 20 0 3 0 12345 1000 200 18446744073709551615 1 2"
+        for name in ["sh", "a b", ") R 1 (", "((", "x) Z 0", ""] {
+            let stat = try #require(parsed("42 (\(name)) \(tail)\n"))
+            #expect(stat.comm == name)
+            #expect(stat.pid == 42)
+            #expect(stat.state == UInt8(ascii: "S"))
+            #expect([stat.parent, stat.processGroup, stat.session] == [7, 8, 9])
+            #expect(stat.ownTicks == 110)
+            #expect(stat.childTicks == 150)
+            #expect(stat.threads == 3)
+            #expect(stat.startTime == 12345)
+            #expect(stat.hasExecuted)
+        }
+        #expect(parsed("42 (x) S 7 8 9 0 -1 64 1 2 3 4 5 6 7 8 20 0 1 0 1 ")?.hasExecuted == false)
+    }
+
+    @Test("a zombie whose threads live on is not dead")
+    func zombieLeader() throws {
+        let dead = try #require(parsed("1 (x) Z 7 8 9 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 1 "))
+        #expect(dead.isDead)
+        let leader = try #require(parsed("1 (x) Z 7 8 9 0 -1 0 1 2 3 4 5 6 7 8 20 0 2 0 1 "))
+        #expect(!leader.isDead)
+        #expect(leader.isZombie)
+    }
+
+    @Test(
+        "what is no stat file is nil",
+        arguments: ["", "1", "1 (x", "1 x)", ")(", "1 (x) ", "x (x) S 1", "1 (x) SS 1 2 3", "1 (x) S 1 2 3 four"])
+    func noStat(text: String) {
+        #expect(parsed(text) == nil)
+    }
+
+    @Test("random bytes trap no parser")
+    func noise() {
+        var generator = SystemRandomNumberGenerator()
+        let alphabet = Array("0123456789 ()\n:-.SZkB=/\0\u{fe}".utf8)
+        for _ in 0..<2000 {
+            let bytes = (0..<Int.random(in: 0..<200, using: &generator)).map { _ in
+                alphabet.randomElement(using: &generator)!
+            }
+            _ = ProcessStat(parsing: bytes)
+            _ = ProcessStatus(parsing: bytes)
+            _ = ProcessMemory(parsing: bytes)
+            _ = ProcessMemoryRollup(parsing: bytes)
+            _ = CgroupMembership(parsing: bytes)
+            _ = CgroupPlace(selfCgroup: bytes, mountInfo: bytes)
+            _ = MemoryInfo(parsing: bytes)
+            _ = MemoryInfo.perCPUPages(parsing: bytes)
+            _ = PressureLevel(parsing: bytes, .some)
+        }
+    }
+
+    @Test("status tells which signals a program minds, and who traces it")
+    func status() throws {
+        let text = """
+            Name:\tx\\nUid:\\t0
+            State:\tT (stopped)
+            TracerPid:\t77
+            Uid:\t1\t2\t3\t4
+            SigIgn:\t0000000000000001
+            SigCgt:\t8000000000004200
+
+            """
+        let status = try #require(ProcessStatus(parsing: Array(text.utf8)))
+        #expect(status.state == UInt8(ascii: "T"))
+        #expect(status.tracerPid == 77 && status.isTraced)
+        #expect(status.uids == [1, 2, 3, 4])
+        #expect(status.ignores(SIGHUP) && !status.ignores(SIGINT))
+        #expect(status.catches(SIGUSR1) && status.catches(SIGTERM) && status.catches(64))
+        #expect(!status.catches(SIGUSR2) && !status.catches(0) && !status.catches(65) && !status.catches(-5))
+        #expect(ProcessStatus(parsing: Array("State:\tT\nTracerPid:\t0\nUid:\t1\n".utf8)) == nil)
+    }
+
+    @Test("a handler shows in SigCgt once it is there")
+    func caught() throws {
+        var starting = try startProcess(
+            SpawnRequest(
+                executable: "/bin/sh", arguments: ["-c", "trap 'exit 7' USR1; while :; do sleep 0.01; done"],
+                environment: ["PATH=/usr/bin:/bin"]))
+        _ = try starting.finalOutcome()
+        try eventually("it catches SIGUSR1") { try ProcFS().status(of: starting.pid)?.catches(SIGUSR1) == true }
+        try starting.process.signal(SIGUSR1)
+        #expect(try starting.process.waitForEnd().status == .exited(7))
+    }
+
+    @Test("statm and smaps_rollup in bytes")
+    func memory() throws {
+        let memory = try #require(ProcessMemory(parsing: Array("100 50 20 1 0 30 0\n".utf8), pageSize: 4096))
+        #expect(memory.size == 409_600)
+        #expect(memory.anonymous == 30 * 4096)
+        #expect(ProcessMemory(parsing: Array("1 5 9".utf8))?.anonymous == 0)
+        #expect(ProcessMemory(parsing: Array("1 x 9".utf8)) == nil)
+        let rollup = Array("55-7f ---p 00000000 00:00 0 [rollup]\nRss: 9 kB\nPss:  3 kB\nSwapPss: 2 kB\n".utf8)
+        #expect(ProcessMemoryRollup(parsing: rollup)?.pss == 3072)
+        #expect(ProcessMemoryRollup(parsing: rollup)?.swapPss == 2048)
+        let own = try #require(try ProcFS().memory(of: getpid()))
+        #expect(own.resident > own.shared)
+        #expect(try #require(try ProcFS().memoryRollup(of: getpid())).pss > 0)
+    }
+
+    @Test("a process that is gone reads as nil everywhere")
+    func gone() throws {
+        var starting = try startProcess(SpawnRequest(executable: "/bin/true"))
+        _ = try starting.finalOutcome()
+        let pid = starting.pid
+        _ = try starting.process.waitForEnd()
+        let proc = ProcFS()
+        #expect(try proc.stat(of: pid) == nil)
+        #expect(try proc.status(of: pid) == nil)
+        #expect(try proc.memory(of: pid) == nil)
+        #expect(try proc.memoryRollup(of: pid) == nil)
+        #expect(try proc.commandLine(of: pid) == nil)
+        #expect(try proc.environment(of: pid) == nil)
+        #expect(try proc.cgroup(of: pid) == nil)
+        #expect(try proc.threads(of: pid) == [])
+        #expect(try Process.open(pid) == nil)
+        #expect(try Process.open(-1) == nil)
+        #expect(try Process.open(0) == nil)
+    }
+
+    @Test("command line and environment are cut at their limit")
+    func bounded() throws {
+        let scratch = try Scratch()
+        try createDirectories(at: scratch.path + "/9")
+        _ = try scratch.file("9/cmdline", "a\0\0b c\0")
+        _ = try scratch.file("9/environ", "A=1\0B=2")
+        let proc = ProcFS(root: scratch.path)
+        #expect(try proc.commandLine(of: 9) == ["a", "", "b c"])
+        #expect(try proc.commandLine(of: 9, limit: 4) == ["a", "", "b"])
+        #expect(try proc.environment(of: 9)?.map(Array.init) == [Array("A=1".utf8), Array("B=2".utf8)])
+        #expect(try proc.pids() == [9])
+    }
+
+    @Test("rusage comes with the end")
+    func rusage() throws {
+        var starting = try startProcess(
+            SpawnRequest(
+                executable: "/bin/sh",
+                arguments: ["-c", "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; kill -6 $$"],
+                resourceLimits: [ResourceLimit(resource: Int32(RLIMIT_CORE.rawValue), soft: 0, hard: 0)]))
+        _ = try starting.finalOutcome()
+        let report = try starting.process.waitForEnd()
+        #expect(report.status == .signaled(SIGABRT, coreDumped: false))
+        #expect(report.cpu > .milliseconds(1))
+        #expect(report.maxRSS > 100_000 && report.maxRSS < 1 << 30)
+    }
+}

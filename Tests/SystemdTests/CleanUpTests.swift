@@ -1,0 +1,83 @@
+import Glibc
+import Systemd
+import Testing
+
+/// In a process of its own, where nobody else opens descriptors.
+@Suite("Cleaning up")
+struct CleanUpTests {
+    @Test("after a busy day every descriptor is closed and every object gone")
+    func everything() async {
+        await #expect(processExitsWith: .success) {
+            // What libsystemd opens once and keeps is opened by then.
+            try CleanUpTests.day()
+            let before = openDescriptors()
+            for _ in 0..<5 { try CleanUpTests.day() }
+            #expect(openDescriptors().filter { before[$0.key] != $0.value } == [:])
+        }
+    }
+
+    /// A server with callers, strangers, a call that waits and a peer that goes in the middle of it.
+    static func day() throws {
+        weak var exhibit: Exhibit?
+        weak var loop: EventLoop?
+        weak var peer: BusPeer?
+        weak var call: MethodCall?
+        do {
+            var limits = BusServer.Limits()
+            limits.peers = 12
+            let stage = try Stage(limits: limits)
+            exhibit = stage.exhibit
+            loop = stage.loop
+            var clients = try (0..<10).map { _ in try stage.client() }
+            let strangers = try (0..<4).map { _ in try stage.stranger() }
+            defer { for stranger in strangers { close(stranger) } }
+            for client in clients { _ = try stage.ask(client, "Echo", [.variant(.bool(true))]) }
+            #expect(try stage.loop.serve { stage.complaints.count == 2 })
+            peer = stage.server.peers.first
+            try clients[0].call(path: Exhibit.path, interface: Exhibit.manager, member: "Later", timeout: nil) { _ in }
+            #expect(try stage.loop.serve { !stage.exhibit.waiting.isEmpty })
+            call = stage.exhibit.waiting.first
+            clients.removeFirst()
+            #expect(try stage.loop.serve { stage.exhibit.goneWhileWaiting == 1 })
+            #expect(peer != nil && call != nil)
+        }
+        #expect(exhibit == nil)
+        #expect(loop == nil)
+        #expect(peer == nil)
+        #expect(call == nil)
+    }
+
+    @Test("a failed start leaves no descriptor behind")
+    func failures() async {
+        await #expect(processExitsWith: .success) {
+            let loop = try EventLoop()
+            let folder = try TemporaryFolder()
+            let taken = try UnixSocket.listen(at: folder.path + "/taken", mode: 0o600)
+            _ = try? BusConnection(path: folder.path + "/none")
+            let before = openDescriptors()
+            for path in ["/taken", "/none/bus", "/" + String(repeating: "x", count: 120)] {
+                #expect(throws: SystemdError.self) {
+                    _ = try BusServer(loop: loop, path: folder.path + path, names: [], objects: BusObjects())
+                }
+                #expect(throws: BusError.self) { _ = try BusConnection(path: folder.path + "/none" + path) }
+            }
+            // Not a socket at all: the descriptor is taken over and closed all the same.
+            let pipe = try Pipe()
+            #expect(throws: SystemdError.self) {
+                _ = try BusPeer(loop: loop, descriptor: dup(pipe.reading), role: .client)
+            }
+            let wrong = BusObjects()
+            wrong.add(
+                at: "/x",
+                [BusInterface("org.example.X", methods: [BusMethod("M", in: "s", arguments: ["no good"]) { _ in }])])
+            let (server, client) = try socketPair()
+            #expect(throws: SystemdError.self) {
+                _ = try BusPeer(loop: loop, descriptor: server, role: .server(names: []), objects: wrong)
+            }
+            close(client)
+            pipe.closeBoth()
+            #expect(openDescriptors().filter { before[$0.key] != $0.value } == [:])
+            close(taken)
+        }
+    }
+}
