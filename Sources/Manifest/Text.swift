@@ -5,6 +5,29 @@ func isBlank(_ byte: UInt8) -> Bool { byte == UInt8(ascii: " ") || byte == UInt8
 
 func isDigit(_ byte: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) }
 
+func hexDigit(_ byte: UInt8) -> UInt32? {
+    switch byte {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): UInt32(byte - UInt8(ascii: "0"))
+    case UInt8(ascii: "A")...UInt8(ascii: "F"): UInt32(byte - UInt8(ascii: "A")) + 10
+    case UInt8(ascii: "a")...UInt8(ascii: "f"): UInt32(byte - UInt8(ascii: "a")) + 10
+    default: nil
+    }
+}
+
+/// Decimal digits; `nil`: none, or more than 64 bits hold.
+func number(_ digits: ArraySlice<UInt8>) -> UInt64? {
+    guard !digits.isEmpty else { return nil }
+    var value: UInt64 = 0
+    for digit in digits {
+        guard isDigit(digit) else { return nil }
+        let (tens, overflow) = value.multipliedReportingOverflow(by: 10)
+        let (sum, carry) = tens.addingReportingOverflow(UInt64(digit - UInt8(ascii: "0")))
+        guard !overflow, !carry else { return nil }
+        value = sum
+    }
+    return value
+}
+
 /// Without the blanks around it.
 func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
     var bytes = bytes.drop(while: isBlank)
@@ -34,13 +57,18 @@ func firstNonUTF8(_ bytes: [UInt8]) -> Int? {
     }
 }
 
-/// A character that moves a terminal's cursor, breaks a line, or turns the text around.
+/// A character that moves a terminal's cursor, breaks a line, or turns the text around. Joiners are none: Persian and some
+/// emoji are not written without.
 func isControl(_ scalar: Unicode.Scalar) -> Bool {
-    switch scalar.properties.generalCategory {
+    if scalar.value == 0x200c || scalar.value == 0x200d { return false }
+    return switch scalar.properties.generalCategory {
     case .control, .format, .lineSeparator, .paragraphSeparator: true
     default: false
     }
 }
+
+/// Bytes alone: `String.hasPrefix` does not find what an accent follows.
+func begins(_ text: String, with prefix: String) -> Bool { text.utf8.starts(with: prefix.utf8) }
 
 /// What somebody else wrote, in a sentence of ours: not longer than helps, and on one line.
 func shown(_ text: String) -> String {

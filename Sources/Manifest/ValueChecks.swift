@@ -72,9 +72,28 @@ func isSocket(_ text: String) -> Bool {
     return parts.count == 4 && parts.allSatisfy { parseNumber(String($0), in: 0...255) != nil }
 }
 
-func parseAmount(_ text: String) -> MemoryAmount? {
-    parsePercent(text).map { .percent($0) } ?? parseSize(text).map { .bytes($0) }
+/// A size, or a part of the machine's memory.
+///
+/// - Parameter memory: the machine's, in bytes; `nil`: nobody knows.
+func parseAmount(_ text: String, memory: UInt64?) throws(ValueError) -> MemoryAmount? {
+    guard let permyriad = parsePermyriad(text) else { return parseSize(text).map { .bytes($0) } }
+    guard permyriad % 100 != 0 else { return .percent(permyriad / 100) }
+    guard let memory else { throw unknownMemory }
+    return .bytes(memory / 10_000 * UInt64(permyriad))
 }
+
+/// As `parseAmount`, in bytes.
+func parseBytes(_ text: String, memory: UInt64?) throws(ValueError) -> UInt64? {
+    switch try parseAmount(text, memory: memory) {
+    case .bytes(let bytes): return bytes
+    case .percent(let percent):
+        guard let memory else { throw unknownMemory }
+        return MemoryAmount.percent(percent).bytes(of: memory)
+    case nil: return nil
+    }
+}
+
+private let unknownMemory = ValueError(problem: "a percentage of the machine's memory, which could not be read")
 
 /// `soft`, or `soft:hard`; `nil` where it is none, or the soft one is over the hard one.
 func parseLimits(_ text: String, _ parse: (String) -> UInt64?) -> (soft: UInt64, hard: UInt64)? {
@@ -92,3 +111,6 @@ func parseSeconds(_ text: String) -> UInt64? {
     guard let time = parseTimeSpan(text) ?? nil else { return nil }
     return UInt64(time.components.seconds) + (time.components.attoseconds > 0 ? 1 : 0)
 }
+
+/// A whole number of things.
+func parseCount(_ text: String) -> UInt64? { number(Array(text.utf8)[...]) }

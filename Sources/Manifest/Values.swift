@@ -4,12 +4,12 @@
 package func parseTimeSpan(_ text: String) -> Duration?? {
     var rest = trimmed(Array(text.utf8)[...])
     if rest.elementsEqual("infinity".utf8) { return .some(nil) }
-    var total: Int64 = 0
+    var total: UInt64 = 0
     var found = false
     while true {
         rest = rest.drop(while: isBlank)
-        guard !rest.isEmpty else { return found ? .some(.microseconds(total)) : nil }
-        guard let (number, millionths) = takeDecimal(&rest) else { return nil }
+        guard !rest.isEmpty else { return found ? .some(.microseconds(Int64(total))) : nil }
+        guard let (whole, fraction) = takeDecimal(&rest) else { return nil }
         let hasBlank = rest.first.map(isBlank) ?? true
         rest = rest.drop(while: isBlank)
         // Letters, and the bytes of a µ.
@@ -18,48 +18,45 @@ package func parseTimeSpan(_ text: String) -> Duration?? {
         // `12.34.56` is a slip, `12.34 .56` a sum (as in systemd).
         guard !name.isEmpty || hasBlank else { return nil }
         guard let unit = timeUnits.first(where: { $0.names.contains { name.elementsEqual($0.utf8) } })?.microseconds,
-            number <= longestSpan / unit
+            whole <= longestSpan / unit
         else { return nil }
-        total += number * unit + partOf(unit, millionths)
+        total += whole * unit + tenths(of: unit, fraction)
         guard total <= longestSpan else { return nil }
         found = true
     }
 }
 
 /// A hundred years in microseconds: more is a mistake, and sums of it stay far from what 64 bits hold.
-private let longestSpan: Int64 = 100 * 31_557_600 * 1_000_000
+private let longestSpan: UInt64 = 100 * 31_557_600 * 1_000_000
 
-private let timeUnits: [(names: [String], microseconds: Int64)] = [
+private let timeUnits: [(names: [String], microseconds: UInt64)] = [
     (["", "s", "sec", "second", "seconds"], 1_000_000), (["us", "usec", "µs", "μs"], 1), (["ms", "msec"], 1000),
     (["m", "min", "minute", "minutes"], 60_000_000), (["h", "hr", "hour", "hours"], 3_600_000_000),
     (["d", "day", "days"], 86_400_000_000), (["w", "week", "weeks"], 604_800_000_000),
     (["M", "month", "months"], 2_629_800_000_000), (["y", "year", "years"], 31_557_600_000_000),
 ]
 
-
-/// Millionths of a unit, rounded down, without leaving 64 bits: a year's worth of microseconds times a million would.
-private func partOf(_ unit: Int64, _ millionths: Int64) -> Int64 {
-    unit / 1_000_000 * millionths + unit % 1_000_000 * millionths / 1_000_000
+/// Digits behind a point, each worth a tenth of what the one before it was, in whole microseconds (as systemd counts).
+private func tenths(of unit: UInt64, _ digits: ArraySlice<UInt8>) -> UInt64 {
+    var worth = unit
+    return digits.reduce(0) { sum, digit in
+        worth /= 10
+        return sum + UInt64(digit - UInt8(ascii: "0")) * worth
+    }
 }
 
-/// A number with at most 18 digits, and its fraction in millionths: `12`, `12.5`, `.5`. What is behind the sixth digit after
-/// the point counts for nothing: a microsecond is the smallest unit.
-private func takeDecimal(_ text: inout ArraySlice<UInt8>) -> (whole: Int64, millionths: Int64)? {
+/// `12`, `12.5`, `.5`: the number, and the digits behind the point.
+private func takeDecimal(_ text: inout ArraySlice<UInt8>) -> (whole: UInt64, fraction: ArraySlice<UInt8>)? {
     let digits = text.prefix(while: isDigit)
-    guard digits.count <= 18 else { return nil }
-    text = text[digits.endIndex...]
-    let whole = digits.reduce(Int64(0)) { $0 * 10 + Int64($1 - UInt8(ascii: "0")) }
-    guard text.first == UInt8(ascii: ".") else { return digits.isEmpty ? nil : (whole, 0) }
-    let fraction = text.dropFirst().prefix(while: isDigit)
-    guard !fraction.isEmpty else { return nil }
-    text = text[fraction.endIndex...]
-    var millionths: Int64 = 0
-    var place: Int64 = 100_000
-    for digit in fraction.prefix(6) {
-        millionths += Int64(digit - UInt8(ascii: "0")) * place
-        place /= 10
+    let behind = text[digits.endIndex...]
+    guard behind.first == UInt8(ascii: ".") else {
+        text = behind
+        return number(digits).map { ($0, behind.prefix(0)) }
     }
-    return (whole, millionths)
+    let fraction = behind.dropFirst().prefix(while: isDigit)
+    text = text[fraction.endIndex...]
+    guard !fraction.isEmpty else { return nil }
+    return digits.isEmpty ? (0, fraction) : number(digits).map { ($0, fraction) }
 }
 
 /// As `parseTimeSpan` reads it: `1min 30s`. What is below a microsecond is left away; less than nothing is `0`.
@@ -80,25 +77,53 @@ package func formatTimeSpan(_ time: Duration?) -> String {
     return parts.isEmpty ? "0" : parts.joined(separator: " ")
 }
 
-/// A size in bytes: `64M`, `1.5G`; K, M, G, T, P, E by 1024, as systemd.
+/// A size in bytes: `64M`, `1.5G`, `1G 512M`; K, M, G, T, P, E by 1024, the larger ones first, as systemd.
 ///
 /// - Returns: `nil` for what is none, or more than an `Int64` holds.
 package func parseSize(_ text: String) -> UInt64? {
-    var rest = Array(text.utf8)[...]
-    guard let (whole, millionths) = takeDecimal(&rest) else { return nil }
-    rest = trimmed(rest)
-    guard rest.count <= 1, let shift = sizeUnits[rest.first ?? UInt8(ascii: "B")] else { return nil }
-    let unit = Int64(1) << shift
-    let (bytes, overflow) = whole.multipliedReportingOverflow(by: unit)
-    guard !overflow else { return nil }
-    // Of a multiple of the unit and less than one unit: no overflow.
-    return UInt64(bytes + partOf(unit, millionths))
+    var rest = trimmed(Array(text.utf8)[...])
+    var units = sizeUnits[...]
+    var total: UInt64 = 0
+    repeat {
+        let digits = rest.drop(while: isBlank).prefix(while: isDigit)
+        guard let whole = number(digits) else { return nil }
+        rest = rest[digits.endIndex...]
+        var fraction = rest.prefix(0)
+        // No digit behind the point is fine here: `10.M`.
+        if rest.first == UInt8(ascii: ".") {
+            fraction = rest.dropFirst().prefix(while: isDigit)
+            rest = rest[fraction.endIndex...]
+        }
+        rest = rest.drop(while: isBlank)
+        let unit = units.firstIndex { $0.name == rest.first } ?? (units.endIndex - 1)
+        guard units.indices.contains(unit) else { return nil }
+        let factor = UInt64(1) << units[unit].shift
+        if units[unit].name != nil { rest = rest.dropFirst() }
+        units = units[(unit + 1)...]
+        let (bytes, overflow) = whole.multipliedReportingOverflow(by: factor)
+        guard !overflow, bytes <= UInt64(Int64.max) else { return nil }
+        // Each is at most an Int64's largest: the sum of three is what 64 bits don't hold.
+        total += part(of: factor, fraction)
+        guard total <= UInt64(Int64.max) - bytes else { return nil }
+        total += bytes
+    } while !rest.isEmpty
+    return total
 }
 
-private let sizeUnits: [UInt8: Int64] = [
-    UInt8(ascii: "B"): 0, UInt8(ascii: "K"): 10, UInt8(ascii: "M"): 20, UInt8(ascii: "G"): 30, UInt8(ascii: "T"): 40,
-    UInt8(ascii: "P"): 50, UInt8(ascii: "E"): 60,
+/// By falling size; bytes may go without a name.
+private let sizeUnits: [(name: UInt8?, shift: UInt64)] = [
+    (UInt8(ascii: "E"), 60), (UInt8(ascii: "P"), 50), (UInt8(ascii: "T"), 40), (UInt8(ascii: "G"), 30),
+    (UInt8(ascii: "M"), 20), (UInt8(ascii: "K"), 10), (UInt8(ascii: "B"), 0), (nil, 0),
 ]
+
+/// Digits behind a point, of a unit, rounded down. What is behind the eighteenth counts for nothing.
+private func part(of unit: UInt64, _ digits: ArraySlice<UInt8>) -> UInt64 {
+    let digits = digits.prefix(18)
+    let divisor = repeatElement(UInt64(10), count: digits.count).reduce(1, *)
+    // Less than the divisor, so that the quotient is less than the unit.
+    let product = (number(digits) ?? 0).multipliedFullWidth(by: unit)
+    return divisor.dividingFullWidth(product).quotient
+}
 
 /// For people: `64.0M`.
 package func formatSize(_ bytes: UInt64) -> String {
@@ -126,13 +151,40 @@ func parseBoolean(_ text: String) -> Bool? {
 
 /// Decimal digits, with a minus where the range has room for one; no other signs.
 func parseNumber(_ text: String, in range: ClosedRange<Int>) -> Int? {
-    let digits = text.utf8.first == UInt8(ascii: "-") ? text.utf8.dropFirst() : text.utf8[...]
-    guard digits.first.map(isDigit) == true, let number = Int(text) else { return nil }
-    return range.contains(number) ? number : nil
+    let isNegative = text.utf8.first == UInt8(ascii: "-")
+    guard let size = number(Array(text.utf8.dropFirst(isNegative ? 1 : 0))[...]), let magnitude = Int(exactly: size)
+    else { return nil }
+    let value = isNegative ? -magnitude : magnitude
+    return range.contains(value) ? value : nil
+}
+
+/// `18`, `022`, `0777`: octal digits alone, as for UMask=.
+func parseOctal(_ text: String, upTo maximum: UInt32) -> UInt32? {
+    guard (1...8).contains(text.utf8.count) else { return nil }
+    var value: UInt32 = 0
+    for byte in text.utf8 {
+        guard let digit = hexDigit(byte), digit < 8 else { return nil }
+        value = value << 3 | digit
+    }
+    return value <= maximum ? value : nil
 }
 
 /// `0%` to `100%`, whole.
 func parsePercent(_ text: String) -> Int? {
-    guard text.utf8.last == UInt8(ascii: "%"), let first = text.utf8.first, isDigit(first) else { return nil }
-    return parseNumber(String(text.dropLast()), in: 0...100)
+    parsePermyriad(text).flatMap { $0 % 100 == 0 ? $0 / 100 : nil }
+}
+
+/// `0%` to `100%`, with two digits behind the point, in hundredths of a percent (as systemd).
+func parsePermyriad(_ text: String) -> Int? {
+    let bytes = Array(text.utf8)
+    guard bytes.last == UInt8(ascii: "%") else { return nil }
+    let parts = bytes.dropLast().split(separator: UInt8(ascii: "."), maxSplits: 1, omittingEmptySubsequences: false)
+    guard let whole = parts.first.flatMap(number), whole <= 100 else { return nil }
+    var hundredths: UInt64 = 0
+    if parts.count == 2 {
+        guard (1...2).contains(parts[1].count), let digits = number(parts[1]) else { return nil }
+        hundredths = parts[1].count == 1 ? digits * 10 : digits
+    }
+    let sum = Int(whole * 100 + hundredths)
+    return sum <= 10_000 ? sum : nil
 }

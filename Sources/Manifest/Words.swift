@@ -4,17 +4,11 @@ struct Word: Hashable {
     var offset: Int
 }
 
-struct WordError: Error {
-    var message: String
-    /// In bytes of the value, from 0.
-    var offset: Int
-}
-
 /// Splits a value into words as systemd does: by white space, with single and double quotes, and C's escapes
 /// (systemd.syntax(7), "Quoting"). Linear in the value's size.
 ///
 /// - Throws: a sentence.
-func splitWords(_ text: String) throws(WordError) -> [Word] {
+func splitWords(_ text: String) throws(ValueError) -> [Word] {
     var splitter = WordSplitter(bytes: Array(text.utf8))
     return try splitter.split()
 }
@@ -27,20 +21,20 @@ private struct WordSplitter {
 
     init(bytes: [UInt8]) { self.bytes = bytes }
 
-    mutating func split() throws(WordError) -> [Word] {
+    mutating func split() throws(ValueError) -> [Word] {
         var words: [Word] = []
         while true {
             while position < bytes.count, isBlank(bytes[position]) { position += 1 }
             guard position < bytes.count else { return words }
             guard words.count < Self.maximumWords else {
-                throw WordError(message: "has more than \(Self.maximumWords) words", offset: position)
+                throw ValueError(problem: "has more than \(Self.maximumWords) words", offset: position)
             }
             let start = position
             words.append(Word(text: try word(), offset: start))
         }
     }
 
-    private mutating func word() throws(WordError) -> String {
+    private mutating func word() throws(ValueError) -> String {
         let start = position
         var word: [UInt8] = []
         var quote: (byte: UInt8, offset: Int)?
@@ -68,18 +62,18 @@ private struct WordSplitter {
         }
         if let quote {
             let sign = Character(UnicodeScalar(quote.byte))
-            throw WordError(message: "the quote \(sign) is not closed", offset: quote.offset)
+            throw ValueError(problem: "the quote \(sign) is not closed", offset: quote.offset)
         }
         guard let text = String(validating: word, as: UTF8.self) else {
-            throw WordError(message: "an escape makes it no UTF-8 text", offset: start)
+            throw ValueError(problem: "an escape makes it no UTF-8 text", offset: start)
         }
         return text
     }
 
-    private mutating func escape(into word: inout [UInt8]) throws(WordError) {
+    private mutating func escape(into word: inout [UInt8]) throws(ValueError) {
         let start = position
         position += 1
-        guard position < bytes.count else { throw WordError(message: "ends with a backslash", offset: start) }
+        guard position < bytes.count else { throw ValueError(problem: "ends with a backslash", offset: start) }
         let letter = bytes[position]
         position += 1
         switch letter {
@@ -103,51 +97,58 @@ private struct WordSplitter {
             word.append(letter)
         default:
             let written = String(decoding: bytes[(start + 1)...].prefix(4), as: UTF8.self).unicodeScalars.prefix(1)
-            throw WordError(
-                message: "“\\\(shown(String(written)))” is no escape; a backslash itself is “\\\\”", offset: start)
+            throw ValueError(
+                problem: "“\\\(shown(String(written)))” is no escape, and a backslash itself is “\\\\”", offset: start)
         }
     }
 
-    private mutating func digits(_ count: Int, radix: UInt32, _ start: Int) throws(WordError) -> UInt32 {
+    private mutating func digits(_ count: Int, radix: UInt32, _ start: Int) throws(ValueError) -> UInt32 {
         var value: UInt32 = 0
         for _ in 0..<count {
-            guard position < bytes.count, let digit = Character(UnicodeScalar(bytes[position])).hexDigitValue,
-                digit < radix
-            else { throw WordError(message: "an escape needs \(count) digits", offset: start) }
-            value = value << (radix == 16 ? 4 : 3) | UInt32(digit)
+            guard position < bytes.count, let digit = hexDigit(bytes[position]), digit < radix else {
+                throw ValueError(problem: "an escape needs \(count) digits", offset: start)
+            }
+            // Eight hexadecimal digits fill the 32 bits.
+            value = value * radix + digit
             position += 1
         }
-        guard value != 0 else { throw WordError(message: "an escape can't stand for NUL", offset: start) }
+        guard value != 0 else { throw ValueError(problem: "an escape can't stand for NUL", offset: start) }
         return value
     }
 
-    private func scalar(_ value: UInt32, _ start: Int, into word: inout [UInt8]) throws(WordError) {
-        guard let scalar = UnicodeScalar(value) else {
-            throw WordError(message: "an escape stands for no character", offset: start)
+    private func scalar(_ value: UInt32, _ start: Int, into word: inout [UInt8]) throws(ValueError) {
+        guard let scalar = UnicodeScalar(value), let encoded = UTF8.encode(scalar) else {
+            throw ValueError(problem: "an escape stands for no character", offset: start)
         }
-        word += UTF8.encode(scalar) ?? UTF8.encodedReplacementCharacter
+        word += encoded
     }
 }
 
 /// `%%` is a percent sign; systemd's other specifiers are refused: a program that got them as they stand would be started
 /// wrongly, and nobody would know.
-func withoutSpecifiers(_ text: String) throws(WordError) -> String { try unescaped(text, UInt8(ascii: "%"), "specifiers") }
+func withoutSpecifiers(_ text: String) throws(ValueError) -> String {
+    try unescaped(text, UInt8(ascii: "%"), "specifiers")
+}
 
 /// `$$` is a dollar sign; variables are refused, for the same reason.
-func withoutVariables(_ text: String) throws(WordError) -> String { try unescaped(text, UInt8(ascii: "$"), "variables") }
+func withoutVariables(_ text: String) throws(ValueError) -> String {
+    try unescaped(text, UInt8(ascii: "$"), "variables")
+}
 
-private func unescaped(_ text: String, _ sign: UInt8, _ what: String) throws(WordError) -> String {
+private func unescaped(_ text: String, _ sign: UInt8, _ what: String) throws(ValueError) -> String {
     guard text.utf8.contains(sign) else { return text }
     var result: [UInt8] = []
-    var isSecond = false
+    // Behind the first of two signs.
+    var isOpen = false
     for byte in text.utf8 {
-        if isSecond, byte != sign { break }
-        isSecond = byte == sign && !isSecond
-        if !isSecond { result.append(byte) }
+        if isOpen, byte != sign { break }
+        isOpen = byte == sign && !isOpen
+        if !isOpen { result.append(byte) }
     }
-    guard !isSecond else {
+    guard !isOpen else {
         let sign = Character(UnicodeScalar(sign))
-        throw WordError(message: "“\(shown(text))”: \(what) are not expanded; write \(sign)\(sign) for a \(sign)", offset: 0)
+        throw ValueError(
+            problem: "“\(shown(text))”: \(what) are not expanded, and a \(sign) itself is \(sign)\(sign)", offset: 0)
     }
     return String(decoding: result, as: UTF8.self)
 }

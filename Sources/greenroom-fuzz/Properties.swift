@@ -7,8 +7,8 @@ func checkProperties(_ bytes: [UInt8]) {
     guard let id = AppID("fuzz") else { fatalError("fuzz is an ID") }
     let sources = bytes.split(separator: 0x1c, omittingEmptySubsequences: false).enumerated()
         .map { SourceFile(path: "f\($0.offset)", bytes: Array($0.element)) }
-    let (manifest, diagnostics) = parseManifest(id: id, sources: sources)
-    let again = parseManifest(id: id, sources: sources)
+    let (manifest, diagnostics) = parseManifest(id: id, sources: sources, memory: memory)
+    let again = parseManifest(id: id, sources: sources, memory: memory)
     hold(again.0 == manifest && again.1 == diagnostics, "parsing is deterministic")
     check(diagnostics, of: sources, isRefused: manifest == nil)
     if let manifest { check(manifest) }
