@@ -79,3 +79,11 @@ let package = Package(
     ],
     cLanguageStandard: .gnu17
 )
+
+// libFuzzer's runtime: only Sources/scripts/fuzz builds it. gold, the default, fails on the runtime's debug sections.
+if Context.environment["GREENROOM_FUZZ"] == "1" {
+    package.targets.append(
+        .executableTarget(
+            name: "greenroom-fuzz", dependencies: ["LifecycleCore", "Manifest"], swiftSettings: house,
+            linkerSettings: [.unsafeFlags(["-use-ld=lld"])]))
+}
