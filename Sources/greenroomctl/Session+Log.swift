@@ -11,7 +11,9 @@ extension Session {
         execv(Self.journalctl, &pointers)
         let reason = errno
         for pointer in pointers { free(pointer) }
-        guard reason == ENOENT else { throw Failure("\(Self.journalctl) cannot be run: \(String(cString: strerror(reason)))") }
+        guard reason == ENOENT else {
+            throw Failure("\(Self.journalctl) cannot be run: \(String(cString: strerror(reason)))")
+        }
         throw Failure("there is no journalctl here: without a journal greenroomd writes to its standard error")
     }
 
