@@ -152,7 +152,8 @@ package final class BusConnection {
         // These are programs that people run: they may be asked for a password.
         sd_bus_message_set_allow_interactive_authorization(message, 1)
         let pending = Pending()
-        try OutgoingCall.send(message, on: bus, timeout: timeout, OutgoingCall { pending.result = $0 })
+        try OutgoingCall.send(
+            message, on: bus, timeout: timeout, OutgoingCall(limits: .ofAnswers) { pending.result = $0 })
         return pending
     }
 

@@ -8,8 +8,10 @@ final class OutgoingCall {
     /// Called before the handler.
     var onFinish: () -> Void = {}
 
-    init(_ handler: @escaping (Result<[Variant], BusError>) -> Void) {
-        self.handler = { handler(Self.read($0) { message throws(BusError) in try MessageReader.read(message) }) }
+    init(limits: MessageLimits = MessageLimits(), _ handler: @escaping (Result<[Variant], BusError>) -> Void) {
+        self.handler = {
+            handler(Self.read($0) { message throws(BusError) in try MessageReader.read(message, limits: limits) })
+        }
     }
 
     /// For an answer that is one descriptor, of which the handler gets a copy of its own.
