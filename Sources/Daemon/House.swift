@@ -48,10 +48,8 @@ final class House {
         ]
         if let pid = view.pid { record.append(("pid", .int32(pid))) }
         record.append(("since", .string(clock.format(ago: shell.now - view.since))))
-        // Of an app that runs the size is of now; a frozen one's can't have changed.
-        let memory = run.map { $0.isFrozen ? view.memory : $0.memory } ?? 0
         record += [
-            ("memoryBytes", .uint64(memory)), ("tasks", .dictionaries(view.tasks.map(taskRecord))),
+            ("memoryBytes", .uint64(memory(of: view))), ("tasks", .dictionaries(view.tasks.map(taskRecord))),
             ("foreground", .bool(view.isForeground)), ("launches", .uint64(UInt64(view.launches))),
             ("interruptions", .uint64(UInt64(view.interruptions))),
         ]
