@@ -86,11 +86,13 @@ extension ControlBus {
                 self.request(call, call.target.id, request)
             }
         }
-        func property(_ name: String, _ signature: String, _ change: BusProperty.Change, _ key: String, _ none: Variant)
-            -> BusProperty
-        {
+        // Three of them are told at every change of state: each reads what it shows and no more.
+        func property(
+            _ name: String, _ signature: String, _ change: BusProperty.Change, _ none: Variant,
+            _ value: @escaping (AppView) -> Variant
+        ) -> BusProperty {
             BusProperty(name, signature, change) { [unowned self] target in
-                self.house.appRecord(target.id)?.first { $0.0 == key }?.1 ?? none
+                AppID(target.id).flatMap { self.house.view(of: $0) }.map(value) ?? none
             }
         }
         return BusInterface(
@@ -106,12 +108,13 @@ extension ControlBus {
                 },
             ],
             properties: [
-                property("Id", "s", .constant, "id", .string("")),
-                property("State", "s", .announced, "state", .string("notRunning")),
-                property("Pid", "i", .announced, "pid", .int32(0)),
-                property("MemoryBytes", "t", .silent, "memoryBytes", .uint64(0)),
-                property("Foreground", "b", .announced, "foreground", .bool(false)),
-                property("Launches", "t", .silent, "launches", .uint64(0)),
+                property("Id", "s", .constant, .string("")) { .string($0.id.name) },
+                property("State", "s", .announced, .string("notRunning")) { .string($0.state.rawValue) },
+                property("Pid", "i", .announced, .int32(0)) { .int32($0.pid ?? 0) },
+                property("MemoryBytes", "t", .silent, .uint64(0)) { [unowned self] in .uint64(self.house.memory(of: $0))
+                },
+                property("Foreground", "b", .announced, .bool(false)) { .bool($0.isForeground) },
+                property("Launches", "t", .silent, .uint64(0)) { .uint64(UInt64($0.launches)) },
             ])
     }
 
