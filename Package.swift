@@ -67,15 +67,14 @@ let package = Package(
         .target(name: "TestKit", path: "Tests/TestKit", swiftSettings: house),
         tests("LinuxTests", ["Linux", "TestKit"]),
         tests("SystemdTests", ["Systemd", "JSON", "TestKit"]),
-        tests("ControlTests", ["greenroomctl", "Control", "Systemd", "JSON", "LifecycleCore"]),
+        tests("ControlTests", ["greenroomctl", "Control", "Systemd", "JSON", "LifecycleCore", "TestKit"]),
         // A scripted app, and the daemon itself: what the daemon's tests run for real.
         .executableTarget(name: "greenroom-testapp", path: "Tests/TestApp", cSettings: houseC),
         tests(
             "DaemonTests",
             [
                 "Daemon", "LifecycleCore", "Linux", "Systemd", "JSON", "Control", "Manifest", "greenroomd",
-                "greenroomctl",
-                "greenroom-testapp",
+                "greenroomctl", "greenroom-testapp", "TestKit",
             ]),
     ],
     cLanguageStandard: .gnu17

@@ -19,7 +19,7 @@ final class Bench {
         report = Report(wantsJSON: wantsJSON)
     }
 
-    private let parts: [(name: String, measure: (Bench) throws -> Void)] = [
+    private static let parts: [(name: String, measure: @Sendable (Bench) throws -> Void)] = [
         ("launches", measureLaunches), ("resuming", measureResuming), ("deadlines", measureDeadlines),
         ("rest", measureFootprint), ("core", measureCore),
     ]
@@ -27,7 +27,7 @@ final class Bench {
     /// - Parameter only: the one part to measure; `nil`: all.
     /// - Returns: whether there is such a part.
     func run(only: String?) throws -> Bool {
-        let chosen = parts.filter { only == nil || $0.name == only }
+        let chosen = Self.parts.filter { only == nil || $0.name == only }
         guard !chosen.isEmpty else { return false }
         try describeMachine()
         for part in chosen { try part.measure(self) }

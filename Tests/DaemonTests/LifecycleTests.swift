@@ -18,7 +18,7 @@ struct LifecycleTests {
         #expect(try daemon.ask("Background", "photos")["state"]?.stringValue == "background")
         try daemon.waitUntil("photos", is: "suspended")
         #expect(try daemon.ask("Activate", "photos")["state"]?.stringValue == "active")
-        try daemon.eventually("it heard that it is active again") { daemon.trace().count { $0 == "didBecomeActive" } == 2 }
+        try daemon.eventually("it heard it again") { daemon.trace().count { $0 == "didBecomeActive" } == 2 }
         let end = try daemon.terminate("photos")
         #expect(end["outcome"]?.stringValue == "ended")
         #expect(end["receipt"]?["signal"]?.integerValue == 15)

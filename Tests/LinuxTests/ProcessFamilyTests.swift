@@ -14,7 +14,7 @@ struct ProcessFamilyTests {
     static func end(_ enclosure: Enclosure) throws {
         try enclosure.killAll()
         try eventually("nobody left") {
-            _ = try Reaping.reapOrphans(sparing: [])
+            _ = try Reaping.reapOrphans(sparing: { _ in false })
             return try !enclosure.isPopulated()
         }
         #expect(try enclosure.remove() == .removed)
@@ -111,6 +111,28 @@ struct ProcessFamilyTests {
         }
     }
 
+    @Test("whoever waits in vfork for a stopped child counts as stopped, whoever waits for a disk does not")
+    func vforkParent() throws {
+        let scratch = try Scratch()
+        func put(_ pid: Int, parent: Int, state: String) throws {
+            try createDirectories(at: "\(scratch.path)/\(pid)")
+            let stat = "\(pid) (x) \(state) \(parent) 1 900000 0 -1 0 0 0 0 0 1 1 1 1 20 0 1 0 \(pid)00 "
+            _ = try scratch.file("\(pid)/stat", stat)
+            _ = try scratch.file("\(pid)/environ", "A=1\0")
+        }
+        let containment = try Containment(
+            mode: .processGroup(reason: "this is a test"), name: "n", proc: ProcFS(root: scratch.path))
+        let enclosure = try containment.create(app: "a", run: 1)
+        try put(900_000, parent: 1, state: "D")
+        try put(900_001, parent: 900_000, state: "T")
+        try enclosure.started(Process(pid: 900_000, pidfd: Descriptor.open("/dev/null", O_RDONLY)))
+        #expect(try enclosure.isFrozen())
+        try put(900_001, parent: 900_000, state: "D")
+        #expect(try !enclosure.isFrozen())
+        try put(900_001, parent: 900_000, state: "R")
+        #expect(try !enclosure.isFrozen())
+    }
+
     @Test("two apps are told apart, and neither reaches us")
     func apart() throws {
         try inOwnProcess {
@@ -167,20 +189,31 @@ struct ProcessFamilyTests {
         }
     }
 
-    @Test("orphans are reaped past a first process that waits to be reaped by its owner")
+    @Test("orphans are reaped, and the first process is left to its owner")
     func orphans() throws {
         try inOwnProcess {
             let enclosure = try Self.containment().create(app: "a", run: 1)
             let process = try startShell("(sh -c 'exit 9' &) ; exit 3", in: enclosure)
             try wait(for: process.descriptor)
+            #expect(try Reaping.reapOrphans(sparing: { $0 == process.pid }).allSatisfy { $0.pid != process.pid })
+            #expect(try process.waitForEnd().status == .exited(3))
+            #expect(try process.reap() == nil)
+        }
+    }
+
+    @Test("orphans behind a first process that has ended are reaped once its owner has reaped it")
+    func hiddenOrphans() throws {
+        try inOwnProcess {
+            let enclosure = try Self.containment().create(app: "a", run: 1)
+            let process = try startShell("(sh -c 'exit 9' &) ; exit 3", in: enclosure)
+            try wait(for: process.descriptor)
+            #expect(try process.waitForEnd().status == .exited(3))
             var reaped: [(pid: Int32, report: ExitReport)] = []
             try eventually("the orphan was reaped") {
-                reaped += try Reaping.reapOrphans(sparing: [process.pid])
+                reaped += try Reaping.reapOrphans(sparing: { $0 == process.pid })
                 return !reaped.isEmpty
             }
             #expect(reaped.map(\.report.status) == [.exited(9)])
-            #expect(try process.waitForEnd().status == .exited(3))
-            #expect(try process.reap() == nil)
         }
     }
 
