@@ -164,10 +164,9 @@ final class TestDaemon {
         }
     }
 
-    /// Waits until the app is in a state, or finds it there.
+    /// Waits until the app is in a state, or finds it there. News may be old, so the app is looked at again after it.
     func waitUntil(_ app: String, is state: String) throws {
-        if try self.state(app) == state { return }
-        try wait(app, "stateChanged", state: state)
+        while try self.state(app) != state { try wait(app, "stateChanged", state: state) }
     }
 
     // MARK: Looking
