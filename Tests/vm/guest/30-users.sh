@@ -3,7 +3,7 @@ manifest of-root "print x ready"
 manifest of-user "ready" User=user StateDirectory=of-user
 manifest of-nobody "fork 2 ready" User=nobody NoNewPrivileges=yes OOMScoreAdjust=200
 printf '%s\n' '[App]' 'ExecStart=/usr/bin/sleep 3600' User=user >$apps/plain.app
-ctl reload
+ctl reload >/dev/null
 
 for app in of-root of-user of-nobody plain; do
     check "$app is launched" ctl launch $app --background
@@ -29,6 +29,36 @@ check "in the background an app's cgroup is idle" same "$(cat $group/plain.run*/
 check "an app is activated again" ctl activate of-user
 check "and is not frozen" refuse frozen of-user
 check "nor idle" same "$(cat $group/of-user.run*/cpu.idle)" 0
+# What an ordinary program may notice of the unit's hardening: nothing.
+cat >/usr/local/bin/curious <<'END'
+#!/bin/bash
+for device in /dev/fuse /dev/kvm /dev/rtc0 /dev/vda; do
+    [ ! -e $device ] || { : <$device; } 2>/dev/null || echo "no $device"
+done
+: >/tmp/curious || echo "no /tmp"
+[ -e ~/.bashrc ] || echo "no home"
+unshare --user --map-root-user --mount mount -t tmpfs none /mnt || echo "no user namespaces"
+ip -o link show lo >/dev/null || echo "no netlink"
+python3 -c 'import mmap; mmap.mmap(-1, 4096, prot=7)' || echo "no memory that can be executed"
+chmod g+s /tmp/curious || echo "no setgid"
+echo secret | su -c true root 2>/dev/null
+hostname >/dev/null || echo "no host name"
+echo done
+exec sleep 3600
+END
+chmod +x /usr/local/bin/curious
+for user in root user; do printf '%s\n' '[App]' 'ExecStart=/usr/local/bin/curious' User=$user >$apps/curious-$user.app; done
+ctl reload >/dev/null
+for user in root user; do
+    ctl launch curious-$user >/dev/null
+    wait_for 30 eval "journalctl -b SYSLOG_IDENTIFIER=curious-$user -o cat | grep -qx done"
+done
+check "root's apps have all devices, namespaces and files that they expect" \
+    same "$(journalctl -b SYSLOG_IDENTIFIER=curious-root -o cat | grep -E '^no ')" ""
+check "a user's, too, but for what users may not" \
+    same "$(journalctl -b SYSLOG_IDENTIFIER=curious-user -o cat | grep -E '^no ' | grep -v '^no /dev/')" ""
+for user in root user; do ctl terminate curious-$user >/dev/null; rm $apps/curious-$user.app; done
+
 leaf=$(echo $group/of-nobody.run*)
 check "an app is terminated" ctl terminate of-nobody
 check "its cgroup is gone" wait_for 10 test ! -e "$leaf"
@@ -36,6 +66,8 @@ check "its cgroup is gone" wait_for 10 test ! -e "$leaf"
 # A user's own daemon.
 loginctl enable-linger user
 check "user has a session" wait_for 60 test -S /run/user/1000/bus
+check "the user's units are as systemd wants them" \
+    same "$(as_user systemd-analyze verify --user greenroomd.service 2>&1 | grep -v "Command 'man ")" ""
 own=/home/user/.config/greenroom/apps
 mkdir -p $own
 printf '%s\n' '[App]' 'ExecStart=/usr/bin/sleep 3600' >$own/mine.app

@@ -1,6 +1,6 @@
 # Who may ask for what: on the daemon's own socket, and on the system's bus.
 manifest bus "ready"
-ctl reload
+ctl reload >/dev/null
 ctl launch bus >/dev/null
 call() { busctl --timeout 30 call org.greenroom /org/greenroom org.greenroom.Manager1 "$@"; }
 user_call() { runuser -u user -- busctl --timeout 30 call org.greenroom /org/greenroom org.greenroom.Manager1 "$@"; }

@@ -9,7 +9,7 @@ exec sleep 3600
 END
 chmod +x /usr/local/bin/talker
 printf '%s\n' '[App]' 'ExecStart=/usr/local/bin/talker' User=user >$apps/talker.app
-ctl reload
+ctl reload >/dev/null
 ctl launch talker >/dev/null
 ctl terminate talker >/dev/null
 last() { journalctl -b -o json -n 1 "$@"; }

@@ -4,7 +4,7 @@ manifest deaf "background=ignore ready"
 manifest leaks "background=task:sync ready"
 manifest stubborn "term=ignore ready"
 for app in leaks; do printf '%s\n' '[Lifecycle]' BackgroundTimeSec=6s ExpirationNoticeSec=2s >>$apps/$app.app; done
-ctl reload
+ctl reload >/dev/null
 
 for app in deaf leaks stubborn; do ctl launch $app >/dev/null; done
 check "deaf made room, leaks did, stubborn is active" is stubborn active

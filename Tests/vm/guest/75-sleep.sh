@@ -3,7 +3,7 @@ if ! systemd-inhibit --list --no-legend 2>/dev/null | grep -qi greenroom; then
     skip "sleep: the daemon holds no delay inhibitor of logind's yet"
 else
     manifest awake "ready"
-    ctl reload
+    ctl reload >/dev/null
     ctl launch awake >/dev/null
     check "the daemon holds a delay inhibitor for sleep" \
         eval "systemd-inhibit --list --no-legend | grep -i greenroom | grep -q sleep"

@@ -1,7 +1,7 @@
 # An upgrade under load: apps are launched and sent to the background while dpkg works.
 for app in load1 load2; do manifest $app "ready"; done
 manifest resident "ready"
-ctl reload
+ctl reload >/dev/null
 ctl launch resident --background >/dev/null
 check "one is suspended" wait_for 20 is resident suspended
 resident=$(pid resident) daemon=$(property greenroomd MainPID)

@@ -1,7 +1,7 @@
 # Stopping leaves nothing behind.
 manifest polite "ready"
 manifest idle "fork 2 ready"
-ctl reload
+ctl reload >/dev/null
 ctl launch idle --background >/dev/null
 check "one is suspended" wait_for 20 is idle suspended
 ctl launch polite >/dev/null
