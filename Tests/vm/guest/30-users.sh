@@ -35,13 +35,13 @@ cat >/usr/local/bin/curious <<'END'
 for device in /dev/fuse /dev/kvm /dev/rtc0 /dev/vda; do
     [ ! -e $device ] || { : <$device; } 2>/dev/null || echo "no $device"
 done
-: >/tmp/curious || echo "no /tmp"
+file=$(mktemp) || echo "no /tmp"
 [ -e ~/.bashrc ] || echo "no home"
-unshare --user --map-root-user --mount mount -t tmpfs none /mnt || echo "no user namespaces"
+# The kernel lets root's user namespaces have root in them only with CAP_SETFCAP, which stays with the machine's administrator.
+[ "$(id -u)" = 0 ] || unshare --user --map-root-user --mount mount -t tmpfs none /mnt || echo "no user namespaces"
 ip -o link show lo >/dev/null || echo "no netlink"
 python3 -c 'import mmap; mmap.mmap(-1, 4096, prot=7)' || echo "no memory that can be executed"
-chmod g+s /tmp/curious || echo "no setgid"
-echo secret | su -c true root 2>/dev/null
+chmod g+s $file || echo "no setgid"
 hostname >/dev/null || echo "no host name"
 echo done
 exec sleep 3600
