@@ -58,6 +58,7 @@ let package = Package(
         room("Greenroom", ["Systemd"]),
         program("greenroomd", ["Daemon"]),
         program("greenroom-sim", ["LifecycleCore", "LifecycleSimulator"]),
+        program("greenroom-bench", ["Linux", "Systemd", "JSON", "Control"]),
         program("greenroomctl", ["LifecycleCore", "Manifest", "Systemd", "JSON", "Control"]),
 
         tests("LifecycleCoreTests", ["LifecycleCore"]),
@@ -66,16 +67,23 @@ let package = Package(
         .target(name: "TestKit", path: "Tests/TestKit", swiftSettings: house),
         tests("LinuxTests", ["Linux", "TestKit"]),
         tests("SystemdTests", ["Systemd", "JSON", "TestKit"]),
-        tests("ControlTests", ["greenroomctl", "Control", "Systemd", "JSON", "LifecycleCore"]),
+        tests("ControlTests", ["greenroomctl", "Control", "Systemd", "JSON", "LifecycleCore", "TestKit"]),
         // A scripted app, and the daemon itself: what the daemon's tests run for real.
         .executableTarget(name: "greenroom-testapp", path: "Tests/TestApp", cSettings: houseC),
         tests(
             "DaemonTests",
             [
                 "Daemon", "LifecycleCore", "Linux", "Systemd", "JSON", "Control", "Manifest", "greenroomd",
-                "greenroomctl",
-                "greenroom-testapp",
+                "greenroomctl", "greenroom-testapp", "TestKit",
             ]),
     ],
     cLanguageStandard: .gnu17
 )
+
+// libFuzzer's runtime: only Sources/scripts/fuzz builds it. gold, the default, fails on the runtime's debug sections.
+if Context.environment["GREENROOM_FUZZ"] == "1" {
+    package.targets.append(
+        .executableTarget(
+            name: "greenroom-fuzz", dependencies: ["LifecycleCore", "Manifest"], swiftSettings: house,
+            linkerSettings: [.unsafeFlags(["-use-ld=lld"])]))
+}

@@ -111,7 +111,9 @@ private final class Program {
         for line in changes.errors { journal.log(.error, MessageID.manifest, line) }
         for line in changes.warnings { journal.log(.warning, MessageID.manifest, line) }
         house.apply(changes)
-        try bus.listen(at: options.folders.busSocket)
+        try bus.listen(
+            at: options.folders.busSocket, busAddress: options.busAddress,
+            authoriser: Authoriser(isForUser: options.mode == .user))
         let apps = "\(house.library.manifests.count) app\(house.library.manifests.count == 1 ? "" : "s")"
         journal.log(
             .notice, MessageID.started,
@@ -120,6 +122,7 @@ private final class Program {
         try ServiceManager.notify(.ready, .status(apps))
         _ = try loop.setWatchdog(true)
         shell.send(.started)
+        bus.joinBus(journal)
         let status = try loop.run()
         leave()
         return status

@@ -33,7 +33,7 @@ extension LifecycleCore {
         report(.freezeTimedOut(self[app: slot].id))
         deliverNotifications(slot, inForeground: false)
         let delay = min(Self.longestFreezeRetry, (suspending.retryDelay ?? .milliseconds(500)) * 2)
-        thaw(slot, Waking(deadline: resumeDeadline(slot, now), retryDelay: delay), .freezeTimedOut, now)
+        thaw(slot, Waking(retryDelay: delay), .freezeTimedOut, now)
     }
 
     /// Out of suspension: for the foreground (`wish`), for something that gives it time of its own, or for a task. What
@@ -41,13 +41,17 @@ extension LifecycleCore {
     mutating func wake(_ slot: Int, wish: Wish?, for reason: LaunchReason?, _ now: Instant) {
         deliverNotifications(slot, inForeground: wish == .foreground)
         if wish == .foreground { unthrottle(slot) }
-        let waking = Waking(deadline: resumeDeadline(slot, now), wish: wish, wake: reason)
-        thaw(slot, waking, wish == .foreground ? .requested : reason == nil ? .taskBegan : .woken, now)
+        thaw(
+            slot, Waking(wish: wish, wake: reason),
+            wish == .foreground ? .requested : reason == nil ? .taskBegan : .woken, now)
         memoryState.checkSoon(now)
     }
 
+    /// Somebody waits for it: nothing is told before it is done.
     private mutating func thaw(_ slot: Int, _ waking: Waking, _ reason: StateReason, _ now: Instant) {
         effects.append(.thaw(self[run: slot].id, attempt: self[run: slot].freezeAttempt))
+        var waking = waking
+        waking.deadline = resumeDeadline(slot, now)
         resumeBackgroundTime(slot, fresh: waking.wake != nil, now)
         move(slot, to: .waking(waking), reason, now)
     }

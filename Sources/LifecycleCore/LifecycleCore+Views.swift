@@ -2,6 +2,9 @@ extension LifecycleCore {
     /// All apps, by name.
     package var appIDs: [AppID] { slots.keys.sorted() }
 
+    /// Those in the foreground or on their way there, the longest ago activated first.
+    package var foregroundApps: [AppID] { foregroundPlaces.map { self[app: $0].id } }
+
     package func app(of run: RunID) -> AppID? { runs[run].map { self[app: $0].id } }
 
     package func run(of app: AppID) -> RunID? { slots[app].flatMap { self[app: $0].run?.id } }

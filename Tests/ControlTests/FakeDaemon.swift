@@ -1,6 +1,7 @@
 import Control
 import Glibc
 import Systemd
+import TestKit
 import Testing
 
 /// What the tests wait for at most, however slow the machine: reaching it is a failure.
@@ -88,13 +89,7 @@ final class FakeDaemon {
 
 /// A folder of its own for a test, removed with all that is in it.
 final class TemporaryFolder {
-    let path: String
-
-    init() {
-        var template = Array("/tmp/greenroomctl-XXXXXX".utf8CString)
-        precondition(mkdtemp(&template) != nil, "mkdtemp: \(errno)")
-        path = template.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } ?? "" }
-    }
+    let path = makeTemporaryFolder("greenroomctl")
 
     deinit {
         removeTree(path)
@@ -113,18 +108,4 @@ final class TemporaryFolder {
         fclose(file)
         return "\(path)/\(name)"
     }
-}
-
-private func removeTree(_ path: String) {
-    if let folder = opendir(path) {
-        while let entry = readdir(folder) {
-            let name = withUnsafePointer(to: &entry.pointee.d_name) {
-                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-            }
-            if name == "." || name == ".." { continue }
-            if unlink("\(path)/\(name)") != 0 { removeTree("\(path)/\(name)") }
-        }
-        closedir(folder)
-    }
-    rmdir(path)
 }

@@ -3,6 +3,7 @@ import Glibc
 import JSON
 import Linux
 import Systemd
+import TestKit
 import Testing
 
 /// Whatever comes in, it gets a sentence; the daemon answers at once afterwards, and holds no descriptor more.

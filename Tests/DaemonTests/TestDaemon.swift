@@ -3,6 +3,7 @@ import Glibc
 import JSON
 import Linux
 import Systemd
+import TestKit
 import Testing
 
 /// A real greenroomd on folders of its own, and what tests ask of it. Ends with all its apps when it is dropped.
@@ -12,7 +13,7 @@ final class TestDaemon {
     let bus: BusConnection
     private var isOver = false
 
-    static let binaries = binaryFolder()
+    static let binaries = programFolder()
     static var app: String { binaries + "/greenroom-testapp" }
 
     var config: String { root + "/config" }
@@ -45,7 +46,11 @@ final class TestDaemon {
     private static func start(_ root: String, asNobody: Bool) throws -> Linux.Process {
         let log = try Descriptor.open(root + "/log", O_WRONLY | O_CREAT | O_APPEND, mode: 0o600)
         let ready = try DatagramSocket(at: root + "/ready")
-        let environment = ["PATH=/usr/bin:/bin", "HOME=/", "NOTIFY_SOCKET=\(root)/ready", "SWIFT_BACKTRACE=enable=no"]
+        // Not the machine's own bus: one that a test may start.
+        let environment = [
+            "PATH=/usr/bin:/bin", "HOME=/", "NOTIFY_SOCKET=\(root)/ready", "SWIFT_BACKTRACE=enable=no",
+            "DBUS_SYSTEM_BUS_ADDRESS=\(PrivateBus.address(in: root))",
+        ]
         var request = SpawnRequest(
             executable: binaries + "/greenroomd", arguments: daemonArguments(root), environment: environment,
             standardOutput: log.raw, standardError: log.raw)
@@ -77,9 +82,7 @@ final class TestDaemon {
     }
 
     static func makeFolder() throws -> String {
-        var template = Array("/tmp/greenroom-test.XXXXXX".utf8CString)
-        guard mkdtemp(&template) != nil else { throw TestFailure("mkdtemp: \(errno)") }
-        let path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        let path = makeTemporaryFolder("greenroom-test")
         // Apps of other users have to find their way through.
         chmod(path, 0o755)
         return path
@@ -216,41 +219,8 @@ struct TestFailure: Error, CustomStringConvertible {
     init(_ description: String) { self.description = description }
 }
 
-/// Where `swift build` put the programs: beside the test bundle.
-private func binaryFolder() -> String {
-    // The tests run in a bundle below the products folder, or in a runner of the toolchain: the bundle is an argument.
-    for argument in CommandLine.arguments where argument.hasSuffix(".xctest") {
-        if let slash = argument.lastIndex(of: "/") { return String(argument[..<slash]) }
-    }
-    let own = realpath("/proc/self/exe", nil)
-    defer { free(own) }
-    let path = own.map { String(cString: $0) } ?? ""
-    return path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
-}
-
 /// Blocks until one of them is readable.
 func waitForReadable(_ descriptors: [Int32]) {
     var polled = descriptors.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
     while poll(&polled, nfds_t(polled.count), -1) < 0 && errno == EINTR {}
-}
-
-func entries(of folder: String) -> [String] {
-    guard let directory = opendir(folder) else { return [] }
-    defer { closedir(directory) }
-    var names: [String] = []
-    while let entry = readdir(directory) {
-        let name = withUnsafePointer(to: &entry.pointee.d_name) {
-            $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-        }
-        if name != ".", name != ".." { names.append(name) }
-    }
-    return names
-}
-
-func removeTree(_ path: String) {
-    for name in entries(of: path) {
-        let child = path + "/" + name
-        if unlink(child) != 0 { removeTree(child) }
-    }
-    rmdir(path)
 }

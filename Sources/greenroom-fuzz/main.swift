@@ -1,0 +1,18 @@
+import LifecycleCore
+import Manifest
+
+/// libFuzzer's own `main`, as a function (FuzzerInterface.h). SwiftPM names a program's entry itself, so the library's
+/// can't be the one.
+@_silgen_name("LLVMFuzzerRunDriver")
+private func runFuzzer(
+    _ count: UnsafeMutablePointer<CInt>,
+    _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>>,
+    _ target: @convention(c) (UnsafePointer<UInt8>?, Int) -> CInt
+) -> CInt
+
+var count = CommandLine.argc
+var arguments = CommandLine.unsafeArgv
+_ = runFuzzer(&count, &arguments) { bytes, count in
+    checkProperties(Array(UnsafeBufferPointer(start: bytes, count: count)))
+    return 0
+}
