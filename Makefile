@@ -50,10 +50,11 @@ sim-ci: deps ## five million events over many seeds, and the core's speed
 fuzz: deps ## fuzzes the manifest parser: SECONDS=
 	@Sources/scripts/fuzz $(SECONDS)
 
-bench: ## measures, each against a peer in the same run
+bench: ## measures, each against a peer in the same run: QUICK=1, JSON=1, ONLY=part
 	@Sources/scripts/deps build bench
-	@$(SWIFT) build -c $(CONFIG) $(STATIC)
-	@Sources/scripts/bench "$(BIN)"
+	@for program in greenroomd greenroom-bench greenroom-sim; do \
+		$(SWIFT) build -c $(CONFIG) $(STATIC) --product $$program >&2 || exit 1; done
+	@Sources/scripts/bench "$(BIN)" $(if $(QUICK),--quick) $(if $(JSON),--json) $(if $(ONLY),--only $(ONLY))
 
 clean: ## removes what was built
 	rm -rf .build

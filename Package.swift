@@ -58,22 +58,23 @@ let package = Package(
         room("Greenroom", ["Systemd"]),
         program("greenroomd", ["Daemon"]),
         program("greenroom-sim", ["LifecycleCore", "LifecycleSimulator"]),
+        program("greenroom-bench", ["Linux", "Systemd", "JSON", "Control"]),
         program("greenroomctl", ["LifecycleCore", "Manifest", "Systemd", "JSON", "Control"]),
 
         tests("LifecycleCoreTests", ["LifecycleCore"]),
         tests("SimulatorTests", ["LifecycleCore", "LifecycleSimulator"]),
         tests("ManifestTests", ["LifecycleCore", "Manifest"]),
-        tests("LinuxTests", ["Linux"]),
-        tests("SystemdTests", ["Systemd", "JSON"]),
-        tests("ControlTests", ["greenroomctl", "Control", "Systemd", "JSON", "LifecycleCore"]),
+        .target(name: "TestKit", path: "Tests/TestKit", swiftSettings: house),
+        tests("LinuxTests", ["Linux", "TestKit"]),
+        tests("SystemdTests", ["Systemd", "JSON", "TestKit"]),
+        tests("ControlTests", ["greenroomctl", "Control", "Systemd", "JSON", "LifecycleCore", "TestKit"]),
         // A scripted app, and the daemon itself: what the daemon's tests run for real.
         .executableTarget(name: "greenroom-testapp", path: "Tests/TestApp", cSettings: houseC),
         tests(
             "DaemonTests",
             [
                 "Daemon", "LifecycleCore", "Linux", "Systemd", "JSON", "Control", "Manifest", "greenroomd",
-                "greenroomctl",
-                "greenroom-testapp",
+                "greenroomctl", "greenroom-testapp", "TestKit",
             ]),
     ],
     cLanguageStandard: .gnu17

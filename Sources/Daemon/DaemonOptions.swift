@@ -5,6 +5,8 @@ package struct DaemonOptions: Hashable, Sendable {
     package var mode: Folders.Mode
     package var folders: Folders
     package var logLevel: LogLevel = .info
+    /// The group below which apps' groups are made; `nil`: what is found (`ContainmentMode.detect`).
+    package var cgroup: String?
 
     package init(mode: Folders.Mode, folders: Folders) {
         self.mode = mode
@@ -20,7 +22,8 @@ package struct DaemonOptions: Hashable, Sendable {
     }
 
     package static let usage = """
-        Usage: greenroomd [--system|--user] [--config DIR] [--runtime DIR] [--state DIR] [--log-level LEVEL]
+        Usage: greenroomd [--system|--user] [--config DIR] [--runtime DIR] [--state DIR]
+                          [--cgroup GROUP] [--log-level LEVEL]
 
         Launches programs as apps, tells them to enter the background, holds them to deadlines, freezes those that have
         nothing left to do, and takes the largest suspended one when memory is short.
@@ -30,6 +33,7 @@ package struct DaemonOptions: Hashable, Sendable {
           --config DIR     where apps/ID.app and greenroom.conf are
           --runtime DIR    where the bus socket is; also makes apps' RuntimeDirectory= below it
           --state DIR      where receipts are kept; also makes apps' StateDirectory= and CacheDirectory= below it
+          --cgroup GROUP   below which apps' cgroups are made; relative to the daemon's own unless it begins with a slash
           --log-level L    error, warning, notice, info (default) or debug
           --version
           --help
@@ -52,7 +56,7 @@ package struct DaemonOptions: Hashable, Sendable {
             case "--version": return .show("greenroomd \(version)\n")
             case "--system": mode = .system
             case "--user": mode = .user
-            case "--config", "--runtime", "--state", "--log-level":
+            case "--config", "--runtime", "--state", "--cgroup", "--log-level":
                 guard let value = inline ?? rest.popFirst(), !value.isEmpty else {
                     return .wrong("\(name) needs a value")
                 }
@@ -79,6 +83,10 @@ package struct DaemonOptions: Hashable, Sendable {
                     return .wrong("--log-level: “\(value)”: expected error, warning, notice, info or debug")
                 }
                 options.logLevel = level
+                continue
+            }
+            if name == "--cgroup" {
+                options.cgroup = value
                 continue
             }
             guard value.hasPrefix("/") else { return .wrong("\(name): “\(value)” is no absolute path") }

@@ -39,7 +39,13 @@ final class ManifestLibrary {
         broken = [:]
         memory = try? MemoryInfoReader().read().total
         let files = AppFiles(vendor: listing(folders.vendor), config: listing(folders.config))
-        for (name, sources) in files.selected.prefix(Self.maximumApps) { readApp(name, sources, &changes) }
+        let selected = files.selected
+        for (name, sources) in selected.prefix(Self.maximumApps) { readApp(name, sources, &changes) }
+        if let first = selected.dropFirst(Self.maximumApps).first {
+            changes.errors.append(
+                "\(folders.config)/apps: \(selected.count) apps; at most \(Self.maximumApps) are read: \(first.0) and those "
+                    + "behind it are passed over")
+        }
         readConfiguration(&changes)
         changes.gone = before.subtracting(manifests.keys).sorted()
         return changes

@@ -150,7 +150,8 @@ package final class BusConnection {
         defer { sd_bus_message_unref(message) }
         try MessageWriter.append(arguments, to: message)
         let pending = Pending()
-        try OutgoingCall.send(message, on: bus, timeout: timeout, OutgoingCall { pending.result = $0 })
+        try OutgoingCall.send(
+            message, on: bus, timeout: timeout, OutgoingCall(limits: .ofAnswers) { pending.result = $0 })
         return pending
     }
 

@@ -3,9 +3,11 @@ import CSystemd
 /// A call that waits for its answer; retained by libsystemd's slot, finished exactly once.
 final class OutgoingCall {
     private var handler: ((Result<[Variant], BusError>) -> Void)?
+    private let limits: MessageLimits
 
-    init(_ handler: @escaping (Result<[Variant], BusError>) -> Void) {
+    init(limits: MessageLimits = MessageLimits(), _ handler: @escaping (Result<[Variant], BusError>) -> Void) {
         self.handler = handler
+        self.limits = limits
     }
 
     func finish(_ result: Result<[Variant], BusError>) {
@@ -15,10 +17,10 @@ final class OutgoingCall {
     }
 
     /// What a reply or an error message says.
-    static func result(of message: OpaquePointer) -> Result<[Variant], BusError> {
+    func result(of message: OpaquePointer) -> Result<[Variant], BusError> {
         if let error = BusError(sd_bus_message_get_error(message)) { return .failure(error) }
         do throws(BusError) {
-            return .success(try MessageReader.read(message))
+            return .success(try MessageReader.read(message, limits: limits))
         } catch {
             return .failure(error)
         }

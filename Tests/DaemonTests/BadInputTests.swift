@@ -3,6 +3,7 @@ import Glibc
 import JSON
 import Linux
 import Systemd
+import TestKit
 import Testing
 
 /// Whatever comes in, it gets a sentence; the daemon answers at once afterwards, and holds no descriptor more.
@@ -120,6 +121,17 @@ struct BadInputTests {
         #expect(error.contains("5 parsecs"))
         #expect(daemon.failure("Launch", [.string("wrong"), .dictionary([])]) == "UnknownApp")
         #expect(try daemon.launch("right")["state"]?.stringValue == "active")
+    }
+
+    @Test("As many apps as there can be are listed; one more is named, and left out")
+    func manyApps() throws {
+        var apps: [String: String] = [:]
+        for number in 0...10_000 { apps["app\(10_000 + number)"] = "[App]\nExecStart=/bin/true\n" }
+        let daemon = try TestDaemon(apps)
+        let list = JSONValue(try daemon.call("List")[0]).arrayValue ?? []
+        #expect(list.count == 10_000)
+        #expect(!list.contains { $0["id"]?.stringValue == "app20000" })
+        #expect(TestDaemon.text(of: daemon.root + "/log").contains("at most 10000 are read: app20000"))
     }
 
     @Test("An unknown app names the nearest; a name that can't be one is told what a name is")

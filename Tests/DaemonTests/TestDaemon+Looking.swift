@@ -3,6 +3,7 @@ import Glibc
 import JSON
 import Linux
 import Systemd
+import TestKit
 
 extension TestDaemon {
     /// The cgroup of an app that runs, where the daemon has cgroups.
@@ -19,12 +20,22 @@ extension TestDaemon {
 
     /// Everything of an app, however it forked.
     func processes(of app: String) throws -> [Int32] {
-        guard let group = try groupPath(app) else { return [try pid(app)] }
+        guard let group = try groupPath(app) else { return processesByEnvironment(of: app) }
         return TestDaemon.text(of: group + "/cgroup.procs").split(separator: "\n").compactMap { Int32($0) }
     }
 
+    private func processesByEnvironment(of app: String) -> [Int32] {
+        let words = ["GREENROOM_APP=\(app)", "NOTIFY_SOCKET=\(runtime)/"]
+        return entries(of: "/proc").compactMap { Int32($0) }.filter { pid in
+            let environment = "\0" + TestDaemon.text(of: "/proc/\(pid)/environ")
+            return isAlive(pid) && words.allSatisfy { environment.contains("\0" + $0) }
+        }
+    }
+
     func frozen(_ app: String) throws -> Bool {
-        guard let group = try groupPath(app) else { return try ProcFS().stat(of: pid(app))?.isStopped ?? false }
+        guard let group = try groupPath(app) else {
+            return try processes(of: app).allSatisfy { try ProcFS().stat(of: $0)?.isStopped ?? false }
+        }
         return TestDaemon.text(of: group + "/cgroup.events").contains("frozen 1")
     }
 

@@ -1,5 +1,6 @@
 import Glibc
 import Linux
+import TestKit
 import Testing
 
 /// A client that sends whatever it likes.
@@ -157,8 +158,8 @@ struct DatagramTests {
     }
 
     @Test("where this process may open no more, nothing that did arrive is kept")
-    func descriptorLimit() async {
-        await #expect(processExitsWith: .success) {
+    func descriptorLimit() throws {
+        try inOwnProcess {
             let scratch = try Scratch()
             let server = try DatagramSocket(at: scratch.path + "/notify")
             let client = try Client(to: scratch.path + "/notify")
@@ -219,8 +220,8 @@ struct DatagramTests {
     }
 
     @Test("its file has its mode whatever the umask is")
-    func umask() async {
-        await #expect(processExitsWith: .success) {
+    func umask() throws {
+        try inOwnProcess {
             let scratch = try Scratch()
             Glibc.umask(0)
             let server = try DatagramSocket(at: scratch.path + "/notify")

@@ -1,5 +1,6 @@
 import Glibc
 import Linux
+import TestKit
 import Testing
 
 @Suite("The helper thread for memory")
@@ -63,8 +64,8 @@ struct MemoryReaperTests {
     }
 
     @Test("the thread blocks every signal and ends with its reaper")
-    func thread() async {
-        await #expect(processExitsWith: .success) {
+    func thread() throws {
+        try inOwnProcess {
             /// The signals that the helper thread blocks; nil when there is no such thread.
             func blocked() throws -> UInt64? {
                 for thread in try ProcFS().threads(of: getpid()) {
