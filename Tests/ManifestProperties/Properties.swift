@@ -1,4 +1,4 @@
-package import LifecycleCore
+import LifecycleCore
 import Manifest
 
 /// What must hold of any input, for the fuzzer and for the seeds that are kept. The bytes are an app's manifest, and after
@@ -133,7 +133,8 @@ struct Checker {
             let back = parseSize(shown)
             hold(back.map(formatSize) == shown, "\(size) is shown as \(shown), and that as \(String(describing: back))")
         }
-        hold(["ExecStart", "Type", nil].contains(nearest(text, among: ["ExecStart", "Type"])), "nearest is a known one")
+        hold(
+            ["ExecStart", "Type", nil].contains(nearest(text, among: ["ExecStart", "Type"])), "nearest is a known one")
         if (1...64).contains(text.utf8.count) {
             hold(nearest(text, among: ["ExecStart", text]) == text, "nothing is nearer than itself")
         }

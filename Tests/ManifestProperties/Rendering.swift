@@ -1,3 +1,4 @@
+import LifecycleCore
 package import Manifest
 
 /// A manifest as a file that says the same.
@@ -8,7 +9,7 @@ package func rendered(_ manifest: AppManifest) -> String {
 private func app(_ manifest: AppManifest) -> [String] {
     let policy = manifest.policy
     var lines = [
-        "[App]", "Name=\(manifest.name)", "Type=\(policy.readiness == .executed ? "simple" : "notify")",
+        "[App]", line("Name", manifest.name), "Type=\(policy.readiness == .executed ? "simple" : "notify")",
         "UMask=\(String(manifest.umask, radix: 8))", "NoNewPrivileges=\(manifest.noNewPrivileges ? "yes" : "no")",
         "Relaunch=\(["no", "on-failure", "always"][[.no, .onFailure, .always].firstIndex(of: policy.relaunch) ?? 0])",
         "ExecStart=" + manifest.exec.map { quoted(doubled($0, "$")) }.joined(separator: " "),
@@ -20,10 +21,14 @@ private func app(_ manifest: AppManifest) -> [String] {
     ] { lines += words.map { "\(key)=\(quoted($0))" } }
     for (key, value) in [
         ("User", manifest.user), ("Group", manifest.group), ("WorkingDirectory", manifest.workingDirectory),
-    ] { lines += value.map { ["\(key)=\(doubled($0, "%"))"] } ?? [] }
-    if let state = policy.launchAtStart { lines.append("LaunchAtStart=\(state == .foreground ? "foreground" : "background")") }
+    ] { lines += value.map { [line(key, doubled($0, "%"))] } ?? [] }
+    if let state = policy.launchAtStart {
+        lines.append("LaunchAtStart=\(state == .foreground ? "foreground" : "background")")
+    }
     if let score = manifest.oomScoreAdjust { lines.append("OOMScoreAdjust=\(score)") }
-    for limit in manifest.limits { lines.append("Limit\(limitNames[limit.resource] ?? "?")=\(span(limit.soft)):\(span(limit.hard))") }
+    for limit in manifest.limits {
+        lines.append("Limit\(limitNames[limit.resource] ?? "?")=\(span(limit.soft)):\(span(limit.hard))")
+    }
     return lines
 }
 
@@ -68,8 +73,11 @@ private func memory(_ manifest: AppManifest) -> [String] {
     ]
     return ["[Memory]", "JetsamPriority=\(manifest.policy.jetsamPriority)"]
         + sizes.map { key, size in "\(key)=\(size.map { "\($0)" } ?? "infinity")" }
-        + ["[Wake]"] + manifest.listenStream.map { "ListenStream=\(doubled($0, "%"))" }
+        + ["[Wake]"] + manifest.listenStream.map { line("ListenStream", doubled($0, "%")) }
 }
+
+/// The blank keeps a backslash at the end from continuing the line.
+private func line(_ key: String, _ value: String) -> String { "\(key)=\(value) " }
 
 private func doubled(_ text: String, _ sign: Unicode.Scalar) -> String {
     var result = String.UnicodeScalarView()
