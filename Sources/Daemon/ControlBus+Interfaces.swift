@@ -4,11 +4,17 @@ import LifecycleCore
 import Manifest
 import Systemd
 
-/// The interfaces as introspection shows them. Reading is free; all else needs root or the daemon's own user.
+/// The interfaces as introspection shows them. Reading is free; all else needs root, the daemon's own user, or polkit's
+/// leave (`Authoriser`).
 extension ControlBus {
     func managerInterface() -> BusInterface {
         BusInterface(
             ControlNames.managerInterface, methods: readingMethods() + askingMethods() + machineMethods(),
+            properties: [
+                BusProperty("MemoryLevel", "s", .announced) { [unowned self] _ in
+                    .string(self.shell.core.memory.level.name)
+                }
+            ],
             signals: [BusSignalDeclaration(ControlNames.newsSignal, "a{sv}", arguments: ["news"])])
     }
 
@@ -17,7 +23,7 @@ extension ControlBus {
             BusMethod("List", out: "aa{sv}", results: ["apps"], access: .anyone) { [unowned self] call in
                 call.reply([.dictionaries(self.house.appRecords())])
             },
-            BusMethod("Status", in: "s", out: "a{sv}", arguments: ["app"], results: ["app"], access: .anyone) {
+            BusMethod("Status", in: "s", out: "a{sv}", arguments: ["app"], results: ["status"], access: .anyone) {
                 [unowned self] call in
                 let name = call.text(0)
                 guard let record = self.house.appRecord(name) else { return call.fail(self.house.unknownApp(name)) }
@@ -86,13 +92,12 @@ extension ControlBus {
                 self.request(call, call.target.id, request)
             }
         }
-        // Three of them are told at every change of state: each reads what it shows and no more.
-        func property(
-            _ name: String, _ signature: String, _ change: BusProperty.Change, _ none: Variant,
-            _ value: @escaping (AppView) -> Variant
-        ) -> BusProperty {
-            BusProperty(name, signature, change) { [unowned self] target in
-                AppID(target.id).flatMap { self.house.view(of: $0) }.map(value) ?? none
+        func property(_ name: String, _ signature: String, _ change: BusProperty.Change = .announced) -> BusProperty {
+            BusProperty(name, signature, change) { [unowned self] target throws(BusError) in
+                guard let id = AppID(target.id), let face = self.house.face(of: id),
+                    let value = self.house.property(name, of: id, face)
+                else { throw self.house.unknownApp(target.id) }
+                return value
             }
         }
         return BusInterface(
@@ -108,13 +113,9 @@ extension ControlBus {
                 },
             ],
             properties: [
-                property("Id", "s", .constant, .string("")) { .string($0.id.name) },
-                property("State", "s", .announced, .string("notRunning")) { .string($0.state.rawValue) },
-                property("Pid", "i", .announced, .int32(0)) { .int32($0.pid ?? 0) },
-                property("MemoryBytes", "t", .silent, .uint64(0)) { [unowned self] in .uint64(self.house.memory(of: $0))
-                },
-                property("Foreground", "b", .announced, .bool(false)) { .bool($0.isForeground) },
-                property("Launches", "t", .silent, .uint64(0)) { .uint64(UInt64($0.launches)) },
+                property("Id", "s", .constant), property("Name", "s"), property("State", "s"), property("Pid", "i"),
+                property("Foreground", "b"), property("LastReceipt", "t"), property("MemoryBytes", "t", .silent),
+                property("Launches", "t", .silent),
             ])
     }
 

@@ -29,11 +29,6 @@ final class House {
 
     func view(of id: AppID) -> AppView? { shell.core.view(of: id, at: shell.now) }
 
-    /// Bytes: of an app that runs those of now; a frozen one's can't have changed.
-    func memory(of view: AppView) -> UInt64 {
-        view.run.flatMap { performer.runs[$0] }.map { $0.isFrozen ? view.memory : $0.memory } ?? 0
-    }
-
     // MARK: Records (a{sv}, with the keys of the command line's JSON)
 
     func appRecords() -> [[(String, Variant)]] {

@@ -43,7 +43,7 @@ private final class Program {
         self.loop = loop
         journal = Journal(level: options.logLevel)
         lock = try Program.prepare(folders)
-        containment = try Program.contain(folders, journal)
+        containment = try Program.contain(options, journal)
         let receipts = try ReceiptStore(folders: folders, clock: WallClock())
         let launches = try LaunchStore(folders: folders)
         let firstRun = UInt64(loop.now().microseconds)
@@ -81,9 +81,10 @@ private final class Program {
         }
     }
 
-    private static func contain(_ folders: Folders, _ journal: Journal) throws -> Containment {
-        let name = groupName(folders)
-        let containment = try Containment(mode: ContainmentMode.detect(name: name), name: name)
+    private static func contain(_ options: DaemonOptions, _ journal: Journal) throws -> Containment {
+        let name = groupName(options.folders)
+        let mode = ContainmentMode.detect(preferredRoot: options.cgroup, name: name)
+        let containment = try Containment(mode: mode, name: name)
         do {
             let dying = try containment.cleanUpLeftovers()
             if dying > 0 {
@@ -110,14 +111,18 @@ private final class Program {
         for line in changes.errors { journal.log(.error, MessageID.manifest, line) }
         for line in changes.warnings { journal.log(.warning, MessageID.manifest, line) }
         house.apply(changes)
-        try bus.listen(at: options.folders.busSocket)
+        try bus.listen(
+            at: options.folders.busSocket, busAddress: options.busAddress,
+            authoriser: Authoriser(isForUser: options.mode == .user))
         let apps = "\(house.library.manifests.count) app\(house.library.manifests.count == 1 ? "" : "s")"
         journal.log(
             .notice, MessageID.started,
             "greenroomd \(ControlNames.version) is ready: \(apps), \(containment.mode.summary), "
                 + "bus \(options.folders.busSocket), \(journal.whereTo)")
         try ServiceManager.notify(.ready, .status(apps))
+        _ = try loop.setWatchdog(true)
         shell.send(.started)
+        try bus.joinBus(options, journal)
         let status = try loop.run()
         leave()
         return status
@@ -127,8 +132,15 @@ private final class Program {
         for number in [SIGTERM, SIGINT] {
             signals.append(try loop.addSignal(number) { [unowned self] _ in self.stop() })
         }
-        signals.append(try loop.addSignal(SIGHUP) { [unowned self] _ in _ = self.house.reload() })
+        signals.append(try loop.addSignal(SIGHUP) { [unowned self] _ in self.reload() })
         signals.append(try loop.addSignal(SIGCHLD) { [unowned self] _ in self.performer.childrenChanged() })
+    }
+
+    /// The service manager is told, so that `systemctl reload` of a unit with `Type=notify-reload` knows when it is over.
+    private func reload() {
+        _ = try? ServiceManager.notify(.reloading)
+        _ = house.reload()
+        _ = try? ServiceManager.notify(.ready)
     }
 
     /// Once: every app gets its will-terminate. Twice: at once.

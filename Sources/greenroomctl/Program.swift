@@ -45,7 +45,8 @@ struct Session {
         case .verify: try verify()
         case .reload: try reload()
         case .help: 0
-        case .open, .snapshot, .log, .reexec: throw Failure("“\(invocation.verb.rawValue)” is not there yet")
+        case .log: try log()
+        case .open, .snapshot, .reexec: throw Failure("“\(invocation.verb.rawValue)” is not there yet")
         }
     }
 

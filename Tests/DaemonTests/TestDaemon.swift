@@ -46,7 +46,11 @@ final class TestDaemon {
     private static func start(_ root: String, asNobody: Bool) throws -> Linux.Process {
         let log = try Descriptor.open(root + "/log", O_WRONLY | O_CREAT | O_APPEND, mode: 0o600)
         let ready = try DatagramSocket(at: root + "/ready")
-        let environment = ["PATH=/usr/bin:/bin", "HOME=/", "NOTIFY_SOCKET=\(root)/ready", "SWIFT_BACKTRACE=enable=no"]
+        // Not the machine's own bus: one that a test may start.
+        let environment = [
+            "PATH=/usr/bin:/bin", "HOME=/", "NOTIFY_SOCKET=\(root)/ready", "SWIFT_BACKTRACE=enable=no",
+            "DBUS_SYSTEM_BUS_ADDRESS=\(PrivateBus.address(in: root))",
+        ]
         var request = SpawnRequest(
             executable: binaries + "/greenroomd", arguments: daemonArguments(root), environment: environment,
             standardOutput: log.raw, standardError: log.raw)
@@ -160,10 +164,9 @@ final class TestDaemon {
         }
     }
 
-    /// Waits until the app is in a state, or finds it there.
+    /// Waits until the app is in a state, or finds it there. News may be old, so the app is looked at again after it.
     func waitUntil(_ app: String, is state: String) throws {
-        if try self.state(app) == state { return }
-        try wait(app, "stateChanged", state: state)
+        while try self.state(app) != state { try wait(app, "stateChanged", state: state) }
     }
 
     // MARK: Looking
