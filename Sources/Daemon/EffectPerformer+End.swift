@@ -50,17 +50,21 @@ extension EffectPerformer {
 
     func mainProcessEnded(_ run: AppRun) {
         guard let process = run.process else { return }
-        // Of a main process that is no child of ours (`MAINPID=`) only the end is known, not how.
+        // Its last words may be that another is the main process now (`MAINPID=`): then the app goes on.
+        run.channel.drain()
+        guard run.process === process else { return }
+        // Nothing of one whose parent still lives: that is whose child it is.
         let end = try? process.reap()
         run.exitSource = nil
         forgetMainProcess(run)
-        run.channel.drain()
         let cpu = max(end?.cpu ?? .zero, run.cpu)
-        // Its size is what the core knows; the kernel's peak stands in for a life too short to be measured.
-        let status = end.map { ExitStatus($0.status) } ?? .exited(0)
-        send(.exited(run.id, status, cpu: cpu, memory: 0))
+        send(.exited(run.id, end.map { ExitStatus($0.status) }, cpu: cpu, memory: end.map(ownPeak) ?? 0))
         watchEmpty(run)
     }
+
+    /// The kernel's peak of a process includes what it was before execve(2): a copy of ours. So only a larger one is the
+    /// app's own; 0: not known.
+    private func ownPeak(_ end: ExitReport) -> UInt64 { end.maxRSS > OwnProcess.peakBytes ? end.maxRSS : 0 }
 
     /// Waits until no process of the run is left, then removes what was made for it.
     func watchEmpty(_ run: AppRun) {
@@ -83,7 +87,7 @@ extension EffectPerformer {
 
     // MARK: Children
 
-    /// SIGCHLD: who has stopped or goes on, and orphans that became ours as a container's PID 1 or a subreaper.
+    /// SIGCHLD: who has stopped or goes on, and orphans of apps, which are our children as we are their subreaper.
     func childrenChanged() {
         for change in (try? Reaping.reapStops()) ?? [] {
             guard let id = mainProcesses[change.pid], let run = runs[id], !run.isFrozen else { continue }
@@ -96,7 +100,7 @@ extension EffectPerformer {
     }
 
     /// Main processes are reaped by whoever watches their pidfd.
-    private func reapOrphans() {
+    func reapOrphans() {
         _ = try? Reaping.reapOrphans(sparing: { mainProcesses[$0] != nil })
     }
 

@@ -49,6 +49,8 @@ extension EffectPerformer {
             mainProcesses[pid] = run.id
             watchExit(run)
             send(.mainProcessChanged(run.id, pid: pid))
+            // The old one may have ended, and been left for `mainProcessEnded` to reap.
+            reapOrphans()
         } catch {
             complain(run.app, "MAINPID=\(pid): \(error)")
         }

@@ -72,20 +72,19 @@ extension LifecycleCore {
 
     // MARK: The outcomes
 
-    mutating func exited(_ slot: Int, _ status: ExitStatus, _ cpu: Duration, _ memory: UInt64, _ now: Instant) {
-        if memory > 0 { setMemory(slot, memory) }
-        endRun(slot, status, cpu: cpu, now, explanation: nil)
+    mutating func exited(_ slot: Int, _ status: ExitStatus?, _ cpu: Duration, _ memory: UInt64, _ now: Instant) {
+        endRun(slot, status, cpu: cpu, peak: memory, now, explanation: nil)
         guard case .ending(let ending) = self[app: slot].phase else { return }
         if ending.isEmptied { finishRun(slot, ending, now) }
     }
 
     /// The main process has ended, or never came to be: the receipt, and whatever else is left of the app is killed (L47).
     mutating func endRun(
-        _ slot: Int, _ status: ExitStatus, cpu: Duration, _ now: Instant, explanation: String?
+        _ slot: Int, _ status: ExitStatus?, cpu: Duration, peak: UInt64, _ now: Instant, explanation: String?
     ) {
         let phase = self[app: slot].phase
         if case .ending(let ending) = phase, ending.receipt != nil { return }
-        let receipt = makeReceipt(slot, phase, status, cpu: cpu, now, explanation: explanation)
+        let receipt = makeReceipt(slot, phase, status, cpu: cpu, peak: peak, now, explanation: explanation)
         var ending = if case .ending(let ending) = phase { ending } else { makeEnding(slot, nil, now) }
         ending.receipt = receipt
         noteEnd(slot, phase, receipt, &ending, now)
@@ -110,7 +109,10 @@ extension LifecycleCore {
             self[app: slot].earlyEnds = 0
             return
         }
-        let isFailure = receipt.exit != .exited(0) || receipt.state == .launching
+        // Where nobody tells how it ended, it failed if it was killed for something (as systemd has it of main processes
+        // that are no children of its own).
+        let hasFailed = receipt.exit.map { $0 != .exited(0) } ?? (receipt.namespace != .exit)
+        let isFailure = hasFailed || receipt.state == .launching
         let isEarly = receipt.state == .launching || now - self[run: slot].created < Self.earlyEnd
         if isEarly, isFailure || policy.relaunch == .always {
             self[app: slot].earlyEnds += 1

@@ -67,7 +67,7 @@ extension LifecycleCore {
     /// Whatever it was taken to be meanwhile, and whatever was about to end it: nothing of it runs.
     mutating func spawnFailed(_ slot: Int, _ problem: SpawnProblem, _ now: Instant) {
         let sentence = "could not be launched: \(problem.sentence)"
-        endRun(slot, .exited(problem.exitStatus), cpu: .zero, now, explanation: sentence)
+        endRun(slot, .exited(problem.exitStatus), cpu: .zero, peak: 0, now, explanation: sentence)
         emptied(slot, now)
     }
 }

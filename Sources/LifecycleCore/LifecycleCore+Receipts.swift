@@ -1,7 +1,8 @@
 /// Why a run ended, in a receipt (L45).
 extension LifecycleCore {
     mutating func makeReceipt(
-        _ slot: Int, _ phase: Phase, _ status: ExitStatus, cpu: Duration, _ now: Instant, explanation: String?
+        _ slot: Int, _ phase: Phase, _ status: ExitStatus?, cpu: Duration, peak: UInt64, _ now: Instant,
+        explanation: String?
     ) -> Receipt {
         let run = self[run: slot]
         let verdict = verdict(phase, status)
@@ -9,7 +10,8 @@ extension LifecycleCore {
             id: nextReceipt, app: self[app: slot].id, run: run.id, pid: run.pid, state: stateBeforeEnd(phase),
             namespace: verdict.namespace, code: verdict.code, explanation: explanation ?? verdict.explanation,
             deadline: verdict.deadline ?? phaseDeadline(phase).map { deadlineUse(slot, $0, cpu: cpu, now) },
-            candidates: verdict.candidates, exit: status, wall: now - run.created, cpu: cpu, memory: run.memory)
+            candidates: verdict.candidates, exit: status, wall: now - run.created, cpu: cpu,
+            memory: run.memory > 0 ? run.memory : peak)
         nextReceipt += 1
         return receipt
     }
@@ -30,11 +32,12 @@ extension LifecycleCore {
         var candidates: [Receipt.Candidate] = []
     }
 
-    private func verdict(_ phase: Phase, _ status: ExitStatus) -> Verdict {
+    private func verdict(_ phase: Phase, _ status: ExitStatus?) -> Verdict {
         switch phase {
         case .ending(let ending):
-            // SIGKILL is ours if we sent it; any other end was the app's own, however near ours was.
-            if let cause = ending.cause, status.isKill { return verdict(cause) }
+            // SIGKILL is ours if we sent it; any other end was the app's own, however near ours was. Where nobody tells
+            // how it ended, what we did to it is what is known.
+            if let cause = ending.cause, status?.isKill ?? true { return verdict(cause) }
             if let cause = ending.termination { return verdict(cause, status) }
             return ownEnd(status)
         case .terminating(let terminating): return verdict(terminating.cause, status)
@@ -43,8 +46,12 @@ extension LifecycleCore {
         }
     }
 
-    private func ownEnd(_ status: ExitStatus) -> Verdict {
+    private func ownEnd(_ status: ExitStatus?) -> Verdict {
         switch status {
+        case nil:
+            Verdict(
+                namespace: .exit, code: Receipt.Code.exited,
+                explanation: "ended by itself; how is not known, as its main process was no child of Greenroom's")
         case .exited(let code):
             Verdict(namespace: .exit, code: Receipt.Code.exited, explanation: "exited by itself with status \(code)")
         case .signaled(let signal, let coreDumped):
@@ -56,12 +63,17 @@ extension LifecycleCore {
     }
 
     /// The end of an app that was told to terminate.
-    private func verdict(_ cause: TerminationCause, _ status: ExitStatus) -> Verdict {
+    private func verdict(_ cause: TerminationCause, _ status: ExitStatus?) -> Verdict {
         switch status {
         case .signaled(let signal, _) where signal != ExitStatus.sigterm: return ownEnd(status)
-        case .exited, .signaled: break
+        case .exited, .signaled, nil: break
         }
-        let how = if case .exited(let code) = status { "exited with status \(code)" } else { "ended by SIGTERM" }
+        let how =
+            switch status {
+            case .exited(let code): "exited with status \(code)"
+            case .signaled: "ended by SIGTERM"
+            case nil: "how it ended is not known, as its main process was no child of Greenroom's"
+            }
         var verdict = Verdict(namespace: .exit, code: Receipt.Code.exited, explanation: "")
         switch cause {
         case .requested: verdict.explanation = "terminated on request: \(how)"

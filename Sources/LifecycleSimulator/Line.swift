@@ -37,8 +37,9 @@ struct Line {
         }
     }
 
-    mutating func add(_ status: ExitStatus) {
+    mutating func add(_ status: ExitStatus?) {
         switch status {
+        case nil: text += "somehow"
         case .exited(let code):
             text += "with status "
             add(code)

@@ -114,10 +114,9 @@ struct Shadow {
             // No app at all in the foreground makes no sense: that is taken for one.
             manager.foregroundLimit = max(1, policy.foregroundLimit)
         case .shutdownRequested: isShuttingDown = true
-        case .exited(let run, _, _, let memory):
+        case .exited(let run, _, _, _):
             guard let app = currentApp(of: run) else { return }
             apps[app].phase = .ending
-            if memory > 0 { apps[app].memory = memory }
         case .spawnFailed(let run, _), .emptied(let run): if let app = currentApp(of: run) { apps[app].phase = .ending }
         case .inspected(let run, let inspection):
             guard let app = currentApp(of: run), apps[app].phase != .suspended else { return }

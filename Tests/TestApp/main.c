@@ -10,6 +10,8 @@
 //   term=ignore           SIGTERM does nothing           term=exit:N    … exits with N
 //   begin NAME  end NAME  a background task              tasks N        begins N of them
 //   allocate BYTES        touches so much memory         fork N         N children in sessions of their own
+//   orphan                an orphan of its own goes on as the main process (MAINPID=); the first ends
+//   child                 a child goes on as the main process; the first waits for ever
 //   bomb N                forks N times, each child too  spin           never rests
 //   exit N  crash  stop   ends, dies of SIGSEGV, stops itself
 //   flood N  huge  junk  descriptors N                   bad manners on the notify socket
@@ -119,6 +121,25 @@ static void fork_child(void) {
     _exit(0);
 }
 
+// MAINPID=: returns in the process that goes on.
+static void hand_over(int as_orphan) {
+    int done[2];
+    char byte;
+    if (pipe(done) != 0) _exit(94);
+    if (fork() != 0) {
+        close(done[1]);
+        while (read(done[0], &byte, 1) < 0) {}
+        if (as_orphan) { wait(NULL); _exit(0); }
+        for (;;) pause();
+    }
+    if (as_orphan && fork() != 0) _exit(0);
+    char pid[16];
+    snprintf(pid, sizeof pid, "%d", getpid());
+    say2("MAINPID=", pid);
+    close(done[0]);
+    close(done[1]);
+}
+
 static void allocate(size_t bytes) {
     // Volatile: memory that nobody reads again would not be written, or even asked for, in a release build.
     volatile char *memory = malloc(bytes);
@@ -146,6 +167,7 @@ static int act(const char *what, const char *value) {
     if (!strcmp(what, "tasks")) { for (int i = 0; i < number; i++) say("X_GREENROOM_BEGIN_TASK=many"); return 1; }
     if (!strcmp(what, "flood")) { for (int i = 0; i < number; i++) say("STATUS=flood"); return 1; }
     if (!strcmp(what, "ready")) return say("READY=1"), 0;
+    if (!strcmp(what, "orphan") || !strcmp(what, "child")) return hand_over(*what == 'o'), 0;
     if (!strcmp(what, "stop")) return raise(SIGSTOP), 0;
     if (!strcmp(what, "crash")) return signal(SIGSEGV, SIG_DFL), raise(SIGSEGV), 0;
     if (!strcmp(what, "spin")) for (;;) {}

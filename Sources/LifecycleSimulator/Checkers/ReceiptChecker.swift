@@ -5,7 +5,8 @@ struct ReceiptChecker {
     /// Of the run whose end the core is hearing of.
     private struct End {
         var run: RunID
-        var status: ExitStatus
+        /// `nil`: nobody could tell.
+        var status: ExitStatus?
         /// SIGKILL had been sent by then.
         var wasKilled: Bool
         var receipts = 0
@@ -35,7 +36,7 @@ struct ReceiptChecker {
     }
 
     private mutating func begin(
-        _ app: Int, _ run: RunID, _ status: ExitStatus, _ shadow: Shadow, _ world: World
+        _ app: Int, _ run: RunID, _ status: ExitStatus?, _ shadow: Shadow, _ world: World
     ) {
         guard shadow.apps[app].run == run, let index = world.index(of: run) else { return }
         end = End(run: run, status: status, wasKilled: world.runs[index].killedAt != nil)
@@ -76,20 +77,21 @@ struct ReceiptChecker {
         findings.check(
             receipt.app == shadow.apps[app].id && receipt.exit == end.status && receipt.pid == pids[app],
             .receiptsAreTrue,
-            "receipt \(receipt.id) is of \(receipt.app), pid \(receipt.pid ?? 0), \(receipt.exit); "
-                + "it was \(shadow.apps[app].id), pid \(pids[app] ?? 0), \(end.status)")
+            "receipt \(receipt.id) is of \(receipt.app), pid \(receipt.pid ?? 0), \(Self.word(receipt.exit)); "
+                + "it was \(shadow.apps[app].id), pid \(pids[app] ?? 0), \(Self.word(end.status))")
         findings.check(
             Self.isCode(receipt.code, of: receipt.namespace), .receiptsAreTrue,
             "receipt \(receipt.id): code \(receipt.code) is none of \(receipt.namespace)")
         findings.check(
             receipt.state != .notRunning && receipt.state != .terminating, .receiptsAreTrue,
             "receipt \(receipt.id): the end began when it was \(receipt.state)")
-        let isSIGKILL = end.status.isSIGKILL
+        // Of an end of which nobody knows how it came about, our SIGKILL is the cause if it was sent.
+        let isSIGKILL = end.status?.isSIGKILL ?? wasKilled
         switch receipt.namespace {
         case .watchdog, .lifecycle, .user:
             findings.check(
                 isSIGKILL && wasKilled, .receiptsAreTrue,
-                "receipt \(receipt.id): \(receipt.namespace), but it ended by itself: \(end.status)")
+                "receipt \(receipt.id): \(receipt.namespace), but it ended by itself: \(Self.word(end.status))")
         case .signal:
             findings.check(
                 !(isSIGKILL && wasKilled), .receiptsAreTrue,
@@ -106,6 +108,8 @@ struct ReceiptChecker {
                 "receipt \(receipt.id): a deadline was missed after \(deadline.wall) of \(deadline.allowed)")
         }
     }
+
+    private static func word(_ status: ExitStatus?) -> String { status.map { "\($0)" } ?? "not known" }
 
     private static func isCode(_ code: UInt32, of namespace: Receipt.Namespace) -> Bool {
         switch namespace {

@@ -163,7 +163,7 @@ final class House {
 
     func endTask(_ name: String, _ task: String) { happens(.taskEnded(run(name), name: task)) }
 
-    func exit(_ name: String, _ status: ExitStatus = .exited(0)) {
+    func exit(_ name: String, _ status: ExitStatus? = .exited(0)) {
         let run = run(name)
         happens(.exited(run, status, cpu: .milliseconds(250), memory: 0))
         happens(.emptied(run))
