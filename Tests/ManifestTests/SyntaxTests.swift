@@ -238,8 +238,7 @@ struct HostileFileTests {
             "[App]\nEnvironment=A=1\n", "[Lifecycle]\nBackgroundModes=push push\n", "[App]\nA%=", "é",
         ])
     func rubbish(_ piece: String) throws {
-        let unit = Array(piece.utf8)
-        let bytes = Array(repeatElement(unit, count: SourceFile.maximumSize / unit.count).joined())
+        let bytes = Array(String(repeating: piece, count: SourceFile.maximumSize / piece.utf8.count).utf8)
         let reading = try read(bytes: bytes)
         #expect(reading.diagnostics.count <= 101)
         #expect(reading.diagnostics.allSatisfy { $0.message.utf8.count < 1000 })
