@@ -164,7 +164,7 @@ extension Announcer.Face {
 extension House {
     /// `nil`: there is no such object.
     func face(of id: AppID) -> Announcer.Face? {
-        shell.core.view(of: id, at: shell.now).map { view in
+        view(of: id).map { view in
             Announcer.Face(
                 name: performer.manifests[id]?.name ?? id.name, state: view.state, pid: view.pid ?? 0,
                 isForeground: view.isForeground, lastReceipt: view.lastReceipt ?? 0)
@@ -180,13 +180,13 @@ extension House {
     func property(_ name: String, of id: AppID, _ face: Announcer.Face) -> Variant? {
         switch name {
         case "Id": .string(id.name)
-        case "MemoryBytes": .uint64(memory(of: shell.core.view(of: id, at: shell.now)))
-        case "Launches": .uint64(UInt64(shell.core.view(of: id, at: shell.now)?.launches ?? 0))
+        case "MemoryBytes": .uint64(memory(of: view(of: id)))
+        case "Launches": .uint64(UInt64(view(of: id)?.launches ?? 0))
         default: face.properties.first { $0.name == name }?.value
         }
     }
 
-    /// Of an app that runs the size is of now; a frozen one's can't have changed.
+    /// Bytes. Of an app that runs the size is of now; a frozen one's can't have changed.
     func memory(of view: AppView?) -> UInt64 {
         guard let view, let run = view.run.flatMap({ performer.runs[$0] }) else { return 0 }
         return run.isFrozen ? view.memory : run.memory

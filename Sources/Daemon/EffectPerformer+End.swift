@@ -58,8 +58,7 @@ extension EffectPerformer {
         // Of a main process that is no child of ours (`MAINPID=`) only the end is known, not how.
         let end = try? process.reap()
         run.exitSource = nil
-        run.process = nil
-        mainProcesses[process.pid] = nil
+        forgetMainProcess(run)
         run.channel.drain()
         let cpu = max(end?.cpu ?? .zero, run.cpu)
         // Its size is what the core knows; the kernel's peak stands in for a life too short to be measured.
@@ -82,7 +81,7 @@ extension EffectPerformer {
     /// The run is over, or never began: what was made for it goes.
     func forget(_ run: AppRun) {
         runs[run.id] = nil
-        if let process = run.process { mainProcesses[process.pid] = nil }
+        forgetMainProcess(run)
         run.channel.close()
         remove(run.enclosure, run.id, of: run.app)
     }
@@ -109,8 +108,20 @@ extension EffectPerformer {
             case .continued: send(.continued(id))
             }
         }
-        // Main processes are reaped by whoever watches their pidfd.
-        _ = try? Reaping.reapOrphans(sparing: Set(mainProcesses.keys))
+        reapOrphans()
+    }
+
+    /// Main processes are reaped by whoever watches their pidfd.
+    private func reapOrphans() {
+        _ = try? Reaping.reapOrphans(sparing: { mainProcesses[$0] != nil })
+    }
+
+    /// It was reaped, or is no child of ours. Until now it hid orphans that ended after it.
+    private func forgetMainProcess(_ run: AppRun) {
+        guard let process = run.process else { return }
+        run.process = nil
+        mainProcesses[process.pid] = nil
+        reapOrphans()
     }
 }
 

@@ -22,6 +22,9 @@ final class EffectPerformer {
     /// Who tells those who watch.
     var publish: (Report, ChronicleEntry) -> Void = { _, _ in }
 
+    /// Who lets the machine sleep.
+    var allowSleep: () -> Void = {}
+
     /// By name; changed by `reload` only.
     var manifests: [AppID: AppManifest] = [:]
     var runs: [RunID: AppRun] = [:]
@@ -68,6 +71,7 @@ final class EffectPerformer {
         case .answer(let request, let answer): self.answer(request, answer)
         case .report(let report): chronicle(report)
         case .measureMemory: measureMemory()
+        case .allowSleep: allowSleep()
         case .finish: loop.exit(0)
         }
     }

@@ -27,6 +27,8 @@ final class House {
         self.containment = containment
     }
 
+    func view(of id: AppID) -> AppView? { shell.core.view(of: id, at: shell.now) }
+
     // MARK: Records (a{sv}, with the keys of the command line's JSON)
 
     func appRecords() -> [[(String, Variant)]] {
@@ -37,7 +39,7 @@ final class House {
     func appRecord(_ name: String) -> [(String, Variant)]? {
         guard let id = AppID(name) else { return nil }
         let error = library.broken[id].map { [("error", Variant.string($0))] } ?? []
-        guard let view = shell.core.view(of: id, at: shell.now) else {
+        guard let view = view(of: id) else {
             guard !error.isEmpty else { return nil }
             return [("id", .string(name)), ("name", .string(name)), ("state", .string("notRunning"))] + error
         }

@@ -13,9 +13,12 @@ struct LifecycleTests {
         let text = TestDaemon.manifest("", trace: root + "/trace")
         let daemon = try TestDaemon(["photos": text], root: root)
         #expect(try daemon.launch("photos")["state"]?.stringValue == "active")
+        // Of signals that wait together the kernel has its own order: the app is to have heard one transition's first.
+        try daemon.eventually("it heard that it is active") { daemon.trace().last == "didBecomeActive" }
         #expect(try daemon.ask("Background", "photos")["state"]?.stringValue == "background")
         try daemon.waitUntil("photos", is: "suspended")
         #expect(try daemon.ask("Activate", "photos")["state"]?.stringValue == "active")
+        try daemon.eventually("it heard it again") { daemon.trace().count { $0 == "didBecomeActive" } == 2 }
         let end = try daemon.terminate("photos")
         #expect(end["outcome"]?.stringValue == "ended")
         #expect(end["receipt"]?["signal"]?.integerValue == 15)

@@ -31,7 +31,9 @@ struct NotificationTests {
         #expect(try daemon.receipts("mail").isEmpty)
     }
 
-    @Test("L14, L31, L32: a suspended app is not woken, and finds the latest of each kind; in the foreground its state stays")
+    @Test(
+        "L14, L31, L32: a suspended app is not woken, and finds the latest of each kind; in the foreground its state stays"
+    )
     func notifications() throws {
         let daemon = try suspended()
         func send(_ kind: String, _ payload: String) throws {

@@ -1,5 +1,6 @@
 import Glibc
 import Linux
+import TestKit
 
 extension TestDaemon {
     /// Says something in the place of the one app that runs, on its notify socket.
