@@ -30,6 +30,8 @@ final class EffectPerformer {
     var runs: [RunID: AppRun] = [:]
     /// Which run a process belongs to, for what the kernel tells by pid.
     var mainProcesses: [Int32: RunID] = [:]
+    /// Groups of runs that are over, until they can be removed.
+    var closing: [RunID: Retry] = [:]
     let memory: MemoryWatch
     let stored = StoredDescriptors()
     /// What a user's own daemon passes on of its environment.
