@@ -56,7 +56,7 @@ final class Authoriser {
         func refuse(_ why: String) {
             decided(
                 ControlNames.Failure.accessDenied.error(
-                    "\(call.member) is for root and uid \(geteuid())\(why)"))
+                    "\(call.member) is for root\(geteuid() == 0 ? "" : " and uid \(geteuid())")\(why)"))
         }
         if isForUser { return refuse("") }
         guard let polkit = bus?.peer else { return refuse("; polkit cannot be asked, as there is no system bus") }
@@ -102,7 +102,7 @@ final class Authoriser {
                 if case .failure(let error) = result, error.name == "org.freedesktop.DBus.Error.NoReply", let polkit {
                     Self.cancel(polkit, cancellation)
                 }
-                decided(Self.refusal(result, caller))
+                decided(Self.refusal(result, caller, mayAsk: mayAsk))
             }
         } catch {
             pending[number] = nil
@@ -111,7 +111,9 @@ final class Authoriser {
     }
 
     /// The end of a sentence; `nil`: it is allowed.
-    private static func refusal(_ result: Result<[Variant], BusError>, _ caller: PeerCredentials) -> String? {
+    private static func refusal(
+        _ result: Result<[Variant], BusError>, _ caller: PeerCredentials, mayAsk: Bool
+    ) -> String? {
         switch result {
         case .failure(let error): return "; polkit cannot be asked: \(error.message)"
         case .success(let answer):
@@ -120,8 +122,10 @@ final class Authoriser {
             else { return "; polkit's answer is not understood" }
             if isAllowed { return nil }
             if isChallenge {
-                return ", or after authentication (polkit's \(action)), which has to be allowed by the call "
-                    + "(busctl --allow-interactive-authorization=yes) and done with by an agent"
+                return "; polkit wants authentication first (\(action)), "
+                    + (mayAsk
+                        ? "and found no agent that asks for it"
+                        : "which the call does not allow (busctl --allow-interactive-authorization=yes)")
             }
             return "; polkit does not let uid \(caller.uid) (\(action))"
         }

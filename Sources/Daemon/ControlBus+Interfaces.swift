@@ -23,7 +23,7 @@ extension ControlBus {
             BusMethod("List", out: "aa{sv}", results: ["apps"], access: .anyone) { [unowned self] call in
                 call.reply([.dictionaries(self.house.appRecords())])
             },
-            BusMethod("Status", in: "s", out: "a{sv}", arguments: ["app"], results: ["app"], access: .anyone) {
+            BusMethod("Status", in: "s", out: "a{sv}", arguments: ["app"], results: ["status"], access: .anyone) {
                 [unowned self] call in
                 let name = call.text(0)
                 guard let record = self.house.appRecord(name) else { return call.fail(self.house.unknownApp(name)) }

@@ -12,6 +12,9 @@ final class ControlBus {
     private(set) var server: BusServer?
     /// The machine's bus, or the user's; `nil` where there can be none.
     private(set) var messageBus: MessageBus?
+    /// Where logind is: the same in a system's daemon, the machine's in a user's.
+    var systemBus: MessageBus?
+    var logind: Logind?
     private var nextRequest: UInt64 = 1
     /// Who waits for which answer.
     private var waiting: [RequestID: (call: MethodCall, app: String)] = [:]
@@ -49,6 +52,8 @@ final class ControlBus {
 
     func close() {
         server = nil
+        logind = nil
+        systemBus = nil
         messageBus = nil
     }
 

@@ -22,11 +22,16 @@ final class EffectPerformer {
     /// Who tells those who watch.
     var publish: (Report, ChronicleEntry) -> Void = { _, _ in }
 
+    /// Who lets the machine sleep.
+    var allowSleep: () -> Void = {}
+
     /// By name; changed by `reload` only.
     var manifests: [AppID: AppManifest] = [:]
     var runs: [RunID: AppRun] = [:]
     /// Which run a process belongs to, for what the kernel tells by pid.
     var mainProcesses: [Int32: RunID] = [:]
+    /// Groups of runs that are over, until they can be removed.
+    var closing: [RunID: Retry] = [:]
     let memory: MemoryWatch
     let stored = StoredDescriptors()
     /// What a user's own daemon passes on of its environment.
@@ -66,6 +71,7 @@ final class EffectPerformer {
         case .answer(let request, let answer): self.answer(request, answer)
         case .report(let report): chronicle(report)
         case .measureMemory: measureMemory()
+        case .allowSleep: allowSleep()
         case .finish: loop.exit(0)
         }
     }

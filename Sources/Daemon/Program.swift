@@ -122,7 +122,7 @@ private final class Program {
         try ServiceManager.notify(.ready, .status(apps))
         _ = try loop.setWatchdog(true)
         shell.send(.started)
-        bus.joinBus(journal)
+        try bus.joinBus(options, journal)
         let status = try loop.run()
         leave()
         return status

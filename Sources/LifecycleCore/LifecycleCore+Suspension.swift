@@ -77,12 +77,12 @@ extension LifecycleCore {
         metPhaseDeadline(slot, now)
         if let reason = waking.wake { beginWake(slot, reason, now) }
         switch waking.wish {
-        case .foreground: enterForeground(slot, .requested, now)
-        case .terminate: terminate(slot, .requested, now)
-        case .background, nil:
-            continueIfNeeded(slot)
-            runInBackground(slot, retryDelay: waking.retryDelay, .woken, now)
+        case .foreground: if mayEnterForeground(slot, now) { return enterForeground(slot, .requested, now) }
+        case .terminate: return terminate(slot, .requested, now)
+        case .background, nil: break
         }
+        continueIfNeeded(slot)
+        runInBackground(slot, retryDelay: waking.retryDelay, .woken, now)
     }
 
     /// A program that had answered by stopping itself runs again only when it is continued, and only where there is
@@ -204,17 +204,25 @@ extension LifecycleCore {
         case .terminating, .ending: return answer(request, .refused(.ending))
         case .launching, .foreground, .entering, .running, .suspending, .suspended, .waking: break
         }
-        if file(slot, notification) == .full {
+        if notify(slot, notification) == .full {
             return answer(
                 request, .refused(.tooMany("\(NotificationQueue.maximumKinds) kinds of its own wait for it already")))
         }
+        answer(request, .done(self[app: slot].phase.state))
+    }
+
+    /// Keeps it for an app that can't be told now, and tells all others.
+    @discardableResult
+    mutating func notify(_ slot: Int, _ notification: Notification) -> NotificationQueue.Filing? {
+        let filing = file(slot, notification)
+        if filing == .full { return filing }
         switch self[app: slot].phase {
         case .foreground: deliverNotifications(slot, inForeground: true)
         case .entering, .running: deliverNotifications(slot, inForeground: false)
         case .waking(let waking): deliverNotifications(slot, inForeground: waking.wish == .foreground)
         case .notRunning, .launching, .suspending, .suspended, .terminating, .ending: break
         }
-        answer(request, .done(self[app: slot].phase.state))
+        return filing
     }
 
     /// `nil`: there is none.

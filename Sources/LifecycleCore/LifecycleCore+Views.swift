@@ -21,7 +21,7 @@ extension LifecycleCore {
             id: id, state: app.phase.state, run: app.run?.id, pid: app.run?.pid, since: app.since,
             memory: app.run?.memory ?? 0, tasks: taskViews(app, now), deadline: deadlineView(app, now),
             backgroundTimeRemaining: app.run.flatMap { backgroundTimeRemaining(app, $0, now) },
-            isForeground: foregroundPlaces.contains(slot), interruptions: app.run?.interruptions ?? 0,
+            isForeground: isInFront(slot), interruptions: app.run?.interruptions ?? 0,
             launches: app.launches, lastReceipt: app.lastReceipt,
             launchPostponed: app.postponedUntil.flatMap { $0 > now ? $0 - now : nil })
     }

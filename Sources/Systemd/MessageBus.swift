@@ -21,7 +21,8 @@ package final class MessageBus {
     private static let owningResults: [UInt64] = [1, 4]
 
     package let address: String
-    package let name: String
+    /// `nil`: none, for who only calls others.
+    package let name: String?
     /// The connection, while it is up.
     package private(set) var peer: BusPeer?
     /// Called from the loop, each time the connection is up or gone; with the reason.
@@ -40,7 +41,7 @@ package final class MessageBus {
     private var upSince: Duration?
     private var hasComplained = false
 
-    package init(loop: EventLoop, address: String, name: String, objects: BusObjects) throws(SystemdError) {
+    package init(loop: EventLoop, address: String, name: String?, objects: BusObjects) throws(SystemdError) {
         self.loop = loop
         self.address = address
         self.name = name
@@ -77,7 +78,7 @@ package final class MessageBus {
         upSince = loop.now()
         hasComplained = false
         newcomer.onSignal = { [weak self] in self?.hear($0) }
-        requestName(newcomer)
+        if let name { requestName(name, newcomer) }
         onUp?(newcomer)
     }
 
@@ -98,7 +99,7 @@ package final class MessageBus {
     // MARK: The name
 
     /// Without flags: who comes second waits in line, and nobody is replaced.
-    private func requestName(_ peer: BusPeer) {
+    private func requestName(_ name: String, _ peer: BusPeer) {
         peer.callDaemon("RequestName", [.string(name), .uint32(0)]) { [weak self, weak peer] result in
             guard let self, let peer, self.peer === peer, !peer.isGone else { return }
             switch result {
@@ -111,7 +112,7 @@ package final class MessageBus {
     }
 
     private func hear(_ signal: BusSignal) {
-        if signal.sender == BusDaemon.name, signal.arguments.first == .string(name) {
+        if let name, signal.sender == BusDaemon.name, signal.arguments.first == .string(name) {
             if signal.member == "NameLost" { named(.lost) }
             if signal.member == "NameAcquired" { named(.owned) }
         }
