@@ -25,8 +25,8 @@ func program(_ name: String, _ doors: [Target.Dependency]) -> Target {
     .executableTarget(name: name, dependencies: doors, swiftSettings: house)
 }
 
-func tests(_ name: String, _ doors: [Target.Dependency]) -> Target {
-    .testTarget(name: name, dependencies: doors, swiftSettings: house)
+func tests(_ name: String, _ doors: [Target.Dependency], exclude: [String] = []) -> Target {
+    .testTarget(name: name, dependencies: doors, exclude: exclude, swiftSettings: house)
 }
 
 let package = Package(
@@ -63,7 +63,11 @@ let package = Package(
 
         tests("LifecycleCoreTests", ["LifecycleCore"]),
         tests("SimulatorTests", ["LifecycleCore", "LifecycleSimulator"]),
-        tests("ManifestTests", ["LifecycleCore", "Manifest"]),
+        // What must hold of any manifest: for the tests' seeds, and for the fuzzer.
+        .target(
+            name: "ManifestProperties", dependencies: ["LifecycleCore", "Manifest"], path: "Tests/ManifestProperties",
+            swiftSettings: house),
+        tests("ManifestTests", ["LifecycleCore", "Manifest", "ManifestProperties"], exclude: ["Seeds"]),
         .target(name: "TestKit", path: "Tests/TestKit", swiftSettings: house),
         tests("LinuxTests", ["Linux", "TestKit"]),
         tests("SystemdTests", ["Systemd", "JSON", "TestKit"]),
@@ -84,6 +88,6 @@ let package = Package(
 if Context.environment["GREENROOM_FUZZ"] == "1" {
     package.targets.append(
         .executableTarget(
-            name: "greenroom-fuzz", dependencies: ["LifecycleCore", "Manifest"], swiftSettings: house,
+            name: "greenroom-fuzz", dependencies: ["ManifestProperties"], swiftSettings: house,
             linkerSettings: [.unsafeFlags(["-use-ld=lld"])]))
 }

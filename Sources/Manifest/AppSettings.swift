@@ -8,7 +8,8 @@ extension AppManifest {
             + memorySettings(memory) + [
                 .entries(
                     "Wake", "ListenStream", "a port, an address and a port such as 127.0.0.1:80 or [::1]:80, or a path",
-                    \.listenStream, maximum: 64, isSocket)
+                    \.listenStream, maximum: 64
+                ) { isSocket($0) ? $0 : nil }
             ]
     }
 
@@ -25,11 +26,15 @@ extension AppManifest {
             account("User", "a user's name or number", \.user),
             account("Group", "a group's name or number", \.group),
             .list(
-                "App", "SupplementaryGroups", "groups' names or numbers", \.supplementaryGroups, maximum: 64,
-                isAccountName),
-            .list("App", "Environment", "words such as NAME=value", \.environment, maximum: 1024, isEnvironmentEntry),
+                "App", "SupplementaryGroups", "groups' names or numbers", \.supplementaryGroups, maximum: 64
+            ) { isAccountName($0) ? $0 : nil },
+            .list("App", "Environment", "words such as NAME=value", \.environment, maximum: 1024) {
+                isEnvironmentEntry($0) ? $0 : nil
+            },
             .value("App", "OOMScoreAdjust", "a number from -1000 to 1000", \.oomScoreAdjust) {
-                parseNumber($0, in: -1000...1000)
+                // Said outright: one Optional short, and what is no number would be taken for none.
+                text -> Int?? in
+                parseNumber(text, in: -1000...1000).map { .some($0) }
             },
             .flag("App", "NoNewPrivileges", \.noNewPrivileges),
             .value("App", "LaunchAtStart", "no, foreground or background", \.policy.launchAtStart) {
@@ -57,10 +62,10 @@ extension AppManifest {
 
     private static var folderSettings: [Setting<AppManifest>] {
         [
-            .value("App", "WorkingDirectory", "an absolute path, or ~", \.workingDirectory) {
+            .value("App", "WorkingDirectory", "an absolute path without . and .., or ~", \.workingDirectory) {
                 text throws(ValueError) -> String?? in
                 let path = try withoutSpecifiers(text)
-                return path == "~" || isAbsolutePath(path) ? .some(path) : nil
+                return path == "~" || isNormalizedPath(path) ? .some(path) : nil
             },
             folders("StateDirectory", \.stateDirectory), folders("CacheDirectory", \.cacheDirectory),
             folders("RuntimeDirectory", \.runtimeDirectory),
@@ -71,7 +76,7 @@ extension AppManifest {
     private static func folders(
         _ key: String, _ path: WritableKeyPath<AppManifest, [String]>
     ) -> Setting<AppManifest> {
-        .list("App", key, "names of folders, relative and without ..", path, maximum: 32, isFolderName)
+        .list("App", key, "names of folders, relative and without ..", path, maximum: 32, folderName)
     }
 
     /// setrlimit(2)'s numbers on Linux.

@@ -67,29 +67,31 @@ extension Setting {
     /// Words, without specifiers; assigned again they are added to.
     static func list(
         _ section: String, _ key: String, _ expected: String, _ path: WritableKeyPath<Values, [String]>, maximum: Int,
-        _ isGood: @escaping (String) -> Bool
+        _ parse: @escaping (String) -> String?
     ) -> Setting {
-        list(section, key, expected, path, maximum: maximum, words: splitWords, isGood)
+        list(section, key, expected, path, maximum: maximum, words: splitWords, parse)
     }
 
     /// One entry an assignment, blanks and all (as systemd's sockets); assigned again it is added to.
     static func entries(
         _ section: String, _ key: String, _ expected: String, _ path: WritableKeyPath<Values, [String]>, maximum: Int,
-        _ isGood: @escaping (String) -> Bool
+        _ parse: @escaping (String) -> String?
     ) -> Setting {
-        list(section, key, expected, path, maximum: maximum, words: { [Word(text: $0, offset: 0)] }, isGood)
+        list(section, key, expected, path, maximum: maximum, words: { [Word(text: $0, offset: 0)] }, parse)
     }
 
     private static func list(
         _ section: String, _ key: String, _ expected: String, _ path: WritableKeyPath<Values, [String]>, maximum: Int,
-        words: @escaping (String) throws(ValueError) -> [Word], _ isGood: @escaping (String) -> Bool
+        words: @escaping (String) throws(ValueError) -> [Word], _ parse: @escaping (String) -> String?
     ) -> Setting {
         Setting(section: section, key: key, expected: expected) { values, text throws(ValueError) in
             var list = values[keyPath: path]
             var bytes = list.reduce(0) { $0 + $1.utf8.count }
             for word in try words(text) {
-                let entry = try word.mapped(withoutSpecifiers)
-                guard isGood(entry) else { throw ValueError(problem: "“\(shown(entry))”", offset: word.offset) }
+                let written = try word.mapped(withoutSpecifiers)
+                guard let entry = parse(written) else {
+                    throw ValueError(problem: "“\(shown(written))”", offset: word.offset)
+                }
                 bytes += entry.utf8.count
                 guard list.count < maximum, bytes <= longestList else {
                     throw ValueError(
@@ -117,6 +119,7 @@ struct SettingsReader<Values> {
     private(set) var refused: Set<String> = []
     /// Lines that are none were met, so that what is missing may be there after all.
     private(set) var isGarbled = false
+    private(set) var hasUnknownKeys = false
     /// An unknown section was warned of once; what stands in it is passed over.
     private var isUnknownSection = false
 
@@ -144,6 +147,7 @@ struct SettingsReader<Values> {
     private mutating func take(_ assignment: Assignment, _ values: inout Values, _ findings: inout Findings) {
         let key = assignment.key
         guard let setting = settings.first(where: { $0.section == assignment.section && $0.key == key }) else {
+            hasUnknownKeys = true
             return findings.warn(assignment.keyPlace, unknownKey(assignment))
         }
         places[key] = assignment.keyPlace
@@ -158,15 +162,7 @@ struct SettingsReader<Values> {
 
     private func sentence(_ error: ValueError, _ assignment: Assignment, _ setting: Setting<Values>) -> String {
         let what = error.problem.map { "\($0);" } ?? "“\(shown(assignment.value))”:"
-        let hint = hasComment(assignment.value) ? " (a comment stands on a line of its own)" : ""
-        return "\(setting.key)=: \(what) expected \(setting.expected)\(hint)"
-    }
-
-    /// Looks like a comment behind the value, which other configuration files know.
-    private func hasComment(_ value: String) -> Bool {
-        zip(value.utf8, value.utf8.dropFirst()).contains { before, sign in
-            isBlank(before) && (sign == UInt8(ascii: ";") || sign == UInt8(ascii: "#"))
-        }
+        return "\(setting.key)=: \(what) expected \(setting.expected)\(commentHint(assignment.value))"
     }
 
     private func unknownSection(_ name: String) -> String {

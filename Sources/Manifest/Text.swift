@@ -80,3 +80,11 @@ func shown(_ text: String) -> String {
     }
     return result
 }
+
+/// Other configuration files know comments behind a value.
+func commentHint(_ text: String) -> String {
+    let isThere = zip(text.utf8, text.utf8.dropFirst()).contains { before, sign in
+        isBlank(before) && (sign == UInt8(ascii: ";") || sign == UInt8(ascii: "#"))
+    }
+    return isThere ? " (a comment stands on a line of its own)" : ""
+}

@@ -145,8 +145,9 @@ struct UnitFileReader {
         let text = trimmed(line.bytes[first...])
         guard text.last == UInt8(ascii: "]"), text.count > 2 else {
             section = .lost
-            let written = shown(String(decoding: text, as: UTF8.self))
-            return take(.problem(line.place(first, path), "“\(written)”: expected “[Section]”"))
+            let written = String(decoding: text, as: UTF8.self)
+            let message = "“\(shown(written))”: expected “[Section]”\(commentHint(written))"
+            return take(.problem(line.place(first, path), message))
         }
         let name = String(decoding: text.dropFirst().dropLast(), as: UTF8.self)
         section = .named(name)

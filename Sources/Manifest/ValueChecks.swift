@@ -16,13 +16,13 @@ func isAccountName(_ text: String) -> Bool {
         && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f && $0 != UInt8(ascii: ":") && $0 != UInt8(ascii: "/") }
 }
 
-/// `NAME=value`, the value without control characters but tabs and newlines (as systemd has it).
+/// `NAME=value`, the value what it likes (as systemd has it).
 func isEnvironmentEntry(_ text: String) -> Bool {
     guard let sign = text.utf8.firstIndex(of: UInt8(ascii: "=")), text.utf8.count <= longestArgument else {
         return false
     }
     guard let first = text.utf8.first, !isDigit(first), sign > text.startIndex else { return false }
-    let isNamed = text.utf8[..<sign].allSatisfy { byte in
+    return text.utf8[..<sign].allSatisfy { byte in
         switch byte {
         case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
             UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"):
@@ -30,20 +30,30 @@ func isEnvironmentEntry(_ text: String) -> Bool {
         default: false
         }
     }
-    return isNamed && text.utf8[sign...].allSatisfy { $0 >= 0x20 && $0 != 0x7f || $0 == 9 || $0 == 10 }
 }
 
-/// A folder's name below another, of several parts if need be, that can't lead out of it.
-func isFolderName(_ text: String) -> Bool {
-    guard (1...255).contains(text.utf8.count), !text.utf8.contains(UInt8(ascii: ":")) else { return false }
-    return text.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).allSatisfy { part in
-        !part.isEmpty && !part.elementsEqual(".".utf8) && !part.elementsEqual("..".utf8)
-            && part.allSatisfy { $0 >= 0x20 && $0 != 0x7f }
+/// A folder's name below another, of several parts if need be, that can't lead out of it; without what changes nothing
+/// in it (`./`, `//`).
+func folderName(_ text: String) -> String? {
+    guard text.utf8.first != UInt8(ascii: "/"), !text.utf8.contains(UInt8(ascii: ":")) else { return nil }
+    let parts = text.utf8.split(separator: UInt8(ascii: "/")).filter { !$0.elementsEqual(".".utf8) }
+    guard parts.allSatisfy({ !$0.elementsEqual("..".utf8) && $0.allSatisfy { $0 >= 0x20 && $0 != 0x7f } }) else {
+        return nil
     }
+    let name = parts.map { String(Substring($0)) }.joined(separator: "/")
+    return (1...255).contains(name.utf8.count) ? name : nil
 }
 
 /// An absolute path that open(2) would take (PATH_MAX with its NUL is 4096).
 func isAbsolutePath(_ text: String) -> Bool { text.utf8.first == UInt8(ascii: "/") && text.utf8.count < 4096 }
+
+/// One that goes nowhere but down.
+func isNormalizedPath(_ text: String) -> Bool {
+    isAbsolutePath(text)
+        && !text.utf8.split(separator: UInt8(ascii: "/")).contains {
+            $0.elementsEqual("..".utf8) || $0.elementsEqual(".".utf8)
+        }
+}
 
 /// What people see: 1 to 256 bytes, and nothing that moves a terminal's cursor.
 func isDisplayName(_ text: String) -> Bool {

@@ -81,7 +81,7 @@ package func formatTimeSpan(_ time: Duration?) -> String {
 ///
 /// - Returns: `nil` for what is none, or more than an `Int64` holds.
 package func parseSize(_ text: String) -> UInt64? {
-    var rest = trimmed(Array(text.utf8)[...])
+    var rest = Array(text.utf8)[...]
     var units = sizeUnits[...]
     var total: UInt64 = 0
     repeat {
@@ -158,15 +158,16 @@ func parseNumber(_ text: String, in range: ClosedRange<Int>) -> Int? {
     return range.contains(value) ? value : nil
 }
 
-/// `18`, `022`, `0777`: octal digits alone, as for UMask=.
+/// `22`, `022`, `0777`: octal digits alone, as for UMask=.
 func parseOctal(_ text: String, upTo maximum: UInt32) -> UInt32? {
-    guard (1...8).contains(text.utf8.count) else { return nil }
+    guard !text.isEmpty else { return nil }
     var value: UInt32 = 0
     for byte in text.utf8 {
         guard let digit = hexDigit(byte), digit < 8 else { return nil }
         value = value << 3 | digit
+        guard value <= maximum else { return nil }
     }
-    return value <= maximum ? value : nil
+    return value
 }
 
 /// `0%` to `100%`, whole.

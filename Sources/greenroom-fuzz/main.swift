@@ -1,5 +1,4 @@
-import LifecycleCore
-import Manifest
+import ManifestProperties
 
 /// libFuzzer's own `main`, as a function (FuzzerInterface.h). SwiftPM names a program's entry itself, so the library's
 /// can't be the one.
@@ -13,6 +12,7 @@ private func runFuzzer(
 var count = CommandLine.argc
 var arguments = CommandLine.unsafeArgv
 _ = runFuzzer(&count, &arguments) { bytes, count in
-    checkProperties(Array(UnsafeBufferPointer(start: bytes, count: count)))
+    let found = violations(Array(UnsafeBufferPointer(start: bytes, count: count)))
+    if !found.isEmpty { fatalError(found.joined(separator: "\n")) }
     return 0
 }
