@@ -136,6 +136,25 @@ struct LifecycleTests {
         #expect(receipt["signal"]?.integerValue == 9)
     }
 
+    @Test("L9: how often an app was launched survives the daemon, and what is no number counts as never")
+    func launchesCount() throws {
+        let root = try TestDaemon.makeFolder()
+        let text = "[App]\nExecStart=/bin/true\n"
+        try createDirectories(at: root + "/state/launches")
+        try replaceFile(at: root + "/state/launches/known", with: Array("8\n".utf8))
+        try replaceFile(at: root + "/state/launches/torn", with: Array("\0\0\0".utf8))
+        let first = try TestDaemon(["known": text, "torn": text], root: root)
+        for _ in 0..<2 {
+            try first.launch("known")
+            try first.waitUntil("known", is: "notRunning")
+        }
+        #expect(try first.status("known")["launches"]?.integerValue == 10)
+        #expect(try first.status("torn")["launches"]?.integerValue == 0)
+        first.stop()
+        let second = try TestDaemon(["known": text], root: root)
+        #expect(try second.status("known")["launches"]?.integerValue == 10)
+    }
+
     @Test("L45: receipts survive the daemon, and count on")
     func receiptsSurvive() throws {
         let root = try TestDaemon.makeFolder()

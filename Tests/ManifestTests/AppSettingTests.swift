@@ -141,7 +141,8 @@ struct AppSettingTests {
         let entry = "[App]\nEnvironment=A=" + String(repeating: "a", count: 131_069) + "\n"
         let start = "[App]\nExecStart=/bin/app\n"
         #expect(try read(start, entry, entry, entry, entry, entry, entry, entry, entry).diagnostics == [])
-        let reading = try read(start, entry, entry, entry, entry, entry, entry, entry, entry, "[App]\nEnvironment=A=1234567\n")
+        let reading = try read(
+            start, entry, entry, entry, entry, entry, entry, entry, entry, "[App]\nEnvironment=A=1234567\n")
         #expect(reading.lines.count == 1)
         #expect(reading.lines.first?.hasPrefix("9.conf:2:13: error: Environment=: more than") == true)
     }

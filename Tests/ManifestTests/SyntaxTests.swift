@@ -146,10 +146,12 @@ struct SyntaxTests {
         #expect(try read("", "").lines == ["a.app: error: \(missing)"])
         #expect(
             try read("[App]\nExecStart=/bin/app\n", "[App]\nExecStart=\n").lines == ["1.conf:2:1: error: \(missing)"])
-        // Another error beside does not hide it, but where it may be what could not be read it is not said.
+        // Another error beside does not hide it, but where what was said may be about it, it is not said again.
         #expect(try read("[App]\nType=x\n").diagnostics.count == 2)
         #expect(try read("[App]\nExecStart /bin/app\n").diagnostics.count == 1)
         #expect(try read("[App]\nExecStart=app\n").diagnostics.count == 1)
+        #expect(try read("[App]\nExecStrat=/bin/app\nType=x\n").diagnostics.map(\.line) == [2, 3])
+        #expect(try read("[App]\nExecStrat=/bin/app\n").diagnostics.map(\.severity) == [.warning, .error])
     }
 }
 
@@ -229,7 +231,7 @@ struct HostileFileTests {
     }
 
     @Test(
-        "a mebibyte of rubbish, of any kind, is read to its end and said little of",
+        "a file full of rubbish, of any kind, is read to its end and said little of",
         arguments: [
             "\\\n", "[", "a=\n", "a", "=\n", "[App]\nEnvironment=", "[App]\nExecStart=/a ", "\"", "[a]\n", "\n", "\r",
             "a=\\\n#\n",
@@ -238,8 +240,7 @@ struct HostileFileTests {
             "[App]\nEnvironment=A=1\n", "[Lifecycle]\nBackgroundModes=push push\n", "[App]\nA%=", "é",
         ])
     func rubbish(_ piece: String) throws {
-        let unit = Array(piece.utf8)
-        let bytes = Array(repeatElement(unit, count: SourceFile.maximumSize / unit.count).joined())
+        let bytes = Array(String(repeating: piece, count: SourceFile.maximumSize / 8 / piece.utf8.count).utf8)
         let reading = try read(bytes: bytes)
         #expect(reading.diagnostics.count <= 101)
         #expect(reading.diagnostics.allSatisfy { $0.message.utf8.count < 1000 })
