@@ -34,11 +34,12 @@ extension LifecycleCore {
 
     mutating func spawned(_ slot: Int, _ pid: Int32) {
         self[run: slot].pid = pid
-        self[app: slot].launches += 1
-        effects.append(.recordLaunch(self[app: slot].id, count: self[app: slot].launches))
     }
 
     mutating func executed(_ slot: Int, _ now: Instant) {
+        // L9: not before, as a launch that fails in `execve` was none for the program.
+        self[app: slot].launches += 1
+        effects.append(.recordLaunch(self[app: slot].id, count: self[app: slot].launches))
         switch self[app: slot].policy.readiness {
         case .executed: becameReady(slot, now)
         case .notified: break
