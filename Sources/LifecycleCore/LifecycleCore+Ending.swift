@@ -104,6 +104,8 @@ extension LifecycleCore {
         _ slot: Int, _ phase: Phase, _ receipt: Receipt, _ ending: inout Ending, _ now: Instant
     ) {
         let policy = self[app: slot].policy
+        // Whoever ended it: this launch had succeeded, and what it was given for it is not to blame.
+        if receipt.state != .launching { self[app: slot].launchDeaths = 0 }
         guard isOwnDoing(phase) else {
             ending.relaunch = nil
             self[app: slot].earlyEnds = 0
@@ -126,8 +128,6 @@ extension LifecycleCore {
             if self[app: slot].launchDeaths >= Self.tolerableLaunchDeaths {
                 effects.append(.dropRestorationState(self[app: slot].id))
             }
-        } else {
-            self[app: slot].launchDeaths = 0
         }
         let wanted = policy.relaunch == .always || (policy.relaunch == .onFailure && isFailure)
         let isAllowed = shutdown == nil && !self[run: slot].isEndWanted

@@ -126,6 +126,20 @@ struct RelaunchTests {
         #expect(!house.effects.contains(.dropRestorationState(id("photos"))))
     }
 
+    @Test("L11: a good run that somebody ended counts as one: deaths in launch before and after it are not in a row")
+    func stateKeptAfterTermination() {
+        let house = House("photos") { $0.readiness = .notified }
+        for isGood in [false, true, false] {
+            house.behave("photos") { $0.launching = isGood ? .becomesReady : .executes }
+            house.launch("photos")
+            if isGood { house.terminate("photos") } else { house.crash("photos") }
+        }
+        #expect(!house.effects.contains(.dropRestorationState(id("photos"))))
+        house.launch("photos")
+        house.crash("photos")
+        #expect(house.effects.contains(.dropRestorationState(id("photos"))))
+    }
+
     /// How long each automatic launch had to wait.
     private func waits(_ house: House) -> [Duration] {
         house.reports().compactMap { if case .relaunchScheduled(_, let after, _) = $0 { after } else { nil } }
