@@ -183,8 +183,12 @@ extension LifecycleCore {
         if !self[app: slot].isRegistered { return forget(slot) }
         if shutdown != nil { return leavePlace(slot) }
         if let next = ending.next {
+            if let time = heldBack(slot, next, now) {
+                leavePlace(slot)
+                return answerAll(slot, .refused(.launchPostponed(by: time))) { $0.isAfterEnd }
+            }
             for index in self[app: slot].waiters.indices { self[app: slot].waiters[index].isAfterEnd = false }
-            launchByUser(slot, next, now)
+            launchAsAsked(slot, next, now)
         } else if let state = ending.relaunch {
             scheduleRelaunch(slot, state, now)
         }

@@ -7,11 +7,20 @@ extension LifecycleCore {
     /// whatever its exit status, and whether or not it had said that it is ready (L11).
     static let earlyEnd = Duration.seconds(10)
 
-    /// An explicit launch by the user resets what held automatic ones back (L11).
-    mutating func launchByUser(_ slot: Int, _ launch: Launch, _ now: Instant) {
-        self[app: slot].earlyEnds = 0
-        self[app: slot].postponedUntil = nil
+    /// An explicit launch by the user resets what held automatic ones back (L11). One for a wake's reason is no user's,
+    /// wherever it is to lead.
+    mutating func launchAsAsked(_ slot: Int, _ launch: Launch, _ now: Instant) {
+        if !launch.reason.wakes {
+            self[app: slot].earlyEnds = 0
+            self[app: slot].postponedUntil = nil
+        }
         self.launch(slot, launch, now)
+    }
+
+    /// L11: for how long such a launch is still held back; `nil`: it is not.
+    func heldBack(_ slot: Int, _ launch: Launch, _ now: Instant) -> Duration? {
+        guard launch.reason.wakes, let until = self[app: slot].postponedUntil, until > now else { return nil }
+        return until - now
     }
 
     mutating func launch(_ slot: Int, _ launch: Launch, _ now: Instant) {

@@ -125,7 +125,7 @@ extension LifecycleCore {
             switch self[app: slot].phase {
             case .notRunning:
                 wait(request, slot, for: .background)
-                launchByUser(slot, launch, now)
+                launchAsAsked(slot, launch, now)
             case .launching, .entering, .waking:
                 if wish(slot) == .terminate {
                     self[run: slot].isEndWanted = false
@@ -145,12 +145,15 @@ extension LifecycleCore {
     }
 
     private mutating func activateRequested(_ request: RequestID, _ slot: Int, _ launch: Launch, _ now: Instant) {
+        if case .notRunning = self[app: slot].phase, let time = heldBack(slot, launch, now) {
+            return answer(request, .refused(.launchPostponed(by: time)))
+        }
         supersede(slot, .background, by: .active)
         self[app: slot].run?.isEndWanted = false
         switch self[app: slot].phase {
         case .notRunning:
             wait(request, slot, for: .foreground)
-            launchByUser(slot, launch, now)
+            launchAsAsked(slot, launch, now)
             return takePlaceAsAsked(slot, now)
         case .launching, .entering, .waking:
             setWish(slot, .foreground)

@@ -98,8 +98,8 @@ extension LifecycleCore {
         _ request: RequestID, _ slot: Int, _ launch: Launch, _ notification: Notification?, _ now: Instant
     ) {
         let phase = self[app: slot].phase
-        if case .notRunning = phase, let until = self[app: slot].postponedUntil, until > now {
-            return answer(request, .refused(.launchPostponed(by: until - now)))
+        if case .notRunning = phase, let time = heldBack(slot, launch, now) {
+            return answer(request, .refused(.launchPostponed(by: time)))
         }
         switch phase {
         case .terminating, .ending: return answer(request, .refused(.ending))

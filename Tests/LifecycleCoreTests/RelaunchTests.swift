@@ -226,6 +226,35 @@ struct RelaunchTests {
     }
 
     @Test(
+        "L11: a launch for a wake's reason is held back in the foreground too, also one that waits for an end",
+        arguments: [false, true])
+    func wakeInForegroundHeldBack(waits: Bool) {
+        let house = House("photos") { $0.readiness = .notified }
+        house.behave("photos") {
+            $0.launching = .executes; $0.dies = !waits
+        }
+        house.launch("photos")
+        var timer = RequestID(0)
+        if waits {
+            house.advance(.seconds(5))
+            timer = house.launch("photos", .foreground, .timer)
+            house.happens(.exited(house.run("photos"), .signaled(9, coreDumped: false), cpu: .zero, memory: 0))
+            house.happens(.emptied(house.run("photos")))
+        } else {
+            house.crash("photos")
+            timer = house.launch("photos", .foreground, .timer)
+        }
+        #expect(house.answers[timer] == .refused(.launchPostponed(by: .seconds(10))))
+        #expect(house.state("photos") == .notRunning)
+        #expect(!house.view("photos").isForeground)
+        house.advance(.seconds(10))
+        house.launch("photos", .foreground, .timer)
+        house.crash("photos")
+        // It did not start the count anew.
+        #expect(house.view("photos").launchPostponed == .seconds(20))
+    }
+
+    @Test(
         "Relaunch=: what is launched again after which end",
         arguments: [
             (AppPolicy.Relaunch.no, ExitStatus?.some(.exited(1)), false), (.onFailure, nil, false),
