@@ -44,7 +44,7 @@ struct SuspensionTests {
         #expect(house.effects.contains(.continueStopped(house.run("photos"))))
     }
 
-    @Test("L1: suspended is said only when the whole group reads frozen, and is over before the thaw")
+    @Test("L1: suspended is said only when the whole group reads frozen; the thaw comes before the news of it")
     func suspendedMeansFrozen() {
         let house = House("photos")
         house.behave("photos") {
