@@ -87,6 +87,7 @@ extension EffectPerformer {
         runs[run.id] = nil
         forgetMainProcess(run)
         run.channel.close()
+        attempt(run.app) { try emptyInbox(of: run.app) }
         remove(run.enclosure, run.id, of: run.app)
     }
 
