@@ -11,13 +11,19 @@ extension EffectPerformer {
 
     func deliver(_ run: AppRun, _ notifications: [Notification]) {
         for notification in notifications {
+            place(run, notification.kind, notification.payload)
+            if notification.kind == "memory" { tell(run, .memoryWarning(.warning)) }
+        }
+    }
+
+    /// L36: one signal for both levels, so which it is lies in the inbox before it.
+    func placeWarning(_ run: AppRun, _ level: MemoryLevel) { place(run, "memory", level.name) }
+
+    private func place(_ run: AppRun, _ kind: String, _ payload: String) {
+        attempt(run.app) {
             // The app owns the folder and may have put anything there: replaced by rename, no link is followed.
-            attempt(run.app) {
-                try replaceFile(
-                    at: inbox(of: run.app) + "/" + notification.kind, with: Array((notification.payload + "\n").utf8), mode: 0o600,
-                    owner: run.owner)
-            }
-            if notification.kind == "memory" { perform(.tell(run.id, .memoryWarning(.warning))) }
+            try replaceFile(
+                at: inbox(of: run.app) + "/" + kind, with: Array((payload + "\n").utf8), mode: 0o600, owner: run.owner)
         }
     }
 }

@@ -57,7 +57,11 @@ final class EffectPerformer {
     func perform(_ effect: Effect) {
         switch effect {
         case .spawn(let app, let run, let launch): spawn(app, run, launch)
-        case .tell(let run, let notice): withRun(run) { tell($0, notice) }
+        case .tell(let run, let notice):
+            withRun(run) { run in
+                if case .memoryWarning(let level) = notice { placeWarning(run, level) }
+                tell(run, notice)
+            }
         case .freeze(let run, let attempt): withRun(run) { freeze($0, attempt) }
         case .thaw(let run, let attempt): withRun(run) { thaw($0, attempt) }
         case .continueStopped(let run): withRun(run) { signal($0, Signals.continue) }
@@ -117,7 +121,7 @@ final class EffectPerformer {
     // MARK: Telling
 
     /// Signals go only to programs that catch them: of the others most would end by it. `Terminate=` is the exception.
-    private func tell(_ run: AppRun, _ notice: Notice) {
+    func tell(_ run: AppRun, _ notice: Notice) {
         var delivered = false
         if let number = run.signal(for: notice), notice == .willTerminate || catches(run, number) {
             delivered = signal(run, number)
