@@ -130,7 +130,7 @@ extension EffectPerformer {
         request.oomScoreAdjust = manifest.oomScoreAdjust ?? Self.ordinaryOOMScoreAdjust
         request.noNewPrivileges = manifest.noNewPrivileges
         request.cgroup = enclosure.cgroupDescriptor
-        request.passedDescriptors = stored.passed(to: manifest.id)
+        request.passedDescriptors = stored.passed(to: manifest.id) { complain(manifest.id, $0) }
         return request
     }
 

@@ -81,12 +81,10 @@ final class EffectPerformer {
         }
     }
 
-    /// What `reload` found.
-    func setManifests(_ manifests: [AppID: AppManifest]) {
-        for gone in self.manifests.keys where manifests[gone] == nil {
-            stored.forget(gone)
-            newsGate.forget(gone)
-        }
+    /// What `reload` found. Only an app that is gone loses what it stored: an error in a manifest is to be mended.
+    func setManifests(_ manifests: [AppID: AppManifest], broken: Set<AppID>) {
+        stored.forget { manifests[$0] == nil && !broken.contains($0) }
+        for gone in self.manifests.keys where manifests[gone] == nil { newsGate.forget(gone) }
         self.manifests = manifests
     }
 

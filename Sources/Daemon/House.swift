@@ -148,7 +148,7 @@ final class House {
     }
 
     func apply(_ changes: ManifestLibrary.Changes) {
-        performer.setManifests(library.manifests)
+        performer.setManifests(library.manifests, broken: Set(library.broken.keys))
         shell.send(.configured(library.configuration.policy))
         for id in changes.gone { shell.send(.unregistered(id)) }
         for manifest in library.manifests.values.sorted(by: { $0.id < $1.id }) {

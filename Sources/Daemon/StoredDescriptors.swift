@@ -23,11 +23,10 @@ final class StoredDescriptors {
     ) -> String? {
         let descriptor = SharedDescriptor(descriptor, closer: closer)
         let shelf = shelves[app] ?? Shelf()
-        if let limit = Self.sizeLimits[name] {
-            guard MemoryFile.isMemoryFile(descriptor.raw), let size = try? MemoryFile.size(descriptor.raw) else {
-                return "FDNAME=\(name) has to be a memfd"
-            }
-            guard size <= limit else { return "FDNAME=\(name) holds \(size) bytes; \(limit) are allowed" }
+        if Self.sizeLimits[name] != nil {
+            // Before it is measured, so that it stays at that. One whose seals are sealed is measured again.
+            try? MemoryFile.sealSize(descriptor.raw)
+            if let refusal = Self.refusal(name, descriptor.raw) { return refusal }
             shelf.entries.removeAll { $0.name == name }
         }
         guard shelf.entries.count < Self.maximumPerApp else {
@@ -47,13 +46,30 @@ final class StoredDescriptors {
         remove(Self.snapshot, of: app)
     }
 
-    func forget(_ app: AppID) {
-        shelves[app] = nil
+    func forget(where isGone: (AppID) -> Bool) {
+        for app in shelves.keys.filter(isGone) { shelves[app] = nil }
     }
 
-    /// In the order stored; they stay stored, as systemd's do.
-    func passed(to app: AppID) -> [PassedDescriptor] {
-        shelves[app]?.entries.map { PassedDescriptor(fd: $0.descriptor.raw, name: $0.name) } ?? []
+    /// In the order stored; they stay stored, as systemd's do. One that could not be sealed and has grown since is dropped.
+    ///
+    /// - Parameter complain: hears of what is dropped.
+    func passed(to app: AppID, complain: (String) -> Void) -> [PassedDescriptor] {
+        guard let shelf = shelves[app] else { return [] }
+        shelf.entries.removeAll { entry in
+            guard let refusal = Self.refusal(entry.name, entry.descriptor.raw) else { return false }
+            complain(refusal + ", and is dropped")
+            return true
+        }
+        return shelf.entries.map { PassedDescriptor(fd: $0.descriptor.raw, name: $0.name) }
+    }
+
+    /// Why this can't be what its name says; `nil`: it can.
+    private static func refusal(_ name: String, _ raw: Int32) -> String? {
+        guard let limit = sizeLimits[name] else { return nil }
+        guard MemoryFile.isMemoryFile(raw), let size = try? MemoryFile.size(raw) else {
+            return "FDNAME=\(name) has to be a memfd"
+        }
+        return size <= limit ? nil : "FDNAME=\(name) holds \(size) bytes; \(limit) are allowed"
     }
 }
 
