@@ -117,6 +117,11 @@ final class House {
             switch refusal {
             case .unknownApp: (.unknownApp, "there is no app \(app) any more")
             case .notRunning: (.notRunning, "\(app) is not running")
+            case .running:
+                (
+                    .running,
+                    "\(app) runs already; a URL reaches only an app that is launched with it (activate it without)"
+                )
             case .ending: (.ending, "\(app) is about to end")
             case .notInForeground:
                 (.notInForeground, "\(app) is not in the foreground: only there it can be interrupted")

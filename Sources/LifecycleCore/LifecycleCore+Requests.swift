@@ -118,6 +118,8 @@ extension LifecycleCore {
     // MARK: Launch and activate
 
     private mutating func launchRequested(_ request: RequestID, _ slot: Int, _ launch: Launch, _ now: Instant) {
+        // A URL reaches a process that is launched with it, and no other (L8).
+        if launch.url != nil, hasProcessThatStays(slot) { return answer(request, .refused(.running)) }
         switch launch.state {
         case .foreground: activateRequested(request, slot, launch, now)
         case .background:
@@ -168,6 +170,8 @@ extension LifecycleCore {
         wait(request, slot, for: .foreground, afterEnd: isEnding(slot))
         takePlaceAsAsked(slot, now)
     }
+
+    private func hasProcessThatStays(_ slot: Int) -> Bool { self[app: slot].run != nil && !isEnding(slot) }
 
     private func isEnding(_ slot: Int) -> Bool {
         switch self[app: slot].phase {

@@ -83,6 +83,25 @@ struct LaunchTests {
         #expect(house.launches("photos").map(\.url) == ["photos://album/1"])
     }
 
+    @Test("L8: a URL for an app that runs is refused rather than lost; for one that ends it waits for the next process")
+    func urlOfRunning() {
+        for stage in Stage.withProcess {
+            let house = House("photos")
+            house.bring("photos", into: stage)
+            house.behave("photos") { $0.launching = .becomesReady }
+            let state = house.state("photos")
+            let mark = house.mark
+            let request = house.request("photos", .launch(.foreground, reason: .url, url: "photos://album/1"))
+            if state == .terminating {
+                house.exit("photos", .signaled(9, coreDumped: false))
+                #expect(house.launches("photos").last?.url == "photos://album/1", "\(stage)")
+            } else {
+                #expect(house.effects(since: mark) == [.answer(request, .refused(.running))], "\(stage)")
+                #expect(house.state("photos") == state)
+            }
+        }
+    }
+
     @Test("L9: the first launch is told so, and launches are counted as programs are executed")
     func firstLaunch() {
         let house = House("photos")
