@@ -11,6 +11,7 @@ extension EffectPerformer {
     func kill(_ run: AppRun) {
         run.isFrozen = false
         run.lookAgain = nil
+        tellNothing(run)
         if run.isPopulated { killAll(run) }
         // How the main process ended is still to be collected otherwise: a zombie does not populate its group, and a run
         // that was forgotten now would never be told to have exited.
@@ -61,6 +62,7 @@ extension EffectPerformer {
         // Nothing of one whose parent still lives: that is whose child it is.
         let end = try? process.reap()
         run.exitSource = nil
+        tellNothing(run)
         forgetMainProcess(run)
         let cpu = max(end?.cpu ?? .zero, run.cpu)
         send(.exited(run.id, end.map { ExitStatus($0.status) }, cpu: cpu, memory: end.map(ownPeak) ?? 0))
