@@ -119,7 +119,14 @@ extension LifecycleCore {
             phaseDeadline(self[app: slot].phase), self[run: slot].backgroundTime, self[run: slot].wake?.deadline,
         ]
         for case let deadline? in all where deadline.isInspected {
-            guard inspection.traced else { return miss(slot, deadline, cpu: inspection.cpu, now) }
+            guard inspection.traced else {
+                if deadline.isDoubtful { return assumeAnswered(slot, deadline.kind, now) }
+                if deadline.kind == .backgroundTime, !dropDoubtfulTasks(slot) {
+                    backgroundTimeOver(slot, now)
+                    return assertionEnded(slot, now)
+                }
+                return miss(slot, deadline, cpu: inspection.cpu, now)
+            }
             report(.deadlineDeferred(self[app: slot].id, deadline.kind))
             replace(slot, deadline, by: Deadline(kind: deadline.kind, start: now, allowed: deadline.allowed))
         }
