@@ -58,7 +58,7 @@ extension EffectPerformer {
         run.channel.drain()
         let cpu = max(end?.cpu ?? .zero, run.cpu)
         // Its size is what the core knows; the kernel's peak stands in for a life too short to be measured.
-        let status = end.map { ExitStatus($0.status) } ?? .exited(0)
+        let status = end.map { ExitStatus($0.status) } ?? .unknown
         send(.exited(run.id, status, cpu: cpu, memory: 0))
         watchEmpty(run)
     }

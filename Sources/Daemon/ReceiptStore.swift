@@ -106,6 +106,7 @@ extension JSONValue {
         case .exited(let status): keys.append(("exitStatus", .integer(Int64(status))))
         case .signaled(let signal, let coreDumped):
             keys += [("signal", .integer(Int64(signal))), ("coreDumped", .bool(coreDumped))]
+        case .unknown, .lost: break
         }
         keys += [
             ("wallSeconds", .number(receipt.wall.seconds)), ("cpuSeconds", .number(receipt.cpu.seconds)),

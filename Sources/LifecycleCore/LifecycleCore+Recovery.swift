@@ -32,10 +32,7 @@ extension LifecycleCore {
         case .ending(let ending): if ending.wasKilled { effects.append(.kill(id)) }
         case .launching, .foreground, .entering, .running, .suspended, .terminating, .notRunning: break
         }
-        let deadlines = [
-            phaseDeadline(self[app: slot].phase), self[run: slot].backgroundTime, self[run: slot].wake?.deadline,
-        ]
-        if deadlines.contains(where: { $0?.isInspected ?? false }) { effects.append(.inspect(id)) }
+        if lookedInto(slot) != nil { effects.append(.inspect(id)) }
     }
 
     /// What the app can only have said into the void is not held against it: an answer counts as given when its time is
@@ -43,10 +40,10 @@ extension LifecycleCore {
     private mutating func giveBenefitOfDoubt(_ slot: Int, _ now: Instant) {
         switch self[app: slot].phase {
         case .launching(var launching):
-            launching.deadline?.isDoubtful = true
+            launching.deadline = inDoubt(slot, launching.deadline, .launch, now)
             self[app: slot].phase = .launching(launching)
         case .entering(var entering):
-            entering.deadline?.isDoubtful = true
+            entering.deadline = inDoubt(slot, entering.deadline, .background, now)
             self[app: slot].phase = .entering(entering)
         case .foreground(var foreground):
             if foreground.watchdog != nil {
@@ -60,8 +57,33 @@ extension LifecycleCore {
         case .running, .suspending, .waking, .terminating: break
         }
         self[run: slot].wake?.deadline.isDoubtful = true
-        for index in self[run: slot].tasks.indices { self[run: slot].tasks[index].isDoubtful = true }
+        let hasBudget = self[run: slot].backgroundTime != nil || willHaveBudget(slot)
+        let end = hasBudget ? nil : now + Self.longestDoubt
+        for index in self[run: slot].tasks.indices {
+            self[run: slot].tasks[index].isDoubtful = true
+            // Without a budget nothing else would ever end it.
+            if self[run: slot].tasks[index].end == nil { self[run: slot].tasks[index].end = end }
+        }
     }
+
+    private func willHaveBudget(_ slot: Int) -> Bool {
+        switch self[app: slot].phase {
+        case .launching, .foreground: self[app: slot].policy.backgroundTime != nil
+        case .notRunning, .entering, .running, .suspending, .suspended, .waking, .terminating, .ending: false
+        }
+    }
+
+    /// Who has all the time there is may have answered all the same: then it is taken for that after a while.
+    private mutating func inDoubt(
+        _ slot: Int, _ deadline: Deadline?, _ kind: DeadlineKind, _ now: Instant
+    ) -> Deadline? {
+        var deadline = deadline ?? begin(slot, kind, Self.longestDoubt, now)
+        deadline?.isDoubtful = true
+        return deadline
+    }
+
+    /// How long what has no end of its own is waited for after it may have ended unheard: as long as a budget is.
+    private static let longestDoubt = Duration.seconds(30)
 
     /// The time is over of something that the app may have answered while nobody listened.
     mutating func assumeAnswered(_ slot: Int, _ kind: DeadlineKind, _ now: Instant) {

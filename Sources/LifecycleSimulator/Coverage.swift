@@ -9,6 +9,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
     case ready, backgroundEntered, stopped, continued, taskBegan, taskEnded, timeoutExtended, wakeCompleted, heartbeat
     case heartbeatGivenUp, stopping, mainProcessChanged
     case deadlineReached, memoryMeasured, pressureStalled, pressureSimulated
+    case recovered, reattached
 
     package var name: String { String(describing: self) }
 
@@ -47,6 +48,8 @@ package enum EventKind: Int, CaseIterable, Sendable {
         case .memoryMeasured: self = .memoryMeasured
         case .pressureStalled: self = .pressureStalled
         case .pressureSimulated: self = .pressureSimulated
+        case .recovered: self = .recovered
+        case .reattached: self = .reattached
         }
     }
 
@@ -73,7 +76,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
     var isOfNoApp: Bool {
         switch self {
         case .configured, .started, .requestAbandoned, .shutdown, .deadlineReached, .memoryMeasured, .pressureStalled,
-            .pressureSimulated:
+            .pressureSimulated, .recovered:
             true
         default: false
         }

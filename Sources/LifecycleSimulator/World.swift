@@ -100,13 +100,23 @@ struct World {
             guard let (at, item) = queue.pop() else { return nil }
             now = max(now, at)
             switch item {
-            case .deliver(let event):
-                return event
-            case .kernel(let run, let act): happen(act, to: run)
-            case .app(let run, let act): perform(act, by: run)
-            case .user: actAsUser()
-            case .machine: actAsMachine()
+            // The daemon looks up the number as it reads the manifest.
+            case .deliver(.registered(let id, let policy, _)):
+                return .registered(id, policy, launches: indexes[id].map { apps[$0].launches } ?? 0)
+            case .deliver(let event): return event
+            case .kernel, .app, .user, .machine: happen(item)
             }
+        }
+    }
+
+    /// Something that the core does not hear of at once.
+    mutating func happen(_ item: Item) {
+        switch item {
+        case .deliver: break
+        case .kernel(let run, let act): happen(act, to: run)
+        case .app(let run, let act): perform(act, by: run)
+        case .user: actAsUser()
+        case .machine: actAsMachine()
         }
     }
 
@@ -161,7 +171,7 @@ struct World {
         case .registered, .unregistered, .configured, .started, .requested, .requestAbandoned, .spawned, .executed,
             .told, .frozen, .thawed, .inspected, .ready, .backgroundEntered, .stopped, .continued, .taskBegan,
             .taskEnded, .timeoutExtended, .wakeCompleted, .heartbeat, .heartbeatGivenUp, .stopping,
-            .mainProcessChanged, .deadlineReached, .pressureStalled, .pressureSimulated:
+            .mainProcessChanged, .deadlineReached, .pressureStalled, .pressureSimulated, .recovered, .reattached:
             break
         }
     }

@@ -128,7 +128,10 @@ extension ByteReader {
 extension LifecycleCore {
     /// All that the core knows. Between two events only.
     package var saved: SavedCore {
-        SavedCore(
+        var memoryState = memoryState
+        memoryState.apps = 0
+        memoryState.returning = 0
+        return SavedCore(
             apps: apps, freeSlots: freeSlots, manager: manager, foregroundPlaces: foregroundPlaces,
             memoryState: memoryState, shutdown: shutdown, nextRun: nextRun, nextReceipt: nextReceipt)
     }
@@ -142,8 +145,6 @@ extension LifecycleCore {
         foregroundPlaces = saved.foregroundPlaces
         memoryState = saved.memoryState
         shutdown = saved.shutdown
-        memoryState.apps = 0
-        memoryState.returning = 0
         for slot in apps.indices where !apps[slot].isForgotten { index(slot) }
     }
 
@@ -158,5 +159,22 @@ extension LifecycleCore {
         count(apps[slot].phase, +1)
         timers.set(slot, to: nextTimer(slot)?.at)
         jetsam.set(slot, to: jetsamRank(slot))
+    }
+}
+
+extension LifecycleCore {
+    /// The first thing in which two cores differ, in words; `nil`: they are the same.
+    package func difference(from other: LifecycleCore) -> String? {
+        if self == other { return nil }
+        for slot in apps.indices where slot >= other.apps.count || apps[slot] != other.apps[slot] {
+            return "\(apps[slot].id): \(apps[slot]) and \(slot < other.apps.count ? "\(other.apps[slot])" : "nothing")"
+        }
+        if memoryState != other.memoryState { return "\(memoryState) and \(other.memoryState)" }
+        if timers != other.timers { return "timers: \(timers) and \(other.timers)" }
+        if jetsam != other.jetsam { return "jetsam: \(jetsam) and \(other.jetsam)" }
+        if foregroundPlaces != other.foregroundPlaces { return "\(foregroundPlaces) and \(other.foregroundPlaces)" }
+        if runs != other.runs || requests != other.requests || slots != other.slots { return "the indexes" }
+        if awakeCount != other.awakeCount || runningCount != other.runningCount { return "the counts" }
+        return "the numbers of runs and receipts, or the free places"
     }
 }

@@ -20,12 +20,14 @@ extension BackgroundTask: Storable {
         writer.put(began)
         writer.put(signed: Int64(owner))
         writer.put(end)
+        writer.put(isDoubtful)
     }
 
     init(from reader: inout ByteReader) throws(SavedError) {
         let name = try reader.text(upTo: SavedLimits.text, "a task's name")
         self.init(
             name: name, began: try reader.take(), owner: try reader.int32("an owner"), end: try reader.optional())
+        isDoubtful = try reader.flag()
     }
 }
 
