@@ -50,16 +50,19 @@ extension EffectPerformer {
 
     func mainProcessEnded(_ run: AppRun) {
         guard let process = run.process else { return }
-        // Of a main process that is no child of ours (`MAINPID=`) only the end is known, not how.
         let end = try? process.reap()
         run.exitSource = nil
+        // Of one that is no child of ours the kernel may still say how it ended, once its parent has asked.
+        guard let end else { return strangerEnded(run, process) }
+        ended(run, process, ExitStatus(end.status), cpu: end.cpu)
+    }
+
+    func ended(_ run: AppRun, _ process: Linux.Process, _ status: ExitStatus, cpu: Duration) {
         run.process = nil
         mainProcesses[process.pid] = nil
         run.channel.drain()
-        let cpu = max(end?.cpu ?? .zero, run.cpu)
         // Its size is what the core knows; the kernel's peak stands in for a life too short to be measured.
-        let status = end.map { ExitStatus($0.status) } ?? .unknown
-        send(.exited(run.id, status, cpu: cpu, memory: 0))
+        send(.exited(run.id, status, cpu: max(cpu, run.cpu), memory: 0))
         watchEmpty(run)
     }
 
@@ -77,6 +80,7 @@ extension EffectPerformer {
     /// The run is over, or never began: what was made for it goes.
     func forget(_ run: AppRun) {
         runs[run.id] = nil
+        forgetNote(of: run)
         if let process = run.process { mainProcesses[process.pid] = nil }
         run.channel.close()
         attempt(run.app) { _ = try run.enclosure.remove() }

@@ -15,6 +15,7 @@ final class EffectPerformer {
     var reaperSource: EventSource?
     let receipts: ReceiptStore
     let launches: LaunchStore
+    let logbook: Logbook
     /// What goes back to the core.
     let send: (Event) -> Void
     /// Who answers those who asked.
@@ -28,13 +29,15 @@ final class EffectPerformer {
     /// Which run a process belongs to, for what the kernel tells by pid.
     var mainProcesses: [Int32: RunID] = [:]
     let memory: MemoryWatch
-    let stored = StoredDescriptors()
+    let stored: StoredDescriptors
+    let store: DescriptorStore
     /// What a user's own daemon passes on of its environment.
     let inheritedEnvironment: [String]
 
     init(
         loop: EventLoop, folders: Folders, containment: Containment, journal: Journal, receipts: ReceiptStore,
-        launches: LaunchStore, memory: MemoryWatch, inheritedEnvironment: [String], send: @escaping (Event) -> Void
+        launches: LaunchStore, logbook: Logbook, memory: MemoryWatch, inheritedEnvironment: [String],
+        store: DescriptorStore, send: @escaping (Event) -> Void
     ) {
         self.loop = loop
         self.folders = folders
@@ -42,6 +45,9 @@ final class EffectPerformer {
         self.journal = journal
         self.receipts = receipts
         self.launches = launches
+        self.logbook = logbook
+        self.store = store
+        stored = StoredDescriptors(logbook: logbook, store: store)
         self.memory = memory
         self.inheritedEnvironment = inheritedEnvironment
         self.send = send
@@ -105,6 +111,7 @@ final class EffectPerformer {
         if let number = run.signal(for: notice), notice == .willTerminate || catches(run, number) {
             delivered = signal(run, number)
         }
+        if notice == .didEnterBackground, delivered, run.isStranger { lookForStop(run) }
         guard notice.isAnswered else { return }
         send(.told(run.id, notice, delivered: delivered, cpu: run.cpu))
     }

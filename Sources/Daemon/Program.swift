@@ -30,6 +30,9 @@ private final class Program {
     let performer: EffectPerformer
     let house: House
     let bus: ControlBus
+    let logbook: Logbook
+    private let legacy: Legacy?
+    private let handed: HandedDescriptors
     private var signals: [EventSource] = []
     private var wasAskedToStop = false
 
@@ -42,57 +45,68 @@ private final class Program {
         let loop = try EventLoop()
         self.loop = loop
         journal = Journal(level: options.logLevel)
-        lock = try Program.prepare(folders)
-        containment = try Program.contain(folders, journal)
+        handed = try Inheritance.takeHanded()
+        lock = try Program.prepare(folders, handed)
+        containment = try Program.contain(folders)
         let receipts = try ReceiptStore(folders: folders, clock: WallClock())
         let launches = try LaunchStore(folders: folders)
-        let firstRun = UInt64(loop.now().microseconds)
-        shell = try Shell(loop: loop, core: LifecycleCore(firstRun: firstRun, firstReceipt: receipts.nextID))
+        logbook = Logbook(path: folders.logbook)
+        logbook.complain = { [journal] in journal.log(.warning, MessageID.complaint, $0) }
+        legacy = Inheritance.read(folders, journal, receipts)
+        let core =
+            legacy?.core ?? LifecycleCore(firstRun: UInt64(loop.now().microseconds), firstReceipt: receipts.nextID)
+        if let legacy { logbook.goOn(legacy) } else { logbook.begin(core, notes: [:]) }
+        shell = try Shell(loop: loop, core: core, logbook: logbook)
         let memory = MemoryWatch(loop: loop) { [journal] in journal.log(.notice, MessageID.complaint, $0) }
         performer = EffectPerformer(
             loop: loop, folders: folders, containment: containment, journal: journal, receipts: receipts,
-            launches: launches, memory: memory,
+            launches: launches, logbook: logbook, memory: memory,
             inheritedEnvironment: options.mode == .user ? LaunchEnvironment.passedOn(ownEnvironment()) : [],
-            send: { [unowned shell] in shell.send($0) })
+            store: DescriptorStore(environment: ownVariable), send: { [unowned shell] in shell.send($0) })
         house = House(
             loop: loop, shell: shell, performer: performer, receipts: receipts,
             library: ManifestLibrary(folders: folders), containment: containment)
         bus = ControlBus(house: house, shell: shell)
         shell.perform = { [unowned performer] in performer.perform($0) }
         performer.answer = { [unowned bus] in bus.answer($0, $1) }
+        house.reexec = { [unowned self] in try self.reexec() }
         performer.publish = { [unowned bus] in bus.publish($0, $1) }
     }
 
     /// The folders, and the lock that keeps a second daemon out of them.
-    private static func prepare(_ folders: Folders) throws -> LockFile {
+    private static func prepare(_ folders: Folders, _ handed: HandedDescriptors) throws -> LockFile {
         do {
             try createDirectories(at: folders.runtime)
         } catch {
             throw Problem("the runtime folder cannot be made: \(error)")
         }
+        try createDirectories(at: folders.notifySockets, mode: 0o711)
+        try createDirectories(at: folders.inboxes, mode: 0o711)
+        if let lock = handed.take(HandedDescriptors.lock) { return LockFile(adopting: lock, path: folders.lock) }
         switch try LockFile.acquire(at: folders.lock) {
-        case .acquired(let lock):
-            try createDirectories(at: folders.notifySockets, mode: 0o711)
-            try createDirectories(at: folders.inboxes, mode: 0o711)
-            return lock
+        case .acquired(let lock): return lock
         case .held(let pid):
             let who = pid.map { "pid \($0)" } ?? "another one"
             throw Problem("a greenroomd (\(who)) runs on \(folders.runtime) already; give this one another --runtime")
         }
     }
 
-    private static func contain(_ folders: Folders, _ journal: Journal) throws -> Containment {
+    private static func contain(_ folders: Folders) throws -> Containment {
         let name = groupName(folders)
-        let containment = try Containment(mode: ContainmentMode.detect(name: name), name: name)
+        return try Containment(mode: ContainmentMode.detect(name: name), name: name)
+    }
+
+    /// What is there of apps that nobody knows of any more.
+    private func cleanUp() {
         do {
-            let dying = try containment.cleanUpLeftovers()
+            let known = Set(performer.runs.keys.map(\.number))
+            let dying = try containment.cleanUpLeftovers { _, run in known.contains(run) }
             if dying > 0 {
                 journal.log(.notice, MessageID.complaint, "killed \(dying) apps that an earlier daemon had left")
             }
         } catch {
             journal.log(.warning, MessageID.complaint, "leftovers of an earlier daemon: \(error)")
         }
-        return containment
     }
 
     /// Daemons on other runtime folders have groups of other names.
@@ -109,6 +123,9 @@ private final class Program {
         let changes = house.library.read()
         for line in changes.errors { journal.log(.error, MessageID.manifest, line) }
         for line in changes.warnings { journal.log(.warning, MessageID.manifest, line) }
+        performer.setManifests(house.library.manifests)
+        let adopted = recover()
+        cleanUp()
         house.apply(changes)
         try bus.listen(at: options.folders.busSocket)
         let apps = "\(house.library.manifests.count) app\(house.library.manifests.count == 1 ? "" : "s")"
@@ -116,11 +133,35 @@ private final class Program {
             .notice, MessageID.started,
             "greenroomd \(ControlNames.version) is ready: \(apps), \(containment.mode.summary), "
                 + "bus \(options.folders.busSocket), \(journal.whereTo)")
-        try ServiceManager.notify(.ready, .status(apps))
-        shell.send(.started)
+        if let adopted {
+            journal.log(.notice, MessageID.recovered, "went on where an earlier daemon was: \(adopted) apps run on")
+        }
+        // A service manager that is gone is no reason to end.
+        do { _ = try ServiceManager.notify(.ready, .status(apps)) } catch {
+            journal.log(.warning, MessageID.complaint, "\(error)")
+        }
+        if !logbook.isNoted(Program.startedNote) {
+            shell.send(.started)
+            logbook.note(Program.startedNote, [])
+        }
         let status = try loop.run()
         leave()
         return status
+    }
+
+    /// `LaunchAtStart=` is for the first start after a boot or a stop.
+    private static let startedNote = "started"
+
+    /// - Returns: how many apps were found again; `nil`: there was nothing to go on with.
+    private func recover() -> Int? {
+        guard let legacy else { return nil }
+        for remark in legacy.remarks { journal.log(.warning, MessageID.complaint, remark) }
+        let recovery = Recovery(
+            legacy, shell: shell, performer: performer, containment: containment, handed: handed)
+        recovery.run()
+        handed.drop()
+        logbook.noteRecovered()
+        return recovery.adopted
     }
 
     private func listenToSignals() throws {
@@ -129,6 +170,13 @@ private final class Program {
         }
         signals.append(try loop.addSignal(SIGHUP) { [unowned self] _ in _ = self.house.reload() })
         signals.append(try loop.addSignal(SIGCHLD) { [unowned self] _ in self.performer.childrenChanged() })
+    }
+
+    /// Another program takes this one's place in the same process; the apps stay its children.
+    private func reexec() throws {
+        guard !wasAskedToStop else { throw Problem("greenroomd is about to stop") }
+        logbook.close(shell.core)
+        try Reexecution.run(performer.descriptorsToKeep + [(HandedDescriptors.lock, lock.descriptor.raw)])
     }
 
     /// Once: every app gets its will-terminate. Twice: at once.
@@ -144,6 +192,7 @@ private final class Program {
     /// Nothing of ours stays: no socket, no group. The state folder does.
     private func leave() {
         bus.close()
+        logbook.remove()
         for path in [options.folders.notifySockets] { _ = try? removeFile(at: path, folder: true) }
         do {
             if try containment.removeRoot() == .busy {
@@ -154,6 +203,8 @@ private final class Program {
         }
     }
 }
+
+func ownVariable(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
 
 /// The hard limit of descriptors.
 func maximumDescriptors() -> UInt64 {

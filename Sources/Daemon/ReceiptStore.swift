@@ -33,6 +33,8 @@ final class ReceiptStore {
 
     /// Adds one. Called once an end.
     func write(_ receipt: Receipt) throws {
+        // A daemon before this one has written it, and did not come as far as to say so.
+        guard receipt.id >= nextID else { return }
         let json = JSONValue(receipt, time: clock.now())
         let line = Array((json.serialized(pretty: false) + "\n").utf8)
         nextID = max(nextID, receipt.id + 1)

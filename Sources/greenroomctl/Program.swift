@@ -44,8 +44,9 @@ struct Session {
         case .pressure: try pressure()
         case .verify: try verify()
         case .reload: try reload()
+        case .reexec: try reexec()
         case .help: 0
-        case .open, .snapshot, .log, .reexec: throw Failure("“\(invocation.verb.rawValue)” is not there yet")
+        case .open, .snapshot, .log: throw Failure("“\(invocation.verb.rawValue)” is not there yet")
         }
     }
 
