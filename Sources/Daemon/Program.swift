@@ -83,11 +83,29 @@ private final class Program {
         try createDirectories(at: folders.notifySockets, mode: 0o711)
         try createDirectories(at: folders.inboxes, mode: 0o711)
         if let lock = handed.take(HandedDescriptors.lock) { return LockFile(adopting: lock, path: folders.lock) }
-        switch try LockFile.acquire(at: folders.lock) {
-        case .acquired(let lock): return lock
-        case .held(let pid):
-            let who = pid.map { "pid \($0)" } ?? "another one"
-            throw Problem("a greenroomd (\(who)) runs on \(folders.runtime) already; give this one another --runtime")
+        return try acquireLock(folders)
+    }
+
+    /// A process that a killed daemon was about to start holds its lock with all its other descriptors until it executes
+    /// its program: a moment, unless that hangs.
+    private static let lockPatience = Duration.seconds(2)
+
+    private static func acquireLock(_ folders: Folders) throws -> LockFile {
+        let limit = EventLoop.now() + lockPatience
+        while true {
+            switch try LockFile.acquire(at: folders.lock) {
+            case .acquired(let lock): return lock
+            case .held(let pid):
+                let isAlive = try pid.flatMap { try ProcFS().stat(of: $0) }.map { !$0.isZombie } ?? false
+                guard !isAlive else {
+                    let who = pid.map { "pid \($0)" } ?? "another one"
+                    throw Problem(
+                        "a greenroomd (\(who)) runs on \(folders.runtime) already; give this one another --runtime")
+                }
+                // What still holds it is no daemon: another file is another lock.
+                if EventLoop.now() >= limit { _ = try removeFile(at: folders.lock) }
+                poll(nil, 0, 2)
+            }
         }
     }
 
