@@ -20,6 +20,8 @@ final class EffectPerformer {
     let send: (Event) -> Void
     /// Who answers those who asked.
     var answer: (RequestID, Answer) -> Void = { _, _ in }
+    /// Whether a run was told that it is in the background, and has not answered.
+    var isEntering: (RunID) -> Bool = { _ in false }
     /// Who tells those who watch.
     var publish: (Report, ChronicleEntry) -> Void = { _, _ in }
 
@@ -111,7 +113,11 @@ final class EffectPerformer {
         if let number = run.signal(for: notice), notice == .willTerminate || catches(run, number) {
             delivered = signal(run, number)
         }
-        if notice == .didEnterBackground, delivered, run.isStranger { lookForStop(run) }
+        // The core moves on once this is told: who is to answer is looked at after that.
+        if notice == .didEnterBackground, delivered, run.isStranger {
+            loop.callLater { [weak self, weak run] in run.map { self?.lookForStop($0) } }
+        }
+        if notice == .willTerminate, run.isStranger, isStopped(run) { signal(run, Signals.continue) }
         guard notice.isAnswered else { return }
         send(.told(run.id, notice, delivered: delivered, cpu: run.cpu))
     }

@@ -69,6 +69,7 @@ private final class Program {
         bus = ControlBus(house: house, shell: shell)
         shell.perform = { [unowned performer] in performer.perform($0) }
         performer.answer = { [unowned bus] in bus.answer($0, $1) }
+        performer.isEntering = { [unowned shell] in shell.core.isEntering($0) }
         house.reexec = { [unowned self] in try self.reexec() }
         performer.publish = { [unowned bus] in bus.publish($0, $1) }
     }

@@ -119,7 +119,13 @@ extension LifecycleCore {
         return ending.receipt != nil
     }
 
-    /// Whether the core is asked whether the app may count as frozen.
+    /// Whether a run was told that it is in the background, and has not answered.
+    package func isEntering(_ run: RunID) -> Bool {
+        guard let slot = runs[run], case .entering = self[app: slot].phase else { return false }
+        return true
+    }
+
+    /// Whether a run is frozen, and the core knows.
     package func isSuspended(_ run: RunID) -> Bool {
         guard let slot = runs[run] else { return false }
         switch self[app: slot].phase {

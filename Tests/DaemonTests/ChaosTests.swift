@@ -46,7 +46,7 @@ private struct Chaos {
             SuspendDelaySec=20ms
             LaunchDeadlineSec=2s
             BackgroundDeadlineSec=2s
-            BackgroundModes=push
+            BackgroundTimeSec=1h
             """
         let root = try TestDaemon.makeFolder()
         var manifests: [String: String] = [:]
@@ -118,7 +118,7 @@ private struct Chaos {
             case 4, 5: ("Activate", [])
             case 6...8: ("Background", [])
             case 9: ("Terminate", [.bool(random.below(4) == 0)])
-            case 10: ("Push", [.string("news \(requests)")])
+            case 10: (random.below(2) == 0 ? "Interrupt" : "Resume", [])
             default: ("Send", [.string("battery"), .string("\(random.below(3))")])
             }
         _ = try daemon.bus.callAsync(

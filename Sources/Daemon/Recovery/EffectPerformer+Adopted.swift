@@ -11,27 +11,34 @@ extension EffectPerformer {
         guard let process = run.process else { return }
         run.isStranger = (try? ProcFS().stat(of: process.pid))?.parent != getpid()
         watchExit(run)
-        run.lookAgain =
-            run.lookAgain
-            ?? Retry.until(loop) { [weak self, weak run] in
-                guard let self, let run, let pid = run.process?.pid else { return true }
-                guard let stat = try? ProcFS().stat(of: pid) else { return true }
-                guard stat.hasExecuted else { return false }
-                self.send(.executed(run.id))
-                if stat.isStopped, !run.isFrozen { self.send(.stopped(run.id)) }
+        run.lookAtStranger = Retry.until(loop) { [weak self, weak run] in
+            guard let self, let run, let pid = run.process?.pid, let stat = try? ProcFS().stat(of: pid) else {
                 return true
             }
+            guard stat.hasExecuted else { return false }
+            self.send(.executed(run.id))
+            if stat.isStopped, !run.isFrozen { self.send(.stopped(run.id)) }
+            // Not from within the look that is replaced by this one.
+            self.loop.callLater { [weak self, weak run] in
+                if let self, let run, run.isStranger { self.lookForStop(run) }
+            }
+            return true
+        }
     }
 
     /// The kernel tells a parent alone that its child has stopped (L17).
     func lookForStop(_ run: AppRun) {
         run.lookAtStranger = Retry.until(loop) { [weak self, weak run] in
-            guard let self, let run, let pid = run.process?.pid, !run.isFrozen else { return true }
-            guard let stat = try? ProcFS().stat(of: pid) else { return true }
-            guard stat.isStopped else { return false }
+            guard let self, let run, !run.isFrozen, self.isEntering(run.id) else { return true }
+            guard self.isStopped(run) else { return false }
             self.send(.stopped(run.id))
             return true
         }
+    }
+
+    func isStopped(_ run: AppRun) -> Bool {
+        guard let pid = run.process?.pid else { return false }
+        return (try? ProcFS().stat(of: pid))?.isStopped ?? false
     }
 
     /// How long its parent may take to ask how it ended; after that nobody will know.
