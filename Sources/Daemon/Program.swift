@@ -35,6 +35,7 @@ private final class Program {
     private let handed: HandedDescriptors
     private var signals: [EventSource] = []
     private var wasAskedToStop = false
+    private var keepsApps = false
 
     init(_ options: DaemonOptions) throws {
         self.options = options
@@ -164,7 +165,7 @@ private final class Program {
             logbook.note(Program.startedNote, [])
         }
         let status = try loop.run()
-        leave()
+        if keepsApps { bus.close() } else { leave() }
         return status
     }
 
@@ -184,9 +185,11 @@ private final class Program {
     }
 
     private func listenToSignals() throws {
-        for number in [SIGTERM, SIGINT] {
-            signals.append(try loop.addSignal(number) { [unowned self] _ in self.stop() })
-        }
+        signals.append(try loop.addSignal(SIGINT) { [unowned self] _ in self.stop() })
+        signals.append(
+            try loop.addSignal(SIGTERM) { [unowned self] _ in
+                if self.isToBeStartedAgain { self.makeRoom() } else { self.stop() }
+            })
         signals.append(try loop.addSignal(SIGHUP) { [unowned self] _ in _ = self.house.reload() })
         signals.append(try loop.addSignal(SIGCHLD) { [unowned self] _ in self.performer.childrenChanged() })
     }
@@ -196,6 +199,28 @@ private final class Program {
         guard !wasAskedToStop else { throw Problem("greenroomd is about to stop") }
         logbook.close(shell.core)
         try Reexecution.run(performer.descriptorsToKeep + [(HandedDescriptors.lock, lock.descriptor.raw)])
+    }
+
+    /// `systemctl restart` means this program, not the apps. Whom nobody can ask is to stop.
+    private var isToBeStartedAgain: Bool {
+        guard !wasAskedToStop, performer.store.isThere, ServiceManager.isBootedWithSystemd() else { return false }
+        let runtime = options.mode == .system ? "/run" : ownVariable("XDG_RUNTIME_DIR") ?? "/run"
+        do {
+            return try ServiceJob.current(runtime: runtime) == .restart
+        } catch {
+            journal.log(.warning, MessageID.complaint, "systemd does not say whether this is a restart: \(error)")
+            return false
+        }
+    }
+
+    /// Ends, and leaves everything to the daemon that follows.
+    private func makeRoom() {
+        journal.log(.notice, MessageID.stopping, "making room for the next greenroomd; every app runs on")
+        keepsApps = true
+        logbook.close(shell.core)
+        _ = try? ServiceManager.notify(.stopping)
+        _ = try? ServiceManager.barrier(timeout: .seconds(2))
+        loop.exit(0)
     }
 
     /// Once: every app gets its will-terminate. Twice: at once.
