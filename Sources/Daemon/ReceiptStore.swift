@@ -33,6 +33,8 @@ final class ReceiptStore {
 
     /// Adds one. Called once an end.
     func write(_ receipt: Receipt) throws {
+        // A daemon before this one has written it, and did not come as far as to say so.
+        guard receipt.id >= nextID else { return }
         let json = JSONValue(receipt, time: clock.now())
         let line = Array((json.serialized(pretty: false) + "\n").utf8)
         nextID = max(nextID, receipt.id + 1)
@@ -106,6 +108,7 @@ extension JSONValue {
         case .exited(let status): keys.append(("exitStatus", .integer(Int64(status))))
         case .signaled(let signal, let coreDumped):
             keys += [("signal", .integer(Int64(signal))), ("coreDumped", .bool(coreDumped))]
+        case .unknown, .lost: break
         }
         keys += [
             ("wallSeconds", .number(receipt.wall.seconds)), ("cpuSeconds", .number(receipt.cpu.seconds)),

@@ -52,4 +52,8 @@ private struct RecordingCore: DecidingCore {
     func view(of app: AppID, at now: Instant) -> AppView? { core.view(of: app, at: now) }
     var appIDs: [AppID] { core.appIDs }
     var memory: MemoryView { core.memory }
+    var runIDs: [RunID] { core.runIDs }
+    var saved: SavedCore { core.saved }
+    mutating func recover(from saved: SavedCore) { core.recover(from: saved) }
+    func difference(from other: Self) -> String? { core.difference(from: other.core) }
 }

@@ -44,9 +44,10 @@ struct Session {
         case .pressure: try pressure()
         case .verify: try verify()
         case .reload: try reload()
+        case .reexec: try reexec()
         case .help: 0
         case .log: try log()
-        case .open, .snapshot, .reexec: throw Failure("“\(invocation.verb.rawValue)” is not there yet")
+        case .open, .snapshot: throw Failure("“\(invocation.verb.rawValue)” is not there yet")
         }
     }
 
