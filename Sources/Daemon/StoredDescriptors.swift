@@ -69,6 +69,7 @@ final class StoredDescriptors {
     /// What a daemon before this one had, as far as it was handed over.
     func restore(_ notes: [String: [UInt8]], _ handed: HandedDescriptors) {
         let serials = notes.keys.compactMap { $0.hasPrefix("stored/") ? UInt64($0.dropFirst(7)) : nil }
+        let closer = DescriptorCloser()
         for serial in serials.sorted() {
             lastSerial = max(lastSerial, serial)
             var reader = ByteReader(notes[Self.note(serial)] ?? [])
@@ -79,7 +80,7 @@ final class StoredDescriptors {
                 continue
             }
             let shelf = shelves[app] ?? Shelf()
-            shelf.entries.append(Entry(name: name, descriptor: SharedDescriptor(descriptor), serial: serial))
+            shelf.entries.append(Entry(name: name, descriptor: SharedDescriptor(descriptor, closer: closer), serial: serial))
             shelves[app] = shelf
         }
     }

@@ -55,7 +55,7 @@ extension LifecycleCore {
         case .unknown:
             Verdict(
                 namespace: .exit, code: Receipt.Code.exited,
-                explanation: "ended while no daemon was there; how is not known")
+                explanation: "ended; how is not known, as the daemon that had launched it was no longer there")
         case .lost: Verdict(namespace: .exit, code: Receipt.Code.exited, explanation: "was lost with the machine")
         }
     }
@@ -71,7 +71,7 @@ extension LifecycleCore {
             switch status {
             case .exited(let code): "exited with status \(code)"
             case .signaled, .lost: "ended by SIGTERM"
-            case .unknown: "ended while no daemon was there, how is not known"
+            case .unknown: "ended, how is not known, as the daemon that had launched it was no longer there"
             }
         var verdict = Verdict(namespace: .exit, code: Receipt.Code.exited, explanation: "")
         switch cause {

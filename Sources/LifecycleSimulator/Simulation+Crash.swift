@@ -96,7 +96,8 @@ extension World {
             forgets() ? .exited(run, .unknown, cpu: cpu, memory: memory) : event
         // Kept by the daemon as they came about, or seen by looking.
         case .registered, .unregistered, .configured, .started, .shutdownRequested, .spawned, .executed, .spawnFailed,
-            .told, .emptied, .stopped, .continued, .mainProcessChanged, .deadlineReached, .recovered, .reattached:
+            .told, .emptied, .stopped, .continued, .mainProcessChanged, .deadlineReached, .recovered, .reattached,
+            .sleepRequested, .awoke, .locked, .unlocked:
             event
         }
     }
@@ -118,7 +119,7 @@ extension World {
             guard let run = index(of: id), runs[run].killedAt != nil else { return false }
             return true
         case .spawn, .tell, .continueStopped, .inspect, .throttle, .unthrottle, .deliver, .recordLaunch, .writeReceipt,
-            .dropRestorationState, .answer, .report, .measureMemory, .finish:
+            .dropRestorationState, .answer, .report, .measureMemory, .allowSleep, .finish:
             return false
         }
     }

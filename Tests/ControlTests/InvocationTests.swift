@@ -99,7 +99,7 @@ struct InvocationTests {
         }
         #expect(one == same)
         #expect(one.hasPrefix("Usage: greenroomctl \(verb.rawValue)"))
-        let isThere = ![.open, .snapshot, .reexec].contains(verb)
+        let isThere = ![.open, .snapshot].contains(verb)
         #expect(all.contains("\n  \(verb.rawValue) ") == isThere)
         for line in (one + all).split(separator: "\n") { #expect(line.count <= 120, "\(line)") }
     }

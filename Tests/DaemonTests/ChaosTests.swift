@@ -3,6 +3,7 @@ import Glibc
 import JSON
 import Linux
 import Systemd
+import TestKit
 import Testing
 
 /// The daemon is killed again and again at random moments of a busy day, and each time the world is looked at before and

@@ -52,7 +52,7 @@ extension EffectPerformer {
             // Where there is no zombie any more and the kernel does not say, it never will.
             let isGone = (try? ProcFS().stat(of: process.pid)) == nil
             guard status != nil || isGone || self.loop.now() >= limit else { return false }
-            self.ended(run, process, status.map { ExitStatus($0) } ?? .unknown, cpu: .zero)
+            self.ended(run, status.map { ExitStatus($0) } ?? .unknown, cpu: .zero)
             return true
         }
     }
