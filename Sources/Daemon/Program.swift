@@ -45,6 +45,7 @@ private final class Program {
         lock = try Program.prepare(folders)
         containment = try Program.contain(options, journal)
         let (receipts, launches) = try Program.openState(folders)
+        if let problem = receipts.problem { journal.log(.warning, MessageID.complaint, problem) }
         let firstRun = UInt64(loop.now().microseconds)
         shell = try Shell(loop: loop, core: LifecycleCore(firstRun: firstRun, firstReceipt: receipts.nextID))
         let memory = MemoryWatch(loop: loop) { [journal] in journal.log(.notice, MessageID.complaint, $0) }

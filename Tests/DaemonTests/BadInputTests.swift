@@ -220,6 +220,17 @@ struct BadInputTests {
         #expect(entries(of: root + "/shared").isEmpty)
     }
 
+    @Test("A file of receipts that can't be read is put aside, and a new one begun")
+    func unreadableReceipts() throws {
+        let root = try TestDaemon.makeFolder()
+        try createDirectories(at: root + "/state")
+        #expect(mkfifo(root + "/state/receipts.jsonl", 0o600) == 0)
+        let daemon = try TestDaemon(["bad": "[App]\nExecStart=/etc/passwd\n"], root: root)
+        #expect(exists(at: root + "/state/receipts.jsonl.unreadable"))
+        try daemon.launch("bad")
+        #expect(try daemon.receipts("bad").count == 1)
+    }
+
     @Test("A state folder that can't be used is named")
     func stateFolder() throws {
         let root = try TestDaemon.makeFolder()
