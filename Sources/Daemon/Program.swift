@@ -43,9 +43,10 @@ private final class Program {
         self.loop = loop
         journal = Journal(level: options.logLevel)
         lock = try Program.prepare(folders)
-        containment = try Program.contain(options, journal)
         let (receipts, launches) = try Program.openState(folders)
         if let problem = receipts.problem { journal.log(.warning, MessageID.complaint, problem) }
+        // After the folders: where these cannot be used, no group is to stay behind.
+        containment = try Program.contain(options, journal)
         let firstRun = UInt64(loop.now().microseconds)
         shell = try Shell(loop: loop, core: LifecycleCore(firstRun: firstRun, firstReceipt: receipts.nextID))
         let memory = MemoryWatch(loop: loop) { [journal] in journal.log(.notice, MessageID.complaint, $0) }

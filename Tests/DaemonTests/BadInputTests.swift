@@ -239,6 +239,11 @@ struct BadInputTests {
             ["--runtime", root + "/run", "--state", "/proc/nothing", "--config", root + "/c"], in: root)
         #expect(status == .exited(1))
         #expect(output.contains("the state folder /proc/nothing cannot be used: "))
+        // And no group of its name (FNV-1a of the runtime folder) is left.
+        let hash = (root + "/run").utf8.reduce(0xcbf2_9ce4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
+        for mount in ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"] {
+            #expect(!exists(at: "\(mount)/greenroom-\(String(hash, radix: 16))"))
+        }
     }
 
     @Test("Clients that say nothing, talk nonsense or go away in the middle harm nobody")
