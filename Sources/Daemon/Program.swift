@@ -48,10 +48,12 @@ private final class Program {
         journal = Journal(level: options.logLevel)
         handed = try Inheritance.takeHanded()
         lock = try Program.prepare(folders, handed)
+        let (receipts, launches) = try Program.openState(folders)
+        if let problem = receipts.problem { journal.log(.warning, MessageID.complaint, problem) }
+        // After the folders: where these cannot be used, no group is to stay behind.
         let name = Program.groupName(folders)
         containment = try Containment(
             mode: ContainmentMode.detect(preferredRoot: options.cgroup, name: name), name: name)
-        let (receipts, launches) = try Program.openState(folders)
         logbook = Logbook(path: folders.logbook)
         logbook.complain = { [journal] in journal.log(.warning, MessageID.complaint, $0) }
         legacy = Inheritance.read(folders, journal, receipts)
