@@ -56,16 +56,24 @@ extension EffectPerformer {
 
     func mainProcessEnded(_ run: AppRun) {
         guard let process = run.process else { return }
+        let end = try? process.reap()
+        run.exitSource = nil
+        // Of one that is no child of ours the kernel may still say how it ended, once its parent has asked.
+        guard let end else { return strangerEnded(run, process) }
+        ended(run, process, end)
+    }
+
+    func ended(_ run: AppRun, _ process: Linux.Process, _ end: ExitReport) {
+        ended(run, process, ExitStatus(end.status), cpu: end.cpu, peak: ownPeak(end))
+    }
+
+    func ended(_ run: AppRun, _ process: Linux.Process, _ status: ExitStatus, cpu: Duration, peak: UInt64) {
         // Its last words may be that another is the main process now (`MAINPID=`): then the app goes on.
         run.channel.drain()
         guard run.process === process else { return }
-        // Nothing of one whose parent still lives: that is whose child it is.
-        let end = try? process.reap()
-        run.exitSource = nil
         tellNothing(run)
         forgetMainProcess(run)
-        let cpu = max(end?.cpu ?? .zero, run.cpu)
-        send(.exited(run.id, end.map { ExitStatus($0.status) }, cpu: cpu, memory: end.map(ownPeak) ?? 0))
+        send(.exited(run.id, status, cpu: max(cpu, run.cpu), memory: peak))
         watchEmpty(run)
     }
 
@@ -87,6 +95,7 @@ extension EffectPerformer {
     /// The run is over, or never began: what was made for it goes.
     func forget(_ run: AppRun) {
         runs[run.id] = nil
+        forgetNote(of: run)
         forgetMainProcess(run)
         run.channel.close()
         attempt(run.app) { try emptyInbox(of: run.app) }

@@ -1,5 +1,6 @@
 import LifecycleCore
 import Linux
+import Systemd
 
 /// Notices: each as the signal that the manifest names for it, one after the other.
 extension EffectPerformer {
@@ -52,6 +53,11 @@ extension EffectPerformer {
             delivered = signal(run, number)
             if delivered { run.lastSignal = number }
         }
+        // The core moves on once this is told: who is to answer is looked at after that.
+        if notice == .didEnterBackground, delivered, run.isStranger {
+            loop.callLater { [weak self, weak run] in run.map { self?.lookForStop($0) } }
+        }
+        if notice == .willTerminate, run.isStranger, isStopped(run) { signal(run, Signals.continue) }
         guard notice.isAnswered else { return }
         send(.told(run.id, notice, delivered: delivered, cpu: run.cpu))
     }

@@ -72,7 +72,7 @@ extension LifecycleCore {
 
     // MARK: The outcomes
 
-    mutating func exited(_ slot: Int, _ status: ExitStatus?, _ cpu: Duration, _ memory: UInt64, _ now: Instant) {
+    mutating func exited(_ slot: Int, _ status: ExitStatus, _ cpu: Duration, _ memory: UInt64, _ now: Instant) {
         endRun(slot, status, cpu: cpu, peak: memory, now, explanation: nil)
         guard case .ending(let ending) = self[app: slot].phase else { return }
         if ending.isEmptied { finishRun(slot, ending, now) }
@@ -80,7 +80,7 @@ extension LifecycleCore {
 
     /// The main process has ended, or never came to be: the receipt, and whatever else is left of the app is killed (L47).
     mutating func endRun(
-        _ slot: Int, _ status: ExitStatus?, cpu: Duration, peak: UInt64, _ now: Instant, explanation: String?
+        _ slot: Int, _ status: ExitStatus, cpu: Duration, peak: UInt64, _ now: Instant, explanation: String?
     ) {
         let phase = self[app: slot].phase
         if case .ending(let ending) = phase, ending.receipt != nil { return }
@@ -113,7 +113,7 @@ extension LifecycleCore {
         }
         // Where nobody tells how it ended, it failed if it was killed for something (as systemd has it of main processes
         // that are no children of its own).
-        let hasFailed = receipt.exit.map { $0 != .exited(0) } ?? (receipt.namespace != .exit)
+        let hasFailed = receipt.exit == .unknown ? receipt.namespace != .exit : receipt.exit != .exited(0)
         let isFailure = hasFailed || receipt.state == .launching
         let isEarly = receipt.state == .launching || now - self[run: slot].created < Self.earlyEnd
         if isEarly, isFailure || policy.relaunch == .always {

@@ -1,7 +1,7 @@
 /// Why a run ended, in a receipt (L45).
 extension LifecycleCore {
     mutating func makeReceipt(
-        _ slot: Int, _ phase: Phase, _ status: ExitStatus?, cpu: Duration, peak: UInt64, _ now: Instant,
+        _ slot: Int, _ phase: Phase, _ status: ExitStatus, cpu: Duration, peak: UInt64, _ now: Instant,
         explanation: String?
     ) -> Receipt {
         let run = self[run: slot]
@@ -32,12 +32,12 @@ extension LifecycleCore {
         var candidates: [Receipt.Candidate] = []
     }
 
-    private func verdict(_ phase: Phase, _ status: ExitStatus?) -> Verdict {
+    private func verdict(_ phase: Phase, _ status: ExitStatus) -> Verdict {
         switch phase {
         case .ending(let ending):
             // SIGKILL is ours if we sent it; any other end was the app's own, however near ours was. Where nobody tells
             // how it ended, what we did to it is what is known.
-            if let cause = ending.cause, status?.isKill ?? true { return verdict(cause) }
+            if let cause = ending.cause, status.isKill || status == .unknown { return verdict(cause) }
             if let cause = ending.termination { return verdict(cause, status) }
             return ownEnd(status)
         case .terminating(let terminating): return verdict(terminating.cause, status)
@@ -46,12 +46,8 @@ extension LifecycleCore {
         }
     }
 
-    private func ownEnd(_ status: ExitStatus?) -> Verdict {
+    private func ownEnd(_ status: ExitStatus) -> Verdict {
         switch status {
-        case nil:
-            Verdict(
-                namespace: .exit, code: Receipt.Code.exited,
-                explanation: "ended by itself; how is not known, as its main process was no child of Greenroom's")
         case .exited(let code):
             Verdict(namespace: .exit, code: Receipt.Code.exited, explanation: "exited by itself with status \(code)")
         case .signaled(let signal, let coreDumped):
@@ -59,20 +55,26 @@ extension LifecycleCore {
                 namespace: .signal, code: Receipt.Code.signal,
                 explanation: "ended by \(signalName(signal))\(coreDumped ? " (core dumped)" : ""), "
                     + "which nobody here sent")
+        case .unknown:
+            Verdict(
+                namespace: .exit, code: Receipt.Code.exited,
+                explanation: "ended; how is not known, as it was no child of this daemon's")
+        case .lost: Verdict(namespace: .exit, code: Receipt.Code.exited, explanation: "was lost with the machine")
         }
     }
 
     /// The end of an app that was told to terminate.
-    private func verdict(_ cause: TerminationCause, _ status: ExitStatus?) -> Verdict {
+    private func verdict(_ cause: TerminationCause, _ status: ExitStatus) -> Verdict {
         switch status {
         case .signaled(let signal, _) where signal != ExitStatus.sigterm: return ownEnd(status)
-        case .exited, .signaled, nil: break
+        case .lost: return ownEnd(status)
+        case .exited, .signaled, .unknown: break
         }
         let how =
             switch status {
             case .exited(let code): "exited with status \(code)"
-            case .signaled: "ended by SIGTERM"
-            case nil: "how it ended is not known, as its main process was no child of Greenroom's"
+            case .signaled, .lost: "ended by SIGTERM"
+            case .unknown: "ended, how is not known, as it was no child of this daemon's"
             }
         var verdict = Verdict(namespace: .exit, code: Receipt.Code.exited, explanation: "")
         switch cause {

@@ -60,8 +60,7 @@ package struct Receipt: Hashable, Sendable {
     package var deadline: DeadlineUse?
     /// In the order in which jetsam would have taken them, at most `maximumCandidates`.
     package var candidates: [Candidate] = []
-    /// `nil`: nobody could tell (`Event.exited`).
-    package var exit: ExitStatus?
+    package var exit: ExitStatus
     /// From process creation to the end.
     package var wall: Duration
     package var cpu: Duration
@@ -72,7 +71,7 @@ package struct Receipt: Hashable, Sendable {
 
     package init(
         id: UInt64, app: AppID, run: RunID, pid: Int32?, state: AppState, namespace: Namespace, code: UInt32,
-        explanation: String, deadline: DeadlineUse? = nil, candidates: [Candidate] = [], exit: ExitStatus?,
+        explanation: String, deadline: DeadlineUse? = nil, candidates: [Candidate] = [], exit: ExitStatus,
         wall: Duration, cpu: Duration, memory: UInt64
     ) {
         self.id = id

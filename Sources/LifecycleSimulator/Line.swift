@@ -37,9 +37,8 @@ struct Line {
         }
     }
 
-    mutating func add(_ status: ExitStatus?) {
+    mutating func add(_ status: ExitStatus) {
         switch status {
-        case nil: text += "somehow"
         case .exited(let code):
             text += "with status "
             add(code)
@@ -47,6 +46,8 @@ struct Line {
             text += "by signal "
             add(signal)
             if coreDumped { text += " (core dumped)" }
+        case .unknown: text += "nobody knows how"
+        case .lost: text += "with the machine"
         }
     }
 }

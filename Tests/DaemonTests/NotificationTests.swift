@@ -31,7 +31,8 @@ struct NotificationTests {
         #expect(try daemon.receipts("mail").isEmpty)
     }
 
-    @Test("L31: a new process finds nothing that an earlier one was told, in its inbox; nor does anybody after a removal")
+    @Test(
+        "L31: a new process finds nothing that an earlier one was told, in its inbox; nor does anybody after a removal")
     func emptied() throws {
         let root = try TestDaemon.makeFolder()
         // As a daemon that died would leave it; what is a folder is the app's own.

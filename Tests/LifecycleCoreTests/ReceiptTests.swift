@@ -76,17 +76,17 @@ struct ReceiptTests {
             }
             house.launch(app)
         }
-        house.happens(.exited(house.run("quiet"), nil, cpu: .zero, memory: 0))
+        house.happens(.exited(house.run("quiet"), .unknown, cpu: .zero, memory: 0))
         #expect(try house.receipt("quiet").namespace == .exit)
-        #expect(try house.receipt("quiet").exit == nil)
+        #expect(try house.receipt("quiet").exit == .unknown)
         #expect(try house.receipt("quiet").explanation.contains("how is not known"))
         house.terminate("asked")
-        house.happens(.exited(house.run("asked"), nil, cpu: .zero, memory: 0))
-        #expect(try house.receipt("asked").explanation.hasPrefix("terminated on request: how it ended is not known"))
+        house.happens(.exited(house.run("asked"), .unknown, cpu: .zero, memory: 0))
+        #expect(try house.receipt("asked").explanation.hasPrefix("terminated on request: ended, how is not known"))
         house.advance(.seconds(1))
-        house.happens(.exited(house.run("stuck"), nil, cpu: .zero, memory: 0))
+        house.happens(.exited(house.run("stuck"), .unknown, cpu: .zero, memory: 0))
         #expect(try house.receipt("stuck").code == Receipt.Code.missedDeadline)
-        #expect(try house.receipt("stuck").exit == nil)
+        #expect(try house.receipt("stuck").exit == .unknown)
     }
 
     @Test("L45: the kernel's peak stands in for the size of a life too short to be measured, and for no other")

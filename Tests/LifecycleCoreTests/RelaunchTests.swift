@@ -257,15 +257,15 @@ struct RelaunchTests {
     @Test(
         "Relaunch=: what is launched again after which end",
         arguments: [
-            (AppPolicy.Relaunch.no, ExitStatus?.some(.exited(1)), false), (.onFailure, nil, false),
-            (.always, nil, true),
+            (AppPolicy.Relaunch.no, ExitStatus.exited(1), false), (.onFailure, .unknown, false),
+            (.always, .unknown, true),
             (.no, .signaled(6, coreDumped: true), false),
             (.onFailure, .exited(0), false), (.onFailure, .exited(1), true),
             (.onFailure, .signaled(15, coreDumped: false), true),
             (.onFailure, .signaled(9, coreDumped: false), true), (.always, .exited(0), true),
             (.always, .exited(1), true),
         ])
-    func policies(relaunch: AppPolicy.Relaunch, status: ExitStatus?, isLaunched: Bool) {
+    func policies(relaunch: AppPolicy.Relaunch, status: ExitStatus, isLaunched: Bool) {
         let house = House("photos") { $0.relaunch = relaunch }
         house.launch("photos")
         house.advance(.seconds(60))

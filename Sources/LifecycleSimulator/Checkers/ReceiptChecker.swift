@@ -5,8 +5,7 @@ struct ReceiptChecker {
     /// Of the run whose end the core is hearing of.
     private struct End {
         var run: RunID
-        /// `nil`: nobody could tell.
-        var status: ExitStatus?
+        var status: ExitStatus
         /// SIGKILL had been sent by then.
         var wasKilled: Bool
         var receipts = 0
@@ -36,7 +35,7 @@ struct ReceiptChecker {
     }
 
     private mutating func begin(
-        _ app: Int, _ run: RunID, _ status: ExitStatus?, _ shadow: Shadow, _ world: World
+        _ app: Int, _ run: RunID, _ status: ExitStatus, _ shadow: Shadow, _ world: World
     ) {
         guard shadow.apps[app].run == run, let index = world.index(of: run) else { return }
         end = End(run: run, status: status, wasKilled: world.runs[index].killedAt != nil)
@@ -77,21 +76,20 @@ struct ReceiptChecker {
         findings.check(
             receipt.app == shadow.apps[app].id && receipt.exit == end.status && receipt.pid == pids[app],
             .receiptsAreTrue,
-            "receipt \(receipt.id) is of \(receipt.app), pid \(receipt.pid ?? 0), \(Self.word(receipt.exit)); "
-                + "it was \(shadow.apps[app].id), pid \(pids[app] ?? 0), \(Self.word(end.status))")
+            "receipt \(receipt.id) is of \(receipt.app), pid \(receipt.pid ?? 0), \(receipt.exit); "
+                + "it was \(shadow.apps[app].id), pid \(pids[app] ?? 0), \(end.status)")
         findings.check(
             Self.isCode(receipt.code, of: receipt.namespace), .receiptsAreTrue,
             "receipt \(receipt.id): code \(receipt.code) is none of \(receipt.namespace)")
         findings.check(
             receipt.state != .notRunning && receipt.state != .terminating, .receiptsAreTrue,
             "receipt \(receipt.id): the end began when it was \(receipt.state)")
-        // Of an end of which nobody knows how it came about, our SIGKILL is the cause if it was sent.
-        let isSIGKILL = end.status?.isSIGKILL ?? wasKilled
+        let isSIGKILL = end.status.isSIGKILL
         switch receipt.namespace {
         case .watchdog, .lifecycle, .user:
             findings.check(
                 isSIGKILL && wasKilled, .receiptsAreTrue,
-                "receipt \(receipt.id): \(receipt.namespace), but it ended by itself: \(Self.word(end.status))")
+                "receipt \(receipt.id): \(receipt.namespace), but it ended by itself: \(end.status)")
         case .signal:
             findings.check(
                 !(isSIGKILL && wasKilled), .receiptsAreTrue,
@@ -109,8 +107,6 @@ struct ReceiptChecker {
         }
     }
 
-    private static func word(_ status: ExitStatus?) -> String { status.map { "\($0)" } ?? "not known" }
-
     private static func isCode(_ code: UInt32, of namespace: Receipt.Namespace) -> Bool {
         switch namespace {
         case .watchdog: [0x8bad_f00d, 0x2182_bad2, 0x2182_bad4].contains(code)
@@ -127,8 +123,9 @@ struct ReceiptChecker {
 extension ExitStatus {
     var isSIGKILL: Bool {
         switch self {
-        case .signaled(9, _): true
-        case .signaled, .exited: false
+        // That nobody knows how it ended is no contradiction.
+        case .signaled(9, _), .unknown: true
+        case .signaled, .exited, .lost: false
         }
     }
 }

@@ -63,6 +63,9 @@ final class House {
         while !pending.isEmpty { happens(pending.removeFirst()) }
     }
 
+    /// The outcomes that wait go with the daemon that would have heard of them.
+    func dropPending() { pending = [] }
+
     /// Lets time pass, and feeds each deadline at its instant.
     func advance(_ time: Duration) {
         let target = now + time
@@ -163,7 +166,7 @@ final class House {
 
     func endTask(_ name: String, _ task: String) { happens(.taskEnded(run(name), name: task)) }
 
-    func exit(_ name: String, _ status: ExitStatus? = .exited(0)) {
+    func exit(_ name: String, _ status: ExitStatus = .exited(0)) {
         let run = run(name)
         happens(.exited(run, status, cpu: .milliseconds(250), memory: 0))
         happens(.emptied(run))
