@@ -16,6 +16,7 @@ package enum ControlNames {
     package enum Failure: String, CaseIterable, Sendable {
         case unknownApp = "UnknownApp"
         case notRunning = "NotRunning"
+        case running = "Running"
         case ending = "Ending"
         case notInForeground = "NotInForeground"
         case notInterrupted = "NotInterrupted"

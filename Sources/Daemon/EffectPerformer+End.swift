@@ -55,20 +55,25 @@ extension EffectPerformer {
 
     func mainProcessEnded(_ run: AppRun) {
         guard let process = run.process else { return }
+        // Its last words may be that another is the main process now (`MAINPID=`): then the app goes on.
+        run.channel.drain()
+        guard run.process === process else { return }
         let end = try? process.reap()
         run.exitSource = nil
         // Of one that is no child of ours the kernel may still say how it ended, once its parent has asked.
         guard let end else { return strangerEnded(run, process) }
-        ended(run, ExitStatus(end.status), cpu: end.cpu)
+        ended(run, ExitStatus(end.status), cpu: end.cpu, memory: ownPeak(end))
     }
 
-    func ended(_ run: AppRun, _ status: ExitStatus, cpu: Duration) {
+    func ended(_ run: AppRun, _ status: ExitStatus, cpu: Duration, memory: UInt64 = 0) {
         forgetMainProcess(run)
-        run.channel.drain()
-        // Its size is what the core knows; the kernel's peak stands in for a life too short to be measured.
-        send(.exited(run.id, status, cpu: max(cpu, run.cpu), memory: 0))
+        send(.exited(run.id, status, cpu: max(cpu, run.cpu), memory: memory))
         watchEmpty(run)
     }
+
+    /// The kernel's peak of a process includes what it was before execve(2): a copy of ours. So only a larger one is the
+    /// app's own; 0: not known.
+    private func ownPeak(_ end: ExitReport) -> UInt64 { end.maxRSS > OwnProcess.peakBytes ? end.maxRSS : 0 }
 
     /// Waits until no process of the run is left, then removes what was made for it.
     func watchEmpty(_ run: AppRun) {
@@ -87,6 +92,7 @@ extension EffectPerformer {
         forgetNote(of: run)
         forgetMainProcess(run)
         run.channel.close()
+        attempt(run.app) { try emptyInbox(of: run.app) }
         remove(run.enclosure, run.id, of: run.app)
     }
 
@@ -103,7 +109,7 @@ extension EffectPerformer {
 
     // MARK: Children
 
-    /// SIGCHLD: who has stopped or goes on, and orphans that became ours as a container's PID 1 or a subreaper.
+    /// SIGCHLD: who has stopped or goes on, and orphans of apps, which are our children as we are their subreaper.
     func childrenChanged() {
         for change in (try? Reaping.reapStops()) ?? [] {
             guard let id = mainProcesses[change.pid], let run = runs[id], !run.isFrozen else { continue }
@@ -116,7 +122,7 @@ extension EffectPerformer {
     }
 
     /// Main processes are reaped by whoever watches their pidfd.
-    private func reapOrphans() {
+    func reapOrphans() {
         _ = try? Reaping.reapOrphans(sparing: { mainProcesses[$0] != nil })
     }
 

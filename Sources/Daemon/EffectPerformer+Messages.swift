@@ -54,6 +54,8 @@ extension EffectPerformer {
             noteMainProcess(run, process)
             watchExit(run)
             send(.mainProcessChanged(run.id, pid: pid))
+            // The old one may have ended, and been left for `mainProcessEnded` to reap.
+            reapOrphans()
         } catch {
             complain(run.app, "MAINPID=\(pid): \(error)")
         }

@@ -42,9 +42,11 @@ extension EffectPerformer {
     private func start(_ manifest: AppManifest, _ id: RunID, _ launch: Launch) throws {
         let user = try step(Stage.user) { try AppUser(manifest) }
         try prepareDirectories(manifest, user)
-        let inbox = folders.inboxes + "/" + manifest.id.name
+        let inbox = inbox(of: manifest.id)
         try step(Stage.runtimeDirectory) {
             try createDirectories(at: inbox, mode: 0o700, owner: user?.owner)
+            // Of a daemon that died, too.
+            try emptyInbox(of: manifest.id)
         }
         let enclosure = try step(Stage.cgroup) {
             try containment.create(app: manifest.id.name, run: id.number)
@@ -138,7 +140,7 @@ extension EffectPerformer {
         request.oomScoreAdjust = manifest.oomScoreAdjust ?? Self.ordinaryOOMScoreAdjust
         request.noNewPrivileges = manifest.noNewPrivileges
         request.cgroup = enclosure.cgroupDescriptor
-        request.passedDescriptors = stored.passed(to: manifest.id)
+        request.passedDescriptors = stored.passed(to: manifest.id) { complain(manifest.id, $0) }
         return request
     }
 

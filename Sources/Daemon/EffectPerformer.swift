@@ -65,7 +65,11 @@ final class EffectPerformer {
     func perform(_ effect: Effect) {
         switch effect {
         case .spawn(let app, let run, let launch): spawn(app, run, launch)
-        case .tell(let run, let notice): withRun(run) { tell($0, notice) }
+        case .tell(let run, let notice):
+            withRun(run) { run in
+                if case .memoryWarning(let level) = notice { placeWarning(run, level) }
+                tell(run, notice)
+            }
         case .freeze(let run, let attempt): withRun(run) { freeze($0, attempt) }
         case .thaw(let run, let attempt): withRun(run) { thaw($0, attempt) }
         case .continueStopped(let run): withRun(run) { signal($0, Signals.continue) }
@@ -85,12 +89,10 @@ final class EffectPerformer {
         }
     }
 
-    /// What `reload` found.
-    func setManifests(_ manifests: [AppID: AppManifest]) {
-        for gone in self.manifests.keys where manifests[gone] == nil {
-            stored.forget(gone)
-            newsGate.forget(gone)
-        }
+    /// What `reload` found. Only an app that is gone loses what it stored: an error in a manifest is to be mended.
+    func setManifests(_ manifests: [AppID: AppManifest], broken: Set<AppID>) {
+        stored.forget { manifests[$0] == nil && !broken.contains($0) }
+        for gone in self.manifests.keys where manifests[gone] == nil { newsGate.forget(gone) }
         self.manifests = manifests
     }
 
@@ -125,7 +127,7 @@ final class EffectPerformer {
     // MARK: Telling
 
     /// Signals go only to programs that catch them: of the others most would end by it. `Terminate=` is the exception.
-    private func tell(_ run: AppRun, _ notice: Notice) {
+    func tell(_ run: AppRun, _ notice: Notice) {
         var delivered = false
         if let number = run.signal(for: notice), notice == .willTerminate || catches(run, number) {
             delivered = signal(run, number)

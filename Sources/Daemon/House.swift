@@ -119,6 +119,11 @@ final class House {
             switch refusal {
             case .unknownApp: (.unknownApp, "there is no app \(app) any more")
             case .notRunning: (.notRunning, "\(app) is not running")
+            case .running:
+                (
+                    .running,
+                    "\(app) runs already; a URL reaches only an app that is launched with it (activate it without)"
+                )
             case .ending: (.ending, "\(app) is about to end")
             case .notInForeground:
                 (.notInForeground, "\(app) is not in the foreground: only there it can be interrupted")
@@ -150,7 +155,7 @@ final class House {
     }
 
     func apply(_ changes: ManifestLibrary.Changes) {
-        performer.setManifests(library.manifests)
+        performer.setManifests(library.manifests, broken: Set(library.broken.keys))
         shell.send(.configured(library.configuration.policy))
         for id in changes.gone { shell.send(.unregistered(id)) }
         for manifest in library.manifests.values.sorted(by: { $0.id < $1.id }) {

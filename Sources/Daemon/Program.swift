@@ -153,7 +153,7 @@ private final class Program {
         let changes = house.library.read()
         for line in changes.errors { journal.log(.error, MessageID.manifest, line) }
         for line in changes.warnings { journal.log(.warning, MessageID.manifest, line) }
-        performer.setManifests(house.library.manifests)
+        performer.setManifests(house.library.manifests, broken: Set(house.library.broken.keys))
         let adopted = recover()
         cleanUp()
         house.apply(changes)

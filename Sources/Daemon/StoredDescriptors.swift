@@ -38,11 +38,10 @@ final class StoredDescriptors {
     ) -> String? {
         let descriptor = SharedDescriptor(descriptor, closer: closer)
         let shelf = shelves[app] ?? Shelf()
-        if let limit = Self.sizeLimits[name] {
-            guard MemoryFile.isMemoryFile(descriptor.raw), let size = try? MemoryFile.size(descriptor.raw) else {
-                return "FDNAME=\(name) has to be a memfd"
-            }
-            guard size <= limit else { return "FDNAME=\(name) holds \(size) bytes; \(limit) are allowed" }
+        if Self.sizeLimits[name] != nil {
+            // Before it is measured, so that it stays at that. One whose seals are sealed is measured again.
+            try? MemoryFile.sealSize(descriptor.raw)
+            if let refusal = Self.refusal(name, descriptor.raw) { return refusal }
             remove(name, of: app)
         }
         guard shelf.entries.count < Self.maximumPerApp else {
@@ -80,7 +79,8 @@ final class StoredDescriptors {
                 continue
             }
             let shelf = shelves[app] ?? Shelf()
-            shelf.entries.append(Entry(name: name, descriptor: SharedDescriptor(descriptor, closer: closer), serial: serial))
+            shelf.entries.append(
+                Entry(name: name, descriptor: SharedDescriptor(descriptor, closer: closer), serial: serial))
             shelves[app] = shelf
         }
     }
@@ -96,11 +96,13 @@ final class StoredDescriptors {
 
     private func drop(from app: AppID, where isMeant: (String) -> Bool) {
         guard let shelf = shelves[app] else { return }
-        for entry in shelf.entries where isMeant(entry.name) {
-            logbook.note(Self.note(entry.serial), nil)
-            if store.isThere { store.forget(HandedDescriptors.stored(entry.serial)) }
-        }
+        for entry in shelf.entries where isMeant(entry.name) { release(entry) }
         shelf.entries.removeAll { isMeant($0.name) }
+    }
+
+    private func release(_ entry: Entry) {
+        logbook.note(Self.note(entry.serial), nil)
+        if store.isThere { store.forget(HandedDescriptors.stored(entry.serial)) }
     }
 
     func dropRestorationState(of app: AppID) {
@@ -108,14 +110,34 @@ final class StoredDescriptors {
         remove(Self.snapshot, of: app)
     }
 
-    func forget(_ app: AppID) {
-        drop(from: app) { _ in true }
-        shelves[app] = nil
+    func forget(where isGone: (AppID) -> Bool) {
+        for app in shelves.keys.filter(isGone) {
+            drop(from: app) { _ in true }
+            shelves[app] = nil
+        }
     }
 
-    /// In the order stored; they stay stored, as systemd's do.
-    func passed(to app: AppID) -> [PassedDescriptor] {
-        shelves[app]?.entries.map { PassedDescriptor(fd: $0.descriptor.raw, name: $0.name) } ?? []
+    /// In the order stored; they stay stored, as systemd's do. One that could not be sealed and has grown since is dropped.
+    ///
+    /// - Parameter complain: hears of what is dropped.
+    func passed(to app: AppID, complain: (String) -> Void) -> [PassedDescriptor] {
+        guard let shelf = shelves[app] else { return [] }
+        shelf.entries.removeAll { entry in
+            guard let refusal = Self.refusal(entry.name, entry.descriptor.raw) else { return false }
+            complain(refusal + ", and is dropped")
+            release(entry)
+            return true
+        }
+        return shelf.entries.map { PassedDescriptor(fd: $0.descriptor.raw, name: $0.name) }
+    }
+
+    /// Why this can't be what its name says; `nil`: it can.
+    private static func refusal(_ name: String, _ raw: Int32) -> String? {
+        guard let limit = sizeLimits[name] else { return nil }
+        guard MemoryFile.isMemoryFile(raw), let size = try? MemoryFile.size(raw) else {
+            return "FDNAME=\(name) has to be a memfd"
+        }
+        return size <= limit ? nil : "FDNAME=\(name) holds \(size) bytes; \(limit) are allowed"
     }
 }
 

@@ -89,6 +89,8 @@ package enum Answer: Hashable, Sendable {
 package enum Refusal: Hashable, Sendable {
     case unknownApp
     case notRunning
+    /// What is asked for is for a process to come, and it has one.
+    case running
     /// It is on its way out.
     case ending
     /// Only an app in the foreground can be interrupted.

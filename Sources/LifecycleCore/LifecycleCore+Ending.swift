@@ -73,19 +73,18 @@ extension LifecycleCore {
     // MARK: The outcomes
 
     mutating func exited(_ slot: Int, _ status: ExitStatus, _ cpu: Duration, _ memory: UInt64, _ now: Instant) {
-        if memory > 0 { setMemory(slot, memory) }
-        endRun(slot, status, cpu: cpu, now, explanation: nil)
+        endRun(slot, status, cpu: cpu, peak: memory, now, explanation: nil)
         guard case .ending(let ending) = self[app: slot].phase else { return }
         if ending.isEmptied { finishRun(slot, ending, now) }
     }
 
     /// The main process has ended, or never came to be: the receipt, and whatever else is left of the app is killed (L47).
     mutating func endRun(
-        _ slot: Int, _ status: ExitStatus, cpu: Duration, _ now: Instant, explanation: String?
+        _ slot: Int, _ status: ExitStatus, cpu: Duration, peak: UInt64, _ now: Instant, explanation: String?
     ) {
         let phase = self[app: slot].phase
         if case .ending(let ending) = phase, ending.receipt != nil { return }
-        let receipt = makeReceipt(slot, phase, status, cpu: cpu, now, explanation: explanation)
+        let receipt = makeReceipt(slot, phase, status, cpu: cpu, peak: peak, now, explanation: explanation)
         var ending = if case .ending(let ending) = phase { ending } else { makeEnding(slot, nil, now) }
         ending.receipt = receipt
         noteEnd(slot, phase, receipt, &ending, now)
@@ -105,12 +104,17 @@ extension LifecycleCore {
         _ slot: Int, _ phase: Phase, _ receipt: Receipt, _ ending: inout Ending, _ now: Instant
     ) {
         let policy = self[app: slot].policy
+        // Whoever ended it: this launch had succeeded, and what it was given for it is not to blame.
+        if receipt.state != .launching { self[app: slot].launchDeaths = 0 }
         guard isOwnDoing(phase) else {
             ending.relaunch = nil
             self[app: slot].earlyEnds = 0
             return
         }
-        let isFailure = receipt.exit != .exited(0) || receipt.state == .launching
+        // Where nobody tells how it ended, it failed if it was killed for something (as systemd has it of main processes
+        // that are no children of its own).
+        let hasFailed = receipt.exit == .unknown ? receipt.namespace != .exit : receipt.exit != .exited(0)
+        let isFailure = hasFailed || receipt.state == .launching
         let isEarly = receipt.state == .launching || now - self[run: slot].created < Self.earlyEnd
         if isEarly, isFailure || policy.relaunch == .always {
             self[app: slot].earlyEnds += 1
@@ -124,8 +128,6 @@ extension LifecycleCore {
             if self[app: slot].launchDeaths >= Self.tolerableLaunchDeaths {
                 effects.append(.dropRestorationState(self[app: slot].id))
             }
-        } else {
-            self[app: slot].launchDeaths = 0
         }
         let wanted = policy.relaunch == .always || (policy.relaunch == .onFailure && isFailure)
         let isAllowed = shutdown == nil && !self[run: slot].isEndWanted
@@ -181,8 +183,12 @@ extension LifecycleCore {
         if !self[app: slot].isRegistered { return forget(slot) }
         if shutdown != nil { return leavePlace(slot) }
         if let next = ending.next {
+            if let time = heldBack(slot, next, now) {
+                leavePlace(slot)
+                return answerAll(slot, .refused(.launchPostponed(by: time))) { $0.isAfterEnd }
+            }
             for index in self[app: slot].waiters.indices { self[app: slot].waiters[index].isAfterEnd = false }
-            launchByUser(slot, next, now)
+            launchAsAsked(slot, next, now)
         } else if let state = ending.relaunch {
             scheduleRelaunch(slot, state, now)
         }

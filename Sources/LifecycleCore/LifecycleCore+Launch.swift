@@ -7,11 +7,20 @@ extension LifecycleCore {
     /// whatever its exit status, and whether or not it had said that it is ready (L11).
     static let earlyEnd = Duration.seconds(10)
 
-    /// An explicit launch by the user resets what held automatic ones back (L11).
-    mutating func launchByUser(_ slot: Int, _ launch: Launch, _ now: Instant) {
-        self[app: slot].earlyEnds = 0
-        self[app: slot].postponedUntil = nil
+    /// An explicit launch by the user resets what held automatic ones back (L11). One for a wake's reason is no user's,
+    /// wherever it is to lead.
+    mutating func launchAsAsked(_ slot: Int, _ launch: Launch, _ now: Instant) {
+        if !launch.reason.wakes {
+            self[app: slot].earlyEnds = 0
+            self[app: slot].postponedUntil = nil
+        }
         self.launch(slot, launch, now)
+    }
+
+    /// L11: for how long such a launch is still held back; `nil`: it is not.
+    func heldBack(_ slot: Int, _ launch: Launch, _ now: Instant) -> Duration? {
+        guard launch.reason.wakes, let until = self[app: slot].postponedUntil, until > now else { return nil }
+        return until - now
     }
 
     mutating func launch(_ slot: Int, _ launch: Launch, _ now: Instant) {
@@ -34,11 +43,12 @@ extension LifecycleCore {
 
     mutating func spawned(_ slot: Int, _ pid: Int32) {
         self[run: slot].pid = pid
-        self[app: slot].launches += 1
-        effects.append(.recordLaunch(self[app: slot].id, count: self[app: slot].launches))
     }
 
     mutating func executed(_ slot: Int, _ now: Instant) {
+        // L9: not before, as a launch that fails in `execve` was none for the program.
+        self[app: slot].launches += 1
+        effects.append(.recordLaunch(self[app: slot].id, count: self[app: slot].launches))
         switch self[app: slot].policy.readiness {
         case .executed: becameReady(slot, now)
         case .notified: break
@@ -67,7 +77,7 @@ extension LifecycleCore {
     /// Whatever it was taken to be meanwhile, and whatever was about to end it: nothing of it runs.
     mutating func spawnFailed(_ slot: Int, _ problem: SpawnProblem, _ now: Instant) {
         let sentence = "could not be launched: \(problem.sentence)"
-        endRun(slot, .exited(problem.exitStatus), cpu: .zero, now, explanation: sentence)
+        endRun(slot, .exited(problem.exitStatus), cpu: .zero, peak: 0, now, explanation: sentence)
         emptied(slot, now)
     }
 }

@@ -1,7 +1,8 @@
 /// Why a run ended, in a receipt (L45).
 extension LifecycleCore {
     mutating func makeReceipt(
-        _ slot: Int, _ phase: Phase, _ status: ExitStatus, cpu: Duration, _ now: Instant, explanation: String?
+        _ slot: Int, _ phase: Phase, _ status: ExitStatus, cpu: Duration, peak: UInt64, _ now: Instant,
+        explanation: String?
     ) -> Receipt {
         let run = self[run: slot]
         let verdict = verdict(phase, status)
@@ -9,7 +10,8 @@ extension LifecycleCore {
             id: nextReceipt, app: self[app: slot].id, run: run.id, pid: run.pid, state: stateBeforeEnd(phase),
             namespace: verdict.namespace, code: verdict.code, explanation: explanation ?? verdict.explanation,
             deadline: verdict.deadline ?? phaseDeadline(phase).map { deadlineUse(slot, $0, cpu: cpu, now) },
-            candidates: verdict.candidates, exit: status, wall: now - run.created, cpu: cpu, memory: run.memory)
+            candidates: verdict.candidates, exit: status, wall: now - run.created, cpu: cpu,
+            memory: run.memory > 0 ? run.memory : peak)
         nextReceipt += 1
         return receipt
     }
@@ -55,7 +57,7 @@ extension LifecycleCore {
         case .unknown:
             Verdict(
                 namespace: .exit, code: Receipt.Code.exited,
-                explanation: "ended; how is not known, as the daemon that had launched it was no longer there")
+                explanation: "ended; how is not known, as it was no child of this greenroomd")
         case .lost: Verdict(namespace: .exit, code: Receipt.Code.exited, explanation: "was lost with the machine")
         }
     }

@@ -118,6 +118,8 @@ extension LifecycleCore {
     // MARK: Launch and activate
 
     private mutating func launchRequested(_ request: RequestID, _ slot: Int, _ launch: Launch, _ now: Instant) {
+        // A URL reaches a process that is launched with it, and no other (L8).
+        if launch.url != nil, hasProcessThatStays(slot) { return answer(request, .refused(.running)) }
         switch launch.state {
         case .foreground: activateRequested(request, slot, launch, now)
         case .background:
@@ -125,7 +127,7 @@ extension LifecycleCore {
             switch self[app: slot].phase {
             case .notRunning:
                 wait(request, slot, for: .background)
-                launchByUser(slot, launch, now)
+                launchAsAsked(slot, launch, now)
             case .launching, .entering, .waking:
                 if wish(slot) == .terminate {
                     self[run: slot].isEndWanted = false
@@ -145,12 +147,15 @@ extension LifecycleCore {
     }
 
     private mutating func activateRequested(_ request: RequestID, _ slot: Int, _ launch: Launch, _ now: Instant) {
+        if case .notRunning = self[app: slot].phase, let time = heldBack(slot, launch, now) {
+            return answer(request, .refused(.launchPostponed(by: time)))
+        }
         supersede(slot, .background, by: .active)
         self[app: slot].run?.isEndWanted = false
         switch self[app: slot].phase {
         case .notRunning:
             wait(request, slot, for: .foreground)
-            launchByUser(slot, launch, now)
+            launchAsAsked(slot, launch, now)
             return takePlaceAsAsked(slot, now)
         case .launching, .entering, .waking:
             setWish(slot, .foreground)
@@ -165,6 +170,8 @@ extension LifecycleCore {
         wait(request, slot, for: .foreground, afterEnd: isEnding(slot))
         takePlaceAsAsked(slot, now)
     }
+
+    private func hasProcessThatStays(_ slot: Int) -> Bool { self[app: slot].run != nil && !isEnding(slot) }
 
     private func isEnding(_ slot: Int) -> Bool {
         switch self[app: slot].phase {

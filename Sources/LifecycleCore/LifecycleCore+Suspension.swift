@@ -72,6 +72,16 @@ extension LifecycleCore {
         }
     }
 
+    /// L26: a wake of an app that runs has 30 s of its own as well. What is left of the budget does not end it, unless it
+    /// is more.
+    private mutating func makeTimeForWake(_ slot: Int, _ now: Instant) {
+        let time = self[run: slot].backgroundTime
+        guard time != nil || self[run: slot].isBackgroundTimeOver,
+            time.map({ $0.remaining(at: now) < Self.wakeTime }) ?? true
+        else { return }
+        resumeBackgroundTime(slot, fresh: true, now)
+    }
+
     mutating func thawed(_ slot: Int, _ attempt: Int, _ now: Instant) {
         guard case .waking(let waking) = self[app: slot].phase, attempt == self[run: slot].freezeAttempt else { return }
         metPhaseDeadline(slot, now)
@@ -98,8 +108,8 @@ extension LifecycleCore {
         _ request: RequestID, _ slot: Int, _ launch: Launch, _ notification: Notification?, _ now: Instant
     ) {
         let phase = self[app: slot].phase
-        if case .notRunning = phase, let until = self[app: slot].postponedUntil, until > now {
-            return answer(request, .refused(.launchPostponed(by: until - now)))
+        if case .notRunning = phase, let time = heldBack(slot, launch, now) {
+            return answer(request, .refused(.launchPostponed(by: time)))
         }
         switch phase {
         case .terminating, .ending: return answer(request, .refused(.ending))
@@ -117,6 +127,7 @@ extension LifecycleCore {
         case .entering, .running:
             deliverNotifications(slot, inForeground: false)
             beginWake(slot, launch.reason, now)
+            makeTimeForWake(slot, now)
             continueIfNeeded(slot)
             assertionBegan(slot, now)
         case .suspending, .suspended: wake(slot, wish: nil, for: launch.reason, now)

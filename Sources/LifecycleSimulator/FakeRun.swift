@@ -48,6 +48,8 @@ struct FakeRun {
     /// SIGTERM came between the process and its program: nothing catches it.
     var isToldBeforeExec = false
     var isThrottled = false
+    /// Its main process is another's child: how it ends nobody hears.
+    var isMainStranger = false
     var memory: UInt64 = 0
     var reported = Reported()
 

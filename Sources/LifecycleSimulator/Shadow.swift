@@ -114,10 +114,9 @@ struct Shadow {
             // No app at all in the foreground makes no sense: that is taken for one.
             manager.foregroundLimit = max(1, policy.foregroundLimit)
         case .shutdownRequested: isShuttingDown = true
-        case .exited(let run, _, _, let memory):
+        case .exited(let run, _, _, _):
             guard let app = currentApp(of: run) else { return }
             apps[app].phase = .ending
-            if memory > 0 { apps[app].memory = memory }
         case .spawnFailed(let run, _), .emptied(let run): if let app = currentApp(of: run) { apps[app].phase = .ending }
         case .inspected(let run, let inspection):
             guard let app = currentApp(of: run), apps[app].phase != .suspended else { return }
@@ -126,7 +125,8 @@ struct Shadow {
         case .frozen(_, _, let memory): frozenMemory = memory
         case .started, .requested, .requestAbandoned, .spawned, .executed, .told, .thawed, .ready,
             .backgroundEntered, .stopped, .continued, .taskBegan, .taskEnded, .timeoutExtended, .wakeCompleted,
-            .heartbeat, .heartbeatGivenUp, .stopping, .mainProcessChanged, .sleepRequested, .awoke, .locked, .unlocked, .deadlineReached, .pressureStalled,
+            .heartbeat, .heartbeatGivenUp, .stopping, .mainProcessChanged, .sleepRequested, .awoke, .locked, .unlocked,
+            .deadlineReached, .pressureStalled,
             .pressureSimulated, .recovered, .reattached:
             break
         }
@@ -227,7 +227,8 @@ extension Event {
             .mainProcessChanged(let run, _), .reattached(let run, _):
             run
         case .registered, .unregistered, .configured, .started, .recovered, .requested, .requestAbandoned,
-            .shutdownRequested, .sleepRequested, .awoke, .locked, .unlocked, .deadlineReached, .memoryMeasured, .pressureStalled, .pressureSimulated:
+            .shutdownRequested, .sleepRequested, .awoke, .locked, .unlocked, .deadlineReached, .memoryMeasured,
+            .pressureStalled, .pressureSimulated:
             nil
         }
     }

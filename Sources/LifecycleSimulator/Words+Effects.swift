@@ -112,6 +112,7 @@ extension Line {
             switch refusal {
             case .unknownApp: add("unknown app")
             case .notRunning: add("not running")
+            case .running: add("runs already")
             case .ending: add("ending")
             case .notInForeground: add("not in the foreground")
             case .notInterrupted: add("not interrupted")

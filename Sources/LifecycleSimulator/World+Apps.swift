@@ -206,7 +206,9 @@ extension World {
             perform(.extend(time), by: run)
         case .chatter: if allows(.speaksOutOfTurn) { sayNonsense(run, after: 0) }
         case .changeMainProcess:
-            if allows(.changesMainProcess) { say(run, .mainProcessChanged(id, pid: runs[run].pid)) }
+            guard allows(.changesMainProcess) else { return }
+            runs[run].isMainStranger = true
+            say(run, .mainProcessChanged(id, pid: runs[run].pid))
         case .block: if allows(.blocksKill) { block(run) }
         case .giveUpHeartbeat: if allows(.givesUpHeartbeat) { say(run, .heartbeatGivenUp(id)) }
         case .announceEnd:

@@ -95,6 +95,10 @@ extension World {
         guard count == apps[app].launches + 1 else {
             return "launch \(count) of \(id) is recorded after launch \(apps[app].launches)"
         }
+        switch apps[app].run.map({ runs[$0].program }) {
+        case .unborn, .born, nil: return "a launch of \(id) is recorded before its program is executed (L9)"
+        case .running, .ended: break
+        }
         apps[app].launches = count
         return nil
     }

@@ -136,7 +136,8 @@ extension World {
 
     private mutating func reportExit(_ run: Int, _ status: ExitStatus) {
         let exited = Event.exited(
-            runs[run].id, status, cpu: cpu(of: run), memory: kernelRandom.chance(900) ? runs[run].memory : 0)
+            runs[run].id, runs[run].isMainStranger ? .unknown : status, cpu: cpu(of: run),
+            memory: kernelRandom.chance(900) ? runs[run].memory : 0)
         let delay = kernelRandom.within(10...400)
         let isLast = runs[run].children == 0
         if isLast, strikes(.emptiedBeforeExit) {

@@ -10,14 +10,14 @@ package final class Containment {
 
     /// - Parameter name: the same as for `ContainmentMode.detect`.
     ///
-    /// In process-group mode this process becomes a child subreaper: orphans of apps become its children, to be reaped
-    /// with `Reaping.reapOrphans`.
+    /// This process becomes a child subreaper: orphans of apps become its children, to be reaped with
+    /// `Reaping.reapOrphans`. So it is heard how a main process ended that is an orphan (`MAINPID=`), and that it stopped.
     package init(mode: ContainmentMode, name: String, proc: ProcFS = ProcFS()) throws(SystemError) {
         self.mode = mode
         self.name = name
         self.proc = proc
         table = ProcessTable(proc: proc)
-        if case .processGroup = mode { try check(clinux_set_child_subreaper(true), "prctl PR_SET_CHILD_SUBREAPER") }
+        try check(clinux_set_child_subreaper(true), "prctl PR_SET_CHILD_SUBREAPER")
     }
 
     /// A fresh enclosure for one run. If a group of the same name is still dying, a name beside it is taken.

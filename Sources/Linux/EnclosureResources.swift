@@ -43,16 +43,26 @@ extension Enclosure {
         return ProcessStatus(parsing: bytes)?.hasCapability(23) ?? false  // CAP_SYS_NICE
     }
 
-    /// How late a timer of theirs may fire, so that the kernel can wake several at once; nil: the default of 50 µs.
-    /// Threads and processes born later inherit it (prctl(2), PR_SET_TIMERSLACK). Only by root, or where nobody drops
-    /// CAP_SYS_NICE: elsewhere nothing happens.
+    /// How late a timer of theirs may fire, so that the kernel can wake several at once; nil: what they were started with,
+    /// which is our own. Threads and processes born later inherit it (prctl(2), PR_SET_TIMERSLACK). Only by root, or where
+    /// nobody drops CAP_SYS_NICE: elsewhere nothing happens.
     package func setTimerSlack(nanoseconds: UInt64?) throws(SystemError) {
+        // "0" would restore the default of each, and that of a process is what its parent had when it forked: who was born
+        // in the background would keep the background's.
+        let text = String(nanoseconds ?? Self.ownTimerSlack(proc))
         for pid in try pids() {
             for thread in try proc.threads(of: pid) {
-                // "0" restores the default. A file only the privileged may write: EPERM is an answer.
-                try? writeControlFile("\(proc.root)/\(thread)/timerslack_ns", String(nanoseconds ?? 0))
+                // A file only the privileged may write: EPERM is an answer.
+                try? writeControlFile("\(proc.root)/\(thread)/timerslack_ns", text)
             }
         }
+    }
+
+    /// In nanoseconds; the kernel's default where it can't be read.
+    private static func ownTimerSlack(_ proc: ProcFS) -> UInt64 {
+        guard let bytes = try? readFile(at: "\(proc.root)/self/timerslack_ns", limit: 32) else { return 50_000 }
+        var scanner = ByteScanner(bytes)
+        return scanner.number() ?? 50_000
     }
 
     /// Hard and soft limit in bytes; nil: none. False where there is no memory controller. A limit below what is in use

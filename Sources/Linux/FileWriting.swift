@@ -73,6 +73,29 @@ package func removeFile(at path: String, folder: Bool = false) throws(SystemErro
     throw SystemError(call: folder ? "rmdir" : "unlink", errno: errno, path: path)
 }
 
+/// Removes the files in a folder that may belong to somebody else: no link is followed, what is a folder stays, and of more
+/// than `limit` entries the rest stays too, so that whoever filled it can't hold us. A folder that is not there is empty.
+package func removeFiles(in path: String, limit: Int = 10_000) throws(SystemError) {
+    try path.refuseNul("opendir")
+    let raw = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+    if raw < 0, errno == ENOENT { return }
+    try checkErrno(raw, "open", path)
+    guard let folder = fdopendir(raw) else {
+        _ = Descriptor(adopting: raw)
+        throw SystemError(call: "opendir", errno: errno, path: path)
+    }
+    defer { closedir(folder) }
+    var seen = 0
+    while seen < limit, let entry = readdir(folder) {
+        seen += 1
+        if Int32(entry.pointee.d_type) == Int32(DT_DIR) { continue }
+        let result = withUnsafePointer(to: &entry.pointee.d_name) {
+            $0.withMemoryRebound(to: CChar.self, capacity: 256) { unlinkat(dirfd(folder), $0, 0) }
+        }
+        if result < 0, errno != ENOENT, errno != EISDIR { throw SystemError(call: "unlink", errno: errno, path: path) }
+    }
+}
+
 /// mkdir -p. Folders made on the way are 0755 and ours. The last one gets `mode` and `owner`, also when it was there
 /// already; it is never a symbolic link, since its parent may belong to an app's user, who could point it anywhere.
 /// For the same reason a link on the way is followed only if it belongs to root or to us, and lies in a folder where nobody

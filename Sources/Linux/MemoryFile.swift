@@ -23,6 +23,12 @@ package enum MemoryFile {
         try check(clinux_add_seals(raw, clinux_all_seals), "fcntl F_ADD_SEALS")
     }
 
+    /// Its size stays what it is; its contents may still change in place.
+    /// - Throws: EPERM where sealing is sealed or the descriptor is read-only; EINVAL for what is no file in memory.
+    package static func sealSize(_ raw: Int32) throws(SystemError) {
+        try check(clinux_add_seals(raw, clinux_size_seals), "fcntl F_ADD_SEALS")
+    }
+
     package static func isSealed(_ raw: Int32) -> Bool {
         let seals = clinux_get_seals(raw)
         return seals >= 0 && seals & clinux_all_seals == clinux_all_seals

@@ -12,7 +12,8 @@ package struct ExitReport: Equatable {
     package var status: EndStatus
     /// User and system time, of itself and of the children it waited for.
     package var cpu: Duration
-    /// Its largest resident size, in bytes (of itself or of its largest child).
+    /// Its largest resident size, in bytes (of itself or of its largest child, and of what it was before execve(2): a copy
+    /// of its parent).
     package var maxRSS: UInt64
 
     package init(status: EndStatus, cpu: Duration, maxRSS: UInt64) {
@@ -97,6 +98,16 @@ package final class Process {
     /// Whether this process, our child, has ended; leaves it to be reaped.
     package func hasEnded() throws(SystemError) -> Bool {
         try Reaping.wait(type: Reaping.byPidfd, id: pidfd.raw, options: WEXITED | WNOWAIT) != nil
+    }
+}
+
+/// What the kernel says of this process.
+package enum OwnProcess {
+    /// Its largest resident size so far, in bytes.
+    package static var peakBytes: UInt64 {
+        var usage = rusage()
+        let itself: Int32 = 0  // RUSAGE_SELF, an enum case that Swift does not take for the parameter's type
+        return getrusage(itself, &usage) == 0 ? UInt64(max(0, usage.ru_maxrss)) * 1024 : .max
     }
 }
 

@@ -78,7 +78,7 @@ extension Session {
         let core = receipt.flag("coreDumped") ? ", core dumped" : ""
         if let signal = receipt.integer("signal") { return "\(pid), ended by \(name(ofSignal: signal))\(core)" }
         if let status = receipt.integer("exitStatus") { return "\(pid), exit status \(status)" }
-        return "\(pid)"
+        return "\(pid), how it ended is not known"
     }
 
     private func deadlineLine(_ use: Record) -> String {

@@ -79,6 +79,14 @@ struct LifecycleTests {
         #expect(second.contains { $0.hasPrefix("GREENROOM_LAST_RECEIPT=") })
     }
 
+    @Test("L8: a URL for an app that runs is refused with a sentence")
+    func urlOfRunning() throws {
+        let daemon = try TestDaemon(["photos": "[App]\nExecStart=/bin/sleep 1000\n"])
+        let options: [Variant] = [.string("photos"), .dictionary([("url", .string("photos://1"))])]
+        _ = try daemon.call("Launch", options)
+        #expect(daemon.failure("Launch", options) == "Running")
+    }
+
     @Test("L12: activating one app sends the other to the background")
     func foregroundLimit() throws {
         let daemon = try TestDaemon(["a": TestDaemon.manifest(""), "b": TestDaemon.manifest("")])

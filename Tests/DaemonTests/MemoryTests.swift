@@ -63,11 +63,16 @@ struct MemoryTests {
         try daemon.settle("awake", catches: 35)
         _ = try daemon.call("SimulatePressure", [.string("warning")])
         try daemon.eventually("it was warned") { daemon.trace("awake").contains("memoryWarning") }
+        #expect(daemon.inbox("awake", "memory") == "warning\n")
         #expect(try daemon.state("asleep") == "suspended")
         #expect(!daemon.trace("asleep").contains("memoryWarning"))
         // It finds the word when it runs again (L31).
         try daemon.ask("Activate", "asleep")
         try daemon.eventually("it is told now") { daemon.trace("asleep").contains("memoryWarning") }
-        #expect(TestDaemon.text(of: daemon.runtime + "/inbox/asleep/memory") == "warning\n")
+        #expect(daemon.inbox("asleep", "memory") == "warning\n")
+        // The signal is one for both levels: which it is lies there before it.
+        _ = try daemon.call("SimulatePressure", [.string("critical")])
+        try daemon.eventually("it is warned again") { daemon.trace("asleep").count { $0 == "memoryWarning" } == 2 }
+        #expect(daemon.inbox("asleep", "memory") == "critical\n")
     }
 }

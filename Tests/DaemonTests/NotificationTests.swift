@@ -32,6 +32,29 @@ struct NotificationTests {
     }
 
     @Test(
+        "L31: a new process finds nothing that an earlier one was told, in its inbox; nor does anybody after a removal")
+    func emptied() throws {
+        let root = try TestDaemon.makeFolder()
+        // As a daemon that died would leave it; what is a folder is the app's own.
+        try createDirectories(at: root + "/run/inbox/mail/own")
+        try replaceFile(at: root + "/run/inbox/mail/push", with: Array("old\n".utf8))
+        let text = TestDaemon.manifest("", "[Lifecycle]\nBackgroundModes=push")
+        let daemon = try TestDaemon(["mail": text], root: root)
+        try daemon.launch("mail")
+        #expect(daemon.inbox("mail", "push") == nil)
+        _ = try daemon.call("Push", [.string("mail"), .string("you have mail")])
+        _ = try daemon.call("Send", [.string("mail"), .string("battery"), .string("20")])
+        #expect(daemon.inbox("mail", "push") == "you have mail\n")
+        try daemon.terminate("mail")
+        #expect(daemon.inbox("mail", "push") == nil)
+        try daemon.launch("mail")
+        _ = try daemon.call("Send", [.string("mail"), .string("battery"), .string("19")])
+        try daemon.terminate("mail", remove: true)
+        #expect(daemon.inbox("mail", "battery") == nil)
+        #expect(exists(at: root + "/run/inbox/mail/own"))
+    }
+
+    @Test(
         "L14, L31, L32: a suspended app is not woken, and finds the latest of each kind; in the foreground its state stays"
     )
     func notifications() throws {

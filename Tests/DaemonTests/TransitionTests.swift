@@ -68,4 +68,22 @@ struct TransitionTests {
         #expect(slack() == "50000\n")
         #expect(!isIdle())
     }
+
+    @Test(
+        "L19: what was forked in the background has its timers back too in the foreground",
+        .enabled(if: geteuid() == 0, "needs root, to set other processes' timer slack"))
+    func throttledChild() throws {
+        let root = try TestDaemon.makeFolder()
+        let script = "until test -e \(root)/go; do sleep 0.02; done; sleep 1000 & echo $$! > \(root)/child; wait"
+        let text = "[App]\nExecStart=/bin/sh -c '\(script)'\n[Lifecycle]\nSuspendDelaySec=1min\n"
+        let daemon = try TestDaemon(["app": text], root: root)
+        try daemon.launch("app", background: true)
+        try replaceFile(at: root + "/go", with: [])
+        try daemon.eventually("it forked") { TestDaemon.text(of: root + "/child").hasSuffix("\n") }
+        let child = TestDaemon.text(of: root + "/child").filter { $0 != "\n" }
+        func slack() -> String { TestDaemon.text(of: "/proc/\(child)/timerslack_ns") }
+        #expect(slack() == "40000000\n")
+        try daemon.ask("Activate", "app")
+        #expect(slack() == "50000\n")
+    }
 }

@@ -83,7 +83,26 @@ struct LaunchTests {
         #expect(house.launches("photos").map(\.url) == ["photos://album/1"])
     }
 
-    @Test("L9: the first launch is told so, and launches are counted as processes come to be")
+    @Test("L8: a URL for an app that runs is refused rather than lost; for one that ends it waits for the next process")
+    func urlOfRunning() {
+        for stage in Stage.withProcess {
+            let house = House("photos")
+            house.bring("photos", into: stage)
+            house.behave("photos") { $0.launching = .becomesReady }
+            let state = house.state("photos")
+            let mark = house.mark
+            let request = house.request("photos", .launch(.foreground, reason: .url, url: "photos://album/1"))
+            if state == .terminating {
+                house.exit("photos", .signaled(9, coreDumped: false))
+                #expect(house.launches("photos").last?.url == "photos://album/1", "\(stage)")
+            } else {
+                #expect(house.effects(since: mark) == [.answer(request, .refused(.running))], "\(stage)")
+                #expect(house.state("photos") == state)
+            }
+        }
+    }
+
+    @Test("L9: the first launch is told so, and launches are counted as programs are executed")
     func firstLaunch() {
         let house = House("photos")
         house.register("mail", launches: 3)
@@ -101,14 +120,18 @@ struct LaunchTests {
         #expect(counts.map(\.1) == [1, 2, 4])
     }
 
-    @Test("L9: a launch in which no process came to be is no launch")
+    @Test("L9: a launch in which no program was executed is no launch, whether or not there was a process")
     func failedIsStillFirst() {
         let house = House("photos")
+        house.behave("photos") { $0.launching = .spawns }
+        house.launch("photos")
+        house.happens(.spawnFailed(house.run("photos"), SpawnProblem(sentence: "no", exitStatus: 203)))
+        #expect(house.view("photos").launches == 0)
         house.behave("photos") { $0.launching = .fails(SpawnProblem(sentence: "no", exitStatus: 203)) }
         house.launch("photos")
         #expect(house.view("photos").launches == 0)
         house.launch("photos")
-        #expect(house.launches("photos").map(\.isFirst) == [true, true])
+        #expect(house.launches("photos").map(\.isFirst) == [true, true, true])
     }
 
     @Test("runs are numbered from the first that was given, and never twice")

@@ -66,6 +66,44 @@ struct ReceiptTests {
         #expect(receipt.memory == 15 * mebibyte)
     }
 
+    @Test("L45: where nobody tells how a main process ended, the receipt says so; what it was killed for counts")
+    func unknownStatus() throws {
+        let house = House("quiet", "stuck", "asked") { $0.watchdog = .seconds(1) }
+        house.configure { $0.foregroundLimit = 3 }
+        for app in ["quiet", "stuck", "asked"] {
+            house.behave(app) {
+                $0.dies = false; $0.terminating = .ignores
+            }
+            house.launch(app)
+        }
+        house.happens(.exited(house.run("quiet"), .unknown, cpu: .zero, memory: 0))
+        #expect(try house.receipt("quiet").namespace == .exit)
+        #expect(try house.receipt("quiet").exit == .unknown)
+        #expect(try house.receipt("quiet").explanation.contains("how is not known"))
+        house.terminate("asked")
+        house.happens(.exited(house.run("asked"), .unknown, cpu: .zero, memory: 0))
+        #expect(try house.receipt("asked").explanation.hasPrefix("terminated on request: how it ended is not known"))
+        house.advance(.seconds(1))
+        house.happens(.exited(house.run("stuck"), .unknown, cpu: .zero, memory: 0))
+        #expect(try house.receipt("stuck").code == Receipt.Code.missedDeadline)
+        #expect(try house.receipt("stuck").exit == .unknown)
+    }
+
+    @Test("L45: the kernel's peak stands in for the size of a life too short to be measured, and for no other")
+    func peak() throws {
+        let house = House("short", "long")
+        for app in ["short", "long"] { house.behave(app) { $0.dies = false } }
+        house.suspend("long")
+        house.launch("short")
+        let level = house.core.memory.apps
+        for app in ["short", "long"] {
+            house.happens(.exited(house.run(app), .exited(0), cpu: .zero, memory: 50 * mebibyte))
+        }
+        #expect(try house.receipt("short").memory == 50 * mebibyte)
+        #expect(try house.receipt("long").memory == 10 * mebibyte)
+        #expect(house.core.memory.apps == level)
+    }
+
     @Test("L45: the time from process creation to the end is in the receipt")
     func wall() throws {
         let house = House("photos")

@@ -126,6 +126,20 @@ struct RelaunchTests {
         #expect(!house.effects.contains(.dropRestorationState(id("photos"))))
     }
 
+    @Test("L11: a good run that somebody ended counts as one: deaths in launch before and after it are not in a row")
+    func stateKeptAfterTermination() {
+        let house = House("photos") { $0.readiness = .notified }
+        for isGood in [false, true, false] {
+            house.behave("photos") { $0.launching = isGood ? .becomesReady : .executes }
+            house.launch("photos")
+            if isGood { house.terminate("photos") } else { house.crash("photos") }
+        }
+        #expect(!house.effects.contains(.dropRestorationState(id("photos"))))
+        house.launch("photos")
+        house.crash("photos")
+        #expect(house.effects.contains(.dropRestorationState(id("photos"))))
+    }
+
     /// How long each automatic launch had to wait.
     private func waits(_ house: House) -> [Duration] {
         house.reports().compactMap { if case .relaunchScheduled(_, let after, _) = $0 { after } else { nil } }
@@ -212,9 +226,40 @@ struct RelaunchTests {
     }
 
     @Test(
+        "L11: a launch for a wake's reason is held back in the foreground too, also one that waits for an end",
+        arguments: [false, true])
+    func wakeInForegroundHeldBack(waits: Bool) {
+        let house = House("photos") { $0.readiness = .notified }
+        house.behave("photos") {
+            $0.launching = .executes; $0.dies = !waits
+        }
+        house.launch("photos")
+        var timer = RequestID(0)
+        if waits {
+            house.advance(.seconds(5))
+            timer = house.launch("photos", .foreground, .timer)
+            house.happens(.exited(house.run("photos"), .signaled(9, coreDumped: false), cpu: .zero, memory: 0))
+            house.happens(.emptied(house.run("photos")))
+        } else {
+            house.crash("photos")
+            timer = house.launch("photos", .foreground, .timer)
+        }
+        #expect(house.answers[timer] == .refused(.launchPostponed(by: .seconds(10))))
+        #expect(house.state("photos") == .notRunning)
+        #expect(!house.view("photos").isForeground)
+        house.advance(.seconds(10))
+        house.launch("photos", .foreground, .timer)
+        house.crash("photos")
+        // It did not start the count anew.
+        #expect(house.view("photos").launchPostponed == .seconds(20))
+    }
+
+    @Test(
         "Relaunch=: what is launched again after which end",
         arguments: [
-            (AppPolicy.Relaunch.no, ExitStatus.exited(1), false), (.no, .signaled(6, coreDumped: true), false),
+            (AppPolicy.Relaunch.no, ExitStatus.exited(1), false), (.onFailure, .unknown, false),
+            (.always, .unknown, true),
+            (.no, .signaled(6, coreDumped: true), false),
             (.onFailure, .exited(0), false), (.onFailure, .exited(1), true),
             (.onFailure, .signaled(15, coreDumped: false), true),
             (.onFailure, .signaled(9, coreDumped: false), true), (.always, .exited(0), true),

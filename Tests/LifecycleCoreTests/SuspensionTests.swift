@@ -44,7 +44,7 @@ struct SuspensionTests {
         #expect(house.effects.contains(.continueStopped(house.run("photos"))))
     }
 
-    @Test("L1: suspended is said only when the whole group reads frozen, and is over before the thaw")
+    @Test("L1: suspended is said only when the whole group reads frozen; the thaw comes before the news of it")
     func suspendedMeansFrozen() {
         let house = House("photos")
         house.behave("photos") {
@@ -219,6 +219,46 @@ struct SuspensionTests {
         #expect(house.state("photos") == .background)
         house.advance(.milliseconds(1))
         #expect(house.killed() == ["photos"])
+    }
+
+    @Test("L26: a wake of an app that runs in the background has 30 s of its own too: no task ends it before")
+    func wakeOfRunning() throws {
+        let house = House("photos") { $0.backgroundModes = .push }
+        house.launch("photos", .background)
+        house.task("photos", "upload")
+        house.advance(.seconds(29))
+        house.push("photos")
+        house.advance(.seconds(10))
+        // What was begun at the end of the wake is not refused, and what it is killed for is the push.
+        house.task("photos", "store")
+        #expect(house.view("photos").tasks.map(\.name) == ["upload", "store"])
+        house.advance(.milliseconds(19_999))
+        #expect(house.killed() == [])
+        #expect(house.told("photos").count { $0 == .tasksExpiring } == 2)
+        house.advance(.milliseconds(1))
+        #expect(house.killed() == ["photos"])
+    }
+
+    @Test("L26: each push has its time: what is begun after a second one is not refused for the first one's clock")
+    func secondWake() {
+        let house = House("photos") { $0.backgroundModes = .push }
+        house.suspend("photos")
+        house.push("photos")
+        house.advance(.seconds(29))
+        house.push("photos")
+        house.advance(.seconds(2))
+        house.task("photos", "fetch")
+        #expect(house.view("photos").tasks.map(\.name) == ["fetch"])
+    }
+
+    @Test("L26: of a longer budget a wake takes nothing")
+    func longBudget() {
+        let house = House("photos") { $0.backgroundTime = .seconds(600) }
+        house.launch("photos", .background)
+        house.task("photos", "upload")
+        house.advance(.seconds(60))
+        house.launch("photos", .background, .socket)
+        #expect(house.view("photos").backgroundTimeRemaining == .seconds(540))
     }
 
     @Test(

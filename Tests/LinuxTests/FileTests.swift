@@ -26,6 +26,26 @@ struct FileTests {
         #expect(SystemError(call: "x", errno: EIO, path: "a\n\u{1b}[b").description.contains("a\u{FFFD}\u{FFFD}[b"))
     }
 
+    @Test("of a stranger's folder the files are removed, no link is followed, and folders stay")
+    func emptied() throws {
+        let folder = scratch.path + "/inbox"
+        try createDirectories(at: folder + "/own")
+        try replaceFile(at: scratch.path + "/outside", with: [1])
+        try replaceFile(at: folder + "/own/kept", with: [1])
+        for name in ["a", "b", "c"] { try replaceFile(at: folder + "/" + name, with: [1]) }
+        symlink(scratch.path + "/outside", folder + "/link")
+        try removeFiles(in: folder)
+        #expect(try folderEntries(at: folder) == ["own"])
+        #expect(exists(at: folder + "/own/kept") && exists(at: scratch.path + "/outside"))
+        symlink(folder + "/own", scratch.path + "/elsewhere")
+        #expect(thrown { () throws(SystemError) in try removeFiles(in: scratch.path + "/elsewhere") } != nil)
+        #expect(exists(at: folder + "/own/kept"))
+        #expect(thrown { () throws(SystemError) in try removeFiles(in: scratch.path + "/none") } == nil)
+        for name in ["a", "b", "c"] { try replaceFile(at: folder + "/own/" + name, with: [1]) }
+        try removeFiles(in: folder + "/own", limit: 3)
+        #expect(try !folderEntries(at: folder + "/own").isEmpty)
+    }
+
     @Test("a file is read up to its limit, and one byte more is refused")
     func limits() throws {
         for size in [0, 1, 4096, 100_000] {

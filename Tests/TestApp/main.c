@@ -11,6 +11,9 @@
 //   term=linger           … sends a TCP socket that takes a quarter of an hour to close
 //   begin NAME  end NAME  a background task              tasks N        begins N of them
 //   allocate BYTES        touches so much memory         fork N         N children in sessions of their own
+//   store NAME            a memfd of two bytes, with FDSTORE=1            stored  traces LISTEN_FDNAMES
+//   orphan                an orphan of its own goes on as the main process (MAINPID=); the first ends
+//   child                 a child goes on as the main process; the first waits for ever
 //   bomb N                forks N times, each child too  spin           never rests
 //   exit N  crash  stop   ends, dies of SIGSEGV, stops itself
 //   flood N  huge  junk  descriptors N                   bad manners on the notify socket
@@ -23,6 +26,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -61,6 +65,25 @@ static void open_notify(void) {
     notify_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     notify_address.sun_family = AF_UNIX;
     strncpy(notify_address.sun_path, path, sizeof notify_address.sun_path - 1);
+}
+
+static void store(const char *name) {
+    char text[128];
+    int file = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (file < 0 || write(file, "hi", 2) != 2) _exit(93);
+    snprintf(text, sizeof text, "FDSTORE=1\nFDNAME=%s", name);
+    char control[CMSG_SPACE(sizeof(int))] = {0};
+    struct iovec part = {.iov_base = text, .iov_len = strlen(text)};
+    struct msghdr message = {
+        .msg_name = &notify_address, .msg_namelen = sizeof notify_address, .msg_iov = &part, .msg_iovlen = 1,
+        .msg_control = control, .msg_controllen = sizeof control};
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    *(int *)CMSG_DATA(header) = file;
+    sendmsg(notify_fd, &message, 0);
+    close(file);
 }
 
 static void send_descriptors(int count, int descriptor) {
@@ -150,6 +173,25 @@ static void fork_child(void) {
     _exit(0);
 }
 
+// MAINPID=: returns in the process that goes on.
+static void hand_over(int as_orphan) {
+    int done[2];
+    char byte;
+    if (pipe(done) != 0) _exit(94);
+    if (fork() != 0) {
+        close(done[1]);
+        while (read(done[0], &byte, 1) < 0) {}
+        if (as_orphan) { wait(NULL); _exit(0); }
+        for (;;) pause();
+    }
+    if (as_orphan && fork() != 0) _exit(0);
+    char pid[16];
+    snprintf(pid, sizeof pid, "%d", getpid());
+    say2("MAINPID=", pid);
+    close(done[0]);
+    close(done[1]);
+}
+
 static void allocate(size_t bytes) {
     // Volatile: memory that nobody reads again would not be written, or even asked for, in a release build.
     volatile char *memory = malloc(bytes);
@@ -178,6 +220,9 @@ static int act(const char *what, const char *value) {
     if (!strcmp(what, "tasks")) { for (int i = 0; i < number; i++) say("X_GREENROOM_BEGIN_TASK=many"); return 1; }
     if (!strcmp(what, "flood")) { for (int i = 0; i < number; i++) say("STATUS=flood"); return 1; }
     if (!strcmp(what, "ready")) return say("READY=1"), 0;
+    if (!strcmp(what, "orphan") || !strcmp(what, "child")) return hand_over(*what == 'o'), 0;
+    if (!strcmp(what, "store")) return store(value), 1;
+    if (!strcmp(what, "stored")) return trace(getenv("LISTEN_FDNAMES") ? getenv("LISTEN_FDNAMES") : "nothing"), 0;
     if (!strcmp(what, "stop")) return raise(SIGSTOP), 0;
     if (!strcmp(what, "crash")) return signal(SIGSEGV, SIG_DFL), raise(SIGSEGV), 0;
     if (!strcmp(what, "spin")) for (;;) {}

@@ -37,3 +37,5 @@ int clinux_add_seals(int descriptor, int seals);
 int clinux_get_seals(int descriptor);
 /// F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE: nothing about it can change any more.
 extern const int clinux_all_seals;
+/// Those that keep the size.
+extern const int clinux_size_seals;
