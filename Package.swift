@@ -25,8 +25,8 @@ func program(_ name: String, _ doors: [Target.Dependency]) -> Target {
     .executableTarget(name: name, dependencies: doors, swiftSettings: house)
 }
 
-func tests(_ name: String, _ doors: [Target.Dependency]) -> Target {
-    .testTarget(name: name, dependencies: doors, swiftSettings: house)
+func tests(_ name: String, _ doors: [Target.Dependency], exclude: [String] = []) -> Target {
+    .testTarget(name: name, dependencies: doors, exclude: exclude, swiftSettings: house)
 }
 
 let package = Package(
@@ -58,23 +58,36 @@ let package = Package(
         room("Greenroom", ["Systemd"]),
         program("greenroomd", ["Daemon"]),
         program("greenroom-sim", ["LifecycleCore", "LifecycleSimulator"]),
+        program("greenroom-bench", ["Linux", "Systemd", "JSON", "Control"]),
         program("greenroomctl", ["LifecycleCore", "Manifest", "Systemd", "JSON", "Control"]),
 
         tests("LifecycleCoreTests", ["LifecycleCore"]),
         tests("SimulatorTests", ["LifecycleCore", "LifecycleSimulator"]),
-        tests("ManifestTests", ["LifecycleCore", "Manifest"]),
-        tests("LinuxTests", ["Linux"]),
-        tests("SystemdTests", ["Systemd", "JSON"]),
-        tests("ControlTests", ["greenroomctl", "Control", "Systemd", "JSON", "LifecycleCore"]),
+        // What must hold of any manifest: for the tests' seeds, and for the fuzzer.
+        .target(
+            name: "ManifestProperties", dependencies: ["LifecycleCore", "Manifest"], path: "Tests/ManifestProperties",
+            swiftSettings: house),
+        tests("ManifestTests", ["LifecycleCore", "Manifest", "ManifestProperties"], exclude: ["Seeds"]),
+        .target(name: "TestKit", path: "Tests/TestKit", swiftSettings: house),
+        tests("LinuxTests", ["Linux", "TestKit"]),
+        tests("SystemdTests", ["Systemd", "JSON", "TestKit"]),
+        tests("ControlTests", ["greenroomctl", "Control", "Systemd", "JSON", "LifecycleCore", "TestKit"]),
         // A scripted app, and the daemon itself: what the daemon's tests run for real.
         .executableTarget(name: "greenroom-testapp", path: "Tests/TestApp", cSettings: houseC),
         tests(
             "DaemonTests",
             [
                 "Daemon", "LifecycleCore", "Linux", "Systemd", "JSON", "Control", "Manifest", "greenroomd",
-                "greenroomctl",
-                "greenroom-testapp",
+                "greenroomctl", "greenroom-testapp", "TestKit",
             ]),
     ],
     cLanguageStandard: .gnu17
 )
+
+// libFuzzer's runtime: only Sources/scripts/fuzz builds it. gold, the default, fails on the runtime's debug sections.
+if Context.environment["GREENROOM_FUZZ"] == "1" {
+    package.targets.append(
+        .executableTarget(
+            name: "greenroom-fuzz", dependencies: ["ManifestProperties"], swiftSettings: house,
+            linkerSettings: [.unsafeFlags(["-use-ld=lld"])]))
+}

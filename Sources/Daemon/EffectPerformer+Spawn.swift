@@ -49,9 +49,12 @@ extension EffectPerformer {
         let enclosure = try step(Stage.cgroup) {
             try containment.create(app: manifest.id.name, run: id.number)
         }
-        let channel = try step(Stage.notifySocket) {
-            try AppChannel(
-                loop: loop, path: folders.notifySockets + "/\(id)", owner: user?.owner)
+        let channel: AppChannel
+        do {
+            channel = try makeChannel(id, user)
+        } catch {
+            remove(enclosure, id, of: manifest.id)
+            throw error
         }
         let run = AppRun(id: id, manifest: manifest, enclosure: enclosure, channel: channel, owner: user?.owner)
         runs[id] = run
@@ -60,7 +63,10 @@ extension EffectPerformer {
             manifest: manifest, launch: launch, user: user?.record, notifySocket: channel.path, inbox: inbox,
             lastReceipt: receipts.lastPath(of: manifest.id), marker: enclosure.environmentMarker,
             inherited: inheritedEnvironment)
-        let request = makeRequest(manifest, user, environment.entries(folders: folders), enclosure)
+        var request = makeRequest(manifest, user, environment.entries(folders: folders), enclosure)
+        let output = outputStream(manifest.id)
+        request.standardOutput = output?.raw
+        request.standardError = output?.raw
         // Before there is a process, so that none is ever there of which nobody knows.
         keepNote(of: run)
         try watchStart(run, try startProcess(request))
@@ -75,6 +81,35 @@ extension EffectPerformer {
     }
 
     func keepNote(of run: AppRun) { logbook.note(RunNote.name(run.id), run.note.bytes) }
+
+    private func makeChannel(_ id: RunID, _ user: AppUser?) throws -> AppChannel {
+        let path = folders.notifySockets + "/\(id)"
+        do {
+            return try AppChannel(loop: loop, path: path, owner: user?.owner)
+        } catch {
+            // It may have come as far as to make the socket.
+            _ = try? removeFile(at: path)
+            throw Failure(Stage.notifySocket, error)
+        }
+    }
+
+    /// What the app writes is in the journal under its ID; where there is no journal it is dropped.
+    private func outputStream(_ app: AppID) -> SharedDescriptor? {
+        guard journal.usesJournald else { return nil }
+        do {
+            return try JournalStream.open(identifier: app.name).map { SharedDescriptor(Descriptor(adopting: $0)) }
+        } catch {
+            complain(app, "its output is dropped: \(error)")
+            return nil
+        }
+    }
+
+    /// The daemon is protected from the kernel's OOM killer (`OOMScoreAdjust=` of its unit); what it launches is not, unless
+    /// its manifest says so. `nil`: as the daemon's own, which only the privileged may lower.
+    private static let ordinaryOOMScoreAdjust: Int? = {
+        let own = try? readFile(at: "/proc/self/oom_score_adj", limit: 16)
+        return own?.first == UInt8(ascii: "-") ? 0 : nil
+    }()
 
     /// The daemon's own limit of descriptors is high; apps get what they would get elsewhere, as systemd has it: 1,024, and
     /// up to half a million for those that ask (select(2) breaks beyond the former).
@@ -100,7 +135,7 @@ extension EffectPerformer {
         request.umask = manifest.umask
         request.resourceLimits = resourceLimits(manifest)
         if manifest.policy.watchdog != nil { request.processIDVariables = ["WATCHDOG_PID"] }
-        request.oomScoreAdjust = manifest.oomScoreAdjust
+        request.oomScoreAdjust = manifest.oomScoreAdjust ?? Self.ordinaryOOMScoreAdjust
         request.noNewPrivileges = manifest.noNewPrivileges
         request.cgroup = enclosure.cgroupDescriptor
         request.passedDescriptors = stored.passed(to: manifest.id)

@@ -15,6 +15,8 @@ final class ManifestLibrary {
     /// Apps that an error in their manifest disables, and the first such error.
     private(set) var broken: [AppID: String] = [:]
     private(set) var configuration = ManagerConfiguration()
+    /// The machine's, in bytes, for percentages.
+    private var memory: UInt64?
     private let folders: Folders
 
     /// More apps than this are not read: a folder full of rubbish is not the end of the daemon.
@@ -35,8 +37,15 @@ final class ManifestLibrary {
         let before = Set(manifests.keys)
         manifests = [:]
         broken = [:]
+        memory = try? MemoryInfoReader().read().total
         let files = AppFiles(vendor: listing(folders.vendor), config: listing(folders.config))
-        for (name, sources) in files.selected.prefix(Self.maximumApps) { readApp(name, sources, &changes) }
+        let selected = files.selected
+        for (name, sources) in selected.prefix(Self.maximumApps) { readApp(name, sources, &changes) }
+        if let first = selected.dropFirst(Self.maximumApps).first {
+            changes.errors.append(
+                "\(folders.config)/apps: \(selected.count) apps; at most \(Self.maximumApps) are read: \(first.0) and those "
+                    + "behind it are passed over")
+        }
         readConfiguration(&changes)
         changes.gone = before.subtracting(manifests.keys).sorted()
         return changes
@@ -45,11 +54,11 @@ final class ManifestLibrary {
     private func readApp(_ id: AppID, _ paths: [String], _ changes: inout Changes) {
         do {
             let sources = try paths.map(source)
-            let (manifest, diagnostics) = parseManifest(id: id, sources: sources)
+            let (manifest, diagnostics) = parseManifest(id: id, sources: sources, memory: memory)
             note(diagnostics, &changes)
             manifests[id] = manifest
             if manifest == nil {
-                broken[id] = diagnostics.first { $0.severity == .error }?.description ?? "it could not be read"
+                broken[id] = diagnostics.first { $0.severity == .error }?.sentence ?? "it could not be read"
             }
         } catch {
             broken[id] = "\(error)"
@@ -61,7 +70,7 @@ final class ManifestLibrary {
         do {
             let sources = try AppFiles(vendor: listing(folders.vendor), config: listing(folders.config)).configuration
                 .map(source)
-            let (parsed, diagnostics) = parseConfiguration(sources: sources)
+            let (parsed, diagnostics) = parseConfiguration(sources: sources, memory: memory)
             note(diagnostics, &changes)
             if let parsed { configuration = parsed }
         } catch {
@@ -72,8 +81,8 @@ final class ManifestLibrary {
     private func note(_ diagnostics: [Diagnostic], _ changes: inout Changes) {
         for diagnostic in diagnostics {
             switch diagnostic.severity {
-            case .error: changes.errors.append(diagnostic.description)
-            case .warning: changes.warnings.append(diagnostic.description)
+            case .error: changes.errors.append(diagnostic.sentence)
+            case .warning: changes.warnings.append(diagnostic.sentence)
             }
         }
     }

@@ -48,9 +48,8 @@ private final class Program {
         journal = Journal(level: options.logLevel)
         handed = try Inheritance.takeHanded()
         lock = try Program.prepare(folders, handed)
-        containment = try Program.contain(folders)
-        let receipts = try ReceiptStore(folders: folders, clock: WallClock())
-        let launches = try LaunchStore(folders: folders)
+        containment = try Program.contain(options)
+        let (receipts, launches) = try Program.openState(folders)
         logbook = Logbook(path: folders.logbook)
         logbook.complain = { [journal] in journal.log(.warning, MessageID.complaint, $0) }
         legacy = Inheritance.read(folders, journal, receipts)
@@ -77,6 +76,10 @@ private final class Program {
 
     /// The folders, and the lock that keeps a second daemon out of them.
     private static func prepare(_ folders: Folders, _ handed: HandedDescriptors) throws -> LockFile {
+        if let reason = reasonToDistrust(folder: folders.runtime) {
+            throw Problem(
+                "the runtime folder \(folders.runtime) is not safe: \(reason); give this one a folder of its own")
+        }
         do {
             try createDirectories(at: folders.runtime)
         } catch {
@@ -111,9 +114,18 @@ private final class Program {
         }
     }
 
-    private static func contain(_ folders: Folders) throws -> Containment {
-        let name = groupName(folders)
-        return try Containment(mode: ContainmentMode.detect(name: name), name: name)
+    private static func openState(_ folders: Folders) throws -> (ReceiptStore, LaunchStore) {
+        do {
+            return (try ReceiptStore(folders: folders, clock: WallClock()), try LaunchStore(folders: folders))
+        } catch {
+            throw Problem("the state folder \(folders.state) cannot be used: \(error); give this one another --state")
+        }
+    }
+
+    private static func contain(_ options: DaemonOptions) throws -> Containment {
+        let name = groupName(options.folders)
+        let mode = ContainmentMode.detect(preferredRoot: options.cgroup, name: name)
+        return try Containment(mode: mode, name: name)
     }
 
     /// What is there of apps that nobody knows of any more.
@@ -147,7 +159,9 @@ private final class Program {
         let adopted = recover()
         cleanUp()
         house.apply(changes)
-        try bus.listen(at: options.folders.busSocket)
+        try bus.listen(
+            at: options.folders.busSocket, busAddress: options.busAddress,
+            authoriser: Authoriser(isForUser: options.mode == .user))
         let apps = "\(house.library.manifests.count) app\(house.library.manifests.count == 1 ? "" : "s")"
         journal.log(
             .notice, MessageID.started,
@@ -164,6 +178,8 @@ private final class Program {
             shell.send(.started)
             logbook.note(Program.startedNote, [])
         }
+        _ = try loop.setWatchdog(true)
+        try bus.joinBus(options, journal)
         let status = try loop.run()
         if keepsApps { bus.close() } else { leave() }
         return status
@@ -190,8 +206,15 @@ private final class Program {
             try loop.addSignal(SIGTERM) { [unowned self] _ in
                 if self.isToBeStartedAgain { self.makeRoom() } else { self.stop() }
             })
-        signals.append(try loop.addSignal(SIGHUP) { [unowned self] _ in _ = self.house.reload() })
+        signals.append(try loop.addSignal(SIGHUP) { [unowned self] _ in self.reload() })
         signals.append(try loop.addSignal(SIGCHLD) { [unowned self] _ in self.performer.childrenChanged() })
+    }
+
+    /// The service manager is told, so that `systemctl reload` of a unit with `Type=notify-reload` knows when it is over.
+    private func reload() {
+        _ = try? ServiceManager.notify(.reloading)
+        _ = house.reload()
+        _ = try? ServiceManager.notify(.ready)
     }
 
     /// Another program takes this one's place in the same process; the apps stay its children.

@@ -16,6 +16,8 @@ final class Shell {
     private var isDraining = false
     /// Performs effects; set once, before the first event.
     var perform: (Effect) -> Void = { _ in }
+    /// Called with each event once the core has taken it in and its effects were performed.
+    var heard: (Event) -> Void = { _ in }
     /// Called when an event has been carried out with all that followed.
     var settled: () -> Void = {}
 
@@ -67,6 +69,7 @@ final class Shell {
                 perform(effect)
                 logbook.performed(index + 1)
             }
+            heard(event)
         }
         queue.removeAll(keepingCapacity: queue.capacity < 1024)
         isDraining = false

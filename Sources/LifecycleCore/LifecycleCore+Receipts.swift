@@ -169,13 +169,14 @@ extension MemoryCause {
 }
 
 extension Duration {
-    /// "5 s", "0.31 s": hundredths, and no more zeros than it takes.
+    /// "5 s", "0.31 s", "0.004 s": hundredths, or thousandths of what is less than one, and no more zeros than it takes.
     package var inSeconds: String {
         let (seconds, attoseconds) = components
-        let hundredths = attoseconds / 10_000_000_000_000_000
-        guard hundredths > 0 else { return "\(seconds) s" }
-        let digits = hundredths < 10 ? "0\(hundredths)" : "\(hundredths)"
-        return "\(seconds).\(digits.hasSuffix("0") ? String(digits.dropLast()) : digits) s"
+        let thousandths = attoseconds / 1_000_000_000_000_000
+        let isTiny = seconds == 0 && thousandths < 10
+        let digits = String(String(1000 + thousandths).dropFirst().prefix(isTiny ? 3 : 2))
+        let significant = digits.lastIndex { $0 != "0" }.map { digits[...$0] } ?? ""
+        return significant.isEmpty ? "\(seconds) s" : "\(seconds).\(significant) s"
     }
 }
 

@@ -66,6 +66,7 @@ extension World {
         }
         now = until
         isMeasuring = false
+        sleep = nil
     }
 
     /// What was on its way to the daemon that died: some of it is lost, some the next one finds out by looking.
@@ -87,7 +88,7 @@ extension World {
         switch event {
         // Clients are gone; so is what was decided to be asked again.
         case .requested, .requestAbandoned, .pressureSimulated, .memoryMeasured, .inspected, .frozen, .thawed,
-            .pressureStalled:
+            .pressureStalled, .sleepRequested, .awoke:
             nil
         case .ready, .backgroundEntered, .taskBegan, .taskEnded, .timeoutExtended, .wakeCompleted, .heartbeat,
             .heartbeatGivenUp, .stopping:
@@ -96,7 +97,8 @@ extension World {
             forgets() ? .exited(run, .unknown, cpu: cpu, memory: memory) : event
         // Kept by the daemon as they came about, or seen by looking.
         case .registered, .unregistered, .configured, .started, .shutdownRequested, .spawned, .executed, .spawnFailed,
-            .told, .emptied, .stopped, .continued, .mainProcessChanged, .deadlineReached, .recovered, .reattached:
+            .told, .emptied, .stopped, .continued, .mainProcessChanged, .deadlineReached, .locked, .unlocked,
+            .recovered, .reattached:
             event
         }
     }
@@ -118,7 +120,7 @@ extension World {
             guard let run = index(of: id), runs[run].killedAt != nil else { return false }
             return true
         case .spawn, .tell, .continueStopped, .inspect, .throttle, .unthrottle, .deliver, .recordLaunch, .writeReceipt,
-            .dropRestorationState, .answer, .report, .measureMemory, .finish:
+            .dropRestorationState, .answer, .report, .measureMemory, .allowSleep, .finish:
             return false
         }
     }

@@ -5,7 +5,9 @@ extension Line {
     mutating func add(_ event: Event, of app: AppID?) {
         switch event {
         case .registered, .unregistered, .configured, .started, .recovered, .requested, .requestAbandoned,
-            .shutdownRequested, .deadlineReached, .memoryMeasured, .pressureStalled, .pressureSimulated:
+            .shutdownRequested,
+            .sleepRequested, .awoke, .locked, .unlocked, .deadlineReached, .memoryMeasured, .pressureStalled,
+            .pressureSimulated:
             addOther(event)
         case .spawned, .executed, .spawnFailed, .told, .frozen, .thawed, .inspected, .exited, .emptied:
             add(app?.name ?? "?")
@@ -46,6 +48,10 @@ extension Line {
             add("nobody waits for request ")
             add(request.number)
         case .shutdownRequested(let immediately): add(immediately ? "shut down at once" : "shut down")
+        case .sleepRequested: add("the machine wants to sleep")
+        case .awoke: add("the machine is awake")
+        case .locked: add("the screen is locked")
+        case .unlocked: add("the screen is unlocked")
         case .deadlineReached: add("the time has come")
         case .memoryMeasured(let reading):
             add("measured: ")

@@ -44,7 +44,8 @@ extension ContainmentMode {
     /// group needs it moves this process into the leaf `supervisor` (a group with controllers for its children may hold
     /// no processes itself: cgroups(7), "no internal processes").
     /// - Parameters:
-    ///   - preferredRoot: a folder of the v2 hierarchy below which to make the group; nothing else is tried then.
+    ///   - preferredRoot: a folder of the v2 hierarchy below which to make the group; nothing else is tried then. One that
+    ///     does not begin with a slash is relative to this process's own group: `../greenroom-apps.service`.
     ///   - name: of the group: unique for each runtime folder, so that two daemons do not share one.
     package static func detect(
         preferredRoot: String? = nil, name: String, surroundings: CgroupSurroundings? = nil
@@ -78,14 +79,32 @@ private struct ContainmentDetection {
         }
         place.mountPoint = around.prefix + place.mountPoint
         if let preferredRoot {
-            let parent =
-                preferredRoot.count > 1 && preferredRoot.hasSuffix("/")
-                ? String(preferredRoot.dropLast()) : preferredRoot
-            return try .cgroup(prepare(below: parent, place, .own))
+            let parent = try folder(preferredRoot, place)
+            // Who is not root can write only what was given away; systemd marks it as root alone.
+            let isGiven = isMarked(parent) || (!around.isRoot && isWritable(parent + "/cgroup.procs"))
+            return try .cgroup(prepare(below: parent, place, isGiven ? .delegated : .own))
         }
         if let base = delegatedBase(place) { return try .cgroup(prepare(below: base, place, .delegated)) }
         if !around.isRoot { throw Refusal(reason: "no cgroup is delegated to this user") }
         return try .cgroup(prepare(below: place.mountPoint, place, .own))
+    }
+
+    /// A folder that somebody names, seen from our own group unless it begins with a slash.
+    private func folder(_ path: String, _ place: CgroupPlace) throws -> String {
+        let names = path.split(separator: "/")
+        if path.hasPrefix("/") { return "/" + names.joined(separator: "/") }
+        guard let own = place.ownFolder else {
+            throw Refusal(reason: "\(path.printable) is relative to a group that is not mounted here")
+        }
+        var below = own.dropFirst(place.mountPoint.count).split(separator: "/")
+        for name in names where name != "." {
+            if name != ".." {
+                below.append(name)
+            } else if below.popLast() == nil {
+                throw Refusal(reason: "\(path.printable) leads out of the cgroup file system")
+            }
+        }
+        return place.mountPoint + below.map { "/" + $0 }.joined()
     }
 
     /// Our own group, if somebody gave it to us.
@@ -99,8 +118,11 @@ private struct ContainmentDetection {
         guard isThere(base + "/cgroup.type"), isWritable(base), isWritable(base + "/cgroup.procs") else { return nil }
         if !around.isRoot || base == place.mountPoint { return base }
         // Root can write everywhere, so here only the mark tells.
-        let marks = ["trusted.delegate", "user.delegate"]
-        return marks.contains { around.attribute(base, $0) == "1" } ? base : nil
+        return isMarked(base) ? base : nil
+    }
+
+    private func isMarked(_ group: String) -> Bool {
+        ["trusted.delegate", "user.delegate"].contains { around.attribute(group, $0) == "1" }
     }
 
     private func prepare(
@@ -132,7 +154,7 @@ private struct ContainmentDetection {
         if wanted.isEmpty { return }
         let enabled = words(of: base + "/cgroup.subtree_control")
         let missing = wanted.filter { !enabled.contains($0) }
-        if root.ownership == .delegated, !missing.isEmpty, let note = leaveBase(base) {
+        if !missing.isEmpty, let note = empty(base, root) {
             root.notes.append(note)
             return
         }
@@ -149,20 +171,26 @@ private struct ContainmentDetection {
         }
     }
 
-    /// Moves this process from its delegated group into a leaf; says why not.
-    private func leaveBase(_ base: String) -> String? {
+    /// Moves the one process of a delegated group into a leaf: this one, or the one that somebody else's group is kept
+    /// open by. Says why not. With processes in it a group must not even be tried: those controllers that can do with
+    /// threads would be enabled, and make every group below "domain invalid" (cgroups(7)).
+    private func empty(_ base: String, _ root: CgroupRoot) -> String? {
+        // The true root is exempt from the rule, and has no type.
+        guard isThere(base + "/cgroup.type") else { return nil }
         let inside = words(of: base + "/cgroup.procs")
-        if inside.isEmpty { return nil }
+        guard let pid = inside.first else { return nil }
         // Others' processes are not ours to move: a shell in the same container, say.
-        if inside != [String(around.pid)] { return "no controllers, since other processes share the group \(base)" }
+        guard root.ownership == .delegated, inside.count == 1,
+            base != root.place.ownFolder || pid == String(around.pid)
+        else { return "no controllers, since other processes share the group \(base)" }
         do {
             if mkdir("\(base)/\(Self.supervisor)", 0o755) < 0, errno != EEXIST {
                 throw SystemError(call: "mkdir", errno: errno, path: "\(base)/\(Self.supervisor)")
             }
-            try writeControlFile("\(base)/\(Self.supervisor)/cgroup.procs", String(around.pid))
+            try writeControlFile("\(base)/\(Self.supervisor)/cgroup.procs", pid)
             return nil
         } catch {
-            return "no controllers, since the daemon cannot move into a leaf: \(error)"
+            return "no controllers, since \(base) cannot be emptied into a leaf: \(error)"
         }
     }
 

@@ -66,8 +66,9 @@ final class ProcessFamily {
             var targets = try members().filter { !done.contains($0.key) }
             if signal == SIGCONT {
                 // Children first: a parent that waits for stops must not see one that is over. Whoever does not stand
-                // still needs no nudge, and those who run may fork as they like.
-                targets = targets.reversed().filter(\.isStopped)
+                // still needs no nudge, and those who run may fork as they like. Who is in the kernel may have its stop
+                // before it, and SIGCONT takes that away.
+                targets = targets.reversed().filter { $0.isStopped || $0.isUninterruptible }
             }
             if targets.isEmpty { return }
             for target in targets {
@@ -82,17 +83,25 @@ final class ProcessFamily {
         try process.signal(signal)
     }
 
-    /// Whether no thread of any member runs.
+    /// Whether no thread of any member runs, nor will before SIGCONT.
     func isStopped() throws(SystemError) -> Bool {
-        for member in try members() {
+        let members = try members()
+        let parentsOfStopped = Set(members.filter(\.isStopped).map(\.parent))
+        for member in members {
+            // Whoever called vfork(2) is in the kernel until its child executes, and that one is stopped. Its own stop comes
+            // before its next instruction.
+            let waitsForStopped = parentsOfStopped.contains(member.pid)
+            func rests(_ thread: ProcessStat) -> Bool {
+                thread.isStopped || thread.isUninterruptible && waitsForStopped
+            }
             if member.threads == 1 {
-                if !member.isStopped { return false }
+                if !rests(member) { return false }
                 continue
             }
             // The file of the process speaks for its first thread, which may even have ended before the others.
             for thread in try table.proc.threads(of: member.pid) {
                 guard let stat = try table.proc.thread(thread, of: member.pid) else { continue }
-                if !stat.isStopped && !stat.isZombie { return false }
+                if !rests(stat) && !stat.isZombie { return false }
             }
         }
         return true

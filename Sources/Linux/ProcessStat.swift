@@ -61,4 +61,6 @@ package struct ProcessStat: Equatable {
     package var isDead: Bool { isZombie && threads <= 1 }
     /// By a signal or by a tracer: it runs no instruction.
     package var isStopped: Bool { state == UInt8(ascii: "T") || state == UInt8(ascii: "t") }
+    /// D: in the kernel, where no signal but a deadly one reaches it before what it waits for has come.
+    package var isUninterruptible: Bool { state == UInt8(ascii: "D") }
 }

@@ -58,14 +58,24 @@ package struct AppFiles {
     }
 
     private func dropIns(_ folder: String, _ names: (FolderListing) -> [String]) -> [String] {
-        var found: [String: String] = [:]
+        // By bytes: to a file system an accented letter and a letter with an accent are two names, to a String one.
+        var found: [[UInt8]: String] = [:]
         for listing in [vendor, config] {
-            for name in names(listing) where name.hasSuffix(".conf") {
-                found[name] = "\(listing.path)/\(folder)/\(name)"
-            }
+            for name in dropInNames(names(listing)) { found[Array(name.utf8)] = "\(listing.path)/\(folder)/\(name)" }
         }
-        return found.keys.sorted().compactMap { found[$0] }.filter { !isMasked($0) }
+        let paths = found.sorted { $0.key.lexicographicallyPrecedes($1.key) }.map(\.value)
+        // One more than is read: the parser has the sentence for that.
+        return Array(paths.filter { !isMasked($0) }.prefix(maximumSources))
     }
 
     private func isMasked(_ path: String) -> Bool { config.masked.contains(path) || vendor.masked.contains(path) }
+}
+
+/// Which of a folder's names are drop-ins, in the order in which they are read: by their bytes. Hidden ones are none (as
+/// systemd).
+package func dropInNames(_ names: [String]) -> [String] {
+    names.filter { name in
+        let bytes = Array(name.utf8)
+        return bytes.first != UInt8(ascii: ".") && bytes.suffix(5).elementsEqual(".conf".utf8)
+    }.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
 }

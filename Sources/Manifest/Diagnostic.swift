@@ -19,11 +19,12 @@ package struct Diagnostic: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// `photos.app:7:19: error: …`
-    package var description: String {
-        line == 0
-            ? "\(file): \(severity.rawValue): \(message)"
-            : "\(file):\(line):\(column): \(severity.rawValue): \(message)"
-    }
+    package var description: String { "\(place): \(severity.rawValue): \(message)" }
+
+    /// For where the severity is said otherwise: `photos.app:7:19: …`
+    package var sentence: String { "\(place): \(message)" }
+
+    private var place: String { line == 0 ? file : "\(file):\(line):\(column)" }
 }
 
 /// A file that somebody has read.
@@ -40,27 +41,57 @@ package struct SourceFile: Hashable, Sendable {
     }
 }
 
-/// Collects what is found, up to a bound: the first are the ones that help.
+/// Collects what is found, up to a bound. Errors come first in importance: a flood of warnings never hides one, and what a
+/// finding over the bound would say is not even worked out.
 struct Findings {
+    /// The first are the ones that help; nobody reads more.
     static let maximum = 100
     private(set) var all: [Diagnostic] = []
     private(set) var hasErrors = false
+    /// Keys whose value was refused, somewhere.
+    private(set) var refused: Set<String> = []
+    private var warnings = 0
     private var left = 0
 
-    mutating func add(_ diagnostic: Diagnostic) {
-        if diagnostic.severity == .error { hasErrors = true }
-        if all.count < Self.maximum { all.append(diagnostic) } else { left += 1 }
+    mutating func error(_ place: @autoclosure () -> Place, _ message: @autoclosure () -> String) {
+        hasErrors = true
+        if all.count == Self.maximum {
+            left += 1
+            // Where the bound is reached the last warning makes room.
+            guard warnings > 0, let last = all.lastIndex(where: { $0.severity == .warning }) else { return }
+            all.remove(at: last)
+            warnings -= 1
+        }
+        all.append(Diagnostic(.error, place(), message()))
     }
+
+    mutating func warn(_ place: @autoclosure () -> Place, _ message: @autoclosure () -> String) {
+        guard all.count < Self.maximum else { return left += 1 }
+        warnings += 1
+        all.append(Diagnostic(.warning, place(), message()))
+    }
+
+    mutating func refuse(_ key: String) { refused.insert(key) }
 
     /// With a last line that says how many there are beside.
     func finished(_ file: String) -> [Diagnostic] {
-        left == 0 ? all : all + [Diagnostic(.warning, file, line: 0, column: 0, "and \(left) more")]
+        left == 0 ? all : all + [Diagnostic(.warning, .whole(file), "and \(left) more")]
     }
 }
 
-/// Where a value stands, for what there is to say about it.
+/// Where something stands, for what there is to say about it.
 struct Place: Hashable {
     var file: String
+    /// From 1; 0: the file as a whole.
     var line: Int
+    /// In bytes, from 1.
     var column: Int
+
+    static func whole(_ file: String) -> Place { Place(file: file, line: 0, column: 0) }
+}
+
+extension Diagnostic {
+    init(_ severity: Severity, _ place: Place, _ message: String) {
+        self.init(severity, place.file, line: place.line, column: place.column, message)
+    }
 }

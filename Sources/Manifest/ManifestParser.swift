@@ -1,222 +1,76 @@
 package import LifecycleCore
 
+/// More files than an app's folder has for any good reason. With `SourceFile.maximumSize` it bounds what reading costs.
+package let maximumSources = 101
+
 /// Reads an app's manifest and its drop-ins, in that order: what comes later wins.
 ///
+/// - Parameter memory: the machine's, in bytes, which percentages are of; `nil`: nobody knows, so they are refused.
 /// - Returns: no manifest where there is an error; then the diagnostics say which.
-package func parseManifest(id: AppID, sources: [SourceFile]) -> (AppManifest?, [Diagnostic]) {
-    var findings = Findings()
-    var manifest = AppManifest(id: id)
-    let reader = SettingsReader(settings: AppManifest.settings)
-    for source in sources {
-        reader.read(UnitFileReader.read(source, &findings), into: &manifest, &findings)
-    }
-    let file = sources.first?.path ?? id.name
-    manifest.check(file, &findings)
-    return (findings.hasErrors ? nil : manifest, findings.finished(file))
+package func parseManifest(id: AppID, sources: [SourceFile], memory: UInt64?) -> (AppManifest?, [Diagnostic]) {
+    let settings = AppManifest.settings(memory: memory)
+    return parse(sources, settings, AppManifest(id: id), file: id.name) { $0.check($1, $2, &$3) }
 }
 
 /// Reads `greenroom.conf` and its drop-ins.
-package func parseConfiguration(sources: [SourceFile]) -> (ManagerConfiguration?, [Diagnostic]) {
+///
+/// - Parameter memory: as for manifests.
+package func parseConfiguration(sources: [SourceFile], memory: UInt64?) -> (ManagerConfiguration?, [Diagnostic]) {
+    let settings = ManagerConfiguration.settings(memory: memory)
+    return parse(sources, settings, ManagerConfiguration(), file: "greenroom.conf") { $0.check($1, memory, &$3) }
+}
+
+/// - Parameters:
+///   - file: what to name where there is none.
+///   - check: what only the whole can tell; it gets the file to name for it.
+private func parse<Values>(
+    _ sources: [SourceFile], _ settings: [Setting<Values>], _ defaults: Values, file: String,
+    check: (Values, SettingsReader<Values>, String, inout Findings) -> Void
+) -> (Values?, [Diagnostic]) {
     var findings = Findings()
-    var configuration = ManagerConfiguration()
-    let reader = SettingsReader(settings: ManagerConfiguration.settings)
-    for source in sources {
-        reader.read(UnitFileReader.read(source, &findings), into: &configuration, &findings)
+    let file = sources.first?.path ?? file
+    guard sources.count <= maximumSources else {
+        findings.error(.whole(file), "has \(sources.count - 1) drop-ins; at most \(maximumSources - 1) are read")
+        return (nil, findings.finished(file))
     }
-    return (findings.hasErrors ? nil : configuration, findings.finished(sources.first?.path ?? "greenroom.conf"))
+    var values = defaults
+    var reader = SettingsReader(settings, defaults: defaults)
+    for source in sources { reader.read(source, into: &values, &findings) }
+    check(values, reader, file, &findings)
+    return (findings.hasErrors ? nil : values, findings.finished(file))
 }
 
 extension AppManifest {
-    /// What only the whole can tell.
-    fileprivate func check(_ file: String, _ findings: inout Findings) {
-        func add(_ severity: Diagnostic.Severity, _ message: String) {
-            findings.add(Diagnostic(severity, file, line: 0, column: 0, message))
+    fileprivate func check(_ reader: SettingsReader<AppManifest>, _ file: String, _ findings: inout Findings) {
+        func place(_ key: String) -> Place { reader.places[key] ?? .whole(file) }
+        // Where it was refused, may stand on a line that is none, or be what an unknown key meant, that has been said; but
+        // an app without a program has an error in any case.
+        let isToldOf = reader.isGarbled || reader.hasUnknownKeys || reader.refused.contains("ExecStart")
+        if exec.isEmpty, !isToldOf || !findings.hasErrors {
+            findings.error(place("ExecStart"), "has no ExecStart= in [App]; expected the program and its arguments")
         }
-        if exec.isEmpty, !findings.hasErrors { add(.error, "has no ExecStart= in [App]") }
         if let time = policy.backgroundTime, policy.expirationNotice > time {
-            add(
-                .warning,
+            findings.warn(
+                place(reader.places["ExpirationNoticeSec"] == nil ? "BackgroundTimeSec" : "ExpirationNoticeSec"),
                 "ExpirationNoticeSec= is longer than BackgroundTimeSec=: tasks are warned as soon as they can be")
         }
-        if memoryMax != nil || suspendedMemoryMax != nil {
-            add(
-                .warning,
-                "MemoryMax= and SuspendedMemoryMax= are not enforced yet; MemoryHigh= counts in jetsam's order")
+        for (key, limit) in [("MemoryMax", memoryMax), ("SuspendedMemoryMax", suspendedMemoryMax)] where limit != nil {
+            findings.warn(place(key), "\(key)= is not enforced yet; MemoryHigh= counts in jetsam's order")
         }
-        if !listenStream.isEmpty { add(.warning, "[Wake] is not acted on yet") }
-        if group != nil, user == nil { add(.warning, "Group= without User= changes the group alone") }
-    }
-
-    static var settings: [Setting<AppManifest>] { appSettings + lifecycleSettings + signalSettings + memorySettings }
-
-    private static var appSettings: [Setting<AppManifest>] {
-        [
-            .value("App", "Name", "1 to 256 bytes", \.name) { (1...256).contains($0.utf8.count) ? $0 : nil },
-            Setting("App", "ExecStart", "an absolute path, and arguments") { $0.takeExec($1) },
-            .value("App", "Type", "simple or notify", \.policy.readiness) {
-                ["simple": AppPolicy.Readiness.executed, "notify": .notified][$0]
-            },
-            .value("App", "User", "a user's name or number", \.user) { isAccountName($0) ? $0 : nil },
-            .value("App", "Group", "a group's name or number", \.group) { isAccountName($0) ? $0 : nil },
-            .list(
-                "App", "SupplementaryGroups", "groups' names or numbers", \.supplementaryGroups, maximum: 64,
-                isAccountName),
-            .value("App", "WorkingDirectory", "an absolute path, or ~", \.workingDirectory) {
-                $0 == "~" || ($0.hasPrefix("/") && $0.utf8.count < 4096) ? $0 : nil
-            },
-            .list("App", "Environment", "NAME=value", \.environment, maximum: 1024, isEnvironmentEntry),
-            .list("App", "StateDirectory", "relative paths without ..", \.stateDirectory, maximum: 32, isFolderName),
-            .list("App", "CacheDirectory", "relative paths without ..", \.cacheDirectory, maximum: 32, isFolderName),
-            .list(
-                "App", "RuntimeDirectory", "relative paths without ..", \.runtimeDirectory, maximum: 32, isFolderName),
-            .value("App", "UMask", "an octal number up to 0777", \.umask) {
-                UInt32($0, radix: 8).flatMap { $0 <= 0o777 ? $0 : nil }
-            },
-            .value("App", "OOMScoreAdjust", "a number from -1000 to 1000", \.oomScoreAdjust) { text in
-                Int(text).flatMap { (-1000...1000).contains($0) ? $0 : nil }
-            },
-            .flag("App", "NoNewPrivileges", \.noNewPrivileges),
-            .value("App", "LaunchAtStart", "no, foreground or background", \.policy.launchAtStart) {
-                text -> LaunchState?? in
-                switch text {
-                case "foreground": .some(.foreground)
-                case "background": .some(.background)
-                default: parseBoolean(text) == false ? .some(nil) : nil
-                }
-            },
-            .value("App", "Relaunch", "no, on-failure or always", \.policy.relaunch) {
-                ["no": AppPolicy.Relaunch.no, "on-failure": .onFailure, "always": .always][$0]
-            },
-        ] + limitSettings
-    }
-
-    /// setrlimit(2)'s numbers on Linux.
-    private static var limitSettings: [Setting<AppManifest>] {
-        [
-            ("CPU", 0), ("FSIZE", 1), ("DATA", 2), ("STACK", 3), ("CORE", 4), ("NPROC", 6), ("NOFILE", 7),
-            ("MEMLOCK", 8),
-            ("AS", 9),
-        ].map { name, resource in
-            Setting("App", "Limit\(name)", "a number or size, or soft:hard, or infinity") { manifest, text in
-                let parts = text.split(separator: ":", omittingEmptySubsequences: false).map { part -> UInt64? in
-                    part == "infinity" ? .max : parseSize(String(part))
-                }
-                guard (1...2).contains(parts.count), let soft = parts[0], let hard = parts.last ?? nil, soft <= hard
-                else {
-                    return ""
-                }
-                manifest.limits.removeAll { $0.resource == resource }
-                manifest.limits.append(ResourceLimitSetting(resource: Int32(resource), soft: soft, hard: hard))
-                return nil
-            }
+        if !listenStream.isEmpty { findings.warn(place("ListenStream"), "[Wake] is not acted on yet") }
+        if group != nil, user == nil {
+            findings.warn(place("Group"), "Group= without User= changes the group alone")
         }
-    }
-
-    private static var lifecycleSettings: [Setting<AppManifest>] {
-        [
-            .time("Lifecycle", "LaunchDeadlineSec", \.policy.launchDeadline),
-            .time("Lifecycle", "BackgroundDeadlineSec", \.policy.backgroundDeadline),
-            .time("Lifecycle", "TerminateDeadlineSec", \.policy.terminateDeadline),
-            .time("Lifecycle", "ExtendedDeadlineMaxSec", \.policy.extendedDeadlineMax),
-            .time("Lifecycle", "BackgroundTimeSec", \.policy.backgroundTime),
-            .finiteTime("Lifecycle", "ExpirationNoticeSec", \.policy.expirationNotice),
-            .finiteTime("Lifecycle", "SuspendDelaySec", \.policy.suspendDelay),
-            .time("Lifecycle", "WatchdogSec", \.policy.watchdog),
-            .flag("Lifecycle", "ExitsOnSuspend", \.policy.exitsOnSuspend),
-            Setting("Lifecycle", "BackgroundModes", "of " + BackgroundModes.named.map(\.name).joined(separator: ", ")) {
-                manifest, text in
-                if text.isEmpty { manifest.policy.backgroundModes = [] }
-                for word in text.split(whereSeparator: { $0 == " " || $0 == "\t" }) {
-                    guard let mode = BackgroundModes.named.first(where: { $0.name == word })?.mode else { return "" }
-                    manifest.policy.backgroundModes.insert(mode)
-                }
-                return nil
-            },
-        ]
-    }
-
-    private static var signalSettings: [Setting<AppManifest>] {
-        [
-            signal("ResignActive", \.signals.resignActive), signal("BecomeActive", \.signals.becomeActive),
-            signal("EnterBackground", \.signals.enterBackground), signal("EnterForeground", \.signals.enterForeground),
-            signal("MemoryWarning", \.signals.memoryWarning), signal("TaskExpiring", \.signals.taskExpiring),
-            .value("Signals", "Terminate", "a signal such as SIGTERM", \.signals.terminate, parseCatchable),
-        ]
-    }
-
-    private static func signal(_ key: String, _ path: WritableKeyPath<AppManifest, Int32?>) -> Setting<AppManifest> {
-        .value("Signals", key, "a signal that can be caught, such as SIGUSR1 or SIGRTMIN+1, or none", path) {
-            text -> Int32?? in
-            text == "none" || text.isEmpty ? .some(nil) : parseCatchable(text).map { .some($0) }
-        }
-    }
-
-    private static var memorySettings: [Setting<AppManifest>] {
-        [
-            .number("Memory", "JetsamPriority", -1000...1000, \.policy.jetsamPriority),
-            .size("Memory", "MemoryMax", \.memoryMax), .size("Memory", "MemoryHigh", \.policy.memoryHigh),
-            .size("Memory", "SuspendedMemoryMax", \.suspendedMemoryMax),
-            .size("Memory", "SuspendedMemoryHigh", \.policy.suspendedMemoryHigh),
-            .list("Wake", "ListenStream", "a port, address:port, or absolute path", \.listenStream, maximum: 64) {
-                isSocket($0)
-            },
-        ]
-    }
-
-    /// `ExecStart=`: one program. systemd's prefixes and specifiers are refused rather than passed on as part of a name.
-    private mutating func takeExec(_ text: String) -> String? {
-        if text.isEmpty {
-            exec = []
-            return nil
-        }
-        let words: [String]
-        do throws(WordError) { words = try splitWords(text) } catch { return error.message }
-        guard let program = words.first else { return "" }
-        if let prefix = program.first, "-@:+!|".contains(prefix) {
-            return "the prefix “\(prefix)” is not known here; expected an absolute path"
-        }
-        guard program.hasPrefix("/"), program.utf8.count < 4096 else {
-            return "“\(shown(program))” is no absolute path"
-        }
-        guard exec.isEmpty else { return "there is one already; an empty ExecStart= before it begins anew" }
-        var result: [String] = []
-        for word in words {
-            switch expanded(word) {
-            case .success(let text): result.append(text)
-            case .failure(let problem): return problem.message
-            }
-        }
-        exec = result
-        return nil
     }
 }
 
 extension ManagerConfiguration {
-    static var settings: [Setting<ManagerConfiguration>] {
-        [
-            .number("Manager", "ForegroundLimit", 1...1000, \.policy.foregroundLimit),
-            .size("Memory", "Budget", \.policy.budget),
-            .value("Memory", "JetsamOrder", "largest or lru", \.policy.jetsamOrder) {
-                ["largest": ManagerPolicy.JetsamOrder.largest, "lru": .lru][$0]
-            },
-            .value("Memory", "WarningAvailable", "a size or a percentage", \.policy.warningAvailable, parseAmount),
-            .value("Memory", "CriticalAvailable", "a size or a percentage", \.policy.criticalAvailable, parseAmount),
-            pressure("WarningPressure", \.warningPressure), pressure("CriticalPressure", \.criticalPressure),
-        ]
-    }
-
-    private static func pressure(
-        _ key: String, _ path: WritableKeyPath<ManagerConfiguration, PressureThreshold?>
-    ) -> Setting<ManagerConfiguration> {
-        .value("Memory", key, "off, or a part of the time such as “some 7%” or “full 10%”", path) {
-            text -> PressureThreshold?? in
-            if text == "off" || text == "infinity" { return .some(nil) }
-            let words = text.split(separator: " ")
-            guard (1...2).contains(words.count), let last = words.last, let percent = parsePercent(String(last)),
-                (1...99).contains(percent)
-            else { return nil }
-            let kind = words.count == 1 ? .some : PressureThreshold.Kind(rawValue: String(words[0]))
-            return kind.map { .some(PressureThreshold($0, percent: percent)) }
-        }
+    fileprivate func check(
+        _ reader: SettingsReader<ManagerConfiguration>, _ memory: UInt64?, _ findings: inout Findings
+    ) {
+        guard let memory, let place = reader.places["CriticalAvailable"] ?? reader.places["WarningAvailable"],
+            policy.criticalAvailable.bytes(of: memory) > policy.warningAvailable.bytes(of: memory)
+        else { return }
+        findings.warn(place, "CriticalAvailable= is more than WarningAvailable=: it is critical before it is a warning")
     }
 }

@@ -5,130 +5,164 @@ struct Assignment: Hashable {
     /// Without the white space around it; continued lines joined by a space.
     var value: String
     var keyPlace: Place
-    var valuePlace: Place
+    fileprivate var line: LogicalLine
+    fileprivate var valueStart: Int
+
+    /// Where a byte of the value stands, though it were on a continuation line.
+    func place(at offset: Int = 0) -> Place { line.place(valueStart + offset, keyPlace.file) }
+}
+
+/// What a file consists of, in its order.
+enum UnitFileItem {
+    case section(String, Place)
+    case assignment(Assignment)
+    case problem(Place, String)
+}
+
+/// A line with its continuations.
+private struct LogicalLine: Hashable {
+    /// Where a line of the file begins in the logical line.
+    struct Start: Hashable {
+        var offset: Int
+        var number: Int
+    }
+
+    var bytes: [UInt8] = []
+    var starts: [Start] = []
+
+    func place(_ offset: Int, _ file: String) -> Place {
+        guard let start = starts.last(where: { $0.offset <= offset }) else { return .whole(file) }
+        return Place(file: file, line: start.number, column: offset - start.offset + 1)
+    }
 }
 
 /// Reads the lines of a file: sections, assignments, comments, continuations. What the keys mean is others' business.
+///
+/// Linear in the file's size, and it keeps no more than one logical line at a time.
 struct UnitFileReader {
-    /// The longest line with its continuations, in bytes; systemd's is the same (LONG_LINE_MAX).
-    static let maximumLine = 1 << 20
+    /// A manifest has some dozens; a file of rubbish should not cost more than its reading.
     static let maximumAssignments = 10_000
+    /// What editors on other systems write before UTF-8 text. Passed over, as systemd does; it counts in no column.
+    private static let byteOrderMark: [UInt8] = [0xef, 0xbb, 0xbf]
 
-    private let file: SourceFile
-    private var findings: Findings
-    private var assignments: [Assignment] = []
-    private var section: String?
-    /// A section that was no section: what stands in it is passed over.
-    private var isLost = false
+    private enum Section { case none, lost, named(String) }
 
-    static func read(_ file: SourceFile, _ findings: inout Findings) -> [Assignment] {
-        var reader = UnitFileReader(file: file, findings: findings)
-        reader.readAll()
-        findings = reader.findings
-        return reader.assignments
-    }
+    private let path: String
+    private var section = Section.none
+    private var assignments = 0
+    private var line = LogicalLine()
 
-    private init(file: SourceFile, findings: Findings) {
-        self.file = file
-        self.findings = findings
-    }
-
-    private mutating func readAll() {
+    /// Hands each item over, in the file's order.
+    static func read(_ file: SourceFile, _ take: (UnitFileItem) -> Void) {
         guard file.bytes.count <= SourceFile.maximumSize else {
-            return error(0, 0, "has \(file.bytes.count) bytes; at most \(SourceFile.maximumSize) are read")
+            let size = file.bytes.count
+            return take(.problem(.whole(file.path), "has \(size) bytes; at most \(SourceFile.maximumSize) are read"))
         }
-        // A logical line: its parts, and where each began.
-        var whole: [UInt8] = []
-        var start = 0
+        var reader = UnitFileReader(path: file.path)
+        reader.readAll(file.bytes, take)
+    }
+
+    private init(path: String) { self.path = path }
+
+    private mutating func readAll(_ bytes: [UInt8], _ take: (UnitFileItem) -> Void) {
+        var rest = bytes[...]
+        if rest.starts(with: Self.byteOrderMark) { rest = rest.dropFirst(Self.byteOrderMark.count) }
         var number = 0
-        for line in file.bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false) {
+        while !rest.isEmpty {
             number += 1
-            var line = line
-            if line.last == UInt8(ascii: "\r") { line = line.dropLast() }
-            let isContinued = start > 0
-            // Within a continuation comment lines are passed over (systemd.syntax(7)).
-            if isContinued, let first = line.first(where: { !isBlank($0) }), isComment(first) { continue }
-            if !isContinued {
-                start = number
-                whole = []
-            }
-            if line.last == UInt8(ascii: "\\"), !isCommentLine(whole + line) {
-                whole += line.dropLast() + [UInt8(ascii: " ")]
+            var physical = rest.prefix { $0 != UInt8(ascii: "\n") }
+            rest = rest[physical.endIndex...].dropFirst()
+            if physical.last == UInt8(ascii: "\r") { physical = physical.dropLast() }
+            // Comment lines are passed over within continuations too, and are never continued themselves
+            // (systemd.syntax(7)).
+            if let first = physical.first(where: { !isBlank($0) }), isComment(first) { continue }
+            line.starts.append(LogicalLine.Start(offset: line.bytes.count, number: number))
+            line.bytes += physical
+            if endsContinued(physical) {
+                line.bytes[line.bytes.count - 1] = UInt8(ascii: " ")
                 continue
             }
-            readLine(whole + line, start)
-            start = 0
+            guard readLine(take) else { return }
         }
-        if start > 0 { readLine(whole, start) }
+        _ = readLine(take)
     }
 
-    private func isCommentLine(_ line: [UInt8]) -> Bool {
-        line.first { !isBlank($0) }.map(isComment) ?? false
+    /// A backslash at the end continues a line, unless another one before it makes it a plain backslash.
+    private func endsContinued(_ physical: ArraySlice<UInt8>) -> Bool {
+        var count = 0
+        for byte in physical.reversed() {
+            guard byte == UInt8(ascii: "\\") else { break }
+            count += 1
+        }
+        return count % 2 == 1
     }
 
-    private mutating func readLine(_ line: [UInt8], _ number: Int) {
-        guard let first = line.firstIndex(where: { !isBlank($0) }), !isComment(line[first]) else { return }
-        guard let text = String(validating: line, as: UTF8.self), !line.contains(0) else {
-            return error(number, 1, "is no UTF-8 text")
-        }
-        if line[first] == UInt8(ascii: "[") { return readSection(trimmed(Substring(text)), number, first + 1) }
-        guard let sign = line.firstIndex(of: UInt8(ascii: "=")) else {
-            return error(number, first + 1, "“\(shown(text))”: expected “Key=value”, “[Section]” or a comment")
-        }
-        guard assignments.count < Self.maximumAssignments else {
-            if assignments.count == Self.maximumAssignments {
-                error(number, 1, "too many lines: \(Self.maximumAssignments) are read")
+    /// - Returns: whether to read on.
+    private mutating func readLine(_ take: (UnitFileItem) -> Void) -> Bool {
+        let line = self.line
+        self.line = LogicalLine()
+        guard let first = line.bytes.firstIndex(where: { !isBlank($0) }) else { return true }
+        func problem(_ offset: Int, _ message: String) { take(.problem(line.place(offset, path), message)) }
+        if let (offset, message) = flaw(line.bytes) {
+            problem(offset, message)
+        } else if line.bytes[first] == UInt8(ascii: "[") {
+            readSection(line, first, take)
+        } else if let sign = line.bytes.firstIndex(of: UInt8(ascii: "=")) {
+            assignments += 1
+            guard assignments <= Self.maximumAssignments else {
+                problem(first, "too many assignments: \(Self.maximumAssignments) are read")
+                return false
             }
-            return
+            readAssignment(line, first, sign, take)
+        } else {
+            let text = String(decoding: trimmed(line.bytes[...]), as: UTF8.self)
+            problem(first, "“\(shown(text))”: expected “Key=value”, “[Section]” or a comment")
         }
-        let key = String(trimmed(Substring(decoding: line[first..<sign])))
-        let value = trimmed(Substring(decoding: line[(sign + 1)...]))
-        guard !key.isEmpty else { return error(number, first + 1, "there is no key before “=”") }
-        let place = Place(file: file.path, line: number, column: first + 1)
-        guard let section else {
-            if !isLost {
-                error(number, first + 1, "\(key)= stands before the first section; expected [App] or another above it")
-            }
-            return
-        }
-        if isLost { return }
-        let blanks = line[(sign + 1)...].prefix { isBlank($0) }.count
-        let valuePlace = Place(file: file.path, line: number, column: sign + 2 + blanks)
-        assignments.append(
-            Assignment(section: section, key: key, value: String(value), keyPlace: place, valuePlace: valuePlace))
+        return true
     }
 
-    private mutating func readSection(_ text: Substring, _ number: Int, _ column: Int) {
-        guard text.last == "]", text.count > 2 else {
-            isLost = true
-            section = nil
-            return error(number, column, "“\(shown(String(text)))”: expected “[Section]”")
+    private func readAssignment(_ line: LogicalLine, _ first: Int, _ sign: Int, _ take: (UnitFileItem) -> Void) {
+        let key = String(decoding: trimmed(line.bytes[first..<sign]), as: UTF8.self)
+        let place = line.place(first, path)
+        guard !key.isEmpty else { return take(.problem(place, "there is no key before “=”")) }
+        switch section {
+        case .lost: break
+        case .none:
+            let message = "\(shown(key))= stands before the first section; expected [App] or another above it"
+            take(.problem(place, message))
+        case .named(let section):
+            let value = trimmed(line.bytes[(sign + 1)...])
+            take(
+                .assignment(
+                    Assignment(
+                        section: section, key: key, value: String(decoding: value, as: UTF8.self), keyPlace: place,
+                        line: line, valueStart: value.startIndex)))
         }
-        section = String(text.dropFirst().dropLast())
-        isLost = false
     }
 
-    private mutating func error(_ line: Int, _ column: Int, _ message: String) {
-        findings.add(Diagnostic(.error, file.path, line: line, column: column, message))
+    /// What stands below a section that is none is passed over: one mistake, one error.
+    private mutating func readSection(_ line: LogicalLine, _ first: Int, _ take: (UnitFileItem) -> Void) {
+        let text = trimmed(line.bytes[first...])
+        guard text.last == UInt8(ascii: "]"), text.count > 2 else {
+            section = .lost
+            let written = String(decoding: text, as: UTF8.self)
+            let message = "“\(shown(written))”: expected “[Section]”\(commentHint(written))"
+            return take(.problem(line.place(first, path), message))
+        }
+        let name = String(decoding: text.dropFirst().dropLast(), as: UTF8.self)
+        section = .named(name)
+        take(.section(name, line.place(first, path)))
+    }
+
+    /// The first byte that is no text, and what is wrong with it. A carriage return inside a line is a line's end to
+    /// systemd and none to most editors: refused, before somebody finds out which it is here.
+    private func flaw(_ bytes: [UInt8]) -> (offset: Int, message: String)? {
+        if let offset = bytes.firstIndex(of: 0) { return (offset, "has a NUL byte; expected text") }
+        if let offset = bytes.firstIndex(of: UInt8(ascii: "\r")) {
+            return (offset, "has a carriage return inside the line; expected it at the end, if at all")
+        }
+        return firstNonUTF8(bytes).map { ($0, "is no UTF-8 text") }
     }
 }
 
-func isBlank(_ byte: UInt8) -> Bool { byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
 private func isComment(_ byte: UInt8) -> Bool { byte == UInt8(ascii: "#") || byte == UInt8(ascii: ";") }
-
-func trimmed(_ text: Substring) -> Substring {
-    var text = text
-    while let first = text.utf8.first, isBlank(first) { text = text.dropFirst() }
-    while let last = text.utf8.last, isBlank(last) { text = text.dropLast() }
-    return text
-}
-
-/// What somebody else wrote, in a sentence of ours: not longer than helps, and on one line.
-func shown(_ text: String) -> String {
-    let safe = text.unicodeScalars.prefix(60).map { $0.value < 0x20 || $0.value == 0x7f ? "�" : String($0) }.joined()
-    return text.unicodeScalars.count > 60 ? safe + "…" : safe
-}
-
-extension Substring {
-    fileprivate init(decoding bytes: ArraySlice<UInt8>) { self = Substring(String(decoding: bytes, as: UTF8.self)) }
-}

@@ -2,16 +2,27 @@ import LifecycleCore
 
 /// What words of a manifest may be.
 
+/// The longest argument or variable that execve(2) takes, without its NUL (MAX_ARG_STRLEN, 32 pages of 4 KiB).
+let longestArgument = (128 << 10) - 1
+
+/// A user's or group's name or number. The numbers that systemd refuses, too: 65535 and 4294967295 are -1 to some system
+/// call, and setresuid(2) takes -1 for “stay who you are”, which may be root.
 func isAccountName(_ text: String) -> Bool {
-    (1...256).contains(text.utf8.count) && text.first != "-"
+    guard (1...256).contains(text.utf8.count), let first = text.utf8.first, first != UInt8(ascii: "-") else {
+        return false
+    }
+    if text.utf8.allSatisfy(isDigit) { return UInt32(text).map { $0 != 65_535 && $0 != .max } ?? false }
+    return text != "." && text != ".."
         && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f && $0 != UInt8(ascii: ":") && $0 != UInt8(ascii: "/") }
 }
 
+/// `NAME=value`, the value what it likes (as systemd has it).
 func isEnvironmentEntry(_ text: String) -> Bool {
-    guard let sign = text.utf8.firstIndex(of: UInt8(ascii: "=")), text.utf8.count <= 128 << 10 else { return false }
-    let name = text.utf8[..<sign]
-    guard let first = name.first, !(UInt8(ascii: "0")...UInt8(ascii: "9")).contains(first) else { return false }
-    return name.allSatisfy { byte in
+    guard let sign = text.utf8.firstIndex(of: UInt8(ascii: "=")), text.utf8.count <= longestArgument else {
+        return false
+    }
+    guard let first = text.utf8.first, !isDigit(first), sign > text.startIndex else { return false }
+    return text.utf8[..<sign].allSatisfy { byte in
         switch byte {
         case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
             UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"):
@@ -21,56 +32,95 @@ func isEnvironmentEntry(_ text: String) -> Bool {
     }
 }
 
-/// A folder's name below another, of several parts if need be, that can't lead out of it.
-func isFolderName(_ text: String) -> Bool {
-    guard (1...255).contains(text.utf8.count), !text.contains(":") else { return false }
-    return text.split(separator: "/", omittingEmptySubsequences: false).allSatisfy { part in
-        !part.isEmpty && part != "." && part != ".." && part.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7f }
+/// A folder's name below another, of several parts if need be, that can't lead out of it; without what changes nothing
+/// in it (`./`, `//`).
+func folderName(_ text: String) -> String? {
+    guard text.utf8.first != UInt8(ascii: "/"), !text.utf8.contains(UInt8(ascii: ":")) else { return nil }
+    let parts = text.utf8.split(separator: UInt8(ascii: "/")).filter { !$0.elementsEqual(".".utf8) }
+    guard parts.allSatisfy({ !$0.elementsEqual("..".utf8) && $0.allSatisfy { $0 >= 0x20 && $0 != 0x7f } }) else {
+        return nil
     }
+    let name = parts.map { String(Substring($0)) }.joined(separator: "/")
+    return (1...255).contains(name.utf8.count) ? name : nil
+}
+
+/// An absolute path that open(2) would take (PATH_MAX with its NUL is 4096).
+func isAbsolutePath(_ text: String) -> Bool { text.utf8.first == UInt8(ascii: "/") && text.utf8.count < 4096 }
+
+/// One that goes nowhere but down.
+func isNormalizedPath(_ text: String) -> Bool {
+    isAbsolutePath(text)
+        && !text.utf8.split(separator: UInt8(ascii: "/")).contains {
+            $0.elementsEqual("..".utf8) || $0.elementsEqual(".".utf8)
+        }
+}
+
+/// What people see: 1 to 256 bytes, and nothing that moves a terminal's cursor.
+func isDisplayName(_ text: String) -> Bool {
+    (1...256).contains(text.utf8.count) && !text.unicodeScalars.contains(where: isControl)
 }
 
 /// systemd.socket(5): a port, an address and a port, a path, or an abstract name.
 func isSocket(_ text: String) -> Bool {
-    func isPort(_ text: Substring) -> Bool { UInt16(text).map { $0 > 0 } ?? false }
-    if text.hasPrefix("/") || text.hasPrefix("@") { return (2...107).contains(text.utf8.count) }
-    if isPort(Substring(text)) { return true }
-    guard let colon = text.lastIndex(of: ":") else { return false }
-    return isPort(text[text.index(after: colon)...]) && colon > text.startIndex
-}
-
-/// A signal that a program can catch: all but SIGKILL and SIGSTOP.
-func parseCatchable(_ text: String) -> Int32? {
-    parseSignal(text).flatMap { $0 == 9 || $0 == 19 ? nil : $0 }
-}
-
-func parsePercent(_ text: String) -> Int? {
-    guard text.hasSuffix("%"), let first = text.utf8.first, first >= 48, first <= 57 else { return nil }
-    return Int(text.dropLast()).flatMap { (0...100).contains($0) ? $0 : nil }
-}
-
-func parseAmount(_ text: String) -> MemoryAmount? {
-    parsePercent(text).map { .percent($0) } ?? parseSize(text).map { .bytes($0) }
-}
-
-struct ExpansionProblem: Error { var message: String }
-
-/// `%%` is a percent sign, `$$` a dollar sign; other specifiers and variables are refused: a program that got them as they
-/// stand would be started wrongly, and nobody would know.
-func expanded(_ word: String) -> Result<String, ExpansionProblem> {
-    var result: [UInt8] = []
-    var bytes = Array(word.utf8)[...]
-    while let byte = bytes.popFirst() {
-        if byte == UInt8(ascii: "%") || byte == UInt8(ascii: "$") {
-            let sign = byte == UInt8(ascii: "%") ? "%" : "$"
-            guard bytes.first == byte else {
-                let what = sign == "%" ? "specifiers" : "variables"
-                return .failure(
-                    ExpansionProblem(
-                        message: "“\(shown(word))”: \(what) are not expanded; write \(sign)\(sign) for a \(sign)"))
-            }
-            bytes = bytes.dropFirst()
-        }
-        result.append(byte)
+    func isPort(_ text: some StringProtocol) -> Bool { parseNumber(String(text), in: 1...65_535) != nil }
+    if let first = text.utf8.first, first == UInt8(ascii: "/") || first == UInt8(ascii: "@") {
+        // sun_path has 108 bytes, with the NUL before an abstract name or behind a path.
+        return (2...107).contains(text.utf8.count)
     }
-    return .success(String(decoding: result, as: UTF8.self))
+    guard let colon = text.utf8.lastIndex(of: UInt8(ascii: ":")) else { return isPort(text) }
+    let address = text[..<colon]
+    guard isPort(text[text.utf8.index(after: colon)...]) else { return false }
+    if address.utf8.first == UInt8(ascii: "["), address.utf8.last == UInt8(ascii: "]") {
+        let inside = address.utf8.dropFirst().dropLast()
+        // No more than looks like one: whoever binds it knows better.
+        return (2...45).contains(inside.count) && inside.contains(UInt8(ascii: ":"))
+            && inside.allSatisfy {
+                Character(UnicodeScalar($0)).isHexDigit || $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: ".")
+            }
+    }
+    let parts = address.split(separator: ".", omittingEmptySubsequences: false)
+    return parts.count == 4 && parts.allSatisfy { parseNumber(String($0), in: 0...255) != nil }
 }
+
+/// A size, or a part of the machine's memory.
+///
+/// - Parameter memory: the machine's, in bytes; `nil`: nobody knows.
+func parseAmount(_ text: String, memory: UInt64?) throws(ValueError) -> MemoryAmount? {
+    guard let permyriad = parsePermyriad(text) else { return parseSize(text).map { .bytes($0) } }
+    guard permyriad % 100 != 0 else { return .percent(permyriad / 100) }
+    guard let memory else { throw unknownMemory }
+    return .bytes(memory / 10_000 * UInt64(permyriad))
+}
+
+/// As `parseAmount`, in bytes.
+func parseBytes(_ text: String, memory: UInt64?) throws(ValueError) -> UInt64? {
+    switch try parseAmount(text, memory: memory) {
+    case .bytes(let bytes): return bytes
+    case .percent(let percent):
+        guard let memory else { throw unknownMemory }
+        return MemoryAmount.percent(percent).bytes(of: memory)
+    case nil: return nil
+    }
+}
+
+private let unknownMemory = ValueError(problem: "a percentage of the machine's memory, which could not be read")
+
+/// `soft`, or `soft:hard`; `nil` where it is none, or the soft one is over the hard one.
+func parseLimits(_ text: String, _ parse: (String) -> UInt64?) -> (soft: UInt64, hard: UInt64)? {
+    let parts = text.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false).map { part -> UInt64? in
+        part == "infinity" ? .max : parse(String(part))
+    }
+    guard (1...2).contains(parts.count), let soft = parts[0], let hard = parts.last ?? nil, soft <= hard else {
+        return nil
+    }
+    return (soft, hard)
+}
+
+/// `LimitCPU=` counts seconds: a part of one is a whole one (as systemd).
+func parseSeconds(_ text: String) -> UInt64? {
+    guard let time = parseTimeSpan(text) ?? nil else { return nil }
+    return UInt64(time.components.seconds) + (time.components.attoseconds > 0 ? 1 : 0)
+}
+
+/// A whole number of things.
+func parseCount(_ text: String) -> UInt64? { number(Array(text.utf8)[...]) }

@@ -1,45 +1,47 @@
+/// A word of a value, and where in the value it begins, in bytes.
+struct Word: Hashable {
+    var text: String
+    var offset: Int
+}
+
 /// Splits a value into words as systemd does: by white space, with single and double quotes, and C's escapes
-/// (systemd.syntax(7), "Quoting").
+/// (systemd.syntax(7), "Quoting"). Linear in the value's size.
 ///
 /// - Throws: a sentence.
-func splitWords(_ text: String) throws(WordError) -> [String] {
+func splitWords(_ text: String) throws(ValueError) -> [Word] {
     var splitter = WordSplitter(bytes: Array(text.utf8))
     return try splitter.split()
 }
 
-struct WordError: Error {
-    var message: String
-    /// In bytes, from 0.
-    var offset: Int
-}
-
 private struct WordSplitter {
+    /// More than any command line that somebody wrote by hand.
     static let maximumWords = 4096
     let bytes: [UInt8]
     var position = 0
 
     init(bytes: [UInt8]) { self.bytes = bytes }
 
-    mutating func split() throws(WordError) -> [String] {
-        var words: [String] = []
+    mutating func split() throws(ValueError) -> [Word] {
+        var words: [Word] = []
         while true {
             while position < bytes.count, isBlank(bytes[position]) { position += 1 }
             guard position < bytes.count else { return words }
             guard words.count < Self.maximumWords else {
-                throw WordError(message: "has more than \(Self.maximumWords) words", offset: position)
+                throw ValueError(problem: "has more than \(Self.maximumWords) words", offset: position)
             }
-            words.append(try word())
+            let start = position
+            words.append(Word(text: try word(), offset: start))
         }
     }
 
-    private mutating func word() throws(WordError) -> String {
+    private mutating func word() throws(ValueError) -> String {
         let start = position
         var word: [UInt8] = []
-        var quote: UInt8?
+        var quote: (byte: UInt8, offset: Int)?
         while position < bytes.count {
             let byte = bytes[position]
             if let open = quote {
-                if byte == open {
+                if byte == open.byte {
                     quote = nil
                     position += 1
                     continue
@@ -47,69 +49,106 @@ private struct WordSplitter {
             } else if isBlank(byte) {
                 break
             } else if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "'") {
-                quote = byte
+                quote = (byte, position)
                 position += 1
                 continue
             }
             if byte == UInt8(ascii: "\\") {
-                word += try escape()
+                try escape(into: &word)
             } else {
                 word.append(byte)
                 position += 1
             }
         }
         if let quote {
-            throw WordError(message: "the quote \(Character(UnicodeScalar(quote))) is not closed", offset: start)
+            let sign = Character(UnicodeScalar(quote.byte))
+            throw ValueError(problem: "the quote \(sign) is not closed", offset: quote.offset)
         }
-        guard let text = String(validating: word, as: UTF8.self), !word.contains(0) else {
-            throw WordError(message: "an escape makes it no UTF-8 text", offset: start)
+        guard let text = String(validating: word, as: UTF8.self) else {
+            throw ValueError(problem: "an escape makes it no UTF-8 text", offset: start)
         }
         return text
     }
 
-    private mutating func escape() throws(WordError) -> [UInt8] {
+    private mutating func escape(into word: inout [UInt8]) throws(ValueError) {
         let start = position
         position += 1
-        guard position < bytes.count else { throw WordError(message: "ends with a backslash", offset: start) }
+        guard position < bytes.count else { throw ValueError(problem: "ends with a backslash", offset: start) }
         let letter = bytes[position]
         position += 1
         switch letter {
-        case UInt8(ascii: "a"): return [7]
-        case UInt8(ascii: "b"): return [8]
-        case UInt8(ascii: "f"): return [12]
-        case UInt8(ascii: "n"): return [10]
-        case UInt8(ascii: "r"): return [13]
-        case UInt8(ascii: "t"): return [9]
-        case UInt8(ascii: "v"): return [11]
-        case UInt8(ascii: "s"): return [32]
-        case UInt8(ascii: "\\"), UInt8(ascii: "\""), UInt8(ascii: "'"): return [letter]
-        case UInt8(ascii: "x"): return [UInt8(truncatingIfNeeded: try digits(2, radix: 16, start))]
-        case UInt8(ascii: "u"): return try scalar(try digits(4, radix: 16, start), start)
-        case UInt8(ascii: "U"): return try scalar(try digits(8, radix: 16, start), start)
+        case UInt8(ascii: "a"): word.append(7)
+        case UInt8(ascii: "b"): word.append(8)
+        case UInt8(ascii: "f"): word.append(12)
+        case UInt8(ascii: "n"): word.append(10)
+        case UInt8(ascii: "r"): word.append(13)
+        case UInt8(ascii: "t"): word.append(9)
+        case UInt8(ascii: "v"): word.append(11)
+        case UInt8(ascii: "s"): word.append(32)
+        case UInt8(ascii: "\\"), UInt8(ascii: "\""), UInt8(ascii: "'"): word.append(letter)
+        case UInt8(ascii: "x"): word.append(UInt8(truncatingIfNeeded: try digits(2, radix: 16, start)))
+        case UInt8(ascii: "u"): try scalar(try digits(4, radix: 16, start), start, into: &word)
+        case UInt8(ascii: "U"): try scalar(try digits(8, radix: 16, start), start, into: &word)
         case UInt8(ascii: "0")...UInt8(ascii: "3"):
             position -= 1
-            return [UInt8(truncatingIfNeeded: try digits(3, radix: 8, start))]
+            word.append(UInt8(truncatingIfNeeded: try digits(3, radix: 8, start)))
+        // A semicolon alone would begin a second command (systemd.service(5), "Command lines").
+        case UInt8(ascii: ";") where word.isEmpty && (position == bytes.count || isBlank(bytes[position])):
+            word.append(letter)
         default:
-            throw WordError(
-                message: "“\\\(Character(UnicodeScalar(letter)))” is no escape; a backslash itself is “\\\\”",
-                offset: start)
+            let written = String(decoding: bytes[(start + 1)...].prefix(4), as: UTF8.self).unicodeScalars.prefix(1)
+            throw ValueError(
+                problem: "“\\\(shown(String(written)))” is no escape, and a backslash itself is “\\\\”", offset: start)
         }
     }
 
-    private mutating func digits(_ count: Int, radix: Int, _ start: Int) throws(WordError) -> UInt32 {
-        guard position + count <= bytes.count,
-            let value = UInt32(String(decoding: bytes[position..<(position + count)], as: UTF8.self), radix: radix),
-            bytes[position] != UInt8(ascii: "+")
-        else { throw WordError(message: "an escape needs \(count) digits", offset: start) }
-        position += count
-        guard value != 0 else { throw WordError(message: "an escape can't stand for NUL", offset: start) }
+    private mutating func digits(_ count: Int, radix: UInt32, _ start: Int) throws(ValueError) -> UInt32 {
+        var value: UInt32 = 0
+        for _ in 0..<count {
+            guard position < bytes.count, let digit = hexDigit(bytes[position]), digit < radix else {
+                throw ValueError(problem: "an escape needs \(count) digits", offset: start)
+            }
+            // Eight hexadecimal digits fill the 32 bits.
+            value = value * radix + digit
+            position += 1
+        }
+        guard value != 0 else { throw ValueError(problem: "an escape can't stand for NUL", offset: start) }
         return value
     }
 
-    private func scalar(_ value: UInt32, _ start: Int) throws(WordError) -> [UInt8] {
-        guard let scalar = UnicodeScalar(value) else {
-            throw WordError(message: "an escape stands for no character", offset: start)
+    private func scalar(_ value: UInt32, _ start: Int, into word: inout [UInt8]) throws(ValueError) {
+        guard let scalar = UnicodeScalar(value), let encoded = UTF8.encode(scalar) else {
+            throw ValueError(problem: "an escape stands for no character", offset: start)
         }
-        return Array(String(Character(scalar)).utf8)
+        word += encoded
     }
+}
+
+/// `%%` is a percent sign; systemd's other specifiers are refused: a program that got them as they stand would be started
+/// wrongly, and nobody would know.
+func withoutSpecifiers(_ text: String) throws(ValueError) -> String {
+    try unescaped(text, UInt8(ascii: "%"), "specifiers")
+}
+
+/// `$$` is a dollar sign; variables are refused, for the same reason.
+func withoutVariables(_ text: String) throws(ValueError) -> String {
+    try unescaped(text, UInt8(ascii: "$"), "variables")
+}
+
+private func unescaped(_ text: String, _ sign: UInt8, _ what: String) throws(ValueError) -> String {
+    guard text.utf8.contains(sign) else { return text }
+    var result: [UInt8] = []
+    // Behind the first of two signs.
+    var isOpen = false
+    for byte in text.utf8 {
+        if isOpen, byte != sign { break }
+        isOpen = byte == sign && !isOpen
+        if !isOpen { result.append(byte) }
+    }
+    guard !isOpen else {
+        let sign = Character(UnicodeScalar(sign))
+        throw ValueError(
+            problem: "“\(shown(text))”: \(what) are not expanded, and a \(sign) itself is \(sign)\(sign)", offset: 0)
+    }
+    return String(decoding: result, as: UTF8.self)
 }

@@ -13,6 +13,15 @@ package struct MessageLimits: Sendable {
     package var bytes = 4 << 20
 
     package init() {}
+
+    /// For what a client asked of the daemon that it chose to ask: a list of 10,000 apps, the most there can be, takes about
+    /// a million values.
+    package static var ofAnswers: MessageLimits {
+        var limits = MessageLimits()
+        limits.values = 4_000_000
+        limits.bytes = 64 << 20
+        return limits
+    }
 }
 
 /// Reads a message's values by its own signature, within limits.

@@ -14,7 +14,7 @@ enum Help {
             Shows apps and moves them through their lives.
 
             Looking:
-            \(lines([.list, .status, .receipts, .receipt, .watch]))
+            \(lines([.list, .status, .receipts, .receipt, .log, .watch]))
             Moving:
             \(lines([.launch, .activate, .background, .interrupt, .resume, .terminate, .push, .send]))
             The house:
@@ -36,6 +36,7 @@ enum Help {
     private static func shortUsage(_ verb: Verb) -> String {
         switch verb {
         case .launch, .terminate: "APP"
+        case .log: "[APP]"
         case .pressure: "[LEVEL]"
         default: verb.usage
         }
@@ -51,10 +52,10 @@ enum Help {
 
     private static func details(_ verb: Verb) -> String? {
         switch verb {
-        case .list, .status, .receipts, .receipt, .watch: looking(verb)
+        case .list, .status, .receipts, .receipt, .log, .watch: looking(verb)
         case .launch, .activate, .background, .interrupt, .resume, .terminate, .push, .send: moving(verb)
         case .pressure, .verify, .reload, .reexec: house(verb)
-        case .help, .open, .snapshot, .log: nil
+        case .help, .open, .snapshot: nil
         }
     }
 
@@ -72,6 +73,13 @@ enum Help {
               -n, --lines N           only the last N; all that are kept otherwise
 
             Columns: ID, time, app, namespace and code, explanation. Also of apps whose manifest is gone.
+            """
+        case .log:
+            """
+              -f, --follow            what comes, as it comes
+              -n, --lines N           only the last N
+
+            Shown by journalctl(1), which also says who may read it.
             """
         case .watch:
             """

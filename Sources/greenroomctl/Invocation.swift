@@ -80,6 +80,9 @@ package struct Invocation: Equatable, Sendable {
         if verb == .receipt, let text = operands.first, UInt64(text) == nil {
             return "“\(escaped(text))” is no receipt's ID: those are numbers"
         }
+        if verb == .log, let text = operands.first, AppID(text) == nil {
+            return "“\(escaped(text))” cannot be the name of an app"
+        }
         if verb == .pressure, let text = operands.first, MemoryLevelName(rawValue: text) == nil {
             let names = MemoryLevelName.allCases.map(\.rawValue)
             return "“\(escaped(text))” is no memory level\(Self.suggestion(text, names)); "

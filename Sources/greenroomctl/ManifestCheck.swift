@@ -36,10 +36,11 @@ struct ManifestCheck {
     private func sources(_ main: String, _ problems: inout [Diagnostic]) -> [SourceFile] {
         var paths = [main]
         let folder = main + ".d"
-        for name in folderEntries(folder).sorted() where name.hasSuffix(".conf") {
-            if !isMasked("\(folder)/\(name)") { paths.append("\(folder)/\(name)") }
+        for name in dropInNames(folderEntries(folder)) where !isMasked("\(folder)/\(name)") {
+            paths.append("\(folder)/\(name)")
         }
-        return paths.compactMap { path in
+        // One more than is read: the parser has the sentence for that.
+        return paths.prefix(maximumSources + 1).compactMap { path in
             switch readFile(path) {
             case .success(let bytes): return SourceFile(path: path, bytes: bytes)
             case .failure(let failure):
@@ -56,7 +57,7 @@ struct ManifestCheck {
         let isAlone = main != file && access(main, F_OK) != 0
         let sources = isAlone ? sourcesAlone(&problems) : sources(main, &problems)
         guard problems.isEmpty else { return problems }
-        return parseConfiguration(sources: sources).1
+        return parseConfiguration(sources: sources, memory: machineMemory).1
     }
 
     private func sourcesAlone(_ problems: inout [Diagnostic]) -> [SourceFile] {
@@ -81,7 +82,7 @@ struct ManifestCheck {
         var problems: [Diagnostic] = []
         let sources = sources(manifest, &problems)
         guard problems.isEmpty else { return problems }
-        let (parsed, diagnostics) = parseManifest(id: id, sources: sources)
+        let (parsed, diagnostics) = parseManifest(id: id, sources: sources, memory: machineMemory)
         return diagnostics + (parsed.map { checkSurroundings($0, sources) } ?? [])
     }
 
@@ -142,6 +143,12 @@ struct ManifestCheck {
         }
         return (file, 0, 0)
     }
+}
+
+/// In bytes, for percentages; MemTotal of /proc/meminfo, as the daemon sees it.
+private var machineMemory: UInt64? {
+    let (pages, size) = (sysconf(Int32(_SC_PHYS_PAGES)), sysconf(Int32(_SC_PAGESIZE)))
+    return pages > 0 && size > 0 ? UInt64(pages) * UInt64(size) : nil
 }
 
 // MARK: Files

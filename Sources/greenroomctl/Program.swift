@@ -46,7 +46,8 @@ struct Session {
         case .reload: try reload()
         case .reexec: try reexec()
         case .help: 0
-        case .open, .snapshot, .log: throw Failure("“\(invocation.verb.rawValue)” is not there yet")
+        case .log: try log()
+        case .open, .snapshot: throw Failure("“\(invocation.verb.rawValue)” is not there yet")
         }
     }
 

@@ -1,11 +1,11 @@
 /// What can be asked for, in the order of the help.
 package enum Verb: String, CaseIterable, Sendable {
-    case list, status, receipts, receipt, watch
+    case list, status, receipts, receipt, log, watch
     case launch, activate, background, interrupt, resume, terminate, push, send
     case pressure, verify, reload, reexec
     case help
     // Promised by the contract, and not there yet.
-    case open, snapshot, log
+    case open, snapshot
 
     /// What stands behind the verb in its usage line.
     var usage: String {
@@ -24,7 +24,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case .verify: "FILE…"
         case .help: "[VERB]"
         case .open: "APP URL"
-        case .log: "[APP] [-f]"
+        case .log: "[APP] [-f] [-n N]"
         }
     }
 
@@ -45,8 +45,8 @@ package enum Verb: String, CaseIterable, Sendable {
     /// Whether there is code behind it.
     var isThere: Bool {
         switch self {
-        case .open, .snapshot, .log: false
-        case .list, .status, .receipts, .receipt, .watch, .launch, .activate, .background, .interrupt, .resume,
+        case .open, .snapshot: false
+        case .list, .status, .receipts, .receipt, .log, .watch, .launch, .activate, .background, .interrupt, .resume,
             .terminate,
             .push, .send, .pressure, .verify, .reload, .reexec, .help:
             true
@@ -75,7 +75,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case .help: "this, or more about one verb"
         case .open: "opens a URL in an app"
         case .snapshot: "what an app last showed"
-        case .log: "an app's journal"
+        case .log: "the journal: of an app, with what it wrote itself, or of all"
         case .reexec: "replaces the daemon, the apps running on"
         }
     }

@@ -1,6 +1,7 @@
 import Control
 import Glibc
 import Systemd
+import TestKit
 import Testing
 
 /// What the tests wait for at most, however slow the machine: reaching it is a failure.
@@ -12,6 +13,7 @@ final class FakeDaemon {
     let loop: EventLoop
     private let objects = BusObjects()
     private var server: BusServer?
+    private var timer: Systemd.Timer?
     private var answers: [String: (MethodCall) -> Void] = [:]
     /// What was called, in its order.
     private(set) var calls: [(member: String, arguments: [Variant])] = []
@@ -52,9 +54,15 @@ final class FakeDaemon {
         on(member) { $0.reply([value]) }
     }
 
-    /// When somebody connects: what is told then is sent at the end of the handshake.
+    /// When somebody has connected and the handshake is done: before that nobody is told anything.
     func onceConnected(_ work: @escaping (FakeDaemon) -> Void) {
-        server?.onPeer = { [unowned self] _ in work(self) }
+        server?.onPeer = { [unowned self] peer in self.whenReady(peer, work) }
+    }
+
+    private func whenReady(_ peer: BusPeer, _ work: @escaping (FakeDaemon) -> Void) {
+        if peer.isReady { return work(self) }
+        timer = try? loop.makeTimer { [unowned self, unowned peer] _ in whenReady(peer, work) }
+        timer?.arm(at: loop.now() + .milliseconds(1))
     }
 
     func tell(_ news: [(String, Variant)]) {
@@ -81,13 +89,7 @@ final class FakeDaemon {
 
 /// A folder of its own for a test, removed with all that is in it.
 final class TemporaryFolder {
-    let path: String
-
-    init() {
-        var template = Array("/tmp/greenroomctl-XXXXXX".utf8CString)
-        precondition(mkdtemp(&template) != nil, "mkdtemp: \(errno)")
-        path = template.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } ?? "" }
-    }
+    let path = makeTemporaryFolder("greenroomctl")
 
     deinit {
         removeTree(path)
@@ -106,18 +108,4 @@ final class TemporaryFolder {
         fclose(file)
         return "\(path)/\(name)"
     }
-}
-
-private func removeTree(_ path: String) {
-    if let folder = opendir(path) {
-        while let entry = readdir(folder) {
-            let name = withUnsafePointer(to: &entry.pointee.d_name) {
-                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-            }
-            if name == "." || name == ".." { continue }
-            if unlink("\(path)/\(name)") != 0 { removeTree("\(path)/\(name)") }
-        }
-        closedir(folder)
-    }
-    rmdir(path)
 }

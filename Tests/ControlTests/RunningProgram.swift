@@ -1,5 +1,6 @@
 import Glibc
 import Systemd
+import TestKit
 import Testing
 
 /// How a program ended, and what it said.
@@ -54,7 +55,7 @@ final class RunningProgram {
         defer { for descriptor in toClose { close(descriptor) } }
         texts = ends.map { _ in [] }
         posix_spawnattr_setflags(&attributes, Int16(flags))
-        let program = binaryFolder() + "/greenroomctl"
+        let program = programFolder() + "/greenroomctl"
         let words = (["greenroomctl"] + arguments).map { strdup($0) } + [nil]
         let variables = (["TZ=UTC", "PATH=/usr/bin:/bin"] + environment).map { strdup($0) } + [nil]
         defer { for word in words + variables { free(word) } }
@@ -130,15 +131,4 @@ final class RunningProgram {
             status: signal == 0 ? (status >> 8) & 0xFF : -signal, output: output,
             errors: texts.count > 1 ? String(decoding: texts[1], as: UTF8.self) : "")
     }
-}
-
-/// Where `swift build` put the programs: beside the test bundle, which is an argument of the toolchain's runner.
-private func binaryFolder() -> String {
-    for argument in CommandLine.arguments where argument.hasSuffix(".xctest") {
-        if let slash = argument.lastIndex(of: "/") { return String(argument[..<slash]) }
-    }
-    var buffer = [UInt8](repeating: 0, count: 4096)
-    let count = buffer.withUnsafeMutableBytes { $0.baseAddress.map { readlink("/proc/self/exe", $0, 4095) } ?? 0 }
-    let path = String(decoding: buffer.prefix(max(0, count)), as: UTF8.self)
-    return path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
 }

@@ -3,6 +3,7 @@ import Glibc
 import JSON
 import Linux
 import Systemd
+import TestKit
 
 extension TestDaemon {
     /// The group below which all apps' are, as the daemon said at its start; `nil`: it has none.
@@ -26,12 +27,22 @@ extension TestDaemon {
 
     /// Everything of an app, however it forked.
     func processes(of app: String) throws -> [Int32] {
-        guard let group = try groupPath(app) else { return [try pid(app)] }
+        guard let group = try groupPath(app) else { return processesByEnvironment(of: app) }
         return TestDaemon.text(of: group + "/cgroup.procs").split(separator: "\n").compactMap { Int32($0) }
     }
 
+    private func processesByEnvironment(of app: String) -> [Int32] {
+        let words = ["GREENROOM_APP=\(app)", "NOTIFY_SOCKET=\(runtime)/"]
+        return entries(of: "/proc").compactMap { Int32($0) }.filter { pid in
+            let environment = "\0" + TestDaemon.text(of: "/proc/\(pid)/environ")
+            return isAlive(pid) && words.allSatisfy { environment.contains("\0" + $0) }
+        }
+    }
+
     func frozen(_ app: String) throws -> Bool {
-        guard let group = try groupPath(app) else { return try ProcFS().stat(of: pid(app))?.isStopped ?? false }
+        guard let group = try groupPath(app) else {
+            return try processes(of: app).allSatisfy { try ProcFS().stat(of: $0)?.isStopped ?? false }
+        }
         return TestDaemon.text(of: group + "/cgroup.events").contains("frozen 1")
     }
 
@@ -52,10 +63,12 @@ extension TestDaemon {
 
     // MARK: Calls whose answer is waited for elsewhere
 
-    func begin(_ member: String, _ app: String) throws -> BusConnection.Pending {
+    func begin(
+        _ member: String, _ app: String, _ more: [Variant] = [.dictionary([])]
+    ) throws -> BusConnection.Pending {
         try bus.callAsync(
             path: ControlNames.managerPath, interface: ControlNames.managerInterface, member: member,
-            [.string(app), .dictionary([])], timeout: .seconds(60))
+            [.string(app)] + more, timeout: .seconds(60))
     }
 
     func finish(_ pending: BusConnection.Pending) throws -> JSONValue {

@@ -3,6 +3,7 @@ import Glibc
 import JSON
 import Linux
 import Systemd
+import TestKit
 import Testing
 
 /// A real greenroomd on folders of its own, and what tests ask of it. Ends with all its apps when it is dropped.
@@ -14,7 +15,7 @@ final class TestDaemon {
     /// Another daemon goes on with the folders.
     private var isSucceeded = false
 
-    static let binaries = binaryFolder()
+    static let binaries = programFolder()
     static var app: String { binaries + "/greenroom-testapp" }
 
     var config: String { root + "/config" }
@@ -25,13 +26,16 @@ final class TestDaemon {
     ///   - apps: manifests' text by ID.
     ///   - configuration: `greenroom.conf`.
     ///   - root: folders of an earlier daemon, to go on with.
-    init(_ apps: [String: String] = [:], configuration: String? = nil, root: String? = nil) throws {
+    ///   - asNobody: as a user who may write no cgroup.
+    init(
+        _ apps: [String: String] = [:], configuration: String? = nil, root: String? = nil, asNobody: Bool = false
+    ) throws {
         self.root = try root ?? TestDaemon.makeFolder()
         let (root, config) = (self.root, self.root + "/config")
         try createDirectories(at: config + "/apps")
         for (id, text) in apps { try replaceFile(at: "\(config)/apps/\(id).app", with: Array(text.utf8)) }
         if let configuration { try replaceFile(at: config + "/greenroom.conf", with: Array(configuration.utf8)) }
-        process = try TestDaemon.start(root)
+        process = try TestDaemon.start(root, asNobody: asNobody)
         bus = try BusConnection(path: root + "/run/bus")
     }
 
@@ -66,16 +70,26 @@ final class TestDaemon {
     }
 
     /// Waits until it says that it is ready, or ends.
-    private static func start(_ root: String) throws -> Linux.Process {
+    private static func start(_ root: String, asNobody: Bool) throws -> Linux.Process {
         let log = try Descriptor.open(root + "/log", O_WRONLY | O_CREAT | O_APPEND, mode: 0o600)
         let ready = try DatagramSocket(at: root + "/ready")
-        let environment = ["PATH=/usr/bin:/bin", "HOME=/", "NOTIFY_SOCKET=\(root)/ready", "SWIFT_BACKTRACE=enable=no"]
-        let request = SpawnRequest(
+        // Not the machine's own bus: one that a test may start.
+        let environment = [
+            "PATH=/usr/bin:/bin", "HOME=/", "NOTIFY_SOCKET=\(root)/ready", "SWIFT_BACKTRACE=enable=no",
+            "DBUS_SYSTEM_BUS_ADDRESS=\(PrivateBus.address(in: root))",
+        ]
+        var request = SpawnRequest(
             executable: binaries + "/greenroomd", arguments: daemonArguments(root), environment: environment,
             standardOutput: log.raw, standardError: log.raw)
-        var starting = try startProcess(request)
-        let process = starting.process
-        while try starting.outcome() == .pending { waitForReadable([starting.outcomeDescriptor]) }
+        if asNobody {
+            // Where the build folder is may be closed to others.
+            request.executable = root + "/greenroomd"
+            try replaceFile(
+                at: request.executable, with: readFile(at: binaries + "/greenroomd", limit: 1 << 28), mode: 0o755)
+            request.credentials = Credentials(uid: nobody, gid: nobody, groups: [])
+            for path in [root, root + "/ready"] { chown(path, nobody, nobody) }
+        }
+        let process = try execute(request)
         while true {
             waitForReadable([ready.descriptor.raw, process.descriptor])
             if let datagram = try ready.receive() {
@@ -86,14 +100,27 @@ final class TestDaemon {
         }
     }
 
+    private static func execute(_ request: SpawnRequest) throws -> Linux.Process {
+        while true {
+            var starting = try startProcess(request)
+            while try starting.outcome() == .pending { waitForReadable([starting.outcomeDescriptor]) }
+            guard case .failed(let failure) = try starting.outcome() else { return starting.process }
+            waitForReadable([starting.process.descriptor])
+            _ = try starting.process.reap()
+            // A copy that was just written, while another test forked: its child has our descriptor until it executes.
+            guard failure.errno == ETXTBSY else { throw TestFailure(failure.sentence) }
+            poll(nil, 0, 1)
+        }
+    }
+
+    private static let nobody: UInt32 = 65_534
+
     static func daemonArguments(_ root: String) -> [String] {
         ["--config", root + "/config", "--runtime", root + "/run", "--state", root + "/state", "--log-level", "debug"]
     }
 
     static func makeFolder() throws -> String {
-        var template = Array("/tmp/greenroom-test.XXXXXX".utf8CString)
-        guard mkdtemp(&template) != nil else { throw TestFailure("mkdtemp: \(errno)") }
-        let path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        let path = makeTemporaryFolder("greenroom-test")
         // Apps of other users have to find their way through.
         chmod(path, 0o755)
         return path
@@ -175,10 +202,9 @@ final class TestDaemon {
         }
     }
 
-    /// Waits until the app is in a state, or finds it there.
+    /// Waits until the app is in a state, or finds it there. News may be old, so the app is looked at again after it.
     func waitUntil(_ app: String, is state: String) throws {
-        if try self.state(app) == state { return }
-        try wait(app, "stateChanged", state: state)
+        while try self.state(app) != state { try wait(app, "stateChanged", state: state) }
     }
 
     // MARK: Looking
@@ -230,41 +256,8 @@ struct TestFailure: Error, CustomStringConvertible {
     init(_ description: String) { self.description = description }
 }
 
-/// Where `swift build` put the programs: beside the test bundle.
-private func binaryFolder() -> String {
-    // The tests run in a bundle below the products folder, or in a runner of the toolchain: the bundle is an argument.
-    for argument in CommandLine.arguments where argument.hasSuffix(".xctest") {
-        if let slash = argument.lastIndex(of: "/") { return String(argument[..<slash]) }
-    }
-    let own = realpath("/proc/self/exe", nil)
-    defer { free(own) }
-    let path = own.map { String(cString: $0) } ?? ""
-    return path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
-}
-
 /// Blocks until one of them is readable.
 func waitForReadable(_ descriptors: [Int32]) {
     var polled = descriptors.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
     while poll(&polled, nfds_t(polled.count), -1) < 0 && errno == EINTR {}
-}
-
-func entries(of folder: String) -> [String] {
-    guard let directory = opendir(folder) else { return [] }
-    defer { closedir(directory) }
-    var names: [String] = []
-    while let entry = readdir(directory) {
-        let name = withUnsafePointer(to: &entry.pointee.d_name) {
-            $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-        }
-        if name != ".", name != ".." { names.append(name) }
-    }
-    return names
-}
-
-func removeTree(_ path: String) {
-    for name in entries(of: path) {
-        let child = path + "/" + name
-        if unlink(child) != 0 { removeTree(child) }
-    }
-    rmdir(path)
 }

@@ -6,10 +6,11 @@ import enum LifecycleCore.ExitStatus
 @Suite("Receipts")
 struct ReceiptTests {
     @Test(
-        "a time is written in seconds with hundredths at most, and no more zeros than it takes",
+        "a time is written in seconds with hundredths, or thousandths of what is tiny, and no more zeros than it takes",
         arguments: [
             (Duration.seconds(5), "5 s"), (.zero, "0 s"), (.milliseconds(310), "0.31 s"), (.milliseconds(300), "0.3 s"),
-            (.milliseconds(50), "0.05 s"), (.milliseconds(1999), "1.99 s"), (.microseconds(9999), "0 s"),
+            (.milliseconds(50), "0.05 s"), (.milliseconds(1999), "1.99 s"), (.microseconds(9999), "0.009 s"),
+            (.milliseconds(4), "0.004 s"), (.microseconds(999), "0 s"), (.milliseconds(1004), "1 s"),
             (.seconds(3600), "3600 s"),
         ])
     func inSeconds(time: Duration, text: String) {

@@ -42,7 +42,7 @@ final class TestContainment {
         return process
     }
 
-    /// Leaves no group behind and no zombie, which would hide the processes of exit tests from their monitor.
+    /// Leaves no group behind and no zombie.
     func end() {
         do {
             try eventually("the test's groups are gone") {

@@ -28,7 +28,7 @@ final class Machine {
     func detect(preferred: String? = nil, name: String = "greenroom") -> ContainmentMode {
         let mark = delegated.map { scratch.path + $0 }
         return .detect(
-            preferredRoot: preferred.map { scratch.path + $0 }, name: name,
+            preferredRoot: preferred.map { $0.hasPrefix("/") ? scratch.path + $0 : $0 }, name: name,
             surroundings: CgroupSurroundings(
                 selfCgroup: Array(selfCgroup.utf8), mountInfo: Array(mountInfo.utf8), isRoot: isRoot, pid: 4711,
                 prefix: scratch.path,
@@ -192,6 +192,48 @@ struct DetectionTests {
         let missing = machine.detect(preferred: "/sys/fs/cgroup/nowhere")
         #expect(missing.summary.contains("No such file or directory"))
         #expect(missing.root == nil)
+    }
+
+    @Test("a sibling's delegated group is used, and the one process that keeps it open moves into a leaf")
+    func sibling() throws {
+        let machine = try Machine()
+        let base = "/sys/fs/cgroup/greenroom.slice/greenroom-apps.service"
+        machine.selfCgroup = "0::/greenroom.slice/greenroomd.service\n"
+        machine.delegated = base
+        try machine.group("/sys/fs/cgroup", type: nil)
+        try machine.group("/sys/fs/cgroup/greenroom.slice/greenroomd.service", processes: "4711\n")
+        try machine.group(base, controllers: "memory pids", processes: "4700\n")
+        try machine.group(base + "/supervisor")
+        try machine.group(base + "/greenroom")
+        let root = try #require(machine.detect(preferred: "../greenroom-apps.service/").root)
+        #expect(machine.cut(root) == base + "/greenroom")
+        #expect(root.ownership == .delegated)
+        #expect(root.controllers == ["memory", "pids"])
+        #expect(try machine.contents(base + "/supervisor/cgroup.procs") == "4700")
+        // Several are not ours to move.
+        try machine.group(base, controllers: "memory", processes: "4700\n4701\n")
+        #expect(machine.detect(preferred: "../greenroom-apps.service").root?.controllers == [])
+        // Nor is anybody moved out of a group that was not given away.
+        machine.delegated = nil
+        try machine.group(base, controllers: "memory", processes: "4700\n")
+        try machine.group(base + "/supervisor")
+        let foreign = try #require(machine.detect(preferred: "../greenroom-apps.service").root)
+        #expect(foreign.ownership == .own)
+        #expect(foreign.summary.contains("other processes share the group"))
+        #expect(try machine.contents(base + "/supervisor/cgroup.procs") == "")
+        // Nor are controllers tried, as some would be had, and make the groups below useless.
+        #expect(try machine.contents(base + "/cgroup.subtree_control") == "\n")
+        // Who is not root was given what can be written.
+        machine.isRoot = false
+        #expect(machine.detect(preferred: "../greenroom-apps.service").root?.controllers == ["memory"])
+    }
+
+    @Test("a path out of the cgroup file system is refused")
+    func outside() throws {
+        let machine = try Machine()
+        machine.selfCgroup = "0::/a.service\n"
+        try machine.group("/sys/fs/cgroup", type: nil)
+        #expect(machine.detect(preferred: "../../../etc").summary.contains("leads out of the cgroup file system"))
     }
 
     @Test("a group that can hold no processes is refused, and so is a strange name")

@@ -1,5 +1,6 @@
 import Glibc
 import Linux
+import TestKit
 import Testing
 
 /// Each runs in a process of its own, which becomes the reaper of its orphans.
@@ -13,15 +14,15 @@ struct ProcessFamilyTests {
     static func end(_ enclosure: Enclosure) throws {
         try enclosure.killAll()
         try eventually("nobody left") {
-            _ = try Reaping.reapOrphans(sparing: [])
+            _ = try Reaping.reapOrphans(sparing: { _ in false })
             return try !enclosure.isPopulated()
         }
         #expect(try enclosure.remove() == .removed)
     }
 
     @Test("a busy loop is stopped and goes on")
-    func freeze() async {
-        await #expect(processExitsWith: .success) {
+    func freeze() throws {
+        try inOwnProcess {
             let enclosure = try Self.containment().create(app: "busy", run: 1)
             let process = try startShell("while :; do :; done", in: enclosure)
             try eventually("it runs") { try enclosure.cpuTime() > .milliseconds(20) }
@@ -41,8 +42,8 @@ struct ProcessFamilyTests {
     }
 
     @Test("a child that forked twice and left its session is found by the marker, stopped, killed and reaped")
-    func escapee() async {
-        await #expect(processExitsWith: .success) {
+    func escapee() throws {
+        try inOwnProcess {
             let enclosure = try Self.containment().create(app: "a", run: 1)
             // Nobody looks before the first process is gone, so neither parent nor session leads to the escapee.
             let process = try startShell("(setsid sh -c 'sleep 1000; :' &) ; exit 3", in: enclosure)
@@ -59,8 +60,8 @@ struct ProcessFamilyTests {
     }
 
     @Test("a child that wiped its environment is found by descent, and remembered when its parent dies")
-    func wipedEnvironment() async {
-        await #expect(processExitsWith: .success) {
+    func wipedEnvironment() throws {
+        try inOwnProcess {
             let enclosure = try Self.containment().create(app: "a", run: 1)
             let process = try startShell("env -i setsid sleep 1000 & exec sleep 1000", in: enclosure)
             try eventually("both") {
@@ -74,8 +75,8 @@ struct ProcessFamilyTests {
     }
 
     @Test("kinship in a made-up /proc: descendants and sessions count, our own session does not")
-    func kinship() async {
-        await #expect(processExitsWith: .success) {
+    func kinship() throws {
+        try inOwnProcess {
             let scratch = try Scratch()
             func put(_ pid: Int, parent: Int, session: Int, environment: String = "A=1", flags: Int = 0) throws {
                 try createDirectories(at: "\(scratch.path)/\(pid)")
@@ -110,9 +111,31 @@ struct ProcessFamilyTests {
         }
     }
 
+    @Test("whoever waits in vfork for a stopped child counts as stopped, whoever waits for a disk does not")
+    func vforkParent() throws {
+        let scratch = try Scratch()
+        func put(_ pid: Int, parent: Int, state: String) throws {
+            try createDirectories(at: "\(scratch.path)/\(pid)")
+            let stat = "\(pid) (x) \(state) \(parent) 1 900000 0 -1 0 0 0 0 0 1 1 1 1 20 0 1 0 \(pid)00 "
+            _ = try scratch.file("\(pid)/stat", stat)
+            _ = try scratch.file("\(pid)/environ", "A=1\0")
+        }
+        let containment = try Containment(
+            mode: .processGroup(reason: "this is a test"), name: "n", proc: ProcFS(root: scratch.path))
+        let enclosure = try containment.create(app: "a", run: 1)
+        try put(900_000, parent: 1, state: "D")
+        try put(900_001, parent: 900_000, state: "T")
+        try enclosure.started(Process(pid: 900_000, pidfd: Descriptor.open("/dev/null", O_RDONLY)))
+        #expect(try enclosure.isFrozen())
+        try put(900_001, parent: 900_000, state: "D")
+        #expect(try !enclosure.isFrozen())
+        try put(900_001, parent: 900_000, state: "R")
+        #expect(try !enclosure.isFrozen())
+    }
+
     @Test("two apps are told apart, and neither reaches us")
-    func apart() async {
-        await #expect(processExitsWith: .success) {
+    func apart() throws {
+        try inOwnProcess {
             let containment = try Self.containment()
             let one = try containment.create(app: "one", run: 1)
             let two = try containment.create(app: "two", run: 1)
@@ -127,8 +150,8 @@ struct ProcessFamilyTests {
     }
 
     @Test("a program that keeps forking is stopped whole, and killed whole")
-    func forkBomb() async {
-        await #expect(processExitsWith: .success) {
+    func forkBomb() throws {
+        try inOwnProcess {
             let enclosure = try Self.containment().create(app: "bomb", run: 1)
             _ = try startShell(forkingScript, in: enclosure)
             try eventually("it has forked a while") { try enclosure.pids().count > 20 }
@@ -143,8 +166,8 @@ struct ProcessFamilyTests {
     }
 
     @Test("what an earlier daemon left is found by its name, reopened or killed")
-    func leftovers() async {
-        await #expect(processExitsWith: .success) {
+    func leftovers() throws {
+        try inOwnProcess {
             let before = try Self.containment("lost")
             let first = try before.create(app: "a.b", run: 4)
             let second = try before.create(app: "c", run: 5)
@@ -166,26 +189,37 @@ struct ProcessFamilyTests {
         }
     }
 
-    @Test("orphans are reaped past a first process that waits to be reaped by its owner")
-    func orphans() async {
-        await #expect(processExitsWith: .success) {
+    @Test("orphans are reaped, and the first process is left to its owner")
+    func orphans() throws {
+        try inOwnProcess {
             let enclosure = try Self.containment().create(app: "a", run: 1)
             let process = try startShell("(sh -c 'exit 9' &) ; exit 3", in: enclosure)
             try wait(for: process.descriptor)
-            var reaped: [(pid: Int32, report: ExitReport)] = []
-            try eventually("the orphan was reaped") {
-                reaped += try Reaping.reapOrphans(sparing: [process.pid])
-                return !reaped.isEmpty
-            }
-            #expect(reaped.map(\.report.status) == [.exited(9)])
+            #expect(try Reaping.reapOrphans(sparing: { $0 == process.pid }).allSatisfy { $0.pid != process.pid })
             #expect(try process.waitForEnd().status == .exited(3))
             #expect(try process.reap() == nil)
         }
     }
 
+    @Test("orphans behind a first process that has ended are reaped once its owner has reaped it")
+    func hiddenOrphans() throws {
+        try inOwnProcess {
+            let enclosure = try Self.containment().create(app: "a", run: 1)
+            let process = try startShell("(sh -c 'exit 9' &) ; exit 3", in: enclosure)
+            try wait(for: process.descriptor)
+            #expect(try process.waitForEnd().status == .exited(3))
+            var reaped: [(pid: Int32, report: ExitReport)] = []
+            try eventually("the orphan was reaped") {
+                reaped += try Reaping.reapOrphans(sparing: { $0 == process.pid })
+                return !reaped.isEmpty
+            }
+            #expect(reaped.map(\.report.status) == [.exited(9)])
+        }
+    }
+
     @Test("a child that stops itself and is continued is reported once each")
-    func stops() async {
-        await #expect(processExitsWith: .success) {
+    func stops() throws {
+        try inOwnProcess {
             var starting = try startProcess(
                 SpawnRequest(executable: "/bin/sh", arguments: ["-c", "kill -STOP $$; exit 5"]))
             let process = starting.process

@@ -1,5 +1,6 @@
 import Glibc
 import Linux
+import TestKit
 import Testing
 
 @Suite("Starting processes")
@@ -95,8 +96,8 @@ struct SpawnTests {
     }
 
     @Test("no signal is blocked, ignored or caught in the child")
-    func signalsAreReset() async {
-        await #expect(processExitsWith: .success) {
+    func signalsAreReset() throws {
+        try inOwnProcess {
             signal(SIGUSR1, SIG_IGN)
             signal(SIGPIPE, SIG_IGN)
             signal(SIGUSR2) { _ in }
@@ -183,8 +184,8 @@ struct SpawnTests {
     }
 
     @Test("no descriptor of ours is left after starts, failures and reaping")
-    func noDescriptorLeakHere() async {
-        await #expect(processExitsWith: .success) {
+    func noDescriptorLeakHere() throws {
+        try inOwnProcess {
             let before = try folderNames("/proc/self/fd")
             for path in ["/bin/true", "/no/such/file"] {
                 for _ in 0..<20 {
@@ -199,8 +200,8 @@ struct SpawnTests {
     }
 
     @Test("the memory of a start is given back")
-    func noMemoryLeakHere() async {
-        await #expect(processExitsWith: .success) {
+    func noMemoryLeakHere() throws {
+        try inOwnProcess {
             func mappings() throws -> Int {
                 try readFile(at: "/proc/self/maps", limit: 1 << 20).split(separator: 0x0a)
                     .filter { String(decoding: $0, as: UTF8.self).contains("/dev/zero (deleted)") }.count

@@ -1,5 +1,6 @@
 import Glibc
 import Linux
+import TestKit
 import Testing
 
 /// A folder that removes itself.
@@ -7,12 +8,10 @@ final class Scratch {
     let path: String
 
     init() throws {
-        var template = Array("/tmp/linux-tests-XXXXXX".utf8CString)
-        let made = try #require(mkdtemp(&template))
-        path = String(cString: made)
+        path = makeTemporaryFolder("linux-tests")
     }
 
-    deinit { _ = try? run("/bin/rm", "-rf", path) }
+    deinit { removeTree(path) }
 
     func file(_ name: String, _ contents: String = "", mode: UInt32 = 0o644) throws -> String {
         try replaceFile(at: "\(path)/\(name)", with: Array(contents.utf8), mode: mode)
@@ -79,7 +78,7 @@ func run(_ request: SpawnRequest) throws -> Finished {
     var starting = try startProcess(request)
     let reader = pipe.closingWrite()
     let outcome = try starting.finalOutcome()
-    // Whatever happens, leave no zombie: it would hide the processes of exit tests from their monitor.
+    // Whatever happens, leave no zombie.
     if outcome != .executed { _ = try starting.process.waitForEnd() }
     try #require(outcome == .executed)
     var bytes: [UInt8] = []
@@ -94,14 +93,6 @@ func run(_ request: SpawnRequest) throws -> Finished {
 }
 
 func folderNames(_ path: String) throws -> [String] {
-    let folder = try #require(opendir(path))
-    defer { closedir(folder) }
-    var names: [String] = []
-    while let entry = readdir(folder) {
-        names.append(
-            withUnsafePointer(to: &entry.pointee.d_name) {
-                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-            })
-    }
-    return names.filter { $0 != "." && $0 != ".." }.sorted()
+    try #require(access(path, R_OK) == 0)
+    return entries(of: path).sorted()
 }

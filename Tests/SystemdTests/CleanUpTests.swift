@@ -1,13 +1,14 @@
 import Glibc
 import Systemd
+import TestKit
 import Testing
 
 /// In a process of its own, where nobody else opens descriptors.
 @Suite("Cleaning up")
 struct CleanUpTests {
     @Test("after a busy day every descriptor is closed and every object gone")
-    func everything() async {
-        await #expect(processExitsWith: .success) {
+    func everything() throws {
+        try inOwnProcess {
             // What libsystemd opens once and keeps is opened by then.
             try CleanUpTests.day()
             let before = openDescriptors()
@@ -48,8 +49,8 @@ struct CleanUpTests {
     }
 
     @Test("a failed start leaves no descriptor behind")
-    func failures() async {
-        await #expect(processExitsWith: .success) {
+    func failures() throws {
+        try inOwnProcess {
             let loop = try EventLoop()
             let folder = try TemporaryFolder()
             let taken = try UnixSocket.listen(at: folder.path + "/taken", mode: 0o600)

@@ -1,5 +1,6 @@
 import Glibc
 import Systemd
+import TestKit
 import Testing
 
 /// A folder of its own for a test, removed with all that is in it.
@@ -7,23 +8,10 @@ final class TemporaryFolder {
     let path: String
 
     init() throws {
-        var template = Array("/tmp/greenroom-systemd-XXXXXX".utf8CString)
-        try #require(mkdtemp(&template) != nil)
-        path = template.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
+        path = makeTemporaryFolder("greenroom-systemd")
     }
 
-    deinit {
-        if let folder = opendir(path) {
-            while let entry = readdir(folder) {
-                let name = withUnsafePointer(to: &entry.pointee.d_name) {
-                    $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-                }
-                unlink("\(path)/\(name)")
-            }
-            closedir(folder)
-        }
-        rmdir(path)
-    }
+    deinit { removeTree(path) }
 }
 
 /// What the tests wait for at most, however slow the machine: reaching it is a failure.

@@ -1,5 +1,6 @@
 import Glibc
 import Systemd
+import TestKit
 import Testing
 
 @Suite("Log")
@@ -84,8 +85,8 @@ struct JournalTests {
     }
 
     @Test("a stream that the journal reads is known by its inode")
-    func journalStream() async {
-        await #expect(processExitsWith: .success) {
+    func journalStream() throws {
+        try inOwnProcess {
             let pipe = try Pipe()
             var status = stat()
             #expect(fstat(pipe.writing, &status) == 0)

@@ -1,5 +1,6 @@
 import Glibc
 import Systemd
+import TestKit
 import Testing
 
 /// These set the environment, each in a process of its own: the others read it meanwhile.
@@ -38,8 +39,8 @@ struct ServiceManagerTests {
     }
 
     @Test("notices reach the service manager as systemd spells them")
-    func notices() async {
-        await #expect(processExitsWith: .success) {
+    func notices() throws {
+        try inOwnProcess {
             let manager = try Manager()
             #expect(try ServiceManager.notify(.ready, .status("3 apps\nREADY=0")))
             #expect(manager.received() == "READY=1\nSTATUS=3 apps READY=0")
@@ -58,8 +59,8 @@ struct ServiceManagerTests {
     }
 
     @Test("without a service manager nobody is told, and that is no error")
-    func alone() async {
-        await #expect(processExitsWith: .success) {
+    func alone() throws {
+        try inOwnProcess {
             unsetenv("NOTIFY_SOCKET")
             let told = try ServiceManager.notify(.ready)
             let stored = try ServiceManager.store([0], name: "x")
@@ -70,8 +71,8 @@ struct ServiceManagerTests {
     }
 
     @Test("the watchdog's interval is the one asked of this process")
-    func watchdog() async {
-        await #expect(processExitsWith: .success) {
+    func watchdog() throws {
+        try inOwnProcess {
             setenv("WATCHDOG_USEC", "3000000", 1)
             setenv("WATCHDOG_PID", "\(getpid())", 1)
             let mine = try ServiceManager.watchdogInterval()
@@ -82,8 +83,8 @@ struct ServiceManagerTests {
     }
 
     @Test("descriptors that were handed over are taken once, with their names")
-    func handed() async {
-        await #expect(processExitsWith: .success) {
+    func handed() throws {
+        try inOwnProcess {
             // Whatever this process has there will do, as long as it is open.
             if fcntl(3, F_GETFD) < 0 { #expect(dup2(1, 3) == 3) }
             setenv("LISTEN_FDS", "1", 1)

@@ -28,7 +28,7 @@ enum Inheritance {
                     do { try receipts.write(receipt) } catch { journal.log(.warning, MessageID.complaint, "\(error)") }
                 case .report(.ended(let receipt)): journal.log(ChronicleEntry(.ended(receipt)))
                 case .spawn, .tell, .freeze, .thaw, .continueStopped, .inspect, .kill, .throttle, .unthrottle, .deliver,
-                    .recordLaunch, .dropRestorationState, .answer, .report, .measureMemory, .finish:
+                    .recordLaunch, .dropRestorationState, .answer, .report, .measureMemory, .allowSleep, .finish:
                     break
                 }
             }

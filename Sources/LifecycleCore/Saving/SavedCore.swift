@@ -8,6 +8,7 @@ package struct SavedCore: Hashable, Sendable {
     var manager: ManagerPolicy
     var foregroundPlaces: [Int]
     var memoryState: MemoryState
+    var absence: Absence
     var shutdown: LifecycleCore.Shutdown?
     var nextRun: UInt64
     var nextReceipt: UInt64
@@ -26,6 +27,7 @@ package struct SavedCore: Hashable, Sendable {
         writer.put(manager)
         writer.put(foregroundPlaces.map { StoredSetting(UInt64($0)) })
         writer.put(memoryState)
+        for flag in [absence.isLocked, absence.isSleeping, absence.isSleepAllowed] { writer.put(flag) }
         writer.put(byte: shutdown.map { $0.isFinished ? 2 : 1 } ?? 0)
         writer.put(number: nextRun)
         writer.put(number: nextReceipt)
@@ -53,6 +55,8 @@ package struct SavedCore: Hashable, Sendable {
         manager = try reader.take()
         foregroundPlaces = try reader.slots(below: count)
         memoryState = try reader.take()
+        absence = Absence(
+            isLocked: try reader.flag(), isSleeping: try reader.flag(), isSleepAllowed: try reader.flag())
         switch try reader.byte() {
         case 0: shutdown = nil
         case 1: shutdown = .init()
@@ -69,13 +73,14 @@ package struct SavedCore: Hashable, Sendable {
 
     init(
         apps: [App], freeSlots: [Int], manager: ManagerPolicy, foregroundPlaces: [Int], memoryState: MemoryState,
-        shutdown: LifecycleCore.Shutdown?, nextRun: UInt64, nextReceipt: UInt64
+        absence: Absence, shutdown: LifecycleCore.Shutdown?, nextRun: UInt64, nextReceipt: UInt64
     ) {
         self.apps = apps
         self.freeSlots = freeSlots
         self.manager = manager
         self.foregroundPlaces = foregroundPlaces
         self.memoryState = memoryState
+        self.absence = absence
         self.shutdown = shutdown
         self.nextRun = nextRun
         self.nextReceipt = nextReceipt
@@ -103,9 +108,13 @@ package struct SavedCore: Hashable, Sendable {
             throw reader.error("an app has two places in the foreground")
         }
         for slot in foregroundPlaces {
-            switch apps[slot].phase {
-            case .launching, .foreground, .entering, .waking, .terminating, .ending: break
-            case .notRunning, .running, .suspending, .suspended:
+            let isThere =
+                switch apps[slot].phase {
+                case .launching, .foreground, .entering, .waking, .terminating, .ending: true
+                case .running, .suspending, .suspended: apps[slot].isHeldBack
+                case .notRunning: false
+                }
+            guard isThere else {
                 throw reader.error("\(apps[slot].id) has a place in the foreground and is \(apps[slot].phase.state)")
             }
         }
@@ -133,7 +142,7 @@ extension LifecycleCore {
         memoryState.returning = 0
         return SavedCore(
             apps: apps, freeSlots: freeSlots, manager: manager, foregroundPlaces: foregroundPlaces,
-            memoryState: memoryState, shutdown: shutdown, nextRun: nextRun, nextReceipt: nextReceipt)
+            memoryState: memoryState, absence: absence, shutdown: shutdown, nextRun: nextRun, nextReceipt: nextReceipt)
     }
 
     /// A core that is what the saved one was, and goes on as that would have.
@@ -144,6 +153,7 @@ extension LifecycleCore {
         manager = saved.manager
         foregroundPlaces = saved.foregroundPlaces
         memoryState = saved.memoryState
+        absence = saved.absence
         shutdown = saved.shutdown
         for slot in apps.indices where !apps[slot].isForgotten { index(slot) }
     }

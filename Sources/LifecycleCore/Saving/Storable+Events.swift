@@ -9,7 +9,7 @@ extension Event: Storable {
             writer.put(counter: launches)
         case .unregistered(let id): writer.put(id)
         case .configured(let policy): writer.put(policy)
-        case .started, .deadlineReached, .recovered: break
+        case .started, .deadlineReached, .recovered, .sleepRequested, .awoke, .locked, .unlocked: break
         case .requested(let request, let id, let what):
             writer.put(request)
             writer.put(id)
@@ -64,7 +64,8 @@ extension Event: Storable {
         case .reattached(_, let heard): writer.put(heard)
         case .registered, .unregistered, .configured, .started, .requested, .requestAbandoned, .shutdownRequested,
             .deadlineReached, .memoryMeasured, .pressureStalled, .pressureSimulated, .executed, .emptied, .ready,
-            .backgroundEntered, .stopped, .continued, .heartbeat, .heartbeatGivenUp, .stopping, .recovered:
+            .backgroundEntered, .stopped, .continued, .heartbeat, .heartbeatGivenUp, .stopping, .recovered,
+            .sleepRequested, .awoke, .locked, .unlocked:
             break
         }
     }
@@ -105,6 +106,10 @@ extension Event: Storable {
         case .pressureSimulated: 31
         case .recovered: 32
         case .reattached: 33
+        case .sleepRequested: 34
+        case .awoke: 35
+        case .locked: 36
+        case .unlocked: 37
         }
     }
 
@@ -123,6 +128,10 @@ extension Event: Storable {
         case 30: self = .pressureStalled(try reader.take())
         case 31: self = .pressureSimulated(try reader.take(), try reader.take())
         case 32: self = .recovered
+        case 34: self = .sleepRequested
+        case 35: self = .awoke
+        case 36: self = .locked
+        case 37: self = .unlocked
         case 7...27, 33: self = try Event.outcome(tag, of: reader.take(), &reader)
         default: throw reader.unknown(tag, "event")
         }

@@ -102,6 +102,7 @@ extension App: Storable {
         writer.put(policy)
         writer.put(isRegistered)
         writer.put(isForgotten)
+        writer.put(isHeldBack)
         writer.put(phase)
         writer.put(since)
         writer.put(run)
@@ -119,6 +120,7 @@ extension App: Storable {
         let policy: AppPolicy = try reader.take()
         let isRegistered = try reader.flag()
         let isForgotten = try reader.flag()
+        let isHeldBack = try reader.flag()
         let phase: Phase = try reader.take()
         let since: Instant = try reader.take()
         let run: Run? = try reader.optional()
@@ -126,6 +128,7 @@ extension App: Storable {
         self.init(id: id, policy: policy, since: since, launches: launches)
         self.isRegistered = isRegistered
         self.isForgotten = isForgotten
+        self.isHeldBack = isHeldBack
         self.phase = phase
         self.run = run
         lastReceipt = try reader.setting()

@@ -1,0 +1,166 @@
+import LifecycleCore
+
+/// The settings of a manifest.
+extension AppManifest {
+    /// - Parameter memory: the machine's, in bytes.
+    static func settings(memory: UInt64?) -> [Setting<AppManifest>] {
+        programSettings + folderSettings + limitSettings + lifecycleSettings + signalSettings
+            + memorySettings(memory) + [
+                .entries(
+                    "Wake", "ListenStream", "a port, an address and a port such as 127.0.0.1:80 or [::1]:80, or a path",
+                    \.listenStream, maximum: 64
+                ) { isSocket($0) ? $0 : nil }
+            ]
+    }
+
+    private static var programSettings: [Setting<AppManifest>] {
+        [
+            .value("App", "Name", "1 to 256 bytes without control characters", \.name) { isDisplayName($0) ? $0 : nil },
+            Setting(
+                section: "App", key: "ExecStart", expected: "the absolute path of a program, and its arguments",
+                take: { manifest, text throws(ValueError) in try manifest.takeCommand(text) },
+                reset: { manifest, _ in manifest.exec = [] }),
+            .value("App", "Type", "simple or notify", \.policy.readiness) {
+                ["simple": AppPolicy.Readiness.executed, "notify": .notified][$0]
+            },
+            account("User", "a user's name or number", \.user),
+            account("Group", "a group's name or number", \.group),
+            .list(
+                "App", "SupplementaryGroups", "groups' names or numbers", \.supplementaryGroups, maximum: 64
+            ) { isAccountName($0) ? $0 : nil },
+            .list("App", "Environment", "words such as NAME=value", \.environment, maximum: 1024) {
+                isEnvironmentEntry($0) ? $0 : nil
+            },
+            .value("App", "OOMScoreAdjust", "a number from -1000 to 1000", \.oomScoreAdjust) {
+                // Said outright: one Optional short, and what is no number would be taken for none.
+                text -> Int?? in
+                parseNumber(text, in: -1000...1000).map { .some($0) }
+            },
+            .flag("App", "NoNewPrivileges", \.noNewPrivileges),
+            .value("App", "LaunchAtStart", "no, foreground or background", \.policy.launchAtStart) {
+                text -> LaunchState?? in
+                switch text {
+                case "foreground": .some(.foreground)
+                case "background": .some(.background)
+                default: parseBoolean(text) == false ? .some(nil) : nil
+                }
+            },
+            .value("App", "Relaunch", "no, on-failure or always", \.policy.relaunch) {
+                ["no": AppPolicy.Relaunch.no, "on-failure": .onFailure, "always": .always][$0]
+            },
+        ]
+    }
+
+    private static func account(
+        _ key: String, _ expected: String, _ path: WritableKeyPath<AppManifest, String?>
+    ) -> Setting<AppManifest> {
+        .value("App", key, expected, path) { text throws(ValueError) -> String?? in
+            let name = try withoutSpecifiers(text)
+            return isAccountName(name) ? .some(name) : nil
+        }
+    }
+
+    private static var folderSettings: [Setting<AppManifest>] {
+        [
+            .value("App", "WorkingDirectory", "an absolute path without . and .., or ~", \.workingDirectory) {
+                text throws(ValueError) -> String?? in
+                let path = try withoutSpecifiers(text)
+                return path == "~" || isNormalizedPath(path) ? .some(path) : nil
+            },
+            folders("StateDirectory", \.stateDirectory), folders("CacheDirectory", \.cacheDirectory),
+            folders("RuntimeDirectory", \.runtimeDirectory),
+            .value("App", "UMask", "an octal number up to 0777", \.umask) { parseOctal($0, upTo: 0o777) },
+        ]
+    }
+
+    private static func folders(
+        _ key: String, _ path: WritableKeyPath<AppManifest, [String]>
+    ) -> Setting<AppManifest> {
+        .list("App", key, "names of folders, relative and without ..", path, maximum: 32, folderName)
+    }
+
+    /// setrlimit(2)'s numbers on Linux.
+    private static var limitSettings: [Setting<AppManifest>] {
+        [
+            limit("CPU", 0, "a time span such as 30s", parseSeconds),
+            limit("FSIZE", 1, "a size such as 64M", parseSize), limit("DATA", 2, "a size such as 64M", parseSize),
+            limit("STACK", 3, "a size such as 64M", parseSize), limit("CORE", 4, "a size such as 64M", parseSize),
+            limit("NPROC", 6, "a number", parseCount), limit("NOFILE", 7, "a number", parseCount),
+            limit("MEMLOCK", 8, "a size such as 64M", parseSize), limit("AS", 9, "a size such as 64M", parseSize),
+        ]
+    }
+
+    private static func limit(
+        _ name: String, _ resource: Int32, _ expected: String, _ parse: @escaping (String) -> UInt64?
+    ) -> Setting<AppManifest> {
+        Setting(section: "App", key: "Limit\(name)", expected: "\(expected), or infinity, or two of them as soft:hard")
+        {
+            manifest, text throws(ValueError) in
+            guard let (soft, hard) = parseLimits(text, parse) else { throw ValueError() }
+            manifest.limits.removeAll { $0.resource == resource }
+            manifest.limits.append(ResourceLimitSetting(resource: resource, soft: soft, hard: hard))
+        } reset: { manifest, _ in
+            manifest.limits.removeAll { $0.resource == resource }
+        }
+    }
+
+    private static var lifecycleSettings: [Setting<AppManifest>] {
+        [
+            .time("Lifecycle", "LaunchDeadlineSec", \.policy.launchDeadline),
+            .time("Lifecycle", "BackgroundDeadlineSec", \.policy.backgroundDeadline),
+            .time("Lifecycle", "TerminateDeadlineSec", \.policy.terminateDeadline),
+            .time("Lifecycle", "ExtendedDeadlineMaxSec", \.policy.extendedDeadlineMax),
+            .time("Lifecycle", "BackgroundTimeSec", \.policy.backgroundTime),
+            .finiteTime("Lifecycle", "ExpirationNoticeSec", \.policy.expirationNotice),
+            .finiteTime("Lifecycle", "SuspendDelaySec", \.policy.suspendDelay),
+            // 0 is no watchdog (as in systemd.service(5)).
+            .value("Lifecycle", "WatchdogSec", "a time span such as 5s, 1min 30s or infinity", \.policy.watchdog) {
+                parseTimeSpan($0).map { $0 == .zero ? nil : $0 }
+            },
+            .flag("Lifecycle", "ExitsOnSuspend", \.policy.exitsOnSuspend),
+            .flag("Lifecycle", "ProtectedData", \.policy.usesProtectedData),
+            Setting(
+                section: "Lifecycle", key: "BackgroundModes",
+                expected: "some of " + BackgroundModes.named.map(\.name).joined(separator: ", "),
+                take: { manifest, text throws(ValueError) in try manifest.takeModes(text) },
+                reset: { manifest, _ in manifest.policy.backgroundModes = [] }),
+        ]
+    }
+
+    private mutating func takeModes(_ text: String) throws(ValueError) {
+        for word in plainWords(text) {
+            guard let mode = BackgroundModes.named.first(where: { $0.name == word.text })?.mode else {
+                throw ValueError(problem: "“\(shown(word.text))”", offset: word.offset)
+            }
+            policy.backgroundModes.insert(mode)
+        }
+    }
+
+    private static var signalSettings: [Setting<AppManifest>] {
+        [
+            signal("ResignActive", \.signals.resignActive), signal("BecomeActive", \.signals.becomeActive),
+            signal("EnterBackground", \.signals.enterBackground), signal("EnterForeground", \.signals.enterForeground),
+            signal("MemoryWarning", \.signals.memoryWarning), signal("TaskExpiring", \.signals.taskExpiring),
+            .value(
+                "Signals", "Terminate", "a signal that can be caught, such as SIGTERM", \.signals.terminate,
+                parseCatchable),
+        ]
+    }
+
+    private static func signal(_ key: String, _ path: WritableKeyPath<AppManifest, Int32?>) -> Setting<AppManifest> {
+        .value("Signals", key, "a signal that can be caught, such as SIGUSR1 or SIGRTMIN+1, or none", path) {
+            text -> Int32?? in
+            text == "none" ? .some(nil) : parseCatchable(text).map { .some($0) }
+        }
+    }
+
+    private static func memorySettings(_ memory: UInt64?) -> [Setting<AppManifest>] {
+        [
+            .number("Memory", "JetsamPriority", -1000...1000, \.policy.jetsamPriority),
+            .size("Memory", "MemoryMax", \.memoryMax, memory: memory),
+            .size("Memory", "MemoryHigh", \.policy.memoryHigh, memory: memory),
+            .size("Memory", "SuspendedMemoryMax", \.suspendedMemoryMax, memory: memory),
+            .size("Memory", "SuspendedMemoryHigh", \.policy.suspendedMemoryHigh, memory: memory),
+        ]
+    }
+}

@@ -1,0 +1,41 @@
+import LifecycleCore
+
+/// The settings of `greenroom.conf`.
+extension ManagerConfiguration {
+    /// - Parameter memory: the machine's, in bytes.
+    static func settings(memory: UInt64?) -> [Setting<ManagerConfiguration>] {
+        [
+            .number("Manager", "ForegroundLimit", 1...1000, \.policy.foregroundLimit),
+            .size("Memory", "Budget", \.policy.budget, memory: memory),
+            .value("Memory", "JetsamOrder", "largest or lru", \.policy.jetsamOrder) {
+                ["largest": ManagerPolicy.JetsamOrder.largest, "lru": .lru][$0]
+            },
+            available("WarningAvailable", \.policy.warningAvailable, memory),
+            available("CriticalAvailable", \.policy.criticalAvailable, memory),
+            pressure("WarningPressure", \.warningPressure), pressure("CriticalPressure", \.criticalPressure),
+        ]
+    }
+
+    private static func available(
+        _ key: String, _ path: WritableKeyPath<ManagerConfiguration, MemoryAmount>, _ memory: UInt64?
+    ) -> Setting<ManagerConfiguration> {
+        .value("Memory", key, "a size such as 512M, or a percentage such as 10%", path) { text throws(ValueError) in
+            try parseAmount(text, memory: memory)
+        }
+    }
+
+    private static func pressure(
+        _ key: String, _ path: WritableKeyPath<ManagerConfiguration, PressureThreshold?>
+    ) -> Setting<ManagerConfiguration> {
+        .value("Memory", key, "off, or a part of the time such as “some 7%” or “full 10%”", path) {
+            text -> PressureThreshold?? in
+            if text == "off" || text == "infinity" { return .some(nil) }
+            let words = plainWords(text).map(\.text)
+            guard (1...2).contains(words.count), let percent = words.last.flatMap(parsePercent),
+                (1...99).contains(percent)
+            else { return nil }
+            let kind = words.count == 1 ? .some : PressureThreshold.Kind(rawValue: words[0])
+            return kind.map { .some(PressureThreshold($0, percent: percent)) }
+        }
+    }
+}

@@ -1,0 +1,48 @@
+import Glibc
+import Linux
+
+/// How many events the deciding core handles in a second, beside how many the kernel can hand to a process at all.
+func measureCore(_ bench: Bench) throws {
+    bench.report.section("The core alone", "greenroom-sim --rate; beside it a byte through a pipe: write, poll, read")
+    let theirs = bareEvents(bench.isQuick ? 100_000 : 500_000)
+    bench.report.add(
+        Figure(name: "events", unit: .perSecond, ours: try coreRate(bench), peer: "pipe and poll", theirs: theirs))
+}
+
+/// From “core: 2797755 events/s (…)”.
+private func coreRate(_ bench: Bench) throws -> Double {
+    let path = bench.folder + "/rate"
+    let output = try Descriptor.open(path, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600)
+    let program = bench.programs + "/greenroom-sim"
+    var starting = try startProcess(
+        SpawnRequest(executable: program, arguments: ["--rate"], standardOutput: output.raw))
+    try eventually("\(program) is executed") { try starting.outcome() != .pending }
+    reapBare(starting.pid)
+    let text = String(decoding: try readFile(at: path, limit: 4096), as: UTF8.self)
+    let words = text.split(separator: " ")
+    guard words.count > 2, words[0] == "core:", let rate = Double(words[1]) else {
+        throw BenchFailure("greenroom-sim --rate says: \(text)")
+    }
+    return rate
+}
+
+/// A byte into a pipe, poll(2), and the byte out of it: what the least event costs that comes from outside. In processor
+/// time, as greenroom-sim counts it, and the best of several passes.
+private func bareEvents(_ count: Int) -> Double {
+    var ends: [Int32] = [-1, -1]
+    guard pipe(&ends) == 0 else { return 0 }
+    defer { for end in ends { close(end) } }
+    var best = Double.infinity
+    var byte: UInt8 = 0
+    for _ in 0..<5 {
+        let start = clock()
+        for _ in 0..<count / 5 {
+            write(ends[1], &byte, 1)
+            var ready = pollfd(fd: ends[0], events: Int16(POLLIN), revents: 0)
+            poll(&ready, 1, -1)
+            read(ends[0], &byte, 1)
+        }
+        best = min(best, Double(clock() - start) / Double(CLOCKS_PER_SEC))
+    }
+    return Double(count / 5) / max(best, 1e-9)
+}

@@ -1,0 +1,121 @@
+import Glibc
+import JSON
+import Linux
+import Systemd
+
+/// How much later than promised a deadline's consequence comes.
+func measureDeadlines(_ bench: Bench) throws {
+    try measureLaunchDeadlines(bench)
+    try measureTerminateDeadlines(bench)
+}
+
+private let shares = [("p50", 0.5), ("p99", 0.99), ("max", 1)]
+
+/// Apps that never say that they are ready, each with a deadline of its own. From outside: the time from before the call to
+/// launch until the process is dead, beyond what it was allowed. Beside it a program that does nothing but wait for as many
+/// timers, and kill a child of its own at each.
+private func measureLaunchDeadlines(_ bench: Bench) throws {
+    let count = bench.isQuick ? 40 : 200
+    let (start, step) = (bench.isQuick ? 1500 : 3000, 10)
+    bench.report.section(
+        "Deadline lateness",
+        "seen from outside, from the call to the process's end; \(count) apps that hang in their launch, then "
+            + "\(terminating(bench)) that ignore SIGTERM")
+    let board = try Board(slots: 2 * count)
+    let manifests = (0..<count).map { number in
+        (
+            "app\(number)",
+            Greenroom.manifest(
+                [bench.app, "wait", board.path, "\(number)"], app: "Type=notify",
+                lifecycle: "LaunchDeadlineSec=\(start + step * number)ms")
+        )
+    }
+    let greenroom = try Greenroom(bench, "deadlines", apps: manifests)
+    let first = clockNow() + UInt64(start) * 1_000_000
+    let peer = try spawnBare([
+        bench.app, "timers", board.path, "\(count)", "\(count)", "\(first)", "\(step * 1_000_000)",
+    ])
+    var watch = EndWatch()
+    for number in 0..<count {
+        let due = clockNow() + UInt64(start + step * number) * 1_000_000
+        _ = try greenroom.beginLaunch("app\(number)", background: true)
+        // One after the other: none of them waits for another's launch.
+        try eventually("a program runs") { board.time(number) != 0 }
+        try watch.add(board.pid(number), due: due, isOurs: true)
+    }
+    watch.waitForAll()
+    reapBare(peer)
+    var theirs = Samples()
+    for number in 0..<count { theirs.add(Double(board.time(count + number)) / 1e9) }
+    greenroom.stop()
+    bench.report.add("killed for its launch deadline", watch.ours, "timerfd, kill, waitpid", theirs, at: shares)
+}
+
+private func terminating(_ bench: Bench) -> Int { bench.isQuick ? 15 : 60 }
+
+/// Apps that are deaf to SIGTERM, and a second for each.
+private func measureTerminateDeadlines(_ bench: Bench) throws {
+    let count = terminating(bench)
+    let board = try Board(slots: 2 * count)
+    let manifests = (0..<count).map {
+        (
+            "app\($0)",
+            Greenroom.manifest(
+                [bench.app, "stubborn", board.path, "\($0)"],
+                lifecycle: "TerminateDeadlineSec=1s\nSuspendDelaySec=1min")
+        )
+    }
+    let greenroom = try Greenroom(bench, "terminating", apps: manifests)
+    for (name, _) in manifests { try greenroom.finish(try greenroom.beginLaunch(name, background: true)) }
+    let command = [bench.app, "stubborn", board.path, "%(process_num)d"]
+    let section = Supervisor.program(
+        "app", command, count: count, first: count, starts: true, more: "stopwaitsecs=1")
+    let supervisor = try Supervisor(bench, "supervisor-terminating", programs: section)
+    try board.awaitTimes(0..<2 * count, "all programs run")
+    var watch = EndWatch()
+    for number in 0..<count {
+        try watch.add(board.pid(number), due: clockNow() + 1_000_000_000, isOurs: true)
+        _ = try greenroom.begin("Terminate", [.string("app\(number)"), .bool(false)])
+        watch.wait(milliseconds: 10)
+        try watch.add(board.pid(count + number), due: clockNow() + 1_000_000_000, isOurs: false)
+        try supervisor.call("supervisor.stopProcess", [.string("app:\(count + number)"), .bool(false)])
+        watch.wait(milliseconds: 10)
+    }
+    watch.waitForAll()
+    greenroom.stop()
+    supervisor.stop()
+    bench.report.add(
+        "deaf to SIGTERM, 1 s later killed", watch.ours, "supervisord", watch.theirs, at: shares)
+}
+
+/// Processes whose ends are waited for, and when each is due, in nanoseconds.
+private struct EndWatch {
+    private var waiting: [(process: Linux.Process, due: UInt64, isOurs: Bool)] = []
+    private(set) var ours = Samples()
+    private(set) var theirs = Samples()
+
+    mutating func add(_ pid: Int32, due: UInt64, isOurs: Bool) throws {
+        guard let process = try Process.open(pid) else { throw BenchFailure("process \(pid) has ended by itself") }
+        waiting.append((process, due, isOurs))
+    }
+
+    mutating func waitForAll() {
+        while !waiting.isEmpty { wait(milliseconds: 60_000) }
+    }
+
+    /// Notes who ends within this time; without any left to wait for, at once.
+    mutating func wait(milliseconds: Int) {
+        let end = clockNow() + UInt64(milliseconds) * 1_000_000
+        while !waiting.isEmpty {
+            let now = clockNow()
+            guard now < end else { return }
+            var polled = waiting.map { pollfd(fd: $0.process.descriptor, events: Int16(POLLIN), revents: 0) }
+            guard poll(&polled, nfds_t(polled.count), Int32((end - now) / 1_000_000 + 1)) > 0 else { continue }
+            let time = clockNow()
+            for index in polled.indices.reversed() where polled[index].revents != 0 {
+                let ended = waiting.remove(at: index)
+                if ended.isOurs { ours.add(from: ended.due, to: time) } else { theirs.add(from: ended.due, to: time) }
+            }
+        }
+    }
+}

@@ -1,0 +1,110 @@
+/// What the daemon itself costs while it has nothing to do, beside supervisord with as many programs.
+func measureFootprint(_ bench: Bench) throws {
+    let many = bench.isQuick ? 200 : 1000
+    bench.report.section(
+        "At rest", "PSS of the daemon alone; ours with suspended apps, supervisord with programs that sleep")
+    let footprint = try Footprint(bench, many)
+    try footprint.compare("without an app")
+    try footprint.grow(to: 100)
+    try footprint.compare("with 100 suspended apps")
+    try footprint.grow(to: many)
+    try footprint.compare("with \(many) suspended apps")
+    try footprint.countWakeups(seconds: bench.isQuick ? 3 : 10)
+    try footprint.launchAmongThem()
+    footprint.stop()
+}
+
+private final class Footprint {
+    private let bench: Bench
+    private let board: Board
+    private let many: Int
+    private let greenroom: Greenroom
+    private let supervisor: Supervisor
+    private var programs = ""
+    private var count = 0
+    private static let launches = 50
+
+    init(_ bench: Bench, _ many: Int) throws {
+        self.bench = bench
+        self.many = many
+        board = try Board(slots: 2 * many + 2 * Self.launches)
+        greenroom = try Greenroom(bench, "rest")
+        supervisor = try Supervisor(bench, "supervisor-rest")
+    }
+
+    func stop() {
+        greenroom.stop()
+        supervisor.stop()
+    }
+
+    /// More apps, launched into the background and suspended; as many more programs of supervisord's.
+    func grow(to count: Int) throws {
+        let new = self.count..<count
+        let manifests = new.map {
+            ("app\($0)", Greenroom.manifest([bench.app, "wait", board.path, "\($0)"]))
+        }
+        try greenroom.add(manifests)
+        try greenroom.suspendAll(manifests.map(\.0))
+        try greenroom.forgetNews()
+        let command = [bench.app, "wait", board.path, "%(process_num)d"]
+        programs += Supervisor.program(
+            "upto\(count)", command, count: new.count, first: many + new.lowerBound, starts: true)
+        try supervisor.add("upto\(count)", programs: programs)
+        try board.awaitTimes(many + new.lowerBound..<many + new.upperBound, "supervisord starts \(new.count) programs")
+        self.count = count
+    }
+
+    func compare(_ name: String) throws {
+        rest(microseconds: 1_500_000)
+        bench.report.add(
+            Figure(
+                name: name, unit: .bytes, ours: try greenroom.pss(), peer: "supervisord",
+                theirs: try supervisor.pss()))
+    }
+
+    /// Both in the same window. A wakeup is a switch of one of its threads: with nothing to do there must be none.
+    func countWakeups(seconds: Int) throws {
+        let before = (try greenroom.switches(), try supervisor.switches())
+        rest(microseconds: seconds * 1_000_000)
+        let after = (try greenroom.switches(), try supervisor.switches())
+        let ours = after.0 - before.0
+        bench.report.add(
+            Figure(
+                name: "wakeups in \(seconds) s, \(many) suspended (must be 0)", unit: .wakeupsPerSecond,
+                ours: Double(ours) / Double(seconds), peer: "supervisord",
+                theirs: Double(after.1 - before.1) / Double(seconds), isRequired: ours == 0))
+    }
+
+    /// One more, of which the others should make no difference.
+    func launchAmongThem() throws {
+        let first = 2 * many
+        let second = first + Self.launches
+        try greenroom.add(
+            (first..<second).map { ("more\($0)", Greenroom.manifest([bench.app, "stamp", board.path, "\($0)"])) })
+        let command = [bench.app, "stamp", board.path, "%(process_num)d"]
+        programs += Supervisor.program("more", command, count: Self.launches, first: second)
+        try supervisor.add("more", programs: programs)
+        var (ours, theirs) = (Samples(), Samples())
+        for number in first..<second {
+            let pending = try launch(number, &ours) {
+                try self.greenroom.beginLaunch("more\(number)", background: true)
+            }
+            try greenroom.finish(pending)
+            let other = number + Self.launches
+            try launch(other, &theirs) {
+                try self.supervisor.call("supervisor.startProcess", [.string("more:\(other)"), .bool(false)])
+            }
+        }
+        bench.report.add("one more: call → its first line", ours, "supervisord", theirs)
+    }
+
+    private func launch<T>(_ number: Int, _ samples: inout Samples, _ body: () throws -> T) throws -> T {
+        // So that neither has anything left to do of the one before.
+        rest(microseconds: 20_000)
+        let start = clockNow()
+        let result = try body()
+        try board.awaitTimes(number..<number + 1, "a program was launched")
+        samples.add(from: start, to: board.time(number))
+        return result
+    }
+}

@@ -1,0 +1,162 @@
+import Glibc
+import JSON
+
+/// What a figure is counted in, and whether more of it is better.
+enum Unit: String {
+    case seconds, perSecond, bytes, wakeupsPerSecond
+
+    var isMoreBetter: Bool { self == .perSecond }
+}
+
+/// One line: something of ours beside the same of somebody else's, measured in the same run.
+struct Figure {
+    var name: String
+    var unit: Unit
+    var ours: Double
+    var peer: String
+    /// `nil`: there is none on this machine.
+    var theirs: Double?
+    /// Where a figure has to be what it is, whatever the peer's.
+    var isRequired: Bool?
+
+    /// How many times as good as the peer's; above 1 is better. `nil` where that can't be said.
+    var advantage: Double? {
+        guard let theirs, theirs > 0, ours > 0 else { return nil }
+        return unit.isMoreBetter ? ours / theirs : theirs / ours
+    }
+}
+
+/// The table as it grows, and in the end all of it as JSON.
+final class Report {
+    private let wantsJSON: Bool
+    private var sections: [(title: String, figures: [Figure])] = []
+    var machine: [(String, String)] = []
+
+    init(wantsJSON: Bool) { self.wantsJSON = wantsJSON }
+
+    private func show(_ line: String) {
+        guard !wantsJSON else { return }
+        (line + "\n").withCString { _ = write(STDOUT_FILENO, $0, strlen($0)) }
+    }
+
+    func begin() {
+        for (name, value) in machine { show(name.padded(12) + value) }
+    }
+
+    /// - Parameter title: what is measured; how, in a few words behind it.
+    func section(_ title: String, _ how: String) {
+        sections.append((title, []))
+        show("")
+        show(title.padded(Self.widths[0] + 2) + "greenroomd".aligned(Self.widths[1]) + "peer".aligned(Self.widths[2]))
+        show("  (\(how))")
+    }
+
+    private static let widths = [44, 12, 12, 16]
+
+    func add(_ figure: Figure) {
+        sections[sections.count - 1].figures.append(figure)
+        show(
+            "  " + figure.name.padded(Self.widths[0]) + text(figure.ours, figure.unit).aligned(Self.widths[1])
+                + (figure.theirs.map { text($0, figure.unit) } ?? "–").aligned(Self.widths[2])
+                + verdict(figure).aligned(Self.widths[3]) + "  " + figure.peer)
+    }
+
+    /// The same percentiles of two sets of measurements.
+    func add(
+        _ name: String, _ ours: Samples, _ peer: String, _ theirs: Samples?,
+        at shares: [(String, Double)] = Report.usual
+    ) {
+        var (ours, theirs) = (ours, theirs)
+        for (word, share) in shares {
+            let their = theirs?.percentile(share)
+            add(
+                Figure(
+                    name: "\(name), \(word)", unit: .seconds, ours: ours.percentile(share), peer: peer, theirs: their))
+        }
+    }
+
+    static let usual = [("p50", 0.5), ("p99", 0.99)]
+
+    private func verdict(_ figure: Figure) -> String {
+        if let isRequired = figure.isRequired { return isRequired ? "ok" : "NOT OK" }
+        guard let advantage = figure.advantage else { return "" }
+        // What is closer than that differs more from run to run.
+        if advantage > 1.05 { return "\(factor(advantage))× better" }
+        if advantage < 1 / 1.05 { return "\(factor(1 / advantage))× worse" }
+        return "the same"
+    }
+
+    private func factor(_ value: Double) -> String {
+        value < 9.95 ? fixed(value, digits: value < 1.95 ? 2 : 1) : fixed(value, digits: 0)
+    }
+
+    // MARK: The end
+
+    /// All figures in one document.
+    func finish() {
+        guard wantsJSON else { return }
+        let figures = sections.flatMap { section in section.figures.map { json($0, section.title) } }
+        let document = JSONValue.object([
+            ("machine", .object(machine.map { ($0, .string($1)) })), ("figures", .array(figures)),
+        ])
+        print(document.serialized(pretty: true))
+    }
+
+    private func json(_ figure: Figure, _ section: String) -> JSONValue {
+        var keys: [(String, JSONValue)] = [
+            ("section", .string(section)), ("name", .string(figure.name)), ("unit", .string(figure.unit.rawValue)),
+            ("greenroomd", .number(figure.ours)), ("peer", .string(figure.peer)),
+        ]
+        if let theirs = figure.theirs { keys.append(("peerValue", .number(theirs))) }
+        if let advantage = figure.advantage { keys.append(("advantage", .number(advantage))) }
+        if let isRequired = figure.isRequired { keys.append(("ok", .bool(isRequired))) }
+        return .object(keys)
+    }
+}
+
+// MARK: Words
+
+private func text(_ value: Double, _ unit: Unit) -> String {
+    switch unit {
+    case .seconds: duration(value)
+    case .perSecond: grouped(value) + "/s"
+    case .bytes:
+        value < 1_048_576 ? "\(fixed(value / 1024, digits: 0)) KiB" : "\(fixed(value / 1_048_576, digits: 2)) MiB"
+    case .wakeupsPerSecond: value == 0 ? "0/s" : fixed(value, digits: 1) + "/s"
+    }
+}
+
+private func duration(_ seconds: Double) -> String {
+    switch seconds {
+    case ..<9.95e-6: fixed(seconds * 1e6, digits: 1) + " µs"
+    case ..<999.5e-6: fixed(seconds * 1e6, digits: 0) + " µs"
+    case ..<99.95e-3: fixed(seconds * 1e3, digits: 2) + " ms"
+    case ..<999.5e-3: fixed(seconds * 1e3, digits: 0) + " ms"
+    default: fixed(seconds, digits: 2) + " s"
+    }
+}
+
+private func fixed(_ value: Double, digits: Int) -> String {
+    let scale = (0..<digits).reduce(1.0) { scale, _ in scale * 10 }
+    let whole = Int((value * scale).rounded())
+    guard digits > 0 else { return String(whole) }
+    let fraction = String(whole % Int(scale))
+    return "\(whole / Int(scale))." + String(repeating: "0", count: digits - fraction.count) + fraction
+}
+
+/// 12,345
+private func grouped(_ value: Double) -> String {
+    var text = ""
+    for (index, digit) in String(Int(value.rounded())).reversed().enumerated() {
+        if index > 0, index % 3 == 0 { text.append(",") }
+        text.append(digit)
+    }
+    return String(text.reversed())
+}
+
+extension String {
+    /// Spaces behind it.
+    fileprivate func padded(_ width: Int) -> String { self + String(repeating: " ", count: max(0, width - count)) }
+    /// Spaces before it.
+    fileprivate func aligned(_ width: Int) -> String { String(repeating: " ", count: max(0, width - count)) + self }
+}

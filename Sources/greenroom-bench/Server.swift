@@ -1,0 +1,77 @@
+import Glibc
+import Linux
+
+/// A server that is measured: started on a folder of its own, ended with all that it started.
+final class Server {
+    let process: Linux.Process
+    private var isOver = false
+
+    /// - Parameter environment: what it has beside PATH and HOME.
+    init(_ executable: String, _ arguments: [String], environment: [String] = [], log: String) throws {
+        let output = try Descriptor.open(log, O_WRONLY | O_CREAT | O_APPEND, mode: 0o600)
+        // It is to end also when this program does so without a word.
+        let request = SpawnRequest(
+            executable: "/usr/bin/setpriv", arguments: ["--pdeathsig", "TERM", executable] + arguments,
+            environment: ["PATH=/usr/bin:/bin", "HOME=/", "SWIFT_BACKTRACE=enable=no"] + environment,
+            standardOutput: output.raw, standardError: output.raw)
+        var starting = try startProcess(request)
+        process = starting.process
+        try eventually("\(executable) is executed") { try starting.outcome() != .pending }
+    }
+
+    deinit { stop() }
+
+    var hasEnded: Bool { (try? process.hasEnded()) ?? true }
+
+    /// SIGTERM, once more where that is not enough, and then SIGKILL.
+    func stop() {
+        guard !isOver else { return }
+        isOver = true
+        for signal in [SIGTERM, SIGTERM, SIGKILL] {
+            _ = try? process.signal(signal)
+            var polled = pollfd(fd: process.descriptor, events: Int16(POLLIN), revents: 0)
+            if poll(&polled, 1, 8000) > 0 { break }
+        }
+        _ = try? process.reap()
+    }
+
+    // MARK: What it costs
+
+    /// Proportional set size, in bytes: what is shared with other processes is divided among them.
+    func pss() throws -> Double {
+        guard let rollup = try ProcFS().memoryRollup(of: process.pid) else {
+            throw BenchFailure("process \(process.pid) has no smaps_rollup")
+        }
+        return Double(rollup.pss)
+    }
+
+    /// How often its threads were given the processor, since they began.
+    func switches() throws -> UInt64 {
+        var sum: UInt64 = 0
+        for thread in try folderEntries(at: "/proc/\(process.pid)/task") {
+            let path = "/proc/\(process.pid)/task/\(thread)/status"
+            guard let bytes = try readFileIfPresent(at: path, limit: 1 << 16) else { continue }
+            for line in String(decoding: bytes, as: UTF8.self).split(separator: "\n") {
+                guard line.hasPrefix("voluntary_ctxt") || line.hasPrefix("nonvoluntary_ctxt") else { continue }
+                sum += line.split(separator: "\t").last.flatMap { UInt64($0) } ?? 0
+            }
+        }
+        return sum
+    }
+}
+
+/// Starts a program with posix_spawn(3) and nothing else.
+func spawnBare(_ arguments: [String]) throws -> pid_t {
+    var pid: pid_t = 0
+    let strings = arguments.map { strdup($0) } + [nil]
+    defer { for string in strings { free(string) } }
+    let result = posix_spawn(&pid, arguments[0], nil, nil, strings, environ)
+    guard result == 0 else { throw BenchFailure("posix_spawn \(arguments[0]): error \(result)") }
+    return pid
+}
+
+/// Waits for the end of a child.
+func reapBare(_ pid: pid_t) {
+    var status: Int32 = 0
+    while waitpid(pid, &status, 0) < 0, errno == EINTR {}
+}

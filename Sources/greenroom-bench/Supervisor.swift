@@ -1,0 +1,138 @@
+import Glibc
+import Linux
+import Systemd
+
+/// A supervisord of our own, and its XML-RPC over a connection that stays.
+final class Supervisor {
+    private let server: Server
+    private let configuration: String
+    private let socket: String
+    private var connection: Int32 = -1
+
+    /// - Parameter programs: their sections.
+    init(_ bench: Bench, _ name: String, programs: String = "") throws {
+        let root = bench.folder + "/" + name
+        try createDirectories(at: root)
+        configuration = root + "/supervisord.conf"
+        socket = bench.runtime + "/" + name
+        try Self.write(configuration, root, socket, programs)
+        server = try Server(bench.supervisord, ["-n", "-c", configuration], log: root + "/log")
+        let server = self.server
+        try eventually("supervisord listens; see \(root)/log", everyMicroseconds: 10_000) {
+            if server.hasEnded { throw BenchFailure("supervisord has ended; see \(root)/log") }
+            connection = (try? UnixSocket.connect(to: socket)) ?? -1
+            return connection >= 0
+        }
+    }
+
+    deinit { if connection >= 0 { close(connection) } }
+
+    func stop() { server.stop() }
+    func pss() throws -> Double { try server.pss() }
+    func switches() throws -> UInt64 { try server.switches() }
+
+    private static func write(_ path: String, _ root: String, _ socket: String, _ programs: String) throws {
+        let text = """
+            [supervisord]
+            logfile=\(root)/supervisord.log
+            pidfile=\(socket).pid
+            childlogdir=\(root)
+            minfds=8192
+            [unix_http_server]
+            file=\(socket)
+            [rpcinterface:supervisor]
+            supervisor.rpcinterface_factory=supervisor.rpcinterface:make_main_rpcinterface
+            \(programs)
+
+            """
+        try replaceFile(at: path, with: Array(text.utf8))
+    }
+
+    /// A section: `count` of one kind, called GROUP:FIRST and so on, that keep no logs. `%(process_num)d` in the command is
+    /// the number.
+    static func program(
+        _ group: String, _ command: [String], count: Int, first: Int = 0, starts: Bool = false, more: String = ""
+    ) -> String {
+        """
+        [program:\(group)]
+        command=\(command.joined(separator: " "))
+        process_name=%(process_num)d
+        numprocs=\(count)
+        numprocs_start=\(first)
+        autostart=\(starts)
+        autorestart=false
+        startsecs=0
+        stdout_logfile=NONE
+        stderr_logfile=NONE
+        \(more)
+
+        """
+    }
+
+    /// The configuration is read anew, and a group that is new in it is started.
+    func add(_ group: String, programs: String) throws {
+        let root = String(configuration.dropLast("/supervisord.conf".count))
+        try Self.write(configuration, root, socket, programs)
+        try call("supervisor.reloadConfig")
+        try call("supervisor.addProcessGroup", [.string(group)])
+    }
+
+    // MARK: XML-RPC
+
+    enum Value {
+        case string(String)
+        case bool(Bool)
+
+        fileprivate var xml: String {
+            switch self {
+            case .string(let text): "<param><value><string>\(text)</string></value></param>"
+            case .bool(let flag): "<param><value><boolean>\(flag ? 1 : 0)</boolean></value></param>"
+            }
+        }
+    }
+
+    /// Calls a method and waits for the answer, of which nothing but its success is looked at.
+    func call(_ method: String, _ arguments: [Value] = []) throws {
+        let body =
+            "<?xml version='1.0'?><methodCall><methodName>\(method)</methodName><params>"
+            + arguments.map(\.xml).joined() + "</params></methodCall>"
+        let head = "POST /RPC2 HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/xml\r\nContent-Length: "
+        try writeAll(Array("\(head)\(body.utf8.count)\r\n\r\n\(body)".utf8), to: connection)
+        let answer = try readAnswer(method)
+        guard answer.contains("<methodResponse>"), !answer.contains("<fault>") else {
+            throw BenchFailure("supervisord refuses \(method): \(answer)")
+        }
+    }
+
+    private func readAnswer(_ method: String) throws -> String {
+        var bytes: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 1 << 16)
+        while true {
+            var polled = pollfd(fd: connection, events: Int16(POLLIN), revents: 0)
+            guard poll(&polled, 1, 60_000) > 0 else { throw BenchFailure("supervisord does not answer \(method)") }
+            let count = read(connection, &buffer, buffer.count)
+            guard count > 0 else { throw BenchFailure("supervisord ended the connection") }
+            bytes += buffer[..<count]
+            if let body = Self.body(bytes) { return body }
+        }
+    }
+
+    /// What follows the head of an HTTP answer; `nil` as long as not all of it is there.
+    private static func body(_ bytes: [UInt8]) -> String? {
+        let empty = Array("\r\n\r\n".utf8)
+        guard bytes.count >= empty.count,
+            let end = (0...bytes.count - empty.count).first(where: { bytes[$0..<$0 + empty.count].elementsEqual(empty) }
+            )
+        else { return nil }
+        let head = String(decoding: bytes[..<end], as: UTF8.self)
+        let body = bytes[(end + empty.count)...]
+        for line in head.split(whereSeparator: \.isNewline) {
+            let words = line.split(separator: " ")
+            guard words.count == 2, words[0].lowercased() == "content-length:", let length = Int(words[1]) else {
+                continue
+            }
+            return body.count < length ? nil : String(decoding: body, as: UTF8.self)
+        }
+        return nil
+    }
+}

@@ -1,0 +1,80 @@
+import Glibc
+import JSON
+import Linux
+import Systemd
+import Testing
+
+/// The daemon where no cgroup can be written: as a user without privileges.
+@Suite("The daemon in process-group mode", .enabled(if: geteuid() == 0, "needs root to become nobody"))
+struct ProcessGroupTests {
+    /// Three processes: the first, its child, and one that forked twice and left its session.
+    private let family = """
+        [App]
+        ExecStart=/bin/sh -c 'sleep 1000 & (setsid sleep 1000 &) ; exec sleep 1000'
+        [Lifecycle]
+        SuspendDelaySec=0
+
+        """
+
+    @Test("L1, L47: it says which mode it is in, and suspends, wakes and ends everything of an app")
+    func life() throws {
+        let daemon = try TestDaemon(["family": family], asNobody: true)
+        #expect(TestDaemon.text(of: daemon.root + "/log").contains("by process group (SIGSTOP and /proc)"))
+        try daemon.launch("family")
+        try daemon.eventually("all three are there") { try daemon.processes(of: "family").count == 3 }
+        let processes = try daemon.processes(of: "family")
+        #expect(try daemon.groupPath("family") == nil)
+        try daemon.ask("Background", "family")
+        try daemon.waitUntil("family", is: "suspended")
+        #expect(try processes.allSatisfy { try ProcFS().stat(of: $0)?.isStopped == true })
+        try daemon.ask("Activate", "family")
+        #expect(try processes.allSatisfy { try ProcFS().stat(of: $0)?.isStopped == false })
+        try daemon.terminate("family")
+        #expect(processes.allSatisfy { !isAlive($0) })
+        #expect(try daemon.state("family") == "notRunning")
+    }
+
+    @Test("L38: under pressure it kills a suspended app whole, and measures it from /proc")
+    func jetsam() throws {
+        let daemon = try TestDaemon(["family": family], asNobody: true)
+        try daemon.launch("family", background: true)
+        try daemon.waitUntil("family", is: "suspended")
+        let processes = try daemon.processes(of: "family")
+        #expect(try daemon.status("family")["memoryBytes"]?.integerValue ?? 0 > 0)
+        #expect(JSONText.of(try daemon.call("SimulatePressure", [.string("critical")]), "victim") == "family")
+        try daemon.wait("family", "stateChanged", state: "notRunning")
+        #expect(processes.allSatisfy { !isAlive($0) })
+        #expect(try daemon.receipts("family").last?["namespace"]?.stringValue == "jetsam")
+    }
+
+    @Test(
+        "L47: of an app that is killed whole, no zombie is left: those hidden by its first process are reaped after it")
+    func zombies() throws {
+        let daemon = try TestDaemon(["family": family], asNobody: true)
+        try daemon.launch("family")
+        try daemon.eventually("all three are there") { try daemon.processes(of: "family").count == 3 }
+        let processes = try daemon.processes(of: "family")
+        try daemon.terminate("family", remove: true)
+        try daemon.eventually("all are reaped") { try processes.allSatisfy { try ProcFS().stat(of: $0) == nil } }
+    }
+
+    @Test("An app that asks for another user is refused with a sentence")
+    func otherUser() throws {
+        let text = "[App]\nExecStart=/bin/sleep 1000\nUser=root\n"
+        let daemon = try TestDaemon(["other": text], asNobody: true)
+        let answer = try daemon.launch("other")
+        #expect(answer["state"]?.stringValue == "notRunning")
+        #expect(
+            answer["explanation"]?.stringValue?.contains("only root can run apps as another user") == true, "\(answer)")
+    }
+
+    @Test("It ends every app and leaves nobody behind")
+    func leavesNothing() throws {
+        let daemon = try TestDaemon(["family": family], asNobody: true)
+        try daemon.launch("family", background: true)
+        try daemon.waitUntil("family", is: "suspended")
+        let processes = try daemon.processes(of: "family")
+        #expect(daemon.stop() == .exited(0))
+        #expect(processes.allSatisfy { !isAlive($0) })
+    }
+}

@@ -1,0 +1,99 @@
+import LifecycleCore
+package import Manifest
+
+/// A manifest as a file that says the same.
+package func rendered(_ manifest: AppManifest) -> String {
+    (app(manifest) + lifecycle(manifest) + signals(manifest) + memory(manifest)).joined(separator: "\n") + "\n"
+}
+
+private func app(_ manifest: AppManifest) -> [String] {
+    let policy = manifest.policy
+    var lines = [
+        "[App]", line("Name", manifest.name), "Type=\(policy.readiness == .executed ? "simple" : "notify")",
+        "UMask=\(String(manifest.umask, radix: 8))", "NoNewPrivileges=\(manifest.noNewPrivileges ? "yes" : "no")",
+        "Relaunch=\(["no", "on-failure", "always"][[.no, .onFailure, .always].firstIndex(of: policy.relaunch) ?? 0])",
+        "ExecStart=" + manifest.exec.map { quoted(doubled($0, "$")) }.joined(separator: " "),
+    ]
+    for (key, words) in [
+        ("SupplementaryGroups", manifest.supplementaryGroups), ("Environment", manifest.environment),
+        ("StateDirectory", manifest.stateDirectory), ("CacheDirectory", manifest.cacheDirectory),
+        ("RuntimeDirectory", manifest.runtimeDirectory),
+    ] { lines += words.map { "\(key)=\(quoted($0))" } }
+    for (key, value) in [
+        ("User", manifest.user), ("Group", manifest.group), ("WorkingDirectory", manifest.workingDirectory),
+    ] { lines += value.map { [line(key, doubled($0, "%"))] } ?? [] }
+    if let state = policy.launchAtStart {
+        lines.append("LaunchAtStart=\(state == .foreground ? "foreground" : "background")")
+    }
+    if let score = manifest.oomScoreAdjust { lines.append("OOMScoreAdjust=\(score)") }
+    for limit in manifest.limits {
+        lines.append("Limit\(limitNames[limit.resource] ?? "?")=\(span(limit.soft)):\(span(limit.hard))")
+    }
+    return lines
+}
+
+/// setrlimit(2)'s numbers.
+private let limitNames: [Int32: String] = [
+    0: "CPU", 1: "FSIZE", 2: "DATA", 3: "STACK", 4: "CORE", 6: "NPROC", 7: "NOFILE", 8: "MEMLOCK", 9: "AS",
+]
+
+private func span(_ limit: UInt64) -> String { limit == .max ? "infinity" : "\(limit)" }
+
+private func lifecycle(_ manifest: AppManifest) -> [String] {
+    let policy = manifest.policy
+    let modes = BackgroundModes.named.filter { policy.backgroundModes.contains($0.mode) }.map(\.name)
+    let times: [(String, Duration?)] = [
+        ("LaunchDeadline", policy.launchDeadline), ("BackgroundDeadline", policy.backgroundDeadline),
+        ("TerminateDeadline", policy.terminateDeadline), ("ExtendedDeadlineMax", policy.extendedDeadlineMax),
+        ("BackgroundTime", policy.backgroundTime), ("ExpirationNotice", policy.expirationNotice),
+        ("SuspendDelay", policy.suspendDelay), ("Watchdog", policy.watchdog),
+    ]
+    return [
+        "[Lifecycle]", "BackgroundModes=\(modes.joined(separator: " "))",
+        "ExitsOnSuspend=\(policy.exitsOnSuspend ? "on" : "off")",
+    ] + times.map { "\($0.0)Sec=\(formatTimeSpan($0.1))" }
+}
+
+private func signals(_ manifest: AppManifest) -> [String] {
+    let signals = manifest.signals
+    let named: [(String, Int32?)] = [
+        ("ResignActive", signals.resignActive), ("BecomeActive", signals.becomeActive),
+        ("EnterBackground", signals.enterBackground), ("EnterForeground", signals.enterForeground),
+        ("MemoryWarning", signals.memoryWarning), ("TaskExpiring", signals.taskExpiring),
+        ("Terminate", signals.terminate),
+    ]
+    return ["[Signals]"] + named.map { key, signal in "\(key)=\(signal.map { "\($0)" } ?? "none")" }
+}
+
+private func memory(_ manifest: AppManifest) -> [String] {
+    let sizes: [(String, UInt64?)] = [
+        ("MemoryMax", manifest.memoryMax), ("MemoryHigh", manifest.policy.memoryHigh),
+        ("SuspendedMemoryMax", manifest.suspendedMemoryMax),
+        ("SuspendedMemoryHigh", manifest.policy.suspendedMemoryHigh),
+    ]
+    return ["[Memory]", "JetsamPriority=\(manifest.policy.jetsamPriority)"]
+        + sizes.map { key, size in "\(key)=\(size.map { "\($0)" } ?? "infinity")" }
+        + ["[Wake]"] + manifest.listenStream.map { line("ListenStream", doubled($0, "%")) }
+}
+
+/// The blank keeps a backslash at the end from continuing the line.
+private func line(_ key: String, _ value: String) -> String { "\(key)=\(value) " }
+
+private func doubled(_ text: String, _ sign: Unicode.Scalar) -> String {
+    var result = String.UnicodeScalarView()
+    for scalar in text.unicodeScalars { result += scalar == sign ? [scalar, scalar] : [scalar] }
+    return String(result)
+}
+
+/// A word, in quotes, with C's escapes for what they would not keep.
+package func quoted(_ text: String) -> String {
+    var result: [UInt8] = [UInt8(ascii: "\"")]
+    for byte in doubled(text, "%").utf8 {
+        switch byte {
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"): result += [UInt8(ascii: "\\"), byte]
+        case 0..<0x20, 0x7f: result += "\\x\(byte < 16 ? "0" : "")\(String(byte, radix: 16))".utf8
+        default: result.append(byte)
+        }
+    }
+    return String(decoding: result + [UInt8(ascii: "\"")], as: UTF8.self)
+}

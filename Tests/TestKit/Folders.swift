@@ -1,0 +1,31 @@
+import Glibc
+
+/// A folder below `/tmp` that nobody has yet.
+package func makeTemporaryFolder(_ name: String) -> String {
+    var template = Array("/tmp/\(name)-XXXXXX".utf8CString)
+    precondition(mkdtemp(&template) != nil, "mkdtemp: \(errno)")
+    return template.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } ?? "" }
+}
+
+/// The names in a folder, in no order; none where it cannot be read.
+package func entries(of folder: String) -> [String] {
+    guard let directory = opendir(folder) else { return [] }
+    defer { closedir(directory) }
+    var names: [String] = []
+    while let entry = readdir(directory) {
+        let name = withUnsafePointer(to: &entry.pointee.d_name) {
+            $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+        }
+        if name != ".", name != ".." { names.append(name) }
+    }
+    return names
+}
+
+/// Removes a folder with all that is in it, as far as that is possible.
+package func removeTree(_ path: String) {
+    for name in entries(of: path) {
+        let child = path + "/" + name
+        if unlink(child) != 0 { removeTree(child) }
+    }
+    rmdir(path)
+}

@@ -1,0 +1,76 @@
+import Glibc
+
+/// What `inOwnProcess` throws: how the process ended, and all that it printed.
+package struct OwnProcessFailed: Error, CustomStringConvertible {
+    package var description: String
+}
+
+/// Runs the rest of a test in a process of its own: for what changes the whole process (its user, its limits, who reaps its
+/// orphans), or counts its descriptors while other tests open some.
+///
+/// The test runner is started anew for this one test, and runs `body` there. Swift Testing's exit tests do the same, but
+/// their monitor spins as long as any other test has a child that nobody has reaped yet, and ours always have.
+///
+/// - Throws: in the first process, `OwnProcessFailed`; in the other what `body` throws.
+package func inOwnProcess(
+    _ body: () throws -> Void, function: String = #function, file: String = #fileID, line: Int = #line
+) throws {
+    let site = "\(file):\(line)"
+    if let wanted = getenv(siteVariable) {
+        // Another part of the same test, or one that the filter let through beside it.
+        guard String(cString: wanted) == site else { return }
+        // Nobody waits for ever: SIGALRM's default ends the process.
+        alarm(120)
+        return try body()
+    }
+    var path = Array("/tmp/greenroom-output-XXXXXX".utf8CString)
+    let output = mkstemp(&path)
+    guard output >= 0 else { throw OwnProcessFailed(description: "mkstemp: error \(errno)") }
+    unlink(path)
+    _ = fcntl(output, F_SETFD, FD_CLOEXEC)
+    defer { close(output) }
+    let status = try runnerStatus(filter: filter(function, file), site: site, output: output)
+    guard status != 0 else { return }
+    throw OwnProcessFailed(description: "wait status \(status):\n\(contents(output))")
+}
+
+private let siteVariable = "GREENROOM_TEST_SITE"
+
+/// A regular expression for the test's ID, which is `Module.Suite/function()/File.swift:line:column`.
+private func filter(_ function: String, _ file: String) -> String {
+    let name = file.split(separator: "/").last ?? ""
+    let escaped = "/\(function)/\(name):".map { $0.isLetter || $0.isNumber ? "\($0)" : "\\\($0)" }
+    return escaped.joined()
+}
+
+private func runnerStatus(filter: String, site: String, output: Int32) throws -> Int32 {
+    let words = ["test", "--testing-library", "swift-testing", "--filter", filter]
+    var arguments = words.map { strdup($0) } + [nil]
+    var variables: [UnsafeMutablePointer<CChar>?] = [strdup("\(siteVariable)=\(site)")]
+    var next = environ
+    while let variable = next.pointee {
+        variables.append(strdup(variable))
+        next += 1
+    }
+    variables.append(nil)
+    defer { for word in arguments + variables { free(word) } }
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    posix_spawn_file_actions_adddup2(&actions, output, 1)
+    posix_spawn_file_actions_adddup2(&actions, output, 2)
+    var pid: pid_t = 0
+    let result = posix_spawn(&pid, "/proc/self/exe", &actions, nil, &arguments, variables)
+    guard result == 0 else { throw OwnProcessFailed(description: "posix_spawn: error \(result)") }
+    var status: Int32 = 0
+    while waitpid(pid, &status, 0) < 0 {
+        guard errno == EINTR else { throw OwnProcessFailed(description: "waitpid: error \(errno)") }
+    }
+    return status
+}
+
+private func contents(_ file: Int32) -> String {
+    var bytes = [UInt8](repeating: 0, count: 64 << 10)
+    let count = pread(file, &bytes, bytes.count, 0)
+    return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
+}
