@@ -102,6 +102,7 @@ extension App: Storable {
         writer.put(policy)
         writer.put(isRegistered)
         writer.put(isForgotten)
+        writer.put(isHeldBack)
         writer.put(phase)
         writer.put(since)
         writer.put(run)
@@ -111,7 +112,6 @@ extension App: Storable {
         writer.put(waiters)
         writer.put(counter: earlyEnds)
         writer.put(counter: launchDeaths)
-        writer.put(isHeldBack)
         writer.put(postponedUntil)
     }
 
@@ -120,6 +120,7 @@ extension App: Storable {
         let policy: AppPolicy = try reader.take()
         let isRegistered = try reader.flag()
         let isForgotten = try reader.flag()
+        let isHeldBack = try reader.flag()
         let phase: Phase = try reader.take()
         let since: Instant = try reader.take()
         let run: Run? = try reader.optional()
@@ -127,6 +128,7 @@ extension App: Storable {
         self.init(id: id, policy: policy, since: since, launches: launches)
         self.isRegistered = isRegistered
         self.isForgotten = isForgotten
+        self.isHeldBack = isHeldBack
         self.phase = phase
         self.run = run
         lastReceipt = try reader.setting()
@@ -134,7 +136,6 @@ extension App: Storable {
         waiters = try reader.take(upTo: SavedLimits.waiters, "waiters")
         earlyEnds = try reader.counter("early ends")
         launchDeaths = try reader.counter("deaths in launch")
-        isHeldBack = try reader.flag()
         postponedUntil = try reader.optional()
         let hasRun = run != nil
         guard hasRun != phase.isNotRunning else {
