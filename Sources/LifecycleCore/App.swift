@@ -43,6 +43,8 @@ struct Run: Hashable, Sendable {
     let id: RunID
     let created: Instant
     var pid: Int32?
+    /// Said once, by this daemon or one before it.
+    var isExecuted = false
     /// The last known size in bytes.
     var memory: UInt64 = 0
     var tasks: [BackgroundTask] = []

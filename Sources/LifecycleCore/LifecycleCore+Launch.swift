@@ -47,8 +47,11 @@ extension LifecycleCore {
 
     mutating func executed(_ slot: Int, _ now: Instant) {
         // L9: not before, as a launch that fails in `execve` was none for the program.
-        self[app: slot].launches += 1
-        effects.append(.recordLaunch(self[app: slot].id, count: self[app: slot].launches))
+        if !self[run: slot].isExecuted {
+            self[run: slot].isExecuted = true
+            self[app: slot].launches += 1
+            effects.append(.recordLaunch(self[app: slot].id, count: self[app: slot].launches))
+        }
         switch self[app: slot].policy.readiness {
         case .executed: becameReady(slot, now)
         case .notified: break

@@ -73,7 +73,7 @@ extension LifecycleCore {
             switch status {
             case .exited(let code): "exited with status \(code)"
             case .signaled, .lost: "ended by SIGTERM"
-            case .unknown: "ended, how is not known, as the daemon that had launched it was no longer there"
+            case .unknown: "ended, how is not known, as it was no child of this greenroomd"
             }
         var verdict = Verdict(namespace: .exit, code: Receipt.Code.exited, explanation: "")
         switch cause {

@@ -51,7 +51,9 @@ extension Run: Storable {
         writer.put(size: memory)
         writer.put(tasks)
         writer.put(counter: interruptions)
-        for flag in [isEndWanted, isStopped, isThrottled, isBackgroundTimeOver, noticeGiven] { writer.put(flag) }
+        for flag in [isExecuted, isEndWanted, isStopped, isThrottled, isBackgroundTimeOver, noticeGiven] {
+            writer.put(flag)
+        }
         writer.put(backgroundTime)
         writer.put(backgroundTimeLeft)
         writer.put(wake)
@@ -66,6 +68,7 @@ extension Run: Storable {
         tasks = try reader.take(upTo: LifecycleCore.maximumTasks + 1, "tasks")
         interruptions = Int(
             try reader.number(upTo: UInt64(LifecycleCore.maximumInterruptions), "interruptions"))
+        isExecuted = try reader.flag()
         isEndWanted = try reader.flag()
         isStopped = try reader.flag()
         isThrottled = try reader.flag()
