@@ -31,6 +31,7 @@ extension JSONValue {
     package init(_ variant: Variant) {
         switch variant {
         case .bool(let value): self = .bool(value)
+        case .descriptor: self = .null
         case .byte, .int16, .uint16, .int32, .uint32, .int64: self = .integer(variant.intValue ?? 0)
         case .uint64(let value): self = .integer(Int64(clamping: value))
         case .double(let value): self = .number(value)

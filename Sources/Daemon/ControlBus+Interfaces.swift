@@ -4,11 +4,17 @@ import LifecycleCore
 import Manifest
 import Systemd
 
-/// The interfaces as introspection shows them. Reading is free; all else needs root or the daemon's own user.
+/// The interfaces as introspection shows them. Reading is free; all else needs root, the daemon's own user, or polkit's
+/// leave (`Authoriser`).
 extension ControlBus {
     func managerInterface() -> BusInterface {
         BusInterface(
             ControlNames.managerInterface, methods: readingMethods() + askingMethods() + machineMethods(),
+            properties: [
+                BusProperty("MemoryLevel", "s", .announced) { [unowned self] _ in
+                    .string(self.shell.core.memory.level.name)
+                }
+            ],
             signals: [BusSignalDeclaration(ControlNames.newsSignal, "a{sv}", arguments: ["news"])])
     }
 
@@ -17,7 +23,7 @@ extension ControlBus {
             BusMethod("List", out: "aa{sv}", results: ["apps"], access: .anyone) { [unowned self] call in
                 call.reply([.dictionaries(self.house.appRecords())])
             },
-            BusMethod("Status", in: "s", out: "a{sv}", arguments: ["app"], results: ["app"], access: .anyone) {
+            BusMethod("Status", in: "s", out: "a{sv}", arguments: ["app"], results: ["status"], access: .anyone) {
                 [unowned self] call in
                 let name = call.text(0)
                 guard let record = self.house.appRecord(name) else { return call.fail(self.house.unknownApp(name)) }
@@ -86,11 +92,12 @@ extension ControlBus {
                 self.request(call, call.target.id, request)
             }
         }
-        func property(_ name: String, _ signature: String, _ change: BusProperty.Change, _ key: String, _ none: Variant)
-            -> BusProperty
-        {
-            BusProperty(name, signature, change) { [unowned self] target in
-                self.house.appRecord(target.id)?.first { $0.0 == key }?.1 ?? none
+        func property(_ name: String, _ signature: String, _ change: BusProperty.Change = .announced) -> BusProperty {
+            BusProperty(name, signature, change) { [unowned self] target throws(BusError) in
+                guard let id = AppID(target.id), let face = self.house.face(of: id),
+                    let value = self.house.property(name, of: id, face)
+                else { throw self.house.unknownApp(target.id) }
+                return value
             }
         }
         return BusInterface(
@@ -106,12 +113,9 @@ extension ControlBus {
                 },
             ],
             properties: [
-                property("Id", "s", .constant, "id", .string("")),
-                property("State", "s", .announced, "state", .string("notRunning")),
-                property("Pid", "i", .announced, "pid", .int32(0)),
-                property("MemoryBytes", "t", .silent, "memoryBytes", .uint64(0)),
-                property("Foreground", "b", .announced, "foreground", .bool(false)),
-                property("Launches", "t", .silent, "launches", .uint64(0)),
+                property("Id", "s", .constant), property("Name", "s"), property("State", "s"), property("Pid", "i"),
+                property("Foreground", "b"), property("LastReceipt", "t"), property("MemoryBytes", "t", .silent),
+                property("Launches", "t", .silent),
             ])
     }
 

@@ -4,33 +4,58 @@ import LifecycleCore
 import Manifest
 import Systemd
 
-/// The house as D-Bus shows it: requests in, answers and news out. Knows no rule of the lifecycle.
+/// The house as D-Bus shows it, on the private socket and on the machine's bus: requests in, answers and news out. Knows
+/// no rule of the lifecycle.
 final class ControlBus {
     let shell: Shell
     let house: House
-    private var server: BusServer?
+    private(set) var server: BusServer?
+    /// The machine's bus, or the user's; `nil` where there can be none.
+    private(set) var messageBus: MessageBus?
+    /// Where logind is: the same in a system's daemon, the machine's in a user's.
+    var systemBus: MessageBus?
+    var logind: Logind?
     private var nextRequest: UInt64 = 1
     /// Who waits for which answer.
     private var waiting: [RequestID: (call: MethodCall, app: String)] = [:]
+    /// What the objects looked like when they were last told of.
+    lazy var announcer = Announcer(self)
 
     init(house: House, shell: Shell) {
         self.house = house
         self.shell = shell
+        shell.heard = { [unowned self] in self.announcer.note($0) }
     }
 
-    func listen(at path: String) throws {
+    /// Serves the private socket, and joins the bus at `address` as soon as there is one.
+    func listen(at path: String, busAddress: String?, authoriser: Authoriser) throws {
         let objects = BusObjects()
         objects.add(at: ControlNames.managerPath, [managerInterface()])
         objects.add(
             below: ControlNames.appPrefix,
             contains: { [unowned self] name in AppID(name).flatMap { self.shell.core.state(of: $0) } != nil },
             list: { [unowned self] in self.shell.core.appIDs.map(\.name) }, [appInterface()])
-        server = try BusServer(
+        objects.addObjectManager(at: ControlNames.managerPath)
+        objects.authorise = { [authoriser] in authoriser.decide($0, $1, $2) }
+        let server = try BusServer(
             loop: house.loop, path: path, mode: 0o666, names: [ControlNames.busName], objects: objects)
-        server?.onComplaint = { [house] in house.complain($0) }
+        server.onComplaint = { [house] in house.complain($0) }
+        server.onPeer = { [authoriser] in authoriser.meet($0) }
+        server.onPeerGone = { [authoriser] peer, _ in authoriser.forget(peer) }
+        self.server = server
+        guard let busAddress else { return }
+        let bus = try MessageBus(
+            loop: house.loop, address: busAddress, name: ControlNames.busName, objects: objects)
+        messageBus = bus
+        authoriser.bus = bus
     }
 
-    func close() { server = nil }
+    func close() {
+        server = nil
+        logind = nil
+        systemBus = nil
+        messageBus = nil
+    }
 
     // MARK: Asking the core
 
@@ -84,8 +109,19 @@ final class ControlBus {
 
     // MARK: Telling
 
+    /// Everybody who hears signals now. On the bus nobody knows whether somebody listens.
+    var audience: [BusPeer] {
+        let peers = server?.peers.filter(\.isReady) ?? []
+        guard let bus = messageBus?.peer, !bus.isCongested else { return peers }
+        return peers + [bus]
+    }
+
     func publish(_ news: Report, _ entry: ChronicleEntry) {
-        guard let server, !server.peers.isEmpty else { return }
+        announcer.note(news)
+        var audience = self.audience
+        // What only interests those who look for faults is for the private socket: the bus is shared with all others.
+        if entry.priority == .debug { audience.removeAll { $0 === messageBus?.peer } }
+        guard !audience.isEmpty else { return }
         var record: [(String, Variant)] = [
             ("time", .string(house.clock.now())), ("kind", .string(entry.kind)), ("message", .string(entry.message)),
             ("priority", .int32(entry.priority.rawValue)),
@@ -95,13 +131,10 @@ final class ControlBus {
             guard let key = Self.keys[name], !record.contains(where: { $0.0 == key }) else { continue }
             record.append((key, .string(value)))
         }
-        try? server.emitSignal(
-            path: ControlNames.managerPath, interface: ControlNames.managerInterface, member: ControlNames.newsSignal,
-            [.dictionary(record)])
-        if case .stateChanged(let app, from: _, to: _, reason: _) = news {
-            try? server.emitPropertiesChanged(
-                path: ObjectPath.encode(app.name, below: ControlNames.appPrefix), interface: ControlNames.appInterface,
-                ["State", "Pid", "Foreground"])
+        for peer in audience {
+            try? peer.emitSignal(
+                path: ControlNames.managerPath, interface: ControlNames.managerInterface,
+                member: ControlNames.newsSignal, [.dictionary(record)])
         }
     }
 

@@ -7,10 +7,19 @@ package struct DaemonOptions: Hashable, Sendable {
     package var logLevel: LogLevel = .info
     /// The group below which apps' groups are made; `nil`: what is found (`ContainmentMode.detect`).
     package var cgroup: String?
+    /// The bus that the name is taken on: the machine's or the user's; `nil`: there is none.
+    package var busAddress: String?
+    /// The machine's bus, where logind is.
+    package var systemBusAddress: String
 
-    package init(mode: Folders.Mode, folders: Folders) {
+    package init(mode: Folders.Mode, folders: Folders, environment: (String) -> String?) {
         self.mode = mode
         self.folders = folders
+        systemBusAddress = BusAddress.system(environment: environment)
+        switch mode {
+        case .system: busAddress = systemBusAddress
+        case .user: busAddress = BusAddress.user(environment: environment)
+        }
     }
 
     package enum Parsed: Hashable, Sendable {
@@ -28,8 +37,8 @@ package struct DaemonOptions: Hashable, Sendable {
         Launches programs as apps, tells them to enter the background, holds them to deadlines, freezes those that have
         nothing left to do, and takes the largest suspended one when memory is short.
 
-          --system         /etc/greenroom, /run/greenroom, /var/lib/greenroom (root's default)
-          --user           the same below the XDG folders (everybody else's default)
+          --system         /etc/greenroom, /run/greenroom, /var/lib/greenroom, the system bus (root's default)
+          --user           the same below the XDG folders, and the user's bus (everybody else's default)
           --config DIR     where apps/ID.app and greenroom.conf are
           --runtime DIR    where the bus socket is; also makes apps' RuntimeDirectory= below it
           --state DIR      where receipts are kept; also makes apps' StateDirectory= and CacheDirectory= below it
@@ -67,7 +76,7 @@ package struct DaemonOptions: Hashable, Sendable {
         guard let folders = Folders(mode: mode, environment: environment) else {
             return .wrong("HOME is not set to an absolute path; it is needed for --user")
         }
-        return apply(given, to: DaemonOptions(mode: mode, folders: folders))
+        return apply(given, to: DaemonOptions(mode: mode, folders: folders, environment: environment))
     }
 
     private static func split(_ argument: String) -> (name: String, value: String?) {

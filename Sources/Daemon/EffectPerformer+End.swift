@@ -11,13 +11,18 @@ extension EffectPerformer {
     func kill(_ run: AppRun) {
         run.isFrozen = false
         run.lookAgain = nil
-        guard run.isPopulated else { return watchEmpty(run) }
+        if run.isPopulated { killAll(run) }
+        // How the main process ended is still to be collected otherwise: a zombie does not populate its group, and a run
+        // that was forgotten now would never be told to have exited.
+        if run.process == nil, run.starting == nil { watchEmpty(run) }
+    }
+
+    private func killAll(_ run: AppRun) {
         // Before the kill: afterwards the pids may belong to others.
         let pids = (try? run.enclosure.pids()) ?? []
         let doomed = pids.prefix(Self.releasedProcesses).compactMap { try? Process.open($0) }
         attempt(run.app) { try run.enclosure.killAll() }
         for process in doomed { release(process) }
-        if run.process == nil, run.starting == nil { watchEmpty(run) }
     }
 
     /// What it costs is the helper thread's; what came of it only empties the queue.
@@ -53,8 +58,7 @@ extension EffectPerformer {
         // Of a main process that is no child of ours (`MAINPID=`) only the end is known, not how.
         let end = try? process.reap()
         run.exitSource = nil
-        run.process = nil
-        mainProcesses[process.pid] = nil
+        forgetMainProcess(run)
         run.channel.drain()
         let cpu = max(end?.cpu ?? .zero, run.cpu)
         // Its size is what the core knows; the kernel's peak stands in for a life too short to be measured.
@@ -77,9 +81,20 @@ extension EffectPerformer {
     /// The run is over, or never began: what was made for it goes.
     func forget(_ run: AppRun) {
         runs[run.id] = nil
-        if let process = run.process { mainProcesses[process.pid] = nil }
+        forgetMainProcess(run)
         run.channel.close()
-        attempt(run.app) { _ = try run.enclosure.remove() }
+        remove(run.enclosure, run.id, of: run.app)
+    }
+
+    /// Who failed to execute its program may still be on its way out, and its group is busy until it is.
+    func remove(_ enclosure: Enclosure, _ run: RunID, of app: AppID) {
+        closing[run] = Retry.until(loop) { [weak self] in
+            guard let self else { return true }
+            var isGone = true
+            self.attempt(app) { isGone = try enclosure.remove() == .removed }
+            if isGone { self.closing[run] = nil }
+            return isGone
+        }
     }
 
     // MARK: Children
@@ -93,8 +108,20 @@ extension EffectPerformer {
             case .continued: send(.continued(id))
             }
         }
-        // Main processes are reaped by whoever watches their pidfd.
-        _ = try? Reaping.reapOrphans(sparing: Set(mainProcesses.keys))
+        reapOrphans()
+    }
+
+    /// Main processes are reaped by whoever watches their pidfd.
+    private func reapOrphans() {
+        _ = try? Reaping.reapOrphans(sparing: { mainProcesses[$0] != nil })
+    }
+
+    /// It was reaped, or is no child of ours. Until now it hid orphans that ended after it.
+    private func forgetMainProcess(_ run: AppRun) {
+        guard let process = run.process else { return }
+        run.process = nil
+        mainProcesses[process.pid] = nil
+        reapOrphans()
     }
 }
 

@@ -27,6 +27,8 @@ final class House {
         self.containment = containment
     }
 
+    func view(of id: AppID) -> AppView? { shell.core.view(of: id, at: shell.now) }
+
     // MARK: Records (a{sv}, with the keys of the command line's JSON)
 
     func appRecords() -> [[(String, Variant)]] {
@@ -37,7 +39,7 @@ final class House {
     func appRecord(_ name: String) -> [(String, Variant)]? {
         guard let id = AppID(name) else { return nil }
         let error = library.broken[id].map { [("error", Variant.string($0))] } ?? []
-        guard let view = shell.core.view(of: id, at: shell.now) else {
+        guard let view = view(of: id) else {
             guard !error.isEmpty else { return nil }
             return [("id", .string(name)), ("name", .string(name)), ("state", .string("notRunning"))] + error
         }
@@ -48,10 +50,8 @@ final class House {
         ]
         if let pid = view.pid { record.append(("pid", .int32(pid))) }
         record.append(("since", .string(clock.format(ago: shell.now - view.since))))
-        // Of an app that runs the size is of now; a frozen one's can't have changed.
-        let memory = run.map { $0.isFrozen ? view.memory : $0.memory } ?? 0
         record += [
-            ("memoryBytes", .uint64(memory)), ("tasks", .dictionaries(view.tasks.map(taskRecord))),
+            ("memoryBytes", .uint64(memory(of: view))), ("tasks", .dictionaries(view.tasks.map(taskRecord))),
             ("foreground", .bool(view.isForeground)), ("launches", .uint64(UInt64(view.launches))),
             ("interruptions", .uint64(UInt64(view.interruptions))),
         ]

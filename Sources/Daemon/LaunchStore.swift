@@ -1,3 +1,4 @@
+import Glibc
 import LifecycleCore
 import Linux
 
@@ -16,9 +17,17 @@ final class LaunchStore {
         return Int(String(decoding: bytes.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)).map { max(0, $0) } ?? 0
     }
 
+    /// In place, as a new file for each launch would cost more than all else of it. The width is fixed, so that a crash
+    /// leaves the old number or the new one: so few bytes lie in one sector.
     func record(_ app: AppID, _ count: Int) throws {
-        try replaceFile(at: path(app), with: Array("\(count)\n".utf8))
+        let digits = String(count)
+        let line = String(repeating: "0", count: max(0, Self.width - digits.utf8.count)) + digits + "\n"
+        let file = try Descriptor.open(path(app), O_WRONLY | O_CREAT | O_NOFOLLOW, mode: 0o644)
+        try writeAll(Array(line.utf8), to: file.raw, path: path(app))
     }
+
+    /// Of the largest number.
+    private static let width = String(Int.max).utf8.count
 
     private func path(_ app: AppID) -> String { folder + "/" + app.name }
 }

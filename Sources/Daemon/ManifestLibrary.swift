@@ -58,7 +58,7 @@ final class ManifestLibrary {
             note(diagnostics, &changes)
             manifests[id] = manifest
             if manifest == nil {
-                broken[id] = diagnostics.first { $0.severity == .error }?.description ?? "it could not be read"
+                broken[id] = diagnostics.first { $0.severity == .error }?.sentence ?? "it could not be read"
             }
         } catch {
             broken[id] = "\(error)"
@@ -81,8 +81,8 @@ final class ManifestLibrary {
     private func note(_ diagnostics: [Diagnostic], _ changes: inout Changes) {
         for diagnostic in diagnostics {
             switch diagnostic.severity {
-            case .error: changes.errors.append(diagnostic.description)
-            case .warning: changes.warnings.append(diagnostic.description)
+            case .error: changes.errors.append(diagnostic.sentence)
+            case .warning: changes.warnings.append(diagnostic.sentence)
             }
         }
     }

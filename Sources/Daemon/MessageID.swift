@@ -22,6 +22,8 @@ enum MessageID {
     /// The daemon itself.
     static let started = "4e3303e702f34e5996bbc3bde971b767"
     static let stopping = "6f3d8c411e9e46babd4a6195a1442935"
+    /// The machine's bus, the name there, and logind.
+    static let bus = "7ee37120bca049a3801e585cbc0f052f"
     /// What a manifest says wrong.
     static let manifest = "a4c46d4b10a040a1b3b4e8ac9f350524"
     /// The system, or an app, refused something that is not the end of anything.

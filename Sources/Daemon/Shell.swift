@@ -15,6 +15,8 @@ final class Shell {
     private var isDraining = false
     /// Performs effects; set once, before the first event.
     var perform: (Effect) -> Void = { _ in }
+    /// Called with each event once the core has taken it in and its effects were performed.
+    var heard: (Event) -> Void = { _ in }
     /// Called when an event has been carried out with all that followed.
     var settled: () -> Void = {}
 
@@ -39,6 +41,7 @@ final class Shell {
             let event = queue[next]
             next += 1
             for effect in core.handle(event, at: now) { perform(effect) }
+            heard(event)
         }
         queue.removeAll(keepingCapacity: queue.capacity < 1024)
         isDraining = false

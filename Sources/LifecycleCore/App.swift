@@ -19,6 +19,8 @@ struct App: Hashable, Sendable {
     var earlyEnds = 0
     /// Ends in launch in a row: after two the restoration state is dropped (L11).
     var launchDeaths = 0
+    /// It has a place in the foreground, but not before the user is back (L15).
+    var isHeldBack = false
     /// Before this, only the user launches it.
     var postponedUntil: Instant?
 }

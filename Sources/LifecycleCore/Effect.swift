@@ -28,6 +28,8 @@ package enum Effect: Hashable, Sendable {
     case report(Report)
     /// → `memoryMeasured`.
     case measureMemory
+    /// After `sleepRequested`: no app is in the foreground, or still to answer that it has left it (L15).
+    case allowSleep
     /// After `shutdownRequested`: nothing is left.
     case finish
 }
@@ -154,6 +156,8 @@ package enum StateReason: String, Hashable, Sendable {
     case exitsOnSuspend = "exits on suspend"
     case shutdown
     case freezeTimedOut = "could not be frozen"
+    case sleep = "before the machine sleeps"
+    case locked, awoke, unlocked
 }
 
 /// What brought the machine to its memory level.

@@ -61,6 +61,13 @@ package enum Event: Hashable, Sendable {
 
     // MARK: The machine
 
+    /// The machine is about to sleep or to be switched off, and waits for `allowSleep` (L15).
+    case sleepRequested
+    /// It has slept, or does not sleep after all.
+    case awoke
+    /// Nobody looks any more, until `unlocked` (L15).
+    case locked
+    case unlocked
     /// The time of `LifecycleCore.nextDeadline` has come.
     case deadlineReached
     case memoryMeasured(MemoryReading)

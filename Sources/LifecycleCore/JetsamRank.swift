@@ -40,7 +40,7 @@ extension LifecycleCore {
         case .notRunning, .ending: nil
         case .suspended: .suspended
         case .launching, .entering, .running, .suspending, .waking, .terminating:
-            hasPlace(slot) && !isTerminating(slot) ? .inactive : .background
+            isInFront(slot) && !isTerminating(slot) ? .inactive : .background
         case .foreground(let foreground): foreground.isActive ? .active : .inactive
         }
     }

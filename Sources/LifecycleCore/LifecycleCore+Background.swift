@@ -2,7 +2,7 @@
 extension LifecycleCore {
     /// From launching (L3: a background launch is told too) or the foreground.
     mutating func enterBackground(_ slot: Int, _ reason: StateReason, _ now: Instant) {
-        leavePlace(slot)
+        if !self[app: slot].isHeldBack { leavePlace(slot) }
         leaveForeground(slot, reason, now)
         self[run: slot].interruptions = 0
         beginBackgroundTime(slot, self[app: slot].policy.backgroundTime, now)
@@ -45,12 +45,12 @@ extension LifecycleCore {
         guard case .entering(let entering) = self[app: slot].phase else { return }
         metPhaseDeadline(slot, now)
         switch entering.wish {
-        case .foreground: enterForeground(slot, .requested, now)
-        case .terminate: terminate(slot, .requested, now)
-        case .background, nil:
-            if self[run: slot].wake != nil { continueIfStopped(slot) }
-            runInBackground(slot, retryDelay: nil, .idle, now)
+        case .foreground: if mayEnterForeground(slot, now) { return enterForeground(slot, .requested, now) }
+        case .terminate: return terminate(slot, .requested, now)
+        case .background, nil: break
         }
+        if self[run: slot].wake != nil { continueIfStopped(slot) }
+        runInBackground(slot, retryDelay: nil, .idle, now)
     }
 
     mutating func runInBackground(_ slot: Int, retryDelay: Duration?, _ reason: StateReason, _ now: Instant) {

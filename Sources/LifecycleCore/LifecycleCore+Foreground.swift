@@ -2,7 +2,7 @@
 extension LifecycleCore {
     /// From launching, or from the background: inactive first, and active unless it is interrupted.
     mutating func enterForeground(_ slot: Int, _ reason: StateReason, _ now: Instant) {
-        if !hasPlace(slot) { takePlace(slot, now) }
+        precondition(isInFront(slot), "\(self[app: slot].id) may not enter the foreground")
         endBackgroundStay(slot, now)
         if !isLaunching(slot) { returnToForeground(slot) }
         deliverNotifications(slot, inForeground: true)

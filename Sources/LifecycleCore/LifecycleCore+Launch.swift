@@ -22,6 +22,7 @@ extension LifecycleCore {
         runs[id] = slot
         self[app: slot].run = Run(id: id, created: now)
         self[app: slot].notifications.reset()
+        tellProtectedData(slot)
         let wake = launch.reason.wakes ? launch.reason : nil
         move(slot, to: .launching(Launching(launch: launch, wake: wake)), .launched, now)
         effects.append(.spawn(self[app: slot].id, id, launch))
@@ -50,10 +51,12 @@ extension LifecycleCore {
         metPhaseDeadline(slot, now)
         switch launching.wish {
         case .terminate: return terminate(slot, .requested, now)
-        case .foreground: return enterForeground(slot, .ready, now)
+        case .foreground: if mayEnterForeground(slot, now) { return enterForeground(slot, .ready, now) }
         case .background: break
         case nil:
-            if launching.launch.state == .foreground { return enterForeground(slot, .ready, now) }
+            if launching.launch.state == .foreground, mayEnterForeground(slot, now) {
+                return enterForeground(slot, .ready, now)
+            }
         }
         if let wake = launching.wake { beginWake(slot, wake, now) }
         enterBackground(slot, .ready, now)

@@ -150,19 +150,20 @@ extension LifecycleCore {
         switch self[app: slot].phase {
         case .notRunning:
             wait(request, slot, for: .foreground)
-            return launchByUser(slot, launch, now)
+            launchByUser(slot, launch, now)
+            return takePlaceAsAsked(slot, now)
         case .launching, .entering, .waking:
             setWish(slot, .foreground)
             supersede(slot, .ended, by: .active)
         case .foreground: continueIfStopped(slot)
         case .running:
-            takePlace(slot, now)
-            enterForeground(slot, .requested, now)
-        case .suspending, .suspended: wake(slot, wish: .foreground, for: nil, now)
+            takePlaceAsAsked(slot, now)
+            if !absence.isSleeping { enterForeground(slot, .requested, now) }
+        case .suspending, .suspended: if !absence.isSleeping { wake(slot, wish: .foreground, for: nil, now) }
         case .terminating, .ending: setNext(slot, launch)
         }
         wait(request, slot, for: .foreground, afterEnd: isEnding(slot))
-        takePlace(slot, now)
+        takePlaceAsAsked(slot, now)
     }
 
     private func isEnding(_ slot: Int) -> Bool {
@@ -194,7 +195,7 @@ extension LifecycleCore {
 
     private mutating func interruptRequested(_ request: RequestID, _ slot: Int, _ now: Instant) {
         guard self[app: slot].run != nil else { return answer(request, .refused(.notRunning)) }
-        guard hasPlace(slot), !isEnding(slot) else { return answer(request, .refused(.notInForeground)) }
+        guard isInFront(slot), !isEnding(slot) else { return answer(request, .refused(.notInForeground)) }
         guard self[run: slot].interruptions < Self.maximumInterruptions else {
             return answer(request, .refused(.tooMany("\(Self.maximumInterruptions) interruptions have not ended")))
         }

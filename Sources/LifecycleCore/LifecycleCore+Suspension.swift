@@ -33,7 +33,7 @@ extension LifecycleCore {
         report(.freezeTimedOut(self[app: slot].id))
         deliverNotifications(slot, inForeground: false)
         let delay = min(Self.longestFreezeRetry, (suspending.retryDelay ?? .milliseconds(500)) * 2)
-        thaw(slot, Waking(deadline: resumeDeadline(slot, now), retryDelay: delay), .freezeTimedOut, now)
+        thaw(slot, Waking(retryDelay: delay), .freezeTimedOut, now)
     }
 
     /// Out of suspension: for the foreground (`wish`), for something that gives it time of its own, or for a task. What
@@ -41,13 +41,17 @@ extension LifecycleCore {
     mutating func wake(_ slot: Int, wish: Wish?, for reason: LaunchReason?, _ now: Instant) {
         deliverNotifications(slot, inForeground: wish == .foreground)
         if wish == .foreground { unthrottle(slot) }
-        let waking = Waking(deadline: resumeDeadline(slot, now), wish: wish, wake: reason)
-        thaw(slot, waking, wish == .foreground ? .requested : reason == nil ? .taskBegan : .woken, now)
+        thaw(
+            slot, Waking(wish: wish, wake: reason),
+            wish == .foreground ? .requested : reason == nil ? .taskBegan : .woken, now)
         memoryState.checkSoon(now)
     }
 
+    /// Somebody waits for it: nothing is told before it is done.
     private mutating func thaw(_ slot: Int, _ waking: Waking, _ reason: StateReason, _ now: Instant) {
         effects.append(.thaw(self[run: slot].id, attempt: self[run: slot].freezeAttempt))
+        var waking = waking
+        waking.deadline = resumeDeadline(slot, now)
         resumeBackgroundTime(slot, fresh: waking.wake != nil, now)
         move(slot, to: .waking(waking), reason, now)
     }
@@ -73,12 +77,12 @@ extension LifecycleCore {
         metPhaseDeadline(slot, now)
         if let reason = waking.wake { beginWake(slot, reason, now) }
         switch waking.wish {
-        case .foreground: enterForeground(slot, .requested, now)
-        case .terminate: terminate(slot, .requested, now)
-        case .background, nil:
-            continueIfNeeded(slot)
-            runInBackground(slot, retryDelay: waking.retryDelay, .woken, now)
+        case .foreground: if mayEnterForeground(slot, now) { return enterForeground(slot, .requested, now) }
+        case .terminate: return terminate(slot, .requested, now)
+        case .background, nil: break
         }
+        continueIfNeeded(slot)
+        runInBackground(slot, retryDelay: waking.retryDelay, .woken, now)
     }
 
     /// A program that had answered by stopping itself runs again only when it is continued, and only where there is
@@ -200,17 +204,25 @@ extension LifecycleCore {
         case .terminating, .ending: return answer(request, .refused(.ending))
         case .launching, .foreground, .entering, .running, .suspending, .suspended, .waking: break
         }
-        if file(slot, notification) == .full {
+        if notify(slot, notification) == .full {
             return answer(
                 request, .refused(.tooMany("\(NotificationQueue.maximumKinds) kinds of its own wait for it already")))
         }
+        answer(request, .done(self[app: slot].phase.state))
+    }
+
+    /// Keeps it for an app that can't be told now, and tells all others.
+    @discardableResult
+    mutating func notify(_ slot: Int, _ notification: Notification) -> NotificationQueue.Filing? {
+        let filing = file(slot, notification)
+        if filing == .full { return filing }
         switch self[app: slot].phase {
         case .foreground: deliverNotifications(slot, inForeground: true)
         case .entering, .running: deliverNotifications(slot, inForeground: false)
         case .waking(let waking): deliverNotifications(slot, inForeground: waking.wish == .foreground)
         case .notRunning, .launching, .suspending, .suspended, .terminating, .ending: break
         }
-        answer(request, .done(self[app: slot].phase.state))
+        return filing
     }
 
     /// `nil`: there is none.

@@ -2,6 +2,9 @@ extension LifecycleCore {
     /// All apps, by name.
     package var appIDs: [AppID] { slots.keys.sorted() }
 
+    /// Those in the foreground or on their way there, the longest ago activated first.
+    package var foregroundApps: [AppID] { foregroundPlaces.map { self[app: $0].id } }
+
     package func app(of run: RunID) -> AppID? { runs[run].map { self[app: $0].id } }
 
     package func run(of app: AppID) -> RunID? { slots[app].flatMap { self[app: $0].run?.id } }
@@ -18,7 +21,7 @@ extension LifecycleCore {
             id: id, state: app.phase.state, run: app.run?.id, pid: app.run?.pid, since: app.since,
             memory: app.run?.memory ?? 0, tasks: taskViews(app, now), deadline: deadlineView(app, now),
             backgroundTimeRemaining: app.run.flatMap { backgroundTimeRemaining(app, $0, now) },
-            isForeground: foregroundPlaces.contains(slot), interruptions: app.run?.interruptions ?? 0,
+            isForeground: isInFront(slot), interruptions: app.run?.interruptions ?? 0,
             launches: app.launches, lastReceipt: app.lastReceipt,
             launchPostponed: app.postponedUntil.flatMap { $0 > now ? $0 - now : nil })
     }

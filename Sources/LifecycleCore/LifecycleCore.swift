@@ -18,12 +18,15 @@ package struct LifecycleCore: Hashable, Sendable {
     /// Who would be killed for memory, the first first (L38).
     var jetsam = IndexedHeap<JetsamRank>()
     var memoryState = MemoryState()
+    var absence = Absence()
     var shutdown: Shutdown?
     var nextRun: UInt64
     var nextReceipt: UInt64
     /// Apps that are not suspended and have a process.
     var awakeCount = 0
     var runningCount = 0
+    /// Apps in the foreground, and those that have not answered yet that they have left it.
+    var visibleCount = 0
 
     /// What `handle` is about to return.
     var effects: [Effect] = []
@@ -47,6 +50,7 @@ package struct LifecycleCore: Hashable, Sendable {
         effects.removeAll(keepingCapacity: true)
         dispatch(event, now)
         settle(now)
+        allowSleepIfDone()
         finishShutdownIfDone()
         return effects
     }
@@ -69,6 +73,10 @@ package struct LifecycleCore: Hashable, Sendable {
         case .requested(let request, let id, let what): requested(request, id, what, now)
         case .requestAbandoned(let request): requestAbandoned(request)
         case .shutdownRequested(let immediately): shutdownRequested(immediately, now)
+        case .sleepRequested: sleepRequested(now)
+        case .awoke: awoke(now)
+        case .locked: locked(now)
+        case .unlocked: unlocked(now)
         case .deadlineReached: deadlineReached(now)
         case .memoryMeasured(let reading): memoryMeasured(reading, now)
         case .pressureStalled(let level): pressureStalled(level, now)
@@ -111,7 +119,8 @@ package struct LifecycleCore: Hashable, Sendable {
         case .stopping: stopping(slot, now)
         case .mainProcessChanged(_, let pid): self[run: slot].pid = pid
         case .registered, .unregistered, .configured, .started, .requested, .requestAbandoned, .shutdownRequested,
-            .deadlineReached, .memoryMeasured, .pressureStalled, .pressureSimulated:
+            .sleepRequested, .awoke, .locked, .unlocked, .deadlineReached, .memoryMeasured, .pressureStalled,
+            .pressureSimulated:
             preconditionFailure("not an event of a run: \(event)")
         }
     }
@@ -178,7 +187,11 @@ package struct LifecycleCore: Hashable, Sendable {
         switch phase {
         case .notRunning: break
         case .suspended: runningCount += change
-        case .launching, .foreground, .entering, .running, .suspending, .waking, .terminating:
+        case .foreground, .entering:
+            runningCount += change
+            awakeCount += change
+            visibleCount += change
+        case .launching, .running, .suspending, .waking, .terminating:
             runningCount += change
             awakeCount += change
         case .ending(let ending):

@@ -86,6 +86,9 @@ struct NotificationQueue: Hashable, Sendable {
         return due
     }
 
+    /// What it need not be told, as it goes without saying.
+    mutating func assume(_ notification: Notification) { remember(notification) }
+
     private mutating func remember(_ notification: Notification) {
         guard notification.isState else { return }
         known.removeAll { $0.kind == notification.kind }

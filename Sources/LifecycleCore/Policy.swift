@@ -35,6 +35,8 @@ package struct AppPolicy: Hashable, Sendable {
     package var watchdog: Duration?
     /// L20: ended instead of suspended.
     package var exitsOnSuspend = false
+    /// L15: it has data that it can't get at while the screen is locked or the machine sleeps, and is told of it.
+    package var usesProtectedData = false
     package var backgroundModes: BackgroundModes = []
 
     /// L38: -1000 … 1000, lower goes first.

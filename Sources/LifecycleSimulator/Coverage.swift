@@ -8,6 +8,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
     case spawned, executed, spawnFailed, toldBackground, toldTerminate, frozen, thawed, inspected, exited, emptied
     case ready, backgroundEntered, stopped, continued, taskBegan, taskEnded, timeoutExtended, wakeCompleted, heartbeat
     case heartbeatGivenUp, stopping, mainProcessChanged
+    case sleepRequested, awoke, locked, unlocked
     case deadlineReached, memoryMeasured, pressureStalled, pressureSimulated
 
     package var name: String { String(describing: self) }
@@ -43,6 +44,10 @@ package enum EventKind: Int, CaseIterable, Sendable {
         case .heartbeatGivenUp: self = .heartbeatGivenUp
         case .stopping: self = .stopping
         case .mainProcessChanged: self = .mainProcessChanged
+        case .sleepRequested: self = .sleepRequested
+        case .awoke: self = .awoke
+        case .locked: self = .locked
+        case .unlocked: self = .unlocked
         case .deadlineReached: self = .deadlineReached
         case .memoryMeasured: self = .memoryMeasured
         case .pressureStalled: self = .pressureStalled
@@ -72,7 +77,8 @@ package enum EventKind: Int, CaseIterable, Sendable {
     /// It concerns no app in particular: which phase it comes in says nothing.
     var isOfNoApp: Bool {
         switch self {
-        case .configured, .started, .requestAbandoned, .shutdown, .deadlineReached, .memoryMeasured, .pressureStalled,
+        case .configured, .started, .requestAbandoned, .shutdown, .sleepRequested, .awoke, .locked, .unlocked,
+            .deadlineReached, .memoryMeasured, .pressureStalled,
             .pressureSimulated:
             true
         default: false

@@ -10,6 +10,7 @@ package enum Fault: Int, CaseIterable, Sendable {
     case clockJumps, timerLate, timerSpurious
     case memoryGrows, machineFills, pressureSpike, outOfMemory
     case reregistered, unregistered, reconfigured, requestStorm, nonsenseRequest, requestAbandoned, simulatedPressure
+    case sleeps, locks
 
     package var name: String { String(describing: self) }
 }

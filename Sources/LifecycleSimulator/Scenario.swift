@@ -16,6 +16,8 @@ struct Scenario {
     let rates: [Int]
     let shutsDownInTheMiddle: Bool
     let firstRun: UInt64
+    /// The machine sleeps and the screen is locked now and then.
+    let hasAbsences: Bool
 
     init(seed: UInt64, events: Int, apps count: Int?, random: inout Random) {
         self.seed = seed
@@ -28,8 +30,12 @@ struct Scenario {
         isMemoryTight = random.chance(400)
         totalMemory = random.pick([1 << 30, 8 << 30, 16 << 30, 32 << 30])
         let intensity = random.pick([0, 1, 2, 3])
+        // Decided on by the seed itself: one more draw here would be another play for all seeds.
+        let hasAbsences = seed % 3 == 1
+        self.hasAbsences = hasAbsences
         rates = Fault.allCases.map { fault in
-            intensity == 0 || random.chance(350) ? 0 : Self.rate(fault) * intensity / 2
+            if fault == .sleeps || fault == .locks { return hasAbsences ? 500 : 0 }
+            return intensity == 0 || random.chance(350) ? 0 : Self.rate(fault) * intensity / 2
         }
         shutsDownInTheMiddle = random.chance(150)
         firstRun = random.chance(200) ? 1 << 40 : 1
@@ -65,6 +71,7 @@ struct Scenario {
         case .nonsenseRequest: 60
         case .requestAbandoned: 40
         case .simulatedPressure: 20
+        case .sleeps, .locks: 0
         case .beginsTooMany: 40
         case .speaksAfterEnd: 100
         case .killedBeforeExec, .diesAtDeadline, .crashes, .ignoresTerminate, .neverAnswers, .answersLate,

@@ -78,7 +78,7 @@ struct Shadow {
             app(of: run)
         case .writeReceipt(let receipt): indexes[receipt.app]
         case .report(let report): app(of: report)
-        case .answer, .measureMemory, .finish: nil
+        case .answer, .measureMemory, .allowSleep, .finish: nil
         }
     }
 
@@ -126,8 +126,8 @@ struct Shadow {
         case .frozen(_, _, let memory): frozenMemory = memory
         case .started, .requested, .requestAbandoned, .spawned, .executed, .told, .thawed, .ready,
             .backgroundEntered, .stopped, .continued, .taskBegan, .taskEnded, .timeoutExtended, .wakeCompleted,
-            .heartbeat, .heartbeatGivenUp, .stopping, .mainProcessChanged, .deadlineReached, .pressureStalled,
-            .pressureSimulated:
+            .heartbeat, .heartbeatGivenUp, .stopping, .mainProcessChanged, .sleepRequested, .awoke, .locked, .unlocked,
+            .deadlineReached, .pressureStalled, .pressureSimulated:
             break
         }
     }
@@ -164,7 +164,7 @@ struct Shadow {
             guard let app else { return }
             if apps[app].phase == .waking { apps[app].phase = .running }
         case .continueStopped, .inspect, .unthrottle, .deliver, .recordLaunch, .writeReceipt, .dropRestorationState,
-            .answer, .report, .measureMemory, .finish:
+            .answer, .report, .measureMemory, .allowSleep, .finish:
             break
         }
     }
@@ -227,7 +227,8 @@ extension Event {
             .mainProcessChanged(let run, _):
             run
         case .registered, .unregistered, .configured, .started, .requested, .requestAbandoned, .shutdownRequested,
-            .deadlineReached, .memoryMeasured, .pressureStalled, .pressureSimulated:
+            .sleepRequested, .awoke, .locked, .unlocked, .deadlineReached, .memoryMeasured, .pressureStalled,
+            .pressureSimulated:
             nil
         }
     }

@@ -16,6 +16,7 @@ extension Line {
             add(": ")
             add(receipt)
         case .measureMemory: add("measure memory")
+        case .allowSleep: add("allow sleep")
         case .finish: add("finish")
         case .spawn(let id, let run, let launch):
             add("spawn ")

@@ -5,7 +5,8 @@ extension Line {
     mutating func add(_ event: Event, of app: AppID?) {
         switch event {
         case .registered, .unregistered, .configured, .started, .requested, .requestAbandoned, .shutdownRequested,
-            .deadlineReached, .memoryMeasured, .pressureStalled, .pressureSimulated:
+            .sleepRequested, .awoke, .locked, .unlocked, .deadlineReached, .memoryMeasured, .pressureStalled,
+            .pressureSimulated:
             addOther(event)
         case .spawned, .executed, .spawnFailed, .told, .frozen, .thawed, .inspected, .exited, .emptied:
             add(app?.name ?? "?")
@@ -42,6 +43,10 @@ extension Line {
             add("nobody waits for request ")
             add(request.number)
         case .shutdownRequested(let immediately): add(immediately ? "shut down at once" : "shut down")
+        case .sleepRequested: add("the machine wants to sleep")
+        case .awoke: add("the machine is awake")
+        case .locked: add("the screen is locked")
+        case .unlocked: add("the screen is unlocked")
         case .deadlineReached: add("the time has come")
         case .memoryMeasured(let reading):
             add("measured: ")

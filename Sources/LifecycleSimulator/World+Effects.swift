@@ -12,6 +12,7 @@ extension World {
             if isMeasuring { return "a measurement is asked for while one is under way" }
             measure()
             return nil
+        case .allowSleep: return performSleep()
         case .finish: return performFinish()
         case .tell(let id, _), .freeze(let id, _), .thaw(let id, _), .continueStopped(let id), .inspect(let id),
             .kill(let id), .throttle(let id), .unthrottle(let id), .deliver(let id, _):
@@ -50,7 +51,8 @@ extension World {
             if let killed = run.killedAt, now - killed < 5 * .second { return "the run is killed twice within 5 s" }
         case .inspect, .continueStopped, .throttle, .unthrottle, .deliver:
             if reported.isEnding || run.killedAt != nil { return "\(effect.verb) comes for a run that has ended" }
-        case .spawn, .recordLaunch, .writeReceipt, .dropRestorationState, .answer, .report, .measureMemory, .finish:
+        case .spawn, .recordLaunch, .writeReceipt, .dropRestorationState, .answer, .report, .measureMemory,
+            .allowSleep, .finish:
             break
         }
         return nil
@@ -67,7 +69,8 @@ extension World {
         case .throttle: runs[run].isThrottled = true
         case .unthrottle: runs[run].isThrottled = false
         case .deliver(_, let notifications): give(run, notifications)
-        case .spawn, .recordLaunch, .writeReceipt, .dropRestorationState, .answer, .report, .measureMemory, .finish:
+        case .spawn, .recordLaunch, .writeReceipt, .dropRestorationState, .answer, .report, .measureMemory,
+            .allowSleep, .finish:
             break
         }
     }

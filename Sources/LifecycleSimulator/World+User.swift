@@ -112,6 +112,8 @@ extension World {
     /// No more requests and faults: what was hanging goes on, apps pay what they owe, and there is memory for all.
     mutating func calmDown() {
         isQuiet = true
+        if isLocked { unlock() }
+        if let sleep { awake(from: sleep) }
         otherMemory = scenario.totalMemory / 10
         returning = []
         for case let run? in apps.map(\.run) where !runs[run].isEmpty { recover(run) }

@@ -9,6 +9,9 @@ struct World {
         case app(Int, AppAct)
         case user
         case machine
+        case absence
+        /// This sleep is over, whether or not it was allowed in time.
+        case awaking(Int)
     }
 
     struct FakeApp {
@@ -43,6 +46,8 @@ struct World {
     var kernelRandom: Random
     var userRandom: Random
     var machineRandom: Random
+    /// Of its own seed, so that seeds without absences play as if there were none.
+    var absenceRandom: Random
 
     var manager = ManagerPolicy()
     var lastRequest: UInt64 = 0
@@ -51,6 +56,10 @@ struct World {
     /// What ended runs had, and when all of it will be available again.
     var returning: [(bytes: UInt64, at: Microseconds)] = []
     var isMeasuring = false
+    var isLocked = false
+    /// Counts sleeps; `nil`: awake.
+    var sleep: Int?
+    var sleeps = 0
     /// Given something while frozen: it must be thawed in the same breath.
     var givenWhileFrozen: [Int] = []
 
@@ -59,6 +68,7 @@ struct World {
         kernelRandom = random.stream(1)
         userRandom = random.stream(2)
         machineRandom = random.stream(3)
+        absenceRandom = Random(seed: scenario.seed ^ 0x6c6f_636b_6564)
         apps = zip(scenario.apps, scenario.personalities).enumerated().map { index, app in
             FakeApp(id: app.0, personality: app.1, random: random.stream(100 + UInt64(index)))
         }
@@ -74,10 +84,12 @@ struct World {
         queue.push(.deliver(.started), at: 0)
         queue.push(.user, at: 1 * .millisecond)
         queue.push(.machine, at: 10 * .millisecond)
+        if scenario.hasAbsences { queue.push(.absence, at: 50 * .millisecond) }
     }
 
     mutating func register(_ index: Int) {
         apps[index].policy = userRandom.policy()
+        if scenario.hasAbsences { apps[index].policy.usesProtectedData = absenceRandom.chance(300) }
         apps[index].isRegistered = true
         queue.push(.deliver(.registered(apps[index].id, apps[index].policy, launches: apps[index].launches)), at: now)
     }
@@ -106,6 +118,8 @@ struct World {
             case .app(let run, let act): perform(act, by: run)
             case .user: actAsUser()
             case .machine: actAsMachine()
+            case .absence: comeAndGo()
+            case .awaking(let number): awake(from: number)
             }
         }
     }
@@ -161,7 +175,8 @@ struct World {
         case .registered, .unregistered, .configured, .started, .requested, .requestAbandoned, .spawned, .executed,
             .told, .frozen, .thawed, .inspected, .ready, .backgroundEntered, .stopped, .continued, .taskBegan,
             .taskEnded, .timeoutExtended, .wakeCompleted, .heartbeat, .heartbeatGivenUp, .stopping,
-            .mainProcessChanged, .deadlineReached, .pressureStalled, .pressureSimulated:
+            .mainProcessChanged, .sleepRequested, .awoke, .locked, .unlocked, .deadlineReached, .pressureStalled,
+            .pressureSimulated:
             break
         }
     }

@@ -60,6 +60,7 @@ final class CgroupLeaf {
 
     /// This group and all below it, each before its children.
     private func groups() throws(SystemError) -> [String] {
+        if try !hasChildren(folder.raw, path) { return [path] }
         var found = [path]
         var index = 0
         while index < found.count, found.count < Self.mostGroups {
@@ -74,7 +75,9 @@ final class CgroupLeaf {
         for group in try groups() {
             let bytes: [UInt8]?
             do {
-                bytes = try readFileIfPresent(at: group + "/cgroup.procs", limit: 4 << 20)
+                let (name, directory) =
+                    group == path ? ("cgroup.procs", folder.raw) : (group + "/cgroup.procs", currentFolder)
+                bytes = try readFileIfPresent(at: name, in: directory, limit: 4 << 20)
             } catch  where error.errno == EOPNOTSUPP {
                 continue  // a threaded group; its processes are listed further up
             }
@@ -117,9 +120,13 @@ func subfolders(of path: String) throws(SystemError) -> [String] {
         if error.meansGone { return [] }
         throw error
     }
-    // A cgroup's link count is 2 and one for each child: most have none, and need not be listed.
-    var about = Glibc.stat()
-    try checkErrno(fstat(folder.raw, &about), "fstat", path)
-    if about.st_nlink == 2 { return [] }
+    if try !hasChildren(folder.raw, path) { return [] }
     return try folderEntries(at: path, onlyFolders: true).sorted()
+}
+
+/// A cgroup's link count is 2 and one for each child: most have none, and need not be listed.
+private func hasChildren(_ folder: Int32, _ path: String) throws(SystemError) -> Bool {
+    var about = Glibc.stat()
+    try checkErrno(fstat(folder, &about), "fstat", path)
+    return about.st_nlink != 2
 }

@@ -80,7 +80,9 @@ private struct ContainmentDetection {
         place.mountPoint = around.prefix + place.mountPoint
         if let preferredRoot {
             let parent = try folder(preferredRoot, place)
-            return try .cgroup(prepare(below: parent, place, isMarked(parent) ? .delegated : .own))
+            // Who is not root can write only what was given away; systemd marks it as root alone.
+            let isGiven = isMarked(parent) || (!around.isRoot && isWritable(parent + "/cgroup.procs"))
+            return try .cgroup(prepare(below: parent, place, isGiven ? .delegated : .own))
         }
         if let base = delegatedBase(place) { return try .cgroup(prepare(below: base, place, .delegated)) }
         if !around.isRoot { throw Refusal(reason: "no cgroup is delegated to this user") }
@@ -152,7 +154,7 @@ private struct ContainmentDetection {
         if wanted.isEmpty { return }
         let enabled = words(of: base + "/cgroup.subtree_control")
         let missing = wanted.filter { !enabled.contains($0) }
-        if root.ownership == .delegated, !missing.isEmpty, let note = empty(base, root.place.ownFolder) {
+        if !missing.isEmpty, let note = empty(base, root) {
             root.notes.append(note)
             return
         }
@@ -170,14 +172,17 @@ private struct ContainmentDetection {
     }
 
     /// Moves the one process of a delegated group into a leaf: this one, or the one that somebody else's group is kept
-    /// open by. Says why not.
-    private func empty(_ base: String, _ own: String?) -> String? {
+    /// open by. Says why not. With processes in it a group must not even be tried: those controllers that can do with
+    /// threads would be enabled, and make every group below "domain invalid" (cgroups(7)).
+    private func empty(_ base: String, _ root: CgroupRoot) -> String? {
+        // The true root is exempt from the rule, and has no type.
+        guard isThere(base + "/cgroup.type") else { return nil }
         let inside = words(of: base + "/cgroup.procs")
         guard let pid = inside.first else { return nil }
         // Others' processes are not ours to move: a shell in the same container, say.
-        guard inside.count == 1, base != own || pid == String(around.pid) else {
-            return "no controllers, since other processes share the group \(base)"
-        }
+        guard root.ownership == .delegated, inside.count == 1,
+            base != root.place.ownFolder || pid == String(around.pid)
+        else { return "no controllers, since other processes share the group \(base)" }
         do {
             if mkdir("\(base)/\(Self.supervisor)", 0o755) < 0, errno != EEXIST {
                 throw SystemError(call: "mkdir", errno: errno, path: "\(base)/\(Self.supervisor)")

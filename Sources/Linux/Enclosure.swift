@@ -31,6 +31,8 @@ package final class Enclosure {
     }
     let kind: Kind
     let proc: ProcFS
+    /// Whether a thread that was sent to the idle class can be taken back from there.
+    lazy var canLeaveIdleClass = Self.findOutWhetherIdleClassCanBeLeft(proc)
 
     init(app: String, run: UInt64, kind: Kind, proc: ProcFS) {
         self.app = app

@@ -37,7 +37,8 @@ extension Enclosure {
         return .threads
     }
 
-    private var canLeaveIdleClass: Bool {
+    /// Asked once, as our own privileges stay what they are; on the way back to the foreground every read counts.
+    static func findOutWhetherIdleClassCanBeLeft(_ proc: ProcFS) -> Bool {
         guard let bytes = try? proc.readOwnStatus() else { return false }
         return ProcessStatus(parsing: bytes)?.hasCapability(23) ?? false  // CAP_SYS_NICE
     }

@@ -25,15 +25,6 @@ package struct ProcFS {
     package func pids() throws(SystemError) -> [Int32] {
         try folderEntries(at: root).compactMap { Int32($0) }.sorted()
     }
-
-    /// Ended children of `parent` that wait to be reaped.
-    func zombieChildren(of parent: Int32) -> [Int32] {
-        let pids = (try? pids()) ?? []
-        return pids.filter { pid in
-            guard let stat = try? stat(of: pid) else { return false }
-            return stat.parent == parent && stat.isDead
-        }
-    }
 }
 
 /// The names in a folder without "." and "..", unsorted.

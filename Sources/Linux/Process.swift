@@ -114,22 +114,17 @@ package enum Reaping {
 
     /// Reaps children that nobody holds a `Process` of: orphans that the kernel handed to us because we are their
     /// subreaper, or process 1 of a container.
-    /// - Parameter mains: pids that are left to `Process.reap()`.
+    ///
+    /// A main process that has ended hides those behind it from this kind of wait: call again once it was reaped.
+    /// - Parameter isMain: whether a pid is left to `Process.reap()`.
     package static func reapOrphans(
-        sparing mains: Set<Int32>, limit: Int = 1024
+        sparing isMain: (Int32) -> Bool, limit: Int = 1024
     ) throws(SystemError) -> [(pid: Int32, report: ExitReport)] {
         var reaped: [(pid: Int32, report: ExitReport)] = []
-        while reaped.count < limit, let next = try wait(type: 0, id: 0, options: WEXITED | WNOWAIT) {
-            var pid = next.pid
-            if mains.contains(pid) {
-                // It hides the others from this kind of wait, so look for them in /proc.
-                guard let other = ProcFS().zombieChildren(of: getpid()).first(where: { !mains.contains($0) }) else {
-                    break
-                }
-                pid = other
-            }
-            guard let end = try wait(type: 1, id: pid, options: WEXITED) else { break }
-            reaped.append((pid, end.report))
+        while reaped.count < limit, let next = try wait(type: 0, id: 0, options: WEXITED | WNOWAIT),
+            !isMain(next.pid), let end = try wait(type: 1, id: next.pid, options: WEXITED)
+        {
+            reaped.append((next.pid, end.report))
         }
         return reaped
     }

@@ -118,6 +118,7 @@ extension AppManifest {
                 parseTimeSpan($0).map { $0 == .zero ? nil : $0 }
             },
             .flag("Lifecycle", "ExitsOnSuspend", \.policy.exitsOnSuspend),
+            .flag("Lifecycle", "ProtectedData", \.policy.usesProtectedData),
             Setting(
                 section: "Lifecycle", key: "BackgroundModes",
                 expected: "some of " + BackgroundModes.named.map(\.name).joined(separator: ", "),

@@ -19,11 +19,12 @@ package struct Diagnostic: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// `photos.app:7:19: error: …`
-    package var description: String {
-        line == 0
-            ? "\(file): \(severity.rawValue): \(message)"
-            : "\(file):\(line):\(column): \(severity.rawValue): \(message)"
-    }
+    package var description: String { "\(place): \(severity.rawValue): \(message)" }
+
+    /// For where the severity is said otherwise: `photos.app:7:19: …`
+    package var sentence: String { "\(place): \(message)" }
+
+    private var place: String { line == 0 ? file : "\(file):\(line):\(column)" }
 }
 
 /// A file that somebody has read.

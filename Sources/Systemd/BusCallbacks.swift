@@ -83,7 +83,7 @@ func replyCallback(
 ) -> Int32 {
     guard let message, let userdata else { return 0 }
     let call = Unmanaged<OutgoingCall>.fromOpaque(userdata).takeUnretainedValue()
-    call.finish(call.result(of: message))
+    call.finish(.success(message))
     return 1
 }
 

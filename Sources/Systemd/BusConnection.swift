@@ -149,6 +149,8 @@ package final class BusConnection {
         guard let message = made else { throw .failed("no message could be made") }
         defer { sd_bus_message_unref(message) }
         try MessageWriter.append(arguments, to: message)
+        // These are programs that people run: they may be asked for a password.
+        sd_bus_message_set_allow_interactive_authorization(message, 1)
         let pending = Pending()
         try OutgoingCall.send(
             message, on: bus, timeout: timeout, OutgoingCall(limits: .ofAnswers) { pending.result = $0 })

@@ -106,11 +106,15 @@ package struct BusSignal: Equatable, Sendable {
     package let interface: String
     package let member: String
     package let arguments: [Variant]
+    /// On a bus: the unique name of who sent it, or `org.freedesktop.DBus`. Whom a rule names as its sender does not keep
+    /// others from sending us a signal of the same name directly: compare.
+    package let sender: String?
 
-    package init(path: String, interface: String, member: String, arguments: [Variant]) {
+    package init(path: String, interface: String, member: String, arguments: [Variant], sender: String? = nil) {
         self.path = path
         self.interface = interface
         self.member = member
         self.arguments = arguments
+        self.sender = sender
     }
 }

@@ -6,11 +6,18 @@ package final class BusObjects {
     private(set) var entries: [Entry] = []
     private(set) var managerPaths: [String] = []
 
+    /// Decides whether somebody who is neither root nor our own user may call a method of `BusAccess.owner`: calls back
+    /// once, now or later, with the error to answer or `nil`.
+    package typealias Authorise = (MethodCall, PeerCredentials, _ decided: @escaping (BusError?) -> Void) -> Void
+
+    /// Without it, they may not.
+    package var authorise: Authorise?
+
     package init() {}
 
     /// Serves `interfaces` at one path.
     package func add(at path: String, _ interfaces: [BusInterface]) {
-        entries.append(Entry(path: path, collection: nil, interfaces))
+        entries.append(Entry(path: path, collection: nil, interfaces, owner: self))
     }
 
     /// Serves `interfaces` at each object directly below `prefix`, whose names (unescaped) are known to `contains` and
@@ -19,7 +26,8 @@ package final class BusObjects {
         below prefix: String, contains: @escaping (String) -> Bool, list: @escaping () -> [String],
         _ interfaces: [BusInterface]
     ) {
-        entries.append(Entry(path: prefix, collection: Collection(contains: contains, list: list), interfaces))
+        let collection = Collection(contains: contains, list: list)
+        entries.append(Entry(path: prefix, collection: collection, interfaces, owner: self))
     }
 
     /// Serves the standard ObjectManager at `path`, which lists every object below it.
@@ -37,8 +45,10 @@ package final class BusObjects {
         let path: String
         let collection: Collection?
         let vtables: [Vtable]
+        private(set) weak var owner: BusObjects?
 
-        init(path: String, collection: Collection?, _ interfaces: [BusInterface]) {
+        init(path: String, collection: Collection?, _ interfaces: [BusInterface], owner: BusObjects) {
+            self.owner = owner
             self.path = path
             self.collection = collection
             vtables = interfaces.map { Vtable($0) }

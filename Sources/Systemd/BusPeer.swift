@@ -32,19 +32,25 @@ package final class BusPeer {
 
     /// Given by whoever makes the connection: `:1.NUMBER` is its unique name for clients that ask for one.
     package let number: UInt64
-    /// Who is at the other end.
+    /// Who is at the other end; `nil` where that is a D-Bus daemon, as each message has a sender of its own then.
     package let credentials: PeerCredentials?
     package let limits: BusLimits
     package private(set) var isGone = false
     /// Called once from the loop, with the reason in a sentence, unless `close` was called without one.
     package var onGone: ((String) -> Void)?
+    /// Called once from the loop, when the handshake is done.
+    package var onReady: (() -> Void)?
     /// Called for each signal that arrives.
     package var onSignal: ((BusSignal) -> Void)?
 
     let bus: OpaquePointer
+    let isOnBus: Bool
     var outgoing: [UInt64: OutgoingCall] = [:]
+    /// On a bus: who waits for an answer of ours, and is watched for going away.
+    var watchedSenders: [String: WatchedSender] = [:]
     private let loop: EventLoop
-    private let descriptor: Int32
+    /// libsystemd's. On the way to a D-Bus daemon another address may bring another one.
+    private var descriptor: Int32
     private let priority: EventPriority
     private var source: EventSource?
     /// For the time-outs of calls; made with the first of them.
@@ -67,6 +73,7 @@ package final class BusPeer {
         self.number = number
         self.limits = limits
         self.priority = priority
+        isOnBus = false
         do throws(SystemdError) {
             credentials = try PeerCredentials(ofSocket: descriptor)
             bus = try Self.makeBus(descriptor, role)
@@ -74,13 +81,33 @@ package final class BusPeer {
             Glibc.close(descriptor)
             throw error
         }
+        try start(objects, role)
+    }
+
+    /// Connects to a D-Bus daemon. The address is sd-bus's (`unix:path=…`, several behind each other with `;`). Where its
+    /// socket is not there yet, this waits for it, without looking again and again (sd_bus_set_watch_bind(3)). Neither
+    /// connecting nor the handshake waits for anybody: `isReady` tells when they are done.
+    package init(
+        loop: EventLoop, busAddress: String, objects: BusObjects? = nil, limits: BusLimits = BusLimits(),
+        priority: EventPriority = .normal
+    ) throws(SystemdError) {
+        self.loop = loop
+        descriptor = -1
+        number = 0
+        self.limits = limits
+        self.priority = priority
+        isOnBus = true
+        credentials = nil
+        bus = try Self.makeBus(address: busAddress)
+        try start(objects, .client)
+    }
+
+    private func start(_ objects: BusObjects?, _ role: Role) throws(SystemdError) {
         do throws(SystemdError) {
             try register(objects, role)
             try check(sd_bus_start(bus), "sd_bus_start")
-            try limitSendBuffer()
-            source = try loop.addDescriptor(descriptor, events: .readable, priority: priority) { [weak self] _ in
-                self?.turn()
-            }
+            if !isOnBus { try limitSendBuffer() }
+            try watchDescriptor()
         } catch {
             isGone = true
             sd_bus_close(bus)
@@ -88,6 +115,15 @@ package final class BusPeer {
         }
         // The start may have read something already.
         scheduleTurn()
+    }
+
+    /// Waits for whatever descriptor the connection has now.
+    private func watchDescriptor() throws(SystemdError) {
+        source?.cancel()
+        descriptor = try check(sd_bus_get_fd(bus), "sd_bus_get_fd")
+        source = try loop.addDescriptor(descriptor, events: .readable, priority: priority) { [weak self] _ in
+            self?.turn()
+        }
     }
 
     deinit {
@@ -110,6 +146,21 @@ package final class BusPeer {
             }
             try check(sd_bus_negotiate_creds(bus, 1, csystemd_creds_caller()), "sd_bus_negotiate_creds")
             try check(sd_bus_set_fd(bus, descriptor, descriptor), "sd_bus_set_fd")
+        } catch {
+            sd_bus_unref(bus)
+            throw error
+        }
+        return bus
+    }
+
+    private static func makeBus(address: String) throws(SystemdError) -> OpaquePointer {
+        var made: OpaquePointer?
+        try check(sd_bus_new(&made), "sd_bus_new")
+        guard let bus = made else { throw SystemdError("sd_bus_new", errno: ENOMEM) }
+        do throws(SystemdError) {
+            try check(sd_bus_set_address(bus, address), "sd_bus_set_address", path: address)
+            try check(sd_bus_set_bus_client(bus, 1), "sd_bus_set_bus_client")
+            try check(sd_bus_set_watch_bind(bus, 1), "sd_bus_set_watch_bind")
         } catch {
             sd_bus_unref(bus)
             throw error
@@ -157,9 +208,12 @@ package final class BusPeer {
         let calls = outgoing.sorted { $0.key < $1.key }.map(\.value)
         goneHandlers = [:]
         outgoing = [:]
+        watchedSenders = [:]
         let onGone = self.onGone
         self.onGone = nil
         onSignal = nil
+        onReady = nil
+        onDrained = nil
         loop.callLater {
             for call in calls { call.finish(.failure(.disconnected("The connection ended before the answer."))) }
             for handler in handlers { handler() }
@@ -167,9 +221,17 @@ package final class BusPeer {
         }
     }
 
-    func setGoneHandler(_ serial: UInt64, _ handler: (() -> Void)?) {
+    /// - Parameter sender: on a bus, who it is that may go.
+    func setGoneHandler(_ serial: UInt64, of sender: String?, _ handler: (() -> Void)?) {
         goneHandlers[serial] = isGone ? nil : handler
-        if let handler, isGone { loop.callLater(handler) }
+        if let handler, isGone { return loop.callLater(handler) }
+        guard isOnBus, !isGone, let sender else { return }
+        if handler == nil { stopWatching(sender, for: serial) } else { watch(sender, for: serial) }
+    }
+
+    /// Tells the calls of these numbers that nobody waits for them any more.
+    func callersGone(_ serials: [UInt64]) {
+        for serial in serials { goneHandlers.removeValue(forKey: serial)?() }
     }
 
     /// A number for a call, in either direction.
@@ -178,10 +240,22 @@ package final class BusPeer {
         return lastSerial
     }
 
+    /// What waits to be sent because the other side does not read, beyond the kernel's buffer.
+    private var queuedMessages: UInt64 {
+        var queued: UInt64 = 0
+        return !isGone && sd_bus_get_n_queued_write(bus, &queued) >= 0 ? queued : 0
+    }
+
+    /// On a bus: its daemon is slower than we are. What is only news is better left out then.
+    package var isCongested: Bool { queuedMessages > limits.queuedMessages / 2 }
+
+    /// Called once from the loop, when all that waited has been sent. To be set while congested.
+    package var onDrained: (() -> Void)?
+
     /// Drops a peer that lets too much pile up.
     private func checkQueue(limit: UInt64) {
-        var queued: UInt64 = 0
-        guard !isGone, sd_bus_get_n_queued_write(bus, &queued) >= 0, queued > limit else { return }
+        let queued = queuedMessages
+        guard !isOnBus, queued > limit else { return }
         close(reason: "it does not read: \(queued) messages wait for it")
     }
 
@@ -193,18 +267,32 @@ package final class BusPeer {
         let result = process()
         guard !isGone else { return }
         guard result >= 0 else {
-            close(reason: "it sent what is no D-Bus message: \(errnoText(-result))")
+            close(reason: isOnBus ? errnoText(-result) : "it sent what is no D-Bus message: \(errnoText(-result))")
             return
         }
-        guard intake <= limits.incomingBytes else {
+        // On a bus its daemon bounds messages, and one that is too large must not cost others the connection.
+        guard isOnBus || intake <= limits.incomingBytes else {
             close(reason: "it sends a message of more than \(limits.incomingBytes) bytes")
             return
         }
-        if !isSettled {
-            isSettled = result == 0 && isReady
-            if result > 0 { scheduleTurn() }
-        }
+        if !isSettled { settle(result) }
         update()
+    }
+
+    private func settle(_ result: Int32) {
+        if isReady, let onReady {
+            self.onReady = nil
+            onReady()
+        }
+        isSettled = result == 0 && isReady
+        if result > 0 { scheduleTurn() }
+        guard isOnBus, !isReady, !isGone else { return }
+        do throws(SystemdError) {
+            // A failed attempt may have closed the descriptor, and the next one have the same number.
+            try watchDescriptor()
+        } catch {
+            close(reason: "\(error)")
+        }
     }
 
     /// sd_bus_process, counting what it takes from the socket. libsystemd reads as much of a message as there is, so
@@ -237,8 +325,15 @@ package final class BusPeer {
             close(reason: "the connection ended")
             return
         }
+        var awaited = DescriptorEvents(rawValue: UInt32(events))
+        // Whoever asks faster than the bus takes the answers has to wait: then the bus holds back what comes.
+        if isOnBus, queuedMessages > limits.queuedMessages { awaited.remove(.readable) }
+        if let onDrained, queuedMessages == 0 {
+            self.onDrained = nil
+            loop.callLater(onDrained)
+        }
         do throws(SystemdError) {
-            try source?.setEvents(DescriptorEvents(rawValue: UInt32(events)))
+            try source?.setEvents(awaited)
             try updateTimer()
         } catch {
             close(reason: "it cannot be waited for: \(error)")
@@ -248,7 +343,8 @@ package final class BusPeer {
     private func updateTimer() throws(SystemdError) {
         var until: UInt64 = 0
         // During the handshake that is its own end, after 90 s, which a server decides by itself.
-        let isAsked = sd_bus_get_timeout(bus, &until) > 0 && until != .max && (isReady || !outgoing.isEmpty)
+        let isAsked =
+            sd_bus_get_timeout(bus, &until) > 0 && until != .max && (isReady || isOnBus || !outgoing.isEmpty)
         guard isAsked else {
             timer?.arm(at: nil)
             return
@@ -280,7 +376,10 @@ package final class BusPeer {
             checkQueue(limit: isLarge ? limits.queuedLargeAnswers : limits.queuedMessages)
             return isGone
         }
-        if let onSignal, let signal = BusSignal(message, limits: limits.message) { onSignal(signal) }
+        if isOnBus || onSignal != nil, let signal = BusSignal(message, limits: limits.message) {
+            noteOwnerChange(signal)
+            onSignal?(signal)
+        }
         return false
     }
 
@@ -292,13 +391,26 @@ package final class BusPeer {
         else { throw .failed("There is no such method here.") }
         let call = try MethodCall(
             message, target: target, interface: vtable.interface.name, method: method, peer: self, serial: nextSerial())
-        if method.access == .owner {
-            let caller = try call.credentials()
-            guard caller.uid == geteuid() || caller.uid == 0 else {
-                call.fail(.accessDenied("\(call.interface).\(call.member) is only for uid \(geteuid()) and root."))
-                return
+        guard method.access == .owner else { return method.handler(call) }
+        call.identify { [weak self] result in
+            switch result {
+            case .failure(let error): call.fail(error)
+            case .success(let caller): self?.admit(call, caller, method, binding.objects.owner?.authorise)
             }
         }
-        method.handler(call)
+    }
+
+    /// Lets root and our own user through, and everybody else as far as `authorise` does.
+    private func admit(
+        _ call: MethodCall, _ caller: PeerCredentials, _ method: BusMethod, _ authorise: BusObjects.Authorise?
+    ) {
+        if caller.uid == geteuid() || caller.uid == 0 { return method.handler(call) }
+        guard let authorise else {
+            return call.fail(
+                .accessDenied("\(call.interface).\(call.member) is only for uid \(geteuid()) and root."))
+        }
+        authorise(call, caller) { error in
+            if let error { call.fail(error) } else { method.handler(call) }
+        }
     }
 }

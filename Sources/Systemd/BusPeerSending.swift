@@ -36,25 +36,40 @@ extension BusPeer {
         try finishEmitting(sd_bus_emit_object_removed(bus, path), "the end of the object \(path) could not be told of")
     }
 
-    /// Calls a method of the other side. `reply` is called exactly once, from the loop: with the answer, the error,
-    /// after `timeout` (`nil`: none), or when the connection ends.
+    /// Calls a method of the other side, or on a bus of `destination`. `reply` is called exactly once, from the loop: with
+    /// the answer, the error, after `timeout` (`nil`: none), or when the connection ends.
     package func call(
-        path: String, interface: String, member: String, _ arguments: [Variant] = [], timeout: Duration?,
-        reply: @escaping (Result<[Variant], BusError>) -> Void
+        _ destination: String? = nil, path: String, interface: String, member: String, _ arguments: [Variant] = [],
+        timeout: Duration?, reply: @escaping (Result<[Variant], BusError>) -> Void
+    ) throws(BusError) {
+        try send(destination, path, interface, member, arguments, timeout: timeout, OutgoingCall(reply))
+    }
+
+    /// The same for a method that answers with a descriptor, which is then the handler's.
+    package func callForDescriptor(
+        _ destination: String? = nil, path: String, interface: String, member: String, _ arguments: [Variant] = [],
+        timeout: Duration?, reply: @escaping (Result<Int32, BusError>) -> Void
+    ) throws(BusError) {
+        try send(
+            destination, path, interface, member, arguments, timeout: timeout, OutgoingCall(forDescriptor: reply))
+    }
+
+    private func send(
+        _ destination: String?, _ path: String, _ interface: String, _ member: String, _ arguments: [Variant],
+        timeout: Duration?, _ call: OutgoingCall
     ) throws(BusError) {
         guard !isGone else { throw .disconnected("The connection has ended.") }
         var message: OpaquePointer?
         try BusError.check(
-            sd_bus_message_new_method_call(bus, &message, nil, path, interface, member),
+            sd_bus_message_new_method_call(bus, &message, destination, path, interface, member),
             "a call of \(interface).\(member) of \(path) could not be made")
         guard let message else { throw .failed("no message could be made") }
         defer { sd_bus_message_unref(message) }
         try MessageWriter.append(arguments, to: message)
         let serial = nextSerial()
-        let call = OutgoingCall { [weak self] result in
+        call.onFinish = { [weak self] in
             self?.noteMessage()
             self?.outgoing[serial] = nil
-            reply(result)
         }
         try OutgoingCall.send(message, on: bus, timeout: timeout, call)
         outgoing[serial] = call
@@ -86,7 +101,7 @@ extension BusSignal {
         sd_bus_message_rewind(message, 1)
         self.init(
             path: String(cString: path), interface: String(cString: interface), member: String(cString: member),
-            arguments: arguments)
+            arguments: arguments, sender: sd_bus_message_get_sender(message).map { String(cString: $0) })
     }
 }
 

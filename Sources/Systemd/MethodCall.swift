@@ -33,22 +33,26 @@ package final class MethodCall {
         sd_bus_message_unref(message)
     }
 
-    /// Who called. On a bus with a daemon this asks that daemon, so it is only looked up when asked for.
-    package func credentials() throws(BusError) -> PeerCredentials {
-        if let credentials = peer.credentials { return credentials }
-        var found: OpaquePointer?
-        try BusError.check(
-            sd_bus_query_sender_creds(message, csystemd_creds_caller(), &found),
-            "the caller's credentials are not known")
-        defer { sd_bus_creds_unref(found) }
-        var uid: UInt32 = 0
-        var gid: UInt32 = 0
-        var pid: Int32 = 0
-        try BusError.check(sd_bus_creds_get_euid(found, &uid), "the caller's user is not known")
-        // The group and the process are for logs: a caller without them is still told apart by its user.
-        if sd_bus_creds_get_egid(found, &gid) < 0 { gid = .max }
-        if sd_bus_creds_get_pid(found, &pid) < 0 { pid = 0 }
-        return PeerCredentials(pid: pid, uid: uid, gid: gid)
+    /// Who called; on a bus only once `identify` has found out.
+    package private(set) lazy var credentials: PeerCredentials? = peer.credentials
+
+    /// On a bus, the unique name of who called.
+    package var sender: String? {
+        peer.isOnBus ? sd_bus_message_get_sender(message).map { String(cString: $0) } : nil
+    }
+
+    /// Whether the caller would have its user asked for a password, rather than be refused at once (the flag
+    /// ALLOW_INTERACTIVE_AUTHORIZATION of its message).
+    package var allowsInteraction: Bool { sd_bus_message_get_allow_interactive_authorization(message) > 0 }
+
+    /// Finds out who called. On a bus its daemon is asked, so that the answer may come later.
+    package func identify(_ found: @escaping (Result<PeerCredentials, BusError>) -> Void) {
+        if let credentials { return found(.success(credentials)) }
+        guard let sender else { return found(.failure(.failed("nobody knows who called"))) }
+        peer.credentials(of: sender) { result in
+            self.credentials = try? result.get()
+            found(result)
+        }
     }
 
     /// Whether the caller wants an answer at all; answering is harmless all the same.
@@ -57,7 +61,7 @@ package final class MethodCall {
     /// Calls `handler` (from the loop) if the caller goes away before the answer, so that what it waits for can be
     /// dropped. Mention the call itself weakly in it.
     package func onPeerGone(_ handler: @escaping () -> Void) {
-        if !isAnswered { peer.setGoneHandler(serial, handler) }
+        if !isAnswered { peer.setGoneHandler(serial, of: sender, handler) }
     }
 
     /// Answers with the method's results. Nothing happens when the caller is gone or has its answer.
@@ -89,7 +93,7 @@ package final class MethodCall {
     private func answer(_ send: () throws(BusError) -> Void) {
         guard !isAnswered else { return }
         isAnswered = true
-        peer.setGoneHandler(serial, nil)
+        peer.setGoneHandler(serial, of: sender, nil)
         guard !peer.isGone, expectsReply else { return }
         do throws(BusError) {
             try send()

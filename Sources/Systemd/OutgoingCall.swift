@@ -1,29 +1,53 @@
 import CSystemd
+import Glibc
 
 /// A call that waits for its answer; retained by libsystemd's slot, finished exactly once.
 final class OutgoingCall {
-    private var handler: ((Result<[Variant], BusError>) -> Void)?
-    private let limits: MessageLimits
+    /// The answer's message, or why there is none.
+    private var handler: ((Result<OpaquePointer, BusError>) -> Void)?
+    /// Called before the handler.
+    var onFinish: () -> Void = {}
 
     init(limits: MessageLimits = MessageLimits(), _ handler: @escaping (Result<[Variant], BusError>) -> Void) {
-        self.handler = handler
-        self.limits = limits
+        self.handler = {
+            handler(Self.read($0) { message throws(BusError) in try MessageReader.read(message, limits: limits) })
+        }
     }
 
-    func finish(_ result: Result<[Variant], BusError>) {
+    /// For an answer that is one descriptor, of which the handler gets a copy of its own.
+    init(forDescriptor handler: @escaping (Result<Int32, BusError>) -> Void) {
+        self.handler = { handler(Self.read($0) { message throws(BusError) in try Self.descriptor(in: message) }) }
+    }
+
+    func finish(_ result: Result<OpaquePointer, BusError>) {
         guard let handler else { return }
         self.handler = nil
+        onFinish()
         handler(result)
     }
 
-    /// What a reply or an error message says.
-    func result(of message: OpaquePointer) -> Result<[Variant], BusError> {
-        if let error = BusError(sd_bus_message_get_error(message)) { return .failure(error) }
+    private static func read<Value>(
+        _ result: Result<OpaquePointer, BusError>, _ body: (OpaquePointer) throws(BusError) -> Value
+    ) -> Result<Value, BusError> {
         do throws(BusError) {
-            return .success(try MessageReader.read(message, limits: limits))
+            let message = try result.get()
+            if let error = BusError(sd_bus_message_get_error(message)) { return .failure(error) }
+            return .success(try body(message))
         } catch {
             return .failure(error)
         }
+    }
+
+    /// The message keeps its own, and closes it.
+    private static func descriptor(in message: OpaquePointer) throws(BusError) -> Int32 {
+        var descriptor: Int32 = -1
+        try BusError.check(
+            withUnsafeMutableBytes(of: &descriptor) {
+                sd_bus_message_read_basic(message, ascii("h"), $0.baseAddress)
+            }, "the answer is no descriptor")
+        let copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 3)
+        guard copy >= 0 else { throw .failed("the answer's descriptor could not be kept: \(errnoText(errno))") }
+        return copy
     }
 
     /// Sends `message` on `bus`; `call` is finished by the reply, by the time-out or by the end of the connection.

@@ -1,4 +1,5 @@
-/// A value of the D-Bus type system. Descriptors (`h`) are not among them yet: reading one is refused.
+/// A value of the D-Bus type system. Descriptors (`h`) can be sent, but reading one is refused, except where it is what a
+/// call is made for (`BusPeer.callForDescriptor`).
 package indirect enum Variant: Sendable {
     case byte(UInt8)
     case bool(Bool)
@@ -12,6 +13,8 @@ package indirect enum Variant: Sendable {
     case string(String)
     case objectPath(String)
     case signature(String)
+    /// Open until the message has been made, which has a copy of its own.
+    case descriptor(Int32)
     /// `ay`, in one piece.
     case bytes([UInt8])
     /// The signature of the elements, which an empty array could not tell, and the elements.
@@ -38,6 +41,7 @@ package indirect enum Variant: Sendable {
         case .string: "s"
         case .objectPath: "o"
         case .signature: "g"
+        case .descriptor: "h"
         case .bytes: "ay"
         case .array(let element, _): "a" + element
         case .dictionary: "a{sv}"
@@ -154,6 +158,7 @@ extension Variant: Equatable {
         case (.string(let a), .string(let b)): a == b
         case (.objectPath(let a), .objectPath(let b)): a == b
         case (.signature(let a), .signature(let b)): a == b
+        case (.descriptor(let a), .descriptor(let b)): a == b
         case (.bytes(let a), .bytes(let b)): a == b
         case (.array(let s, let a), .array(let t, let b)): s == t && a == b
         case (.dictionary(let a), .dictionary(let b)): a.elementsEqual(b) { $0.0 == $1.0 && $0.1 == $1.1 }

@@ -7,14 +7,18 @@ final class Bench {
     let programs: String
     let app: String
     let supervisord = "/usr/bin/supervisord"
+    /// For what stays: configuration, state, logs.
     let folder: String
+    /// For what lives as long as a daemon: in memory where the machine has such a file system, as /run is.
+    let runtime: String
     let isQuick: Bool
     let report: Report
 
-    init(programs: String, app: String, folder: String, isQuick: Bool, wantsJSON: Bool) {
+    init(programs: String, app: String, folder: String, runtime: String, isQuick: Bool, wantsJSON: Bool) {
         self.programs = programs
         self.app = app
         self.folder = folder
+        self.runtime = runtime
         self.isQuick = isQuick
         report = Report(wantsJSON: wantsJSON)
     }

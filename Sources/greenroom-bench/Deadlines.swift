@@ -11,48 +11,51 @@ func measureDeadlines(_ bench: Bench) throws {
 
 private let shares = [("p50", 0.5), ("p99", 0.99), ("max", 1)]
 
-/// Apps that never say that they are ready, each with a deadline of its own; beside it a program that does nothing but wait
-/// for as many timers.
+/// Apps that never say that they are ready, each with a deadline of its own. From outside: the time from before the call to
+/// launch until the process is dead, beyond what it was allowed. Beside it a program that does nothing but wait for as many
+/// timers, and kill a child of its own at each.
 private func measureLaunchDeadlines(_ bench: Bench) throws {
     let count = bench.isQuick ? 40 : 200
-    let step = 10
+    let (start, step) = (bench.isQuick ? 1500 : 3000, 10)
     bench.report.section(
         "Deadline lateness",
-        "\(count) apps that hang in their launch, a deadline each \(step) ms: when the daemon acts, by its receipts")
+        "seen from outside, from the call to the process's end; \(count) apps that hang in their launch, then "
+            + "\(terminating(bench)) that ignore SIGTERM")
     let board = try Board(slots: 2 * count)
     let manifests = (0..<count).map { number in
         (
             "app\(number)",
             Greenroom.manifest(
                 [bench.app, "wait", board.path, "\(number)"], app: "Type=notify",
-                lifecycle: "LaunchDeadlineSec=\(500 + step * number)ms")
+                lifecycle: "LaunchDeadlineSec=\(start + step * number)ms")
         )
     }
     let greenroom = try Greenroom(bench, "deadlines", apps: manifests)
-    let pending = try manifests.map { try greenroom.beginLaunch($0.0, background: true) }
-    let first = clockNow() + 500_000_000
+    let first = clockNow() + UInt64(start) * 1_000_000
     let peer = try spawnBare([
         bench.app, "timers", board.path, "\(count)", "\(count)", "\(first)", "\(step * 1_000_000)",
     ])
-    var (ours, theirs) = (Samples(), Samples())
-    for one in pending {
-        let answer = try greenroom.finish(one)
-        guard let use = answer["receipt"]?["deadline"], let allowed = use["allowedSeconds"]?.numberValue,
-            let wall = use["wallSeconds"]?.numberValue
-        else {
-            throw BenchFailure("an app that hangs was not ended by its deadline: \(answer.serialized(pretty: false))")
-        }
-        ours.add(wall - allowed)
+    var watch = EndWatch()
+    for number in 0..<count {
+        let due = clockNow() + UInt64(start + step * number) * 1_000_000
+        _ = try greenroom.beginLaunch("app\(number)", background: true)
+        // One after the other: none of them waits for another's launch.
+        try eventually("a program runs") { board.time(number) != 0 }
+        try watch.add(board.pid(number), due: due, isOurs: true)
     }
+    watch.waitForAll()
     reapBare(peer)
+    var theirs = Samples()
     for number in 0..<count { theirs.add(Double(board.time(count + number)) / 1e9) }
     greenroom.stop()
-    bench.report.add("launch deadline", ours, "bare timerfd", theirs, at: shares)
+    bench.report.add("killed for its launch deadline", watch.ours, "timerfd, kill, waitpid", theirs, at: shares)
 }
 
-/// Apps that are deaf to SIGTERM, and a second for each: from outside, from the call to the process's end.
+private func terminating(_ bench: Bench) -> Int { bench.isQuick ? 15 : 60 }
+
+/// Apps that are deaf to SIGTERM, and a second for each.
 private func measureTerminateDeadlines(_ bench: Bench) throws {
-    let count = bench.isQuick ? 15 : 60
+    let count = terminating(bench)
     let board = try Board(slots: 2 * count)
     let manifests = (0..<count).map {
         (
@@ -71,31 +74,33 @@ private func measureTerminateDeadlines(_ bench: Bench) throws {
     try board.awaitTimes(0..<2 * count, "all programs run")
     var watch = EndWatch()
     for number in 0..<count {
-        try watch.add(board.pid(number), isOurs: true)
+        try watch.add(board.pid(number), due: clockNow() + 1_000_000_000, isOurs: true)
         _ = try greenroom.begin("Terminate", [.string("app\(number)"), .bool(false)])
         watch.wait(milliseconds: 10)
-        try watch.add(board.pid(count + number), isOurs: false)
+        try watch.add(board.pid(count + number), due: clockNow() + 1_000_000_000, isOurs: false)
         try supervisor.call("supervisor.stopProcess", [.string("app:\(count + number)"), .bool(false)])
         watch.wait(milliseconds: 10)
     }
-    while !watch.isOver { watch.wait(milliseconds: 20_000) }
+    watch.waitForAll()
     greenroom.stop()
     supervisor.stop()
     bench.report.add(
-        "SIGKILL 1 s after SIGTERM, from outside", watch.ours, "supervisord", watch.theirs, at: shares)
+        "deaf to SIGTERM, 1 s later killed", watch.ours, "supervisord", watch.theirs, at: shares)
 }
 
-/// Processes whose ends are waited for, each a second after it was told.
+/// Processes whose ends are waited for, and when each is due, in nanoseconds.
 private struct EndWatch {
     private var waiting: [(process: Linux.Process, due: UInt64, isOurs: Bool)] = []
     private(set) var ours = Samples()
     private(set) var theirs = Samples()
 
-    var isOver: Bool { waiting.isEmpty }
-
-    mutating func add(_ pid: Int32, isOurs: Bool) throws {
+    mutating func add(_ pid: Int32, due: UInt64, isOurs: Bool) throws {
         guard let process = try Process.open(pid) else { throw BenchFailure("process \(pid) has ended by itself") }
-        waiting.append((process, clockNow() + 1_000_000_000, isOurs))
+        waiting.append((process, due, isOurs))
+    }
+
+    mutating func waitForAll() {
+        while !waiting.isEmpty { wait(milliseconds: 60_000) }
     }
 
     /// Notes who ends within this time; without any left to wait for, at once.

@@ -10,6 +10,7 @@ func measureFootprint(_ bench: Bench) throws {
     try footprint.grow(to: many)
     try footprint.compare("with \(many) suspended apps")
     try footprint.countWakeups(seconds: bench.isQuick ? 3 : 10)
+    try footprint.launchAmongThem()
     footprint.stop()
 }
 
@@ -21,13 +22,14 @@ private final class Footprint {
     private let supervisor: Supervisor
     private var programs = ""
     private var count = 0
+    private static let launches = 50
 
     init(_ bench: Bench, _ many: Int) throws {
         self.bench = bench
         self.many = many
-        board = try Board(slots: 2 * many)
-        greenroom = try Greenroom(bench, "footprint")
-        supervisor = try Supervisor(bench, "supervisor-footprint")
+        board = try Board(slots: 2 * many + 2 * Self.launches)
+        greenroom = try Greenroom(bench, "rest")
+        supervisor = try Supervisor(bench, "supervisor-rest")
     }
 
     func stop() {
@@ -71,5 +73,38 @@ private final class Footprint {
                 name: "wakeups in \(seconds) s, \(many) suspended (must be 0)", unit: .wakeupsPerSecond,
                 ours: Double(ours) / Double(seconds), peer: "supervisord",
                 theirs: Double(after.1 - before.1) / Double(seconds), isRequired: ours == 0))
+    }
+
+    /// One more, of which the others should make no difference.
+    func launchAmongThem() throws {
+        let first = 2 * many
+        let second = first + Self.launches
+        try greenroom.add(
+            (first..<second).map { ("more\($0)", Greenroom.manifest([bench.app, "stamp", board.path, "\($0)"])) })
+        let command = [bench.app, "stamp", board.path, "%(process_num)d"]
+        programs += Supervisor.program("more", command, count: Self.launches, first: second)
+        try supervisor.add("more", programs: programs)
+        var (ours, theirs) = (Samples(), Samples())
+        for number in first..<second {
+            let pending = try launch(number, &ours) {
+                try self.greenroom.beginLaunch("more\(number)", background: true)
+            }
+            try greenroom.finish(pending)
+            let other = number + Self.launches
+            try launch(other, &theirs) {
+                try self.supervisor.call("supervisor.startProcess", [.string("more:\(other)"), .bool(false)])
+            }
+        }
+        bench.report.add("one more: call → its first line", ours, "supervisord", theirs)
+    }
+
+    private func launch<T>(_ number: Int, _ samples: inout Samples, _ body: () throws -> T) throws -> T {
+        // So that neither has anything left to do of the one before.
+        rest(microseconds: 20_000)
+        let start = clockNow()
+        let result = try body()
+        try board.awaitTimes(number..<number + 1, "a program was launched")
+        samples.add(from: start, to: board.time(number))
+        return result
     }
 }

@@ -18,18 +18,19 @@ final class Greenroom {
         config = root + "/config"
         try createDirectories(at: config + "/apps")
         try Self.write(apps, config)
-        let ready = try DatagramSocket(at: root + "/ready")
+        let runtime = bench.runtime + "/" + name
+        let ready = try DatagramSocket(at: runtime + ".ready")
         server = try Server(
             bench.programs + "/greenroomd",
-            ["--config", config, "--runtime", root + "/run", "--state", root + "/state"],
-            environment: ["NOTIFY_SOCKET=\(root)/ready"], log: root + "/log")
+            ["--config", config, "--runtime", runtime, "--state", root + "/state"],
+            environment: ["NOTIFY_SOCKET=\(runtime).ready"], log: root + "/log")
         let server = self.server
         try eventually("greenroomd is ready; see \(root)/log") {
             if server.hasEnded { throw BenchFailure("greenroomd has ended: \(Self.log(root))") }
             guard let datagram = try ready.receive() else { return false }
             return String(decoding: datagram.bytes, as: UTF8.self).contains("READY=1")
         }
-        bus = try BusConnection(path: root + "/run/bus")
+        bus = try BusConnection(path: runtime + "/bus")
         bench.remember(groupsOf: try containment())
     }
 

@@ -65,7 +65,7 @@ private final class Launches {
             }
             try greenroom.forgetNews()
             try run(block, &theirs) { number in
-                try self.supervisor.call("supervisor.startProcess", [.string("app:\(number)")])
+                try self.supervisor.call("supervisor.startProcess", [.string("app:\(number)"), .bool(false)])
             }
         }
         addRate(

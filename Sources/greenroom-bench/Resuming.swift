@@ -10,7 +10,7 @@ func measureResuming(_ bench: Bench) throws {
         "from before Activate is sent, or the bare call is made, to the program's own note; \(count) each, in turns")
     let resuming = try Resuming(bench)
     try resuming.measure("in a busy loop", Resuming.spinning, count)
-    try resuming.measure("asleep, with a byte to read", Resuming.sleeping, count)
+    try resuming.measure("asleep in read(2)", Resuming.sleeping, count)
     resuming.stop()
 }
 
@@ -108,7 +108,7 @@ private final class Resuming {
         let frozen = group == nil ? nil : thawed
         bench.report.add(name, ours, "cgroup.freeze ← 0", frozen)
         bench.report.add(name, ours, "SIGCONT", continued)
-        bench.report.add("\(name): until the answer", answers, "cgroup.freeze ← 0", frozen, at: [("p50", 0.5)])
+        bench.report.add("\(name), until the answer", answers, "cgroup.freeze ← 0", frozen, at: [("p50", 0.5)])
     }
 
     private func resume(_ owner: Owner, _ kind: Int, _ samples: inout Samples, _ body: () throws -> Void) throws {

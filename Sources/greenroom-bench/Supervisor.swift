@@ -14,8 +14,8 @@ final class Supervisor {
         let root = bench.folder + "/" + name
         try createDirectories(at: root)
         configuration = root + "/supervisord.conf"
-        socket = root + "/sock"
-        try Self.write(configuration, root, programs)
+        socket = bench.runtime + "/" + name
+        try Self.write(configuration, root, socket, programs)
         server = try Server(bench.supervisord, ["-n", "-c", configuration], log: root + "/log")
         let server = self.server
         try eventually("supervisord listens; see \(root)/log", everyMicroseconds: 10_000) {
@@ -31,15 +31,15 @@ final class Supervisor {
     func pss() throws -> Double { try server.pss() }
     func switches() throws -> UInt64 { try server.switches() }
 
-    private static func write(_ path: String, _ root: String, _ programs: String) throws {
+    private static func write(_ path: String, _ root: String, _ socket: String, _ programs: String) throws {
         let text = """
             [supervisord]
             logfile=\(root)/supervisord.log
-            pidfile=\(root)/pid
+            pidfile=\(socket).pid
             childlogdir=\(root)
             minfds=8192
             [unix_http_server]
-            file=\(root)/sock
+            file=\(socket)
             [rpcinterface:supervisor]
             supervisor.rpcinterface_factory=supervisor.rpcinterface:make_main_rpcinterface
             \(programs)
@@ -72,7 +72,7 @@ final class Supervisor {
     /// The configuration is read anew, and a group that is new in it is started.
     func add(_ group: String, programs: String) throws {
         let root = String(configuration.dropLast("/supervisord.conf".count))
-        try Self.write(configuration, root, programs)
+        try Self.write(configuration, root, socket, programs)
         try call("supervisor.reloadConfig")
         try call("supervisor.addProcessGroup", [.string(group)])
     }

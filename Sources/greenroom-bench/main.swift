@@ -1,10 +1,10 @@
 import Glibc
 
 let usage = """
-    Usage: greenroom-bench --programs DIR --app PROGRAM --folder DIR [--quick] [--json] [--only PART]
+    Usage: greenroom-bench --programs DIR --app PROGRAM --folder DIR --runtime DIR [--quick] [--json] [--only PART]
 
     Measures greenroomd beside posix_spawn, cgroup.freeze, SIGCONT, timerfd and supervisord. Started by `make bench`, which
-    makes the folder and clears away what is left should this program be interrupted. Parts: launches, resuming, deadlines,
+    makes the folders and clears away what is left should this program be interrupted. Parts: launches, resuming, deadlines,
     rest, core.
 
     """
@@ -16,17 +16,17 @@ private func start() -> Int32 {
     var words = CommandLine.arguments.dropFirst()
     while let word = words.popFirst() {
         switch word {
-        case "--programs", "--app", "--folder", "--only": values[word] = words.popFirst()
+        case "--programs", "--app", "--folder", "--runtime", "--only": values[word] = words.popFirst()
         case "--quick", "--json": flags.insert(word)
         default: return complain(usage, 2)
         }
     }
-    guard let programs = values["--programs"], let app = values["--app"], let folder = values["--folder"] else {
-        return complain(usage, 2)
-    }
+    guard let programs = values["--programs"], let app = values["--app"], let folder = values["--folder"],
+        let runtime = values["--runtime"]
+    else { return complain(usage, 2) }
     signal(SIGPIPE, SIG_IGN)
     let bench = Bench(
-        programs: programs, app: app, folder: folder, isQuick: flags.contains("--quick"),
+        programs: programs, app: app, folder: folder, runtime: runtime, isQuick: flags.contains("--quick"),
         wantsJSON: flags.contains("--json"))
     do {
         guard try bench.run(only: values["--only"]) else { return complain(usage, 2) }

@@ -13,9 +13,12 @@ struct LifecycleTests {
         let text = TestDaemon.manifest("", trace: root + "/trace")
         let daemon = try TestDaemon(["photos": text], root: root)
         #expect(try daemon.launch("photos")["state"]?.stringValue == "active")
+        // Of signals that wait together the kernel has its own order: the app is to have heard one transition's first.
+        try daemon.eventually("it heard that it is active") { daemon.trace().last == "didBecomeActive" }
         #expect(try daemon.ask("Background", "photos")["state"]?.stringValue == "background")
         try daemon.waitUntil("photos", is: "suspended")
         #expect(try daemon.ask("Activate", "photos")["state"]?.stringValue == "active")
+        try daemon.eventually("it heard it again") { daemon.trace().count { $0 == "didBecomeActive" } == 2 }
         let end = try daemon.terminate("photos")
         #expect(end["outcome"]?.stringValue == "ended")
         #expect(end["receipt"]?["signal"]?.integerValue == 15)
@@ -131,6 +134,25 @@ struct LifecycleTests {
         let receipt = try #require(try daemon.receipts("family").last)
         #expect(receipt["namespace"]?.stringValue == "signal")
         #expect(receipt["signal"]?.integerValue == 9)
+    }
+
+    @Test("L9: how often an app was launched survives the daemon, and what is no number counts as never")
+    func launchesCount() throws {
+        let root = try TestDaemon.makeFolder()
+        let text = "[App]\nExecStart=/bin/true\n"
+        try createDirectories(at: root + "/state/launches")
+        try replaceFile(at: root + "/state/launches/known", with: Array("8\n".utf8))
+        try replaceFile(at: root + "/state/launches/torn", with: Array("\0\0\0".utf8))
+        let first = try TestDaemon(["known": text, "torn": text], root: root)
+        for _ in 0..<2 {
+            try first.launch("known")
+            try first.waitUntil("known", is: "notRunning")
+        }
+        #expect(try first.status("known")["launches"]?.integerValue == 10)
+        #expect(try first.status("torn")["launches"]?.integerValue == 0)
+        first.stop()
+        let second = try TestDaemon(["known": text], root: root)
+        #expect(try second.status("known")["launches"]?.integerValue == 10)
     }
 
     @Test("L45: receipts survive the daemon, and count on")

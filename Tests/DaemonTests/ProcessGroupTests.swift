@@ -47,6 +47,17 @@ struct ProcessGroupTests {
         #expect(try daemon.receipts("family").last?["namespace"]?.stringValue == "jetsam")
     }
 
+    @Test(
+        "L47: of an app that is killed whole, no zombie is left: those hidden by its first process are reaped after it")
+    func zombies() throws {
+        let daemon = try TestDaemon(["family": family], asNobody: true)
+        try daemon.launch("family")
+        try daemon.eventually("all three are there") { try daemon.processes(of: "family").count == 3 }
+        let processes = try daemon.processes(of: "family")
+        try daemon.terminate("family", remove: true)
+        try daemon.eventually("all are reaped") { try processes.allSatisfy { try ProcFS().stat(of: $0) == nil } }
+    }
+
     @Test("An app that asks for another user is refused with a sentence")
     func otherUser() throws {
         let text = "[App]\nExecStart=/bin/sleep 1000\nUser=root\n"

@@ -56,10 +56,12 @@ extension TestDaemon {
 
     // MARK: Calls whose answer is waited for elsewhere
 
-    func begin(_ member: String, _ app: String) throws -> BusConnection.Pending {
+    func begin(
+        _ member: String, _ app: String, _ more: [Variant] = [.dictionary([])]
+    ) throws -> BusConnection.Pending {
         try bus.callAsync(
             path: ControlNames.managerPath, interface: ControlNames.managerInterface, member: member,
-            [.string(app), .dictionary([])], timeout: .seconds(60))
+            [.string(app)] + more, timeout: .seconds(60))
     }
 
     func finish(_ pending: BusConnection.Pending) throws -> JSONValue {

@@ -46,7 +46,11 @@ final class TestDaemon {
     private static func start(_ root: String, asNobody: Bool) throws -> Linux.Process {
         let log = try Descriptor.open(root + "/log", O_WRONLY | O_CREAT | O_APPEND, mode: 0o600)
         let ready = try DatagramSocket(at: root + "/ready")
-        let environment = ["PATH=/usr/bin:/bin", "HOME=/", "NOTIFY_SOCKET=\(root)/ready", "SWIFT_BACKTRACE=enable=no"]
+        // Not the machine's own bus: one that a test may start.
+        let environment = [
+            "PATH=/usr/bin:/bin", "HOME=/", "NOTIFY_SOCKET=\(root)/ready", "SWIFT_BACKTRACE=enable=no",
+            "DBUS_SYSTEM_BUS_ADDRESS=\(PrivateBus.address(in: root))",
+        ]
         var request = SpawnRequest(
             executable: binaries + "/greenroomd", arguments: daemonArguments(root), environment: environment,
             standardOutput: log.raw, standardError: log.raw)
@@ -58,9 +62,7 @@ final class TestDaemon {
             request.credentials = Credentials(uid: nobody, gid: nobody, groups: [])
             for path in [root, root + "/ready"] { chown(path, nobody, nobody) }
         }
-        var starting = try startProcess(request)
-        let process = starting.process
-        while try starting.outcome() == .pending { waitForReadable([starting.outcomeDescriptor]) }
+        let process = try execute(request)
         while true {
             waitForReadable([ready.descriptor.raw, process.descriptor])
             if let datagram = try ready.receive() {
@@ -68,6 +70,19 @@ final class TestDaemon {
             } else if try process.hasEnded() {
                 throw TestFailure("greenroomd ended at once: \(text(of: root + "/log"))")
             }
+        }
+    }
+
+    private static func execute(_ request: SpawnRequest) throws -> Linux.Process {
+        while true {
+            var starting = try startProcess(request)
+            while try starting.outcome() == .pending { waitForReadable([starting.outcomeDescriptor]) }
+            guard case .failed(let failure) = try starting.outcome() else { return starting.process }
+            waitForReadable([starting.process.descriptor])
+            _ = try starting.process.reap()
+            // A copy that was just written, while another test forked: its child has our descriptor until it executes.
+            guard failure.errno == ETXTBSY else { throw TestFailure(failure.sentence) }
+            poll(nil, 0, 1)
         }
     }
 
@@ -160,10 +175,9 @@ final class TestDaemon {
         }
     }
 
-    /// Waits until the app is in a state, or finds it there.
+    /// Waits until the app is in a state, or finds it there. News may be old, so the app is looked at again after it.
     func waitUntil(_ app: String, is state: String) throws {
-        if try self.state(app) == state { return }
-        try wait(app, "stateChanged", state: state)
+        while try self.state(app) != state { try wait(app, "stateChanged", state: state) }
     }
 
     // MARK: Looking

@@ -61,6 +61,7 @@ struct DisorderTests {
         policy.backgroundModes = dice.pick([[], [.push], [.push, .fetch]])
         policy.backgroundTime = dice.pick([.seconds(30), .seconds(30), .seconds(3), nil])
         policy.jetsamPriority = dice.pick([0, 0, 5])
+        policy.usesProtectedData = dice.isOne(in: 3)
         policy.memoryHigh = dice.pick([nil, 15 * mebibyte])
     }
 
@@ -80,6 +81,8 @@ struct DisorderTests {
             }
         }
         house.simulate(.normal)
+        house.happens(.awoke)
+        house.happens(.unlocked)
         house.release()
         for run in house.kernel.processes.keys.sorted() where house.kernel.processes[run]!.isAlive {
             guard house.core.app(of: run) != nil else { continue }
@@ -170,7 +173,8 @@ struct DisorderTests {
     }
 
     private static func machine(_ house: House, _ dice: inout Dice) {
-        switch Int.random(in: 0..<5, using: &dice) {
+        switch Int.random(in: 0..<7, using: &dice) {
+        case 5...6: house.happens(dice.pick([.sleepRequested, .awoke, .awoke, .locked, .unlocked, .unlocked]))
         case 0: house.happens(.pressureStalled(.warning))
         case 1: house.happens(.pressureStalled(.critical))
         case 2: house.simulate(dice.pick(MemoryLevel.allCases))
@@ -201,7 +205,8 @@ extension Event {
             .mainProcessChanged(let run, _):
             run
         case .registered, .unregistered, .configured, .started, .requested, .requestAbandoned, .shutdownRequested,
-            .deadlineReached, .memoryMeasured, .pressureStalled, .pressureSimulated:
+            .sleepRequested, .awoke, .locked, .unlocked, .deadlineReached, .memoryMeasured, .pressureStalled,
+            .pressureSimulated:
             nil
         }
     }

@@ -139,6 +139,8 @@ struct ForegroundTests {
                 .unthrottle(run), .thaw(run, attempt: 1), .tell(run, .willEnterForeground),
                 .tell(run, .didBecomeActive),
             ])
+        // Nor is anybody else: whoever activated it waits for it to run.
+        #expect(house.effects(since: mark).prefix(2) == [.unthrottle(run), .thaw(run, attempt: 1)])
     }
 
     @Test("an app that stopped itself in the foreground is continued by an activation")

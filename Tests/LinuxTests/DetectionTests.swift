@@ -217,8 +217,15 @@ struct DetectionTests {
         machine.delegated = nil
         try machine.group(base, controllers: "memory", processes: "4700\n")
         try machine.group(base + "/supervisor")
-        #expect(machine.detect(preferred: "../greenroom-apps.service").root?.ownership == .own)
+        let foreign = try #require(machine.detect(preferred: "../greenroom-apps.service").root)
+        #expect(foreign.ownership == .own)
+        #expect(foreign.summary.contains("other processes share the group"))
         #expect(try machine.contents(base + "/supervisor/cgroup.procs") == "")
+        // Nor are controllers tried, as some would be had, and make the groups below useless.
+        #expect(try machine.contents(base + "/cgroup.subtree_control") == "\n")
+        // Who is not root was given what can be written.
+        machine.isRoot = false
+        #expect(machine.detect(preferred: "../greenroom-apps.service").root?.controllers == ["memory"])
     }
 
     @Test("a path out of the cgroup file system is refused")

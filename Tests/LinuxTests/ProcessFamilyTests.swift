@@ -14,7 +14,7 @@ struct ProcessFamilyTests {
     static func end(_ enclosure: Enclosure) throws {
         try enclosure.killAll()
         try eventually("nobody left") {
-            _ = try Reaping.reapOrphans(sparing: [])
+            _ = try Reaping.reapOrphans(sparing: { _ in false })
             return try !enclosure.isPopulated()
         }
         #expect(try enclosure.remove() == .removed)
@@ -189,20 +189,31 @@ struct ProcessFamilyTests {
         }
     }
 
-    @Test("orphans are reaped past a first process that waits to be reaped by its owner")
+    @Test("orphans are reaped, and the first process is left to its owner")
     func orphans() throws {
         try inOwnProcess {
             let enclosure = try Self.containment().create(app: "a", run: 1)
             let process = try startShell("(sh -c 'exit 9' &) ; exit 3", in: enclosure)
             try wait(for: process.descriptor)
+            #expect(try Reaping.reapOrphans(sparing: { $0 == process.pid }).allSatisfy { $0.pid != process.pid })
+            #expect(try process.waitForEnd().status == .exited(3))
+            #expect(try process.reap() == nil)
+        }
+    }
+
+    @Test("orphans behind a first process that has ended are reaped once its owner has reaped it")
+    func hiddenOrphans() throws {
+        try inOwnProcess {
+            let enclosure = try Self.containment().create(app: "a", run: 1)
+            let process = try startShell("(sh -c 'exit 9' &) ; exit 3", in: enclosure)
+            try wait(for: process.descriptor)
+            #expect(try process.waitForEnd().status == .exited(3))
             var reaped: [(pid: Int32, report: ExitReport)] = []
             try eventually("the orphan was reaped") {
-                reaped += try Reaping.reapOrphans(sparing: [process.pid])
+                reaped += try Reaping.reapOrphans(sparing: { $0 == process.pid })
                 return !reaped.isEmpty
             }
             #expect(reaped.map(\.report.status) == [.exited(9)])
-            #expect(try process.waitForEnd().status == .exited(3))
-            #expect(try process.reap() == nil)
         }
     }
 

@@ -2,7 +2,7 @@ import LifecycleCore
 import LifecycleSimulator
 
 extension Breakage {
-    static let all: [Breakage] = states + deadlines + ends + memory + requests + time
+    static let all: [Breakage] = states + deadlines + ends + memory + requests + absences + time
 
     private static let states: [Breakage] = [
         .effects("kills twice", .effectsMakeSense) { effects, _, _ in
@@ -207,6 +207,26 @@ extension Breakage {
         .events("keeps apps whose manifests are gone", .bookkeepingIsBounded) { event in
             if case .unregistered = event { nil } else { event }
         },
+    ]
+
+    private static let absences: [Breakage] = [
+        .events("stays in the foreground of a locked screen", .absenceEmptiesForeground) { event in
+            if case .locked = event { nil } else { event }
+        },
+        .events("does not hear that the machine wants to sleep", .absenceEmptiesForeground) { event in
+            if case .sleepRequested = event { nil } else { event }
+        },
+        .events("does not hear that the screen is unlocked", .absenceEndsInForeground) { event in
+            if case .unlocked = event { nil } else { event }
+        },
+        .without("does not allow sleep", .sleepIsAllowedInTime) {
+            if case .allowSleep = $0 { true } else { false }
+        },
+        .effects("allows sleep at once", .sleepIsAllowedInTime) { effects, event, _ in
+            guard case .sleepRequested = event else { return effects.filter { $0 != .allowSleep } }
+            return effects.filter { $0 != .allowSleep } + [.allowSleep]
+        },
+        .policies("says nothing of protected data", .protectedDataIsTold) { $0.usesProtectedData = false },
     ]
 
     private static let time: [Breakage] = [

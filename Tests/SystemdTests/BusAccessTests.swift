@@ -13,7 +13,7 @@ struct BusAccessTests {
 
     private func busctl(_ stage: Stage, _ words: String...) throws -> (status: Int32, text: String) {
         let become = ["setpriv", "--reuid=\(Self.stranger)", "--regid=\(Self.stranger)", "--clear-groups"]
-        return try stage.run(become + ["busctl", "--address=unix:path=\(stage.path)", "--no-pager"] + words)
+        return try stage.loop.run(become + ["busctl", "--address=unix:path=\(stage.path)", "--no-pager"] + words)
     }
 
     @Test("a stranger may read but not call what is only for the owner")

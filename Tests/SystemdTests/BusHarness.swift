@@ -50,8 +50,10 @@ final class Exhibit {
                 BusMethod("Fail") { $0.fail("org.example.Error.Sad", "It is sad.") },
                 BusMethod("Lie", out: "s") { $0.reply([.int32(1)]) },
                 BusMethod("Who", out: "iu", results: ["pid", "uid"], access: .anyone) { call in
-                    guard let caller = try? call.credentials() else { return }
-                    call.reply([.int32(caller.pid), .uint32(caller.uid)])
+                    call.identify { result in
+                        guard let caller = try? result.get() else { return }
+                        call.reply([.int32(caller.pid), .uint32(caller.uid)])
+                    }
                 },
             ],
             properties: [
@@ -117,29 +119,31 @@ final class Stage {
         return try #require(answer)
     }
 
+    func busctl(_ words: String...) throws -> (status: Int32, text: String) {
+        try loop.run(["busctl", "--address=unix:path=\(path)", "--no-pager"] + words)
+    }
+}
+
+extension EventLoop {
     /// Runs a program while the loop serves it.
     /// - Returns: its exit status and what it wrote, both streams.
     func run(_ words: [String]) throws -> (status: Int32, text: String) {
         let pipe = try Pipe()
         var text: [UInt8] = []
         var ended = false
-        let source = try loop.addDescriptor(pipe.reading, events: .readable) { _ in
+        let source = try addDescriptor(pipe.reading, events: .readable) { _ in
             let bytes = pipe.read()
             text += bytes
             ended = bytes.isEmpty
         }
         let pid = try spawn(words, output: pipe.writing)
         pipe.closeWriting()
-        #expect(try loop.serve { ended })
+        #expect(try serve { ended })
         source.cancel()
         if !ended { kill(pid, SIGKILL) }
         var status: Int32 = 0
         waitpid(pid, &status, 0)
         return ((status >> 8) & 0xff, String(decoding: text, as: UTF8.self))
-    }
-
-    func busctl(_ words: String...) throws -> (status: Int32, text: String) {
-        try run(["busctl", "--address=unix:path=\(path)", "--no-pager"] + words)
     }
 }
 

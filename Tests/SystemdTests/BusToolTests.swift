@@ -56,7 +56,7 @@ struct BusToolTests {
     func gdbus() throws {
         let stage = try Stage()
         func gdbus(_ words: String...) throws -> (status: Int32, text: String) {
-            try stage.run(["gdbus", words[0], "--address", "unix:path=\(stage.path)"] + words.dropFirst())
+            try stage.loop.run(["gdbus", words[0], "--address", "unix:path=\(stage.path)"] + words.dropFirst())
         }
         let call = try gdbus(
             "call", "--dest", Exhibit.name, "--object-path", Exhibit.path, "--method", Exhibit.manager + ".Launch",
@@ -76,7 +76,7 @@ struct BusToolTests {
     @Test("dbus-send calls a method", .enabled(if: isInstalled("dbus-send"), "dbus-send is not installed"))
     func dbusSend() throws {
         let stage = try Stage()
-        let (status, text) = try stage.run([
+        let (status, text) = try stage.loop.run([
             "dbus-send", "--peer=unix:path=\(stage.path)", "--print-reply=literal", "--dest=\(Exhibit.name)",
             Exhibit.path, "org.freedesktop.DBus.Properties.Get", "string:\(Exhibit.manager)", "string:Version",
         ])

@@ -15,6 +15,7 @@ struct Checkers {
     private var foreground: ForegroundChecker
     private var jetsam: JetsamChecker
     private var notifications: NotificationChecker
+    private var absences: AbsenceChecker
 
     /// Deep checks look at everything: only every so many events.
     static let deepInterval = 64
@@ -30,6 +31,7 @@ struct Checkers {
         foreground = ForegroundChecker(apps: apps)
         jetsam = JetsamChecker(apps: apps)
         notifications = NotificationChecker(apps: apps)
+        absences = AbsenceChecker(apps: apps)
     }
 
     /// Before the core is given the event.
@@ -53,6 +55,7 @@ struct Checkers {
         foreground.note(event, of: app)
         jetsam.note(event, of: app, shadow, at: world.now)
         notifications.note(event, of: app, shadow)
+        absences.note(event, of: app, shadow)
     }
 
     mutating func begin(_ effects: [Effect], _ shadow: Shadow) {
@@ -76,6 +79,7 @@ struct Checkers {
         interruptions.note(effect, of: app)
         foreground.note(effect, of: app, shadow, &findings)
         notifications.note(effect, of: app, shadow, &findings)
+        absences.note(effect, of: app, shadow, &findings)
         jetsam.note(
             effect, of: app, in: event, shadow, at: now, &findings)
     }
@@ -89,6 +93,7 @@ struct Checkers {
         deadlines.settle(event, of: app, shadow, at: now, &findings)
         receipts.settle(&findings)
         foreground.settle(shadow, &findings)
+        absences.settle(shadow, core, at: now, &findings)
         jetsam.settle(shadow, isMeasuring: world.isMeasuring, &findings)
         for app in isDeep ? Array(shadow.apps.indices) : apps {
             states.settle(of: app, shadow, world, deadlines, &findings)

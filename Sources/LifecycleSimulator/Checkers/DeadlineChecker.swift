@@ -76,7 +76,8 @@ struct DeadlineChecker {
             if missed == app { missed = nil }
             return
         case .spawn, .tell, .freeze, .thaw, .continueStopped, .throttle, .unthrottle, .deliver, .recordLaunch,
-            .writeReceipt, .dropRestorationState, .answer, .report, .measureMemory, .finish:
+            .writeReceipt, .dropRestorationState, .answer, .report, .measureMemory,
+            .allowSleep, .finish:
             return
         }
         refresh(app)

@@ -20,6 +20,9 @@ struct NotificationChecker {
         var isCrowded = false
     }
 
+    /// By app: the core itself tells it of its protected data (`AbsenceChecker`).
+    private var isToldOfData: [Bool]
+
     private var mailboxes: [Mailbox]
     /// The request that may put something into a mailbox, until it is known whether it was accepted.
     private var asked: (request: RequestID, app: Int, item: Pending, isHeld: Bool)?
@@ -27,10 +30,17 @@ struct NotificationChecker {
 
     init(apps: Int) {
         mailboxes = Array(repeating: Mailbox(), count: apps)
+        isToldOfData = Array(repeating: false, count: apps)
+    }
+
+    /// The memory level is told by the core as well (`NoticeChecker`).
+    private func isCores(_ kind: String, _ app: Int) -> Bool {
+        kind == "memory" || kind == "protectedData" && isToldOfData[app]
     }
 
     mutating func note(_ event: Event, of app: Int?, _ shadow: Shadow) {
         asked = nil
+        if let app, case .registered(_, let policy, _) = event, policy.usesProtectedData { isToldOfData[app] = true }
         guard let app, case .requested(let request, _, let what) = event else { return }
         switch what {
         case .send(let notification):
@@ -90,7 +100,7 @@ struct NotificationChecker {
     ) {
         let id = shadow.apps[app].id
         var place = 0
-        for notification in given where notification.kind != "memory" {
+        for notification in given where !isCores(notification.kind, app) {
             let pending = mailboxes[app].pending
             let index = pending.firstIndex { $0.kind == notification.kind }
             findings.check(
@@ -119,7 +129,7 @@ struct NotificationChecker {
         let known = shadow.apps[app]
         let isForeground = known.phase == .foreground
         guard isForeground || known.phase == .running, !mailboxes[app].isCrowded else { return }
-        for pending in mailboxes[app].pending where pending.kind != "memory" {
+        for pending in mailboxes[app].pending where !isCores(pending.kind, app) {
             findings.check(
                 !isForeground && pending.kind == "time", .notificationsAreNews,
                 "\(known.id) is \(known.state), and \(pending.kind) “\(pending.payload)” still waits for it")

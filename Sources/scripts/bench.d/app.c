@@ -5,10 +5,11 @@
 //   app stubborn BOARD SLOT       the same, deaf to SIGTERM
 //   app spin BOARD SLOT           never rests; notes when it sees that it was asked
 //   app asleep BOARD SLOT PIPE    sleeps until a byte comes, notes when it has read it
-//   app timers BOARD SLOT COUNT FIRST STEP    COUNT timers of a timerfd, FIRST and then each STEP ns later; notes in slot
-//                                             after slot by how much each was late
+//   app timers BOARD SLOT COUNT FIRST STEP    has COUNT children, and a timerfd that is due FIRST and then each STEP ns
+//                                             later: kills a child each time, and notes in slot after slot how long
+//                                             after the time it was dead and reaped
 //
-// BOARD is a path, SLOT a number. Greenroom's Board.swift knows the same layout.
+// BOARD is a path, SLOT a number. greenroom-bench's Board.swift knows the same layout.
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -18,8 +19,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -73,14 +76,26 @@ static void sleep_until_asked(struct slot *slot, const char *path) {
     while (read(fd, &byte, 1) == 1) answer(slot, now(), atomic_load(&slot->asked));
 }
 
+static pid_t make_victim(void) {
+    pid_t pid = fork();
+    if (pid < 0) give_up("fork");
+    if (pid > 0) return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (;;) pause();
+}
+
 static void run_timers(struct slot *slot, uint64_t count, uint64_t first, uint64_t step) {
     int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
-    if (fd < 0) give_up("timerfd_create");
+    pid_t *victims = calloc(count, sizeof *victims);
+    if (fd < 0 || !victims) give_up("timerfd_create");
+    for (uint64_t i = 0; i < count; i++) victims[i] = make_victim();
     for (uint64_t i = 0; i < count; i++) {
         uint64_t due = first + i * step, expirations;
         struct itimerspec setting = {.it_value = {.tv_sec = (time_t)(due / 1000000000), .tv_nsec = (long)(due % 1000000000)}};
         if (timerfd_settime(fd, TFD_TIMER_ABSTIME, &setting, NULL) != 0) give_up("timerfd_settime");
         if (read(fd, &expirations, sizeof expirations) < 0) give_up("read");
+        kill(victims[i], SIGKILL);
+        waitpid(victims[i], NULL, 0);
         answer(slot + i, now() - due, 1);
     }
 }

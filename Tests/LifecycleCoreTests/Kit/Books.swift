@@ -75,7 +75,7 @@ struct Books {
         case .finish:
             if hasFinished { fault("finished twice") }
             hasFinished = true
-        case .recordLaunch, .writeReceipt, .dropRestorationState, .measureMemory: break
+        case .recordLaunch, .writeReceipt, .dropRestorationState, .measureMemory, .allowSleep: break
         }
     }
 

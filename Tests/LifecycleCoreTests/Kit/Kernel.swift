@@ -89,7 +89,7 @@ struct Kernel {
             return end(run, .signaled(9, coreDumped: false))
         case .measureMemory: return measures ? [.memoryMeasured(reading)] : []
         case .throttle, .unthrottle, .deliver, .recordLaunch, .writeReceipt, .dropRestorationState, .answer, .report,
-            .finish:
+            .allowSleep, .finish:
             return []
         }
     }

@@ -1,0 +1,29 @@
+/// Where the buses of the machine and of the user are, as sd-bus finds them (sd_bus_default(3)).
+package enum BusAddress {
+    /// - Parameter environment: looks up a variable.
+    package static func system(environment: (String) -> String?) -> String {
+        environment("DBUS_SYSTEM_BUS_ADDRESS") ?? "unix:path=/run/dbus/system_bus_socket"
+    }
+
+    /// `nil` where nothing says which one.
+    package static func user(environment: (String) -> String?) -> String? {
+        if let address = environment("DBUS_SESSION_BUS_ADDRESS") { return address }
+        return environment("XDG_RUNTIME_DIR").map { unix(path: $0 + "/bus") }
+    }
+
+    /// The address of a socket. Bytes that mean something in an address are escaped (D-Bus specification, "Server
+    /// Addresses").
+    package static func unix(path: String) -> String {
+        var text = "unix:path="
+        for byte in path.utf8 {
+            switch byte {
+            case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "/"),
+                UInt8(ascii: "."), UInt8(ascii: "\\"), UInt8(ascii: "*"):
+                text.unicodeScalars.append(Unicode.Scalar(byte))
+            default: text += "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16)
+            }
+        }
+        return text
+    }
+}

@@ -1,0 +1,151 @@
+import Control
+import Glibc
+import Linux
+import Systemd
+import Testing
+
+/// org.greenroom on a bus with a daemon of its own, under the policy that is installed.
+@Suite("org.greenroom on the bus", .enabled(if: PrivateBus.isPossible && geteuid() == 0, PrivateBus.whyNot))
+struct BusTests {
+    private static let photos = TestDaemon.manifest("")
+
+    @Test("the same objects are on the bus and on the private socket")
+    func sameObjects() throws {
+        let stage = try BusStage(["photos": Self.photos, "org.example.Mail": Self.photos])
+        let arguments = (path: ControlNames.managerPath, interface: "org.freedesktop.DBus.ObjectManager")
+        let there = try stage.ask("GetManagedObjects", path: arguments.path, interface: arguments.interface).get()
+        let here = try stage.daemon.bus.call(
+            path: arguments.path, interface: arguments.interface, member: "GetManagedObjects")
+        #expect(there == here)
+        let paths = there.first?.arrayValue?.compactMap { entry -> String? in
+            if case .entry(let path, _) = entry { path.stringValue } else { nil }
+        }
+        #expect(paths?.sorted() == [BusStage.path("org.example.Mail"), BusStage.path("photos")])
+    }
+
+    @Test("what is asked for over the bus comes about, and whoever listens is told of what changed, once")
+    func told() throws {
+        let stage = try BusStage(["photos": Self.photos])
+        let answer = try stage.ask("Launch", [.string("photos"), .dictionary([])]).get()
+        #expect(answer.first?["outcome"] == .string("done"))
+        #expect(answer.first?["state"] == .string("active"))
+        try stage.serve("the last change") { stage.told("State", of: "photos").last == .string("active") }
+        let pid = try stage.daemon.pid("photos")
+        #expect(stage.told("Pid", of: "photos") == [.int32(pid)])
+        #expect(stage.told("Foreground", of: "photos") == [.bool(true)])
+        // Inactive and active come in one breath: that is one change for those who watch objects.
+        #expect(stage.told("State", of: "photos") == [.string("launching"), .string("active")])
+        let states = stage.heard("News").compactMap { $0.arguments.first?["state"]?.stringValue }
+        #expect(states == ["launching", "inactive", "active"])
+        // What only interests those who look for faults stays on the private socket.
+        #expect(!stage.heard("News").contains { $0.arguments.first?["kind"] == .string("deadlineStarted") })
+        _ = try stage.ask("Terminate", [.bool(false)], path: BusStage.path("photos"), interface: "org.greenroom.App1")
+        try stage.serve("the end") { stage.told("State", of: "photos").last == .string("notRunning") }
+        #expect(stage.told("Pid", of: "photos").last == .int32(0))
+        #expect(stage.told("LastReceipt", of: "photos").last?.uintValue ?? 0 > 0)
+    }
+
+    @Test("manifests that come and go are objects that come and go, here and there")
+    func objectsComeAndGo() throws {
+        let stage = try BusStage(["photos": Self.photos])
+        let path = stage.daemon.config + "/apps/mail.app"
+        try replaceFile(at: path, with: Array(Self.photos.utf8))
+        _ = try stage.ask("Reload").get()
+        try stage.serve("InterfacesAdded") { !stage.heard("InterfacesAdded").isEmpty }
+        let added = try #require(stage.heard("InterfacesAdded").first)
+        #expect(added.path == ControlNames.managerPath)
+        #expect(added.arguments.first == .objectPath(BusStage.path("mail")))
+        // What the signal tells is what asking would.
+        let all = try stage.ask(
+            "GetAll", [.string(ControlNames.appInterface)], path: BusStage.path("mail"),
+            interface: "org.freedesktop.DBus.Properties"
+        ).get()
+        let told = added.arguments[1].arrayValue?.last
+        #expect(told == .entry(.string(ControlNames.appInterface), all[0]))
+        unlink(path)
+        _ = try stage.ask("Reload").get()
+        try stage.serve("InterfacesRemoved") { !stage.heard("InterfacesRemoved").isEmpty }
+        #expect(stage.heard("InterfacesRemoved").first?.arguments.first == .objectPath(BusStage.path("mail")))
+        let here = try ["InterfacesAdded", "InterfacesRemoved"].map { name in
+            while let signal = try stage.daemon.bus.nextSignal(until: EventLoop.now() + .seconds(60)) {
+                if signal.member == name { return signal.arguments }
+            }
+            throw TestFailure("no \(name) on the private socket")
+        }
+        #expect(here[0] == added.arguments)
+        #expect(here[1] == stage.heard("InterfacesRemoved").first?.arguments)
+    }
+
+    @Test("when the bus is restarted the daemon is there again, and its apps never noticed")
+    func restart() throws {
+        let stage = try BusStage(["photos": Self.photos])
+        try stage.daemon.launch("photos")
+        let pid = try stage.daemon.pid("photos")
+        stage.bus.stop()
+        #expect(try stage.daemon.state("photos") == "active")
+        try stage.bus.start()
+        let back = try BusPeer(loop: stage.loop, busAddress: stage.bus.address)
+        var answer: Variant?
+        try stage.serve("org.greenroom on the new bus") {
+            if back.isReady, answer == nil {
+                // The name comes a moment after the bus.
+                back.callDaemon("GetNameOwner", [.string(ControlNames.busName)]) { answer = (try? $0.get())?.first }
+            }
+            return answer != nil
+        }
+        #expect(try stage.daemon.pid("photos") == pid)
+    }
+
+    @Test("a name that is taken is waited for, in a sentence in the log, and the private socket serves")
+    func nameTaken() throws {
+        let first = try BusStage(["photos": Self.photos])
+        let root = try TestDaemon.makeFolder()
+        symlink(first.root + "/system-bus", root + "/system-bus")
+        let second = try TestDaemon(["mail": Self.photos], root: root)
+        #expect(try second.state("mail") == "notRunning")
+        try first.serve("the sentence") {
+            TestDaemon.text(of: root + "/log").contains("another program has the name org.greenroom on the bus")
+        }
+        first.daemon.stop()
+        try first.serve("the second's turn") {
+            TestDaemon.text(of: root + "/log").contains("org.greenroom is on the bus")
+        }
+    }
+
+    @Test(
+        "busctl, gdbus and Python read, call, and are told of errors by name",
+        .enabled(if: isInstalled("busctl") && isInstalled("gdbus"), "busctl or gdbus is not installed"))
+    func realClients() throws {
+        let stage = try BusStage(["photos": Self.photos])
+        let state = try stage.busctl(
+            "get-property", ControlNames.busName, BusStage.path("photos"), ControlNames.appInterface, "State")
+        #expect(state.text == "s \"notRunning\"\n")
+        let launched = try stage.busctl(
+            "--json=short", "call", ControlNames.busName, BusStage.path("photos"), ControlNames.appInterface, "Launch",
+            "a{sv}", "0")
+        #expect(launched.text.contains(#""state":{"type":"s","data":"active"}"#), "\(launched.text)")
+        let tree = try stage.busctl("tree", ControlNames.busName)
+        #expect(tree.text.contains("/org/greenroom/app/photos"), "\(tree.text)")
+        let unknown = try stage.run([
+            "gdbus", "call", "--system", "--dest", ControlNames.busName, "--object-path", ControlNames.managerPath,
+            "--method", "org.greenroom.Manager1.Activate", "photo",
+        ])
+        #expect(unknown.status == 1)
+        #expect(unknown.text.contains("org.greenroom.Error.UnknownApp: there is no app photo; did you mean photos?"))
+        let script = """
+            import dbus
+            bus = dbus.SystemBus()
+            house = bus.get_object('org.greenroom', '/org/greenroom')
+            objects = house.GetManagedObjects(dbus_interface='org.freedesktop.DBus.ObjectManager')
+            print(objects['/org/greenroom/app/photos']['org.greenroom.App1']['State'])
+            result = house.Terminate('photos', False, dbus_interface='org.greenroom.Manager1')
+            print(result['outcome'], result['receipt']['signal'])
+            """
+        guard try stage.run(["python3", "-c", "import dbus"]).status == 0 else {
+            print("skipped: Python has no dbus module (Debian: python3-dbus)")
+            return
+        }
+        let python = try stage.run(["python3", "-c", script])
+        #expect(python.text == "active\nended 15\n", "\(python.text)")
+    }
+}

@@ -1,0 +1,115 @@
+import Glibc
+import Linux
+import Systemd
+import Testing
+
+/// logind, as far as anybody asks it here: delay inhibitors, and sessions whose screens are locked.
+final class FakeLogind {
+    private static let path = "/org/freedesktop/login1"
+    private static let manager = "org.freedesktop.login1.Manager"
+    private static let session = "org.freedesktop.login1.Session"
+    static let sessionPath = "/org/freedesktop/login1/session/_31"
+
+    private let stage: BusStage
+    private let place: MessageBus
+    private let objects = BusObjects()
+    /// The arguments of every Inhibit.
+    private(set) var asked: [[Variant]] = []
+    /// Our ends of the inhibitors that are out: readable when the other has been closed.
+    private var held: [Descriptor.Box] = []
+    private var isLocked = false
+    private var isActive = true
+
+    init(_ stage: BusStage, delay: Duration = .seconds(60), isLocked: Bool = false) throws {
+        self.stage = stage
+        self.isLocked = isLocked
+        let microseconds = UInt64(delay / .microseconds(1))
+        place = try MessageBus(
+            loop: stage.loop, address: stage.bus.address, name: "org.freedesktop.login1", objects: objects)
+        objects.add(
+            at: Self.path,
+            [
+                BusInterface(
+                    Self.manager,
+                    methods: [
+                        BusMethod("Inhibit", in: "ssss", out: "h", access: .anyone) { [unowned self] in inhibit($0) },
+                        BusMethod("ListSessions", out: "a(susso)", access: .anyone) { call in
+                            let one: [Variant] = [
+                                .string("1"), .uint32(0), .string("root"), .string("seat0"),
+                                .objectPath(Self.sessionPath),
+                            ]
+                            call.reply([.array("(susso)", [.structure(one)])])
+                        },
+                    ], properties: [BusProperty("InhibitDelayMaxUSec", "t", .constant) { _ in .uint64(microseconds) }])
+            ])
+        objects.add(
+            at: Self.sessionPath,
+            [
+                BusInterface(
+                    Self.session,
+                    properties: [
+                        BusProperty("LockedHint", "b") { [unowned self] _ in .bool(self.isLocked) },
+                        BusProperty("Active", "b") { [unowned self] _ in .bool(self.isActive) },
+                        BusProperty("Seat", "(so)", .constant) { _ in
+                            .structure([.string("seat0"), .objectPath("/org/freedesktop/login1/seat/seat0")])
+                        },
+                        BusProperty("User", "(uo)", .constant) { _ in
+                            .structure([.uint32(0), .objectPath("/org/freedesktop/login1/user/_0")])
+                        },
+                    ])
+            ])
+        place.connect()
+        try stage.serve("the fake logind's name") { self.place.nameState == .owned }
+    }
+
+    private func inhibit(_ call: MethodCall) {
+        asked.append(call.arguments)
+        var ends: [Int32] = [-1, -1]
+        guard pipe(&ends) == 0 else { return }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        held.append(Descriptor.Box(Descriptor(adopting: ends[0])))
+        call.reply([.descriptor(ends[1])])
+        close(ends[1])
+    }
+
+    /// How many inhibitors hold the machine.
+    var inhibitors: Int {
+        held.count { box in
+            var polled = pollfd(fd: box.raw, events: Int16(POLLIN), revents: 0)
+            return poll(&polled, 1, 0) == 0
+        }
+    }
+
+    func waitForInhibitor() throws { try stage.serve("an inhibitor") { self.inhibitors == 1 } }
+    func waitForRelease() throws {
+        // Nothing of ours in the loop tells of it.
+        for box in held { waitForReadable([box.raw]) }
+    }
+
+    func tell(_ member: String, _ isBeginning: Bool) throws {
+        try place.peer?.emitSignal(path: Self.path, interface: Self.manager, member: member, [.bool(isBeginning)])
+    }
+
+    func setLocked(_ isLocked: Bool) throws {
+        self.isLocked = isLocked
+        try place.peer?.emitPropertiesChanged(path: Self.sessionPath, interface: Self.session, ["LockedHint"])
+    }
+
+    func setActive(_ isActive: Bool) throws {
+        self.isActive = isActive
+        try place.peer?.emitPropertiesChanged(path: Self.sessionPath, interface: Self.session, ["Active"])
+    }
+
+    /// As a crash.
+    func vanish() { place.peer?.close() }
+}
+
+extension Descriptor {
+    /// For lists, which can't hold what can't be copied.
+    final class Box {
+        private let descriptor: Descriptor
+        var raw: Int32 { descriptor.raw }
+
+        init(_ descriptor: consuming Descriptor) { self.descriptor = descriptor }
+    }
+}

@@ -1,0 +1,60 @@
+import Control
+import JSON
+import Systemd
+import Testing
+
+@Suite("An app's properties")
+struct PropertyTests {
+    private let path = ObjectPath.encode("app", below: ControlNames.appPrefix)
+
+    private func value(_ name: String, _ daemon: TestDaemon) throws -> Variant {
+        try daemon.bus.property(path: path, interface: ControlNames.appInterface, name)
+    }
+
+    @Test("they say what its status says, while it runs, suspended and at its end")
+    func agreeWithStatus() throws {
+        let daemon = try TestDaemon([
+            "app": TestDaemon.manifest("background=answer", "[Lifecycle]\nSuspendDelaySec=0")
+        ])
+        try check(daemon, running: false)
+        try daemon.launch("app")
+        try check(daemon, running: true)
+        try daemon.ask("Background", "app")
+        try daemon.waitUntil("app", is: "suspended")
+        try check(daemon, running: true)
+        // Frozen, so that it is the same number at both times.
+        let memory = try #require(daemon.status("app")["memoryBytes"]?.integerValue)
+        #expect(try value("MemoryBytes", daemon).intValue == memory)
+        #expect(memory > 0)
+        try daemon.terminate("app")
+        try check(daemon, running: false)
+    }
+
+    private func check(_ daemon: TestDaemon, running: Bool) throws {
+        let status = try daemon.status("app")
+        #expect(try value("Id", daemon).stringValue == "app")
+        #expect(try value("State", daemon).stringValue == status["state"]?.stringValue)
+        #expect(try value("Pid", daemon).intValue == status["pid"]?.integerValue ?? 0)
+        #expect(try (value("Pid", daemon).intValue != 0) == running)
+        #expect(try value("Foreground", daemon).boolValue == status["foreground"]?.boolValue)
+        #expect(try value("Launches", daemon).intValue == status["launches"]?.integerValue)
+    }
+
+    @Test("a change of state is told with the state, the process and whether it is in the foreground")
+    func changesAreTold() throws {
+        let daemon = try TestDaemon(["app": TestDaemon.manifest("background=answer")])
+        try daemon.launch("app")
+        let pid = try daemon.pid("app")
+        // What did not change with the last one was told before.
+        var known: [String: JSONValue] = [:]
+        while known["State"]?.stringValue != "active" {
+            let signal = try #require(try daemon.bus.nextSignal(until: EventLoop.now() + .seconds(60)))
+            guard signal.member == "PropertiesChanged", signal.path == path else { continue }
+            #expect(signal.arguments[0].stringValue == ControlNames.appInterface)
+            let changed = JSONValue(signal.arguments[1])
+            for name in ["State", "Pid", "Foreground"] where changed[name] != nil { known[name] = changed[name] }
+        }
+        #expect(known["Pid"]?.integerValue == Int64(pid))
+        #expect(known["Foreground"]?.boolValue == true)
+    }
+}

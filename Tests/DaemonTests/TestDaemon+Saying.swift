@@ -1,0 +1,31 @@
+import Glibc
+import Linux
+import TestKit
+
+extension TestDaemon {
+    /// Says something in the place of the one app that runs, on its notify socket.
+    func say(_ text: String) throws {
+        let sockets = entries(of: runtime + "/notify")
+        guard sockets.count == 1 else { throw TestFailure("one app has to run; there are the sockets \(sockets)") }
+        let path = Array((runtime + "/notify/" + sockets[0]).utf8)
+        let raw = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0)
+        guard raw >= 0 else { throw TestFailure("socket: \(errno)") }
+        let descriptor = Descriptor(adopting: raw)
+        var address = sockaddr_un()
+        address.sun_family = UInt16(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path) }
+        let bytes = Array(text.utf8)
+        let sent = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                sendto(descriptor.raw, bytes, bytes.count, 0, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        guard sent == bytes.count else { throw TestFailure("sendto \(sockets[0]): \(errno)") }
+    }
+
+    /// What lies in an app's inbox under a kind; `nil`: nothing.
+    func inbox(_ app: String, _ kind: String) -> String? {
+        let path = runtime + "/inbox/" + app + "/" + kind
+        return exists(at: path) ? TestDaemon.text(of: path) : nil
+    }
+}
