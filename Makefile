@@ -9,12 +9,13 @@ SEED    ?= 1
 SEEDS   ?= 1
 EVENTS  ?= 100000
 SECONDS ?= 60
+KILLS   ?= 200
 export DESTDIR ?=
 export PREFIX ?= /usr
 BIN      = $(shell $(SWIFT) build -c $(CONFIG) --show-bin-path)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build programs install deb vm-test demo test check fmt sim sim-ci fuzz bench clean
+.PHONY: help deps build programs install deb vm-test demo test check fmt sim sim-ci chaos fuzz bench clean
 
 help: ## prints this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -68,6 +69,10 @@ sim-ci: deps ## five million events over many seeds, and the core's speed
 	$(SWIFT) build -c release --product greenroom-sim
 	$$($(SWIFT) build -c release --show-bin-path)/greenroom-sim --seed 1 --seeds 1000 --events 5500
 	$$($(SWIFT) build -c release --show-bin-path)/greenroom-sim --rate
+
+chaos: deps ## kills the daemon at random moments, and compares the world before and after: KILLS= SEED=
+	$(SWIFT) build --build-tests
+	GREENROOM_CHAOS_KILLS=$(KILLS) GREENROOM_CHAOS_SEED=$(SEED) $(SWIFT) test --skip-build --filter ChaosTests
 
 fuzz: deps ## fuzzes the manifest parser: SECONDS=
 	@Sources/scripts/fuzz $(SECONDS)

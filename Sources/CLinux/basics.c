@@ -38,4 +38,8 @@ ssize_t clinux_get_attribute(const char *path, const char *name, void *buffer, s
     return length < 0 ? -errno : length;
 }
 
+int clinux_set_inherited(int descriptor, bool inherited) {
+    return fcntl(descriptor, F_SETFD, inherited ? 0 : FD_CLOEXEC) < 0 ? -errno : 0;
+}
+
 int clinux_pipe(int *ends) { return pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0 ? -errno : 0; }

@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -38,6 +39,32 @@ int clinux_wait(int type, int id, int options, struct clinux_wait_result *result
                                (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
     result->max_rss_bytes = (uint64_t)usage.ru_maxrss * 1024;
     return 0;
+}
+
+// As in linux/pidfd.h since 6.13; the headers of older kernels lack it.
+struct clinux_pidfd_info {
+    uint64_t mask;
+    uint64_t cgroup;
+    uint32_t ids[11];
+    int32_t exit_code;
+};
+#define CLINUX_PIDFD_INFO_EXIT (UINT64_C(1) << 3)
+#define CLINUX_PIDFD_GET_INFO _IOWR(0xff, 11, struct clinux_pidfd_info)
+
+int clinux_pidfd_exit(int pidfd, int *status) {
+    struct clinux_pidfd_info info;
+    memset(&info, 0, sizeof info);
+    info.mask = CLINUX_PIDFD_INFO_EXIT;
+    if (ioctl(pidfd, CLINUX_PIDFD_GET_INFO, &info) < 0) {
+        // Kernels that do not know the call, and processes that are gone without a trace.
+        if (errno == ENOTTY || errno == EINVAL || errno == ESRCH)
+            return 0;
+        return -errno;
+    }
+    if (!(info.mask & CLINUX_PIDFD_INFO_EXIT))
+        return 0;
+    *status = info.exit_code;
+    return 1;
 }
 
 int clinux_set_child_subreaper(bool on) { return prctl(PR_SET_CHILD_SUBREAPER, on, 0, 0, 0) < 0 ? -errno : 0; }

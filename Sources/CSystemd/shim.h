@@ -93,6 +93,3 @@ static inline int csystemd_readable_bytes(int fd) {
     int bytes = 0;
     return ioctl(fd, FIONREAD, &bytes) < 0 ? 0 : bytes;
 }
-
-/* The function under the macro that would add this file's own CODE_FILE=. */
-#undef sd_journal_sendv

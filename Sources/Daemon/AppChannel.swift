@@ -34,10 +34,15 @@ final class AppChannel {
         var complaints = 0
     }
 
-    init(loop: EventLoop, path: String, owner: Owner?) throws {
+    /// - Parameter adopting: the socket of an earlier daemon; `nil`: a new one takes its place.
+    init(loop: EventLoop, path: String, owner: Owner?, adopting: consuming Descriptor? = nil) throws {
         self.loop = loop
         self.path = path
-        socket = try DatagramSocket(at: path, mode: 0o600, owner: owner)
+        if let adopting {
+            socket = DatagramSocket(adopting: adopting, path: path)
+        } else {
+            socket = try DatagramSocket(at: path, mode: 0o600, owner: owner)
+        }
         source = try loop.addDescriptor(socket.descriptor.raw, events: .readable) { [weak self] _ in self?.readable() }
     }
 
@@ -47,6 +52,9 @@ final class AppChannel {
             guard readOne() else { return }
         }
     }
+
+    /// For whoever keeps it beyond this daemon.
+    var descriptor: Int32 { socket.descriptor.raw }
 
     /// What was written before the app ended, or was frozen, still counts.
     func drain() {

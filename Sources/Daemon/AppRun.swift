@@ -14,6 +14,13 @@ final class AppRun {
     var starting: StartingProcess?
     /// The main process; `nil` once it was reaped.
     var process: Linux.Process?
+    /// Of the main process, also once it was reaped; with when it began, in clock ticks since boot.
+    var mainPID: Int32?
+    var startTime: UInt64 = 0
+    /// Its main process is no child of ours: an earlier daemon's.
+    var isStranger = false
+    /// Looks whether such a process has stopped itself, or was reaped by whoever is its parent now.
+    var lookAtStranger: Retry?
     var execSource: EventSource?
     var exitSource: EventSource?
     /// Looks again whether the group is frozen, or empty.

@@ -80,6 +80,13 @@ extension ControlBus {
                 }
                 self.simulate(call, level)
             },
+            BusMethod("Reexec", out: "a{sv}", results: ["result"]) { [unowned self] call in
+                call.reply([.dictionary([("outcome", .string("done"))])])
+                // Once the answer is on its way.
+                self.house.loop.callLater { [house = self.house] in
+                    do { try house.reexec() } catch { house.complain("not replaced: \(error)") }
+                }
+            },
             BusMethod("Reload", out: "a{sv}", results: ["result"]) { [unowned self] call in
                 call.reply([.dictionary(self.house.reload())])
             },

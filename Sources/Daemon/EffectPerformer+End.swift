@@ -55,15 +55,18 @@ extension EffectPerformer {
 
     func mainProcessEnded(_ run: AppRun) {
         guard let process = run.process else { return }
-        // Of a main process that is no child of ours (`MAINPID=`) only the end is known, not how.
         let end = try? process.reap()
         run.exitSource = nil
+        // Of one that is no child of ours the kernel may still say how it ended, once its parent has asked.
+        guard let end else { return strangerEnded(run, process) }
+        ended(run, ExitStatus(end.status), cpu: end.cpu)
+    }
+
+    func ended(_ run: AppRun, _ status: ExitStatus, cpu: Duration) {
         forgetMainProcess(run)
         run.channel.drain()
-        let cpu = max(end?.cpu ?? .zero, run.cpu)
         // Its size is what the core knows; the kernel's peak stands in for a life too short to be measured.
-        let status = end.map { ExitStatus($0.status) } ?? .exited(0)
-        send(.exited(run.id, status, cpu: cpu, memory: 0))
+        send(.exited(run.id, status, cpu: max(cpu, run.cpu), memory: 0))
         watchEmpty(run)
     }
 
@@ -81,6 +84,7 @@ extension EffectPerformer {
     /// The run is over, or never began: what was made for it goes.
     func forget(_ run: AppRun) {
         runs[run.id] = nil
+        forgetNote(of: run)
         forgetMainProcess(run)
         run.channel.close()
         remove(run.enclosure, run.id, of: run.app)

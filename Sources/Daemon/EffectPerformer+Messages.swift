@@ -10,9 +10,13 @@ extension EffectPerformer {
         for message in messages {
             switch message {
             case .ready: send(.ready(run.id))
-            case .status(let text): run.statusText = text
+            case .status(let text):
+                run.statusText = text
+                keepNote(of: run)
             case .stopping: send(.stopping(run.id))
-            case .errno(let number): run.errno = number
+            case .errno(let number):
+                run.errno = number
+                keepNote(of: run)
             case .mainPID(let pid): changeMainProcess(run, pid)
             case .watchdog: send(.heartbeat(run.id))
             case .watchdogTrigger: send(.heartbeatGivenUp(run.id))
@@ -46,8 +50,8 @@ extension EffectPerformer {
             // Looked at again behind the open: in between the pid could have been given to a stranger.
             guard let process = try Process.open(pid), try run.enclosure.contains(pid) else { return }
             if let old = run.process?.pid { mainProcesses[old] = nil }
-            run.process = process
-            mainProcesses[pid] = run.id
+            run.isStranger = false
+            noteMainProcess(run, process)
             watchExit(run)
             send(.mainProcessChanged(run.id, pid: pid))
         } catch {

@@ -24,6 +24,8 @@ extension EffectPerformer {
     }
 
     func spawn(_ app: AppID, _ id: RunID, _ launch: Launch) {
+        // A daemon before this one has come as far as that.
+        if runs[id] != nil { return }
         guard let manifest = manifests[app] else {
             let problem = SpawnProblem(sentence: "its manifest is gone", exitStatus: Stage.fork)
             return send(.spawnFailed(id, problem))
@@ -56,11 +58,7 @@ extension EffectPerformer {
         }
         let run = AppRun(id: id, manifest: manifest, enclosure: enclosure, channel: channel, owner: user?.owner)
         runs[id] = run
-        channel.receive = { [weak self, weak run] messages, descriptors, sender in
-            guard let self, let run else { return }
-            self.received(run, messages, &descriptors, sender)
-        }
-        channel.complain = { [weak self] sentence in self?.complain(manifest.id, sentence) }
+        listen(to: run)
         let environment = LaunchEnvironment(
             manifest: manifest, launch: launch, user: user?.record, notifySocket: channel.path, inbox: inbox,
             lastReceipt: receipts.lastPath(of: manifest.id), marker: enclosure.environmentMarker,
@@ -69,6 +67,8 @@ extension EffectPerformer {
         let output = outputStream(manifest.id)
         request.standardOutput = output?.raw
         request.standardError = output?.raw
+        // Before there is a process, so that none is ever there of which nobody knows.
+        keepNote(of: run)
         try watchStart(run, try startProcess(request))
     }
 
@@ -100,6 +100,16 @@ extension EffectPerformer {
         let own = try? readFile(at: "/proc/self/oom_score_adj", limit: 16)
         return own?.first == UInt8(ascii: "-") ? 0 : nil
     }()
+
+    func listen(to run: AppRun) {
+        run.channel.receive = { [weak self, weak run] messages, descriptors, sender in
+            guard let self, let run else { return }
+            self.received(run, messages, &descriptors, sender)
+        }
+        run.channel.complain = { [weak self, app = run.app] sentence in self?.complain(app, sentence) }
+    }
+
+    func keepNote(of run: AppRun) { logbook.note(RunNote.name(run.id), run.note.bytes) }
 
     /// The daemon's own limit of descriptors is high; apps get what they would get elsewhere, as systemd has it: 1,024, and
     /// up to half a million for those that ask (select(2) breaks beyond the former).
@@ -153,8 +163,7 @@ extension EffectPerformer {
         let process = starting.process
         let outcome = starting.outcomeDescriptor
         run.starting = consume starting
-        run.process = process
-        mainProcesses[process.pid] = run.id
+        noteMainProcess(run, process)
         try run.enclosure.started(process)
         run.execSource = try loop.addDescriptor(outcome, events: .readable, priority: .important) {
             [weak self, weak run] _ in
@@ -162,6 +171,15 @@ extension EffectPerformer {
             self.execDecided(run)
         }
         send(.spawned(run.id, pid: process.pid))
+    }
+
+    func noteMainProcess(_ run: AppRun, _ process: Linux.Process) {
+        run.process = process
+        run.mainPID = process.pid
+        run.startTime = (try? ProcFS().stat(of: process.pid))?.startTime ?? 0
+        mainProcesses[process.pid] = run.id
+        keepNote(of: run)
+        keepDescriptors(of: run)
     }
 
     private func execDecided(_ run: AppRun) {

@@ -15,10 +15,13 @@ final class EffectPerformer {
     var reaperSource: EventSource?
     let receipts: ReceiptStore
     let launches: LaunchStore
+    let logbook: Logbook
     /// What goes back to the core.
     let send: (Event) -> Void
     /// Who answers those who asked.
     var answer: (RequestID, Answer) -> Void = { _, _ in }
+    /// Whether a run was told that it is in the background, and has not answered.
+    var isEntering: (RunID) -> Bool = { _ in false }
     /// Who tells those who watch.
     var publish: (Report, ChronicleEntry) -> Void = { _, _ in }
 
@@ -34,13 +37,15 @@ final class EffectPerformer {
     /// Groups of runs that are over, until they can be removed.
     var closing: [RunID: Retry] = [:]
     let memory: MemoryWatch
-    let stored = StoredDescriptors()
+    let stored: StoredDescriptors
+    let store: DescriptorStore
     /// What a user's own daemon passes on of its environment.
     let inheritedEnvironment: [String]
 
     init(
         loop: EventLoop, folders: Folders, containment: Containment, journal: Journal, receipts: ReceiptStore,
-        launches: LaunchStore, memory: MemoryWatch, inheritedEnvironment: [String], send: @escaping (Event) -> Void
+        launches: LaunchStore, logbook: Logbook, memory: MemoryWatch, inheritedEnvironment: [String],
+        store: DescriptorStore, send: @escaping (Event) -> Void
     ) {
         self.loop = loop
         self.folders = folders
@@ -48,6 +53,9 @@ final class EffectPerformer {
         self.journal = journal
         self.receipts = receipts
         self.launches = launches
+        self.logbook = logbook
+        self.store = store
+        stored = StoredDescriptors(logbook: logbook, store: store)
         self.memory = memory
         self.inheritedEnvironment = inheritedEnvironment
         self.send = send
@@ -122,6 +130,11 @@ final class EffectPerformer {
         if let number = run.signal(for: notice), notice == .willTerminate || catches(run, number) {
             delivered = signal(run, number)
         }
+        // The core moves on once this is told: who is to answer is looked at after that.
+        if notice == .didEnterBackground, delivered, run.isStranger {
+            loop.callLater { [weak self, weak run] in run.map { self?.lookForStop($0) } }
+        }
+        if notice == .willTerminate, run.isStranger, isStopped(run) { signal(run, Signals.continue) }
         guard notice.isAnswered else { return }
         send(.told(run.id, notice, delivered: delivered, cpu: run.cpu))
     }

@@ -70,6 +70,7 @@ package struct Folders: Hashable, Sendable {
     package var busSocket: String { runtime + "/bus" }
     package var lock: String { runtime + "/lock" }
     package var notifySockets: String { runtime + "/notify" }
+    package var logbook: String { runtime + "/logbook" }
     package var inboxes: String { runtime + "/inbox" }
     package var receipts: String { state + "/receipts.jsonl" }
     package var lastReceipts: String { state + "/last" }

@@ -14,6 +14,8 @@ final class House {
     let performer: EffectPerformer
     let library: ManifestLibrary
     let containment: Containment
+    /// Replaces this daemon by the program that lies where its own was; returns only by throwing.
+    var reexec: () throws -> Void = {}
 
     init(
         loop: EventLoop, shell: Shell, performer: EffectPerformer, receipts: ReceiptStore, library: ManifestLibrary,

@@ -183,6 +183,20 @@ final class Logind {
         }
     }
 
+    /// What an earlier daemon has heard may be over: that the machine is about to sleep, that a screen is locked. Asked
+    /// after the sessions, it is answered after them.
+    private func lookAtSleep() {
+        get(Names.path, Names.manager, "PreparingForSleep") { [weak self] value in
+            guard let self else { return }
+            if value.boolValue == true {
+                if self.preparation == nil { self.prepare(.sleep) }
+            } else if self.preparation == nil {
+                self.send(.awoke)
+            }
+            if self.lockedSessions.isEmpty { self.send(.unlocked) }
+        }
+    }
+
     // MARK: Locked screens
 
     /// More than this many sessions at one machine's seats nobody has.
@@ -198,6 +212,7 @@ final class Logind {
             for session in sessions.prefix(Self.maximumSessions) {
                 if let path = session.structureValue?.last?.stringValue { self?.lookAt(path) }
             }
+            self?.lookAtSleep()
         }
     }
 

@@ -21,6 +21,7 @@ enum MessageID {
     static let ended = "cb462029ca494b4da27d0aeb15b48612"
     /// The daemon itself.
     static let started = "4e3303e702f34e5996bbc3bde971b767"
+    static let recovered = "2f1f0d3a6c3f4d0fa7d5a1c8e4b96c71"
     static let stopping = "6f3d8c411e9e46babd4a6195a1442935"
     /// The machine's bus, the name there, and logind.
     static let bus = "7ee37120bca049a3801e585cbc0f052f"

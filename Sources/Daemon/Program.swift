@@ -30,8 +30,12 @@ private final class Program {
     let performer: EffectPerformer
     let house: House
     let bus: ControlBus
+    let logbook: Logbook
+    private let legacy: Legacy?
+    private let handed: HandedDescriptors
     private var signals: [EventSource] = []
     private var wasAskedToStop = false
+    private var keepsApps = false
 
     init(_ options: DaemonOptions) throws {
         self.options = options
@@ -42,28 +46,40 @@ private final class Program {
         let loop = try EventLoop()
         self.loop = loop
         journal = Journal(level: options.logLevel)
-        lock = try Program.prepare(folders)
-        containment = try Program.contain(options, journal)
+        handed = try Inheritance.takeHanded()
+        lock = try Program.prepare(folders, handed)
         let (receipts, launches) = try Program.openState(folders)
-        let firstRun = UInt64(loop.now().microseconds)
-        shell = try Shell(loop: loop, core: LifecycleCore(firstRun: firstRun, firstReceipt: receipts.nextID))
+        if let problem = receipts.problem { journal.log(.warning, MessageID.complaint, problem) }
+        // After the folders: where these cannot be used, no group is to stay behind.
+        let name = Program.groupName(folders)
+        containment = try Containment(
+            mode: ContainmentMode.detect(preferredRoot: options.cgroup, name: name), name: name)
+        logbook = Logbook(path: folders.logbook)
+        logbook.complain = { [journal] in journal.log(.warning, MessageID.complaint, $0) }
+        legacy = Inheritance.read(folders, journal, receipts)
+        let core =
+            legacy?.core ?? LifecycleCore(firstRun: UInt64(loop.now().microseconds), firstReceipt: receipts.nextID)
+        if let legacy { logbook.goOn(legacy) } else { logbook.begin(core, notes: [:]) }
+        shell = try Shell(loop: loop, core: core, logbook: logbook)
         let memory = MemoryWatch(loop: loop) { [journal] in journal.log(.notice, MessageID.complaint, $0) }
         performer = EffectPerformer(
             loop: loop, folders: folders, containment: containment, journal: journal, receipts: receipts,
-            launches: launches, memory: memory,
+            launches: launches, logbook: logbook, memory: memory,
             inheritedEnvironment: options.mode == .user ? LaunchEnvironment.passedOn(ownEnvironment()) : [],
-            send: { [unowned shell] in shell.send($0) })
+            store: DescriptorStore(environment: ownVariable), send: { [unowned shell] in shell.send($0) })
         house = House(
             loop: loop, shell: shell, performer: performer, receipts: receipts,
             library: ManifestLibrary(folders: folders), containment: containment)
         bus = ControlBus(house: house, shell: shell)
         shell.perform = { [unowned performer] in performer.perform($0) }
         performer.answer = { [unowned bus] in bus.answer($0, $1) }
+        performer.isEntering = { [unowned shell] in shell.core.isEntering($0) }
+        house.reexec = { [unowned self] in try self.reexec() }
         performer.publish = { [unowned bus] in bus.publish($0, $1) }
     }
 
     /// The folders, and the lock that keeps a second daemon out of them.
-    private static func prepare(_ folders: Folders) throws -> LockFile {
+    private static func prepare(_ folders: Folders, _ handed: HandedDescriptors) throws -> LockFile {
         if let reason = reasonToDistrust(folder: folders.runtime) {
             throw Problem(
                 "the runtime folder \(folders.runtime) is not safe: \(reason); give this one a folder of its own")
@@ -73,14 +89,32 @@ private final class Program {
         } catch {
             throw Problem("the runtime folder cannot be made: \(error)")
         }
-        switch try LockFile.acquire(at: folders.lock) {
-        case .acquired(let lock):
-            try createDirectories(at: folders.notifySockets, mode: 0o711)
-            try createDirectories(at: folders.inboxes, mode: 0o711)
-            return lock
-        case .held(let pid):
-            let who = pid.map { "pid \($0)" } ?? "another one"
-            throw Problem("a greenroomd (\(who)) runs on \(folders.runtime) already; give this one another --runtime")
+        try createDirectories(at: folders.notifySockets, mode: 0o711)
+        try createDirectories(at: folders.inboxes, mode: 0o711)
+        if let lock = handed.take(HandedDescriptors.lock) { return LockFile(adopting: lock, path: folders.lock) }
+        return try acquireLock(folders)
+    }
+
+    /// A process that a killed daemon was about to start holds its lock with all its other descriptors until it executes
+    /// its program: a moment, unless that hangs.
+    private static let lockPatience = Duration.seconds(2)
+
+    private static func acquireLock(_ folders: Folders) throws -> LockFile {
+        let limit = EventLoop.now() + lockPatience
+        while true {
+            switch try LockFile.acquire(at: folders.lock) {
+            case .acquired(let lock): return lock
+            case .held(let pid):
+                let isAlive = try pid.flatMap { try ProcFS().stat(of: $0) }.map { !$0.isZombie } ?? false
+                guard !isAlive else {
+                    let who = pid.map { "pid \($0)" } ?? "another one"
+                    throw Problem(
+                        "a greenroomd (\(who)) runs on \(folders.runtime) already; give this one another --runtime")
+                }
+                // What still holds it is no daemon: another file is another lock.
+                if EventLoop.now() >= limit { _ = try removeFile(at: folders.lock) }
+                poll(nil, 0, 2)
+            }
         }
     }
 
@@ -92,19 +126,17 @@ private final class Program {
         }
     }
 
-    private static func contain(_ options: DaemonOptions, _ journal: Journal) throws -> Containment {
-        let name = groupName(options.folders)
-        let mode = ContainmentMode.detect(preferredRoot: options.cgroup, name: name)
-        let containment = try Containment(mode: mode, name: name)
+    /// What is there of apps that nobody knows of any more.
+    private func cleanUp() {
         do {
-            let dying = try containment.cleanUpLeftovers()
+            let known = Set(performer.runs.keys.map(\.number))
+            let dying = try containment.cleanUpLeftovers { _, run in known.contains(run) }
             if dying > 0 {
                 journal.log(.notice, MessageID.complaint, "killed \(dying) apps that an earlier daemon had left")
             }
         } catch {
             journal.log(.warning, MessageID.complaint, "leftovers of an earlier daemon: \(error)")
         }
-        return containment
     }
 
     /// Daemons on other runtime folders have groups of other names.
@@ -121,6 +153,9 @@ private final class Program {
         let changes = house.library.read()
         for line in changes.errors { journal.log(.error, MessageID.manifest, line) }
         for line in changes.warnings { journal.log(.warning, MessageID.manifest, line) }
+        performer.setManifests(house.library.manifests)
+        let adopted = recover()
+        cleanUp()
         house.apply(changes)
         try bus.listen(
             at: options.folders.busSocket, busAddress: options.busAddress,
@@ -130,19 +165,47 @@ private final class Program {
             .notice, MessageID.started,
             "greenroomd \(ControlNames.version) is ready: \(apps), \(containment.mode.summary), "
                 + "bus \(options.folders.busSocket), \(journal.whereTo)")
-        try ServiceManager.notify(.ready, .status(apps))
-        _ = try loop.setWatchdog(true)
-        shell.send(.started)
+        if let adopted {
+            journal.log(.notice, MessageID.recovered, "went on where an earlier daemon was: \(adopted) apps run on")
+        }
+        // A service manager that is gone is no reason to end.
+        do {
+            _ = try ServiceManager.notify(.ready, .status(apps))
+            _ = try loop.setWatchdog(true)
+        } catch {
+            journal.log(.warning, MessageID.complaint, "\(error)")
+        }
+        if !logbook.isNoted(Program.startedNote) {
+            shell.send(.started)
+            logbook.note(Program.startedNote, [])
+        }
         try bus.joinBus(options, journal)
         let status = try loop.run()
-        leave()
+        if keepsApps { bus.close() } else { leave() }
         return status
     }
 
+    /// `LaunchAtStart=` is for the first start after a boot or a stop.
+    private static let startedNote = "started"
+
+    /// - Returns: how many apps were found again; `nil`: there was nothing to go on with.
+    private func recover() -> Int? {
+        guard let legacy else { return nil }
+        for remark in legacy.remarks { journal.log(.warning, MessageID.complaint, remark) }
+        let recovery = Recovery(
+            legacy, shell: shell, performer: performer, containment: containment, handed: handed)
+        recovery.run()
+        handed.drop()
+        logbook.noteRecovered()
+        return recovery.adopted
+    }
+
     private func listenToSignals() throws {
-        for number in [SIGTERM, SIGINT] {
-            signals.append(try loop.addSignal(number) { [unowned self] _ in self.stop() })
-        }
+        signals.append(try loop.addSignal(SIGINT) { [unowned self] _ in self.stop() })
+        signals.append(
+            try loop.addSignal(SIGTERM) { [unowned self] _ in
+                if self.isToBeStartedAgain { self.makeRoom() } else { self.stop() }
+            })
         signals.append(try loop.addSignal(SIGHUP) { [unowned self] _ in self.reload() })
         signals.append(try loop.addSignal(SIGCHLD) { [unowned self] _ in self.performer.childrenChanged() })
     }
@@ -152,6 +215,35 @@ private final class Program {
         _ = try? ServiceManager.notify(.reloading)
         _ = house.reload()
         _ = try? ServiceManager.notify(.ready)
+    }
+
+    /// Another program takes this one's place in the same process; the apps stay its children.
+    private func reexec() throws {
+        guard !wasAskedToStop else { throw Problem("greenroomd is about to stop") }
+        logbook.close(shell.core)
+        try Reexecution.run(performer.descriptorsToKeep + [(HandedDescriptors.lock, lock.descriptor.raw)])
+    }
+
+    /// `systemctl restart` means this program, not the apps. Whom nobody can ask is to stop.
+    private var isToBeStartedAgain: Bool {
+        guard !wasAskedToStop, performer.store.isThere, ServiceManager.isBootedWithSystemd() else { return false }
+        let runtime = options.mode == .system ? "/run" : ownVariable("XDG_RUNTIME_DIR") ?? "/run"
+        do {
+            return try ServiceJob.current(runtime: runtime) == .restart
+        } catch {
+            journal.log(.warning, MessageID.complaint, "systemd does not say whether this is a restart: \(error)")
+            return false
+        }
+    }
+
+    /// Ends, and leaves everything to the daemon that follows.
+    private func makeRoom() {
+        journal.log(.notice, MessageID.stopping, "making room for the next greenroomd; every app runs on")
+        keepsApps = true
+        logbook.close(shell.core)
+        _ = try? ServiceManager.notify(.stopping)
+        _ = try? ServiceManager.barrier(timeout: .seconds(2))
+        loop.exit(0)
     }
 
     /// Once: every app gets its will-terminate. Twice: at once.
@@ -167,6 +259,7 @@ private final class Program {
     /// Nothing of ours stays: no socket, no group. The state folder does.
     private func leave() {
         bus.close()
+        logbook.remove()
         for path in [options.folders.notifySockets] { _ = try? removeFile(at: path, folder: true) }
         do {
             if try containment.removeRoot() == .busy {
@@ -177,6 +270,8 @@ private final class Program {
         }
     }
 }
+
+func ownVariable(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
 
 /// The hard limit of descriptors.
 func maximumDescriptors() -> UInt64 {

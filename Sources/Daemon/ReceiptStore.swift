@@ -1,3 +1,4 @@
+import Glibc
 import JSON
 import LifecycleCore
 import Linux
@@ -19,12 +20,15 @@ final class ReceiptStore {
     private let clock: WallClock
     private var count = 0
     private(set) var nextID: UInt64 = 1
+    /// What was wrong with the file at start, for the log.
+    private(set) var problem: String?
 
     init(folders: Folders, clock: WallClock) throws {
         path = folders.receipts
         lastFolder = folders.lastReceipts
         self.clock = clock
         try createDirectories(at: lastFolder)
+        setAsideIfUnreadable()
         let all = try read(limit: .max)
         count = all.count
         nextID = (all.last.flatMap { $0["id"]?.integerValue }.map { UInt64(max(0, $0)) } ?? 0) + 1
@@ -33,6 +37,8 @@ final class ReceiptStore {
 
     /// Adds one. Called once an end.
     func write(_ receipt: Receipt) throws {
+        // A daemon before this one has written it, and did not come as far as to say so.
+        guard receipt.id >= nextID else { return }
         let json = JSONValue(receipt, time: clock.now())
         let line = Array((json.serialized(pretty: false) + "\n").utf8)
         nextID = max(nextID, receipt.id + 1)
@@ -41,6 +47,16 @@ final class ReceiptStore {
         // What the app is given at its next launch; readable for its user.
         try replaceFile(at: lastPath(receipt.app), with: line)
         if count >= Self.compactAt { try compact() }
+    }
+
+    /// A file that is no such file of ours (far too large, no regular one) must not keep the daemon from starting.
+    private func setAsideIfUnreadable() {
+        do {
+            _ = try readFileIfPresent(at: path, limit: Self.maximumFile)
+        } catch {
+            problem = "\(error); it is now \(path).unreadable, and a new one is begun"
+            rename(path, path + ".unreadable")
+        }
     }
 
     private func endTornLine() throws {
@@ -106,6 +122,7 @@ extension JSONValue {
         case .exited(let status): keys.append(("exitStatus", .integer(Int64(status))))
         case .signaled(let signal, let coreDumped):
             keys += [("signal", .integer(Int64(signal))), ("coreDumped", .bool(coreDumped))]
+        case .unknown, .lost: break
         }
         keys += [
             ("wallSeconds", .number(receipt.wall.seconds)), ("cpuSeconds", .number(receipt.cpu.seconds)),

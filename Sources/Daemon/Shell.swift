@@ -11,7 +11,8 @@ final class Shell {
     private let loop: EventLoop
     /// The one timer, armed for the nearest deadline (law 8).
     private let timer: Systemd.Timer
-    private var queue: [Event] = []
+    private let logbook: Logbook
+    private var queue: [(event: Event, at: Instant)] = []
     private var isDraining = false
     /// Performs effects; set once, before the first event.
     var perform: (Effect) -> Void = { _ in }
@@ -20,8 +21,9 @@ final class Shell {
     /// Called when an event has been carried out with all that followed.
     var settled: () -> Void = {}
 
-    init(loop: EventLoop, core: LifecycleCore) throws {
+    init(loop: EventLoop, core: LifecycleCore, logbook: Logbook) throws {
         self.core = core
+        self.logbook = logbook
         self.loop = loop
         // The handler needs the shell and the shell the timer: the box breaks the circle.
         let box = WeakShell()
@@ -31,20 +33,47 @@ final class Shell {
 
     var now: Instant { Instant(sinceOrigin: loop.now()) }
 
+    /// From here on the event is kept: whatever becomes of this daemon, it is decided on.
     func send(_ event: Event) {
-        queue.append(event)
-        guard !isDraining else { return }
+        let now = now
+        logbook.keep(event, at: now)
+        queue.append((event, now))
+        if !isDraining { drain() }
+    }
+
+    /// Goes on where a daemon before this one was: effects of an event that it had decided on, and events that it had not.
+    /// They are in the logbook already, unless that was begun anew.
+    func resume(_ legacy: Legacy) {
+        isDraining = true
+        for (event, at) in legacy.events {
+            if legacy.place == nil { logbook.keep(event, at: at) }
+            queue.append((event, at))
+        }
+        for (index, effect) in legacy.effects.enumerated() {
+            perform(effect)
+            if legacy.place != nil { logbook.performed(legacy.effectsPerformed + index + 1) }
+        }
+        drain()
+    }
+
+    private func drain() {
         isDraining = true
         // Events that come while these are carried out are appended behind them.
         var next = 0
         while next < queue.count {
-            let event = queue[next]
+            let (event, at) = queue[next]
             next += 1
-            for effect in core.handle(event, at: now) { perform(effect) }
+            let effects = core.handle(event, at: at)
+            logbook.beginEffects()
+            for (index, effect) in effects.enumerated() {
+                perform(effect)
+                logbook.performed(index + 1)
+            }
             heard(event)
         }
         queue.removeAll(keepingCapacity: queue.capacity < 1024)
         isDraining = false
+        logbook.settle(core)
         timer.arm(at: core.nextDeadline?.sinceOrigin)
         settled()
     }

@@ -4,7 +4,14 @@ import Linux
 /// What apps store with us for their next launch (`FDSTORE=1`): bounded, and handed back as `LISTEN_FDS`.
 final class StoredDescriptors {
     private final class Shelf {
-        var entries: [(name: String, descriptor: SharedDescriptor)] = []
+        var entries: [Entry] = []
+    }
+
+    private struct Entry {
+        var name: String
+        var descriptor: SharedDescriptor
+        /// By which it is found again by the next daemon.
+        var serial: UInt64
     }
 
     /// Per app; systemd's FileDescriptorStoreMax= of its own services is rarely more.
@@ -15,6 +22,14 @@ final class StoredDescriptors {
     static let sizeLimits: [String: Int] = [state: 1 << 20, snapshot: 8 << 20]
 
     private var shelves: [AppID: Shelf] = [:]
+    private var lastSerial: UInt64 = 0
+    private let logbook: Logbook
+    private let store: DescriptorStore
+
+    init(logbook: Logbook, store: DescriptorStore) {
+        self.logbook = logbook
+        self.store = store
+    }
 
     /// - Parameter closer: where it is closed when it is no longer stored.
     /// - Returns: why it was not taken; it is closed then.
@@ -28,18 +43,64 @@ final class StoredDescriptors {
                 return "FDNAME=\(name) has to be a memfd"
             }
             guard size <= limit else { return "FDNAME=\(name) holds \(size) bytes; \(limit) are allowed" }
-            shelf.entries.removeAll { $0.name == name }
+            remove(name, of: app)
         }
         guard shelf.entries.count < Self.maximumPerApp else {
             return "\(Self.maximumPerApp) descriptors are stored already; “\(name)” was closed"
         }
-        shelf.entries.append((name, descriptor))
+        lastSerial += 1
+        let entry = Entry(name: name, descriptor: descriptor, serial: lastSerial)
+        shelf.entries.append(entry)
         shelves[app] = shelf
+        keep(entry, of: app)
         return nil
     }
 
-    func remove(_ name: String, of app: AppID) {
-        shelves[app]?.entries.removeAll { $0.name == name }
+    private func keep(_ entry: Entry, of app: AppID) {
+        var writer = ByteWriter()
+        writer.put(app)
+        writer.put(text: entry.name)
+        logbook.note(Self.note(entry.serial), writer.bytes)
+        if store.isThere { store.keep(entry.descriptor.raw, HandedDescriptors.stored(entry.serial)) }
+    }
+
+    private static func note(_ serial: UInt64) -> String { "stored/\(serial)" }
+
+    /// What a daemon before this one had, as far as it was handed over.
+    func restore(_ notes: [String: [UInt8]], _ handed: HandedDescriptors) {
+        let serials = notes.keys.compactMap { $0.hasPrefix("stored/") ? UInt64($0.dropFirst(7)) : nil }
+        let closer = DescriptorCloser()
+        for serial in serials.sorted() {
+            lastSerial = max(lastSerial, serial)
+            var reader = ByteReader(notes[Self.note(serial)] ?? [])
+            guard let app: AppID = try? reader.take(), let name = try? reader.text(upTo: 256, "a name"),
+                let descriptor = handed.take(HandedDescriptors.stored(serial))
+            else {
+                logbook.note(Self.note(serial), nil)
+                continue
+            }
+            let shelf = shelves[app] ?? Shelf()
+            shelf.entries.append(Entry(name: name, descriptor: SharedDescriptor(descriptor, closer: closer), serial: serial))
+            shelves[app] = shelf
+        }
+    }
+
+    /// All, for whoever takes them along.
+    var all: [(name: String, descriptor: Int32)] {
+        shelves.values.flatMap { shelf in
+            shelf.entries.map { (HandedDescriptors.stored($0.serial), $0.descriptor.raw) }
+        }
+    }
+
+    func remove(_ name: String, of app: AppID) { drop(from: app) { $0 == name } }
+
+    private func drop(from app: AppID, where isMeant: (String) -> Bool) {
+        guard let shelf = shelves[app] else { return }
+        for entry in shelf.entries where isMeant(entry.name) {
+            logbook.note(Self.note(entry.serial), nil)
+            if store.isThere { store.forget(HandedDescriptors.stored(entry.serial)) }
+        }
+        shelf.entries.removeAll { isMeant($0.name) }
     }
 
     func dropRestorationState(of app: AppID) {
@@ -48,6 +109,7 @@ final class StoredDescriptors {
     }
 
     func forget(_ app: AppID) {
+        drop(from: app) { _ in true }
         shelves[app] = nil
     }
 

@@ -5,7 +5,7 @@ struct App: Hashable, Sendable {
     var isRegistered = true
     /// It has neither manifest nor process any more; its place is free.
     var isForgotten = false
-    /// Its timer, rank and waiters may have changed in this event.
+    /// Its timer, rank and waiters may have changed in this event. Between events: never.
     var isTouched = false
     var phase = Phase.notRunning(NotRunning())
     /// When the state that users see was entered.
@@ -27,7 +27,7 @@ struct App: Hashable, Sendable {
 
 /// Somebody who waits until a request has come about.
 struct Waiter: Hashable, Sendable {
-    enum Goal: Hashable, Sendable {
+    enum Goal: CaseIterable, Hashable, Sendable {
         case foreground, background, ended
         /// That it runs, and no matter where: an app that is woken for something.
         case awake
@@ -81,6 +81,8 @@ struct BackgroundTask: Hashable, Sendable {
     var owner: Int32
     /// Of one that ends by itself: `EXTEND_TIMEOUT_USEC=` while entering the background (L25).
     var end: Instant?
+    /// It may have ended while nobody listened.
+    var isDoubtful = false
 
     /// How tasks that `EXTEND_TIMEOUT_USEC=` opened are called.
     static let extensionName = "EXTEND_TIMEOUT_USEC"

@@ -5,6 +5,8 @@ struct Deadline: Hashable, Sendable {
     var allowed: Duration
     /// It has passed, and is looked into before it counts as missed: a debugger may be attached (L48).
     var isInspected = false
+    /// The app may have answered while nobody listened: it is not missed, but taken for answered.
+    var isDoubtful = false
 
     var end: Instant { start + allowed }
     /// When there is something to do about it.

@@ -161,6 +161,6 @@ package enum StateReason: String, Hashable, Sendable {
 }
 
 /// What brought the machine to its memory level.
-package enum MemoryCause: String, Hashable, Sendable {
+package enum MemoryCause: String, CaseIterable, Hashable, Sendable {
     case budget, available, pressure, simulated
 }

@@ -10,6 +10,8 @@ package enum Event: Hashable, Sendable {
     indirect case configured(ManagerPolicy)
     /// All manifests are known: what is to be launched at start is launched.
     case started
+    /// This daemon goes on where another ended without a word: the core is as it was then. Before anything else.
+    case recovered
 
     // MARK: Requests
 
@@ -38,6 +40,9 @@ package enum Event: Hashable, Sendable {
     case exited(RunID, ExitStatus, cpu: Duration, memory: UInt64)
     /// No process of the run is left (L47).
     case emptied(RunID)
+
+    /// After `recovered`: the run is there and in hand again. `heard`: nothing is lost of what it said meanwhile.
+    case reattached(RunID, heard: Bool)
 
     // MARK: What an app says
 
@@ -112,6 +117,10 @@ package struct SpawnProblem: Hashable, Sendable {
 package enum ExitStatus: Hashable, Sendable {
     case exited(Int32)
     case signaled(Int32, coreDumped: Bool)
+    /// It ended while no daemon was there, and the kernel has forgotten how.
+    case unknown
+    /// The machine went down under it.
+    case lost
 
     /// The signal that nothing survives.
     static let sigkill: Int32 = 9
@@ -121,7 +130,7 @@ package enum ExitStatus: Hashable, Sendable {
     var isKill: Bool {
         switch self {
         case .signaled(Self.sigkill, coreDumped: _): true
-        case .signaled, .exited: false
+        case .signaled, .exited, .unknown, .lost: false
         }
     }
 }

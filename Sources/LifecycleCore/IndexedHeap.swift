@@ -14,6 +14,13 @@ struct IndexedHeap<Key: Comparable & Hashable & Sendable>: Hashable, Sendable {
     /// Where a slot stands in `entries`; -1: nowhere.
     private var positions: [Int] = []
 
+    /// The same slots with the same keys are the same heap, however they came to stand in it.
+    static func == (a: Self, b: Self) -> Bool {
+        a.entries.count == b.entries.count && a.entries.allSatisfy { b.key(of: $0.slot) == $0.key }
+    }
+
+    func hash(into hasher: inout Hasher) { hasher.combine(entries.count) }
+
     var count: Int { entries.count }
     var first: (key: Key, slot: Int)? { entries.first.map { ($0.key, $0.slot) } }
 

@@ -26,6 +26,7 @@ extension LifecycleCore {
     mutating func forget(_ slot: Int) {
         leavePlace(slot)
         for waiter in self[app: slot].waiters { answer(waiter.request, .refused(.unknownApp)) }
+        self[app: slot].waiters = []
         slots[self[app: slot].id] = nil
         self[app: slot].isForgotten = true
         freeSlots.append(slot)

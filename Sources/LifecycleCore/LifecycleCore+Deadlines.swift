@@ -115,14 +115,30 @@ extension LifecycleCore {
     /// What was found of an app whose deadline has passed (L48): with a debugger attached it starts anew, else it is missed.
     mutating func inspected(_ slot: Int, _ inspection: Inspection, _ now: Instant) {
         if !isMemoryKnown(slot) { setMemory(slot, inspection.memory) }
+        while let deadline = lookedInto(slot) {
+            if inspection.traced {
+                report(.deadlineDeferred(self[app: slot].id, deadline.kind))
+                var anew = deadline
+                anew.start = now
+                anew.isInspected = false
+                replace(slot, deadline, by: anew)
+            } else if deadline.isDoubtful {
+                assumeAnswered(slot, deadline.kind, now)
+            } else if deadline.kind == .backgroundTime, !dropDoubtfulTasks(slot) {
+                backgroundTimeOver(slot, now)
+                assertionEnded(slot, now)
+            } else {
+                return miss(slot, deadline, cpu: inspection.cpu, now)
+            }
+        }
+    }
+
+    /// A deadline that has passed and may be missed.
+    func lookedInto(_ slot: Int) -> Deadline? {
         let all = [
             phaseDeadline(self[app: slot].phase), self[run: slot].backgroundTime, self[run: slot].wake?.deadline,
         ]
-        for case let deadline? in all where deadline.isInspected {
-            guard inspection.traced else { return miss(slot, deadline, cpu: inspection.cpu, now) }
-            report(.deadlineDeferred(self[app: slot].id, deadline.kind))
-            replace(slot, deadline, by: Deadline(kind: deadline.kind, start: now, allowed: deadline.allowed))
-        }
+        return all.compactMap { $0 }.first { $0.isInspected }
     }
 
     /// A suspended app's size is known from when it was frozen.

@@ -34,7 +34,7 @@ extension LifecycleCore {
         switch phase {
         case .ending(let ending):
             // SIGKILL is ours if we sent it; any other end was the app's own, however near ours was.
-            if let cause = ending.cause, status.isKill { return verdict(cause) }
+            if let cause = ending.cause, status.isKill || status == .unknown { return verdict(cause) }
             if let cause = ending.termination { return verdict(cause, status) }
             return ownEnd(status)
         case .terminating(let terminating): return verdict(terminating.cause, status)
@@ -52,6 +52,11 @@ extension LifecycleCore {
                 namespace: .signal, code: Receipt.Code.signal,
                 explanation: "ended by \(signalName(signal))\(coreDumped ? " (core dumped)" : ""), "
                     + "which nobody here sent")
+        case .unknown:
+            Verdict(
+                namespace: .exit, code: Receipt.Code.exited,
+                explanation: "ended; how is not known, as the daemon that had launched it was no longer there")
+        case .lost: Verdict(namespace: .exit, code: Receipt.Code.exited, explanation: "was lost with the machine")
         }
     }
 
@@ -59,9 +64,15 @@ extension LifecycleCore {
     private func verdict(_ cause: TerminationCause, _ status: ExitStatus) -> Verdict {
         switch status {
         case .signaled(let signal, _) where signal != ExitStatus.sigterm: return ownEnd(status)
-        case .exited, .signaled: break
+        case .lost: return ownEnd(status)
+        case .exited, .signaled, .unknown: break
         }
-        let how = if case .exited(let code) = status { "exited with status \(code)" } else { "ended by SIGTERM" }
+        let how =
+            switch status {
+            case .exited(let code): "exited with status \(code)"
+            case .signaled, .lost: "ended by SIGTERM"
+            case .unknown: "ended, how is not known, as the daemon that had launched it was no longer there"
+            }
         var verdict = Verdict(namespace: .exit, code: Receipt.Code.exited, explanation: "")
         switch cause {
         case .requested: verdict.explanation = "terminated on request: \(how)"

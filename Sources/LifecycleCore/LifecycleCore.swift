@@ -28,10 +28,27 @@ package struct LifecycleCore: Hashable, Sendable {
     /// Apps in the foreground, and those that have not answered yet that they have left it.
     var visibleCount = 0
 
-    /// What `handle` is about to return.
-    var effects: [Effect] = []
-    /// The slots whose timer, rank and waiters may have changed in this event.
-    var touched: [Int] = []
+    private var scratch = Scratch()
+
+    /// Of use within one event only: no part of what the core is.
+    private struct Scratch: Hashable, Sendable {
+        /// What `handle` is about to return.
+        var effects: [Effect] = []
+        /// The slots whose timer, rank and waiters may have changed in this event.
+        var touched: [Int] = []
+
+        static func == (_: Scratch, _: Scratch) -> Bool { true }
+        func hash(into hasher: inout Hasher) {}
+    }
+
+    var effects: [Effect] {
+        _read { yield scratch.effects }
+        _modify { yield &scratch.effects }
+    }
+    var touched: [Int] {
+        _read { yield scratch.touched }
+        _modify { yield &scratch.touched }
+    }
 
     struct Shutdown: Hashable, Sendable {
         var isFinished = false
@@ -70,6 +87,7 @@ package struct LifecycleCore: Hashable, Sendable {
         case .unregistered(let id): unregistered(id, now)
         case .configured(let policy): configured(policy, now)
         case .started: started(now)
+        case .recovered: recovered(now)
         case .requested(let request, let id, let what): requested(request, id, what, now)
         case .requestAbandoned(let request): requestAbandoned(request)
         case .shutdownRequested(let immediately): shutdownRequested(immediately, now)
@@ -86,7 +104,7 @@ package struct LifecycleCore: Hashable, Sendable {
             .emptied(let run), .ready(let run), .backgroundEntered(let run), .stopped(let run), .continued(let run),
             .taskBegan(let run, _, _), .taskEnded(let run, _), .timeoutExtended(let run, _),
             .wakeCompleted(let run, _), .heartbeat(let run), .heartbeatGivenUp(let run), .stopping(let run),
-            .mainProcessChanged(let run, _):
+            .mainProcessChanged(let run, _), .reattached(let run, _):
             // What comes for a run that is over has come too late to matter.
             guard let slot = runs[run] else { return }
             touch(slot)
@@ -118,9 +136,9 @@ package struct LifecycleCore: Hashable, Sendable {
         case .heartbeatGivenUp: heartbeatGivenUp(slot, now)
         case .stopping: stopping(slot, now)
         case .mainProcessChanged(_, let pid): self[run: slot].pid = pid
-        case .registered, .unregistered, .configured, .started, .requested, .requestAbandoned, .shutdownRequested,
-            .sleepRequested, .awoke, .locked, .unlocked, .deadlineReached, .memoryMeasured, .pressureStalled,
-            .pressureSimulated:
+        case .reattached(_, let heard): reattached(slot, heard, now)
+        case .registered, .unregistered, .configured, .started, .recovered, .requested, .requestAbandoned,
+            .shutdownRequested, .sleepRequested, .awoke, .locked, .unlocked, .deadlineReached, .memoryMeasured, .pressureStalled, .pressureSimulated:
             preconditionFailure("not an event of a run: \(event)")
         }
     }
@@ -183,7 +201,7 @@ package struct LifecycleCore: Hashable, Sendable {
         report(.stateChanged(self[app: slot].id, from: before.state, to: phase.state, reason: reason))
     }
 
-    private mutating func count(_ phase: Phase, _ change: Int) {
+    mutating func count(_ phase: Phase, _ change: Int) {
         switch phase {
         case .notRunning: break
         case .suspended: runningCount += change

@@ -64,7 +64,15 @@ struct NotificationQueue: Hashable, Sendable {
 
     private(set) var pending: [Notification] = []
     /// What the app was last told of each kind: a change back to that is none.
-    private var known: [Notification] = []
+    private(set) var known: [Notification] = []
+
+    init() {}
+
+    /// As it was saved.
+    init(pending: [Notification], known: [Notification]) {
+        self.pending = pending
+        self.known = known
+    }
 
     enum Filing { case filed, undone, full }
 

@@ -36,7 +36,7 @@ enum Phase: Hashable, Sendable {
 }
 
 /// What was wished for in the middle of a transition (L5): the latest is carried out after it.
-enum Wish: Hashable, Sendable {
+enum Wish: CaseIterable, Hashable, Sendable {
     case foreground, background, terminate
 }
 

@@ -2,7 +2,7 @@
 /// `infinity`.
 package struct AppPolicy: Hashable, Sendable {
     /// How an app says that it has finished launching.
-    package enum Readiness: Hashable, Sendable {
+    package enum Readiness: CaseIterable, Hashable, Sendable {
         /// Ready when executed (`Type=simple`).
         case executed
         /// Ready when it says so (`Type=notify`).
@@ -10,7 +10,7 @@ package struct AppPolicy: Hashable, Sendable {
     }
 
     /// Whether a program that ended is launched again (L11 holds).
-    package enum Relaunch: Hashable, Sendable { case no, onFailure, always }
+    package enum Relaunch: CaseIterable, Hashable, Sendable { case no, onFailure, always }
 
     package var readiness: Readiness = .executed
     /// `LaunchAtStart=`; `nil`: no.
@@ -50,7 +50,7 @@ package struct AppPolicy: Hashable, Sendable {
 }
 
 /// The state an app is launched into (L6).
-package enum LaunchState: Hashable, Sendable { case foreground, background }
+package enum LaunchState: CaseIterable, Hashable, Sendable { case foreground, background }
 
 /// L28. Declared in the manifest.
 package struct BackgroundModes: OptionSet, Hashable, Sendable {
@@ -78,7 +78,7 @@ package enum LaunchReason: String, CaseIterable, Hashable, Sendable {
 
 /// What `greenroom.conf` says: the part that the core decides by. `nil` is `infinity`, or off.
 package struct ManagerPolicy: Hashable, Sendable {
-    package enum JetsamOrder: Hashable, Sendable { case largest, lru }
+    package enum JetsamOrder: CaseIterable, Hashable, Sendable { case largest, lru }
 
     /// L12.
     package var foregroundLimit = 1

@@ -10,6 +10,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
     case heartbeatGivenUp, stopping, mainProcessChanged
     case sleepRequested, awoke, locked, unlocked
     case deadlineReached, memoryMeasured, pressureStalled, pressureSimulated
+    case recovered, reattached
 
     package var name: String { String(describing: self) }
 
@@ -52,6 +53,8 @@ package enum EventKind: Int, CaseIterable, Sendable {
         case .memoryMeasured: self = .memoryMeasured
         case .pressureStalled: self = .pressureStalled
         case .pressureSimulated: self = .pressureSimulated
+        case .recovered: self = .recovered
+        case .reattached: self = .reattached
         }
     }
 
@@ -77,9 +80,8 @@ package enum EventKind: Int, CaseIterable, Sendable {
     /// It concerns no app in particular: which phase it comes in says nothing.
     var isOfNoApp: Bool {
         switch self {
-        case .configured, .started, .requestAbandoned, .shutdown, .sleepRequested, .awoke, .locked, .unlocked,
-            .deadlineReached, .memoryMeasured, .pressureStalled,
-            .pressureSimulated:
+        case .configured, .started, .requestAbandoned, .shutdown, .sleepRequested, .awoke, .locked, .unlocked, .deadlineReached, .memoryMeasured, .pressureStalled,
+            .pressureSimulated, .recovered:
             true
         default: false
         }

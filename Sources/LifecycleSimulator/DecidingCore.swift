@@ -7,6 +7,14 @@ package protocol DecidingCore {
     func view(of app: AppID, at now: Instant) -> AppView?
     var appIDs: [AppID] { get }
     var memory: MemoryView { get }
+    var runIDs: [RunID] { get }
+    var saved: SavedCore { get }
+    /// Becomes what was saved.
+    mutating func recover(from saved: SavedCore)
+    func difference(from other: Self) -> String?
 }
 
-extension LifecycleCore: DecidingCore {}
+extension LifecycleCore: DecidingCore {
+    package mutating func recover(from saved: SavedCore) { self = LifecycleCore(recovering: saved) }
+
+}

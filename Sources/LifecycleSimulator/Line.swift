@@ -46,6 +46,8 @@ struct Line {
             text += "by signal "
             add(signal)
             if coreDumped { text += " (core dumped)" }
+        case .unknown: text += "nobody knows how"
+        case .lost: text += "with the machine"
         }
     }
 }

@@ -31,6 +31,29 @@ package struct Recording {
         }
         return effects
     }
+
+    /// All events as the daemon keeps them.
+    /// - Returns: how many bytes they are; and their checksums, so that none can be optimised away.
+    package func keep() -> (bytes: Int, checksum: UInt32) {
+        var writer = ByteWriter()
+        var bytes = 0
+        var checksum: UInt32 = 0
+        for (event, at) in events {
+            writer.clear()
+            writer.put(at)
+            writer.put(event)
+            bytes += writer.bytes.count
+            checksum ^= Checksum.crc32(writer.bytes)
+        }
+        return (bytes, checksum)
+    }
+
+    /// The core once it was given half of them, as it is saved.
+    package func snapshot() -> (apps: Int, bytes: () -> Int) {
+        var core = LifecycleCore(firstRun: firstRun, firstReceipt: firstReceipt)
+        for (event, at) in events.prefix(events.count / 2) { _ = core.handle(event, at: at) }
+        return (core.appIDs.count, { [core] in core.saved.bytes.count })
+    }
 }
 
 private final class Tape {
@@ -52,4 +75,8 @@ private struct RecordingCore: DecidingCore {
     func view(of app: AppID, at now: Instant) -> AppView? { core.view(of: app, at: now) }
     var appIDs: [AppID] { core.appIDs }
     var memory: MemoryView { core.memory }
+    var runIDs: [RunID] { core.runIDs }
+    var saved: SavedCore { core.saved }
+    mutating func recover(from saved: SavedCore) { core.recover(from: saved) }
+    func difference(from other: Self) -> String? { core.difference(from: other.core) }
 }

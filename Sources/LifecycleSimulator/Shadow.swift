@@ -126,8 +126,8 @@ struct Shadow {
         case .frozen(_, _, let memory): frozenMemory = memory
         case .started, .requested, .requestAbandoned, .spawned, .executed, .told, .thawed, .ready,
             .backgroundEntered, .stopped, .continued, .taskBegan, .taskEnded, .timeoutExtended, .wakeCompleted,
-            .heartbeat, .heartbeatGivenUp, .stopping, .mainProcessChanged, .sleepRequested, .awoke, .locked, .unlocked,
-            .deadlineReached, .pressureStalled, .pressureSimulated:
+            .heartbeat, .heartbeatGivenUp, .stopping, .mainProcessChanged, .sleepRequested, .awoke, .locked, .unlocked, .deadlineReached, .pressureStalled,
+            .pressureSimulated, .recovered, .reattached:
             break
         }
     }
@@ -224,11 +224,10 @@ extension Event {
             .emptied(let run), .ready(let run), .backgroundEntered(let run), .stopped(let run), .continued(let run),
             .taskBegan(let run, _, _), .taskEnded(let run, _), .timeoutExtended(let run, _),
             .wakeCompleted(let run, _), .heartbeat(let run), .heartbeatGivenUp(let run), .stopping(let run),
-            .mainProcessChanged(let run, _):
+            .mainProcessChanged(let run, _), .reattached(let run, _):
             run
-        case .registered, .unregistered, .configured, .started, .requested, .requestAbandoned, .shutdownRequested,
-            .sleepRequested, .awoke, .locked, .unlocked, .deadlineReached, .memoryMeasured, .pressureStalled,
-            .pressureSimulated:
+        case .registered, .unregistered, .configured, .started, .recovered, .requested, .requestAbandoned,
+            .shutdownRequested, .sleepRequested, .awoke, .locked, .unlocked, .deadlineReached, .memoryMeasured, .pressureStalled, .pressureSimulated:
             nil
         }
     }

@@ -33,12 +33,13 @@ package struct SimulationResult: Sendable {
 /// One seed, from the first manifest to the last process: faults, then quiet, then the end of the house.
 package struct Simulation<Core: DecidingCore> {
     private let scenario: Scenario
-    private var core: Core
+    var core: Core
+    var plan: CrashPlan
     /// In some seeds a second core is given the same events, and must do the same.
     private var twin: Core?
-    private var world: World
+    var world: World
     private var shadow: Shadow
-    private var checkers: Checkers
+    var checkers: Checkers
     private var trace: Trace
     private var coverage = Coverage()
     private var line = Line()
@@ -58,12 +59,14 @@ package struct Simulation<Core: DecidingCore> {
         var random = Random(seed: options.seed)
         scenario = Scenario(seed: options.seed, events: options.events, apps: options.apps, random: &random)
         let firstReceipt: UInt64 = 7
+        plan = CrashPlan(seed: options.seed)
         core = makeCore(scenario.firstRun, firstReceipt)
         twin = hasTwin && options.seed % 8 == 0 ? makeCore(scenario.firstRun, firstReceipt) : nil
         world = World(scenario: scenario, random: &random)
         shadow = Shadow(apps: scenario.apps, indexes: world.indexes, firstRun: scenario.firstRun)
         checkers = Checkers(apps: scenario.apps.count, firstReceipt: firstReceipt)
         trace = Trace(print: print)
+        if plan.isPlanned { plan.save(core.saved) }
     }
 
     package mutating func run() -> SimulationResult {
@@ -148,7 +151,10 @@ package struct Simulation<Core: DecidingCore> {
     // MARK: Going on
 
     private mutating func advance(events limit: Int) {
-        while events < limit, checkers.findings.first == nil, let event = world.nextEvent(timer: timer) { take(event) }
+        while events < limit, checkers.findings.first == nil, let event = world.nextEvent(timer: timer) {
+            take(event)
+            if !shadow.isShuttingDown, checkers.findings.first == nil, plan.strikes() { crash() }
+        }
     }
 
     private mutating func advance(until time: Microseconds) {
@@ -161,7 +167,7 @@ package struct Simulation<Core: DecidingCore> {
     }
 
     /// One event: in, and all that comes of it out.
-    private mutating func take(_ event: Event) {
+    mutating func take(_ event: Event) {
         events += 1
         world.noteReported(event)
         let now = world.now
@@ -171,6 +177,9 @@ package struct Simulation<Core: DecidingCore> {
         checkers.note(event, of: app, shadow, world, core)
         shadow.note(event)
         let effects = core.handle(event, at: Instant(now))
+        if plan.isPlanned {
+            if plan.isLogLong { plan.save(core.saved) } else { plan.keep(event, at: Instant(now)) }
+        }
         if twin != nil {
             let same = twin?.handle(event, at: Instant(now)) == effects
             checkers.findings.check(same, .sameEventsSameEffects, "a second core does something else")
@@ -195,6 +204,8 @@ package struct Simulation<Core: DecidingCore> {
         line.add("    → ")
         line.add(effect, of: app.map { shadow.apps[$0].id })
         trace.add(line.text)
+        // What was asked for before the crash is asked for again: it is no second time.
+        if case .reattached = event, world.performAgain(effect) { return }
         checkers.note(effect, of: app, in: event, shadow, world, core)
         shadow.note(effect, of: app, at: world.now)
         let problem = world.perform(effect)
@@ -213,7 +224,7 @@ package struct Simulation<Core: DecidingCore> {
 
     // MARK: The trace
 
-    private mutating func note(_ sentence: String) { trace.add(sentence) }
+    mutating func note(_ sentence: String) { trace.add(sentence) }
 
     private mutating func write(_ event: Event, _ app: Int?) {
         line.clear()

@@ -4,13 +4,15 @@ extension Line {
     /// An event in words. `app`: whose run it is, as runs have numbers only.
     mutating func add(_ event: Event, of app: AppID?) {
         switch event {
-        case .registered, .unregistered, .configured, .started, .requested, .requestAbandoned, .shutdownRequested,
-            .sleepRequested, .awoke, .locked, .unlocked, .deadlineReached, .memoryMeasured, .pressureStalled,
-            .pressureSimulated:
+        case .registered, .unregistered, .configured, .started, .recovered, .requested, .requestAbandoned,
+            .shutdownRequested, .sleepRequested, .awoke, .locked, .unlocked, .deadlineReached, .memoryMeasured, .pressureStalled, .pressureSimulated:
             addOther(event)
         case .spawned, .executed, .spawnFailed, .told, .frozen, .thawed, .inspected, .exited, .emptied:
             add(app?.name ?? "?")
             addOutcome(event)
+        case .reattached(_, let heard):
+            add(app?.name ?? "?")
+            add(heard ? " is found again" : " is found again, and may have said something")
         case .ready, .backgroundEntered, .stopped, .continued, .taskBegan, .taskEnded, .timeoutExtended, .wakeCompleted,
             .heartbeat, .heartbeatGivenUp, .stopping, .mainProcessChanged:
             add(app?.name ?? "?")
@@ -32,6 +34,7 @@ extension Line {
             add(id.name)
         case .configured(let policy): add(policy)
         case .started: add("started")
+        case .recovered: add("recovered")
         case .requested(let request, let id, let what):
             add("request ")
             add(request.number)

@@ -112,15 +112,25 @@ struct World {
             guard let (at, item) = queue.pop() else { return nil }
             now = max(now, at)
             switch item {
-            case .deliver(let event):
-                return event
-            case .kernel(let run, let act): happen(act, to: run)
-            case .app(let run, let act): perform(act, by: run)
-            case .user: actAsUser()
-            case .machine: actAsMachine()
-            case .absence: comeAndGo()
-            case .awaking(let number): awake(from: number)
+            // The daemon looks up the number as it reads the manifest.
+            case .deliver(.registered(let id, let policy, _)):
+                return .registered(id, policy, launches: indexes[id].map { apps[$0].launches } ?? 0)
+            case .deliver(let event): return event
+            case .kernel, .app, .user, .machine, .absence, .awaking: happen(item)
             }
+        }
+    }
+
+    /// Something that the core does not hear of at once.
+    mutating func happen(_ item: Item) {
+        switch item {
+        case .deliver: break
+        case .kernel(let run, let act): happen(act, to: run)
+        case .app(let run, let act): perform(act, by: run)
+        case .user: actAsUser()
+        case .machine: actAsMachine()
+        case .absence: comeAndGo()
+        case .awaking(let number): awake(from: number)
         }
     }
 
@@ -175,8 +185,7 @@ struct World {
         case .registered, .unregistered, .configured, .started, .requested, .requestAbandoned, .spawned, .executed,
             .told, .frozen, .thawed, .inspected, .ready, .backgroundEntered, .stopped, .continued, .taskBegan,
             .taskEnded, .timeoutExtended, .wakeCompleted, .heartbeat, .heartbeatGivenUp, .stopping,
-            .mainProcessChanged, .sleepRequested, .awoke, .locked, .unlocked, .deadlineReached, .pressureStalled,
-            .pressureSimulated:
+            .mainProcessChanged, .sleepRequested, .awoke, .locked, .unlocked, .deadlineReached, .pressureStalled, .pressureSimulated, .recovered, .reattached:
             break
         }
     }

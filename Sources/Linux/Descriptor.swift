@@ -37,6 +37,11 @@ package struct Descriptor: ~Copyable {
         Descriptor(adopting: try check(clinux_duplicate(raw), "fcntl F_DUPFD_CLOEXEC"))
     }
 
+    /// Whether a program that this process executes has it.
+    package static func setInherited(_ raw: Int32, _ on: Bool) throws(SystemError) {
+        try check(clinux_set_inherited(raw, on), "fcntl F_SETFD")
+    }
+
     package func setNonBlocking(_ on: Bool) throws(SystemError) {
         _ = try check(clinux_set_nonblocking(raw, on), "fcntl F_SETFL")
     }

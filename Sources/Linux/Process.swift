@@ -84,6 +84,16 @@ package final class Process {
         try Reaping.wait(type: Reaping.byPidfd, id: pidfd.raw, options: WEXITED)?.report
     }
 
+    /// How it ended, whoever's child it was: since Linux 6.15, and once its parent has reaped it; `nil`: not known (yet).
+    package func exitStatus() throws(SystemError) -> EndStatus? {
+        var status: Int32 = 0
+        guard try check(clinux_pidfd_exit(pidfd.raw, &status), "ioctl PIDFD_GET_INFO", "\(pid)") == 1 else {
+            return nil
+        }
+        let signal = status & 0x7f
+        return signal == 0 ? .exited((status >> 8) & 0xff) : .signaled(signal, coreDumped: status & 0x80 != 0)
+    }
+
     /// Whether this process, our child, has ended; leaves it to be reaped.
     package func hasEnded() throws(SystemError) -> Bool {
         try Reaping.wait(type: Reaping.byPidfd, id: pidfd.raw, options: WEXITED | WNOWAIT) != nil

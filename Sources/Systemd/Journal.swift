@@ -23,7 +23,7 @@ package enum LogLevel: Int32, Comparable, CaseIterable, Sendable {
 }
 
 /// Where log entries go: the journal, or standard error in the same words. Which of them is found out once, at start,
-/// because sd_journal_send(3) reports success where there is no journald.
+/// because nothing tells it later (sd_journal_send(3) reports success where there is no journald).
 ///
 /// Both are used when a person looks on: where standard error is a terminal it shows what the journal gets.
 package final class Journal {
@@ -52,18 +52,25 @@ package final class Journal {
     private let errorDescriptor: Int32
     /// Kept between entries, so that logging does not allocate once it has grown.
     private var buffer: [UInt8] = []
-    private var parts: [Range<Int>] = []
-    private var vectors: [iovec] = []
+    private let journalPath: String
+    private var socket: JournalSocket?
+    /// Entries that journald did not take since the last one that it took, which is told so.
+    private var lost = 0
 
     /// Looks for journald, and at standard error.
     package convenience init(level: LogLevel = .info) {
-        let hasJournald = access("/run/systemd/journal/socket", W_OK) == 0
+        let hasJournald = access(JournalSocket.standardPath, W_OK) == 0
         let style = Self.styleOfStandardError(2)
         let isTerminal = if case .terminal = style { true } else { false }
         self.init(level: level, usesJournald: hasJournald, errorStyle: hasJournald && !isTerminal ? nil : style)
     }
 
-    package init(level: LogLevel, usesJournald: Bool, errorStyle: ErrorStyle?, errorDescriptor: Int32 = 2) {
+    /// - Parameter journalPath: journald's socket, where not the machine's is meant.
+    package init(
+        level: LogLevel, usesJournald: Bool, errorStyle: ErrorStyle?, errorDescriptor: Int32 = 2,
+        journalPath: String? = nil
+    ) {
+        self.journalPath = journalPath ?? JournalSocket.standardPath
         self.level = level
         self.usesJournald = usesJournald
         self.errorStyle = errorStyle
@@ -97,29 +104,27 @@ package final class Journal {
     private func send(
         _ level: LogLevel, _ message: String, _ fields: [(String, String)], _ file: StaticString, _ line: UInt
     ) {
+        if socket == nil { socket = JournalSocket(path: journalPath) }
         buffer.removeAll(keepingCapacity: true)
-        parts.removeAll(keepingCapacity: true)
         append("MESSAGE", message)
         append("PRIORITY", String(level.rawValue))
+        append("SYSLOG_IDENTIFIER", Self.programName)
         append("CODE_FILE", file.description)
         append("CODE_LINE", String(line))
+        if lost > 0 { append("GREENROOM_LOST_ENTRIES", String(lost)) }
         for (name, value) in fields where Self.isFieldName(name) { append(name, value) }
-        buffer.withUnsafeMutableBytes { bytes in
-            guard let start = bytes.baseAddress else { return }
-            vectors.removeAll(keepingCapacity: true)
-            for part in parts { vectors.append(iovec(iov_base: start + part.lowerBound, iov_len: part.count)) }
-            // journald being gone for the moment is no reason to fail: there is nobody to tell.
-            _ = sd_journal_sendv(vectors, Int32(vectors.count))
-        }
+        // journald being gone for the moment is no reason to fail: there is nobody to tell.
+        if socket?.send(buffer) ?? true { lost = 0 } else { lost += 1 }
     }
 
     private func append(_ name: String, _ value: String) {
-        let start = buffer.count
-        buffer.append(contentsOf: name.utf8)
-        buffer.append(UInt8(ascii: "="))
-        buffer.append(contentsOf: value.utf8.prefix(Self.maximumFieldSize))
-        parts.append(start..<buffer.count)
+        JournalSocket.append(name, value.utf8.prefix(Self.maximumFieldSize), to: &buffer)
     }
+
+    private static let programName: String = {
+        let path = CommandLine.arguments.first ?? ""
+        return String(path[(path.lastIndex(of: "/").map { path.index(after: $0) } ?? path.startIndex)...])
+    }()
 
     static func isFieldName(_ name: String) -> Bool {
         guard let first = name.utf8.first, name.utf8.count <= maximumFieldName else { return false }

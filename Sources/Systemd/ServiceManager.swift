@@ -46,7 +46,8 @@ package enum ServiceManager {
     /// - Returns: whether there was a service manager; it may still have dropped them (`FileDescriptorStoreMax=`).
     @discardableResult
     package static func store(_ descriptors: [Int32], name: String) throws(SystemdError) -> Bool {
-        let text = "FDSTORE=1\nFDNAME=\(name)"
+        // FDPOLL=0: else it would close those that hang up, as a pidfd does when its process has ended.
+        let text = "FDSTORE=1\nFDPOLL=0\nFDNAME=\(name)"
         let result = descriptors.withUnsafeBufferPointer {
             sd_pid_notify_with_fds(0, 0, text, $0.baseAddress, UInt32($0.count))
         }

@@ -147,6 +147,26 @@ func measureRate() {
         best = min(best, seconds(of: CLOCK_PROCESS_CPUTIME_ID) - start)
     }
     print("core: \(Int(Double(events) / best)) events/s (\(events) events, \(effects) effects)")
+    measureKeeping(recordings, events)
+}
+
+/// What it costs that a daemon which follows can go on.
+func measureKeeping(_ recordings: [Recording], _ events: Int) {
+    func best(_ body: () -> Int) -> (seconds: Double, bytes: Int) {
+        var best = (seconds: Double.infinity, bytes: 0)
+        for _ in 0..<7 {
+            let start = seconds(of: CLOCK_PROCESS_CPUTIME_ID)
+            best.bytes = body()
+            best.seconds = min(best.seconds, seconds(of: CLOCK_PROCESS_CPUTIME_ID) - start)
+        }
+        return best
+    }
+    let kept = best { recordings.reduce(0) { $0 + $1.keep().bytes } }
+    let snapshots = recordings.map { $0.snapshot() }
+    let apps = snapshots.reduce(0) { $0 + $1.apps }
+    let saved = best { snapshots.reduce(0) { $0 + $1.bytes() } }
+    print("kept: \(Int(kept.seconds / Double(events) * 1e9)) ns and \(kept.bytes / events) bytes an event")
+    print("saved: \(Int(saved.seconds / Double(apps) * 1e9)) ns and \(saved.bytes / apps) bytes an app")
 }
 
 guard let arguments = Arguments(Array(CommandLine.arguments.dropFirst())) else {

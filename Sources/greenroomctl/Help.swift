@@ -18,7 +18,7 @@ enum Help {
             Moving:
             \(lines([.launch, .activate, .background, .interrupt, .resume, .terminate, .push, .send]))
             The house:
-            \(lines([.pressure, .verify, .reload, .help]))
+            \(lines([.pressure, .verify, .reload, .reexec, .help]))
             Options, anywhere on the line:
               --json                  one JSON document (watch: one object a line)
               --system, --user        the system's daemon (root's default) or one's own
@@ -54,8 +54,8 @@ enum Help {
         switch verb {
         case .list, .status, .receipts, .receipt, .log, .watch: looking(verb)
         case .launch, .activate, .background, .interrupt, .resume, .terminate, .push, .send: moving(verb)
-        case .pressure, .verify, .reload: house(verb)
-        case .help, .open, .snapshot, .reexec: nil
+        case .pressure, .verify, .reload, .reexec: house(verb)
+        case .help, .open, .snapshot: nil
         }
     }
 
@@ -131,6 +131,12 @@ enum Help {
             """
         case .reload:
             "Apps that run go on. The exit status is 1 if a manifest has an error; the others count all the same."
+        case .reexec:
+            """
+            The program that lies where the daemon's own was takes its place, in the same process: after an upgrade, the new
+            one. Apps run on, frozen ones stay frozen, deadlines go on. Requests that somebody waits for are carried out,
+            but not answered.
+            """
         default: nil
         }
     }

@@ -9,13 +9,19 @@ package func runCommandLine(_ arguments: [String], _ environment: Environment) -
         case .show(let text):
             try write(text, to: STDOUT_FILENO)
             return 0
-        case .wrong(let sentence): throw Failure(sentence, status: 2, hint: "Try: greenroomctl help")
+        case .wrong(let sentence): throw Failure(sentence, status: 2, hint: "Try: \(helpCommand(arguments))")
         case .run(let invocation): return try Session(invocation, environment).perform()
         }
     } catch {
         complain(error)
         return error.status
     }
+}
+
+/// Who got as far as a verb is shown what that one takes.
+private func helpCommand(_ arguments: [String]) -> String {
+    let verb = arguments.first { !$0.hasPrefix("-") }.flatMap { Verb(rawValue: $0) }
+    return "greenroomctl help" + (verb.map { $0 == .help ? "" : " \($0.rawValue)" } ?? "")
 }
 
 /// One command on its way.
@@ -44,9 +50,10 @@ struct Session {
         case .pressure: try pressure()
         case .verify: try verify()
         case .reload: try reload()
+        case .reexec: try reexec()
         case .help: 0
         case .log: try log()
-        case .open, .snapshot, .reexec: throw Failure("“\(invocation.verb.rawValue)” is not there yet")
+        case .open, .snapshot: throw Failure("“\(invocation.verb.rawValue)” is not there yet")
         }
     }
 

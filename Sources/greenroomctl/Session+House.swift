@@ -1,3 +1,4 @@
+import Glibc
 import JSON
 import Systemd
 
@@ -43,6 +44,26 @@ extension Session {
             sheet.add("Apps", size(apps) + budget)
         }
         sheet.add("Containment", memory.text("containment"))
+    }
+
+    /// How long the new program may take to answer; the apps do not wait for it.
+    private static let patience = Duration.seconds(10)
+
+    /// Asks, and waits until the program that took the old one's place answers.
+    func reexec() throws(Failure) -> Int32 {
+        let client = try connect()
+        let answer = try client.call("Reexec")
+        let limit = EventLoop.now() + Self.patience
+        // The connection ends with the old program.
+        while EventLoop.now() < limit, (try? client.bus.nextSignal(until: limit)) ?? nil != nil {}
+        while true {
+            if let version = try? connect().call("Version") {
+                try wantsJSON ? show(answer) : show("greenroomd \(version.stringValue ?? "") goes on\n")
+                return 0
+            }
+            guard EventLoop.now() < limit else { throw Failure("the new greenroomd does not answer") }
+            poll(nil, 0, 10)
+        }
     }
 
     func reload() throws(Failure) -> Int32 {

@@ -2,10 +2,10 @@
 package enum Verb: String, CaseIterable, Sendable {
     case list, status, receipts, receipt, log, watch
     case launch, activate, background, interrupt, resume, terminate, push, send
-    case pressure, verify, reload
+    case pressure, verify, reload, reexec
     case help
     // Promised by the contract, and not there yet.
-    case open, snapshot, reexec
+    case open, snapshot
 
     /// What stands behind the verb in its usage line.
     var usage: String {
@@ -45,10 +45,10 @@ package enum Verb: String, CaseIterable, Sendable {
     /// Whether there is code behind it.
     var isThere: Bool {
         switch self {
-        case .open, .snapshot, .reexec: false
+        case .open, .snapshot: false
         case .list, .status, .receipts, .receipt, .log, .watch, .launch, .activate, .background, .interrupt, .resume,
             .terminate,
-            .push, .send, .pressure, .verify, .reload, .help:
+            .push, .send, .pressure, .verify, .reload, .reexec, .help:
             true
         }
     }

@@ -99,18 +99,18 @@ struct InvocationTests {
         }
         #expect(one == same)
         #expect(one.hasPrefix("Usage: greenroomctl \(verb.rawValue)"))
-        let isThere = ![.open, .snapshot, .reexec].contains(verb)
+        let isThere = ![.open, .snapshot].contains(verb)
         #expect(all.contains("\n  \(verb.rawValue) ") == isThere)
         for line in (one + all).split(separator: "\n") { #expect(line.count <= 120, "\(line)") }
     }
 
     @Test("verbs that are not there yet are taken with any options: the answer is about the verb")
     func notThereYet() {
-        guard case .run(let invocation) = Invocation.parse(["reexec", "photos", "-f", "--since", "today"]) else {
+        guard case .run(let invocation) = Invocation.parse(["open", "photos", "-f", "--since", "today"]) else {
             Issue.record("refused")
             return
         }
-        #expect(invocation.verb == .reexec)
+        #expect(invocation.verb == .open)
     }
 }
 

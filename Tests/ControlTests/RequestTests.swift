@@ -164,6 +164,7 @@ struct RequestTests {
         let wrong = try run("lsit")
         #expect(wrong.status == 2)
         #expect(wrong.errors == "greenroomctl: unknown verb “lsit”; did you mean list?\nTry: greenroomctl help\n")
+        #expect(try run("--json", "send", "photos").errors.hasSuffix("\nTry: greenroomctl help send\n"))
         let open = try run("open", "photos", "x:y")
         #expect(open.status == 1)
         #expect(open.errors == "greenroomctl: “open” is not there yet\n")

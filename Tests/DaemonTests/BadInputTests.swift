@@ -220,6 +220,17 @@ struct BadInputTests {
         #expect(entries(of: root + "/shared").isEmpty)
     }
 
+    @Test("A file of receipts that can't be read is put aside, and a new one begun")
+    func unreadableReceipts() throws {
+        let root = try TestDaemon.makeFolder()
+        try createDirectories(at: root + "/state")
+        #expect(mkfifo(root + "/state/receipts.jsonl", 0o600) == 0)
+        let daemon = try TestDaemon(["bad": "[App]\nExecStart=/etc/passwd\n"], root: root)
+        #expect(exists(at: root + "/state/receipts.jsonl.unreadable"))
+        try daemon.launch("bad")
+        #expect(try daemon.receipts("bad").count == 1)
+    }
+
     @Test("A state folder that can't be used is named")
     func stateFolder() throws {
         let root = try TestDaemon.makeFolder()
@@ -228,6 +239,11 @@ struct BadInputTests {
             ["--runtime", root + "/run", "--state", "/proc/nothing", "--config", root + "/c"], in: root)
         #expect(status == .exited(1))
         #expect(output.contains("the state folder /proc/nothing cannot be used: "))
+        // And no group of its name (FNV-1a of the runtime folder) is left.
+        let hash = (root + "/run").utf8.reduce(0xcbf2_9ce4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
+        for mount in ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"] {
+            #expect(!exists(at: "\(mount)/greenroom-\(String(hash, radix: 16))"))
+        }
     }
 
     @Test("Clients that say nothing, talk nonsense or go away in the middle harm nobody")

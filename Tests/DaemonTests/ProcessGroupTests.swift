@@ -16,13 +16,22 @@ struct ProcessGroupTests {
 
         """
 
+    /// All three, once the shells that start them on their way are gone.
+    private func settled(_ daemon: TestDaemon) throws -> [Int32] {
+        var processes: [Int32] = []
+        try daemon.eventually("all three are there") {
+            processes = try daemon.processes(of: "family")
+            return processes.count == 3 && processes.allSatisfy { TestDaemon.text(of: "/proc/\($0)/comm") == "sleep\n" }
+        }
+        return processes
+    }
+
     @Test("L1, L47: it says which mode it is in, and suspends, wakes and ends everything of an app")
     func life() throws {
         let daemon = try TestDaemon(["family": family], asNobody: true)
         #expect(TestDaemon.text(of: daemon.root + "/log").contains("by process group (SIGSTOP and /proc)"))
         try daemon.launch("family")
-        try daemon.eventually("all three are there") { try daemon.processes(of: "family").count == 3 }
-        let processes = try daemon.processes(of: "family")
+        let processes = try settled(daemon)
         #expect(try daemon.groupPath("family") == nil)
         try daemon.ask("Background", "family")
         try daemon.waitUntil("family", is: "suspended")
@@ -52,8 +61,7 @@ struct ProcessGroupTests {
     func zombies() throws {
         let daemon = try TestDaemon(["family": family], asNobody: true)
         try daemon.launch("family")
-        try daemon.eventually("all three are there") { try daemon.processes(of: "family").count == 3 }
-        let processes = try daemon.processes(of: "family")
+        let processes = try settled(daemon)
         try daemon.terminate("family", remove: true)
         try daemon.eventually("all are reaped") { try processes.allSatisfy { try ProcFS().stat(of: $0) == nil } }
     }

@@ -6,6 +6,13 @@ import Systemd
 import TestKit
 
 extension TestDaemon {
+    /// The group below which all apps' are, as the daemon said at its start; `nil`: it has none.
+    var groupRoot: String? {
+        let log = TestDaemon.text(of: root + "/log")
+        guard let start = log.firstRange(of: "in cgroups below ") else { return nil }
+        return log[start.upperBound...].split(separator: " ", maxSplits: 1).first.map(String.init)
+    }
+
     /// The cgroup of an app that runs, where the daemon has cgroups.
     func groupPath(_ app: String) throws -> String? {
         let text = TestDaemon.text(of: "/proc/\(try pid(app))/cgroup")

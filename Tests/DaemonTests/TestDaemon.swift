@@ -10,8 +10,10 @@ import Testing
 final class TestDaemon {
     let root: String
     let process: Linux.Process
-    let bus: BusConnection
+    private(set) var bus: BusConnection
     private var isOver = false
+    /// Another daemon goes on with the folders.
+    private var isSucceeded = false
 
     static let binaries = programFolder()
     static var app: String { binaries + "/greenroom-testapp" }
@@ -39,7 +41,32 @@ final class TestDaemon {
 
     deinit {
         stop()
-        removeTree(root)
+        if !isSucceeded { removeTree(root) }
+    }
+
+    /// SIGKILL, and nobody is there until `successor`.
+    func crash() {
+        _ = try? process.signal(SIGKILL)
+        waitForReadable([process.descriptor])
+        _ = try? process.reap()
+        isOver = true
+    }
+
+    /// After `Reexec`: the old program's end of the connection is gone with it; the new one listens in its place.
+    func reconnect() throws {
+        while (try? bus.nextSignal(until: EventLoop.now() + .seconds(60))) ?? nil != nil {}
+        try eventually("the new program answers") {
+            guard let bus = try? BusConnection(path: runtime + "/bus") else { return false }
+            self.bus = bus
+            return (try? call("Version")) != nil
+        }
+    }
+
+    /// The daemon that is started after this one was killed.
+    func successor() throws -> TestDaemon {
+        let next = try TestDaemon(root: root)
+        isSucceeded = true
+        return next
     }
 
     /// Waits until it says that it is ready, or ends.

@@ -202,11 +202,11 @@ extension Event {
             .emptied(let run), .ready(let run), .backgroundEntered(let run), .stopped(let run), .continued(let run),
             .taskBegan(let run, _, _), .taskEnded(let run, _), .timeoutExtended(let run, _),
             .wakeCompleted(let run, _), .heartbeat(let run), .heartbeatGivenUp(let run), .stopping(let run),
-            .mainProcessChanged(let run, _):
+            .mainProcessChanged(let run, _), .reattached(let run, _):
             run
-        case .registered, .unregistered, .configured, .started, .requested, .requestAbandoned, .shutdownRequested,
-            .sleepRequested, .awoke, .locked, .unlocked, .deadlineReached, .memoryMeasured, .pressureStalled,
-            .pressureSimulated:
+        case .registered, .unregistered, .configured, .started, .recovered, .requested, .requestAbandoned,
+            .shutdownRequested, .sleepRequested, .awoke, .locked, .unlocked,
+            .deadlineReached, .memoryMeasured, .pressureStalled, .pressureSimulated:
             nil
         }
     }

@@ -2,7 +2,7 @@ import LifecycleCore
 import LifecycleSimulator
 
 extension Breakage {
-    static let all: [Breakage] = states + deadlines + ends + memory + requests + absences + time
+    static let all: [Breakage] = states + deadlines + ends + memory + requests + absences + time + recovery
 
     private static let states: [Breakage] = [
         .effects("kills twice", .effectsMakeSense) { effects, _, _ in
@@ -244,6 +244,27 @@ extension Breakage {
         },
         .events("never hears that a freeze is done", .everythingComesToRest) { event in
             if case .frozen = event { nil } else { event }
+        },
+    ]
+
+    private static let recovery: [Breakage] = [
+        Breakage(name: "makes up a task when it is recovered", rule: .recoveryIsExact) { core, _ in
+            Mutant(
+                core: core, handling: { mutant, event, now in mutant.core.handle(event, at: now) },
+                recovering: { mutant in
+                    guard let run = mutant.core.runIDs.first else { return }
+                    _ = mutant.core.handle(.taskBegan(run, name: "never begun", owner: 1), at: mutant.now)
+                })
+        },
+        .events("takes all for heard", .unheardAreSpared) { event in
+            guard case .reattached(let run, _) = event else { return event }
+            return .reattached(run, heard: true)
+        },
+        .events("does not ask again for what was under way", .deadlinesAreFair) { event in
+            if case .reattached(_, heard: true) = event { nil } else { event }
+        },
+        .events("waits for those who went with the daemon", .requestsAreAnsweredOnce) { event in
+            if case .recovered = event { nil } else { event }
         },
     ]
 }

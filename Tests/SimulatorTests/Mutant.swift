@@ -11,6 +11,8 @@ struct Mutant: DecidingCore {
     let handling: Break
     var changesView: ((AppView) -> AppView)?
     var changesDeadline: ((Instant?, Instant) -> Instant?)?
+    /// What goes wrong when it is recovered.
+    var recovering: ((inout Mutant) -> Void)?
     /// When it was last given something.
     var now = Instant.origin
     /// Whatever the break wants to remember.
@@ -54,6 +56,13 @@ struct Mutant: DecidingCore {
     }
     var appIDs: [AppID] { core.appIDs }
     var memory: MemoryView { core.memory }
+    var runIDs: [RunID] { core.runIDs }
+    var saved: SavedCore { core.saved }
+    mutating func recover(from saved: SavedCore) {
+        core.recover(from: saved)
+        recovering?(&self)
+    }
+    func difference(from other: Self) -> String? { core.difference(from: other.core) }
 }
 
 /// One way to break the core, and the rule that has to notice.

@@ -105,6 +105,61 @@ struct JournalTests {
         #expect(journal.usesJournald)
     }
 
+    /// A journald that takes what comes when it is asked to.
+    private final class FakeJournald {
+        let folder = makeTemporaryFolder("journald")
+        let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue), 0)
+        var path: String { folder + "/socket" }
+
+        init() throws {
+            var address = sockaddr_un()
+            address.sun_family = sa_family_t(AF_UNIX)
+            withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: Array(path.utf8)) }
+            let result = withUnsafePointer(to: &address) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+                }
+            }
+            try #require(result == 0)
+        }
+
+        deinit {
+            close(descriptor)
+            removeTree(folder)
+        }
+
+        /// `nil`: there is none.
+        func next() -> String? {
+            var bytes = [UInt8](repeating: 0, count: 65_536)
+            let count = recv(descriptor, &bytes, bytes.count, 0)
+            return count < 0 ? nil : String(decoding: bytes.prefix(count), as: UTF8.self)
+        }
+    }
+
+    @Test("an entry for journald has its fields, each on its line or with its length")
+    func native() throws {
+        let journald = try FakeJournald()
+        let journal = Journal(level: .info, usesJournald: true, errorStyle: nil, journalPath: journald.path)
+        journal.log(.notice, "two\nlines", fields: [("GREENROOM_APP", "mail"), ("bad name", "x"), ("_HIDDEN", "x")])
+        let entry = try #require(journald.next())
+        #expect(entry.hasPrefix("MESSAGE\n\u{9}\0\0\0\0\0\0\0two\nlines\nPRIORITY=5\nSYSLOG_IDENTIFIER="))
+        #expect(entry.contains("\nCODE_FILE=SystemdTests/JournalTests.swift\n"))
+        #expect(entry.hasSuffix("\nGREENROOM_APP=mail\n"))
+    }
+
+    @Test("a journald that has stopped does not stop us, and is told how much it missed")
+    func stoppedJournald() throws {
+        let journald = try FakeJournald()
+        let journal = Journal(level: .info, usesJournald: true, errorStyle: nil, journalPath: journald.path)
+        for _ in 0..<5000 { journal.log(.info, "unheard") }
+        var heard = 0
+        while journald.next() != nil { heard += 1 }
+        #expect(heard > 0 && heard < 5000)
+        journal.log(.info, "heard")
+        let entry = try #require(journald.next())
+        #expect(entry.contains("\nGREENROOM_LOST_ENTRIES=\(5000 - heard)\n"))
+    }
+
     @Test("levels have systemd's names and numbers")
     func names() {
         #expect(LogLevel(name: "warning") == .warning)

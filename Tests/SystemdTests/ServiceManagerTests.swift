@@ -52,7 +52,7 @@ struct ServiceManagerTests {
             #expect(manager.received().wholeMatch(of: /RELOADING=1\nMONOTONIC_USEC=\d+/) != nil)
             let pipe = try Pipe()
             #expect(try ServiceManager.store([pipe.reading], name: "apps"))
-            #expect(manager.received() == "FDSTORE=1\nFDNAME=apps")
+            #expect(manager.received() == "FDSTORE=1\nFDPOLL=0\nFDNAME=apps")
             #expect(try ServiceManager.removeStored(name: "apps"))
             #expect(manager.received() == "FDSTOREREMOVE=1\nFDNAME=apps")
         }

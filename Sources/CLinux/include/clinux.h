@@ -23,5 +23,11 @@ int clinux_set_nonblocking(int descriptor, bool on);
 /// An extended attribute of a path (getxattr(2)), or -errno.
 ssize_t clinux_get_attribute(const char *path, const char *name, void *buffer, size_t size);
 
+/// Clears or sets O_CLOEXEC.
+int clinux_set_inherited(int descriptor, bool inherited);
+
+/// Writes a word that whoever reads the memory after us finds only after all that was written before.
+static inline void clinux_publish(uint64_t *word, uint64_t value) { __atomic_store_n(word, value, __ATOMIC_RELEASE); }
+
 /// pipe2(2), close-on-exec and non-blocking.
 int clinux_pipe(int *ends);

@@ -17,6 +17,10 @@ int clinux_pidfd_open(pid_t pid);
 int clinux_pidfd_signal(int pidfd, int signal);
 /// waitid(2) that never blocks; 0 or -errno. `type` is P_ALL, P_PID or P_PIDFD, `options` lack WNOHANG.
 int clinux_wait(int type, int id, int options, struct clinux_wait_result *result);
+/// How the process of a pidfd ended, child or not, as wait(2) encodes it (PIDFD_GET_INFO with PIDFD_INFO_EXIT: since
+/// Linux 6.15, and only once it was reaped): 1 and `status`, 0 where the kernel does not say (yet), or -errno.
+int clinux_pidfd_exit(int pidfd, int *status);
+
 /// PR_SET_CHILD_SUBREAPER: orphans below us become our children instead of init's.
 int clinux_set_child_subreaper(bool on);
 

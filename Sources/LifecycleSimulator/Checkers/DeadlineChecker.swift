@@ -7,6 +7,8 @@ struct DeadlineChecker {
         var allowed: Microseconds
         /// The core has asked for a look at the app since it was due.
         var isInspected = false
+        /// It may have been answered while nobody listened.
+        var isDoubtful = false
         var due: Microseconds { start + allowed }
     }
 
@@ -36,6 +38,13 @@ struct DeadlineChecker {
         if case .inspected(_, let inspection) = event {
             found = inspection.traced
             isInspecting[app] = false
+        } else if case .reattached(_, let heard) = event {
+            // A thaw that nobody saw to is not the app's fault.
+            open[app][DeadlineKind.resume.place]?.start = now
+            for kind in [DeadlineKind.launch, .background, .wake] where !heard {
+                open[app][kind.place]?.isDoubtful = true
+            }
+            refresh(app)
         } else if case .heartbeat = event {
             open[app][DeadlineKind.watchdog.place]?.start = now
             open[app][DeadlineKind.watchdog.place]?.isInspected = false
@@ -62,7 +71,8 @@ struct DeadlineChecker {
             close(app, kind, &findings, id)
             missed = app
         case .report(.deadlineDeferred(let id, let kind)):
-            let isTraced = found == true && isOpen(kind, of: app)
+            let isReattached = if case .reattached = event { true } else { false }
+            let isTraced = (found == true || isReattached) && isOpen(kind, of: app)
             findings.check(isTraced, .deadlinesAreFair, "\(id): \(kind) is put off, but no debugger was found")
             open[app][kind.place]?.start = now
             open[app][kind.place]?.isInspected = false
@@ -110,6 +120,9 @@ struct DeadlineChecker {
         // An app may give its heartbeat up (WATCHDOG=trigger).
         if kind == .watchdog, case .heartbeatGivenUp = event { return }
         let early = (open[app][kind.place]?.due ?? now) - now
+        findings.check(
+            open[app][kind.place]?.isDoubtful != true, .unheardAreSpared,
+            "\(id): \(kind) is missed, though it may have been answered")
         findings.check(early <= 0, .deadlinesAreFair, "\(id): \(kind) is missed \(early) µs before its time")
         findings.check(
             found == false, .deadlinesAreFair, "\(id): \(kind) is missed, but nobody looked for a debugger")

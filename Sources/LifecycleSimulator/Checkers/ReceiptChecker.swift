@@ -123,8 +123,9 @@ struct ReceiptChecker {
 extension ExitStatus {
     var isSIGKILL: Bool {
         switch self {
-        case .signaled(9, _): true
-        case .signaled, .exited: false
+        // That nobody knows how it ended is no contradiction.
+        case .signaled(9, _), .unknown: true
+        case .signaled, .exited, .lost: false
         }
     }
 }

@@ -26,6 +26,10 @@ struct RequestChecker {
             greatest = max(greatest, request.number)
         case .requestAbandoned(let request):
             if waiting.removeValue(forKey: request) != nil { abandoned.insert(request) }
+        case .recovered:
+            // Their clients went with the daemon.
+            abandoned.formUnion(waiting.keys)
+            waiting = [:]
         default: break
         }
     }

@@ -38,6 +38,8 @@ package enum Rule: String, CaseIterable, Sendable {
     case bookkeepingIsBounded = "what an app can make grow has a bound (L27)"
     case timeGoesOn = "what was due is done when its time has come"
     case sameEventsSameEffects = "the same events have the same effects"
+    case recoveryIsExact = "a recovered core is what the one that died was"
+    case unheardAreSpared = "nobody is ended for what it may have answered while no daemon was there"
     case everythingComesToRest = "once nothing happens any more, everything comes to rest"
 }
 

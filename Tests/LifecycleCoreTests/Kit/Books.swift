@@ -31,7 +31,8 @@ struct Books {
     ) {
         lastEvent = event
         if case .requestAbandoned(let request) = event { answered.insert(request) }
-        for effect in effects { enter(effect) }
+        if case .recovered = event { answered.formUnion(asked) }
+        for effect in effects where !isAskedAgain(effect, event) { enter(effect) }
         check(event, core, manager, at: now)
     }
 
@@ -40,6 +41,17 @@ struct Books {
         if !isSound { return }
         isSound = false
         Issue.record("the books do not add up at \(lastEvent.map { "\($0)" } ?? "the start"): \(sentence)")
+    }
+
+    /// After a crash nobody knows what came of what was under way: it is asked for a second time.
+    private func isAskedAgain(_ effect: Effect, _ event: Event) -> Bool {
+        guard case .reattached = event else { return false }
+        switch effect {
+        case .freeze(let run, let attempt): return runs[run]?.isFreezing == true && runs[run]?.attempt == attempt
+        case .thaw(let run, let attempt): return runs[run]?.isFreezing == false && runs[run]?.attempt == attempt
+        case .kill(let run): return runs[run]?.isKilled == true
+        default: return false
+        }
     }
 
     // MARK: Each effect

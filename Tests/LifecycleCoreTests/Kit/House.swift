@@ -63,6 +63,9 @@ final class House {
         while !pending.isEmpty { happens(pending.removeFirst()) }
     }
 
+    /// The outcomes that wait go with the daemon that would have heard of them.
+    func dropPending() { pending = [] }
+
     /// Lets time pass, and feeds each deadline at its instant.
     func advance(_ time: Duration) {
         let target = now + time

@@ -1,0 +1,59 @@
+import Glibc
+import LifecycleCore
+import Linux
+import Systemd
+
+/// Processes that an earlier daemon has begun: children of somebody else, unless this one is the same by exec.
+extension EffectPerformer {
+    /// Until its program is executed, then until it ends. What the dead daemon had of the start is lost: whether it came
+    /// about is to be seen.
+    func watchAdopted(_ run: AppRun) {
+        guard let process = run.process else { return }
+        run.isStranger = (try? ProcFS().stat(of: process.pid))?.parent != getpid()
+        watchExit(run)
+        run.lookAtStranger = Retry.until(loop) { [weak self, weak run] in
+            guard let self, let run, let pid = run.process?.pid, let stat = try? ProcFS().stat(of: pid) else {
+                return true
+            }
+            guard stat.hasExecuted else { return false }
+            self.send(.executed(run.id))
+            if stat.isStopped, !run.isFrozen { self.send(.stopped(run.id)) }
+            // Not from within the look that is replaced by this one.
+            self.loop.callLater { [weak self, weak run] in
+                if let self, let run, run.isStranger { self.lookForStop(run) }
+            }
+            return true
+        }
+    }
+
+    /// The kernel tells a parent alone that its child has stopped (L17).
+    func lookForStop(_ run: AppRun) {
+        run.lookAtStranger = Retry.until(loop) { [weak self, weak run] in
+            guard let self, let run, !run.isFrozen, self.isEntering(run.id) else { return true }
+            guard self.isStopped(run) else { return false }
+            self.send(.stopped(run.id))
+            return true
+        }
+    }
+
+    func isStopped(_ run: AppRun) -> Bool {
+        guard let pid = run.process?.pid else { return false }
+        return (try? ProcFS().stat(of: pid))?.isStopped ?? false
+    }
+
+    /// How long its parent may take to ask how it ended; after that nobody will know.
+    private static let patience = Duration.seconds(2)
+
+    func strangerEnded(_ run: AppRun, _ process: Linux.Process) {
+        let limit = loop.now() + Self.patience
+        run.lookAtStranger = Retry.until(loop) { [weak self, weak run] in
+            guard let self, let run else { return true }
+            let status = (try? process.exitStatus()) ?? nil
+            // Where there is no zombie any more and the kernel does not say, it never will.
+            let isGone = (try? ProcFS().stat(of: process.pid)) == nil
+            guard status != nil || isGone || self.loop.now() >= limit else { return false }
+            self.ended(run, status.map { ExitStatus($0) } ?? .unknown, cpu: .zero)
+            return true
+        }
+    }
+}

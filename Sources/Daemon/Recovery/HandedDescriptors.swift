@@ -1,0 +1,34 @@
+import LifecycleCore
+import Linux
+
+/// Descriptors that outlived the daemon before this one: in systemd's store, or through exec in place.
+final class HandedDescriptors {
+    private var all: [String: SharedDescriptor]
+
+    init() { all = [:] }
+
+    /// Takes over what was handed over, by name; of two of one name the first.
+    init(adopting handed: [(name: String, descriptor: Int32)]) {
+        all = [:]
+        for (name, descriptor) in handed {
+            let shared = SharedDescriptor(Descriptor(adopting: descriptor))
+            if all[name] == nil { all[name] = shared }
+        }
+    }
+
+    static func notifySocket(_ run: RunID) -> String { "notify-\(run)" }
+    static func process(_ run: RunID) -> String { "process-\(run)" }
+    static func stored(_ serial: UInt64) -> String { "stored-\(serial)" }
+    static let lock = "lock"
+
+    /// Closes what nobody took.
+    func drop() { all = [:] }
+
+    var names: [String] { all.keys.sorted() }
+
+    /// `nil`: there is none of this name, or it can't be duplicated.
+    func take(_ name: String) -> Descriptor? {
+        guard let shared = all.removeValue(forKey: name) else { return nil }
+        return try? Descriptor.duplicate(of: shared.raw)
+    }
+}

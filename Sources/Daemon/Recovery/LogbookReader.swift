@@ -1,0 +1,151 @@
+import LifecycleCore
+import Linux
+
+/// What a daemon that ended without a word has left.
+struct Legacy {
+    var core: LifecycleCore
+    var notes: [String: [UInt8]] = [:]
+    /// Effects of the last event that were not performed; the first of them perhaps. And how many were.
+    var effects: [Effect] = []
+    var effectsPerformed = 0
+    /// Events that the core has not heard of.
+    var events: [(event: Event, at: Instant)] = []
+    /// The last instant that is known of it.
+    var last = Instant.origin
+    /// Of another boot: nothing of it lives.
+    var isOfAnotherBoot = false
+    /// Said in the log.
+    var remarks: [String] = []
+    /// Where the next daemon may write on: all of the file is as it was meant.
+    fileprivate(set) var place: Logbook.Place?
+}
+
+extension Logbook {
+    /// A daemon that dies of what it finds must not do so for ever: from the second time on the events that nobody has
+    /// decided on are left out, and after the fourth everything is.
+    private static let cautiousAfter: UInt64 = 2
+    private static let givesUpAfter: UInt64 = 4
+
+    /// - Returns: `nil` where there is nothing to go on with.
+    /// - Throws: what is wrong with it. Then there is nothing to go on with either.
+    static func read(at path: String) throws -> Legacy? {
+        guard exists(at: path) else { return nil }
+        let file = try MappedFile(at: path, creating: nil)
+        guard file.size >= Word.entries, file.word(at: Word.magic) == magic else {
+            throw Problem("\(path): no logbook of Greenroom's")
+        }
+        let version = file.word(at: Word.version)
+        guard version == Self.version else { throw Problem("\(path): version \(version), expected \(Self.version)") }
+        let attempts = file.word(at: Word.attempts)
+        guard attempts < givesUpAfter else { throw Problem("\(path): \(attempts) daemons have died of it") }
+        file.publish(attempts + 1, at: Word.attempts)
+        let length = file.word(at: Word.length)
+        guard length <= UInt64(file.size - Word.entries) else {
+            throw Problem("\(path): \(length) bytes of entries in a file of \(file.size)")
+        }
+        var reading = Reading(
+            path: path, progress: file.word(at: Word.progress), isCautious: attempts >= cautiousAfter)
+        try reading.take(file.bytes(at: Word.entries, count: Int(length)))
+        var legacy = try reading.result()
+        let boot = file.bytes(at: Word.boot, count: 36)
+        if legacy.remarks.isEmpty {
+            legacy.place = Place(
+                file: file, end: Word.entries + Int(length), snapshotEnd: reading.snapshotEnd,
+                eventsBegun: reading.eventsBegun)
+        }
+        legacy.isOfAnotherBoot = boot != Array(bootID().utf8.prefix(36))
+        return legacy
+    }
+
+    private struct Reading {
+        let path: String
+        let progress: UInt64
+        let isCautious: Bool
+        private var legacy: Legacy?
+        private var eventsRead: UInt64 = 0
+        private(set) var snapshotEnd = Word.entries
+
+        init(path: String, progress: UInt64, isCautious: Bool) {
+            self.path = path
+            self.progress = progress
+            self.isCautious = isCautious
+        }
+
+        var eventsBegun: UInt64 { progress >> Logbook.effectBits }
+        private var effectsPerformed: Int { Int(progress & (1 << Logbook.effectBits - 1)) }
+
+        mutating func take(_ bytes: [UInt8]) throws {
+            var rest = bytes[...]
+            while !rest.isEmpty {
+                let offset = rest.startIndex + Word.entries
+                guard let entry = Self.next(&rest) else {
+                    // Whole entries only are counted in, so this is damage, and what follows is worth nothing.
+                    guard legacy != nil else { throw Problem("\(path): byte \(offset): the snapshot is damaged") }
+                    legacy?.remarks.append("\(path): byte \(offset): a damaged entry, and all after it, are left out")
+                    return
+                }
+                do {
+                    try take(entry)
+                } catch let error as SavedError {
+                    throw Problem("\(path): entry at byte \(offset): \(error)")
+                }
+            }
+        }
+
+        private static func next(_ rest: inout ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
+            func word(_ at: Int) -> UInt32 {
+                (0..<4).reduce(0) { $0 | UInt32(rest[rest.startIndex + at + $1]) << (8 * UInt32($1)) }
+            }
+            guard rest.count >= 9 else { return nil }
+            let (length, checksum) = (Int(word(0)), word(4))
+            guard length >= 1, length <= rest.count - 8 else { return nil }
+            let entry = rest.dropFirst(8).prefix(length)
+            guard Checksum.crc32(entry.prefix(1)) ^ Checksum.crc32(entry.dropFirst()) == checksum else { return nil }
+            rest = rest.dropFirst(8 + length)
+            return entry
+        }
+
+        private mutating func take(_ entry: ArraySlice<UInt8>) throws {
+            let content = entry.dropFirst()
+            switch entry.first.flatMap(Kind.init) {
+            case .core:
+                legacy = Legacy(core: LifecycleCore(recovering: try SavedCore(reading: content)))
+                snapshotEnd += content.count + 9
+            case .event: try takeEvent(content)
+            case .note:
+                var reader = ByteReader(content)
+                let name = try reader.text(upTo: 512, "a note's name")
+                let isThere = try reader.byte() == 1
+                legacy?.notes[name] = isThere ? Array(try reader.bytes(reader.left)) : nil
+            case nil: throw Problem("\(path): an entry of an unknown kind")
+            }
+        }
+
+        private mutating func takeEvent(_ content: ArraySlice<UInt8>) throws {
+            var reader = ByteReader(content)
+            let now: Instant = try reader.take()
+            let event: Event = try reader.take()
+            try reader.end()
+            eventsRead += 1
+            legacy?.last = now
+            guard eventsRead <= eventsBegun else {
+                if !isCautious { legacy?.events.append((event, now)) }
+                return
+            }
+            let effects = legacy?.core.handle(event, at: now) ?? []
+            guard eventsRead == eventsBegun else { return }
+            let done = effectsPerformed
+            legacy?.effects = Array(effects.dropFirst(done))
+            legacy?.effectsPerformed = done
+        }
+
+        func result() throws -> Legacy {
+            guard var legacy else { throw Problem("\(path): no snapshot") }
+            if eventsBegun > eventsRead {
+                legacy.remarks.append("\(path): \(eventsBegun - eventsRead) events are missing")
+            }
+            if isCautious { legacy.remarks.append("\(path): daemons have died of it; undecided events are left out") }
+            return legacy
+        }
+    }
+}

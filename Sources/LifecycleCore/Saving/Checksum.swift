@@ -1,0 +1,15 @@
+/// CRC-32 (IEEE 802.3, as zlib's): tells a record that was half written, or overwritten, from a whole one.
+package enum Checksum {
+    private static let table: [UInt32] = (0..<256).map { index in
+        var value = UInt32(index)
+        for _ in 0..<8 { value = value & 1 == 1 ? 0xedb8_8320 ^ (value >> 1) : value >> 1 }
+        return value
+    }
+
+    package static func crc32(_ bytes: some Sequence<UInt8>) -> UInt32 {
+        let table = table
+        var value = ~UInt32(0)
+        for byte in bytes { value = table[Int(UInt8(truncatingIfNeeded: value) ^ byte)] ^ (value >> 8) }
+        return ~value
+    }
+}

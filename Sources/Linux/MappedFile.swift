@@ -1,0 +1,86 @@
+import CLinux
+import Glibc
+
+/// A file that is written as memory: what was stored is in the kernel's hands at once, so that it outlives the process
+/// however that ends (not the machine). Its blocks are allocated beforehand, as a full file system would end the process
+/// with SIGBUS otherwise.
+package final class MappedFile {
+    package let path: String
+    package private(set) var size: Int
+    private let file: Descriptor
+    private var memory: UnsafeMutableRawPointer
+
+    /// Makes a new file of `size` zeros, or takes one that is there as it is (`size` nil).
+    /// - Throws: ENOSPC where there is no room.
+    package init(at path: String, creating size: Int?) throws(SystemError) {
+        self.path = path
+        let flags = O_RDWR | O_NOFOLLOW | O_NOCTTY | (size == nil ? 0 : O_CREAT | O_EXCL)
+        file = try Descriptor.open(path, flags, mode: 0o600)
+        try file.refuseIrregular(path)
+        if let size { try Self.allocate(file.raw, size, path) }
+        var about = Glibc.stat()
+        try checkErrno(fstat(file.raw, &about), "fstat", path)
+        self.size = Int(about.st_size)
+        guard self.size > 0 else { throw SystemError(call: "mmap", errno: EINVAL, path: path) }
+        memory = try Self.map(file.raw, self.size, path)
+    }
+
+    deinit { munmap(memory, size) }
+
+    private static func allocate(_ raw: Int32, _ size: Int, _ path: String) throws(SystemError) {
+        let result = posix_fallocate(raw, 0, off_t(size))
+        if result != 0 { throw SystemError(call: "posix_fallocate", errno: result, path: path) }
+    }
+
+    private static func map(_ raw: Int32, _ size: Int, _ path: String) throws(SystemError) -> UnsafeMutableRawPointer {
+        guard let memory = mmap(nil, size, PROT_READ | PROT_WRITE, MAP_SHARED, raw, 0), memory != MAP_FAILED else {
+            throw SystemError(call: "mmap", errno: errno, path: path)
+        }
+        return memory
+    }
+
+    /// Makes it larger; what is in it stays.
+    package func grow(to size: Int) throws(SystemError) {
+        guard size > self.size else { return }
+        try Self.allocate(file.raw, size, path)
+        let memory = try Self.map(file.raw, size, path)
+        munmap(self.memory, self.size)
+        (self.memory, self.size) = (memory, size)
+    }
+
+    package func bytes(at offset: Int, count: Int) -> [UInt8] {
+        precondition(offset >= 0 && count >= 0 && offset <= size - count, "beyond the end of \(path)")
+        return Array(UnsafeRawBufferPointer(start: memory + offset, count: count))
+    }
+
+    package func store(_ bytes: [UInt8], at offset: Int) {
+        precondition(offset >= 0 && offset <= size - bytes.count, "beyond the end of \(path)")
+        bytes.withUnsafeBytes {
+            memory.advanced(by: offset).copyMemory(
+                from: $0.baseAddress ?? UnsafeRawPointer(memory), byteCount: $0.count)
+        }
+    }
+
+    /// A word, at a multiple of eight.
+    package func word(at offset: Int) -> UInt64 {
+        precondition(offset >= 0 && offset <= size - 8 && offset % 8 == 0, "no word of \(path)")
+        return memory.load(fromByteOffset: offset, as: UInt64.self)
+    }
+
+    /// Stores a word after all that was stored before.
+    package func publish(_ value: UInt64, at offset: Int) {
+        precondition(offset >= 0 && offset <= size - 8 && offset % 8 == 0, "no word of \(path)")
+        clinux_publish(memory.advanced(by: offset).assumingMemoryBound(to: UInt64.self), value)
+    }
+
+    /// Takes the place of another file, as a whole.
+    package func rename(to other: String) throws(SystemError) {
+        try checkErrno(Glibc.rename(path, other), "rename", other)
+    }
+}
+
+/// Of this boot of the machine: another after each (proc_sys_kernel_random(5)). Empty where it can't be read.
+package func bootID() -> String {
+    guard let bytes = try? readFile(at: "/proc/sys/kernel/random/boot_id", limit: 64) else { return "" }
+    return bytes.prefix { $0 != 0x0a }.text
+}

@@ -1,0 +1,243 @@
+import Control
+import Glibc
+import JSON
+import Linux
+import Systemd
+import TestKit
+import Testing
+
+/// The daemon is killed again and again at random moments of a busy day, and each time the world is looked at before and
+/// after. `make chaos KILLS=… SEED=…` plays more of it than `make test`.
+@Suite("Chaos")
+struct ChaosTests {
+    @Test("SIGKILL of the daemon at any moment: no app is killed, lost, launched twice, or forgets where it was")
+    func chaos() throws {
+        let kills = number("KILLS") ?? 12
+        let seed = UInt64(number("SEED") ?? 1)
+        var chaos = try Chaos(seed: seed)
+        for round in 1...kills {
+            try chaos.play(round)
+            if let broken = chaos.broken { throw TestFailure("seed \(seed), kill \(round) of \(kills): \(broken)") }
+        }
+        try chaos.end()
+        #expect(chaos.broken == nil, "seed \(seed): \(chaos.broken ?? "")")
+        print("chaos: \(kills) kills, \(chaos.summary)")
+    }
+
+    private func number(_ name: String) -> Int? {
+        getenv("GREENROOM_CHAOS_\(name)").flatMap { Int(String(cString: $0)) }
+    }
+}
+
+/// One house, its seed, and what is known to be so.
+private struct Chaos {
+    private var daemon: TestDaemon
+    private var random: Dice
+    private let apps: [String]
+    private(set) var broken: String?
+    private var requests = 0
+    private var exact = 0
+    private var alive = 0
+    private var recovery: [Duration] = []
+
+    init(seed: UInt64) throws {
+        random = Dice(seed)
+        let lifecycle = """
+            [Lifecycle]
+            SuspendDelaySec=20ms
+            LaunchDeadlineSec=2s
+            BackgroundDeadlineSec=2s
+            BackgroundTimeSec=1h
+            """
+        let root = try TestDaemon.makeFolder()
+        var manifests: [String: String] = [:]
+        for (name, script) in [
+            ("plain", ""), ("family", "fork 3"), ("task", "begin upload"), ("stops", "background=stop"),
+            ("tasks", "background=task:sync expire=end:sync"), ("exits", "term=exit:3"),
+        ] {
+            manifests[name] = TestDaemon.manifest(
+                script, app: "Environment=TRACE=\(root)/trace-\(name)", lifecycle)
+        }
+        manifests["unaware"] = "[App]\nExecStart=/bin/sleep 100000\n" + lifecycle
+        apps = manifests.keys.sorted()
+        daemon = try TestDaemon(
+            manifests, configuration: "[Manager]\nForegroundLimit=2\n[Memory]\nCriticalAvailable=0\n", root: root)
+    }
+
+    var summary: String {
+        let slowest = recovery.max() ?? .zero
+        return "\(requests) requests, \(alive) times an app lived through one, \(exact) times the house was compared "
+            + "whole; the slowest start took \(slowest)"
+    }
+
+    mutating func play(_ round: Int) throws {
+        let isExact = round % 4 == 0
+        for _ in 0..<(1 + random.below(6)) { try ask() }
+        if isExact { try settle() } else { wait(microseconds: random.below(random.below(2) == 0 ? 2_000 : 40_000)) }
+        let before = isExact ? try facts() : []
+        daemon.crash()
+        let world = try World(daemon, apps)
+        wait(microseconds: random.below(3) == 0 ? random.below(100_000) : 0)
+        let start = EventLoop.now()
+        daemon = try daemon.successor()
+        recovery.append(EventLoop.now() - start)
+        try compare(world, try World(daemon, apps))
+        if isExact {
+            let after = try facts()
+            if before != after {
+                broken = "the house was\n\(before.joined(separator: "\n"))\nand is\n\(after.joined(separator: "\n"))"
+            }
+            exact += 1
+        }
+    }
+
+    /// At the end everything has one receipt a launch, and nothing is left.
+    mutating func end() throws {
+        try settle()
+        for app in apps {
+            let launches = try daemon.status(app)["launches"]?.integerValue ?? 0
+            let ends = try daemon.receipts(app).count
+            let runs: Int64 = try daemon.state(app) == "notRunning" ? 0 : 1
+            if launches != Int64(ends) + runs {
+                broken = "\(app): \(launches) launches, \(ends) receipts, \(runs) runs"
+            }
+        }
+        try checkReceipts()
+        if daemon.stop() != .exited(0) { broken = "the last daemon did not stop" }
+    }
+
+    // MARK: The busy day
+
+    private mutating func ask() throws {
+        requests += 1
+        let app = random.pick(apps)
+        let nothing = Variant.dictionary([])
+        let (member, more): (String, [Variant]) =
+            switch random.below(12) {
+            case 0...2: ("Launch", [nothing])
+            case 3: ("Launch", [.dictionary([("background", .bool(true))])])
+            case 4, 5: ("Activate", [])
+            case 6...8: ("Background", [])
+            case 9: ("Terminate", [.bool(random.below(4) == 0)])
+            case 10: (random.below(2) == 0 ? "Interrupt" : "Resume", [])
+            default: ("Send", [.string("battery"), .string("\(random.below(3))")])
+            }
+        _ = try daemon.bus.callAsync(
+            path: ControlNames.managerPath, interface: ControlNames.managerInterface, member: member,
+            [.string(app)] + more, timeout: .seconds(60))
+    }
+
+    private func wait(microseconds: Int) { if microseconds > 0 { usleep(UInt32(microseconds)) } }
+
+    /// Until nothing is under way any more: each app is where it may stay for as long as nobody asks.
+    private func settle() throws {
+        try daemon.eventually("the house comes to rest") {
+            try apps.allSatisfy { app in
+                switch try daemon.state(app) {
+                case "active", "inactive", "suspended", "notRunning": true
+                // One with a task that it never ends may stay in the background.
+                case "background": try !(daemon.status(app)["tasks"]?.arrayValue ?? []).isEmpty && isSettled(app)
+                default: false
+                }
+            }
+        }
+    }
+
+    private func isSettled(_ app: String) throws -> Bool {
+        try daemon.status(app)["deadline"]?["what"]?.stringValue == "backgroundTime"
+    }
+
+    // MARK: Looking
+
+    private func facts() throws -> [String] {
+        try apps.map { app in
+            let status = try daemon.status(app)
+            let tasks = status["tasks"]?.arrayValue?.compactMap { $0["name"]?.stringValue } ?? []
+            let frozen = try daemon.state(app) == "notRunning" ? false : daemon.frozen(app)
+            return "\(app): \(status["state"]?.stringValue ?? "?"), pid \(status["pid"]?.integerValue ?? 0), launched "
+                + "\(status["launches"]?.integerValue ?? 0) times, tasks \(tasks), foreground "
+                + "\(status["foreground"]?.boolValue ?? false), frozen \(frozen), receipts \(try daemon.receipts(app).count)"
+        }
+    }
+
+    /// Between the two nobody but the kernel and the apps has done anything, but for what had been decided before.
+    private mutating func compare(_ before: World, _ after: World) throws {
+        try checkReceipts()
+        for app in apps {
+            let groups = after.groups.filter { $0.app == app && !$0.pids.isEmpty }
+            if groups.count > 1 { broken = "\(app) runs twice: \(groups)" }
+            for group in before.groups where group.app == app {
+                // Zombies, and those that were on their way out, may be gone: then there is a receipt that says so.
+                guard let same = after.groups.first(where: { $0.path == group.path }), !same.pids.isEmpty else {
+                    if !group.pids.isEmpty, try !isEnding(app) {
+                        broken = "\(app) is gone, and nobody has ended it: \(group)"
+                    }
+                    continue
+                }
+                alive += 1
+                if try daemon.state(app) == "notRunning" {
+                    broken = "\(app) runs, and the daemon does not know of it: \(group)"
+                }
+            }
+        }
+    }
+
+    /// Its end was asked for: its receipt says so, or is about to be written.
+    private func isEnding(_ app: String) throws -> Bool {
+        if try daemon.state(app) == "terminating" { return true }
+        guard let last = try daemon.receipts(app).last?["explanation"]?.stringValue else { return false }
+        return last.contains("on request") || last.contains("removed")
+    }
+
+    /// Nobody was ended but on request, and nobody is blamed for what the daemon missed.
+    private mutating func checkReceipts() throws {
+        for app in apps {
+            for receipt in try daemon.receipts(app) {
+                let words = receipt["explanation"]?.stringValue ?? ""
+                guard !words.contains("on request"), !words.contains("removed") else { continue }
+                broken = "\(app): \(receipt.serialized(pretty: false))"
+            }
+        }
+    }
+}
+
+/// The groups of all apps, as the kernel has them.
+private struct World {
+    struct Group: CustomStringConvertible {
+        var path: String
+        var app: String
+        var pids: [Int32]
+        var isFrozen: Bool
+        var description: String { "\(path): processes \(pids)\(isFrozen ? ", frozen" : "")" }
+    }
+    var groups: [Group] = []
+
+    init(_ daemon: TestDaemon, _ apps: [String]) throws {
+        guard let root = daemon.groupRoot else { return }
+        for name in entries(of: root) {
+            guard let app = apps.first(where: { name.hasPrefix($0 + ".run") }) else { continue }
+            let path = root + "/" + name
+            let pids = TestDaemon.text(of: path + "/cgroup.procs").split(separator: "\n").compactMap { Int32($0) }
+            let events = TestDaemon.text(of: path + "/cgroup.events")
+            groups.append(
+                Group(
+                    path: path, app: app, pids: pids.filter(isAlive), isFrozen: events.contains("frozen 1")))
+        }
+    }
+}
+
+/// The same for the same seed (splitmix64).
+private struct Dice {
+    private var state: UInt64
+    init(_ seed: UInt64) { state = seed }
+
+    mutating func below(_ limit: Int) -> Int {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var z = state
+        z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
+        z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
+        return Int(truncatingIfNeeded: (z ^ (z >> 31)) >> 33) % max(1, limit)
+    }
+
+    mutating func pick(_ names: [String]) -> String { names[below(names.count)] }
+}

@@ -1,0 +1,169 @@
+import LifecycleCore
+import Testing
+
+import enum LifecycleCore.ExitStatus
+
+@Suite("What a daemon leaves to the next")
+struct SavingTests {
+    /// A house with an app in most of the phases, and something in every corner.
+    private static func fullHouse() -> House {
+        let house = House("photos", "mail", "maps", "music", "notes", "shop") {
+            $0.backgroundModes = .push
+            $0.relaunch = .onFailure
+            $0.watchdog = .seconds(20)
+        }
+        house.configure {
+            $0.foregroundLimit = 2
+            $0.budget = 1 << 30
+        }
+        house.launch("photos")
+        house.launch("mail")
+        house.task("mail", "upload «ä»")
+        house.launch("maps", .background)
+        house.advance(.seconds(5))
+        house.send("maps", "battery", "low")
+        house.push("photos")
+        house.isSlow = true
+        house.launch("music", .background, .url)
+        house.request("notes", .launch(.foreground, reason: .url, url: "notes:there"))
+        house.terminate("mail")
+        house.simulate(.critical)
+        return house
+    }
+
+    private static func reading(_ house: House) throws -> SavedCore { try SavedCore(reading: house.core.saved.bytes) }
+
+    private static func isRefused(_ bytes: ArraySlice<UInt8>) -> Bool { (try? SavedCore(reading: bytes)) == nil }
+
+    @Test("a recovered core is what was saved, and goes on as the old one does")
+    func recovers() throws {
+        let house = Self.fullHouse()
+        var old = house.core
+        var new = LifecycleCore(recovering: try Self.reading(house))
+        #expect(new.difference(from: old) == nil)
+        #expect(new.nextDeadline == old.nextDeadline)
+        var now = house.now
+        for _ in 0..<50 {
+            guard let next = old.nextDeadline else { break }
+            now = max(now, next)
+            #expect(old.handle(.deadlineReached, at: now) == new.handle(.deadlineReached, at: now))
+            for run in old.runIDs {
+                let event = Event.inspected(run, Inspection(traced: false, cpu: .zero, memory: 1 << 20))
+                #expect(old.handle(event, at: now) == new.handle(event, at: now))
+            }
+        }
+        #expect(new.difference(from: old) == nil)
+        #expect(old != house.core)
+    }
+
+    @Test("what is saved has the same bytes each time, and they are few")
+    func bytes() throws {
+        let house = Self.fullHouse()
+        let bytes = house.core.saved.bytes
+        #expect(try Self.reading(house).bytes == bytes)
+        #expect(try Self.reading(house) == house.core.saved)
+        #expect(bytes.count < 200 * house.core.appIDs.count)
+    }
+
+    @Test("a file that is cut short or changed anywhere is refused, and says where")
+    func damage() {
+        let bytes = Self.fullHouse().core.saved.bytes
+        for length in 0..<bytes.count { #expect(Self.isRefused(bytes[..<length])) }
+        for index in bytes.indices {
+            var damaged = bytes
+            damaged[index] ^= 0x10
+            #expect(Self.isRefused(damaged[...]))
+        }
+    }
+
+    /// With a checksum that is right, so that each byte reaches what reads it.
+    @Test("whatever stands in the file, reading it ends with an error or with a core that lives")
+    func hostile() {
+        let house = Self.fullHouse()
+        let bytes = Array(house.core.saved.bytes.dropLast(4))
+        var accepted = 0
+        var refused: Set<String> = []
+        for index in bytes.indices {
+            for value in [0, 1, 2, 7, 10, 0x7f, 0x80, 0xff, bytes[index] &+ 1, bytes[index] ^ 0x40] as [UInt8] {
+                var hostile = bytes
+                hostile[index] = value
+                let sum = Checksum.crc32(hostile)
+                hostile += (0..<4).map { UInt8(truncatingIfNeeded: sum >> (8 * $0)) }
+                do {
+                    var core = LifecycleCore(recovering: try SavedCore(reading: hostile))
+                    accepted += 1
+                    live(&core, house.now)
+                } catch {
+                    refused.insert(error.sentence)
+                }
+            }
+        }
+        #expect(accepted > 100)
+        #expect(refused.count > 20)
+    }
+
+    /// Everything happens to all runs.
+    private func live(_ core: inout LifecycleCore, _ start: Instant) {
+        _ = core.handle(.recovered, at: start)
+        let runs = core.runIDs
+        for run in runs {
+            for event in Self.events(run) { _ = core.handle(event, at: start) }
+        }
+        for app in core.appIDs {
+            _ = core.handle(.requested(RequestID(1000), app, .activate), at: start)
+            _ = core.handle(.requested(RequestID(1001), app, .interrupt), at: start)
+        }
+        let later = start + .seconds(100)
+        _ = core.handle(.deadlineReached, at: later)
+        for run in core.runIDs { _ = core.handle(.reattached(run, heard: false), at: later) }
+        _ = core.handle(.shutdownRequested(immediately: true), at: later)
+        for run in runs {
+            _ = core.handle(.exited(run, .unknown, cpu: .zero, memory: 0), at: later)
+            _ = core.handle(.emptied(run), at: later)
+        }
+    }
+
+    private static func events(_ run: RunID) -> [Event] {
+        [
+            .reattached(run, heard: false), .spawned(run, pid: 7), .executed(run),
+            .told(run, .memoryWarning(.critical), delivered: true, cpu: .milliseconds(3)),
+            .frozen(run, attempt: 2, memory: 5 << 30), .thawed(run, attempt: 1),
+            .inspected(run, Inspection(traced: true, cpu: .nanoseconds(5), memory: 3)), .ready(run),
+            .backgroundEntered(run), .stopped(run), .continued(run), .taskBegan(run, name: "a task", owner: -1),
+            .taskEnded(run, name: ""), .timeoutExtended(run, by: .microseconds(Int64.max)),
+            .wakeCompleted(run, .noData), .heartbeat(run), .heartbeatGivenUp(run), .stopping(run),
+            .mainProcessChanged(run, pid: 9), .exited(run, .signaled(11, coreDumped: true), cpu: .zero, memory: 1),
+            .spawnFailed(run, SpawnProblem(sentence: "no", exitStatus: 203)), .emptied(run),
+        ]
+    }
+
+    @Test("every event can be kept, is what it was, and is refused when it is cut short")
+    func events() throws {
+        let photos = id("photos")
+        var policy = AppPolicy()
+        policy.launchAtStart = .background
+        policy.memoryHigh = .max
+        let others: [Event] = [
+            .registered(photos, policy, launches: 3), .unregistered(photos), .configured(ManagerPolicy()), .started,
+            .recovered, .requestAbandoned(RequestID(4)), .shutdownRequested(immediately: true), .deadlineReached,
+            .memoryMeasured(MemoryReading(total: 9, available: 8, sizes: [.init(run: RunID(3), bytes: 77)])),
+            .pressureStalled(.warning), .pressureSimulated(RequestID(.max), .critical),
+            .requested(RequestID(1), photos, .push(payload: "…")), .requested(RequestID(2), photos, .remove),
+            .requested(RequestID(3), photos, .launch(.foreground, reason: .url, url: "a:b")),
+            .exited(RunID(1), .lost, cpu: .zero, memory: 0),
+        ]
+        for event in others + Self.events(RunID(1 << 40)) {
+            var writer = ByteWriter()
+            writer.put(event)
+            var reader = ByteReader(writer.bytes)
+            let read: Event = try reader.take()
+            try reader.end()
+            #expect(read == event)
+            for length in 0..<writer.bytes.count {
+                var short = ByteReader(writer.bytes[..<length])
+                let part: Event? = try? short.take()
+                #expect(part == nil)
+            }
+        }
+    }
+}
