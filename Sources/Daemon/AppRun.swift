@@ -25,6 +25,10 @@ final class AppRun {
     var exitSource: EventSource?
     /// Looks again whether the group is frozen, or empty.
     var lookAgain: Retry?
+    /// What it is still to be told: each notice once the signal of the one before was taken (L3).
+    var notices: [Notice] = []
+    var telling: Retry?
+    var lastSignal: Int32?
     /// Frozen, so that its size can't change and nothing has to be read of it.
     var isFrozen = false
     /// What it says of itself (`STATUS=`).

@@ -11,6 +11,7 @@ extension EffectPerformer {
     func kill(_ run: AppRun) {
         run.isFrozen = false
         run.lookAgain = nil
+        tellNothing(run)
         if run.isPopulated { killAll(run) }
         // How the main process ended is still to be collected otherwise: a zombie does not populate its group, and a run
         // that was forgotten now would never be told to have exited.
@@ -66,6 +67,7 @@ extension EffectPerformer {
     }
 
     func ended(_ run: AppRun, _ status: ExitStatus, cpu: Duration, memory: UInt64 = 0) {
+        tellNothing(run)
         forgetMainProcess(run)
         send(.exited(run.id, status, cpu: max(cpu, run.cpu), memory: memory))
         watchEmpty(run)

@@ -124,42 +124,10 @@ final class EffectPerformer {
         journal.log(.warning, MessageID.complaint, app: app, sentence)
     }
 
-    // MARK: Telling
-
-    /// Signals go only to programs that catch them: of the others most would end by it. `Terminate=` is the exception.
-    func tell(_ run: AppRun, _ notice: Notice) {
-        var delivered = false
-        if let number = run.signal(for: notice), notice == .willTerminate || catches(run, number) {
-            delivered = signal(run, number)
-        }
-        // The core moves on once this is told: who is to answer is looked at after that.
-        if notice == .didEnterBackground, delivered, run.isStranger {
-            loop.callLater { [weak self, weak run] in run.map { self?.lookForStop($0) } }
-        }
-        if notice == .willTerminate, run.isStranger, isStopped(run) { signal(run, Signals.continue) }
-        guard notice.isAnswered else { return }
-        send(.told(run.id, notice, delivered: delivered, cpu: run.cpu))
-    }
-
-    private func catches(_ run: AppRun, _ number: Int32) -> Bool {
-        guard let pid = run.process?.pid, let status = try? ProcFS().status(of: pid) else { return false }
-        return status.catches(number)
-    }
-
-    @discardableResult
-    func signal(_ run: AppRun, _ number: Int32) -> Bool {
-        guard let process = run.process else { return false }
-        do {
-            return try process.signal(number) == .sent
-        } catch {
-            complain(run.app, "\(error)")
-            return false
-        }
-    }
-
     // MARK: Frozen and awake
 
     private func freeze(_ run: AppRun, _ attempt: Int) {
+        tellAll(run)
         do {
             try run.enclosure.freeze()
         } catch {

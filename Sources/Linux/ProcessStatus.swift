@@ -11,6 +11,8 @@ package struct ProcessStatus: Equatable {
     /// Bit n-1 stands for signal n.
     package var ignoredSignals: UInt64
     package var caughtSignals: UInt64
+    /// Sent, and not taken yet: to the process or to its first thread.
+    package var pendingSignals: UInt64
     package var effectiveCapabilities: UInt64
 
     package init?(parsing bytes: [UInt8]) {
@@ -40,11 +42,13 @@ package struct ProcessStatus: Equatable {
         guard self.uids.count == 4, let ignored = mask("SigIgn"), let caught = mask("SigCgt") else { return nil }
         ignoredSignals = ignored
         caughtSignals = caught
+        pendingSignals = (mask("SigPnd") ?? 0) | (mask("ShdPnd") ?? 0)
         effectiveCapabilities = mask("CapEff") ?? 0
     }
 
     /// Whether a handler of its own waits for the signal.
     package func catches(_ signal: Int32) -> Bool { caughtSignals.hasBit(signal - 1) }
+    package func hasPending(_ signal: Int32) -> Bool { pendingSignals.hasBit(signal - 1) }
     package func ignores(_ signal: Int32) -> Bool { ignoredSignals.hasBit(signal - 1) }
     package var isTraced: Bool { tracerPid != 0 }
     func hasCapability(_ number: Int32) -> Bool { effectiveCapabilities.hasBit(number) }

@@ -13,8 +13,6 @@ struct LifecycleTests {
         let text = TestDaemon.manifest("", trace: root + "/trace")
         let daemon = try TestDaemon(["photos": text], root: root)
         #expect(try daemon.launch("photos")["state"]?.stringValue == "active")
-        // Of signals that wait together the kernel has its own order: the app is to have heard one transition's first.
-        try daemon.eventually("it heard that it is active") { daemon.trace().last == "didBecomeActive" }
         #expect(try daemon.ask("Background", "photos")["state"]?.stringValue == "background")
         try daemon.waitUntil("photos", is: "suspended")
         #expect(try daemon.ask("Activate", "photos")["state"]?.stringValue == "active")
@@ -28,6 +26,22 @@ struct LifecycleTests {
                 "willEnterForeground",
                 "didBecomeActive",
             ])
+    }
+
+    @Test("L3: a notice is sent when the one before was taken: the kernel's order of signals is not in the way")
+    func signalsInOrder() throws {
+        let root = try TestDaemon.makeFolder()
+        let text = TestDaemon.manifest("sigwait", trace: root + "/trace")
+        let daemon = try TestDaemon(["photos": text], root: root)
+        try daemon.launch("photos")
+        // Its answer comes after all that it was told before.
+        for _ in 0..<3 {
+            #expect(try daemon.ask("Background", "photos")["state"]?.stringValue == "background")
+            try daemon.ask("Activate", "photos")
+        }
+        try daemon.eventually("it heard all") { daemon.trace().count { $0 == "didBecomeActive" } == 4 }
+        let round = ["willResignActive", "didEnterBackground", "willEnterForeground", "didBecomeActive"]
+        #expect(daemon.trace() == ["willFinishLaunching", "didBecomeActive"] + round + round + round)
     }
 
     @Test("L1: nothing of a suspended app runs, children in sessions of their own included; activated, all run again")

@@ -12,6 +12,7 @@
 //   begin NAME  end NAME  a background task              tasks N        begins N of them
 //   allocate BYTES        touches so much memory         fork N         N children in sessions of their own
 //   store NAME            a memfd of two bytes, with FDSTORE=1            stored  traces LISTEN_FDNAMES
+//   sigwait               takes its signals one by one, a while after they came, the lowest number first
 //   orphan                an orphan of its own goes on as the main process (MAINPID=); the first ends
 //   child                 a child goes on as the main process; the first waits for ever
 //   bomb N                forks N times, each child too  spin           never rests
@@ -21,6 +22,7 @@
 //   close                 closes all descriptors         print TEXT     a line in the trace
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
@@ -204,6 +206,9 @@ static void bomb(int count) {
         if (fork() == 0) { if (count > 1) bomb(count / 2); for (;;) pause(); }
 }
 
+static int is_waiting;
+static sigset_t waited;
+
 static int act(const char *what, const char *value) {
     static char large[60000];
     int number = value ? atoi(value) : 0;
@@ -223,6 +228,7 @@ static int act(const char *what, const char *value) {
     if (!strcmp(what, "orphan") || !strcmp(what, "child")) return hand_over(*what == 'o'), 0;
     if (!strcmp(what, "store")) return store(value), 1;
     if (!strcmp(what, "stored")) return trace(getenv("LISTEN_FDNAMES") ? getenv("LISTEN_FDNAMES") : "nothing"), 0;
+    if (!strcmp(what, "sigwait")) return is_waiting = 1, sigprocmask(SIG_BLOCK, &waited, NULL), 0;
     if (!strcmp(what, "stop")) return raise(SIGSTOP), 0;
     if (!strcmp(what, "crash")) return signal(SIGSEGV, SIG_DFL), raise(SIGSEGV), 0;
     if (!strcmp(what, "spin")) for (;;) {}
@@ -239,11 +245,20 @@ static int act(const char *what, const char *value) {
 int main(int count, char **arguments) {
     if (pipe2(signal_pipe, O_CLOEXEC) != 0) return 96;
     int told_by[] = {SIGUSR1, SIGUSR2, SIGRTMIN + 1, SIGRTMIN + 2, SIGRTMIN + 3, SIGRTMIN + 4};
-    for (size_t i = 0; i < sizeof told_by / sizeof *told_by; i++) catch(told_by[i]);
+    for (size_t i = 0; i < sizeof told_by / sizeof *told_by; i++) {
+        catch(told_by[i]);
+        sigaddset(&waited, told_by[i]);
+    }
     open_notify();
     trace("willFinishLaunching");
     for (int i = 1; i < count; i++) i += act(arguments[i], i + 1 < count ? arguments[i + 1] : NULL);
     unsigned char number;
+    while (is_waiting) {
+        int taken;
+        // So that what is sent together is found together.
+        poll(NULL, 0, 20);
+        if (sigwait(&waited, &taken) == 0) told(taken);
+    }
     for (;;) {
         ssize_t got = read(signal_pipe[0], &number, 1);
         if (got == 1) told(number);
