@@ -56,24 +56,20 @@ extension EffectPerformer {
 
     func mainProcessEnded(_ run: AppRun) {
         guard let process = run.process else { return }
+        // Its last words may be that another is the main process now (`MAINPID=`): then the app goes on.
+        run.channel.drain()
+        guard run.process === process else { return }
         let end = try? process.reap()
         run.exitSource = nil
         // Of one that is no child of ours the kernel may still say how it ended, once its parent has asked.
         guard let end else { return strangerEnded(run, process) }
-        ended(run, process, end)
+        ended(run, ExitStatus(end.status), cpu: end.cpu, memory: ownPeak(end))
     }
 
-    func ended(_ run: AppRun, _ process: Linux.Process, _ end: ExitReport) {
-        ended(run, process, ExitStatus(end.status), cpu: end.cpu, peak: ownPeak(end))
-    }
-
-    func ended(_ run: AppRun, _ process: Linux.Process, _ status: ExitStatus, cpu: Duration, peak: UInt64) {
-        // Its last words may be that another is the main process now (`MAINPID=`): then the app goes on.
-        run.channel.drain()
-        guard run.process === process else { return }
+    func ended(_ run: AppRun, _ status: ExitStatus, cpu: Duration, memory: UInt64 = 0) {
         tellNothing(run)
         forgetMainProcess(run)
-        send(.exited(run.id, status, cpu: max(cpu, run.cpu), memory: peak))
+        send(.exited(run.id, status, cpu: max(cpu, run.cpu), memory: memory))
         watchEmpty(run)
     }
 

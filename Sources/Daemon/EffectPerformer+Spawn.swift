@@ -74,6 +74,16 @@ extension EffectPerformer {
         try watchStart(run, try startProcess(request))
     }
 
+    func listen(to run: AppRun) {
+        run.channel.receive = { [weak self, weak run] messages, descriptors, sender in
+            guard let self, let run else { return }
+            self.received(run, messages, &descriptors, sender)
+        }
+        run.channel.complain = { [weak self, app = run.app] sentence in self?.complain(app, sentence) }
+    }
+
+    func keepNote(of run: AppRun) { logbook.note(RunNote.name(run.id), run.note.bytes) }
+
     private func makeChannel(_ id: RunID, _ user: AppUser?) throws -> AppChannel {
         let path = folders.notifySockets + "/\(id)"
         do {
@@ -102,16 +112,6 @@ extension EffectPerformer {
         let own = try? readFile(at: "/proc/self/oom_score_adj", limit: 16)
         return own?.first == UInt8(ascii: "-") ? 0 : nil
     }()
-
-    func listen(to run: AppRun) {
-        run.channel.receive = { [weak self, weak run] messages, descriptors, sender in
-            guard let self, let run else { return }
-            self.received(run, messages, &descriptors, sender)
-        }
-        run.channel.complain = { [weak self, app = run.app] sentence in self?.complain(app, sentence) }
-    }
-
-    func keepNote(of run: AppRun) { logbook.note(RunNote.name(run.id), run.note.bytes) }
 
     /// The daemon's own limit of descriptors is high; apps get what they would get elsewhere, as systemd has it: 1,024, and
     /// up to half a million for those that ask (select(2) breaks beyond the former).

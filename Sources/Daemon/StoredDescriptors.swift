@@ -96,11 +96,13 @@ final class StoredDescriptors {
 
     private func drop(from app: AppID, where isMeant: (String) -> Bool) {
         guard let shelf = shelves[app] else { return }
-        for entry in shelf.entries where isMeant(entry.name) {
-            logbook.note(Self.note(entry.serial), nil)
-            if store.isThere { store.forget(HandedDescriptors.stored(entry.serial)) }
-        }
+        for entry in shelf.entries where isMeant(entry.name) { release(entry) }
         shelf.entries.removeAll { isMeant($0.name) }
+    }
+
+    private func release(_ entry: Entry) {
+        logbook.note(Self.note(entry.serial), nil)
+        if store.isThere { store.forget(HandedDescriptors.stored(entry.serial)) }
     }
 
     func dropRestorationState(of app: AppID) {
@@ -123,7 +125,8 @@ final class StoredDescriptors {
         for entry in shelf.entries {
             guard let refusal = Self.refusal(entry.name, entry.descriptor.raw) else { continue }
             complain(refusal + ", and is dropped")
-            remove(entry.name, of: app)
+            release(entry)
+            return true
         }
         return shelf.entries.map { PassedDescriptor(fd: $0.descriptor.raw, name: $0.name) }
     }

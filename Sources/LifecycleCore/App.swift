@@ -43,7 +43,7 @@ struct Run: Hashable, Sendable {
     let id: RunID
     let created: Instant
     var pid: Int32?
-    /// Its program was executed, and the launch counted (L9): a daemon that follows hears of it once more.
+    /// Said once, by this daemon or one before it.
     var isExecuted = false
     /// The last known size in bytes.
     var memory: UInt64 = 0

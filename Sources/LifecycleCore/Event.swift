@@ -36,7 +36,8 @@ package enum Event: Hashable, Sendable {
     case frozen(RunID, attempt: Int, memory: UInt64)
     case thawed(RunID, attempt: Int)
     case inspected(RunID, Inspection)
-    /// The main process has ended. `cpu`: of the whole run; `memory`: its peak in bytes, for a life too short to have been measured; 0: not known.
+    /// The main process has ended. The status is `.unknown` where nobody tells how: it was no child of ours.
+    /// `cpu`: of the whole run; `memory`: its peak in bytes, for a life too short to have been measured; 0: not known.
     case exited(RunID, ExitStatus, cpu: Duration, memory: UInt64)
     /// No process of the run is left (L47).
     case emptied(RunID)
@@ -117,8 +118,7 @@ package struct SpawnProblem: Hashable, Sendable {
 package enum ExitStatus: Hashable, Sendable {
     case exited(Int32)
     case signaled(Int32, coreDumped: Bool)
-    /// It was no child of this daemon's, and the kernel does not say, or has forgotten: its parent lives on in the app
-    /// (`MAINPID=`), or it ended while no daemon was there.
+    /// Nobody tells: it was no child of this daemon, or ended while there was none.
     case unknown
     /// The machine went down under it.
     case lost

@@ -35,8 +35,7 @@ extension LifecycleCore {
     private func verdict(_ phase: Phase, _ status: ExitStatus) -> Verdict {
         switch phase {
         case .ending(let ending):
-            // SIGKILL is ours if we sent it; any other end was the app's own, however near ours was. Where nobody tells
-            // how it ended, what we did to it is what is known.
+            // SIGKILL is ours if we sent it; any other end was the app's own, however near ours was.
             if let cause = ending.cause, status.isKill || status == .unknown { return verdict(cause) }
             if let cause = ending.termination { return verdict(cause, status) }
             return ownEnd(status)
@@ -58,7 +57,7 @@ extension LifecycleCore {
         case .unknown:
             Verdict(
                 namespace: .exit, code: Receipt.Code.exited,
-                explanation: "ended; how is not known, as it was no child of this daemon's")
+                explanation: "ended; how is not known, as it was no child of this greenroomd")
         case .lost: Verdict(namespace: .exit, code: Receipt.Code.exited, explanation: "was lost with the machine")
         }
     }
@@ -74,7 +73,7 @@ extension LifecycleCore {
             switch status {
             case .exited(let code): "exited with status \(code)"
             case .signaled, .lost: "ended by SIGTERM"
-            case .unknown: "ended, how is not known, as it was no child of this daemon's"
+            case .unknown: "ended, how is not known, as it was no child of this greenroomd"
             }
         var verdict = Verdict(namespace: .exit, code: Receipt.Code.exited, explanation: "")
         switch cause {

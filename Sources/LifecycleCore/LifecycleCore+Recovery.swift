@@ -7,6 +7,8 @@ extension LifecycleCore {
         for slot in apps.indices { self[app: slot].waiters = [] }
         requests = [:]
         shutdown = nil
+        // Who would have told that the machine is awake again told nobody.
+        awoke(now)
         if memoryState.isMeasuring {
             memoryState.isMeasuring = false
             measureMemory()

@@ -138,7 +138,9 @@ package struct LifecycleCore: Hashable, Sendable {
         case .mainProcessChanged(_, let pid): self[run: slot].pid = pid
         case .reattached(_, let heard): reattached(slot, heard, now)
         case .registered, .unregistered, .configured, .started, .recovered, .requested, .requestAbandoned,
-            .shutdownRequested, .sleepRequested, .awoke, .locked, .unlocked, .deadlineReached, .memoryMeasured, .pressureStalled, .pressureSimulated:
+            .shutdownRequested,
+            .sleepRequested, .awoke, .locked, .unlocked, .deadlineReached, .memoryMeasured, .pressureStalled,
+            .pressureSimulated:
             preconditionFailure("not an event of a run: \(event)")
         }
     }

@@ -80,7 +80,8 @@ package enum EventKind: Int, CaseIterable, Sendable {
     /// It concerns no app in particular: which phase it comes in says nothing.
     var isOfNoApp: Bool {
         switch self {
-        case .configured, .started, .requestAbandoned, .shutdown, .sleepRequested, .awoke, .locked, .unlocked, .deadlineReached, .memoryMeasured, .pressureStalled,
+        case .configured, .started, .requestAbandoned, .shutdown, .sleepRequested, .awoke, .locked, .unlocked,
+            .deadlineReached, .memoryMeasured, .pressureStalled,
             .pressureSimulated, .recovered:
             true
         default: false

@@ -126,8 +126,7 @@ struct Shadow {
         case .started, .requested, .requestAbandoned, .spawned, .executed, .told, .thawed, .ready,
             .backgroundEntered, .stopped, .continued, .taskBegan, .taskEnded, .timeoutExtended, .wakeCompleted,
             .heartbeat, .heartbeatGivenUp, .stopping, .mainProcessChanged, .sleepRequested, .awoke, .locked, .unlocked,
-            .deadlineReached, .pressureStalled,
-            .pressureSimulated, .recovered, .reattached:
+            .deadlineReached, .pressureStalled, .pressureSimulated, .recovered, .reattached:
             break
         }
     }
@@ -227,8 +226,9 @@ extension Event {
             .mainProcessChanged(let run, _), .reattached(let run, _):
             run
         case .registered, .unregistered, .configured, .started, .recovered, .requested, .requestAbandoned,
-            .shutdownRequested, .sleepRequested, .awoke, .locked, .unlocked, .deadlineReached, .memoryMeasured,
-            .pressureStalled, .pressureSimulated:
+            .shutdownRequested,
+            .sleepRequested, .awoke, .locked, .unlocked, .deadlineReached, .memoryMeasured, .pressureStalled,
+            .pressureSimulated:
             nil
         }
     }

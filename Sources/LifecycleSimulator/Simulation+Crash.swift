@@ -66,6 +66,7 @@ extension World {
         }
         now = until
         isMeasuring = false
+        sleep = nil
     }
 
     /// What was on its way to the daemon that died: some of it is lost, some the next one finds out by looking.
@@ -87,7 +88,7 @@ extension World {
         switch event {
         // Clients are gone; so is what was decided to be asked again.
         case .requested, .requestAbandoned, .pressureSimulated, .memoryMeasured, .inspected, .frozen, .thawed,
-            .pressureStalled:
+            .pressureStalled, .sleepRequested, .awoke:
             nil
         case .ready, .backgroundEntered, .taskBegan, .taskEnded, .timeoutExtended, .wakeCompleted, .heartbeat,
             .heartbeatGivenUp, .stopping:
@@ -96,8 +97,8 @@ extension World {
             forgets() ? .exited(run, .unknown, cpu: cpu, memory: memory) : event
         // Kept by the daemon as they came about, or seen by looking.
         case .registered, .unregistered, .configured, .started, .shutdownRequested, .spawned, .executed, .spawnFailed,
-            .told, .emptied, .stopped, .continued, .mainProcessChanged, .deadlineReached, .recovered, .reattached,
-            .sleepRequested, .awoke, .locked, .unlocked:
+            .told, .emptied, .stopped, .continued, .mainProcessChanged, .deadlineReached, .locked, .unlocked,
+            .recovered, .reattached:
             event
         }
     }

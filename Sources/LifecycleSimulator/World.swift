@@ -185,7 +185,8 @@ struct World {
         case .registered, .unregistered, .configured, .started, .requested, .requestAbandoned, .spawned, .executed,
             .told, .frozen, .thawed, .inspected, .ready, .backgroundEntered, .stopped, .continued, .taskBegan,
             .taskEnded, .timeoutExtended, .wakeCompleted, .heartbeat, .heartbeatGivenUp, .stopping,
-            .mainProcessChanged, .sleepRequested, .awoke, .locked, .unlocked, .deadlineReached, .pressureStalled, .pressureSimulated, .recovered, .reattached:
+            .mainProcessChanged, .sleepRequested, .awoke, .locked, .unlocked, .deadlineReached, .pressureStalled,
+            .pressureSimulated, .recovered, .reattached:
             break
         }
     }

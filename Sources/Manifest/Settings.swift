@@ -120,7 +120,7 @@ struct SettingsReader<Values> {
     /// Lines that are none were met, so that what is missing may be there after all.
     private(set) var isGarbled = false
     private(set) var hasUnknownKeys = false
-    /// An unknown section was warned of once; what stands in it is passed over.
+    /// An unknown section was warned of once; what stands in it is passed over. No file begins in a section.
     private var isUnknownSection = false
 
     init(_ settings: [Setting<Values>], defaults: Values) {
@@ -129,7 +129,6 @@ struct SettingsReader<Values> {
     }
 
     mutating func read(_ file: SourceFile, into values: inout Values, _ findings: inout Findings) {
-        isUnknownSection = false
         UnitFileReader.read(file) { item in
             switch item {
             case .problem(let place, let message):

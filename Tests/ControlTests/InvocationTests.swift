@@ -106,11 +106,11 @@ struct InvocationTests {
 
     @Test("verbs that are not there yet are taken with any options: the answer is about the verb")
     func notThereYet() {
-        guard case .run(let invocation) = Invocation.parse(["open", "photos", "-f", "--since", "today"]) else {
+        guard case .run(let invocation) = Invocation.parse(["snapshot", "photos", "-f", "--since", "today"]) else {
             Issue.record("refused")
             return
         }
-        #expect(invocation.verb == .open)
+        #expect(invocation.verb == .snapshot)
     }
 }
 

@@ -214,7 +214,7 @@ private struct World {
 
     init(_ daemon: TestDaemon, _ apps: [String]) throws {
         guard let root = daemon.groupRoot else { return }
-        for name in entries(of: root) {
+        for name in (try? folderEntries(at: root)) ?? [] {
             guard let app = apps.first(where: { name.hasPrefix($0 + ".run") }) else { continue }
             let path = root + "/" + name
             let pids = TestDaemon.text(of: path + "/cgroup.procs").split(separator: "\n").compactMap { Int32($0) }

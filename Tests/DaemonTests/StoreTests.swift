@@ -9,6 +9,11 @@ import Testing
 struct StoreTests {
     private let app = AppID("photos")!
 
+    /// Where no service manager keeps anything, and nobody goes on afterwards.
+    private func alone() -> StoredDescriptors {
+        StoredDescriptors(logbook: Logbook(path: "/dev/null"), store: DescriptorStore { _ in nil })
+    }
+
     private func passed(_ stored: StoredDescriptors) -> (names: [String], complaints: [String]) {
         var complaints: [String] = []
         let names = stored.passed(to: app) { complaints.append($0) }.map(\.name)
@@ -17,7 +22,7 @@ struct StoreTests {
 
     @Test("L18: a restoration state is sealed at its size when it is stored: it can't grow over its limit afterwards")
     func sealed() throws {
-        let stored = StoredDescriptors(logbook: Logbook(path: "/nowhere"), store: DescriptorStore { _ in nil })
+        let stored = alone()
         let file = try MemoryFile.empty("state")
         #expect(ftruncate(file.raw, 1 << 20) == 0)
         #expect(stored.add(try file.duplicate(), "state", of: app, closer: DescriptorCloser()) == nil)
@@ -31,7 +36,7 @@ struct StoreTests {
 
     @Test("L18: one whose seals are sealed is measured again when it is handed over, and dropped if it has grown")
     func grown() throws {
-        let stored = StoredDescriptors(logbook: Logbook(path: "/nowhere"), store: DescriptorStore { _ in nil })
+        let stored = alone()
         let file = try MemoryFile.empty("state")
         // F_ADD_SEALS, F_SEAL_SEAL: as memfd_create(2) makes them without MFD_ALLOW_SEALING.
         #expect(fcntl(file.raw, 1033, 1) == 0)

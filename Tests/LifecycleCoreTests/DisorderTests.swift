@@ -205,8 +205,9 @@ extension Event {
             .mainProcessChanged(let run, _), .reattached(let run, _):
             run
         case .registered, .unregistered, .configured, .started, .recovered, .requested, .requestAbandoned,
-            .shutdownRequested, .sleepRequested, .awoke, .locked, .unlocked,
-            .deadlineReached, .memoryMeasured, .pressureStalled, .pressureSimulated:
+            .shutdownRequested,
+            .sleepRequested, .awoke, .locked, .unlocked, .deadlineReached, .memoryMeasured, .pressureStalled,
+            .pressureSimulated:
             nil
         }
     }

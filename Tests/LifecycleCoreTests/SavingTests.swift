@@ -145,7 +145,8 @@ struct SavingTests {
         policy.memoryHigh = .max
         let others: [Event] = [
             .registered(photos, policy, launches: 3), .unregistered(photos), .configured(ManagerPolicy()), .started,
-            .recovered, .requestAbandoned(RequestID(4)), .shutdownRequested(immediately: true), .deadlineReached,
+            .recovered, .sleepRequested, .awoke, .locked, .unlocked, .requestAbandoned(RequestID(4)),
+            .shutdownRequested(immediately: true), .deadlineReached,
             .memoryMeasured(MemoryReading(total: 9, available: 8, sizes: [.init(run: RunID(3), bytes: 77)])),
             .pressureStalled(.warning), .pressureSimulated(RequestID(.max), .critical),
             .requested(RequestID(1), photos, .push(payload: "…")), .requested(RequestID(2), photos, .remove),

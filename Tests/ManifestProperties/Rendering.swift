@@ -51,6 +51,7 @@ private func lifecycle(_ manifest: AppManifest) -> [String] {
     return [
         "[Lifecycle]", "BackgroundModes=\(modes.joined(separator: " "))",
         "ExitsOnSuspend=\(policy.exitsOnSuspend ? "on" : "off")",
+        "ProtectedData=\(policy.usesProtectedData ? "1" : "0")",
     ] + times.map { "\($0.0)Sec=\(formatTimeSpan($0.1))" }
 }
 

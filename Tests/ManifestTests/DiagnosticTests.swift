@@ -33,10 +33,10 @@ struct DiagnosticTests {
 
     @Test("the nearest key of the own section comes before one of another that is as near")
     func ownSectionFirst() throws {
+        let start = "a.app:4:1: warning: unknown key Memoryning= in"
+        #expect(try read(manifest("Memory", "Memoryning=1")).lines == ["\(start) [Memory]; did you mean MemoryHigh=?"])
         #expect(
-            try read(manifest("Memory", "MemoryMix=1")).lines == [
-                "a.app:4:1: warning: unknown key MemoryMix= in [Memory]; did you mean MemoryMax=?"
-            ])
+            try read(manifest("Signals", "Memoryning=1")).lines == ["\(start) [Signals]; did you mean MemoryWarning=?"])
     }
 
     @Test("an unknown section is one warning, with the nearest known one, and its keys are passed over")

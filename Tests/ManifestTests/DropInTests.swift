@@ -38,6 +38,21 @@ struct DropInTests {
 
     @Test("an empty value gives any setting its default back")
     func emptyValues() throws {
+        let full = try fullManifest()
+        let text = rendered(full)
+        for setting in AppManifest.settings(memory: nil) {
+            #expect(text.contains("\n\(setting.key)="), "\(setting.key)= is among what is tested here")
+        }
+        #expect(try read(text).manifest == full)
+        let emptied = text.split(separator: "\n").filter { !$0.hasPrefix("ExecStart=") }
+            .map { $0.contains("=") ? $0.prefix { $0 != "=" } + "=" : $0 }.joined(separator: "\n")
+        var defaults = AppManifest(id: full.id)
+        defaults.exec = ["/a"]
+        #expect(try read(text, emptied).manifest == defaults)
+    }
+
+    /// Each setting another than its default.
+    private func fullManifest() throws -> AppManifest {
         var full = AppManifest(id: try #require(AppID("a")))
         full.exec = ["/a"]
         full.name = "Full"
@@ -45,7 +60,15 @@ struct DropInTests {
         full.group = "g"
         full.workingDirectory = "/w"
         full.umask = 0
-        full.limits = [ResourceLimitSetting(resource: 7, soft: 1, hard: 2)]
+        full.limits = [0, 1, 2, 3, 4, 6, 7, 8, 9].map { ResourceLimitSetting(resource: $0, soft: 1, hard: 2) }
+        full.supplementaryGroups = ["s"]
+        full.environment = ["A=1"]
+        full.stateDirectory = ["s"]
+        full.cacheDirectory = ["c"]
+        full.runtimeDirectory = ["r"]
+        full.listenStream = ["80"]
+        full.policy.backgroundModes = .push
+        full.policy.usesProtectedData = true
         full.oomScoreAdjust = 1
         full.noNewPrivileges = true
         full.signals.terminate = 2
@@ -72,13 +95,7 @@ struct DropInTests {
         full.policy.jetsamPriority = 1
         full.policy.memoryHigh = 1
         full.policy.suspendedMemoryHigh = 1
-        let text = rendered(full)
-        #expect(try read(text).manifest == full)
-        let emptied = text.split(separator: "\n").filter { !$0.hasPrefix("ExecStart=") }
-            .map { $0.contains("=") ? $0.prefix { $0 != "=" } + "=" : $0 }.joined(separator: "\n")
-        var defaults = AppManifest(id: full.id)
-        defaults.exec = ["/a"]
-        #expect(try read(text, emptied).manifest == defaults)
+        return full
     }
 }
 

@@ -58,8 +58,10 @@ struct SettingTests {
         #expect(policy.watchdog == nil)
     }
 
-    @Test("ExitsOnSuspend=, BackgroundModes=")
+    @Test("ExitsOnSuspend=, ProtectedData=, BackgroundModes=")
     func others() throws {
+        #expect(try accepted("Lifecycle", "ProtectedData=yes").policy.usesProtectedData)
+        try expectRefused("Lifecycle", "ProtectedData", "perhaps")
         #expect(try accepted("Lifecycle", "ExitsOnSuspend=yes").policy.exitsOnSuspend)
         try expectRefused("Lifecycle", "ExitsOnSuspend", "2")
         #expect(

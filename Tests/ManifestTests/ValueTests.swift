@@ -23,7 +23,8 @@ struct ValueTests {
     @Test(
         "what is no time span",
         arguments: [
-            "", " ", "s", "5x", "5S", "5Ms", "-5", "-0", "+5", "5.", ".", "5. 5", "5.s", "12.34.56", "1e3", "0x5",
+            "", " ", "s", "5x", "5S", "5Ms", "-5", "-0", "+5", "5.", ".", "5. 5", "5.s", "12.34.56", "5s 12.34.56",
+            "1e3", "0x5",
             "5 s s",
             "infinity 5s", "5s infinity", "Infinity", "inf", "infinity\u{301}", "5s\u{301}", "٥s", "5\u{a0}s", "5s,",
             "101y",
@@ -164,6 +165,16 @@ struct NearestTests {
         ] as [(String, String?)])
     func nearestKey(_ written: String, _ expected: String?) {
         #expect(nearest(written, among: keys) == expected, "\(written)")
+    }
+
+    @Test("a third of the letters may be wrong, no more; exchanged neighbours are one wrong letter")
+    func most() {
+        #expect(nearest("abcdxy", among: ["abcdef"]) == "abcdef")
+        #expect(nearest("abcxyz", among: ["abcdef"]) == nil)
+        #expect(nearest("badcef", among: ["abcdef"]) == "abcdef")
+        #expect(nearest("badcfe", among: ["abcdef"]) == nil)
+        #expect(nearest("xabc", among: ["abc"]) == "abc")
+        #expect(nearest("xyabcdefg", among: ["abcdefg"]) == "abcdefg")
     }
 
     @Test("of two that are as near the first; of none, none")

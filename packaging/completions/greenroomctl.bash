@@ -41,7 +41,7 @@ _greenroomctl() {
         case $verb in
         '')
             words='list status receipts receipt log watch launch activate background interrupt resume terminate push
-                send pressure verify reload help'
+                send pressure verify reload reexec help'
             ;;
         status | watch) words=$(__greenroomctl_ask list) ;;
         receipts | log | launch | activate | background | interrupt | resume | terminate | push)
@@ -59,7 +59,7 @@ _greenroomctl() {
         receipt) ((operands == 0)) && words=$(__greenroomctl_ask receipts) ;;
         pressure) words='normal warning critical' ;;
         help) words='list status receipts receipt log watch launch activate background interrupt resume terminate push
-            send pressure verify reload help' ;;
+            send pressure verify reload reexec help' ;;
         verify)
             mapfile -t COMPREPLY < <(compgen -f -- "$word")
             return

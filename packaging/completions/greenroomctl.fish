@@ -25,7 +25,7 @@ function __greenroomctl_receipts
 end
 
 set -l verbs list status receipts receipt log watch launch activate background interrupt resume terminate push send \
-    pressure verify reload help
+    pressure verify reload reexec help
 set -l none "not __fish_seen_subcommand_from $verbs"
 
 complete -c greenroomctl -f
@@ -53,6 +53,7 @@ complete -c greenroomctl -n $none -a send -d 'A notification'
 complete -c greenroomctl -n $none -a pressure -d 'The state of memory; simulates a level'
 complete -c greenroomctl -n $none -a verify -d 'Checks manifests'
 complete -c greenroomctl -n $none -a reload -d 'Reads all manifests anew'
+complete -c greenroomctl -n $none -a reexec -d 'Replaces the daemon, the apps running on'
 complete -c greenroomctl -n $none -a help -d 'This, or more about one verb'
 
 complete -c greenroomctl -n '__fish_seen_subcommand_from status receipts log watch launch activate background interrupt resume terminate push send' \

@@ -50,6 +50,7 @@ _greenroomctl() {
         'pressure:the state of memory; simulates a level'
         'verify:checks manifests'
         'reload:reads all manifests anew'
+        'reexec:replaces the daemon, the apps running on'
         'help:this, or more about one verb'
     )
     _arguments -C $common '(- *)--version[show the version]' '1:verb:->verb' '*::operand:->operands' && return
@@ -79,7 +80,7 @@ _greenroomctl() {
             ;;
         pressure) _arguments $common '1:level:(normal warning critical)' ;;
         verify) _arguments $common '*:file:_files' ;;
-        list | reload) _arguments $common ;;
+        list | reload | reexec) _arguments $common ;;
         help) _describe 'verb' verbs ;;
         esac
         ;;

@@ -7,8 +7,8 @@ package struct SavedCore: Hashable, Sendable {
     var freeSlots: [Int]
     var manager: ManagerPolicy
     var foregroundPlaces: [Int]
-    var absence: Absence
     var memoryState: MemoryState
+    var absence: Absence
     var shutdown: LifecycleCore.Shutdown?
     var nextRun: UInt64
     var nextReceipt: UInt64
@@ -26,10 +26,8 @@ package struct SavedCore: Hashable, Sendable {
         writer.put(freeSlots.map { StoredSetting(UInt64($0)) })
         writer.put(manager)
         writer.put(foregroundPlaces.map { StoredSetting(UInt64($0)) })
-        writer.put(absence.isLocked)
-        writer.put(absence.isSleeping)
-        writer.put(absence.isSleepAllowed)
         writer.put(memoryState)
+        for flag in [absence.isLocked, absence.isSleeping, absence.isSleepAllowed] { writer.put(flag) }
         writer.put(byte: shutdown.map { $0.isFinished ? 2 : 1 } ?? 0)
         writer.put(number: nextRun)
         writer.put(number: nextReceipt)
@@ -56,11 +54,9 @@ package struct SavedCore: Hashable, Sendable {
         freeSlots = try reader.slots(below: count)
         manager = try reader.take()
         foregroundPlaces = try reader.slots(below: count)
-        absence = Absence()
-        absence.isLocked = try reader.flag()
-        absence.isSleeping = try reader.flag()
-        absence.isSleepAllowed = try reader.flag()
         memoryState = try reader.take()
+        absence = Absence(
+            isLocked: try reader.flag(), isSleeping: try reader.flag(), isSleepAllowed: try reader.flag())
         switch try reader.byte() {
         case 0: shutdown = nil
         case 1: shutdown = .init()
@@ -76,15 +72,15 @@ package struct SavedCore: Hashable, Sendable {
     package init(reading bytes: [UInt8]) throws(SavedError) { try self.init(reading: bytes[...]) }
 
     init(
-        apps: [App], freeSlots: [Int], manager: ManagerPolicy, foregroundPlaces: [Int], absence: Absence,
-        memoryState: MemoryState, shutdown: LifecycleCore.Shutdown?, nextRun: UInt64, nextReceipt: UInt64
+        apps: [App], freeSlots: [Int], manager: ManagerPolicy, foregroundPlaces: [Int], memoryState: MemoryState,
+        absence: Absence, shutdown: LifecycleCore.Shutdown?, nextRun: UInt64, nextReceipt: UInt64
     ) {
         self.apps = apps
         self.freeSlots = freeSlots
         self.manager = manager
         self.foregroundPlaces = foregroundPlaces
-        self.absence = absence
         self.memoryState = memoryState
+        self.absence = absence
         self.shutdown = shutdown
         self.nextRun = nextRun
         self.nextReceipt = nextReceipt
@@ -112,9 +108,13 @@ package struct SavedCore: Hashable, Sendable {
             throw reader.error("an app has two places in the foreground")
         }
         for slot in foregroundPlaces {
-            switch apps[slot].phase {
-            case .launching, .foreground, .entering, .waking, .terminating, .ending: break
-            case .notRunning, .running, .suspending, .suspended:
+            let isThere =
+                switch apps[slot].phase {
+                case .launching, .foreground, .entering, .waking, .terminating, .ending: true
+                case .running, .suspending, .suspended: apps[slot].isHeldBack
+                case .notRunning: false
+                }
+            guard isThere else {
                 throw reader.error("\(apps[slot].id) has a place in the foreground and is \(apps[slot].phase.state)")
             }
         }
@@ -142,7 +142,7 @@ extension LifecycleCore {
         memoryState.returning = 0
         return SavedCore(
             apps: apps, freeSlots: freeSlots, manager: manager, foregroundPlaces: foregroundPlaces,
-            absence: absence, memoryState: memoryState, shutdown: shutdown, nextRun: nextRun, nextReceipt: nextReceipt)
+            memoryState: memoryState, absence: absence, shutdown: shutdown, nextRun: nextRun, nextReceipt: nextReceipt)
     }
 
     /// A core that is what the saved one was, and goes on as that would have.
@@ -152,8 +152,8 @@ extension LifecycleCore {
         freeSlots = saved.freeSlots
         manager = saved.manager
         foregroundPlaces = saved.foregroundPlaces
-        absence = saved.absence
         memoryState = saved.memoryState
+        absence = saved.absence
         shutdown = saved.shutdown
         for slot in apps.indices where !apps[slot].isForgotten { index(slot) }
     }
@@ -184,10 +184,7 @@ extension LifecycleCore {
         if jetsam != other.jetsam { return "jetsam: \(jetsam) and \(other.jetsam)" }
         if foregroundPlaces != other.foregroundPlaces { return "\(foregroundPlaces) and \(other.foregroundPlaces)" }
         if runs != other.runs || requests != other.requests || slots != other.slots { return "the indexes" }
-        if absence != other.absence { return "\(absence) and \(other.absence)" }
-        if awakeCount != other.awakeCount || runningCount != other.runningCount || visibleCount != other.visibleCount {
-            return "the counts"
-        }
+        if awakeCount != other.awakeCount || runningCount != other.runningCount { return "the counts" }
         return "the numbers of runs and receipts, or the free places"
     }
 }

@@ -63,8 +63,9 @@ extension Event: Storable {
         case .wakeCompleted(_, let result): writer.put(result)
         case .reattached(_, let heard): writer.put(heard)
         case .registered, .unregistered, .configured, .started, .requested, .requestAbandoned, .shutdownRequested,
-            .sleepRequested, .awoke, .locked, .unlocked, .deadlineReached, .memoryMeasured, .pressureStalled, .pressureSimulated, .executed, .emptied, .ready,
-            .backgroundEntered, .stopped, .continued, .heartbeat, .heartbeatGivenUp, .stopping, .recovered:
+            .deadlineReached, .memoryMeasured, .pressureStalled, .pressureSimulated, .executed, .emptied, .ready,
+            .backgroundEntered, .stopped, .continued, .heartbeat, .heartbeatGivenUp, .stopping, .recovered,
+            .sleepRequested, .awoke, .locked, .unlocked:
             break
         }
     }

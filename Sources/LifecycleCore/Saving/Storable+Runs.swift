@@ -105,6 +105,7 @@ extension App: Storable {
         writer.put(policy)
         writer.put(isRegistered)
         writer.put(isForgotten)
+        writer.put(isHeldBack)
         writer.put(phase)
         writer.put(since)
         writer.put(run)
@@ -114,7 +115,6 @@ extension App: Storable {
         writer.put(waiters)
         writer.put(counter: earlyEnds)
         writer.put(counter: launchDeaths)
-        writer.put(isHeldBack)
         writer.put(postponedUntil)
     }
 
@@ -123,6 +123,7 @@ extension App: Storable {
         let policy: AppPolicy = try reader.take()
         let isRegistered = try reader.flag()
         let isForgotten = try reader.flag()
+        let isHeldBack = try reader.flag()
         let phase: Phase = try reader.take()
         let since: Instant = try reader.take()
         let run: Run? = try reader.optional()
@@ -130,6 +131,7 @@ extension App: Storable {
         self.init(id: id, policy: policy, since: since, launches: launches)
         self.isRegistered = isRegistered
         self.isForgotten = isForgotten
+        self.isHeldBack = isHeldBack
         self.phase = phase
         self.run = run
         lastReceipt = try reader.setting()
@@ -137,7 +139,6 @@ extension App: Storable {
         waiters = try reader.take(upTo: SavedLimits.waiters, "waiters")
         earlyEnds = try reader.counter("early ends")
         launchDeaths = try reader.counter("deaths in launch")
-        isHeldBack = try reader.flag()
         postponedUntil = try reader.optional()
         let hasRun = run != nil
         guard hasRun != phase.isNotRunning else {

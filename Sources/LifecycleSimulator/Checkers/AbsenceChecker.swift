@@ -36,7 +36,8 @@ struct AbsenceChecker {
         case .locked:
             if !isLocked { begin(shadow) }
             isLocked = true
-        case .awoke:
+        // A daemon that was not there takes the machine to be awake.
+        case .awoke, .recovered:
             isOver = isSleeping && !isLocked
             isSleeping = false
         case .unlocked:

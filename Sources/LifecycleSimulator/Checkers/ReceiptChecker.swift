@@ -84,7 +84,8 @@ struct ReceiptChecker {
         findings.check(
             receipt.state != .notRunning && receipt.state != .terminating, .receiptsAreTrue,
             "receipt \(receipt.id): the end began when it was \(receipt.state)")
-        let isSIGKILL = end.status.isSIGKILL
+        // Of an end of which nobody knows how it came about, our SIGKILL is the cause if it was sent.
+        let isSIGKILL = end.status == .unknown ? wasKilled : end.status.isSIGKILL
         switch receipt.namespace {
         case .watchdog, .lifecycle, .user:
             findings.check(
