@@ -63,6 +63,10 @@ extension EffectPerformer {
         run.exitSource = nil
         // Of one that is no child of ours the kernel may still say how it ended, once its parent has asked.
         guard let end else { return strangerEnded(run, process) }
+        ended(run, end)
+    }
+
+    func ended(_ run: AppRun, _ end: ExitReport) {
         ended(run, ExitStatus(end.status), cpu: end.cpu, memory: ownPeak(end))
     }
 

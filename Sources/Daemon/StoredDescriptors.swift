@@ -122,8 +122,8 @@ final class StoredDescriptors {
     /// - Parameter complain: hears of what is dropped.
     func passed(to app: AppID, complain: (String) -> Void) -> [PassedDescriptor] {
         guard let shelf = shelves[app] else { return [] }
-        for entry in shelf.entries {
-            guard let refusal = Self.refusal(entry.name, entry.descriptor.raw) else { continue }
+        shelf.entries.removeAll { entry in
+            guard let refusal = Self.refusal(entry.name, entry.descriptor.raw) else { return false }
             complain(refusal + ", and is dropped")
             release(entry)
             return true

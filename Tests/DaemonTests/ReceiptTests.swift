@@ -33,7 +33,10 @@ struct ReceiptTests {
         ])
         try daemon.launch("late")
         try daemon.wait("late", "ended")
-        #expect(try daemon.receipts("late").last?["code"]?.stringValue == "0x8badf00d")
+        let late = try #require(try daemon.receipts("late").last)
+        #expect(late["code"]?.stringValue == "0x8badf00d", "\(late)")
+        // Killed with it, its parent left it to us.
+        #expect(late["signal"]?.integerValue == 9, "\(late)")
         try daemon.launch("three")
         let receipt = try #require(try daemon.terminate("three")["receipt"])
         #expect(receipt["exitStatus"] == nil && receipt["signal"] == nil, "\(receipt)")

@@ -47,17 +47,17 @@ extension EffectPerformer {
     func strangerEnded(_ run: AppRun, _ process: Linux.Process) {
         let limit = loop.now() + Self.patience
         run.lookAtStranger = Retry.until(loop) { [weak self, weak run] in
-            guard let self, let run else { return true }
-            // Its parent has ended, so that it is ours (`PR_SET_CHILD_SUBREAPER`).
+            guard let self, let run, run.process === process else { return true }
+            // If its parent has ended first it is ours (`PR_SET_CHILD_SUBREAPER`).
             if let end = (try? process.reap()) ?? nil {
-                self.ended(run, process, end)
+                self.ended(run, end)
                 return true
             }
             let status = (try? process.exitStatus()) ?? nil
             // Where there is no zombie any more and the kernel does not say, it never will.
             let isGone = (try? ProcFS().stat(of: process.pid)) == nil
             guard status != nil || isGone || self.loop.now() >= limit else { return false }
-            self.ended(run, process, status.map { ExitStatus($0) } ?? .unknown, cpu: .zero, peak: 0)
+            self.ended(run, status.map { ExitStatus($0) } ?? .unknown, cpu: .zero)
             return true
         }
     }
