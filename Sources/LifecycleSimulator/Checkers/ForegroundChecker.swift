@@ -5,15 +5,20 @@ struct ForegroundChecker {
     /// By app: when it was last activated, counted in requests and launches.
     private var activated: [UInt64]
     private var count: UInt64 = 0
+    /// Just asked for, and what had been before: a request that is refused activates nobody.
+    private var asked: (request: RequestID, app: Int, before: UInt64)?
 
     init(apps: Int) {
         activated = Array(repeating: 0, count: apps)
     }
 
     mutating func note(_ event: Event, of app: Int?) {
-        guard let app, case .requested(_, _, let request) = event else { return }
+        asked = nil
+        guard let app, case .requested(let id, _, let request) = event else { return }
         switch request {
-        case .activate, .launch(.foreground, _, _): activate(app)
+        case .activate, .launch(.foreground, _, _):
+            asked = (id, app, activated[app])
+            activate(app)
         case .launch, .background, .interrupt, .resume, .terminate, .remove, .push, .send: break
         }
     }
@@ -24,6 +29,7 @@ struct ForegroundChecker {
     }
 
     mutating func note(_ effect: Effect, of app: Int?, _ shadow: Shadow, _ findings: inout Findings) {
+        if let asked, effect.refuses(asked.request) { activated[asked.app] = asked.before }
         guard let app else { return }
         if case .spawn(_, _, let launch) = effect, launch.state == .foreground { activate(app) }
         guard case .report(.stateChanged(let id, _, .background, .displaced)) = effect else { return }
@@ -54,5 +60,11 @@ struct ForegroundChecker {
             findings.check(
                 view.isForeground, .foregroundIsLimited, "\(view.id) is \(view.state), but holds no place there")
         }
+    }
+}
+
+extension Effect {
+    fileprivate func refuses(_ request: RequestID) -> Bool {
+        if case .answer(request, .refused) = self { true } else { false }
     }
 }
