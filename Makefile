@@ -38,6 +38,7 @@ deb: ## makes the Debian package, and has lintian look at it
 	@packaging/make-deb
 
 vm-test: ## the package in a virtual machine with systemd: VM=path of a program that runs one
+	@test -n "$(VM)" || Tests/vm/run
 	@Sources/scripts/deps build deb
 	@packaging/make-deb
 	@$(SWIFT) build -c $(CONFIG) $(STATIC) --product greenroom-testapp

@@ -17,8 +17,12 @@ final class AppChannel {
     var complain: (String) -> Void = { _ in }
 
     /// More than this in a second is a flood: what is over waits in the socket, and the app with it (its queue holds
-    /// `net.unix.max_dgram_qlen` datagrams), while everybody else is served.
-    static let datagramsPerSecond = 1000
+    /// `net.unix.max_dgram_qlen` datagrams), while everybody else is served. A datagram counts for as many as it has
+    /// messages, since each of them may be news to the journal and to all who watch.
+    static let messagesPerSecond = 1000
+    /// Who has sent so many descriptors that can't be closed yet is not heard before they are: one datagram brings up to
+    /// 253 (SCM_MAX_FD).
+    private static let maximumClosing = 256
     /// At most this many before others have their turn.
     private static let datagramsPerTurn = 64
     /// Complaints of one app in a second, that it can't fill the journal.
@@ -26,7 +30,7 @@ final class AppChannel {
 
     private struct Window {
         var end = Duration.zero
-        var datagrams = 0
+        var messages = 0
         var complaints = 0
     }
 
@@ -39,27 +43,33 @@ final class AppChannel {
 
     private func readable() {
         for _ in 0..<Self.datagramsPerTurn {
-            if isFlooded() { return holdBack() }
+            if isFlooded() || isClosing { return holdBack() }
             guard readOne() else { return }
         }
     }
 
     /// What was written before the app ended, or was frozen, still counts.
     func drain() {
-        var left = Self.datagramsPerSecond
-        while left > 0, readOne() { left -= 1 }
+        let end = window.messages + Self.messagesPerSecond
+        while window.messages < end, !isClosing, readOne() {}
     }
+
+    private var isClosing: Bool { closer.pending > Self.maximumClosing }
+
+    /// Where the descriptors that the app sent are closed, at its own expense.
+    var closer: DescriptorCloser { socket.closer }
 
     private func readOne() -> Bool {
         do {
             guard var datagram = try socket.receive() else { return false }
-            window.datagrams += 1
+            window.messages += 1
             guard !datagram.isTooLarge else {
                 complainAtTimes("a notify message of more than \(NotifyDatagram.maximumSize) bytes was ignored")
                 return true
             }
             let parsed = NotifyDatagram(datagram.bytes)
             for complaint in parsed.complaints { complainAtTimes(complaint) }
+            window.messages += max(0, parsed.messages.count - 1)
             let sender = datagram.sender.pid
             receive(parsed.messages, &datagram.descriptors, sender)
         } catch {
@@ -77,11 +87,14 @@ final class AppChannel {
     private func isFlooded() -> Bool {
         let now = loop.now()
         if now >= window.end { window = Window(end: now + .seconds(1)) }
-        return window.datagrams >= Self.datagramsPerSecond
+        return window.messages >= Self.messagesPerSecond
     }
 
     private func holdBack() {
-        complainAtTimes("wrote \(Self.datagramsPerSecond) notify messages within a second; the rest waits")
+        complainAtTimes(
+            isClosing
+                ? "sent \(closer.pending) descriptors that cannot be closed yet; what it says waits for that"
+                : "wrote \(Self.messagesPerSecond) notify messages within a second; the rest waits")
         try? source?.setEvents([])
         if pause == nil {
             pause = try? loop.makeTimer { [weak self] _ in try? self?.source?.setEvents(.readable) }
@@ -92,6 +105,8 @@ final class AppChannel {
     func close() {
         source = nil
         pause = nil
+        // What nobody has heard may hold descriptors; those that are left when the socket goes are closed with it, here.
+        drain()
         attemptRemoval()
     }
 

@@ -11,13 +11,18 @@ extension EffectPerformer {
     func kill(_ run: AppRun) {
         run.isFrozen = false
         run.lookAgain = nil
-        guard run.isPopulated else { return watchEmpty(run) }
+        if run.isPopulated { killAll(run) }
+        // How the main process ended is still to be collected otherwise: a zombie does not populate its group, and a run
+        // that was forgotten now would never be told to have exited.
+        if run.process == nil, run.starting == nil { watchEmpty(run) }
+    }
+
+    private func killAll(_ run: AppRun) {
         // Before the kill: afterwards the pids may belong to others.
         let pids = (try? run.enclosure.pids()) ?? []
         let doomed = pids.prefix(Self.releasedProcesses).compactMap { try? Process.open($0) }
         attempt(run.app) { try run.enclosure.killAll() }
         for process in doomed { release(process) }
-        if run.process == nil, run.starting == nil { watchEmpty(run) }
     }
 
     /// What it costs is the helper thread's; what came of it only empties the queue.
@@ -78,7 +83,18 @@ extension EffectPerformer {
         runs[run.id] = nil
         forgetMainProcess(run)
         run.channel.close()
-        attempt(run.app) { _ = try run.enclosure.remove() }
+        remove(run.enclosure, run.id, of: run.app)
+    }
+
+    /// Who failed to execute its program may still be on its way out, and its group is busy until it is.
+    func remove(_ enclosure: Enclosure, _ run: RunID, of app: AppID) {
+        closing[run] = Retry.until(loop) { [weak self] in
+            guard let self else { return true }
+            var isGone = true
+            self.attempt(app) { isGone = try enclosure.remove() == .removed }
+            if isGone { self.closing[run] = nil }
+            return isGone
+        }
     }
 
     // MARK: Children

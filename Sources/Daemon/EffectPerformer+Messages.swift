@@ -31,7 +31,8 @@ extension EffectPerformer {
 
     private func store(_ run: AppRun, _ descriptors: inout ReceivedDescriptors, _ name: String) {
         while let descriptor = descriptors.takeFirst() {
-            if let refusal = stored.add(descriptor, name, of: run.app) { complain(run.app, refusal) }
+            let refusal = stored.add(descriptor, name, of: run.app, closer: run.channel.closer)
+            if let refusal { complain(run.app, refusal) }
         }
     }
 

@@ -47,9 +47,12 @@ extension EffectPerformer {
         let enclosure = try step(Stage.cgroup) {
             try containment.create(app: manifest.id.name, run: id.number)
         }
-        let channel = try step(Stage.notifySocket) {
-            try AppChannel(
-                loop: loop, path: folders.notifySockets + "/\(id)", owner: user?.owner)
+        let channel: AppChannel
+        do {
+            channel = try makeChannel(id, user)
+        } catch {
+            remove(enclosure, id, of: manifest.id)
+            throw error
         }
         let run = AppRun(id: id, manifest: manifest, enclosure: enclosure, channel: channel, owner: user?.owner)
         runs[id] = run
@@ -67,6 +70,17 @@ extension EffectPerformer {
         request.standardOutput = output?.raw
         request.standardError = output?.raw
         try watchStart(run, try startProcess(request))
+    }
+
+    private func makeChannel(_ id: RunID, _ user: AppUser?) throws -> AppChannel {
+        let path = folders.notifySockets + "/\(id)"
+        do {
+            return try AppChannel(loop: loop, path: path, owner: user?.owner)
+        } catch {
+            // It may have come as far as to make the socket.
+            _ = try? removeFile(at: path)
+            throw Failure(Stage.notifySocket, error)
+        }
     }
 
     /// What the app writes is in the journal under its ID; where there is no journal it is dropped.

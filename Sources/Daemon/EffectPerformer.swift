@@ -30,6 +30,9 @@ final class EffectPerformer {
     var runs: [RunID: AppRun] = [:]
     /// Which run a process belongs to, for what the kernel tells by pid.
     var mainProcesses: [Int32: RunID] = [:]
+    private var newsGate = NewsGate()
+    /// Groups of runs that are over, until they can be removed.
+    var closing: [RunID: Retry] = [:]
     let memory: MemoryWatch
     let stored = StoredDescriptors()
     /// What a user's own daemon passes on of its environment.
@@ -76,7 +79,10 @@ final class EffectPerformer {
 
     /// What `reload` found.
     func setManifests(_ manifests: [AppID: AppManifest]) {
-        for gone in self.manifests.keys where manifests[gone] == nil { stored.forget(gone) }
+        for gone in self.manifests.keys where manifests[gone] == nil {
+            stored.forget(gone)
+            newsGate.forget(gone)
+        }
         self.manifests = manifests
     }
 
@@ -86,7 +92,14 @@ final class EffectPerformer {
         body(run)
     }
 
+    /// To the journal and to all who watch.
     private func chronicle(_ report: Report) {
+        switch newsGate.judge(report, at: Instant(sinceOrigin: loop.now())) {
+        case .said: break
+        case .unsaid: return
+        case .saidAfter(let app, let count):
+            complain(app, "\(count) pieces of news of it were left out: too many at once")
+        }
         let entry = ChronicleEntry(report)
         journal.log(entry)
         publish(report, entry)

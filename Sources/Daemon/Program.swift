@@ -44,8 +44,7 @@ private final class Program {
         journal = Journal(level: options.logLevel)
         lock = try Program.prepare(folders)
         containment = try Program.contain(options, journal)
-        let receipts = try ReceiptStore(folders: folders, clock: WallClock())
-        let launches = try LaunchStore(folders: folders)
+        let (receipts, launches) = try Program.openState(folders)
         let firstRun = UInt64(loop.now().microseconds)
         shell = try Shell(loop: loop, core: LifecycleCore(firstRun: firstRun, firstReceipt: receipts.nextID))
         let memory = MemoryWatch(loop: loop) { [journal] in journal.log(.notice, MessageID.complaint, $0) }
@@ -65,6 +64,10 @@ private final class Program {
 
     /// The folders, and the lock that keeps a second daemon out of them.
     private static func prepare(_ folders: Folders) throws -> LockFile {
+        if let reason = reasonToDistrust(folder: folders.runtime) {
+            throw Problem(
+                "the runtime folder \(folders.runtime) is not safe: \(reason); give this one a folder of its own")
+        }
         do {
             try createDirectories(at: folders.runtime)
         } catch {
@@ -78,6 +81,14 @@ private final class Program {
         case .held(let pid):
             let who = pid.map { "pid \($0)" } ?? "another one"
             throw Problem("a greenroomd (\(who)) runs on \(folders.runtime) already; give this one another --runtime")
+        }
+    }
+
+    private static func openState(_ folders: Folders) throws -> (ReceiptStore, LaunchStore) {
+        do {
+            return (try ReceiptStore(folders: folders, clock: WallClock()), try LaunchStore(folders: folders))
+        } catch {
+            throw Problem("the state folder \(folders.state) cannot be used: \(error); give this one another --state")
         }
     }
 

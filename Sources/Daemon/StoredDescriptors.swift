@@ -16,8 +16,12 @@ final class StoredDescriptors {
 
     private var shelves: [AppID: Shelf] = [:]
 
+    /// - Parameter closer: where it is closed when it is no longer stored.
     /// - Returns: why it was not taken; it is closed then.
-    func add(_ descriptor: consuming Descriptor, _ name: String, of app: AppID) -> String? {
+    func add(
+        _ descriptor: consuming Descriptor, _ name: String, of app: AppID, closer: DescriptorCloser
+    ) -> String? {
+        let descriptor = SharedDescriptor(descriptor, closer: closer)
         let shelf = shelves[app] ?? Shelf()
         if let limit = Self.sizeLimits[name] {
             guard MemoryFile.isMemoryFile(descriptor.raw), let size = try? MemoryFile.size(descriptor.raw) else {
@@ -29,7 +33,7 @@ final class StoredDescriptors {
         guard shelf.entries.count < Self.maximumPerApp else {
             return "\(Self.maximumPerApp) descriptors are stored already; “\(name)” was closed"
         }
-        shelf.entries.append((name, SharedDescriptor(descriptor)))
+        shelf.entries.append((name, descriptor))
         shelves[app] = shelf
         return nil
     }
@@ -55,7 +59,17 @@ final class StoredDescriptors {
 
 /// A descriptor in a collection, which can't hold what can't be copied.
 final class SharedDescriptor {
-    private let descriptor: Descriptor
-    init(_ descriptor: consuming Descriptor) { self.descriptor = descriptor }
-    var raw: Int32 { descriptor.raw }
+    let raw: Int32
+    private let closer: DescriptorCloser?
+
+    /// - Parameter closer: of whoever sent it; `nil`: it is our own.
+    init(_ descriptor: consuming Descriptor, closer: DescriptorCloser? = nil) {
+        raw = descriptor.take()
+        self.closer = closer
+    }
+
+    deinit {
+        guard let closer else { return _ = Descriptor(adopting: raw) }
+        closer.close(raw)
+    }
 }

@@ -18,10 +18,14 @@ package struct Sender: Equatable {
 /// Descriptors that came with a message. Those that nobody takes are closed with it.
 package struct ReceivedDescriptors: ~Copyable {
     private var numbers: [Int32]
+    private let closer: DescriptorCloser
 
-    init(adopting numbers: [Int32]) { self.numbers = numbers }
+    init(adopting numbers: [Int32], closer: DescriptorCloser) {
+        self.numbers = numbers
+        self.closer = closer
+    }
 
-    deinit { for number in numbers { close(number) } }
+    deinit { for number in numbers { closer.close(number) } }
 
     package var count: Int { numbers.count }
 
@@ -31,7 +35,7 @@ package struct ReceivedDescriptors: ~Copyable {
     }
 
     package mutating func closeAll() {
-        for number in numbers { close(number) }
+        for number in numbers { closer.close(number) }
         numbers = []
     }
 }
@@ -52,6 +56,8 @@ package struct Datagram: ~Copyable {
 package struct DatagramSocket: ~Copyable {
     package let descriptor: Descriptor
     package let path: String
+    /// Closes what came with the datagrams; whoever takes a descriptor for longer closes it here, too.
+    package let closer = DescriptorCloser()
     private let limit: Int
 
     /// systemd's NOTIFY_BUFFER_MAX.
@@ -95,7 +101,7 @@ package struct DatagramSocket: ~Copyable {
         let numbers = withUnsafeBytes(of: &about.descriptors) {
             Array($0.bindMemory(to: Int32.self)[..<about.descriptor_count])
         }
-        var descriptors = ReceivedDescriptors(adopting: numbers)
+        var descriptors = ReceivedDescriptors(adopting: numbers, closer: closer)
         if about.truncated || about.control_truncated { descriptors.closeAll() }
         // SO_PASSCRED makes the kernel fill them in for each sender; the overflow user is what unix(7) gives for none.
         let sender =

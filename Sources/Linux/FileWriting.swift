@@ -75,7 +75,8 @@ package func removeFile(at path: String, folder: Bool = false) throws(SystemErro
 
 /// mkdir -p. Folders made on the way are 0755 and ours. The last one gets `mode` and `owner`, also when it was there
 /// already; it is never a symbolic link, since its parent may belong to an app's user, who could point it anywhere.
-/// For the same reason a link on the way is followed only if it belongs to root or to us.
+/// For the same reason a link on the way is followed only if it belongs to root or to us, and lies in a folder where nobody
+/// else could put another in its place after we have looked.
 package func createDirectories(
     at path: String, mode: UInt32 = 0o755, owner: Owner? = nil
 ) throws(SystemError) {
@@ -103,8 +104,23 @@ package func createDirectories(
 
 private func trustedLink(_ name: String, in folder: Int32, path: String) throws(SystemError) -> Bool {
     var about = Glibc.stat()
+    try checkErrno(fstat(folder, &about), "stat", path)
+    guard about.st_uid == 0 || about.st_uid == geteuid() else { return false }
+    // In a sticky folder such as /tmp only its owner replaces an entry.
+    guard about.st_mode & (S_IWGRP | S_IWOTH) == 0 || about.st_mode & S_ISVTX != 0 else { return false }
     try checkErrno(fstatat(folder, name, &about, AT_SYMLINK_NOFOLLOW), "stat", path)
     return about.st_uid == 0 || about.st_uid == geteuid()
+}
+
+/// Why a folder is no place for files of ours: somebody else could exchange them. `nil`: it is one, or is not there yet.
+package func reasonToDistrust(folder path: String) -> String? {
+    var about = Glibc.stat()
+    guard stat(path, &about) == 0 else { return nil }
+    if about.st_uid != 0 && about.st_uid != geteuid() { return "it belongs to uid \(about.st_uid)" }
+    if about.st_mode & S_IWOTH != 0 {
+        return "everybody may write there (mode \(String(about.st_mode & 0o7777, radix: 8)))"
+    }
+    return nil
 }
 
 /// "/a/b" is b in /a; "b" is b in ".".

@@ -62,10 +62,10 @@ extension AppManifest {
 
     private static var folderSettings: [Setting<AppManifest>] {
         [
-            .value("App", "WorkingDirectory", "an absolute path without .., or ~", \.workingDirectory) {
+            .value("App", "WorkingDirectory", "an absolute path without . and .., or ~", \.workingDirectory) {
                 text throws(ValueError) -> String?? in
                 let path = try withoutSpecifiers(text)
-                return path == "~" || isAbsolutePath(path) ? .some(path) : nil
+                return path == "~" || isNormalizedPath(path) ? .some(path) : nil
             },
             folders("StateDirectory", \.stateDirectory), folders("CacheDirectory", \.cacheDirectory),
             folders("RuntimeDirectory", \.runtimeDirectory),

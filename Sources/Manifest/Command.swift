@@ -34,6 +34,9 @@ extension AppManifest {
         guard isAbsolutePath(program.text) else {
             throw ValueError(problem: "“\(shown(program.text))” is no absolute path", offset: program.offset)
         }
+        guard program.text.utf8.last != UInt8(ascii: "/") else {
+            throw ValueError(problem: "“\(shown(program.text))” is a folder", offset: program.offset)
+        }
     }
 
     /// A semicolon that stands alone as it was written: not quoted, not escaped.

@@ -43,8 +43,10 @@ private func parse<Values>(
 extension AppManifest {
     fileprivate func check(_ reader: SettingsReader<AppManifest>, _ file: String, _ findings: inout Findings) {
         func place(_ key: String) -> Place { reader.places[key] ?? .whole(file) }
-        // Where it was refused, or may stand on a line that is none, that has been said.
-        if exec.isEmpty, !reader.isGarbled, !reader.refused.contains("ExecStart") {
+        // Where it was refused, may stand on a line that is none, or be what an unknown key meant, that has been said; but
+        // an app without a program has an error in any case.
+        let isToldOf = reader.isGarbled || reader.hasUnknownKeys || reader.refused.contains("ExecStart")
+        if exec.isEmpty, !isToldOf || !findings.hasErrors {
             findings.error(place("ExecStart"), "has no ExecStart= in [App]; expected the program and its arguments")
         }
         if let time = policy.backgroundTime, policy.expirationNotice > time {

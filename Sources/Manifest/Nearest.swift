@@ -11,8 +11,7 @@ package func nearest(_ written: String, among known: [String]) -> String? {
         let enough = min(most, (best?.distance ?? Int.max) - 1)
         // As many letters as one has more must be put in.
         guard abs(written.count - name.utf8.count) <= enough else { continue }
-        let distance = editDistance(written, lowercased(name))
-        if distance <= enough { best = (name, distance) }
+        if let distance = editDistance(written, lowercased(name), upTo: enough) { best = (name, distance) }
     }
     return best?.name
 }
@@ -25,19 +24,25 @@ private func lowercased(_ text: String) -> [UInt8] {
     text.utf8.map { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) ? $0 | 0x20 : $0 }
 }
 
-/// Damerau and Levenshtein's, with neighbours exchanged as one edit.
-private func editDistance(_ a: [UInt8], _ b: [UInt8]) -> Int {
+/// Damerau and Levenshtein's, with neighbours exchanged as one edit; `nil`: more than `enough`.
+private func editDistance(_ a: [UInt8], _ b: [UInt8], upTo enough: Int) -> Int? {
     var before: [Int] = []
     var last = Array(0...b.count)
     var row = last
+    // The least of the last row: all that comes builds on it or on the one before.
+    var least = 0
     for i in a.indices {
         row[0] = i + 1
+        var leastOfRow = i + 1
         for j in b.indices {
             var cost = min(last[j + 1] + 1, row[j] + 1, last[j] + (a[i] == b[j] ? 0 : 1))
             if i > 0, j > 0, a[i] == b[j - 1], a[i - 1] == b[j] { cost = min(cost, before[j - 1] + 1) }
             row[j + 1] = cost
+            leastOfRow = min(leastOfRow, cost)
         }
+        guard min(least, leastOfRow) <= enough else { return nil }
+        least = leastOfRow
         (before, last, row) = (last, row, before.isEmpty ? last : before)
     }
-    return last[b.count]
+    return last[b.count] <= enough ? last[b.count] : nil
 }

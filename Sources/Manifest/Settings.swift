@@ -119,6 +119,7 @@ struct SettingsReader<Values> {
     private(set) var refused: Set<String> = []
     /// Lines that are none were met, so that what is missing may be there after all.
     private(set) var isGarbled = false
+    private(set) var hasUnknownKeys = false
     /// An unknown section was warned of once; what stands in it is passed over.
     private var isUnknownSection = false
 
@@ -146,6 +147,7 @@ struct SettingsReader<Values> {
     private mutating func take(_ assignment: Assignment, _ values: inout Values, _ findings: inout Findings) {
         let key = assignment.key
         guard let setting = settings.first(where: { $0.section == assignment.section && $0.key == key }) else {
+            hasUnknownKeys = true
             return findings.warn(assignment.keyPlace, unknownKey(assignment))
         }
         places[key] = assignment.keyPlace

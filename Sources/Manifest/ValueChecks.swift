@@ -44,10 +44,15 @@ func folderName(_ text: String) -> String? {
     return (1...255).contains(name.utf8.count) ? name : nil
 }
 
-/// An absolute path that open(2) would take (PATH_MAX with its NUL is 4096), without `..` (as systemd has it).
-func isAbsolutePath(_ text: String) -> Bool {
-    text.utf8.first == UInt8(ascii: "/") && text.utf8.count < 4096
-        && !text.utf8.split(separator: UInt8(ascii: "/")).contains { $0.elementsEqual("..".utf8) }
+/// An absolute path that open(2) would take (PATH_MAX with its NUL is 4096).
+func isAbsolutePath(_ text: String) -> Bool { text.utf8.first == UInt8(ascii: "/") && text.utf8.count < 4096 }
+
+/// One that goes nowhere but down.
+func isNormalizedPath(_ text: String) -> Bool {
+    isAbsolutePath(text)
+        && !text.utf8.split(separator: UInt8(ascii: "/")).contains {
+            $0.elementsEqual("..".utf8) || $0.elementsEqual(".".utf8)
+        }
 }
 
 /// What people see: 1 to 256 bytes, and nothing that moves a terminal's cursor.

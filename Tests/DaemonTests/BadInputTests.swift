@@ -55,6 +55,36 @@ struct BadInputTests {
         }
     }
 
+    @Test("A descriptor that takes for ever to close holds nobody up but the app that sent it")
+    func lingering() throws {
+        let root = try TestDaemon.makeFolder()
+        let bad = TestDaemon.manifest("term=linger", trace: root + "/trace")
+        let daemon = try TestDaemon(["bad": bad], root: root)
+        let before = daemon.openDescriptors()
+        try daemon.launch("bad")
+        let app = try daemon.pid("bad")
+        // The daemon is to be the last who has it: it takes it when the app has let go.
+        try daemon.process.signal(SIGSTOP)
+        kill(app, SIGTERM)
+        try daemon.eventually("it was sent") { daemon.trace().contains("sent") }
+        try daemon.process.signal(SIGCONT)
+        #expect(try daemon.state("bad") == "active")
+        // It is closed when the app, which was to read from the other end, is gone.
+        try daemon.terminate("bad", remove: true)
+        try daemon.eventually("it is closed") { daemon.openDescriptors() == before }
+    }
+
+    @Test("An app whose datagrams are full of messages is held back by their number")
+    func chatter() throws {
+        try survive("chatter 100 say STATUS=done") { daemon in
+            // 8,000 messages at a thousand a second: it is seen waiting long before it is done.
+            try daemon.eventually("it is held back") {
+                TestDaemon.text(of: daemon.root + "/log").contains("notify messages within a second; the rest waits")
+            }
+            #expect(try daemon.status("bad")["statusText"]?.stringValue != "done")
+        }
+    }
+
     @Test("An app that forks on and on is killed whole")
     func bomb() throws {
         try survive("bomb 8") { daemon in
@@ -174,6 +204,30 @@ struct BadInputTests {
         #expect(other == .exited(1))
         #expect(words.contains("the runtime folder cannot be made"))
         #expect(words.contains("/proc/nothing/here"))
+    }
+
+    @Test("A runtime folder that others may write to is refused, and left as it is")
+    func sharedRuntimeFolder() throws {
+        let root = try TestDaemon.makeFolder()
+        defer { removeTree(root) }
+        #expect(mkdir(root + "/shared", 0o700) == 0 && chmod(root + "/shared", 0o1777) == 0)
+        let (status, output) = try TestDaemon.runToEnd(
+            ["--runtime", root + "/shared", "--state", root + "/s", "--config", root + "/c"], in: root)
+        #expect(status == .exited(1))
+        #expect(output.contains("\(root)/shared is not safe: everybody may write there (mode 1777)"))
+        var about = stat()
+        #expect(stat(root + "/shared", &about) == 0 && about.st_mode & 0o7777 == 0o1777)
+        #expect(entries(of: root + "/shared").isEmpty)
+    }
+
+    @Test("A state folder that can't be used is named")
+    func stateFolder() throws {
+        let root = try TestDaemon.makeFolder()
+        defer { removeTree(root) }
+        let (status, output) = try TestDaemon.runToEnd(
+            ["--runtime", root + "/run", "--state", "/proc/nothing", "--config", root + "/c"], in: root)
+        #expect(status == .exited(1))
+        #expect(output.contains("the state folder /proc/nothing cannot be used: "))
     }
 
     @Test("Clients that say nothing, talk nonsense or go away in the middle harm nobody")

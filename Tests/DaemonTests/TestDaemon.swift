@@ -62,9 +62,7 @@ final class TestDaemon {
             request.credentials = Credentials(uid: nobody, gid: nobody, groups: [])
             for path in [root, root + "/ready"] { chown(path, nobody, nobody) }
         }
-        var starting = try startProcess(request)
-        let process = starting.process
-        while try starting.outcome() == .pending { waitForReadable([starting.outcomeDescriptor]) }
+        let process = try execute(request)
         while true {
             waitForReadable([ready.descriptor.raw, process.descriptor])
             if let datagram = try ready.receive() {
@@ -72,6 +70,19 @@ final class TestDaemon {
             } else if try process.hasEnded() {
                 throw TestFailure("greenroomd ended at once: \(text(of: root + "/log"))")
             }
+        }
+    }
+
+    private static func execute(_ request: SpawnRequest) throws -> Linux.Process {
+        while true {
+            var starting = try startProcess(request)
+            while try starting.outcome() == .pending { waitForReadable([starting.outcomeDescriptor]) }
+            guard case .failed(let failure) = try starting.outcome() else { return starting.process }
+            waitForReadable([starting.process.descriptor])
+            _ = try starting.process.reap()
+            // A copy that was just written, while another test forked: its child has our descriptor until it executes.
+            guard failure.errno == ETXTBSY else { throw TestFailure(failure.sentence) }
+            poll(nil, 0, 1)
         }
     }
 

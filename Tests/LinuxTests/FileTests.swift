@@ -117,6 +117,20 @@ struct FileTests {
         }
     }
 
+    @Test("a link on the way is not followed out of a folder where others could put another in its place")
+    func exchangeableLink() throws {
+        try createDirectories(at: scratch.path + "/real/inner")
+        try createDirectories(at: scratch.path + "/open", mode: 0o777)
+        symlink(scratch.path + "/real", scratch.path + "/open/link")
+        let path = scratch.path + "/open/link/inner/new"
+        #expect(thrown { () throws(SystemError) in try createDirectories(at: path) } != nil)
+        #expect(access(scratch.path + "/real/inner/new", F_OK) != 0)
+        // As in /tmp: only its owner could.
+        chmod(scratch.path + "/open", 0o1777)
+        try createDirectories(at: path)
+        #expect(access(scratch.path + "/real/inner/new", F_OK) == 0)
+    }
+
     @Test("a kept file is read anew each time")
     func kept() throws {
         let path = try scratch.file("f", "one")
@@ -153,6 +167,9 @@ struct LockAndMemoryFileTests {
                 return
             }
             #expect(fcntl(lock.descriptor.raw, F_GETFD) == FD_CLOEXEC)
+            // Whoever may read it could hold it himself.
+            var about = stat()
+            #expect(stat(path, &about) == 0 && about.st_mode & 0o777 == 0o600)
             let second = try LockFile.acquire(at: path)
             switch consume second {
             case .acquired: Issue.record("two hold the lock")

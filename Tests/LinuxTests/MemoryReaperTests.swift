@@ -36,7 +36,7 @@ struct MemoryReaperTests {
         #expect(freed.token == 2)
         // Whether it was quicker to die than we to free it is the scheduler's choice.
         #expect(freed.outcome == .done || freed.outcome == .alreadyGone)
-        #expect(freed.elapsed > .zero)
+        #expect(freed.outcome == .alreadyGone || freed.elapsed > .zero)
 
         _ = try process.waitForEnd()
         #expect(try reaper.release(process, token: 3))

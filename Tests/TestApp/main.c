@@ -8,14 +8,17 @@
 //   background=exit:N     … exits instead
 //   expire=end:NAME       on TaskExpiring: ends the task
 //   term=ignore           SIGTERM does nothing           term=exit:N    … exits with N
+//   term=linger           … sends a TCP socket that takes a quarter of an hour to close
 //   begin NAME  end NAME  a background task              tasks N        begins N of them
 //   allocate BYTES        touches so much memory         fork N         N children in sessions of their own
 //   bomb N                forks N times, each child too  spin           never rests
 //   exit N  crash  stop   ends, dies of SIGSEGV, stops itself
 //   flood N  huge  junk  descriptors N                   bad manners on the notify socket
+//   chatter N             sends N datagrams of 80 messages each
 //   close                 closes all descriptors         print TEXT     a line in the trace
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,7 +63,7 @@ static void open_notify(void) {
     strncpy(notify_address.sun_path, path, sizeof notify_address.sun_path - 1);
 }
 
-static void send_descriptors(int count) {
+static void send_descriptors(int count, int descriptor) {
     char control[CMSG_SPACE(sizeof(int) * 64)] = {0};
     struct iovec part = {.iov_base = "STATUS=gifts", .iov_len = 12};
     struct msghdr message = {
@@ -70,8 +73,30 @@ static void send_descriptors(int count) {
     header->cmsg_level = SOL_SOCKET;
     header->cmsg_type = SCM_RIGHTS;
     header->cmsg_len = CMSG_LEN(sizeof(int) * (size_t)count);
-    for (int i = 0; i < count; i++) ((int *)CMSG_DATA(header))[i] = 0;
+    for (int i = 0; i < count; i++) ((int *)CMSG_DATA(header))[i] = descriptor;
     sendmsg(notify_fd, &message, 0);
+}
+
+/// A connection with itself that is full, and that waits for the reader when it is closed (SO_LINGER, socket(7)).
+static int lingering_socket(void) {
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof address;
+    int listener = socket(AF_INET, SOCK_STREAM, 0), one = socket(AF_INET, SOCK_STREAM, 0);
+    struct linger linger = {.l_onoff = 1, .l_linger = 900};
+    static char bytes[65536];
+    if (bind(listener, (struct sockaddr *)&address, sizeof address) || listen(listener, 1) ||
+        getsockname(listener, (struct sockaddr *)&address, &size) ||
+        connect(one, (struct sockaddr *)&address, sizeof address) ||
+        setsockopt(one, SOL_SOCKET, SO_LINGER, &linger, sizeof linger))
+        _exit(94);
+    while (send(one, bytes, sizeof bytes, MSG_DONTWAIT) > 0) {}
+    return one;
+}
+
+static void chatter(int count) {
+    char text[4096] = "";
+    for (int i = 0; i < 40; i++) strcat(text, "X_GREENROOM_BEGIN_TASK=a\nX_GREENROOM_END_TASK=a\n");
+    for (int i = 0; i < count; i++) say(text);
 }
 
 static void caught(int number) {
@@ -108,6 +133,12 @@ static void told(int number) {
     if (number == SIGTERM) {
         trace("willTerminate");
         if (!strncmp(on_term, "exit:", 5)) _exit(atoi(on_term + 5));
+        if (!strcmp(on_term, "linger")) {
+            int one = lingering_socket();
+            send_descriptors(1, one);
+            close(one);
+            trace("sent");
+        }
     }
 }
 
@@ -140,7 +171,8 @@ static int act(const char *what, const char *value) {
     if (!strcmp(what, "print")) return trace(value), 1;
     if (!strcmp(what, "allocate")) return allocate((size_t)atoll(value)), 1;
     if (!strcmp(what, "exit")) _exit(number);
-    if (!strcmp(what, "descriptors")) return send_descriptors(number), 1;
+    if (!strcmp(what, "descriptors")) return send_descriptors(number, 0), 1;
+    if (!strcmp(what, "chatter")) return chatter(number), 1;
     if (!strcmp(what, "bomb")) return bomb(number), 1;
     if (!strcmp(what, "fork")) { for (int i = 0; i < number; i++) fork_child(); return 1; }
     if (!strcmp(what, "tasks")) { for (int i = 0; i < number; i++) say("X_GREENROOM_BEGIN_TASK=many"); return 1; }

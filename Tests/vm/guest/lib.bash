@@ -58,7 +58,7 @@ runs_as() { [ "$(awk '/^Uid:/ { print $2 $3 $4 }' "/proc/$1/status")" = "$2$2$2"
 same() { [ "$1" = "$2" ] || { echo "“$1” is not “$2”"; return 1; }; }
 has() { grep -qF -- "$2" <<<"$1" || { echo "no “$2” in: $1"; return 1; }; }
 
-# manifest ID EXTRA… <<<SECTIONS: one that runs the scripted app and says what it is told by signals.
+# manifest ID SCRIPT LINES…: one that runs the scripted app and says what it is told by signals.
 manifest() {
     local id=$1 script=$2
     shift 2

@@ -1,0 +1,53 @@
+import Control
+import Glibc
+import JSON
+import Linux
+import Systemd
+import TestKit
+import Testing
+
+@Suite("What happens at the same moment, and what is left when a launch fails half-way")
+struct RaceTests {
+    @Test("L7, L45: an app that ends by itself just as its deadline passes has a receipt, and is over")
+    func endAtDeadline() throws {
+        let manifest = TestDaemon.manifest("", "[Lifecycle]\nLaunchDeadlineSec=500ms", hangs: true)
+        let daemon = try TestDaemon(["late": manifest])
+        let pending = try daemon.begin("Launch", "late")
+        try daemon.wait("late", "stateChanged", state: "launching")
+        let app = try daemon.pid("late")
+        // The daemon wakes to both at once: its timer comes first.
+        try daemon.process.signal(SIGSTOP)
+        kill(app, SIGKILL)
+        try daemon.eventually("the app is a zombie") { !isAlive(app) }
+        let due = EventLoop.now() + .milliseconds(600)
+        try daemon.eventually("the deadline has passed") { EventLoop.now() > due }
+        try daemon.process.signal(SIGCONT)
+        let end = try daemon.finish(pending)
+        #expect(end["outcome"]?.stringValue == "ended")
+        try daemon.waitUntil("late", is: "notRunning")
+    }
+}
+
+extension RaceTests {
+    @Test("A launch that fails leaves no group behind")
+    func failedLaunches() throws {
+        let daemon = try TestDaemon([
+            "text": "[App]\nExecStart=/etc/passwd\n", "right": TestDaemon.manifest(""),
+        ])
+        try daemon.launch("right")
+        // Next to it all others are made; without cgroups there is none to be left.
+        guard let group = try daemon.groupPath("right"), let slash = group.lastIndex(of: "/") else { return }
+        let root = String(group[..<slash])
+        func groups(of app: String) -> [String] { entries(of: root).filter { $0.hasPrefix(app + ".run") } }
+        for _ in 0..<50 { try daemon.launch("text") }
+        try daemon.eventually("its groups are gone") { groups(of: "text").isEmpty }
+
+        try daemon.terminate("right", remove: true)
+        #expect(rename(daemon.runtime + "/notify", daemon.runtime + "/away") == 0)
+        let end = try daemon.launch("right")
+        #expect(end["receipt"]?["exitStatus"]?.integerValue == 207, "\(end)")
+        try daemon.eventually("its group is gone") { groups(of: "right").isEmpty }
+        #expect(rename(daemon.runtime + "/away", daemon.runtime + "/notify") == 0)
+        #expect(try daemon.launch("right")["state"]?.stringValue == "active")
+    }
+}

@@ -1,0 +1,222 @@
+import LifecycleCore
+import Manifest
+import Testing
+
+@Suite("[App]")
+struct AppSettingTests {
+    @Test("Name= is for people: 1 to 256 bytes without control characters")
+    func name() throws {
+        #expect(try accepted("App", "Name=Fotos & Cö “x”").name == "Fotos & Cö “x”")
+        #expect(try accepted("App", "Name=\u{0645}\u{06cc}\u{200c}\u{062e}").name == "\u{0645}\u{06cc}\u{200c}\u{062e}")
+        #expect(try accepted("App", "Name=" + String(repeating: "a", count: 256)).name.utf8.count == 256)
+        #expect(try accepted("App", "Name=%i $A \\x").name == "%i $A \\x")
+        try expectRefused("App", "Name", String(repeating: "a", count: 257))
+        for character in ["\u{1b}", "\u{7f}", "\u{85}", "\u{202e}", "\u{2028}", "\u{2066}"] {
+            try expectRefused("App", "Name", "a\(character)b")
+        }
+    }
+
+    @Test("ExecStart= is a program by its absolute path, and arguments")
+    func command() throws {
+        func command(_ text: String) throws -> [String]? { try read("[App]\nExecStart=\(text)\n").manifest?.exec }
+        #expect(try command("/bin/app") == ["/bin/app"])
+        #expect(try command(#"/bin/app -x "a b" 'c' d\x20e"#) == ["/bin/app", "-x", "a b", "c", "d e"])
+        #expect(try command(#""/bin/my app" """#) == ["/bin/my app", ""])
+        #expect(try command("/bin/app 100%% $$5 $$$$") == ["/bin/app", "100%", "$5", "$$"])
+        #expect(try command(#"/bin/app \; ";" a; ;b"#) == ["/bin/app", ";", ";", "a;", ";b"])
+        #expect(try command("/bin/app # none") == ["/bin/app", "#", "none"])
+        #expect(try command("/bin/app \(String(repeating: "a", count: 131_071))")?.last?.utf8.count == 131_071)
+    }
+
+    @Test("what systemd would do with an ExecStart= is not passed on to the program as text")
+    func refusedCommands() throws {
+        func refuse(_ text: String, at offset: Int = 0, _ words: String) throws {
+            let reading = try read("[App]\nExecStart=\(text)\n")
+            #expect(reading.manifest == nil)
+            #expect(reading.diagnostics.map(\.column) == [11 + offset], "\(text): \(reading.lines)")
+            #expect(reading.lines.first?.contains(words) == true, "\(reading.lines)")
+        }
+        try refuse("app", "“app” is no absolute path")
+        try refuse("./app", "“./app” is no absolute path")
+        try refuse("\"\"", "“” is no absolute path")
+        try refuse("/bin/", "“/bin/” is a folder")
+        try refuse("/" + String(repeating: "a", count: 4095), "is no absolute path")
+        for prefix in ["-", "@", ":", "+", "!", "!!", "|"] {
+            try refuse("\(prefix)/bin/app", "the prefix “\(prefix.prefix(1))” is not known here")
+        }
+        try refuse("/bin/a ; /bin/b", at: 7, "would begin a second command")
+        try refuse("/bin/a b ;", at: 9, "would begin a second command")
+        try refuse("/bin/a %i", at: 7, "specifiers are not expanded")
+        try refuse("/bin/%n", "specifiers are not expanded")
+        try refuse("/bin/a  ${B}", at: 8, "variables are not expanded")
+        try refuse("/bin/a x$B", at: 7, "variables are not expanded")
+        try refuse("/bin/a \"b", at: 7, "is not closed")
+        try refuse("/bin/a b\\q", at: 8, "is no escape")
+        try refuse("/bin/a \(String(repeating: "a", count: 131_072))", at: 7, "has 131072 bytes")
+    }
+
+    @Test("a second ExecStart= is an error, but an empty one begins anew")
+    func secondCommand() throws {
+        #expect(
+            try read("[App]\nExecStart=/a\nExecStart=/b\n").lines == [
+                "a.app:3:11: error: ExecStart=: there is one already, and no empty ExecStart= before this one begins "
+                    + "anew; expected the absolute path of a program, and its arguments"
+            ])
+        #expect(try read("[App]\nExecStart=/a\nExecStart=\nExecStart=/b\n").manifest?.exec == ["/b"])
+    }
+
+    @Test("Type=, Relaunch=, LaunchAtStart=")
+    func words() throws {
+        #expect(try accepted("App", "Type=simple").policy.readiness == .executed)
+        #expect(try accepted("App", "Type=notify").policy.readiness == .notified)
+        for value in ["forking", "Simple", "notify-reload"] {
+            try expectRefused("App", "Type", value, "simple or notify")
+        }
+        #expect(try accepted("App", "Relaunch=no").policy.relaunch == .no)
+        #expect(try accepted("App", "Relaunch=on-failure").policy.relaunch == .onFailure)
+        #expect(try accepted("App", "Relaunch=always").policy.relaunch == .always)
+        for value in ["yes", "on-abort"] { try expectRefused("App", "Relaunch", value) }
+        #expect(try accepted("App", "LaunchAtStart=foreground").policy.launchAtStart == .foreground)
+        #expect(try accepted("App", "LaunchAtStart=background").policy.launchAtStart == .background)
+        #expect(try accepted("App", "LaunchAtStart=off").policy.launchAtStart == nil)
+        for value in ["yes", "Foreground"] { try expectRefused("App", "LaunchAtStart", value) }
+    }
+
+    @Test("User= and Group=: names or numbers, but none that means “stay who you are”")
+    func accounts() throws {
+        for name in ["root", "1000", "0", "_a.b-C9", "a$", "a@b", "65534"] {
+            #expect(try accepted("App", "User=\(name)").user == name)
+            #expect(try accepted("App", "Group=\(name)").group == name)
+            #expect(try accepted("App", "SupplementaryGroups=\(name)").supplementaryGroups == [name])
+        }
+        for name in [
+            "-a", "a b", "a:b", "a/b", "ä", ".", "..", "65535", "4294967295", "4294967296", "99999999999999999999",
+            "a\u{7f}", String(repeating: "a", count: 257),
+        ] {
+            try expectRefused("App", "User", name)
+            try expectRefused("App", "Group", name)
+        }
+        try expectRefused("App", "User", "%u", "specifiers are not expanded")
+        try expectRefused("App", "SupplementaryGroups", "audio 65535", at: 6, "“65535”")
+        #expect(
+            try accepted("App", "SupplementaryGroups=a \"b\"", "SupplementaryGroups=c").supplementaryGroups == [
+                "a", "b", "c",
+            ])
+        let many = (0..<64).map { "g\($0)" }.joined(separator: " ")
+        #expect(try accepted("App", "SupplementaryGroups=\(many)").supplementaryGroups.count == 64)
+        try expectRefused("App", "SupplementaryGroups", many + " g", at: many.utf8.count + 1, "more than 64 entries")
+    }
+
+    @Test("WorkingDirectory=: an absolute path, or ~")
+    func workingDirectory() throws {
+        for path in ["/", "/srv/my photos", "~", "/a..b", "/.a"] {
+            #expect(try accepted("App", "WorkingDirectory=\(path)").workingDirectory == path)
+        }
+        #expect(try accepted("App", "WorkingDirectory=/a%%b").workingDirectory == "/a%b")
+        for path in ["srv", "~/a", "-/a", "/a/../b", "/a/.", "%h", "/" + String(repeating: "a", count: 4095)] {
+            try expectRefused("App", "WorkingDirectory", path)
+        }
+    }
+
+    @Test("Environment=: words such as NAME=value, added up")
+    func environment() throws {
+        #expect(
+            try accepted(
+                "App", #"Environment=LANG=C.UTF-8 "GREETING=hello world""#, "Environment=A= 'B=\\t=' C=100%% D=$E"
+            )
+            .environment == ["LANG=C.UTF-8", "GREETING=hello world", "A=", "B=\t=", "C=100%", "D=$E"])
+        for (text, offset) in [
+            ("A", 0), ("A=1 B", 4), ("=1", 0), ("1A=2", 0), ("A-B=1", 0), ("Ä=1", 0), ("A =1", 0), ("\"A=1", 0),
+            ("A=%i", 0),
+            ("A=\\q", 2), ("A=1 B\u{301}=2", 4), ("", 0),
+        ] where !text.isEmpty { try expectRefused("App", "Environment", text, at: offset) }
+        try expectRefused("App", "Environment", "A=" + String(repeating: "a", count: 131_070))
+        let many = Array(repeating: "A=1", count: 1024).joined(separator: " ")
+        #expect(try accepted("App", "Environment=\(many)").environment.count == 1024)
+        try expectRefused("App", "Environment", many + " A=1", at: 4096, "more than 1024 entries")
+    }
+
+    @Test("all of an environment has at most a mebibyte, of how many files ever")
+    func largeEnvironment() throws {
+        let entry = "[App]\nEnvironment=A=" + String(repeating: "a", count: 131_069) + "\n"
+        let start = "[App]\nExecStart=/bin/app\n"
+        #expect(try read(start, entry, entry, entry, entry, entry, entry, entry, entry).diagnostics == [])
+        let reading = try read(
+            start, entry, entry, entry, entry, entry, entry, entry, entry, "[App]\nEnvironment=A=1234567\n")
+        #expect(reading.lines.count == 1)
+        #expect(reading.lines.first?.hasPrefix("9.conf:2:13: error: Environment=: more than") == true)
+    }
+
+    @Test("StateDirectory=, CacheDirectory=, RuntimeDirectory=: names that stay below")
+    func folders() throws {
+        let manifest = try accepted(
+            "App", #"StateDirectory=a a/b "c d""#, "CacheDirectory=./a//b/", "RuntimeDirectory=a%%",
+            "RuntimeDirectory=..a")
+        #expect(manifest.stateDirectory == ["a", "a/b", "c d"])
+        #expect(manifest.cacheDirectory == ["a/b"])
+        #expect(manifest.runtimeDirectory == ["a%", "..a"])
+        for key in ["StateDirectory", "CacheDirectory", "RuntimeDirectory"] {
+            for name in [
+                "/a", "..", "../a", "a/..", "a/../b", ".", "./", "a:b", "\"\"", "a\\nb", "%i",
+                String(repeating: "a", count: 256),
+            ] { try expectRefused("App", key, name) }
+            try expectRefused("App", key, "a b /c", at: 4, "“/c”")
+            try expectRefused("App", key, Array(repeating: "a", count: 33).joined(separator: " "), at: 64)
+        }
+    }
+
+    @Test("UMask=, OOMScoreAdjust=, NoNewPrivileges=")
+    func numbers() throws {
+        #expect(try accepted("App", "UMask=0077").umask == 0o077)
+        #expect(try accepted("App", "UMask=0").umask == 0)
+        for value in ["8", "1000", "+7", "0o7", "rwx"] { try expectRefused("App", "UMask", value) }
+        #expect(try accepted("App", "OOMScoreAdjust=-1000").oomScoreAdjust == -1000)
+        #expect(try accepted("App", "OOMScoreAdjust=1000").oomScoreAdjust == 1000)
+        for value in ["1001", "-1001", "5.5", "none", "--5", "+5"] { try expectRefused("App", "OOMScoreAdjust", value) }
+        #expect(try accepted("App", "NoNewPrivileges=on").noNewPrivileges)
+        #expect(try !accepted("App", "NoNewPrivileges=yes", "NoNewPrivileges=n").noNewPrivileges)
+        try expectRefused("App", "NoNewPrivileges", "maybe", "yes or no")
+    }
+
+    @Test("Limit…=: one limit, or soft:hard, by setrlimit(2)'s numbers")
+    func limits() throws {
+        func limit(_ setting: String) throws -> [UInt64] {
+            let limits = try accepted("App", setting).limits
+            #expect(limits.count == 1)
+            return limits.flatMap { [UInt64($0.resource), $0.soft, $0.hard] }
+        }
+        #expect(try limit("LimitNOFILE=1024:4096") == [7, 1024, 4096])
+        #expect(try limit("LimitNOFILE=infinity") == [7, .max, .max])
+        #expect(try limit("LimitNPROC=8") == [6, 8, 8])
+        #expect(try limit("LimitAS=1G:infinity") == [9, 1 << 30, .max])
+        #expect(try limit("LimitFSIZE=1.5K") == [1, 1536, 1536])
+        #expect(try limit("LimitDATA=1K") == [2, 1024, 1024])
+        #expect(try limit("LimitSTACK=8M") == [3, 8 << 20, 8 << 20])
+        #expect(try limit("LimitCORE=0") == [4, 0, 0])
+        #expect(try limit("LimitMEMLOCK=64K:64K") == [8, 65_536, 65_536])
+        // Seconds, a part of one counts as one (as systemd).
+        #expect(try limit("LimitCPU=1min 500ms") == [0, 61, 61])
+        #expect(try limit("LimitCPU=30:2min") == [0, 30, 120])
+        for (key, value) in [
+            ("NOFILE", "1K"), ("NPROC", "1.5"), ("NOFILE", "2:1"), ("NOFILE", "infinity:1"), ("NOFILE", "1:2:3"),
+            ("NOFILE", ":1"), ("NOFILE", "1:"), ("NOFILE", "-1"), ("AS", "1X"), ("AS", "2G:1G"), ("CPU", "1X"),
+            ("CPU", "2s:1s"), ("NOFILE", "18446744073709551616"), ("AS", "10%"),
+        ] { try expectRefused("App", "Limit\(key)", value) }
+    }
+
+    @Test("a limit that is given again replaces the one before")
+    func limitsAgain() throws {
+        let limits = try accepted("App", "LimitNOFILE=1", "LimitAS=1G", "LimitNOFILE=2").limits
+        #expect(limits.map(\.resource) == [9, 7])
+        #expect(limits.map(\.soft) == [1 << 30, 2])
+    }
+
+    @Test("Group= without User= is warned of, where it stands")
+    func groupAlone() throws {
+        #expect(
+            try read(manifest("App", "Group=audio")).lines == [
+                "a.app:4:1: warning: Group= without User= changes the group alone"
+            ])
+        #expect(try read(manifest("App", "Group=audio", "User=a")).lines == [])
+    }
+}

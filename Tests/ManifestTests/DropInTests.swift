@@ -1,0 +1,182 @@
+import LifecycleCore
+import ManifestProperties
+import Testing
+
+@testable import Manifest
+
+@Suite("Drop-ins")
+struct DropInTests {
+    @Test("what comes later wins; lists are added to")
+    func order() throws {
+        let manifest = try #require(
+            try read(
+                "[App]\nExecStart=/a\nName=1\nEnvironment=A=1\nUMask=1\n", "[App]\nName=2\nEnvironment=B=2\n",
+                "[App]\nName=3\nEnvironment=C=3\n"
+            ).manifest)
+        #expect(manifest.name == "3")
+        #expect(manifest.umask == 1)
+        #expect(manifest.environment == ["A=1", "B=2", "C=3"])
+    }
+
+    @Test("an empty value begins a list anew")
+    func emptyLists() throws {
+        let manifest = try #require(
+            try read(
+                "[App]\nExecStart=/a\nEnvironment=A=1\nStateDirectory=a\nCacheDirectory=a\nRuntimeDirectory=a\n"
+                    + "SupplementaryGroups=a\n[Lifecycle]\nBackgroundModes=push\n[Wake]\nListenStream=80\n",
+                "[App]\nExecStart=\nExecStart=/b\nEnvironment=\nEnvironment=B=2\nStateDirectory=\nCacheDirectory=\n"
+                    + "RuntimeDirectory=\nSupplementaryGroups=\n[Lifecycle]\nBackgroundModes=\nBackgroundModes=fetch\n"
+                    + "[Wake]\nListenStream=\n"
+            ).manifest)
+        #expect(manifest.exec == ["/b"])
+        #expect(manifest.environment == ["B=2"])
+        #expect(manifest.stateDirectory + manifest.cacheDirectory + manifest.runtimeDirectory == [])
+        #expect(manifest.supplementaryGroups == [])
+        #expect(manifest.policy.backgroundModes == .fetch)
+        #expect(manifest.listenStream == [])
+    }
+
+    @Test("an empty value gives any setting its default back")
+    func emptyValues() throws {
+        var full = AppManifest(id: try #require(AppID("a")))
+        full.exec = ["/a"]
+        full.name = "Full"
+        full.user = "u"
+        full.group = "g"
+        full.workingDirectory = "/w"
+        full.umask = 0
+        full.limits = [ResourceLimitSetting(resource: 7, soft: 1, hard: 2)]
+        full.oomScoreAdjust = 1
+        full.noNewPrivileges = true
+        full.signals.terminate = 2
+        full.signals.resignActive = 10
+        full.signals.becomeActive = 10
+        full.signals.enterBackground = 10
+        full.signals.enterForeground = 10
+        full.signals.memoryWarning = 10
+        full.signals.taskExpiring = 10
+        full.memoryMax = 1
+        full.suspendedMemoryMax = 1
+        full.policy.readiness = .notified
+        full.policy.relaunch = .always
+        full.policy.launchAtStart = .background
+        full.policy.launchDeadline = nil
+        full.policy.backgroundDeadline = .seconds(1)
+        full.policy.terminateDeadline = .seconds(1)
+        full.policy.extendedDeadlineMax = .seconds(1)
+        full.policy.backgroundTime = .seconds(1)
+        full.policy.expirationNotice = .seconds(1)
+        full.policy.suspendDelay = .seconds(2)
+        full.policy.watchdog = .seconds(1)
+        full.policy.exitsOnSuspend = true
+        full.policy.jetsamPriority = 1
+        full.policy.memoryHigh = 1
+        full.policy.suspendedMemoryHigh = 1
+        let text = rendered(full)
+        #expect(try read(text).manifest == full)
+        let emptied = text.split(separator: "\n").filter { !$0.hasPrefix("ExecStart=") }
+            .map { $0.contains("=") ? $0.prefix { $0 != "=" } + "=" : $0 }.joined(separator: "\n")
+        var defaults = AppManifest(id: full.id)
+        defaults.exec = ["/a"]
+        #expect(try read(text, emptied).manifest == defaults)
+    }
+}
+
+@Suite("Which files count")
+struct AppFilesTests {
+    private func selected(_ vendor: FolderListing, _ config: FolderListing) -> [String] {
+        AppFiles(vendor: vendor, config: config).selected.flatMap { ["\($0.id)"] + $0.paths }
+    }
+
+    @Test("an ID is 1 to 128 letters, digits, underscores, dots and minuses, and begins with no dot")
+    func identifiers() {
+        for name in ["a", "org.example.Photos", "_", "-", "a..b", "A-9_z.", String(repeating: "a", count: 128)] {
+            #expect(AppID(name)?.name == name)
+        }
+        for name in ["", ".a", "a b", "a/b", "ä", "a\0", "a\n", "..", String(repeating: "a", count: 129), "a\u{301}"] {
+            #expect(AppID(name) == nil, "\(name)")
+        }
+    }
+
+    @Test("apps come in the order of their IDs; what is no ID.app is passed over")
+    func names() {
+        let vendor = FolderListing(
+            path: "/v",
+            apps: ["b.app", "a.app", "a.app.d", ".app", ".x.app", "a b.app", "notes.txt", "B.app", "c.APP", "app"])
+        #expect(
+            selected(vendor, FolderListing(path: "/c")) == [
+                "B", "/v/apps/B.app", "a", "/v/apps/a.app", "b", "/v/apps/b.app",
+            ])
+    }
+
+    @Test("the config folder's manifest wins, and may stand alone")
+    func configWins() {
+        let vendor = FolderListing(path: "/v", apps: ["a.app", "b.app"])
+        let config = FolderListing(path: "/c", apps: ["a.app", "c.app"])
+        #expect(
+            selected(vendor, config) == ["a", "/c/apps/a.app", "b", "/v/apps/b.app", "c", "/c/apps/c.app"])
+    }
+
+    @Test("drop-ins of both folders are read in the order of their names; of the same name the config folder's")
+    func dropIns() {
+        let vendor = FolderListing(
+            path: "/v", apps: ["a.app"],
+            dropIns: ["a.app.d": ["20-b.conf", "10-a.conf", "Z.conf", "x.txt", ".h.conf", ".conf"]])
+        let config = FolderListing(
+            path: "/c", dropIns: ["a.app.d": ["20-b.conf", "15.conf"], "b.app.d": ["1.conf"], "a.d": ["2.conf"]])
+        #expect(
+            selected(vendor, config) == [
+                "a", "/v/apps/a.app", "/v/apps/a.app.d/10-a.conf", "/c/apps/a.app.d/15.conf",
+                "/c/apps/a.app.d/20-b.conf",
+                "/v/apps/a.app.d/Z.conf",
+            ])
+    }
+
+    @Test("names that differ in their bytes alone are two")
+    func accents() {
+        let vendor = FolderListing(path: "/v", apps: ["a.app"], dropIns: ["a.app.d": ["\u{e4}.conf", "a\u{308}.conf"]])
+        #expect(AppFiles(vendor: vendor, config: FolderListing(path: "/c")).selected.first?.paths.count == 3)
+    }
+
+    @Test("a file that is empty or a link to /dev/null in the config folder masks the vendor's")
+    func masked() {
+        let vendor = FolderListing(path: "/v", apps: ["a.app", "b.app"], dropIns: ["b.app.d": ["1.conf", "2.conf"]])
+        let config = FolderListing(
+            path: "/c", apps: ["a.app"], dropIns: ["b.app.d": ["1.conf"]],
+            masked: ["/c/apps/a.app", "/c/apps/b.app.d/1.conf"])
+        #expect(selected(vendor, config) == ["b", "/v/apps/b.app", "/v/apps/b.app.d/2.conf"])
+    }
+
+    @Test("a masked file in the vendor folder masks nothing of the config folder's")
+    func maskedVendor() {
+        let vendor = FolderListing(path: "/v", apps: ["a.app"], masked: ["/v/apps/a.app"])
+        let config = FolderListing(path: "/c", apps: ["a.app"])
+        #expect(selected(vendor, config) == ["a", "/c/apps/a.app"])
+        #expect(selected(vendor, FolderListing(path: "/c")) == [])
+    }
+
+    @Test("greenroom.conf: the config folder's or the vendor's, and the drop-ins of both")
+    func configuration() {
+        let vendor = FolderListing(path: "/v", hasConfiguration: true, configurationDropIns: ["1.conf", "2.conf"])
+        let config = FolderListing(path: "/c", hasConfiguration: true, configurationDropIns: ["2.conf", "0.conf", "x"])
+        let folder = "greenroom.conf.d"
+        let both = ["/c/\(folder)/0.conf", "/v/\(folder)/1.conf", "/c/\(folder)/2.conf"]
+        #expect(AppFiles(vendor: vendor, config: config).configuration == ["/c/greenroom.conf"] + both)
+        let alone = AppFiles(vendor: vendor, config: FolderListing(path: "/c"))
+        #expect(alone.configuration == ["/v/greenroom.conf", "/v/\(folder)/1.conf", "/v/\(folder)/2.conf"])
+        var masking = config
+        masking.masked = ["/c/greenroom.conf"]
+        #expect(AppFiles(vendor: vendor, config: masking).configuration == both)
+        #expect(AppFiles(vendor: FolderListing(path: "/v"), config: FolderListing(path: "/c")).configuration == [])
+    }
+
+    @Test("more drop-ins than are read are not opened")
+    func tooMany() {
+        let names = (0..<1000).map { "\($0).conf" }
+        let vendor = FolderListing(
+            path: "/v", apps: ["a.app"], dropIns: ["a.app.d": names], configurationDropIns: names)
+        let files = AppFiles(vendor: vendor, config: FolderListing(path: "/c"))
+        #expect(files.selected.first?.paths.count == maximumSources + 1)
+        #expect(files.configuration.count == maximumSources)
+    }
+}

@@ -1,0 +1,58 @@
+import Glibc
+import LifecycleCore
+import Manifest
+import ManifestProperties
+import Testing
+
+/// Inputs that the fuzzer found worth keeping: each reached code that no other did, or once broke something.
+@Suite("Seeds")
+struct SeedTests {
+    private func seeds() throws -> [(name: String, bytes: [UInt8])] {
+        let folder = "\(#filePath)".replacing("SeedTests.swift", with: "Seeds")
+        let stream = try #require(opendir(folder), "\(folder)")
+        defer { closedir(stream) }
+        var seeds: [(String, [UInt8])] = []
+        while let entry = readdir(stream) {
+            let name = withUnsafeBytes(of: entry.pointee.d_name) {
+                String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            guard !name.hasPrefix(".") else { continue }
+            let file = try #require(fopen("\(folder)/\(name)", "r"))
+            defer { fclose(file) }
+            var bytes = [UInt8](repeating: 0, count: 1 << 20)
+            let count = fread(&bytes, 1, bytes.count, file)
+            seeds.append((name, Array(bytes.prefix(count))))
+        }
+        return seeds.sorted { $0.0 < $1.0 }
+    }
+
+    @Test("every property holds of every seed")
+    func properties() throws {
+        let seeds = try seeds()
+        #expect(seeds.count > 50)
+        for seed in seeds { #expect(violations(seed.bytes) == [], "\(seed.name)") }
+    }
+
+    @Test("seeds are found that are refused, that are taken, and that are warned of")
+    func variety() throws {
+        let id = try #require(AppID("a"))
+        var kinds: Set<String> = []
+        for seed in try seeds() {
+            let (manifest, diagnostics) = parseManifest(
+                id: id, sources: [SourceFile(path: "a", bytes: seed.bytes)], memory: nil)
+            kinds.insert(manifest == nil ? "refused" : diagnostics.isEmpty ? "taken" : "warned of")
+        }
+        #expect(kinds == ["refused", "taken", "warned of"])
+    }
+
+    @Test("a manifest written anew says the same, whatever needs quoting")
+    func writtenAnew() throws {
+        var manifest = AppManifest(id: try #require(AppID("a")))
+        manifest.exec = ["/a", "b c\"\\%$\u{1}", ""]
+        manifest.environment = ["A= ", "B=\n"]
+        manifest.listenStream = ["/a\\"]
+        manifest.name = "x\\"
+        let reading = try read(rendered(manifest))
+        #expect(reading.manifest == manifest, "\(rendered(manifest)) \(reading.lines)")
+    }
+}

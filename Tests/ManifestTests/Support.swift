@@ -1,0 +1,71 @@
+import LifecycleCore
+import Manifest
+import Testing
+
+/// What a manifest and its drop-ins were read as.
+struct Reading {
+    var manifest: AppManifest?
+    var diagnostics: [Diagnostic]
+
+    /// `a.app:2:11: error: …`
+    var lines: [String] { diagnostics.map(\.description) }
+}
+
+/// As `a.app`, `1.conf`, `2.conf`, …
+private func sources(_ files: [[UInt8]], _ first: String) -> [SourceFile] {
+    files.enumerated().map { SourceFile(path: $0.offset == 0 ? first : "\($0.offset).conf", bytes: $0.element) }
+}
+
+/// 10,000 bytes of memory: percentages come out even.
+let memory: UInt64 = 10_000
+
+func read(bytes files: [UInt8]..., memory: UInt64? = memory) throws -> Reading {
+    let id = try #require(AppID("a"))
+    let (manifest, diagnostics) = parseManifest(id: id, sources: sources(files, "a.app"), memory: memory)
+    return Reading(manifest: manifest, diagnostics: diagnostics)
+}
+
+func read(_ text: String, _ dropIns: String..., memory: UInt64? = memory) throws -> Reading {
+    let id = try #require(AppID("a"))
+    let files = sources(([text] + dropIns).map { Array($0.utf8) }, "a.app")
+    let (manifest, diagnostics) = parseManifest(id: id, sources: files, memory: memory)
+    return Reading(manifest: manifest, diagnostics: diagnostics)
+}
+
+/// A whole manifest with these settings of a section; the first of them is in line 4.
+func manifest(_ section: String, _ settings: String...) -> String {
+    "[App]\nExecStart=/bin/app\n[\(section)]\n" + settings.map { $0 + "\n" }.joined()
+}
+
+/// What such a manifest is read as; it has no fault.
+func accepted(_ section: String, _ settings: String...) throws -> AppManifest {
+    let text = "[App]\nExecStart=/bin/app\n[\(section)]\n" + settings.map { $0 + "\n" }.joined()
+    let reading = try read(text)
+    #expect(reading.diagnostics.filter { $0.severity == .error } == [])
+    return try #require(reading.manifest, "\(settings)")
+}
+
+/// A value that is refused: one error, at the column, which names the key and says what is expected.
+func expectRefused(
+    _ section: String, _ key: String, _ value: String, at offset: Int = 0, _ words: String = "",
+    sourceLocation: SourceLocation = #_sourceLocation
+) throws {
+    let reading = try read(manifest(section, "\(key)=\(value)"))
+    #expect(reading.manifest == nil, "\(key)=\(value)", sourceLocation: sourceLocation)
+    let errors = reading.diagnostics.filter { $0.severity == .error }
+    try #require(errors.count == 1, "\(key)=\(value): \(reading.lines)", sourceLocation: sourceLocation)
+    #expect(errors[0].file == "a.app", sourceLocation: sourceLocation)
+    #expect(errors[0].line == 4, sourceLocation: sourceLocation)
+    #expect(errors[0].column == key.utf8.count + 2 + offset, "\(errors[0])", sourceLocation: sourceLocation)
+    #expect(errors[0].message.hasPrefix("\(key)=: "), sourceLocation: sourceLocation)
+    #expect(errors[0].message.contains("expected "), sourceLocation: sourceLocation)
+    #expect(errors[0].message.contains(words), "\(errors[0]) has “\(words)”", sourceLocation: sourceLocation)
+}
+
+func readConfiguration(_ text: String, _ dropIns: String..., memory: UInt64? = memory) -> (
+    configuration: ManagerConfiguration?, lines: [String]
+) {
+    let files = sources(([text] + dropIns).map { Array($0.utf8) }, "greenroom.conf")
+    let (configuration, diagnostics) = parseConfiguration(sources: files, memory: memory)
+    return (configuration, diagnostics.map(\.description))
+}
