@@ -257,7 +257,7 @@ struct CgroupTests {
         #expect(try test.containment.reopen(app: "a", run: 1)?.path == new.path)
     }
 
-    @Test("without a cpu controller background weights go to the threads, and back; timers may come later meanwhile")
+    @Test("without a cpu controller background weights go to the threads, and back")
     func weights() throws {
         let test = try TestContainment("weights")
         defer { test.end() }
