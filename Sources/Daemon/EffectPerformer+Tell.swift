@@ -1,5 +1,6 @@
 import LifecycleCore
 import Linux
+import Systemd
 
 /// Notices: each as the signal that the manifest names for it, one after the other.
 extension EffectPerformer {
