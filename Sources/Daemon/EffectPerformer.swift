@@ -161,8 +161,8 @@ final class EffectPerformer {
 
     private func setWeights(_ run: AppRun, background: Bool) {
         attempt(run.app) {
-            try run.enclosure.setWeights(background: background)
-            try run.enclosure.setTimerSlack(nanoseconds: background ? Self.backgroundTimerSlack : nil)
+            try run.enclosure.setWeights(
+                background: background, timerSlack: background ? Self.backgroundTimerSlack : nil)
         }
     }
 

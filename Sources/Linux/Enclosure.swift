@@ -31,8 +31,8 @@ package final class Enclosure {
     }
     let kind: Kind
     let proc: ProcFS
-    /// Whether a thread that was sent to the idle class can be taken back from there.
-    lazy var canLeaveIdleClass = Self.findOutWhetherIdleClassCanBeLeft(proc)
+    /// Whether threads of other processes can be given another class and timer slack.
+    lazy var canChangeThreads = Self.findOutWhetherThreadsCanBeChanged(proc)
 
     init(app: String, run: UInt64, kind: Kind, proc: ProcFS) {
         self.app = app

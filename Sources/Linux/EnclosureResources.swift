@@ -11,51 +11,49 @@ package struct MemoryEvents: Equatable {
 }
 
 extension Enclosure {
-    /// CPU and I/O for an app in the background or the foreground (L19). cpu.idle (kernel 5.15) makes the group run only
-    /// when nothing else wants to; io.weight goes from 1 to 10,000, default 100 (kernel: cgroup-v2.rst).
+    /// CPU and I/O for an app in the background or the foreground (L19), and how late its timers may fire, in nanoseconds, so
+    /// that the kernel can wake several at once (nil: what they were started with, which is our own). Threads and processes born later inherit that
+    /// (prctl(2), PR_SET_TIMERSLACK).
+    ///
+    /// Threads of others are changed only with CAP_SYS_NICE: without it a thread could not come back from the idle class, so
+    /// none is sent there, and the timers stay as they are.
     @discardableResult
-    package func setWeights(background: Bool) throws(SystemError) -> WeightMeans {
-        if case .cgroup(let leaf) = kind, leaf.root.controllers.contains("cpu") {
-            if leaf.has("cpu.idle") {
-                try leaf.write(background ? "1" : "0", to: "cpu.idle")
-            } else {
-                try leaf.write(background ? "1" : "100", to: "cpu.weight")
-            }
-            for file in ["io.weight", "io.bfq.weight"] where leaf.root.controllers.contains("io") && leaf.has(file) {
-                try leaf.write(background ? "default 10" : "default 100", to: file)
-            }
-            return .cgroup
-        }
-        // Only with CAP_SYS_NICE may a thread come back from the idle class: without it, better never send it there.
-        guard canLeaveIdleClass else { return .none }
+    package func setWeights(background: Bool, timerSlack: UInt64? = nil) throws(SystemError) -> WeightMeans {
+        let isInGroup = try setGroupWeights(background: background)
+        guard canChangeThreads else { return isInGroup ? .cgroup : .none }
+        let slack = String(timerSlack ?? Self.ownTimerSlack(proc))
         for pid in try pids() {
             for thread in try proc.threads(of: pid) {
                 // ESRCH: gone meanwhile. EPERM: a security module's choice. Neither is worth more than the attempt.
-                _ = clinux_set_idle(thread, background)
+                if !isInGroup { _ = clinux_set_idle(thread, background) }
+                // "0" would restore the default of each, and that of a process is what its parent had when it forked: who
+                // was born in the background would keep the background's.
+                try? writeControlFile("\(proc.root)/\(thread)/timerslack_ns", slack)
             }
         }
-        return .threads
+        return isInGroup ? .cgroup : .threads
+    }
+
+    /// cpu.idle (kernel 5.15) makes the group run only when nothing else wants to; io.weight goes from 1 to 10,000, default
+    /// 100 (kernel: cgroup-v2.rst).
+    /// - Returns: false where there is no cpu controller.
+    private func setGroupWeights(background: Bool) throws(SystemError) -> Bool {
+        guard case .cgroup(let leaf) = kind, leaf.root.controllers.contains("cpu") else { return false }
+        if leaf.has("cpu.idle") {
+            try leaf.write(background ? "1" : "0", to: "cpu.idle")
+        } else {
+            try leaf.write(background ? "1" : "100", to: "cpu.weight")
+        }
+        for file in ["io.weight", "io.bfq.weight"] where leaf.root.controllers.contains("io") && leaf.has(file) {
+            try leaf.write(background ? "default 10" : "default 100", to: file)
+        }
+        return true
     }
 
     /// Asked once, as our own privileges stay what they are; on the way back to the foreground every read counts.
-    static func findOutWhetherIdleClassCanBeLeft(_ proc: ProcFS) -> Bool {
+    static func findOutWhetherThreadsCanBeChanged(_ proc: ProcFS) -> Bool {
         guard let bytes = try? proc.readOwnStatus() else { return false }
         return ProcessStatus(parsing: bytes)?.hasCapability(23) ?? false  // CAP_SYS_NICE
-    }
-
-    /// How late a timer of theirs may fire, so that the kernel can wake several at once; nil: what they were started with,
-    /// which is our own. Threads and processes born later inherit it (prctl(2), PR_SET_TIMERSLACK). Only by root, or where
-    /// nobody drops CAP_SYS_NICE: elsewhere nothing happens.
-    package func setTimerSlack(nanoseconds: UInt64?) throws(SystemError) {
-        // "0" would restore the default of each, and that of a process is what its parent had when it forked: who was born
-        // in the background would keep the background's.
-        let text = String(nanoseconds ?? Self.ownTimerSlack(proc))
-        for pid in try pids() {
-            for thread in try proc.threads(of: pid) {
-                // A file only the privileged may write: EPERM is an answer.
-                try? writeControlFile("\(proc.root)/\(thread)/timerslack_ns", text)
-            }
-        }
     }
 
     /// In nanoseconds; the kernel's default where it can't be read.

@@ -62,11 +62,13 @@ private func measureTerminateDeadlines(_ bench: Bench) throws {
             "app\($0)",
             Greenroom.manifest(
                 [bench.app, "stubborn", board.path, "\($0)"],
-                lifecycle: "TerminateDeadlineSec=1s\nSuspendDelaySec=1min")
+                lifecycle: "TerminateDeadlineSec=1s")
         )
     }
-    let greenroom = try Greenroom(bench, "terminating", apps: manifests)
-    for (name, _) in manifests { try greenroom.finish(try greenroom.beginLaunch(name, background: true)) }
+    // All in the foreground: in the background a program dies in the idle class (L19), as supervisord's do not.
+    let greenroom = try Greenroom(
+        bench, "terminating", apps: manifests, configuration: "[Manager]\nForegroundLimit=\(count)\n")
+    for (name, _) in manifests { try greenroom.finish(try greenroom.beginLaunch(name, background: false)) }
     let command = [bench.app, "stubborn", board.path, "%(process_num)d"]
     let section = Supervisor.program(
         "app", command, count: count, first: count, starts: true, more: "stopwaitsecs=1")

@@ -87,7 +87,7 @@ private final class Footprint {
         var (ours, theirs) = (Samples(), Samples())
         for number in first..<second {
             let pending = try launch(number, &ours) {
-                try self.greenroom.beginLaunch("more\(number)", background: true)
+                try self.greenroom.beginLaunch("more\(number)", background: false)
             }
             try greenroom.finish(pending)
             let other = number + Self.launches

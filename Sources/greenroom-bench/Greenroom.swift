@@ -13,11 +13,13 @@ final class Greenroom {
     /// - Parameters:
     ///   - name: of its folder.
     ///   - apps: manifests' text by ID.
-    init(_ bench: Bench, _ name: String, apps: [(String, String)] = []) throws {
+    ///   - configuration: `greenroom.conf`.
+    init(_ bench: Bench, _ name: String, apps: [(String, String)] = [], configuration: String = "") throws {
         let root = bench.folder + "/" + name
         config = root + "/config"
         try createDirectories(at: config + "/apps")
         try Self.write(apps, config)
+        try replaceFile(at: config + "/greenroom.conf", with: Array(configuration.utf8))
         let runtime = bench.runtime + "/" + name
         let ready = try DatagramSocket(at: runtime + ".ready")
         server = try Server(

@@ -263,7 +263,11 @@ struct CgroupTests {
         defer { test.end() }
         let enclosure = try test.containment.create(app: "a", run: 1)
         let process = try test.shell("exec sleep 1000", in: enclosure)
-        let means = try enclosure.setWeights(background: true)
+        func slack() throws -> String {
+            String(decoding: try readFile(at: "/proc/\(process.pid)/timerslack_ns", limit: 32), as: UTF8.self)
+        }
+        let means = try enclosure.setWeights(background: true, timerSlack: 40_000_000)
+        if geteuid() == 0 { #expect(try slack() == "40000000\n") }
         switch means {
         case .cgroup:
             #expect(try readFile(at: enclosure.path! + "/cpu.idle", limit: 10) == Array("1\n".utf8))
@@ -273,6 +277,7 @@ struct CgroupTests {
             #expect(geteuid() != 0)
         }
         #expect(try enclosure.setWeights(background: false) == means)
+        if geteuid() == 0 { #expect(try slack() == "50000\n") }
         #expect(sched_getscheduler(process.pid) == 0)
         try enclosure.killAll()
         _ = try process.waitForEnd()
