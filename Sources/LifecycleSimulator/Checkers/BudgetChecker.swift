@@ -13,6 +13,8 @@ struct BudgetChecker {
         /// How much later than it could the core was told things in this stay.
         var allowance: Microseconds = 0
         var isFresh = false
+        /// What it ran until now is not to count.
+        var beginsAnew = false
         /// The kernel did not freeze it when it was asked to, or a debugger is attached: all bets are off.
         var isExempt = false
         /// L22: it was told that its tasks expire.
@@ -43,9 +45,8 @@ struct BudgetChecker {
         case .spawn, .report(.stateChanged(_, _, to: .active, _)), .report(.stateChanged(_, _, to: .inactive, _)):
             stays[app] = Stay()
         case .report(.deadlineStarted(_, .wake, _)), .report(.stateChanged(_, _, .background, .woken)):
-            // A wake out of suspension has time of its own, after which nothing is left of the budget.
-            stays[app].ran = 0
-            stays[app].allowance = 0
+            // A wake has time of its own (L26), before which nothing counts.
+            stays[app].beginsAnew = true
             stays[app].isFresh = true
         case .report(.freezeTimedOut), .report(.deadlineDeferred): stays[app].isExempt = true
         default: break
@@ -65,6 +66,11 @@ struct BudgetChecker {
         if let since = stays[app].since {
             stays[app].ran += now - since - (run.frozenTime(at: now) - stays[app].frozenTime)
             stays[app].allowance += world.lateness - stays[app].lateness
+        }
+        if stays[app].beginsAnew {
+            stays[app].ran = 0
+            stays[app].allowance = 0
+            stays[app].beginsAnew = false
         }
         let counts =
             known.state == .background && known.phase != .entering && !deadlines.isOpen(.wake, of: app)
