@@ -5,7 +5,10 @@ import Testing
 @Suite("Hostile peers", .serialized)
 struct HostilePeerTests {
     /// Whether the other end has closed a connection.
+    /// Waits for it: a child that another test is just starting has the other end open until it executes its program.
     private func isClosed(_ descriptor: Int32) -> Bool {
+        var polled = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        guard poll(&polled, 1, 10_000) == 1 else { return false }
         var byte: UInt8 = 0
         return recv(descriptor, &byte, 1, Int32(MSG_DONTWAIT)) == 0 || errno == ECONNRESET
     }

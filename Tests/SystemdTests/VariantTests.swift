@@ -60,7 +60,7 @@ struct VariantTests {
         #expect(answer == .success([.variant(.string("a\u{FFFD}b\u{FFFD}"))]))
     }
 
-    @Test("a file descriptor in a message is refused")
+    @Test("a file descriptor in a message is refused", .enabled(if: isInstalled("busctl"), "busctl is not installed"))
     func descriptor() throws {
         let stage = try Stage()
         let text = try stage.busctl("call", Exhibit.name, Exhibit.path, Exhibit.manager, "Echo", "v", "h", "0").text
