@@ -1,6 +1,7 @@
 import Control
 import JSON
 import LifecycleCore
+import Linux
 import Manifest
 import Systemd
 
@@ -28,7 +29,9 @@ final class ControlBus {
     }
 
     /// Serves the private socket, and joins the bus at `address` as soon as there is one.
-    func listen(at path: String, busAddress: String?, authoriser: Authoriser) throws {
+    ///
+    /// - Parameter socket: the one that an earlier daemon listened with.
+    func listen(at path: String, _ socket: consuming Descriptor?, busAddress: String?, authoriser: Authoriser) throws {
         let objects = BusObjects()
         objects.add(at: ControlNames.managerPath, [managerInterface()])
         objects.add(
@@ -38,7 +41,14 @@ final class ControlBus {
         objects.addObjectManager(at: ControlNames.managerPath)
         objects.authorise = { [authoriser] in authoriser.decide($0, $1, $2) }
         let server = try BusServer(
-            loop: house.loop, path: path, mode: 0o666, names: [ControlNames.busName], objects: objects)
+            loop: house.loop, path: path, adopting: socket?.take(), mode: 0o666, names: [ControlNames.busName],
+            objects: objects)
+        let store = house.performer.store
+        if store.isThere, !server.isAdopted {
+            // One of that name which nobody could use any more.
+            store.forget(HandedDescriptors.controlSocket)
+            store.keep(server.listener, HandedDescriptors.controlSocket)
+        }
         server.onComplaint = { [house] in house.complain($0) }
         server.onPeer = { [authoriser] in authoriser.meet($0) }
         server.onPeerGone = { [authoriser] peer, _ in authoriser.forget(peer) }
@@ -50,7 +60,15 @@ final class ControlBus {
         authoriser.bus = bus
     }
 
-    func close() {
+    /// What a program that takes this one's place listens with.
+    var socketToKeep: [(name: String, descriptor: Int32)] {
+        server.map { [(HandedDescriptors.controlSocket, $0.listener)] } ?? []
+    }
+
+    /// - Parameter toBeContinued: the service manager has the socket, and another daemon is about to: whoever connects
+    ///   meanwhile waits.
+    func close(toBeContinued: Bool = false) {
+        if toBeContinued { server?.leaveInPlace() }
         server = nil
         logind = nil
         systemBus = nil

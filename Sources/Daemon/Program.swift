@@ -158,8 +158,9 @@ private final class Program {
         cleanUp()
         house.apply(changes)
         try bus.listen(
-            at: options.folders.busSocket, busAddress: options.busAddress,
+            at: options.folders.busSocket, handed.take(HandedDescriptors.controlSocket), busAddress: options.busAddress,
             authoriser: Authoriser(isForUser: options.mode == .user))
+        handed.drop()
         let apps = "\(house.library.manifests.count) app\(house.library.manifests.count == 1 ? "" : "s")"
         journal.log(
             .notice, MessageID.started,
@@ -181,7 +182,7 @@ private final class Program {
         }
         try bus.joinBus(options, journal)
         let status = try loop.run()
-        if keepsApps { bus.close() } else { leave() }
+        if keepsApps { bus.close(toBeContinued: true) } else { leave() }
         return status
     }
 
@@ -195,7 +196,6 @@ private final class Program {
         let recovery = Recovery(
             legacy, shell: shell, performer: performer, containment: containment, handed: handed)
         recovery.run()
-        handed.drop()
         logbook.noteRecovered()
         return recovery.adopted
     }
@@ -221,7 +221,8 @@ private final class Program {
     private func reexec() throws {
         guard !wasAskedToStop else { throw Problem("greenroomd is about to stop") }
         logbook.close(shell.core)
-        try Reexecution.run(performer.descriptorsToKeep + [(HandedDescriptors.lock, lock.descriptor.raw)])
+        try Reexecution.run(
+            performer.descriptorsToKeep + bus.socketToKeep + [(HandedDescriptors.lock, lock.descriptor.raw)])
     }
 
     /// `systemctl restart` means this program, not the apps. Whom nobody can ask is to stop.

@@ -117,6 +117,9 @@ package final class BusConnection {
         guard waited >= 0 || waited == -EINTR else { throw .disconnected("\(name) ended the connection") }
     }
 
+    /// Whether the other side is still there, as far as was seen.
+    package var isOpen: Bool { sd_bus_is_open(bus) > 0 }
+
     // MARK: Calls
 
     /// An answer that is waited for elsewhere.

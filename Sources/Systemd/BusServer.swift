@@ -29,7 +29,11 @@ package final class BusServer {
     private let names: [String]
     private let limits: Limits
     private let priority: EventPriority
-    private let listener: Int32
+    /// The socket; whoever takes it along keeps those who connect meanwhile waiting, instead of being refused.
+    package let listener: Int32
+    /// Whether the socket is an earlier server's.
+    package let isAdopted: Bool
+    private var isLeftInPlace = false
     private let identity: FileIdentity?
     private var listening: EventSource?
     private var handshakeTimer: Timer?
@@ -41,11 +45,14 @@ package final class BusServer {
     private var spare: Int32
 
     /// Listens at `path`, with this mode.
-    /// - Parameter names: the bus names we answer to (`org.greenroom`).
+    /// - Parameters:
+    ///   - adopted: one that a server before this one listened with, taken over in any case, and used if it is one for
+    ///     this path; those who connected since then are served.
+    ///   - names: the bus names we answer to (`org.greenroom`).
     /// - Throws: also when the path is longer than a socket's may be, or another program listens there.
     package init(
-        loop: EventLoop, path: String, mode: UInt32 = 0o600, names: [String], objects: BusObjects,
-        limits: Limits = Limits(), priority: EventPriority = .normal
+        loop: EventLoop, path: String, adopting adopted: Int32? = nil, mode: UInt32 = 0o600, names: [String],
+        objects: BusObjects, limits: Limits = Limits(), priority: EventPriority = .normal
     ) throws(SystemdError) {
         self.loop = loop
         self.path = path
@@ -53,7 +60,12 @@ package final class BusServer {
         self.objects = objects
         self.limits = limits
         self.priority = priority
-        listener = try UnixSocket.listen(at: path, mode: mode)
+        if let adopted, UnixSocket.listens(adopted, at: path) {
+            (listener, isAdopted) = (adopted, true)
+        } else {
+            if let adopted { close(adopted) }
+            (listener, isAdopted) = (try UnixSocket.listen(at: path, mode: mode), false)
+        }
         identity = FileIdentity(path)
         spare = Self.openSpare()
         handshakeTimer = try loop.makeTimer(priority: priority) { [weak self] _ in self?.dropSilentPeers() }
@@ -68,8 +80,11 @@ package final class BusServer {
         close(spare)
         for peer in peers { peer.close() }
         // A successor may listen at the same path by now.
-        if let identity, identity == FileIdentity(path) { unlink(path) }
+        if !isLeftInPlace, let identity, identity == FileIdentity(path) { unlink(path) }
     }
+
+    /// The socket's path stays when this server goes: another one has the socket, or is about to.
+    package func leaveInPlace() { isLeftInPlace = true }
 
     // MARK: To all peers
 

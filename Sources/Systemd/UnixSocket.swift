@@ -28,6 +28,27 @@ package enum UnixSocket {
         return descriptor
     }
 
+    /// Whether this descriptor is a socket that listens at `path`, and what lies there is a socket still.
+    package static func listens(_ descriptor: Int32, at path: String) -> Bool {
+        var isListening: Int32 = 0
+        var length = socklen_t(MemoryLayout<Int32>.size)
+        guard getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &isListening, &length) == 0, isListening != 0,
+            boundPath(of: descriptor) == Array(path.utf8)
+        else { return false }
+        var status = stat()
+        return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFSOCK
+    }
+
+    private static func boundPath(of descriptor: Int32) -> [UInt8]? {
+        var address = sockaddr_un()
+        var length = socklen_t(MemoryLayout<sockaddr_un>.size)
+        let result = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &length) }
+        }
+        guard result == 0, address.sun_family == sa_family_t(AF_UNIX) else { return nil }
+        return withUnsafeBytes(of: &address.sun_path) { Array($0.prefix { $0 != 0 }) }
+    }
+
     /// A blocking, close-on-exec connection to the socket at `path`. A server that does not accept within `patience`
     /// throws EAGAIN.
     package static func connect(to path: String, patience: Duration = .seconds(5)) throws(SystemdError) -> Int32 {

@@ -5,26 +5,56 @@ import Systemd
 
 /// The daemon, as this program talks to it.
 final class Client {
-    let bus: BusConnection
+    private(set) var bus: BusConnection
     let endpoint: Endpoint
+    /// How long one that is gone has to be there again. systemd starts the next one after 100 ms.
+    private static let patience = Duration.seconds(5)
 
     init(_ endpoint: Endpoint) throws(Failure) {
         self.endpoint = endpoint
+        bus = try Self.connect(endpoint)
+    }
+
+    private static func connect(_ endpoint: Endpoint) throws(Failure) -> BusConnection {
         do throws(BusError) {
-            bus = try BusConnection(path: endpoint.socket)
+            return try BusConnection(path: endpoint.socket)
         } catch {
-            throw Self.failure(error, endpoint)
+            throw failure(error, endpoint)
         }
     }
 
-    /// Calls a method that answers at once, with one value.
+    /// After the daemon was lost: connects to the one that follows it.
+    func reconnect() throws(Failure) {
+        let limit = EventLoop.now() + Self.patience
+        while true {
+            do throws(Failure) {
+                bus = try Self.connect(endpoint)
+                return
+            } catch {
+                guard EventLoop.now() < limit else { throw error }
+                poll(nil, 0, 20)
+            }
+        }
+    }
+
+    /// Calls a method that answers at once, with one value, and that can be called twice: if the daemon is lost meanwhile
+    /// the one that follows it is asked.
     func call(_ member: String, _ arguments: [Variant] = []) throws(Failure) -> JSONValue {
+        do throws(Failure) {
+            return try callOnce(member, arguments)
+        } catch  where error.isLost {
+            try reconnect()
+            return try callOnce(member, arguments)
+        }
+    }
+
+    private func callOnce(_ member: String, _ arguments: [Variant]) throws(Failure) -> JSONValue {
         do throws(BusError) {
             let answer = try bus.call(
                 path: ControlNames.managerPath, interface: ControlNames.managerInterface, member: member, arguments)
             return Self.value(answer)
         } catch {
-            throw Self.failure(ofCall: error, endpoint)
+            throw failure(ofCall: error)
         }
     }
 
@@ -34,7 +64,7 @@ final class Client {
             return try bus.callAsync(
                 path: ControlNames.managerPath, interface: ControlNames.managerInterface, member: member, arguments)
         } catch {
-            throw Self.failure(error, endpoint)
+            throw failure(ofCall: error)
         }
     }
 
@@ -45,7 +75,7 @@ final class Client {
             guard try bus.wait(for: pending, until: deadline), let result = pending.result else { return nil }
             return Self.value(try result.get())
         } catch {
-            throw Self.failure(ofCall: error, endpoint)
+            throw failure(ofCall: error)
         }
     }
 
@@ -70,8 +100,12 @@ final class Client {
     // MARK: Errors in words
 
     /// The bus itself refuses with interface and number; what it means is short.
-    private static func failure(ofCall error: BusError, _ endpoint: Endpoint) -> Failure {
-        guard error.name == "org.freedesktop.DBus.Error.AccessDenied" else { return failure(error, endpoint) }
+    private func failure(ofCall error: BusError) -> Failure {
+        guard error.name == "org.freedesktop.DBus.Error.AccessDenied" else {
+            var failure = Self.failure(error, endpoint)
+            failure.isLost = !bus.isOpen
+            return failure
+        }
         return Failure("only root and the user that greenroomd runs as may ask for that")
     }
 

@@ -66,6 +66,8 @@ package struct Failure: Error, Equatable, Sendable {
     package var status: Int32
     /// What may help, on a line of its own.
     package var hint: String?
+    /// The daemon went away while it was asked; another one may follow.
+    package var isLost = false
 
     package init(_ sentence: String, status: Int32 = 1, hint: String? = nil) {
         self.sentence = sentence

@@ -8,14 +8,53 @@ extension Session {
     func request() throws(Failure) -> Int32 {
         let client = try connect()
         let app = operands.first ?? ""
-        let (member, arguments) = call(for: app)
-        let answer = try Waiting(client, app: app, screen).wait(for: member, arguments)
+        let answer = try wait(for: app, client)
         if wantsJSON { try show(answer) }
         let result = Record(answer)
         let sentence = "\(escaped(app)): \(outcome(result))"
         guard isSuccess(result) else { throw Failure(sentence) }
         if !wantsJSON { try show("\(sentence)\n") }
         return 0
+    }
+
+    /// Waits for the answer; of another daemon, if the one that was asked is replaced meanwhile (an upgrade, a crash). It has
+    /// the request carried out, but does not know who asked.
+    private func wait(for app: String, _ client: Client) throws(Failure) -> JSONValue {
+        let (member, arguments) = call(for: app)
+        let began = Moment.now()
+        var lost = 0
+        while true {
+            do throws(Failure) {
+                return try Waiting(client, app: app, screen).wait(for: member, arguments)
+            } catch  where error.isLost && lost < Self.mostLost {
+                lost += 1
+                try client.reconnect()
+                guard isWish else {
+                    throw Failure("\(escaped(app)): greenroomd was replaced before it answered; it may have been done")
+                }
+                if let answer = try ending(of: app, since: began, client) { return answer }
+            }
+        }
+    }
+
+    /// Beyond which nobody waits for a daemon that dies again and again.
+    private static let mostLost = 10
+
+    /// Whether what is asked for is a state, and so no more when it is asked for twice.
+    private var isWish: Bool {
+        switch invocation.verb {
+        case .launch, .activate, .background, .terminate: true
+        default: false
+        }
+    }
+
+    /// One that has ended meanwhile was launched, and is not launched once more: its receipt is the answer.
+    private func ending(of app: String, since began: Moment, _ client: Client) throws(Failure) -> JSONValue? {
+        let status = Record(try client.call("Status", [.string(app)]))
+        guard status.isNotRunning, let receipt = status.json["lastReceipt"],
+            let time = Record(receipt).moment("time"), time.seconds > began.seconds - 0.001
+        else { return nil }
+        return .object([("outcome", .string("ended")), ("state", .string("notRunning")), ("receipt", receipt)])
     }
 
     private func call(for app: String) -> (member: String, arguments: [Variant]) {

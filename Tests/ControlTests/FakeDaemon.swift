@@ -76,6 +76,17 @@ final class FakeDaemon {
         for peer in server?.peers ?? [] { peer.close() }
     }
 
+    /// As a daemon does that is replaced while it is asked.
+    func die(with call: MethodCall) {
+        kept.append(call)
+        loop.callLater { [unowned self] in self.hangUp() }
+    }
+
+    /// As one that is not: nobody listens any more.
+    func goAway() { server = nil }
+
+    func count(of member: String) -> Int { calls.count { $0.member == member } }
+
     /// Runs the program against this daemon until it has ended.
     func run(
         _ arguments: String..., environment: [String] = [], terminal: Bool = false,

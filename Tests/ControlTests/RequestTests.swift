@@ -116,17 +116,93 @@ struct RequestTests {
                 == "greenroomctl: this greenroomd does not know how to do that: it is older than this greenroomctl\n")
     }
 
-    @Test("a daemon that dies meanwhile is told as that")
-    func disconnected() throws {
+    @Test("a daemon that dies meanwhile, and is not followed by another, is told as that")
+    func gone() throws {
         let daemon = try FakeDaemon()
         daemon.on("Launch") { [unowned daemon] call in
             daemon.kept.append(call)
-            daemon.loop.callLater { daemon.hangUp() }
+            daemon.loop.callLater { daemon.goAway() }
         }
         let outcome = try daemon.run("launch", "photos")
         #expect(outcome.status == 1)
-        #expect(outcome.errors.hasPrefix("greenroomctl: "))
+        #expect(outcome.errors.hasPrefix("greenroomctl: no greenroomd listens at "), "\(outcome.errors)")
+    }
+
+    @Test(
+        "a daemon that is replaced meanwhile is asked again",
+        arguments: ["launch", "activate", "background", "terminate"])
+    func replaced(verb: String) throws {
+        let daemon = try FakeDaemon()
+        let member = verb.prefix(1).uppercased() + verb.dropFirst()
+        daemon.answer("Status", .dictionary(Records.mail))
+        daemon.on(member) { [unowned daemon] call in
+            if daemon.count(of: member) == 1 { return daemon.die(with: call) }
+            call.reply([Records.done("active")])
+        }
+        let outcome = try daemon.run(verb, "photos")
+        #expect(outcome.status == 0, "\(outcome.errors)")
+        #expect(outcome.output == "photos: active\n")
+        #expect(daemon.count(of: member) == 2)
+        #expect(outcome.errors.isEmpty)
+    }
+
+    @Test("one that was launched and has ended meanwhile is not launched once more")
+    func endedMeanwhile() throws {
+        let daemon = try FakeDaemon()
+        daemon.on("Launch") { [unowned daemon] in daemon.die(with: $0) }
+        let receipt = Records.receipt.map { $0.0 == "time" ? ("time", .string("2999-01-01T00:00:00.000Z")) : $0 }
+        daemon.answer("Status", .dictionary(Records.mail + [("lastReceipt", .dictionary(receipt))]))
+        let outcome = try daemon.run("launch", "photos")
+        #expect(outcome.status == 1)
+        #expect(outcome.errors.contains("photos: ended while launching"))
+        #expect(daemon.count(of: "Launch") == 1)
+    }
+
+    @Test("an end from before the request is no answer to it")
+    func endedBefore() throws {
+        let daemon = try FakeDaemon()
+        daemon.answer("Status", .dictionary(Records.mail + [("lastReceipt", .dictionary(Records.receipt))]))
+        daemon.on("Launch") { [unowned daemon] call in
+            if daemon.count(of: "Launch") == 1 { return daemon.die(with: call) }
+            call.reply([Records.done("active")])
+        }
+        #expect(try daemon.run("launch", "photos").output == "photos: active\n")
+    }
+
+    @Test("what counts each time it is asked for is not asked for twice", arguments: ["push", "interrupt", "resume"])
+    func notTwice(verb: String) throws {
+        let daemon = try FakeDaemon()
+        let member = verb.prefix(1).uppercased() + verb.dropFirst()
+        daemon.on(member) { [unowned daemon] in daemon.die(with: $0) }
+        let outcome = try daemon.run(verb, "photos")
+        #expect(outcome.status == 1)
+        #expect(
+            outcome.errors
+                == "greenroomctl: photos: greenroomd was replaced before it answered; it may have been done\n")
+        #expect(daemon.count(of: member) == 1)
+    }
+
+    @Test("who looks while the daemon is replaced sees what the next one says")
+    func lookedAgain() throws {
+        let daemon = try FakeDaemon()
+        daemon.on("List") { [unowned daemon] call in
+            if daemon.count(of: "List") == 1 { return daemon.die(with: call) }
+            call.reply([.dictionaries([Records.mail])])
+        }
+        let outcome = try daemon.run("list")
+        #expect(outcome.status == 0)
+        #expect(outcome.output.hasPrefix("org.example.Mail"))
+    }
+
+    @Test("a daemon that dies each time it is asked is not asked for ever")
+    func diesAlways() throws {
+        let daemon = try FakeDaemon()
+        daemon.answer("Status", .dictionary(Records.mail))
+        daemon.on("Launch") { [unowned daemon] in daemon.die(with: $0) }
+        let outcome = try daemon.run("launch", "photos")
+        #expect(outcome.status == 1)
         #expect(outcome.errors.split(separator: "\n").count == 1, "\(outcome.errors)")
+        #expect(daemon.count(of: "Launch") == 11)
     }
 
     @Test("without a daemon there is a sentence, and how to start one")

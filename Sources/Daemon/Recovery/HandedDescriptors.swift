@@ -20,6 +20,7 @@ final class HandedDescriptors {
     static func process(_ run: RunID) -> String { "process-\(run)" }
     static func stored(_ serial: UInt64) -> String { "stored-\(serial)" }
     static let lock = "lock"
+    static let controlSocket = "control"
 
     /// Closes what nobody took.
     func drop() { all = [:] }
