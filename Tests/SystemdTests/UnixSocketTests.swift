@@ -38,6 +38,24 @@ struct UnixSocketTests {
         }
     }
 
+    @Test("a socket that was handed over is known by its path, as long as one lies there")
+    func handedOver() throws {
+        let folder = try TemporaryFolder()
+        let (path, other) = (folder.path + "/bus", folder.path + "/other")
+        let descriptor = try UnixSocket.listen(at: path, mode: 0o600)
+        defer { close(descriptor) }
+        #expect(UnixSocket.listens(descriptor, at: path))
+        #expect(!UnixSocket.listens(descriptor, at: other))
+        let client = try UnixSocket.connect(to: path)
+        defer { close(client) }
+        #expect(!UnixSocket.listens(client, at: path))
+        #expect(!UnixSocket.listens(0, at: path))
+        rename(path, other)
+        #expect(!UnixSocket.listens(descriptor, at: path))
+        close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0o644))
+        #expect(!UnixSocket.listens(descriptor, at: path))
+    }
+
     @Test("another kind of file is left alone")
     func otherFile() throws {
         let folder = try TemporaryFolder()

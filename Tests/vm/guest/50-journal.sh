@@ -41,3 +41,11 @@ check "greenroomctl log --json is JSON" has "$(ctl log --json -n 1 talker)" '"ME
 check "without an app it is the daemon's" has "$(ctl log -n 50)" "greenroomd"
 check "an entry that another user makes up is not shown" eval \
     "runuser -u user -- logger --journald <<<\$'MESSAGE=lies\nGREENROOM_APP=talker'; sleep 1; ! ctl log talker | grep lies"
+
+# What an administrator sees of a short life.
+echo "     systemctl status greenroomd:"
+systemctl status greenroomd --no-pager --lines 5 | sed 's/^/     | /'
+echo "     journalctl -o verbose, the end of talker:"
+journalctl -b -o verbose --no-pager MESSAGE_ID=$ended GREENROOM_APP=talker | sed 's/^/     | /'
+echo "     journalctl -x:"
+journalctl -b -x --no-pager -o short GREENROOM_APP=talker | grep -v '^-- [ABQ][^-]*$' | sed 's/^/     | /'

@@ -1,34 +1,64 @@
-# A daemon that dies leaves its apps alive; the next one is there at once.
+# A daemon that dies leaves its apps alive; the next one is there at once, and knows all that the first one knew.
+cat >/usr/local/bin/late <<'END'
+#!/bin/bash
+# Says that it is ready when it is told to, and only then.
+until [ -e /run/vm-test/say ]; do sleep 0.1; done
+systemd-notify --ready
+touch /run/vm-test/said
+exec sleep 3600
+END
+chmod +x /usr/local/bin/late
+printf '%s\n' '[App]' Type=notify ExecStart=/usr/local/bin/late '[Lifecycle]' LaunchDeadlineSec=5min >$apps/late.app
 manifest idle "ready"
 manifest front "ready"
+manifest passing "ready"
 ctl reload >/dev/null
 ctl launch idle --background >/dev/null
+ctl launch passing --background >/dev/null
 ctl launch front >/dev/null
 check "one is suspended" wait_for 20 is idle suspended
 check "one is in front" is front active
-idle=$(pid idle) front=$(pid front) daemon=$(property greenroomd MainPID)
+wait_for 20 is passing suspended
+idle=$(pid idle) front=$(pid front) passing=$(pid passing) daemon=$(property greenroomd MainPID)
 runs=$(property greenroomd NRestarts)
 restarted() { [ "$(property greenroomd NRestarts)" -gt "$1" ] && systemctl is-active greenroomd; }
+settings() {
+    mkdir -p /run/systemd/system/greenroomd.service.d
+    printf '%s\n' "$@" >/run/systemd/system/greenroomd.service.d/test.conf
+    systemctl daemon-reload
+}
 
+# Long enough to look at a house without a daemon.
+settings '[Unit]' StartLimitIntervalSec=0 '[Service]' RestartSec=5s
+rm -f /run/vm-test/say /run/vm-test/said
+ctl launch late --background >/run/vm-test/late 2>&1 &
+wait_for 20 is late launching
+late=$(pid late)
 kill -KILL "$daemon"
+check "without a daemon the suspended app stays frozen" frozen idle
+check "and the others run" kill -0 "$front" "$late"
+touch /run/vm-test/say
+kill -KILL "$passing"
+check "one says that it is ready to nobody, and another one ends" \
+    wait_for 20 eval "[ -e /run/vm-test/said ] && [ ! -e /proc/$passing ]"
+check "all that before the next daemon came" refuse systemctl is-active greenroomd
 check "after SIGKILL systemd starts it again" wait_for 30 restarted "$runs"
 check "it is another process" refuse same "$(property greenroomd MainPID)" "$daemon"
 check "greenroomctl finds it" wait_for 10 ctl list
-if there reexec; then
-    check "the suspended app is the same, and suspended" eval "is idle suspended && same $idle \$(pid idle) && frozen idle"
-    check "the one in front is the same, and active" eval "is front active && same $front \$(pid front)"
-    check "both still do what they are told" eval "ctl activate idle && wait_for 20 is front suspended"
-else
-    skip "apps are taken over after a crash: not there yet"
-    check "what the crashed one left was cleared away" wait_for 10 eval 'same "$(cat $group/*.run*/cgroup.procs)" ""'
-fi
+check "the suspended app is the same, and suspended" eval "is idle suspended && same $idle \$(pid idle) && frozen idle"
+check "the one in front is the same, and active" eval "is front active && same $front \$(pid front)"
+check "what was said to nobody is heard" wait_for 20 eval "is late suspended && same $late \$(pid late)"
+wait
+check "whoever waited for it is told, by the next daemon" has "$(cat /run/vm-test/late)" "late: background"
+check "the one that ended meanwhile has its receipt" wait_for 10 receipt passing suspended
+ctl receipts -n 1 passing | sed 's/^/     /'
+check "both still do what they are told" eval "ctl activate idle && wait_for 20 is front suspended"
 check "the apps' unit never stopped" systemctl is-active greenroom-apps
 check "apps can be launched" ctl launch front
+wait_for 20 is idle suspended
 
 # A daemon that hangs is found by the watchdog.
-mkdir -p /run/systemd/system/greenroomd.service.d
-printf '%s\n' '[Service]' WatchdogSec=3s >/run/systemd/system/greenroomd.service.d/test.conf
-systemctl daemon-reload
+settings '[Unit]' StartLimitIntervalSec=0 '[Service]' WatchdogSec=3s
 kill -KILL "$(property greenroomd MainPID)"
 sleep 1
 check "it is up again, with a watchdog of 3 s" wait_for 30 eval '[ "$(property greenroomd WatchdogUSec)" = 3s ] && systemctl is-active greenroomd'
@@ -37,7 +67,46 @@ sleep 5
 check "it keeps the watchdog content" same "$(property greenroomd NRestarts)" "$runs"
 kill -STOP "$(property greenroomd MainPID)"
 check "a daemon that hangs is replaced" wait_for 60 restarted "$runs"
+journalctl -b -u greenroomd -o cat -n 50 | grep -iE 'watchdog|went on' | sed 's/^/     /'
+check "the suspended app is the same, and suspended" eval "is idle suspended && same $idle \$(pid idle) && frozen idle"
+check "the one in front is the same, and active" eval "is front active && same $front \$(pid front)"
+
+# Killed again and again, at any moment, while apps come and go.
+settings '[Unit]' StartLimitIntervalSec=0 '[Service]' RestartSec=20ms
+kill -KILL "$(property greenroomd MainPID)"
+rm -f /run/vm-test/enough
+for app in load1 load2; do manifest $app "ready"; done
+wait_for 30 ctl reload
+world() { for app in idle front late; do echo "$app" "$(state $app)" "$(pid $app)" "$(ls -d $group/$app.run*)"; done; }
+before=$(world)
+load() {
+    while [ ! -e /run/vm-test/enough ]; do
+        ctl launch "$1" --background || echo "$1: launch: status $?"
+        ctl terminate "$1" || echo "$1: terminate: status $?"
+    done >/run/vm-test/load-"$1" 2>&1
+}
+for app in load1 load2; do load $app & done
+kills=0 same=0
+while [ $kills -lt 40 ]; do
+    sleep "0.$((RANDOM % 10))"
+    kill -KILL "$(property greenroomd MainPID)" 2>/dev/null && kills=$((kills + 1))
+    [ $((kills % 10)) != 0 ] || { wait_for 30 ctl list && [ "$(world)" = "$before" ] && same=$((same + 1)); }
+done
+wait_for 30 ctl list
+touch /run/vm-test/enough
+wait
+echo "     $kills kills; $(cat /run/vm-test/load-* | wc -l) requests meanwhile"
+check "after $kills of them at random moments every app is the same, and as it was" same "$(world)" "$before"
+check "it was each time that somebody looked" same $same $(( same > 4 ? same : 4 ))
+check "no request was lost or refused" same "$(grep -hv -e ': background$' -e 'terminated on request' /run/vm-test/load-*)" ""
+for app in load1 load2; do
+    launches=$(ctl --json status $app | grep -o '"launches": *[0-9]*' | grep -o '[0-9]*')
+    check "$app: each of its $launches launches has its receipt" same \
+        "$(ctl --json receipts $app | grep -o '"id":' | wc -l)" "$launches"
+    check "nothing of it is left" wait_for 10 eval "! ls -d $group/$app.run*"
+done
 rm -r /run/systemd/system/greenroomd.service.d
 systemctl daemon-reload
-ctl terminate idle >/dev/null 2>&1
-ctl terminate front >/dev/null 2>&1
+for app in idle front late; do ctl terminate $app >/dev/null 2>&1; done
+rm -f $apps/{late,passing,load1,load2}.app
+ctl reload >/dev/null

@@ -1,31 +1,69 @@
-# An upgrade under load: apps are launched and sent to the background while dpkg works.
+# An upgrade under load, then a restart, then a crash: one client downloads from an app all the while, another counts the
+# heartbeats of a second one, and two more launch and terminate apps without a rest.
+mkdir -p /srv/web
+head -c 100M /dev/urandom >/srv/web/film
+printf '%s\n' '[App]' 'ExecStart=/bin/busybox httpd -f -p 8080 -h /srv/web' User=nobody >$apps/web.app
+printf '%s\n' '[App]' Type=notify 'ExecStart=/root/vm-test/ticker.py 8081' >$apps/ticker.app
 for app in load1 load2; do manifest $app "ready"; done
 manifest resident "ready"
+mkdir -p /etc/greenroom/greenroom.conf.d
+printf '%s\n' '[Manager]' ForegroundLimit=2 >/etc/greenroom/greenroom.conf.d/test.conf
 ctl reload >/dev/null
 ctl launch resident --background >/dev/null
+ctl launch web >/dev/null
+check "the one that counts is launched" ctl launch ticker
+check "so is a web server, and it stays in the foreground" is web active
 check "one is suspended" wait_for 20 is resident suspended
-resident=$(pid resident) daemon=$(property greenroomd MainPID)
-(
+pids() { for app in web ticker resident; do pid $app; done; }
+before=$(pids) daemon=$(property greenroomd MainPID)
+
+rm -f /run/vm-test/enough
+echo "under load" >/run/vm-test/phase
+wait_for 20 eval "busybox wget -q -O /dev/null http://127.0.0.1:8080/ ; [ \$? -le 1 ]"
+python3 ./download.py 8080 /film 1500000 >/run/vm-test/download 2>&1 &
+python3 ./ticker.py 8081 watch >/run/vm-test/ticks 2>&1 &
+load() {
     while [ ! -e /run/vm-test/enough ]; do
-        for app in load1 load2; do ctl activate $app; done
-    done >/run/vm-test/load 2>&1
-) &
+        ctl launch "$1" --background || echo "$1: launch: status $?"
+        ctl terminate "$1" || echo "$1: terminate: status $?"
+    done >/run/vm-test/load-"$1" 2>&1
+}
+for app in load1 load2; do load $app & done
+# What the load alone does to the clients.
+check "apps come and go" wait_for 60 eval '[ "$(wc -l </run/vm-test/load-load1)" -gt 10 ]'
+
+echo "upgrade" >/run/vm-test/phase
 check "the next version installs over it" dpkg -i ./greenroom-next.deb
+check "it is the next version" has "$(dpkg-query -W greenroom)" next
+check "the daemon has replaced itself: the same process, the new program" eval \
+    "same \$(property greenroomd MainPID) $daemon && [ /proc/$daemon/exe -ef /usr/bin/greenroomd ]"
+check "it is active" systemctl is-active greenroomd
+check "every app is the same, and the suspended one suspended" eval 'same "$(pids)" "$before" && frozen resident'
+echo "restart" >/run/vm-test/phase
+check "systemctl restart" systemctl restart greenroomd
+check "makes it another process" refuse same "$(property greenroomd MainPID)" "$daemon"
+check "and every app is the same" eval 'same "$(pids)" "$before" && is web active && frozen resident'
+echo "kill -9" >/run/vm-test/phase
+runs=$(property greenroomd NRestarts)
+kill -KILL "$(property greenroomd MainPID)"
+check "after SIGKILL, too" wait_for 30 eval \
+    '[ "$(property greenroomd NRestarts)" -gt "$runs" ] && same "$(pids)" "$before" && is web active && frozen resident'
+echo "under load" >/run/vm-test/phase
 touch /run/vm-test/enough
 wait
-check "it is the next version" has "$(dpkg-query -W greenroom)" next
-check "greenroomd is active" wait_for 30 systemctl is-active greenroomd
-if there reexec; then
-    check "the daemon has replaced itself: the same process, the new program" eval \
-        "same \$(property greenroomd MainPID) $daemon && [ /proc/$daemon/exe -ef /usr/bin/greenroomd ]"
-    check "no request was lost" refuse grep -qvE ': (active|inactive|.*wanted it)' /run/vm-test/load
-else
-    skip "the daemon replaces itself: not there yet"
-    check "the daemon was left alone" same "$(property greenroomd MainPID)" "$daemon"
-fi
-check "the suspended app is the same" eval "same \$(pid resident) $resident && is resident suspended"
-check "a restart ends all apps in order, and starts anew" systemctl restart greenroomd
-check "the new program runs" test "/proc/$(property greenroomd MainPID)/exe" -ef /usr/bin/greenroomd
-check "the app was ended by it, with a receipt" receipt resident suspended
-rm -f $apps/{load1,load2,resident}.app
+
+read -r count digest longest </run/vm-test/download
+check "the download is whole, byte for byte" same "$count $digest" \
+    "$(stat -c %s /srv/web/film) $(sha256sum </srv/web/film | cut -d' ' -f1)"
+echo "     it waited $longest ms for the next bytes at most"
+check "no heartbeat is missing" has "$(cat /run/vm-test/ticks)" "0 missing"
+echo "     the longest time between two heartbeats, which come each 10 ms: $(cut -d';' -f2 /run/vm-test/ticks)"
+check "no request was lost or refused" same "$(grep -hv -e ': background$' -e 'terminated on request' /run/vm-test/load-*)" ""
+for app in load1 load2; do
+    launches=$(ctl --json status $app | grep -o '"launches": *[0-9]*' | grep -o '[0-9]*')
+    check "$app: each of its $launches launches has its receipt" same \
+        "$(ctl --json receipts $app | grep -o '"id":' | wc -l)" "$launches"
+done
+for app in web ticker resident; do ctl terminate $app >/dev/null; done
+rm -rf $apps/{load1,load2,resident,web,ticker}.app /srv/web /etc/greenroom/greenroom.conf.d
 ctl reload >/dev/null

@@ -1,0 +1,40 @@
+#!/usr/bin/python3
+"""ticker.py PORT: an app that sends whoever connects a number and the time, a hundred times a second.
+
+ticker.py PORT watch: reads that. The longest time between two, by what /run/vm-test/phase says, is printed at the end, when
+/run/vm-test/enough is there; and how many numbers were left out."""
+import os
+import socket
+import sys
+import time
+
+port = int(sys.argv[1])
+
+
+def send():
+    server = socket.create_server(("127.0.0.1", port))
+    notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    notify.sendto(b"READY=1", os.environ["NOTIFY_SOCKET"])
+    number, (client, _) = 0, server.accept()
+    while True:
+        number += 1
+        client.sendall(f"{number} {time.monotonic()}\n".encode())
+        time.sleep(0.01)
+
+
+def watch():
+    longest, last, missing = {}, None, 0
+    for line in socket.create_connection(("127.0.0.1", port)).makefile():
+        number, moment = int(line.split()[0]), float(line.split()[1])
+        with open("/run/vm-test/phase") as file:
+            phase = file.read().strip()
+        if last:
+            missing += number - last[0] - 1
+            longest[phase] = max(longest.get(phase, 0.0), moment - last[1])
+        last = (number, moment)
+        if os.path.exists("/run/vm-test/enough"):
+            break
+    print(missing, "missing;", ", ".join(f"{phase}: {gap * 1000:.0f} ms" for phase, gap in longest.items()))
+
+
+watch() if sys.argv[2:] == ["watch"] else send()
