@@ -46,6 +46,9 @@ final class AppChannel {
         source = try loop.addDescriptor(socket.descriptor.raw, events: .readable) { [weak self] _ in self?.readable() }
     }
 
+    /// A copy of the socket in systemd's store would keep it in epoll(7) if it were closed first.
+    deinit { source = nil }
+
     private func readable() {
         for _ in 0..<Self.datagramsPerTurn {
             if isFlooded() || isClosing { return holdBack() }

@@ -39,18 +39,20 @@ extension EffectPerformer {
 
     func watchExit(_ run: AppRun) {
         guard let process = run.process else { return }
-        run.exitSource = attemptSource(run) {
-            try loop.addDescriptor(process.descriptor, events: .readable) { [weak self, weak run] _ in
+        do {
+            run.exitSource = try loop.addDescriptor(process.descriptor, events: .readable) { [weak self, weak run] _ in
                 guard let self, let run else { return }
                 self.mainProcessEnded(run)
             }
-        }
-    }
-
-    func attemptSource(_ run: AppRun, _ body: () throws -> EventSource) -> EventSource? {
-        do { return try body() } catch {
+        } catch {
+            // An end that nobody hears of would be none: it is looked for then.
             complain(run.app, "\(error)")
-            return nil
+            run.lookForEnd = Retry.until(loop) { [weak self, weak run] in
+                guard let self, let run, run.process === process else { return true }
+                guard process.isOver else { return false }
+                self.mainProcessEnded(run)
+                return true
+            }
         }
     }
 
@@ -135,6 +137,8 @@ extension EffectPerformer {
     /// It was reaped, or is no child of ours. Until now it hid orphans that ended after it.
     private func forgetMainProcess(_ run: AppRun) {
         guard let process = run.process else { return }
+        // Before its descriptor is closed.
+        run.exitSource = nil
         run.process = nil
         mainProcesses[process.pid] = nil
         reapOrphans()

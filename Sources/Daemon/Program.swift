@@ -190,12 +190,12 @@ private final class Program {
 
     /// - Returns: how many apps were found again; `nil`: there was nothing to go on with.
     private func recover() -> Int? {
+        defer { handed.drop(from: performer.store) }
         guard let legacy else { return nil }
         for remark in legacy.remarks { journal.log(.warning, MessageID.complaint, remark) }
         let recovery = Recovery(
             legacy, shell: shell, performer: performer, containment: containment, handed: handed)
         recovery.run()
-        handed.drop()
         logbook.noteRecovered()
         return recovery.adopted
     }
