@@ -36,8 +36,10 @@ extension EffectPerformer {
 
     private func store(_ run: AppRun, _ descriptors: inout ReceivedDescriptors, _ name: String) {
         while let descriptor = descriptors.takeFirst() {
-            let refusal = stored.add(descriptor, name, of: run.app, closer: run.channel.closer)
-            if let refusal { complain(run.app, refusal) }
+            switch stored.add(descriptor, name, of: run.app, closer: run.channel.closer) {
+            case .stored(let written): run.channel.charge(bytes: written)
+            case .refused(let refusal): complain(run.app, refusal)
+            }
         }
     }
 

@@ -155,6 +155,7 @@ private final class Program {
         for line in changes.warnings { journal.log(.warning, MessageID.manifest, line) }
         performer.setManifests(house.library.manifests, broken: Set(house.library.broken.keys))
         let adopted = recover()
+        performer.forgetStored(broken: Set(house.library.broken.keys))
         cleanUp()
         house.apply(changes)
         try bus.listen(
@@ -191,7 +192,12 @@ private final class Program {
     /// - Returns: how many apps were found again; `nil`: there was nothing to go on with.
     private func recover() -> Int? {
         defer { handed.drop(from: performer.store) }
-        guard let legacy else { return nil }
+        guard let legacy else {
+            performer.stored.restore([:], handed)
+            let archive = StateArchive(folder: options.folders.restoration)
+            performer.stored.unarchive(from: archive, complain: complain)
+            return nil
+        }
         for remark in legacy.remarks { journal.log(.warning, MessageID.complaint, remark) }
         let recovery = Recovery(
             legacy, shell: shell, performer: performer, containment: containment, handed: handed)
@@ -199,6 +205,8 @@ private final class Program {
         logbook.noteRecovered()
         return recovery.adopted
     }
+
+    private func complain(_ sentence: String) { journal.log(.warning, MessageID.complaint, sentence) }
 
     private func listenToSignals() throws {
         signals.append(try loop.addSignal(SIGINT) { [unowned self] _ in self.stop() })
@@ -259,6 +267,7 @@ private final class Program {
     /// Nothing of ours stays: no socket, no group. The state folder does.
     private func leave() {
         bus.close()
+        performer.stored.archive(in: StateArchive(folder: options.folders.restoration), complain: complain)
         logbook.remove()
         for path in [options.folders.notifySockets] { _ = try? removeFile(at: path, folder: true) }
         do {
