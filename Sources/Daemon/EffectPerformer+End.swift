@@ -101,16 +101,23 @@ extension EffectPerformer {
         forgetMainProcess(run)
         run.channel.close()
         attempt(run.app) { try emptyInbox(of: run.app) }
-        remove(run.enclosure, run.id, of: run.app)
+        remove(run.enclosure)
     }
 
     /// Who failed to execute its program may still be on its way out, and its group is busy until it is.
-    func remove(_ enclosure: Enclosure, _ run: RunID, of app: AppID) {
-        closing[run] = Retry.until(loop) { [weak self] in
+    func remove(_ enclosure: Enclosure) {
+        // By a number of its own: a run may have left several groups.
+        lastClosing += 1
+        let number = lastClosing
+        closing[number] = Retry.until(loop) { [weak self] in
             guard let self else { return true }
             var isGone = true
-            self.attempt(app) { isGone = try enclosure.remove() == .removed }
-            if isGone { self.closing[run] = nil }
+            do {
+                isGone = try enclosure.remove() == .removed
+            } catch {
+                self.journal.log(.warning, MessageID.complaint, "\(enclosure.app): \(error)")
+            }
+            if isGone { self.closing[number] = nil }
             return isGone
         }
     }

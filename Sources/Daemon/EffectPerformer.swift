@@ -35,7 +35,8 @@ final class EffectPerformer {
     var mainProcesses: [Int32: RunID] = [:]
     private var newsGate = NewsGate()
     /// Groups of runs that are over, until they can be removed.
-    var closing: [RunID: Retry] = [:]
+    var closing: [UInt64: Retry] = [:]
+    var lastClosing: UInt64 = 0
     let memory: MemoryWatch
     let stored: StoredDescriptors
     let store: DescriptorStore

@@ -57,6 +57,8 @@ private final class Program {
         logbook = Logbook(path: folders.logbook)
         logbook.complain = { [journal] in journal.log(.warning, MessageID.complaint, $0) }
         legacy = Inheritance.read(folders, journal, receipts)
+        // Their receipts come before all that the core numbers.
+        if legacy == nil { Leftovers(containment: containment, journal: journal, receipts: receipts).end() }
         let core =
             legacy?.core ?? LifecycleCore(firstRun: UInt64(loop.now().microseconds), firstReceipt: receipts.nextID)
         if let legacy { logbook.goOn(legacy) } else { logbook.begin(core, notes: [:]) }
@@ -130,12 +132,15 @@ private final class Program {
     private func cleanUp() {
         do {
             let known = Set(performer.runs.keys.map(\.number))
-            let dying = try containment.cleanUpLeftovers { _, run in known.contains(run) }
-            if dying > 0 {
-                journal.log(.notice, MessageID.complaint, "killed \(dying) apps that an earlier daemon had left")
+            for leftover in try containment.leftovers() where !known.contains(leftover.run) {
+                if try leftover.isPopulated() {
+                    complain("killed what was left of \(leftover.app), which had ended")
+                    try leftover.killAll()
+                }
+                performer.remove(leftover)
             }
         } catch {
-            journal.log(.warning, MessageID.complaint, "leftovers of an earlier daemon: \(error)")
+            complain("leftovers of an earlier daemon: \(error)")
         }
     }
 
