@@ -239,7 +239,7 @@ private final class Program {
 
     /// `systemctl restart` means this program, not the apps. Whom nobody can ask is to stop.
     private var isToBeStartedAgain: Bool {
-        guard !wasAskedToStop, performer.store.isThere, ServiceManager.isBootedWithSystemd() else { return false }
+        guard !wasAskedToStop, performer.store.isThere else { return false }
         let runtime = options.mode == .system ? "/run" : ownVariable("XDG_RUNTIME_DIR") ?? "/run"
         do {
             return try ServiceJob.current(runtime: runtime) == .restart

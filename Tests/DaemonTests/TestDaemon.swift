@@ -17,6 +17,7 @@ final class TestDaemon {
     /// Keeps descriptors beyond the daemon's life; `nil`: nobody does.
     let manager: FakeServiceManager?
     private let asNobody: Bool
+    private let userRuntime: String?
 
     static let binaries = programFolder()
     static var app: String { binaries + "/greenroom-testapp" }
@@ -31,18 +32,20 @@ final class TestDaemon {
     ///   - root: folders of an earlier daemon, to go on with.
     ///   - asNobody: as a user who may write no cgroup.
     ///   - manager: started by a service manager that keeps descriptors.
+    ///   - userRuntime: as a user's daemon, with this XDG_RUNTIME_DIR.
     init(
         _ apps: [String: String] = [:], configuration: String? = nil, root: String? = nil, asNobody: Bool = false,
-        manager: FakeServiceManager? = nil
+        manager: FakeServiceManager? = nil, userRuntime: String? = nil
     ) throws {
         self.manager = manager
+        self.userRuntime = userRuntime
         self.asNobody = asNobody
         self.root = try root ?? TestDaemon.makeFolder()
         let (root, config) = (self.root, self.root + "/config")
         try createDirectories(at: config + "/apps")
         for (id, text) in apps { try replaceFile(at: "\(config)/apps/\(id).app", with: Array(text.utf8)) }
         if let configuration { try replaceFile(at: config + "/greenroom.conf", with: Array(configuration.utf8)) }
-        process = try TestDaemon.start(root, asNobody: asNobody, manager)
+        process = try TestDaemon.start(root, asNobody: asNobody, manager, userRuntime)
         bus = try BusConnection(path: root + "/run/bus")
     }
 
@@ -71,14 +74,14 @@ final class TestDaemon {
 
     /// The daemon that is started after this one was killed.
     func successor() throws -> TestDaemon {
-        let next = try TestDaemon(root: root, asNobody: asNobody, manager: manager)
+        let next = try TestDaemon(root: root, asNobody: asNobody, manager: manager, userRuntime: userRuntime)
         isSucceeded = true
         return next
     }
 
     /// Waits until it says that it is ready, or ends.
     private static func start(
-        _ root: String, asNobody: Bool, _ manager: FakeServiceManager?
+        _ root: String, asNobody: Bool, _ manager: FakeServiceManager?, _ userRuntime: String?
     ) throws -> Linux.Process {
         let log = try Descriptor.open(root + "/log", O_WRONLY | O_CREAT | O_APPEND, mode: 0o600)
         let ready = try DatagramSocket(at: root + "/ready")
@@ -88,9 +91,11 @@ final class TestDaemon {
             "SWIFT_BACKTRACE=enable=no",
             "DBUS_SYSTEM_BUS_ADDRESS=\(PrivateBus.address(in: root))",
         ]
+        if let userRuntime { environment.append("XDG_RUNTIME_DIR=\(userRuntime)") }
         if manager != nil { environment.append("FDSTORE=512") }
         var request = SpawnRequest(
-            executable: binaries + "/greenroomd", arguments: daemonArguments(root), environment: environment,
+            executable: binaries + "/greenroomd",
+            arguments: daemonArguments(root) + (userRuntime == nil ? [] : ["--user"]), environment: environment,
             standardOutput: log.raw, standardError: log.raw)
         request.passedDescriptors = try manager?.handOver() ?? []
         if asNobody {
