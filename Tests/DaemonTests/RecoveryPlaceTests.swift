@@ -87,6 +87,25 @@ struct RecoveryPlaceTests {
             #expect(try folderEntries(at: groups, onlyFolders: true).count == 1)
         }
     }
+
+    @Test("what is left of an app that nobody knows of any more is killed, and its group removed once it is empty")
+    func leftGroup() throws {
+        let first = try TestDaemon(["photos": TestDaemon.manifest("")])
+        guard let root = first.groupRoot else { return }
+        try first.launch("photos")
+        let pid = try first.pid("photos")
+        first.crash()
+        let group = root + "/ghost.run5"
+        try createDirectories(at: group)
+        var starting = try startProcess(SpawnRequest(executable: "/bin/sleep", arguments: ["1000"]))
+        while try starting.outcome() == .pending { waitForReadable([starting.outcomeDescriptor]) }
+        try writeControlFile(group + "/cgroup.procs", "\(starting.process.pid)")
+        let second = try first.successor()
+        waitForReadable([starting.process.descriptor])
+        #expect(try starting.process.reap()?.status == .signaled(SIGKILL, coreDumped: false))
+        try second.eventually("its group is gone") { !exists(at: group) }
+        #expect(try second.pid("photos") == pid && second.state("photos") == "active")
+    }
 }
 
 @Suite("Recovery in process-group mode", .enabled(if: geteuid() == 0, "needs root to become nobody"))
