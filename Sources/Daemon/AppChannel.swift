@@ -20,6 +20,9 @@ final class AppChannel {
     /// `net.unix.max_dgram_qlen` datagrams), while everybody else is served. A datagram counts for as many as it has
     /// messages, since each of them may be news to the journal and to all who watch.
     static let messagesPerSecond = 1000
+    /// What is written to a file for it costs as much as a message for each of these bytes: one snapshot at its largest is
+    /// half of what may be said within a second.
+    private static let bytesPerMessage = 16 << 10
     /// Who has sent so many descriptors that can't be closed yet is not heard before they are: one datagram brings up to
     /// 253 (SCM_MAX_FD).
     private static let maximumClosing = 256
@@ -46,6 +49,9 @@ final class AppChannel {
         source = try loop.addDescriptor(socket.descriptor.raw, events: .readable) { [weak self] _ in self?.readable() }
     }
 
+    /// A copy of the socket in systemd's store would keep it in epoll(7) if it were closed first.
+    deinit { source = nil }
+
     private func readable() {
         for _ in 0..<Self.datagramsPerTurn {
             if isFlooded() || isClosing { return holdBack() }
@@ -61,6 +67,9 @@ final class AppChannel {
         let end = window.messages + Self.messagesPerSecond
         while window.messages < end, !isClosing, readOne() {}
     }
+
+    /// What came with a message took so many bytes to be written.
+    func charge(bytes: Int) { window.messages += bytes / Self.bytesPerMessage }
 
     private var isClosing: Bool { closer.pending > Self.maximumClosing }
 
@@ -102,7 +111,7 @@ final class AppChannel {
         complainAtTimes(
             isClosing
                 ? "sent \(closer.pending) descriptors that cannot be closed yet; what it says waits for that"
-                : "wrote \(Self.messagesPerSecond) notify messages within a second; the rest waits")
+                : "wrote as much as \(Self.messagesPerSecond) notify messages within a second; the rest waits")
         try? source?.setEvents([])
         if pause == nil {
             pause = try? loop.makeTimer { [weak self] _ in try? self?.source?.setEvents(.readable) }

@@ -23,6 +23,8 @@ final class AppRun {
     var lookAtStranger: Retry?
     var execSource: EventSource?
     var exitSource: EventSource?
+    /// Looks for the end, where the kernel would not watch for it.
+    var lookForEnd: Retry?
     /// Looks again whether the group is frozen, or empty.
     var lookAgain: Retry?
     /// What it is still to be told: each notice once the signal of the one before was taken (L3).
@@ -45,6 +47,12 @@ final class AppRun {
         self.manifest = manifest
         self.enclosure = enclosure
         self.channel = channel
+    }
+
+    /// What is watched is closed after it is no longer: a copy in systemd's store would keep it in epoll(7).
+    deinit {
+        execSource = nil
+        exitSource = nil
     }
 
     // What can't be read of a group is what a group that is gone has.

@@ -39,18 +39,20 @@ extension EffectPerformer {
 
     func watchExit(_ run: AppRun) {
         guard let process = run.process else { return }
-        run.exitSource = attemptSource(run) {
-            try loop.addDescriptor(process.descriptor, events: .readable) { [weak self, weak run] _ in
+        do {
+            run.exitSource = try loop.addDescriptor(process.descriptor, events: .readable) { [weak self, weak run] _ in
                 guard let self, let run else { return }
                 self.mainProcessEnded(run)
             }
-        }
-    }
-
-    func attemptSource(_ run: AppRun, _ body: () throws -> EventSource) -> EventSource? {
-        do { return try body() } catch {
+        } catch {
+            // An end that nobody hears of would be none: it is looked for then.
             complain(run.app, "\(error)")
-            return nil
+            run.lookForEnd = Retry.until(loop) { [weak self, weak run] in
+                guard let self, let run, run.process === process else { return true }
+                guard process.isOver else { return false }
+                self.mainProcessEnded(run)
+                return true
+            }
         }
     }
 
@@ -99,16 +101,23 @@ extension EffectPerformer {
         forgetMainProcess(run)
         run.channel.close()
         attempt(run.app) { try emptyInbox(of: run.app) }
-        remove(run.enclosure, run.id, of: run.app)
+        remove(run.enclosure)
     }
 
     /// Who failed to execute its program may still be on its way out, and its group is busy until it is.
-    func remove(_ enclosure: Enclosure, _ run: RunID, of app: AppID) {
-        closing[run] = Retry.until(loop) { [weak self] in
+    func remove(_ enclosure: Enclosure) {
+        // By a number of its own: a run may have left several groups.
+        lastClosing += 1
+        let number = lastClosing
+        closing[number] = Retry.until(loop) { [weak self] in
             guard let self else { return true }
             var isGone = true
-            self.attempt(app) { isGone = try enclosure.remove() == .removed }
-            if isGone { self.closing[run] = nil }
+            do {
+                isGone = try enclosure.remove() == .removed
+            } catch {
+                self.journal.log(.warning, MessageID.complaint, "\(enclosure.app): \(error)")
+            }
+            if isGone { self.closing[number] = nil }
             return isGone
         }
     }
@@ -135,6 +144,8 @@ extension EffectPerformer {
     /// It was reaped, or is no child of ours. Until now it hid orphans that ended after it.
     private func forgetMainProcess(_ run: AppRun) {
         guard let process = run.process else { return }
+        // Before its descriptor is closed.
+        run.exitSource = nil
         run.process = nil
         mainProcesses[process.pid] = nil
         reapOrphans()

@@ -1,3 +1,4 @@
+import Glibc
 import LifecycleCore
 import Linux
 import Systemd
@@ -35,8 +36,10 @@ extension EffectPerformer {
 
     private func store(_ run: AppRun, _ descriptors: inout ReceivedDescriptors, _ name: String) {
         while let descriptor = descriptors.takeFirst() {
-            let refusal = stored.add(descriptor, name, of: run.app, closer: run.channel.closer)
-            if let refusal { complain(run.app, refusal) }
+            switch stored.add(descriptor, name, of: run.app, closer: run.channel.closer) {
+            case .stored(let written): run.channel.charge(bytes: written)
+            case .refused(let refusal): complain(run.app, refusal)
+            }
         }
     }
 
@@ -50,7 +53,12 @@ extension EffectPerformer {
             // Looked at again behind the open: in between the pid could have been given to a stranger.
             guard let process = try Process.open(pid), try run.enclosure.contains(pid) else { return }
             if let old = run.process?.pid { mainProcesses[old] = nil }
-            run.isStranger = false
+            // Before its descriptor is closed: what systemd keeps of it would hold it in epoll(7) for ever. And before the
+            // other is stored, since of two of one name nobody could tell which is which.
+            run.exitSource = nil
+            forgetKeptProcess(of: run)
+            // The kernel tells a parent alone that its child has stopped: one that lives is not us.
+            run.isStranger = (try? ProcFS().stat(of: pid))?.parent != getpid()
             noteMainProcess(run, process)
             watchExit(run)
             send(.mainProcessChanged(run.id, pid: pid))

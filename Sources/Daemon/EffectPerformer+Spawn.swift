@@ -33,7 +33,11 @@ extension EffectPerformer {
         do {
             try start(manifest, id, launch)
         } catch {
-            if let run = runs[id] { forget(run) }
+            if let run = runs[id] {
+                // It may have come as far as to have a process: whose start nobody can watch ends.
+                if run.process != nil { self.attempt(app) { try run.enclosure.killAll() } }
+                forget(run)
+            }
             let problem = (error as? Failure)?.problem ?? Failure(Stage.fork, error).problem
             send(.spawnFailed(id, problem))
         }
@@ -55,7 +59,7 @@ extension EffectPerformer {
         do {
             channel = try makeChannel(id, user)
         } catch {
-            remove(enclosure, id, of: manifest.id)
+            remove(enclosure)
             throw error
         }
         let run = AppRun(id: id, manifest: manifest, enclosure: enclosure, channel: channel, owner: user?.owner)

@@ -35,7 +35,8 @@ final class EffectPerformer {
     var mainProcesses: [Int32: RunID] = [:]
     private var newsGate = NewsGate()
     /// Groups of runs that are over, until they can be removed.
-    var closing: [RunID: Retry] = [:]
+    var closing: [UInt64: Retry] = [:]
+    var lastClosing: UInt64 = 0
     let memory: MemoryWatch
     let stored: StoredDescriptors
     let store: DescriptorStore
@@ -55,11 +56,14 @@ final class EffectPerformer {
         self.launches = launches
         self.logbook = logbook
         self.store = store
-        stored = StoredDescriptors(logbook: logbook, store: store)
+        // Without these the daemon goes on; only a daemon that follows will miss something.
+        let files = store.isThere ? nil : try? StateFiles(folder: folders.storedFiles)
+        stored = StoredDescriptors(logbook: logbook, store: store, files: files)
         self.memory = memory
         self.inheritedEnvironment = inheritedEnvironment
         self.send = send
         reaper = try? MemoryReaper()
+        stored.complain = { [journal] in journal.log(.warning, MessageID.complaint, app: $0, $1) }
     }
 
     func perform(_ effect: Effect) {
@@ -91,10 +95,12 @@ final class EffectPerformer {
 
     /// What `reload` found. Only an app that is gone loses what it stored: an error in a manifest is to be mended.
     func setManifests(_ manifests: [AppID: AppManifest], broken: Set<AppID>) {
-        stored.forget { manifests[$0] == nil && !broken.contains($0) }
         for gone in self.manifests.keys where manifests[gone] == nil { newsGate.forget(gone) }
         self.manifests = manifests
+        forgetStored(broken: broken)
     }
+
+    func forgetStored(broken: Set<AppID>) { stored.forget { manifests[$0] == nil && !broken.contains($0) } }
 
     private func withRun(_ id: RunID, _ body: (AppRun) -> Void) {
         // A run that is over: the core will hear of it, or has, and crossed the news with this.

@@ -71,8 +71,10 @@ package struct Folders: Hashable, Sendable {
     package var lock: String { runtime + "/lock" }
     package var notifySockets: String { runtime + "/notify" }
     package var logbook: String { runtime + "/logbook" }
+    package var storedFiles: String { runtime + "/stored" }
     package var inboxes: String { runtime + "/inbox" }
     package var receipts: String { state + "/receipts.jsonl" }
     package var lastReceipts: String { state + "/last" }
+    package var restoration: String { state + "/restoration" }
     package var launches: String { state + "/launches" }
 }

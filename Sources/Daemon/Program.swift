@@ -57,6 +57,8 @@ private final class Program {
         logbook = Logbook(path: folders.logbook)
         logbook.complain = { [journal] in journal.log(.warning, MessageID.complaint, $0) }
         legacy = Inheritance.read(folders, journal, receipts)
+        // Their receipts come before all that the core numbers.
+        if legacy == nil { Leftovers(containment: containment, journal: journal, receipts: receipts).end() }
         let core =
             legacy?.core ?? LifecycleCore(firstRun: UInt64(loop.now().microseconds), firstReceipt: receipts.nextID)
         if let legacy { logbook.goOn(legacy) } else { logbook.begin(core, notes: [:]) }
@@ -130,12 +132,15 @@ private final class Program {
     private func cleanUp() {
         do {
             let known = Set(performer.runs.keys.map(\.number))
-            let dying = try containment.cleanUpLeftovers { _, run in known.contains(run) }
-            if dying > 0 {
-                journal.log(.notice, MessageID.complaint, "killed \(dying) apps that an earlier daemon had left")
+            for leftover in try containment.leftovers() where !known.contains(leftover.run) {
+                if try leftover.isPopulated() {
+                    complain("killed what was left of \(leftover.app), which had ended")
+                    try leftover.killAll()
+                }
+                performer.remove(leftover)
             }
         } catch {
-            journal.log(.warning, MessageID.complaint, "leftovers of an earlier daemon: \(error)")
+            complain("leftovers of an earlier daemon: \(error)")
         }
     }
 
@@ -155,6 +160,7 @@ private final class Program {
         for line in changes.warnings { journal.log(.warning, MessageID.manifest, line) }
         performer.setManifests(house.library.manifests, broken: Set(house.library.broken.keys))
         let adopted = recover()
+        performer.forgetStored(broken: Set(house.library.broken.keys))
         cleanUp()
         house.apply(changes)
         try bus.listen(
@@ -191,7 +197,13 @@ private final class Program {
 
     /// - Returns: how many apps were found again; `nil`: there was nothing to go on with.
     private func recover() -> Int? {
-        guard let legacy else { return nil }
+        defer { handed.drop(from: performer.store) }
+        guard let legacy else {
+            performer.stored.restore([:], handed)
+            let archive = StateArchive(folder: options.folders.restoration)
+            performer.stored.unarchive(from: archive, complain: complain)
+            return nil
+        }
         for remark in legacy.remarks { journal.log(.warning, MessageID.complaint, remark) }
         let recovery = Recovery(
             legacy, shell: shell, performer: performer, containment: containment, handed: handed)
@@ -199,6 +211,8 @@ private final class Program {
         logbook.noteRecovered()
         return recovery.adopted
     }
+
+    private func complain(_ sentence: String) { journal.log(.warning, MessageID.complaint, sentence) }
 
     private func listenToSignals() throws {
         signals.append(try loop.addSignal(SIGINT) { [unowned self] _ in self.stop() })
@@ -227,7 +241,7 @@ private final class Program {
 
     /// `systemctl restart` means this program, not the apps. Whom nobody can ask is to stop.
     private var isToBeStartedAgain: Bool {
-        guard !wasAskedToStop, performer.store.isThere, ServiceManager.isBootedWithSystemd() else { return false }
+        guard !wasAskedToStop, performer.store.isThere else { return false }
         let runtime = options.mode == .system ? "/run" : ownVariable("XDG_RUNTIME_DIR") ?? "/run"
         do {
             return try ServiceJob.current(runtime: runtime) == .restart
@@ -260,6 +274,7 @@ private final class Program {
     /// Nothing of ours stays: no socket, no group. The state folder does.
     private func leave() {
         bus.close()
+        performer.stored.archive(in: StateArchive(folder: options.folders.restoration), complain: complain)
         logbook.remove()
         for path in [options.folders.notifySockets] { _ = try? removeFile(at: path, folder: true) }
         do {

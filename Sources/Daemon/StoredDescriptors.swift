@@ -25,47 +25,73 @@ final class StoredDescriptors {
     private var lastSerial: UInt64 = 0
     private let logbook: Logbook
     private let store: DescriptorStore
+    /// Where there is no such store.
+    private let files: StateFiles?
+    /// What can't be kept beyond this daemon.
+    var complain: (AppID, String) -> Void = { _, _ in }
 
-    init(logbook: Logbook, store: DescriptorStore) {
+    init(logbook: Logbook, store: DescriptorStore, files: StateFiles? = nil) {
         self.logbook = logbook
         self.store = store
+        self.files = files
+    }
+
+    /// How it ended with a descriptor that was offered.
+    enum Addition: Equatable {
+        /// `written`: bytes copied for the daemon that follows.
+        case stored(written: Int)
+        /// Why it was not taken; it is closed then.
+        case refused(String)
     }
 
     /// - Parameter closer: where it is closed when it is no longer stored.
-    /// - Returns: why it was not taken; it is closed then.
     func add(
         _ descriptor: consuming Descriptor, _ name: String, of app: AppID, closer: DescriptorCloser
-    ) -> String? {
+    ) -> Addition {
         let descriptor = SharedDescriptor(descriptor, closer: closer)
         let shelf = shelves[app] ?? Shelf()
-        if Self.sizeLimits[name] != nil {
+        let isState = Self.sizeLimits[name] != nil
+        if isState {
             // Before it is measured, so that it stays at that. One whose seals are sealed is measured again.
             try? MemoryFile.sealSize(descriptor.raw)
-            if let refusal = Self.refusal(name, descriptor.raw) { return refusal }
-            remove(name, of: app)
+            if let refusal = Self.refusal(name, descriptor.raw) { return .refused(refusal) }
         }
-        guard shelf.entries.count < Self.maximumPerApp else {
-            return "\(Self.maximumPerApp) descriptors are stored already; “\(name)” was closed"
+        let others = isState ? shelf.entries.count { $0.name != name } : shelf.entries.count
+        guard others < Self.maximumPerApp else {
+            return .refused("\(Self.maximumPerApp) descriptors are stored already; “\(name)” was closed")
         }
         lastSerial += 1
         let entry = Entry(name: name, descriptor: descriptor, serial: lastSerial)
         shelf.entries.append(entry)
         shelves[app] = shelf
-        keep(entry, of: app)
-        return nil
+        let written = keep(entry, of: app)
+        // The one before it goes once this one is safe.
+        if isState { drop(from: app) { $0.name == name && $0.serial != entry.serial } }
+        return .stored(written: written)
     }
 
-    private func keep(_ entry: Entry, of app: AppID) {
+    /// - Returns: how many bytes were written for it.
+    private func keep(_ entry: Entry, of app: AppID) -> Int {
+        var written = 0
+        if store.isThere {
+            store.keep(entry.descriptor.raw, HandedDescriptors.stored(entry.serial))
+        } else {
+            do {
+                written = try files?.save(entry.descriptor.raw, entry.name, entry.serial) ?? 0
+            } catch {
+                complain(app, "\(error)")
+            }
+        }
         var writer = ByteWriter()
         writer.put(app)
         writer.put(text: entry.name)
         logbook.note(Self.note(entry.serial), writer.bytes)
-        if store.isThere { store.keep(entry.descriptor.raw, HandedDescriptors.stored(entry.serial)) }
+        return written
     }
 
     private static func note(_ serial: UInt64) -> String { "stored/\(serial)" }
 
-    /// What a daemon before this one had, as far as it was handed over.
+    /// What a daemon before this one had, as far as it was handed over, or lies in files.
     func restore(_ notes: [String: [UInt8]], _ handed: HandedDescriptors) {
         let serials = notes.keys.compactMap { $0.hasPrefix("stored/") ? UInt64($0.dropFirst(7)) : nil }
         let closer = DescriptorCloser()
@@ -73,7 +99,7 @@ final class StoredDescriptors {
             lastSerial = max(lastSerial, serial)
             var reader = ByteReader(notes[Self.note(serial)] ?? [])
             guard let app: AppID = try? reader.take(), let name = try? reader.text(upTo: 256, "a name"),
-                let descriptor = handed.take(HandedDescriptors.stored(serial))
+                let descriptor = take(name, serial, of: app, handed)
             else {
                 logbook.note(Self.note(serial), nil)
                 continue
@@ -82,6 +108,42 @@ final class StoredDescriptors {
             shelf.entries.append(
                 Entry(name: name, descriptor: SharedDescriptor(descriptor, closer: closer), serial: serial))
             shelves[app] = shelf
+            // A daemon that died between storing one and dropping the one before it.
+            if Self.sizeLimits[name] != nil { drop(from: app) { $0.name == name && $0.serial < serial } }
+        }
+        files?.removeOthers()
+    }
+
+    private func take(_ name: String, _ serial: UInt64, of app: AppID, _ handed: HandedDescriptors) -> Descriptor? {
+        if let descriptor = handed.take(HandedDescriptors.stored(serial)) {
+            files?.adopt(descriptor.raw, name, serial)
+            return descriptor
+        }
+        guard let files else { return nil }
+        do {
+            return try files.load(name, serial)
+        } catch {
+            complain(app, "\(error)")
+            return nil
+        }
+    }
+
+    /// Over a stop in order.
+    func archive(in archive: StateArchive, complain: (String) -> Void) {
+        var entries: [(app: AppID, name: String, descriptor: Int32)] = []
+        for (app, shelf) in shelves.sorted(by: { $0.key < $1.key }) {
+            for entry in shelf.entries where Self.refusal(entry.name, entry.descriptor.raw) == nil {
+                entries.append((app, entry.name, entry.descriptor.raw))
+            }
+        }
+        archive.save(entries.filter { Self.sizeLimits[$0.name] != nil }, complain: complain)
+        files?.close()
+    }
+
+    func unarchive(from archive: StateArchive, complain: (String) -> Void) {
+        let closer = DescriptorCloser()
+        archive.take(complain: complain) { app, name, descriptor in
+            if case .refused(let refusal) = add(descriptor, name, of: app, closer: closer) { complain(refusal) }
         }
     }
 
@@ -92,16 +154,17 @@ final class StoredDescriptors {
         }
     }
 
-    func remove(_ name: String, of app: AppID) { drop(from: app) { $0 == name } }
+    func remove(_ name: String, of app: AppID) { drop(from: app) { $0.name == name } }
 
-    private func drop(from app: AppID, where isMeant: (String) -> Bool) {
+    private func drop(from app: AppID, where isMeant: (Entry) -> Bool) {
         guard let shelf = shelves[app] else { return }
-        for entry in shelf.entries where isMeant(entry.name) { release(entry) }
-        shelf.entries.removeAll { isMeant($0.name) }
+        for entry in shelf.entries where isMeant(entry) { release(entry) }
+        shelf.entries.removeAll(where: isMeant)
     }
 
     private func release(_ entry: Entry) {
         logbook.note(Self.note(entry.serial), nil)
+        files?.remove(entry.serial)
         if store.isThere { store.forget(HandedDescriptors.stored(entry.serial)) }
     }
 

@@ -95,6 +95,12 @@ package final class Process {
         return signal == 0 ? .exited((status >> 8) & 0xff) : .signaled(signal, coreDumped: status & 0x80 != 0)
     }
 
+    /// Whether it has ended, whoever's child it is: asks its descriptor, as far as that is a process's.
+    package var isOver: Bool {
+        var polled = pollfd(fd: pidfd.raw, events: Int16(POLLIN), revents: 0)
+        return poll(&polled, 1, 0) > 0
+    }
+
     /// Whether this process, our child, has ended; leaves it to be reaped.
     package func hasEnded() throws(SystemError) -> Bool {
         try Reaping.wait(type: Reaping.byPidfd, id: pidfd.raw, options: WEXITED | WNOWAIT) != nil

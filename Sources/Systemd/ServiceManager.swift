@@ -105,9 +105,4 @@ package enum ServiceManager {
         guard try check(sd_watchdog_enabled(0, &microseconds), "sd_watchdog_enabled") > 0 else { return nil }
         return .microseconds(microseconds)
     }
-
-    /// Whether the machine was booted with systemd.
-    package static func isBootedWithSystemd() -> Bool {
-        sd_booted() > 0
-    }
 }

@@ -12,16 +12,27 @@ import Testing
 struct ChaosTests {
     @Test("SIGKILL of the daemon at any moment: no app is killed, lost, launched twice, or forgets where it was")
     func chaos() throws {
+        try play(withStore: false)
+    }
+
+    @Test(
+        "SIGKILL of the daemon at any moment, where a service manager keeps its descriptors: the same, and none is left"
+    )
+    func chaosWithStore() throws {
+        try play(withStore: true)
+    }
+
+    private func play(withStore: Bool) throws {
         let kills = number("KILLS") ?? 12
         let seed = UInt64(number("SEED") ?? 1)
-        var chaos = try Chaos(seed: seed)
+        var chaos = try Chaos(seed: seed, withStore: withStore)
         for round in 1...kills {
             try chaos.play(round)
             if let broken = chaos.broken { throw TestFailure("seed \(seed), kill \(round) of \(kills): \(broken)") }
         }
         try chaos.end()
         #expect(chaos.broken == nil, "seed \(seed): \(chaos.broken ?? "")")
-        print("chaos: \(kills) kills, \(chaos.summary)")
+        print("chaos\(withStore ? " with a store" : ""): \(kills) kills, \(chaos.summary)")
     }
 
     private func number(_ name: String) -> Int? {
@@ -40,7 +51,7 @@ private struct Chaos {
     private var alive = 0
     private var recovery: [Duration] = []
 
-    init(seed: UInt64) throws {
+    init(seed: UInt64, withStore: Bool) throws {
         random = Dice(seed)
         let lifecycle = """
             [Lifecycle]
@@ -52,7 +63,7 @@ private struct Chaos {
         let root = try TestDaemon.makeFolder()
         var manifests: [String: String] = [:]
         for (name, script) in [
-            ("plain", ""), ("family", "fork 3"), ("task", "begin upload"), ("stops", "background=stop"),
+            ("plain", "store state"), ("family", "fork 3"), ("task", "begin upload"), ("stops", "background=stop"),
             ("tasks", "background=task:sync expire=end:sync"), ("exits", "term=exit:3"),
         ] {
             manifests[name] = TestDaemon.manifest(
@@ -61,7 +72,8 @@ private struct Chaos {
         manifests["unaware"] = "[App]\nExecStart=/bin/sleep 100000\n" + lifecycle
         apps = manifests.keys.sorted()
         daemon = try TestDaemon(
-            manifests, configuration: "[Manager]\nForegroundLimit=2\n[Memory]\nCriticalAvailable=0\n", root: root)
+            manifests, configuration: "[Manager]\nForegroundLimit=2\n[Memory]\nCriticalAvailable=0\n", root: root,
+            manager: withStore ? FakeServiceManager(in: root) : nil)
     }
 
     var summary: String {
@@ -103,6 +115,14 @@ private struct Chaos {
             }
         }
         try checkReceipts()
+        if let manager = daemon.manager {
+            let running = try apps.count { try daemon.state($0) != "notRunning" }
+            try daemon.eventually("the store has two of each that runs, and one restoration state") {
+                let names = try manager.names()
+                let stored = names.count { $0.hasPrefix("stored-") }
+                return names.count - stored == 2 * running && stored <= 1
+            }
+        }
         if daemon.stop() != .exited(0) { broken = "the last daemon did not stop" }
     }
 

@@ -1,4 +1,5 @@
 import Glibc
+import JSON
 import Testing
 
 @testable import Linux
@@ -17,6 +18,88 @@ struct ServiceTests {
         #expect(TestDaemon.text(of: "/proc/\(try daemon.pid("plain"))/oom_score_adj") == "0\n")
         try daemon.launch("chosen")
         #expect(TestDaemon.text(of: "/proc/\(try daemon.pid("chosen"))/oom_score_adj") == "300\n")
+    }
+}
+
+/// SIGTERM by systemd: what becomes of the apps depends on the job that it belongs to.
+@Suite("As a service that is stopped, or started again")
+struct ServiceJobTests {
+    private struct Stage {
+        let daemon: TestDaemon
+        let manager: FakeServiceManager
+        let pids: [Int32]
+    }
+    private static let apps = ["back", "front"]
+
+    private func start() throws -> Stage {
+        let root = try TestDaemon.makeFolder()
+        let manager = try FakeServiceManager(in: root)
+        let daemon = try TestDaemon(
+            [
+                "front": TestDaemon.manifest("term=exit:3", trace: root + "/trace"),
+                "back": TestDaemon.manifest("", "[Lifecycle]\nSuspendDelaySec=0"),
+            ], root: root, manager: manager, userRuntime: root + "/xdg")
+        try daemon.launch("back", background: true)
+        try daemon.launch("front")
+        try daemon.waitUntil("back", is: "suspended")
+        return Stage(daemon: daemon, manager: manager, pids: try Self.apps.map(daemon.pid))
+    }
+
+    /// SIGTERM, with a systemd that has this job and is gone afterwards.
+    private func terminate(_ stage: Stage, _ job: String?) throws {
+        let systemd = try FakeSystemd(in: stage.daemon.root + "/xdg", jobType: job)
+        try stage.daemon.process.signal(SIGTERM)
+        try systemd.serve(until: stage.daemon)
+        #expect(systemd.asked == [UInt32(stage.daemon.process.pid)])
+    }
+
+    private func checkEnded(_ stage: Stage, log: String = "stopping") throws {
+        #expect(stage.daemon.waitForEnd() == .exited(0))
+        #expect(!stage.pids.contains(where: isAlive))
+        #expect(TestDaemon.text(of: stage.daemon.root + "/log").contains(log))
+        #expect(stage.daemon.trace().last == "willTerminate")
+        #expect(try stage.manager.names().isEmpty)
+        let next = try stage.daemon.successor()
+        for app in Self.apps {
+            #expect(try next.state(app) == "notRunning")
+            #expect(try next.receipts(app).count == 1)
+        }
+        #expect(try next.receipts("front").last?["exitStatus"]?.integerValue == 3)
+    }
+
+    @Test(
+        "restart: the daemon makes room, and every app goes on under the next one",
+        arguments: ["restart", "try-restart"])
+    func restart(job: String) throws {
+        let stage = try start()
+        try terminate(stage, job)
+        #expect(stage.daemon.waitForEnd() == .exited(0))
+        #expect(stage.pids.allSatisfy(isAlive))
+        #expect(try stage.manager.names().count == 4)
+        let next = try stage.daemon.successor()
+        #expect(try Self.apps.map(next.pid) == stage.pids)
+        #expect(try next.state("front") == "active" && next.state("back") == "suspended")
+        #expect(try next.frozen("back") && Self.apps.allSatisfy { try next.receipts($0).isEmpty })
+        #expect(next.trace() == ["willFinishLaunching", "didBecomeActive"])
+        #expect(try next.ask("Background", "front")["state"]?.stringValue == "background")
+    }
+
+    @Test("stop, or no job at all (somebody's own SIGTERM): every app ends in order", arguments: ["stop", nil])
+    func stop(job: String?) throws {
+        let stage = try start()
+        try terminate(stage, job)
+        try checkEnded(stage)
+    }
+
+    @Test(
+        "whom systemd does not answer stops: every app ends in order, and the log says why", arguments: [true, false])
+    func silence(isThere: Bool) throws {
+        let stage = try start()
+        // It takes the connection, and says nothing.
+        let systemd = isThere ? try FakeSystemd(in: stage.daemon.root + "/xdg", jobType: "restart") : nil
+        try stage.daemon.process.signal(SIGTERM)
+        try checkEnded(stage, log: "systemd does not say whether this is a restart")
+        withExtendedLifetime(systemd) {}
     }
 }
 

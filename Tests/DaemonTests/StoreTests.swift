@@ -25,13 +25,13 @@ struct StoreTests {
         let stored = alone()
         let file = try MemoryFile.empty("state")
         #expect(ftruncate(file.raw, 1 << 20) == 0)
-        #expect(stored.add(try file.duplicate(), "state", of: app, closer: DescriptorCloser()) == nil)
+        #expect(stored.add(try file.duplicate(), "state", of: app, closer: DescriptorCloser()) == .stored(written: 0))
         #expect(ftruncate(file.raw, 1 << 30) < 0 && errno == EPERM)
         #expect(ftruncate(file.raw, 0) < 0 && errno == EPERM)
         #expect(passed(stored).names == ["state"])
         let large = try MemoryFile.empty("state")
         #expect(ftruncate(large.raw, (1 << 20) + 1) == 0)
-        #expect(stored.add(try large.duplicate(), "state", of: app, closer: DescriptorCloser()) != nil)
+        #expect(stored.add(try large.duplicate(), "state", of: app, closer: DescriptorCloser()) != .stored(written: 0))
     }
 
     @Test("L18: one whose seals are sealed is measured again when it is handed over, and dropped if it has grown")
@@ -40,7 +40,7 @@ struct StoreTests {
         let file = try MemoryFile.empty("state")
         // F_ADD_SEALS, F_SEAL_SEAL: as memfd_create(2) makes them without MFD_ALLOW_SEALING.
         #expect(fcntl(file.raw, 1033, 1) == 0)
-        #expect(stored.add(try file.duplicate(), "state", of: app, closer: DescriptorCloser()) == nil)
+        #expect(stored.add(try file.duplicate(), "state", of: app, closer: DescriptorCloser()) == .stored(written: 0))
         #expect(passed(stored).names == ["state"])
         #expect(ftruncate(file.raw, (1 << 20) + 1) == 0)
         #expect(passed(stored).complaints == ["FDNAME=state holds 1048577 bytes; 1048576 are allowed, and is dropped"])

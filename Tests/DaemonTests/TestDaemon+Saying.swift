@@ -7,20 +7,16 @@ extension TestDaemon {
     func say(_ text: String) throws {
         let sockets = entries(of: runtime + "/notify")
         guard sockets.count == 1 else { throw TestFailure("one app has to run; there are the sockets \(sockets)") }
-        let path = Array((runtime + "/notify/" + sockets[0]).utf8)
-        let raw = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0)
-        guard raw >= 0 else { throw TestFailure("socket: \(errno)") }
-        let descriptor = Descriptor(adopting: raw)
-        var address = sockaddr_un()
-        address.sun_family = UInt16(AF_UNIX)
-        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path) }
-        let bytes = Array(text.utf8)
-        let sent = withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                sendto(descriptor.raw, bytes, bytes.count, 0, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
-            }
+        try sendDatagram(text, to: runtime + "/notify/" + sockets[0])
+    }
+
+    /// Where an app that runs says things.
+    func notifySocket(_ app: String) throws -> String {
+        let variables = TestDaemon.text(of: "/proc/\(try pid(app))/environ").split(separator: "\0")
+        guard let entry = variables.first(where: { $0.hasPrefix("NOTIFY_SOCKET=") }) else {
+            throw TestFailure("\(app) has no notify socket")
         }
-        guard sent == bytes.count else { throw TestFailure("sendto \(sockets[0]): \(errno)") }
+        return String(entry.dropFirst("NOTIFY_SOCKET=".count))
     }
 
     /// What lies in an app's inbox under a kind; `nil`: nothing.
@@ -28,4 +24,21 @@ extension TestDaemon {
         let path = runtime + "/inbox/" + app + "/" + kind
         return exists(at: path) ? TestDaemon.text(of: path) : nil
     }
+}
+
+/// Into a datagram socket of the file system.
+func sendDatagram(_ text: String, to path: String) throws {
+    let raw = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0)
+    guard raw >= 0 else { throw TestFailure("socket: \(errno)") }
+    let descriptor = Descriptor(adopting: raw)
+    var address = sockaddr_un()
+    address.sun_family = UInt16(AF_UNIX)
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: Array(path.utf8)) }
+    let bytes = Array(text.utf8)
+    let sent = withUnsafePointer(to: &address) { pointer in
+        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+            sendto(descriptor.raw, bytes, bytes.count, 0, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+        }
+    }
+    guard sent == bytes.count else { throw TestFailure("sendto \(path): \(errno)") }
 }

@@ -14,6 +14,10 @@ final class TestDaemon {
     private var isOver = false
     /// Another daemon goes on with the folders.
     private var isSucceeded = false
+    /// Keeps descriptors beyond the daemon's life; `nil`: nobody does.
+    let manager: FakeServiceManager?
+    private let asNobody: Bool
+    private let userRuntime: String?
 
     static let binaries = programFolder()
     static var app: String { binaries + "/greenroom-testapp" }
@@ -27,15 +31,21 @@ final class TestDaemon {
     ///   - configuration: `greenroom.conf`.
     ///   - root: folders of an earlier daemon, to go on with.
     ///   - asNobody: as a user who may write no cgroup.
+    ///   - manager: started by a service manager that keeps descriptors.
+    ///   - userRuntime: as a user's daemon, with this XDG_RUNTIME_DIR.
     init(
-        _ apps: [String: String] = [:], configuration: String? = nil, root: String? = nil, asNobody: Bool = false
+        _ apps: [String: String] = [:], configuration: String? = nil, root: String? = nil, asNobody: Bool = false,
+        manager: FakeServiceManager? = nil, userRuntime: String? = nil
     ) throws {
+        self.manager = manager
+        self.userRuntime = userRuntime
+        self.asNobody = asNobody
         self.root = try root ?? TestDaemon.makeFolder()
         let (root, config) = (self.root, self.root + "/config")
         try createDirectories(at: config + "/apps")
         for (id, text) in apps { try replaceFile(at: "\(config)/apps/\(id).app", with: Array(text.utf8)) }
         if let configuration { try replaceFile(at: config + "/greenroom.conf", with: Array(configuration.utf8)) }
-        process = try TestDaemon.start(root, asNobody: asNobody)
+        process = try TestDaemon.start(root, asNobody: asNobody, manager, userRuntime)
         bus = try BusConnection(path: root + "/run/bus")
     }
 
@@ -64,23 +74,30 @@ final class TestDaemon {
 
     /// The daemon that is started after this one was killed.
     func successor() throws -> TestDaemon {
-        let next = try TestDaemon(root: root)
+        let next = try TestDaemon(root: root, asNobody: asNobody, manager: manager, userRuntime: userRuntime)
         isSucceeded = true
         return next
     }
 
     /// Waits until it says that it is ready, or ends.
-    private static func start(_ root: String, asNobody: Bool) throws -> Linux.Process {
+    private static func start(
+        _ root: String, asNobody: Bool, _ manager: FakeServiceManager?, _ userRuntime: String?
+    ) throws -> Linux.Process {
         let log = try Descriptor.open(root + "/log", O_WRONLY | O_CREAT | O_APPEND, mode: 0o600)
         let ready = try DatagramSocket(at: root + "/ready")
         // Not the machine's own bus: one that a test may start.
-        let environment = [
-            "PATH=/usr/bin:/bin", "HOME=/", "NOTIFY_SOCKET=\(root)/ready", "SWIFT_BACKTRACE=enable=no",
+        var environment = [
+            "PATH=/usr/bin:/bin", "HOME=/", "NOTIFY_SOCKET=\(manager?.path ?? root + "/ready")",
+            "SWIFT_BACKTRACE=enable=no",
             "DBUS_SYSTEM_BUS_ADDRESS=\(PrivateBus.address(in: root))",
         ]
+        if let userRuntime { environment.append("XDG_RUNTIME_DIR=\(userRuntime)") }
+        if manager != nil { environment.append("FDSTORE=512") }
         var request = SpawnRequest(
-            executable: binaries + "/greenroomd", arguments: daemonArguments(root), environment: environment,
+            executable: binaries + "/greenroomd",
+            arguments: daemonArguments(root) + (userRuntime == nil ? [] : ["--user"]), environment: environment,
             standardOutput: log.raw, standardError: log.raw)
+        request.passedDescriptors = try manager?.handOver() ?? []
         if asNobody {
             // Where the build folder is may be closed to others.
             request.executable = root + "/greenroomd"
@@ -91,7 +108,11 @@ final class TestDaemon {
         }
         let process = try execute(request)
         while true {
-            waitForReadable([ready.descriptor.raw, process.descriptor])
+            waitForReadable([manager?.readyDescriptor ?? ready.descriptor.raw, process.descriptor])
+            if let manager, try !process.hasEnded() {
+                manager.takeReady()
+                return process
+            }
             if let datagram = try ready.receive() {
                 if String(decoding: datagram.bytes, as: UTF8.self).contains("READY=1") { return process }
             } else if try process.hasEnded() {
@@ -124,6 +145,13 @@ final class TestDaemon {
         // Apps of other users have to find their way through.
         chmod(path, 0o755)
         return path
+    }
+
+    /// Until it has ended by itself.
+    func waitForEnd() -> EndStatus? {
+        isOver = true
+        waitForReadable([process.descriptor])
+        return try? process.reap()?.status
     }
 
     /// SIGTERM, and the exit status.

@@ -11,7 +11,8 @@
 //   term=linger           … sends a TCP socket that takes a quarter of an hour to close
 //   begin NAME  end NAME  a background task              tasks N        begins N of them
 //   allocate BYTES        touches so much memory         fork N         N children in sessions of their own
-//   store NAME            a memfd of two bytes, with FDSTORE=1            stored  traces LISTEN_FDNAMES
+//   store NAME[=TEXT]     a memfd with a text (“hi”), with FDSTORE=1      stored  traces LISTEN_FDNAMES
+//   contents              traces what it was handed over: NAME=TEXT each
 //   sigwait               takes its signals one by one, a while after they came, the lowest number first
 //   orphan                an orphan of its own goes on as the main process (MAINPID=); the first ends
 //   child                 a child goes on as the main process; the first waits for ever
@@ -69,10 +70,14 @@ static void open_notify(void) {
     strncpy(notify_address.sun_path, path, sizeof notify_address.sun_path - 1);
 }
 
-static void store(const char *name) {
-    char text[128];
+static void store(const char *what) {
+    char text[128], name[64];
+    snprintf(name, sizeof name, "%s", what);
+    char *equals = strchr(name, '=');
+    if (equals) *equals = 0;
+    const char *content = equals ? equals + 1 : "hi";
     int file = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (file < 0 || write(file, "hi", 2) != 2) _exit(93);
+    if (file < 0 || write(file, content, strlen(content)) != (ssize_t)strlen(content)) _exit(93);
     snprintf(text, sizeof text, "FDSTORE=1\nFDNAME=%s", name);
     char control[CMSG_SPACE(sizeof(int))] = {0};
     struct iovec part = {.iov_base = text, .iov_len = strlen(text)};
@@ -86,6 +91,18 @@ static void store(const char *name) {
     *(int *)CMSG_DATA(header) = file;
     sendmsg(notify_fd, &message, 0);
     close(file);
+}
+
+static void trace_contents(void) {
+    char names[1024], line[512];
+    snprintf(names, sizeof names, "%s", getenv("LISTEN_FDNAMES") ? getenv("LISTEN_FDNAMES") : "");
+    int fd = 3;
+    for (char *name = strtok(names, ":"); name; name = strtok(NULL, ":"), fd++) {
+        char bytes[256] = "";
+        if (pread(fd, bytes, sizeof bytes - 1, 0) < 0) snprintf(bytes, sizeof bytes, "error %d", errno);
+        snprintf(line, sizeof line, "%s=%s", name, bytes);
+        trace(line);
+    }
 }
 
 static void send_descriptors(int count, int descriptor) {
@@ -227,6 +244,7 @@ static int act(const char *what, const char *value) {
     if (!strcmp(what, "ready")) return say("READY=1"), 0;
     if (!strcmp(what, "orphan") || !strcmp(what, "child")) return hand_over(*what == 'o'), 0;
     if (!strcmp(what, "store")) return store(value), 1;
+    if (!strcmp(what, "contents")) return trace_contents(), 0;
     if (!strcmp(what, "stored")) return trace(getenv("LISTEN_FDNAMES") ? getenv("LISTEN_FDNAMES") : "nothing"), 0;
     if (!strcmp(what, "sigwait")) return is_waiting = 1, sigprocmask(SIG_BLOCK, &waited, NULL), 0;
     if (!strcmp(what, "stop")) return raise(SIGSTOP), 0;

@@ -22,10 +22,13 @@ final class HandedDescriptors {
     static let lock = "lock"
     static let controlSocket = "control"
 
-    /// Closes what nobody took.
-    func drop() { all = [:] }
+    /// Closes what nobody took, and has it taken out of the store as well: it would stay there for ever.
+    func drop(from store: DescriptorStore) {
+        if store.isThere { for name in all.keys.sorted() { store.forget(name) } }
+        all = [:]
+    }
 
-    var names: [String] { all.keys.sorted() }
+    func has(_ name: String) -> Bool { all[name] != nil }
 
     /// `nil`: there is none of this name, or it can't be duplicated.
     func take(_ name: String) -> Descriptor? {

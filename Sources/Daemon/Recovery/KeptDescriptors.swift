@@ -21,6 +21,10 @@ extension EffectPerformer {
         return all
     }
 
+    func forgetKeptProcess(of run: AppRun) {
+        if store.isThere { store.forget(HandedDescriptors.process(run.id)) }
+    }
+
     func forgetNote(of run: AppRun) {
         logbook.note(RunNote.name(run.id), nil)
         guard store.isThere else { return }

@@ -74,6 +74,7 @@ final class Recovery {
     private func adopt(_ id: RunID, _ app: AppID, _ note: RunNote, _ enclosure: Enclosure) throws {
         let socket = handed.take(HandedDescriptors.notifySocket(id))
         if socket != nil { heard.insert(id) }
+        let wasHanded = socket != nil && handed.has(HandedDescriptors.process(id))
         let channel = try AppChannel(
             loop: performer.loop, path: performer.folders.notifySockets + "/\(id)", owner: note.owner, adopting: socket)
         let manifest = performer.manifests[app] ?? AppManifest(id: app)
@@ -93,6 +94,8 @@ final class Recovery {
             performer.mainProcesses[process.pid] = id
         }
         performer.keepNote(of: run)
+        // What the store had not, or lost.
+        if !wasHanded { performer.keepDescriptors(of: run) }
         adopted += 1
     }
 

@@ -1,0 +1,110 @@
+import Glibc
+import LifecycleCore
+import Linux
+import Systemd
+
+/// Apps of an earlier daemon of which there is no record that can be read: one of another version, a damaged one, or none
+/// at all. What they are doing nobody knows, so they can't go on; but they end in order, and each has a receipt (L45, L46).
+struct Leftovers {
+    /// L46's, as no manifest has been read yet.
+    private static let deadline = Duration.seconds(5)
+    /// How long what got SIGKILL may take. It is looked after later then.
+    private static let patience = Duration.seconds(2)
+
+    private final class Leftover {
+        let enclosure: Enclosure
+        let app: AppID
+        let state: AppState
+        /// The one that began first; `nil`: it is gone already.
+        let main: Linux.Process?
+        let age: Duration
+        let memory: UInt64
+        var cpu = Duration.zero
+        var exit = ExitStatus.unknown
+        var isKilled = false
+        var isOver = false
+
+        init(_ enclosure: Enclosure, _ app: AppID) throws {
+            self.enclosure = enclosure
+            self.app = app
+            state = try enclosure.isFrozen() ? .suspended : .background
+            let stats = try enclosure.pids().compactMap { try ProcFS().stat(of: $0) }
+            let first = stats.min { ($0.startTime, $0.pid) < ($1.startTime, $1.pid) }
+            main = try first.flatMap { try Linux.Process.open($0.pid) }
+            age = first.map { Self.age($0.startTime) } ?? .zero
+            memory = try enclosure.memoryBytes()
+        }
+
+        /// Of what began so many clock ticks after the boot.
+        private static func age(_ start: UInt64) -> Duration {
+            var now = timespec()
+            clock_gettime(CLOCK_BOOTTIME, &now)
+            let ticks = UInt64(max(sysconf(Int32(_SC_CLK_TCK)), 1))
+            let began = Duration.milliseconds(Int64(clamping: start &* 1000 / ticks))
+            return max(.zero, .seconds(now.tv_sec) + .nanoseconds(now.tv_nsec) - began)
+        }
+    }
+
+    let containment: Containment
+    let journal: Journal
+    let receipts: ReceiptStore
+
+    /// Before anything else begins. Takes as long as the slowest of them, at most some seconds.
+    func end() {
+        var all: [Leftover] = []
+        do {
+            for enclosure in try containment.leftovers() where try enclosure.isPopulated() {
+                guard let app = AppID(enclosure.app) else { continue }
+                attempt { all.append(try Leftover(enclosure, app)) }
+            }
+        } catch {
+            complain("\(error)")
+        }
+        if all.isEmpty { return }
+        complain("\(all.count) apps run of which nothing is known; they are told to terminate")
+        for leftover in all { attempt { try tell(leftover) } }
+        let start = EventLoop.now()
+        while all.contains(where: { !$0.isOver }), EventLoop.now() < start + Self.deadline + Self.patience {
+            let isLate = EventLoop.now() >= start + Self.deadline
+            for leftover in all where !leftover.isOver { attempt { try look(at: leftover, isLate) } }
+            poll(nil, 0, 2)
+        }
+        for leftover in all { write(leftover) }
+    }
+
+    private func tell(_ leftover: Leftover) throws {
+        try leftover.main?.signal(SIGTERM)
+        // It hears of it first, and then goes on.
+        try leftover.enclosure.thaw()
+    }
+
+    private func look(at leftover: Leftover, _ isLate: Bool) throws {
+        leftover.cpu = max(leftover.cpu, try leftover.enclosure.cpuTime())
+        leftover.isOver = try !leftover.enclosure.isPopulated()
+        if !leftover.isOver, !leftover.isKilled, isLate || leftover.main?.isOver ?? true {
+            leftover.isKilled = isLate
+            try leftover.enclosure.killAll()
+        }
+        guard leftover.exit == .unknown, let main = leftover.main, main.isOver else { return }
+        // A child of ours only if its parent ended after this daemon began.
+        let status = try main.reap()?.status ?? main.exitStatus()
+        if let status { leftover.exit = ExitStatus(status) }
+    }
+
+    private func write(_ leftover: Leftover) {
+        let how = leftover.isKilled ? "killed, as it did not terminate in time" : "told to terminate"
+        let receipt = Receipt(
+            id: receipts.nextID, app: leftover.app, run: RunID(leftover.enclosure.run), pid: leftover.main?.pid,
+            state: leftover.state, namespace: .exit, code: Receipt.Code.exited,
+            explanation: "\(how): nothing is known of it, as an earlier greenroomd left no record that can be read",
+            exit: leftover.exit, wall: leftover.age, cpu: leftover.cpu, memory: leftover.memory)
+        attempt { try receipts.write(receipt) }
+        journal.log(ChronicleEntry(.ended(receipt)))
+    }
+
+    private func attempt(_ body: () throws -> Void) {
+        do { try body() } catch { complain("\(error)") }
+    }
+
+    private func complain(_ sentence: String) { journal.log(.warning, MessageID.complaint, sentence) }
+}

@@ -1,0 +1,150 @@
+import Control
+import Glibc
+import JSON
+import Linux
+import Systemd
+import TestKit
+import Testing
+
+/// The daemon under a service manager that keeps its descriptors, killed and started again.
+@Suite("Recovery with a store of descriptors")
+struct KeptDescriptorTests {
+    private func start(_ apps: (String) -> [String: String]) throws -> (TestDaemon, FakeServiceManager) {
+        let root = try TestDaemon.makeFolder()
+        let manager = try FakeServiceManager(in: root)
+        return (try TestDaemon(apps(root), root: root, manager: manager), manager)
+    }
+
+    /// A socket that is bound anew at the same path is another one.
+    private func inode(_ path: String) -> UInt64 {
+        var about = Glibc.stat()
+        return stat(path, &about) == 0 ? UInt64(about.st_ino) : 0
+    }
+
+    /// None of these has a deadline that ends within the test: what was said counts, and not that time was over.
+    @Test("what apps say while no daemon lives waits in the same notify sockets, and counts before any deadline")
+    func saidMeanwhile() throws {
+        let (first, _) = try start { _ in
+            [
+                "launching": TestDaemon.manifest("", "[Lifecycle]\nLaunchDeadlineSec=10min", hangs: true),
+                "entering": TestDaemon.manifest("background=ignore", "[Lifecycle]\nBackgroundDeadlineSec=10min"),
+                "tasks": TestDaemon.manifest("begin upload", "[Lifecycle]\nBackgroundTimeSec=10min"),
+            ]
+        }
+        try first.launch("tasks", background: true)
+        try first.launch("entering")
+        _ = try first.begin("Background", "entering", [])
+        try first.waitUntil("entering", is: "background")
+        _ = try first.begin("Launch", "launching", [.dictionary([("background", .bool(true))])])
+        try first.eventually("it runs") { try first.pid("launching") > 0 }
+        let names = ["launching", "entering", "tasks"]
+        let sockets = try names.map(first.notifySocket)
+        let before = sockets.map(inode)
+        first.crash()
+        try sendDatagram("READY=1", to: sockets[0])
+        try sendDatagram("X_GREENROOM_BACKGROUND=1", to: sockets[1])
+        try sendDatagram("X_GREENROOM_END_TASK=upload", to: sockets[2])
+        let second = try first.successor()
+        #expect(sockets.map(inode) == before && !before.contains(0))
+        for name in names { try second.waitUntil(name, is: "suspended") }
+        #expect(try names.allSatisfy { try second.receipts($0).isEmpty })
+    }
+
+    @Test("what an app stored is handed back at its next launch, by a daemon that never saw it")
+    func stored() throws {
+        let (first, manager) = try start { root in
+            ["photos": TestDaemon.manifest("contents store x=one store state=two", trace: root + "/trace")]
+        }
+        try first.launch("photos")
+        #expect(try manager.names().count { $0.hasPrefix("stored-") } == 2)
+        first.crash()
+        let second = try first.successor()
+        try second.terminate("photos")
+        try second.launch("photos")
+        #expect(second.trace().filter { $0.contains("=") } == ["x=one", "state=two"])
+    }
+
+    @Test("an app that ended while no daemon lived has its receipt with its exit status, where the kernel tells it")
+    func endedMeanwhile() throws {
+        // Orphans are this process's then, and nobody else's: as with systemd, they are reaped.
+        try inOwnProcess {
+            _ = try Containment(mode: .processGroup(reason: "a test"), name: "nobody")
+            let (first, _) = try start { _ in ["photos": TestDaemon.manifest("term=exit:7")] }
+            try first.launch("photos")
+            let pid = try first.pid("photos")
+            let process = try #require(try Linux.Process.open(pid))
+            first.crash()
+            kill(pid, SIGTERM)
+            waitForReadable([process.descriptor])
+            #expect(try process.reap()?.status == .exited(7))
+            let isTold = try process.exitStatus() != nil
+            let second = try first.successor()
+            try second.waitUntil("photos", is: "notRunning")
+            let receipts = try second.receipts("photos")
+            #expect(receipts.count == 1)
+            #expect(receipts.last?["pid"]?.integerValue == Int64(pid))
+            // Since Linux 6.15.
+            #expect(receipts.last?["exitStatus"]?.integerValue == (isTold ? 7 : nil))
+            #expect(try second.launch("photos")["state"]?.stringValue == "active")
+        }
+    }
+
+    @Test(
+        "when a run ends, its descriptors are taken out of the store: it holds as many after twenty launches as before")
+    func bounded() throws {
+        let (daemon, manager) = try start { _ in
+            ["photos": TestDaemon.manifest("store state"), "mail": TestDaemon.manifest("")]
+        }
+        try daemon.launch("mail", background: true)
+        let before = try manager.names()
+        #expect(before.count == 2)
+        for _ in 1...20 {
+            try daemon.launch("photos")
+            try daemon.terminate("photos")
+        }
+        // One restoration state, the latest, and nothing of a run.
+        try daemon.eventually("the store is as it was") {
+            try manager.names().filter { !$0.hasPrefix("stored-") } == before
+        }
+        #expect(try manager.names().count { $0.hasPrefix("stored-") } == 1)
+        try daemon.terminate("photos", remove: true)
+        try daemon.terminate("mail")
+        try daemon.eventually("nothing is left") { try manager.names().isEmpty }
+    }
+
+    @Test("what the store holds of runs that nothing is left of is taken out of it by the next daemon")
+    func orphaned() throws {
+        let (first, manager) = try start { _ in ["photos": TestDaemon.manifest("")] }
+        try first.launch("photos")
+        let process = try #require(try Linux.Process.open(try first.pid("photos")))
+        let group = try first.groupPath("photos")
+        first.crash()
+        #expect(try manager.names().count == 2)
+        kill(process.pid, SIGKILL)
+        waitForReadable([process.descriptor])
+        if let group {
+            try first.eventually("its group is gone") { rmdir(group) == 0 || errno == ENOENT }
+        }
+        let second = try first.successor()
+        try second.waitUntil("photos", is: "notRunning")
+        #expect(try second.receipts("photos").count == 1)
+        try second.eventually("the store is empty") { try manager.names().isEmpty }
+        withExtendedLifetime(second) {}
+    }
+
+    @Test("of an app that goes on as another process (MAINPID=) the next daemon watches that one, not the first")
+    func anotherMainProcess() throws {
+        let (first, manager) = try start { _ in ["photos": TestDaemon.manifest("orphan")] }
+        try first.launch("photos")
+        let pid = try first.pid("photos")
+        #expect(try manager.names().count == 2)
+        first.crash()
+        let second = try first.successor()
+        #expect(try second.pid("photos") == pid)
+        #expect(try second.state("photos") == "active")
+        #expect(try second.ask("Background", "photos")["state"]?.stringValue == "background")
+        try second.waitUntil("photos", is: "suspended")
+        #expect(try second.receipts("photos").isEmpty)
+        #expect(isAlive(pid))
+    }
+}
