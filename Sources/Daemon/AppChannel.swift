@@ -14,6 +14,8 @@ final class AppChannel {
 
     /// One message at a time: what it says, the descriptors that came along, and who wrote it.
     var receive: ([NotifyMessage], inout ReceivedDescriptors, Int32) -> Void = { _, _, _ in }
+    /// Told when a message is about to be taken out of the socket, and when that is over.
+    var isReading: (Bool) -> Void = { _ in }
     var complain: (String) -> Void = { _ in }
 
     /// More than this in a second is a flood: what is over waits in the socket, and the app with it (its queue holds
@@ -77,6 +79,8 @@ final class AppChannel {
     var closer: DescriptorCloser { socket.closer }
 
     private func readOne() -> Bool {
+        isReading(true)
+        defer { isReading(false) }
         do {
             guard var datagram = try socket.receive() else { return false }
             window.messages += 1

@@ -81,8 +81,13 @@ extension EffectPerformer {
     func listen(to run: AppRun) {
         run.channel.receive = { [weak self, weak run] messages, descriptors, sender in
             guard let self, let run else { return }
-            self.received(run, messages, &descriptors, sender)
+            self.together {
+                self.received(run, messages, &descriptors, sender)
+                // Before anything of it is carried out, which takes longer.
+                self.logbook.isReading(nil)
+            }
         }
+        run.channel.isReading = { [logbook, id = run.id] in logbook.isReading($0 ? id : nil) }
         run.channel.complain = { [weak self, app = run.app] sentence in self?.complain(app, sentence) }
     }
 

@@ -20,6 +20,8 @@ final class EffectPerformer {
     let send: (Event) -> Void
     /// Who answers those who asked.
     var answer: (RequestID, Answer) -> Void = { _, _ in }
+    /// What is sent meanwhile is kept before any of it is carried out.
+    var together: (() -> Void) -> Void = { $0() }
     /// Whether a run was told that it is in the background, and has not answered.
     var isEntering: (RunID) -> Bool = { _ in false }
     /// Who tells those who watch.

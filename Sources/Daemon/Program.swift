@@ -74,6 +74,7 @@ private final class Program {
             library: ManifestLibrary(folders: folders), containment: containment)
         bus = ControlBus(house: house, shell: shell)
         shell.perform = { [unowned performer] in performer.perform($0) }
+        performer.together = { [unowned shell] in shell.together($0) }
         performer.answer = { [unowned bus] in bus.answer($0, $1) }
         performer.isEntering = { [unowned shell] in shell.core.isEntering($0) }
         house.reexec = { [unowned self] in try self.reexec() }
@@ -166,7 +167,7 @@ private final class Program {
         try bus.listen(
             at: options.folders.busSocket, handed.take(HandedDescriptors.controlSocket), busAddress: options.busAddress,
             authoriser: Authoriser(isForUser: options.mode == .user))
-        handed.drop()
+        handed.drop(from: performer.store)
         let apps = "\(house.library.manifests.count) app\(house.library.manifests.count == 1 ? "" : "s")"
         journal.log(
             .notice, MessageID.started,
@@ -197,7 +198,6 @@ private final class Program {
 
     /// - Returns: how many apps were found again; `nil`: there was nothing to go on with.
     private func recover() -> Int? {
-        defer { handed.drop(from: performer.store) }
         guard let legacy else {
             performer.stored.restore([:], handed)
             let archive = StateArchive(folder: options.folders.restoration)

@@ -41,6 +41,14 @@ final class Shell {
         if !isDraining { drain() }
     }
 
+    /// What is sent in `body` is kept before any of it is carried out: a daemon that dies in between has lost nothing.
+    func together(_ body: () -> Void) {
+        guard !isDraining else { return body() }
+        isDraining = true
+        body()
+        drain()
+    }
+
     /// Goes on where a daemon before this one was: effects of an event that it had decided on, and events that it had not.
     /// They are in the logbook already, unless that was begun anew.
     func resume(_ legacy: Legacy) {

@@ -42,8 +42,9 @@ package enum Event: Hashable, Sendable {
     /// No process of the run is left (L47).
     case emptied(RunID)
 
-    /// After `recovered`: the run is there and in hand again. `heard`: nothing is lost of what it said meanwhile.
-    case reattached(RunID, heard: Bool)
+    /// After `recovered`: the run is there and in hand again. `heard`: nothing is lost of what it said meanwhile. `late`:
+    /// something that was decided before is told to it only now.
+    case reattached(RunID, heard: Bool, late: Bool = false)
 
     // MARK: What an app says
 

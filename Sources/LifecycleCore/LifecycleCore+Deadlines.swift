@@ -146,7 +146,7 @@ extension LifecycleCore {
         if case .suspended = self[app: slot].phase { true } else { false }
     }
 
-    private mutating func replace(_ slot: Int, _ deadline: Deadline, by other: Deadline?) {
+    mutating func replace(_ slot: Int, _ deadline: Deadline, by other: Deadline?) {
         switch deadline.kind {
         case .launch, .background, .terminate, .watchdog, .resume: setPhaseDeadline(slot, other)
         case .backgroundTime: self[run: slot].backgroundTime = other

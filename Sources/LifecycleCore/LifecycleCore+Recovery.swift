@@ -16,9 +16,12 @@ extension LifecycleCore {
     }
 
     /// A run was found again. `isHeard`: what it said meanwhile was kept; else it may have answered, and nobody was there.
-    mutating func reattached(_ slot: Int, _ isHeard: Bool, _ now: Instant) {
+    /// `isLate`: it was told of its state only now.
+    mutating func reattached(_ slot: Int, _ isHeard: Bool, _ isLate: Bool, _ now: Instant) {
         let id = self[run: slot].id
         if !isHeard { giveBenefitOfDoubt(slot, now) }
+        if isLate { giveAllItsTime(slot, now) }
+        giveTimeForNotice(slot, now)
         switch self[app: slot].phase {
         case .suspending(var suspending):
             suspending.giveUpAt = now + Self.freezeLimit
@@ -35,6 +38,35 @@ extension LifecycleCore {
         case .launching, .foreground, .entering, .running, .suspended, .terminating, .notRunning: break
         }
         if lookedInto(slot) != nil { effects.append(.inspect(id)) }
+    }
+
+    /// Nobody has to answer before he was asked: deadlines that begin with what the app is told begin now.
+    private mutating func giveAllItsTime(_ slot: Int, _ now: Instant) {
+        let phase = self[app: slot].phase
+        switch phase {
+        case .launching, .terminating: deferDeadline(slot, phaseDeadline(phase), to: now)
+        case .entering:
+            deferDeadline(slot, phaseDeadline(phase), to: now)
+            deferDeadline(slot, self[run: slot].backgroundTime, to: now)
+        case .notRunning, .foreground, .running, .suspending, .suspended, .waking, .ending: break
+        }
+        deferDeadline(slot, self[run: slot].wake?.deadline, to: now)
+    }
+
+    /// L22: the end of a budget is announced before it comes, also where its time has come while no daemon was there.
+    private mutating func giveTimeForNotice(_ slot: Int, _ now: Instant) {
+        guard let time = self[run: slot].backgroundTime else { return }
+        let notice = min(self[app: slot].policy.expirationNotice, time.allowed)
+        guard time.remaining(at: now) < notice else { return }
+        deferDeadline(slot, time, to: now + (notice - time.allowed))
+    }
+
+    private mutating func deferDeadline(_ slot: Int, _ deadline: Deadline?, to start: Instant) {
+        guard var anew = deadline, anew.start < start else { return }
+        anew.start = start
+        anew.isInspected = false
+        replace(slot, anew, by: anew)
+        report(.deadlineDeferred(self[app: slot].id, anew.kind))
     }
 
     /// What the app can only have said into the void is not held against it: an answer counts as given when its time is

@@ -104,7 +104,7 @@ package struct LifecycleCore: Hashable, Sendable {
             .emptied(let run), .ready(let run), .backgroundEntered(let run), .stopped(let run), .continued(let run),
             .taskBegan(let run, _, _), .taskEnded(let run, _), .timeoutExtended(let run, _),
             .wakeCompleted(let run, _), .heartbeat(let run), .heartbeatGivenUp(let run), .stopping(let run),
-            .mainProcessChanged(let run, _), .reattached(let run, _):
+            .mainProcessChanged(let run, _), .reattached(let run, _, _):
             // What comes for a run that is over has come too late to matter.
             guard let slot = runs[run] else { return }
             touch(slot)
@@ -136,7 +136,7 @@ package struct LifecycleCore: Hashable, Sendable {
         case .heartbeatGivenUp: heartbeatGivenUp(slot, now)
         case .stopping: stopping(slot, now)
         case .mainProcessChanged(_, let pid): self[run: slot].pid = pid
-        case .reattached(_, let heard): reattached(slot, heard, now)
+        case .reattached(_, let heard, let late): reattached(slot, heard, late, now)
         case .registered, .unregistered, .configured, .started, .recovered, .requested, .requestAbandoned,
             .shutdownRequested,
             .sleepRequested, .awoke, .locked, .unlocked, .deadlineReached, .memoryMeasured, .pressureStalled,

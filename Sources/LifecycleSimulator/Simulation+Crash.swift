@@ -47,6 +47,8 @@ struct CrashPlan {
     /// Whether the notify sockets outlived the daemon.
     mutating func keepsSockets() -> Bool { random.chance(500) }
     mutating func kernelForgets() -> Bool { random.chance(500) }
+    /// Whether the daemon died before it had told an app what was decided.
+    mutating func isLate() -> Bool { random.chance(500) }
 }
 
 extension World {
@@ -137,7 +139,9 @@ extension Simulation {
         for _ in 0..<world.queue.count { forgets.append(plan.kernelForgets()) }
         world.sortOutNews(heard: heard) { forgets.popLast() ?? false }
         take(.recovered)
-        for run in core.runIDs where checkers.findings.first == nil { take(.reattached(run, heard: heard)) }
+        for run in core.runIDs where checkers.findings.first == nil {
+            take(.reattached(run, heard: heard, late: plan.isLate()))
+        }
     }
 
     /// From the last snapshot and what came since, as bytes: it has to be what was lost.

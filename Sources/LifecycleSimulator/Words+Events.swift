@@ -12,9 +12,10 @@ extension Line {
         case .spawned, .executed, .spawnFailed, .told, .frozen, .thawed, .inspected, .exited, .emptied:
             add(app?.name ?? "?")
             addOutcome(event)
-        case .reattached(_, let heard):
+        case .reattached(_, let heard, let late):
             add(app?.name ?? "?")
             add(heard ? " is found again" : " is found again, and may have said something")
+            if late { add(", and is told only now") }
         case .ready, .backgroundEntered, .stopped, .continued, .taskBegan, .taskEnded, .timeoutExtended, .wakeCompleted,
             .heartbeat, .heartbeatGivenUp, .stopping, .mainProcessChanged:
             add(app?.name ?? "?")

@@ -73,6 +73,15 @@ package final class MappedFile {
         clinux_publish(memory.advanced(by: offset).assumingMemoryBound(to: UInt64.self), value)
     }
 
+    /// From now on this word is one more when this process has died of a fault of its own, or of SIGABRT. For one word of one
+    /// file at a time, which has to outlive this.
+    package func countOwnEnd(at offset: Int) {
+        precondition(offset >= 0 && offset <= size - 8 && offset % 8 == 0, "no word of \(path)")
+        clinux_count_own_end(memory.advanced(by: offset).assumingMemoryBound(to: UInt64.self))
+    }
+
+    package static func stopCountingOwnEnd() { clinux_count_own_end(nil) }
+
     /// Takes the place of another file, as a whole.
     package func rename(to other: String) throws(SystemError) {
         try checkErrno(Glibc.rename(path, other), "rename", other)

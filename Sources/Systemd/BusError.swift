@@ -35,6 +35,11 @@ extension BusError {
     package static func noReply(_ message: String) -> BusError {
         BusError("org.freedesktop.DBus.Error.NoReply", message)
     }
+    package var isOfNoServer: Bool { name == "org.freedesktop.DBus.Error.NoServer" }
+    /// Of a connection that the other side ended, or let wait for too long.
+    package var isOfLostConnection: Bool {
+        name == "org.freedesktop.DBus.Error.Disconnected" || name == "org.freedesktop.DBus.Error.NoReply"
+    }
     static func limit(_ what: String) -> BusError {
         BusError("org.freedesktop.DBus.Error.LimitsExceeded", "The message was refused: \(what).")
     }

@@ -7,31 +7,27 @@ import Systemd
 final class Client {
     private(set) var bus: BusConnection
     let endpoint: Endpoint
-    /// How long one that is gone has to be there again. systemd starts the next one after 100 ms.
-    private static let patience = Duration.seconds(5)
+    /// How long one that is gone, or that goes while it shakes hands, has to be there again. systemd starts the next one
+    /// after 100 ms.
+    private static let patience = Duration.seconds(10)
 
     init(_ endpoint: Endpoint) throws(Failure) {
         self.endpoint = endpoint
-        bus = try Self.connect(endpoint)
-    }
-
-    private static func connect(_ endpoint: Endpoint) throws(Failure) -> BusConnection {
-        do throws(BusError) {
-            return try BusConnection(path: endpoint.socket)
-        } catch {
-            throw failure(error, endpoint)
-        }
+        bus = try Self.connect(endpoint, isExpected: false)
     }
 
     /// After the daemon was lost: connects to the one that follows it.
-    func reconnect() throws(Failure) {
-        let limit = EventLoop.now() + Self.patience
+    func reconnect() throws(Failure) { bus = try Self.connect(endpoint, isExpected: true) }
+
+    /// - Parameter isExpected: where nobody listens somebody will.
+    private static func connect(_ endpoint: Endpoint, isExpected: Bool) throws(Failure) -> BusConnection {
+        let limit = EventLoop.now() + patience
         while true {
-            do throws(Failure) {
-                bus = try Self.connect(endpoint)
-                return
+            do throws(BusError) {
+                return try BusConnection(path: endpoint.socket)
             } catch {
-                guard EventLoop.now() < limit else { throw error }
+                let isReplaced = error.isOfLostConnection || (isExpected && error.isOfNoServer)
+                guard isReplaced, EventLoop.now() < limit else { throw failure(error, endpoint) }
                 poll(nil, 0, 20)
             }
         }

@@ -202,7 +202,7 @@ extension Event {
             .emptied(let run), .ready(let run), .backgroundEntered(let run), .stopped(let run), .continued(let run),
             .taskBegan(let run, _, _), .taskEnded(let run, _), .timeoutExtended(let run, _),
             .wakeCompleted(let run, _), .heartbeat(let run), .heartbeatGivenUp(let run), .stopping(let run),
-            .mainProcessChanged(let run, _), .reattached(let run, _):
+            .mainProcessChanged(let run, _), .reattached(let run, _, _):
             run
         case .registered, .unregistered, .configured, .started, .recovered, .requested, .requestAbandoned,
             .shutdownRequested,

@@ -29,6 +29,45 @@ struct RecoveryTests {
         #expect(house.receipts.map(\.code) == [Receipt.Code.missedDeadline])
     }
 
+    @Test("nobody has to answer before he was asked: who is told late has all of his time")
+    func toldLate() {
+        for late in [true, false] {
+            let house = House("photos")
+            house.behave("photos") { $0.entering = .isSilent }
+            house.launch("photos")
+            house.request("photos", .background)
+            // Decided, but the daemon died before it could say so.
+            house.delay(.seconds(20))
+            house.happens(.recovered)
+            house.happens(.reattached(house.run("photos"), heard: true, late: late))
+            house.advance(.milliseconds(4900))
+            #expect(house.receipts.count == (late ? 0 : 1))
+            house.advance(.milliseconds(200))
+            #expect(house.receipts.map(\.code) == [Receipt.Code.missedDeadline])
+        }
+    }
+
+    @Test("L22: the end of the budget is announced, and waited for, also where it came while no daemon was there")
+    func noticeAfterwards() {
+        let house = House("photos", "mail")
+        for app in ["photos", "mail"] {
+            house.launch(app, .background)
+            house.task(app, "upload")
+        }
+        house.delay(.seconds(60))
+        house.happens(.recovered)
+        for app in ["photos", "mail"] { house.happens(.reattached(house.run(app), heard: true)) }
+        #expect(house.receipts.isEmpty)
+        house.advance(.zero)
+        let told = house.effects.count { if case .tell(_, .tasksExpiring) = $0 { true } else { false } }
+        #expect(told == 2)
+        house.advance(.milliseconds(4900))
+        house.happens(.taskEnded(house.run("photos"), name: "upload"))
+        house.advance(.milliseconds(200))
+        #expect(house.receipts.map(\.app.name) == ["mail"])
+        #expect(house.receipts.map(\.code) == [Receipt.Code.leakedTask])
+    }
+
     @Test("L23: tasks that may have ended unheard are not leaked, those begun since are")
     func tasks() {
         let house = House("photos", "mail")

@@ -125,7 +125,7 @@ struct SavingTests {
 
     private static func events(_ run: RunID) -> [Event] {
         [
-            .reattached(run, heard: false), .spawned(run, pid: 7), .executed(run),
+            .reattached(run, heard: false, late: true), .spawned(run, pid: 7), .executed(run),
             .told(run, .memoryWarning(.critical), delivered: true, cpu: .milliseconds(3)),
             .frozen(run, attempt: 2, memory: 5 << 30), .thawed(run, attempt: 1),
             .inspected(run, Inspection(traced: true, cpu: .nanoseconds(5), memory: 3)), .ready(run),

@@ -257,11 +257,15 @@ extension Breakage {
                 })
         },
         .events("takes all for heard", .unheardAreSpared) { event in
-            guard case .reattached(let run, _) = event else { return event }
-            return .reattached(run, heard: true)
+            guard case .reattached(let run, _, let late) = event else { return event }
+            return .reattached(run, heard: true, late: late)
         },
         .events("does not ask again for what was under way", .deadlinesAreFair) { event in
-            if case .reattached(_, heard: true) = event { nil } else { event }
+            if case .reattached = event { nil } else { event }
+        },
+        .events("lets a deadline count before the app was told", .deadlinesAreFair) { event in
+            guard case .reattached(let run, let heard, _) = event else { return event }
+            return .reattached(run, heard: heard, late: false)
         },
         .events("waits for those who went with the daemon", .requestsAreAnsweredOnce) { event in
             if case .recovered = event { nil } else { event }

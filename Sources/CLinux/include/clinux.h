@@ -29,5 +29,9 @@ int clinux_set_inherited(int descriptor, bool inherited);
 /// Writes a word that whoever reads the memory after us finds only after all that was written before.
 static inline void clinux_publish(uint64_t *word, uint64_t value) { __atomic_store_n(word, value, __ATOMIC_RELEASE); }
 
+/// Adds 1 to this word, which has to stay mapped, when this process dies of a fault of its own or of SIGABRT; NULL: no longer.
+/// SIGKILL is nobody's own.
+void clinux_count_own_end(uint64_t *word);
+
 /// pipe2(2), close-on-exec and non-blocking.
 int clinux_pipe(int *ends);

@@ -10,10 +10,12 @@ enum Inheritance {
             guard var legacy = try Logbook.read(at: folders.logbook) else { return nil }
             if legacy.isOfAnotherBoot {
                 bury(&legacy, journal, receipts)
+                MappedFile.stopCountingOwnEnd()
                 return nil
             }
             return legacy
         } catch {
+            MappedFile.stopCountingOwnEnd()
             journal.log(.error, MessageID.complaint, "nothing is known of the apps of an earlier daemon: \(error)")
             return nil
         }

@@ -11,7 +11,8 @@ import Linux
 /// ```
 /// 0   "greenlog" · version        16  boot ID            56  length of all entries
 /// 64  events begun << 24 | effects of the last one that were performed
-/// 72  recoveries since the last that came through        128 entries: length, CRC-32, kind, content
+/// 72  recoveries that daemons have died of              80  the run whose socket is being read, or 0
+/// 128 entries: length, CRC-32, kind, content
 /// ```
 final class Logbook {
     enum Word {
@@ -20,7 +21,8 @@ final class Logbook {
         static let boot = 16
         static let length = 56
         static let progress = 64
-        static let attempts = 72
+        static let fatalities = 72
+        static let reading = 80
         static let entries = 128
     }
     enum Kind: UInt8 { case core = 1, event, note }
@@ -41,6 +43,10 @@ final class Logbook {
     /// Where the entries after the snapshot begin.
     private var snapshotEnd = Word.entries
     private var notes: [String: [UInt8]] = [:]
+    /// A recovery is under way: dying of it is counted.
+    private var isRecovering = false
+    /// How many daemons have died of it before.
+    private var fatalities: UInt64 = 0
     /// What can't be kept is said once; the daemon goes on without.
     var complain: (String) -> Void = { _ in }
 
@@ -62,6 +68,8 @@ final class Logbook {
 
     /// Goes on in the file that a daemon before this one has left: if this one dies at once, nothing is lost either.
     func goOn(_ legacy: Legacy) {
+        isRecovering = true
+        fatalities = legacy.fatalities
         guard let place = legacy.place else { return begin(legacy.core, notes: legacy.notes) }
         file = place.file
         end = place.end
@@ -89,6 +97,9 @@ final class Logbook {
     func performed(_ count: Int) {
         file?.publish(eventsBegun << Self.effectBits | UInt64(count), at: Word.progress)
     }
+
+    /// A run's socket is about to be read: what comes out of it is nowhere else until its events are in here. `nil`: they are.
+    func isReading(_ run: RunID?) { file?.publish(run?.number ?? 0, at: Word.reading) }
 
     /// Something that the core does not know; `nil`: no longer. The last of a name counts.
     func note(_ name: String, _ content: [UInt8]?) {
@@ -120,7 +131,11 @@ final class Logbook {
     }
 
     /// The recovery came through.
-    func noteRecovered() { file?.publish(0, at: Word.attempts) }
+    func noteRecovered() {
+        isRecovering = false
+        MappedFile.stopCountingOwnEnd()
+        file?.publish(0, at: Word.fatalities)
+    }
 
     // MARK: Writing
 
@@ -134,7 +149,11 @@ final class Logbook {
     private func append(_ kind: Kind, _ content: [UInt8]) throws {
         guard let file else { return }
         let entry = Self.entry(kind, content)
-        if end + entry.count > file.size { try file.grow(to: min(Self.largest, 2 * (file.size + entry.count))) }
+        if end + entry.count > file.size {
+            MappedFile.stopCountingOwnEnd()
+            defer { if isRecovering { file.countOwnEnd(at: Word.fatalities) } }
+            try file.grow(to: min(Self.largest, 2 * (file.size + entry.count)))
+        }
         file.store(entry, at: end)
         end += entry.count
         file.publish(UInt64(end - Word.entries), at: Word.length)
@@ -168,8 +187,10 @@ final class Logbook {
         file.store(Array(bootID().utf8.prefix(Word.length - Word.boot)), at: Word.boot)
         file.publish(Self.version, at: Word.version)
         file.publish(UInt64(entries.count), at: Word.length)
+        if isRecovering { file.publish(fatalities, at: Word.fatalities) }
         file.publish(Self.magic, at: Word.magic)
         try file.rename(to: path)
+        if isRecovering { file.countOwnEnd(at: Word.fatalities) }
         self.file = file
         end = Word.entries + entries.count
         snapshotEnd = end

@@ -16,13 +16,19 @@ struct Legacy {
     var isOfAnotherBoot = false
     /// Said in the log.
     var remarks: [String] = []
+    /// Whose socket was being read when it ended: what was read may be nowhere.
+    var reading: RunID?
+    /// How many daemons have died of it.
+    fileprivate(set) var fatalities: UInt64 = 0
+    /// What it was read from: whether this daemon dies of it, too, is counted there.
+    fileprivate var file: MappedFile?
     /// Where the next daemon may write on: all of the file is as it was meant.
     fileprivate(set) var place: Logbook.Place?
 }
 
 extension Logbook {
     /// A daemon that dies of what it finds must not do so for ever: from the second time on the events that nobody has
-    /// decided on are left out, and after the fourth everything is.
+    /// decided on are left out, and after the fourth everything is. To be killed by others is not to die of it.
     private static let cautiousAfter: UInt64 = 2
     private static let givesUpAfter: UInt64 = 4
 
@@ -36,17 +42,21 @@ extension Logbook {
         }
         let version = file.word(at: Word.version)
         guard version == Self.version else { throw Problem("\(path): version \(version), expected \(Self.version)") }
-        let attempts = file.word(at: Word.attempts)
-        guard attempts < givesUpAfter else { throw Problem("\(path): \(attempts) daemons have died of it") }
-        file.publish(attempts + 1, at: Word.attempts)
+        let fatalities = file.word(at: Word.fatalities)
+        guard fatalities < givesUpAfter else { throw Problem("\(path): \(fatalities) daemons have died of it") }
+        file.countOwnEnd(at: Word.fatalities)
         let length = file.word(at: Word.length)
         guard length <= UInt64(file.size - Word.entries) else {
             throw Problem("\(path): \(length) bytes of entries in a file of \(file.size)")
         }
         var reading = Reading(
-            path: path, progress: file.word(at: Word.progress), isCautious: attempts >= cautiousAfter)
+            path: path, progress: file.word(at: Word.progress), isCautious: fatalities >= cautiousAfter)
         try reading.take(file.bytes(at: Word.entries, count: Int(length)))
         var legacy = try reading.result()
+        legacy.file = file
+        legacy.fatalities = fatalities
+        let number = file.word(at: Word.reading)
+        legacy.reading = number == 0 ? nil : RunID(number)
         let boot = file.bytes(at: Word.boot, count: 36)
         if legacy.remarks.isEmpty {
             legacy.place = Place(

@@ -34,12 +34,27 @@ final class Recovery {
         for id in noted { performer.logbook.note(RunNote.name(id), nil) }
         for id in shell.core.runIDs { adopt(id) }
         performer.stored.restore(legacy.notes, handed)
-        shell.resume(legacy)
+        let late = resume()
         shell.send(.recovered)
         for id in shell.core.runIDs where performer.runs[id] != nil {
-            shell.send(.reattached(id, heard: heard.contains(id)))
+            shell.send(.reattached(id, heard: heard.contains(id), late: late.contains(id)))
         }
         for id in shell.core.runIDs { lookAfter(id) }
+    }
+
+    /// Carries out what the dead daemon had not.
+    /// - Returns: the runs that are told of something only now.
+    private func resume() -> Set<RunID> {
+        var told: Set<RunID> = []
+        let perform = shell.perform
+        shell.perform = { effect in
+            if case .spawn(_, let run, _) = effect { told.insert(run) }
+            if case .tell(let run, _) = effect { told.insert(run) }
+            perform(effect)
+        }
+        defer { shell.perform = perform }
+        shell.resume(legacy)
+        return told
     }
 
     static func run(ofNote name: String) -> RunID? {
@@ -73,7 +88,7 @@ final class Recovery {
 
     private func adopt(_ id: RunID, _ app: AppID, _ note: RunNote, _ enclosure: Enclosure) throws {
         let socket = handed.take(HandedDescriptors.notifySocket(id))
-        if socket != nil { heard.insert(id) }
+        if socket != nil, legacy.reading != id { heard.insert(id) }
         let wasHanded = socket != nil && handed.has(HandedDescriptors.process(id))
         let channel = try AppChannel(
             loop: performer.loop, path: performer.folders.notifySockets + "/\(id)", owner: note.owner, adopting: socket)

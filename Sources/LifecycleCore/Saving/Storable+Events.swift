@@ -26,7 +26,7 @@ extension Event: Storable {
             .emptied(let run), .ready(let run), .backgroundEntered(let run), .stopped(let run), .continued(let run),
             .taskBegan(let run, _, _), .taskEnded(let run, _), .timeoutExtended(let run, _),
             .wakeCompleted(let run, _), .heartbeat(let run), .heartbeatGivenUp(let run), .stopping(let run),
-            .mainProcessChanged(let run, _), .reattached(let run, _):
+            .mainProcessChanged(let run, _), .reattached(let run, _, _):
             writer.put(run)
             storeOutcome(in: &writer)
         }
@@ -61,7 +61,9 @@ extension Event: Storable {
         case .taskEnded(_, let name): writer.put(text: name)
         case .timeoutExtended(_, let time): writer.put(time)
         case .wakeCompleted(_, let result): writer.put(result)
-        case .reattached(_, let heard): writer.put(heard)
+        case .reattached(_, let heard, let late):
+            writer.put(heard)
+            writer.put(late)
         case .registered, .unregistered, .configured, .started, .requested, .requestAbandoned, .shutdownRequested,
             .deadlineReached, .memoryMeasured, .pressureStalled, .pressureSimulated, .executed, .emptied, .ready,
             .backgroundEntered, .stopped, .continued, .heartbeat, .heartbeatGivenUp, .stopping, .recovered,
@@ -172,7 +174,7 @@ extension Event: Storable {
         case 25: .heartbeatGivenUp(run)
         case 26: .stopping(run)
         case 27: .mainProcessChanged(run, pid: try reader.int32("a pid"))
-        case 33: .reattached(run, heard: try reader.flag())
+        case 33: .reattached(run, heard: try reader.flag(), late: try reader.flag())
         default: throw reader.unknown(tag, "event")
         }
     }

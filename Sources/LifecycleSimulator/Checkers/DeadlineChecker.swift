@@ -38,11 +38,15 @@ struct DeadlineChecker {
         if case .inspected(_, let inspection) = event {
             found = inspection.traced
             isInspecting[app] = false
-        } else if case .reattached(_, let heard) = event {
+        } else if case .reattached(_, let heard, let late) = event {
             // A thaw that nobody saw to is not the app's fault.
             open[app][DeadlineKind.resume.place]?.start = now
             for kind in [DeadlineKind.launch, .background, .wake] where !heard {
                 open[app][kind.place]?.isDoubtful = true
+            }
+            // Nobody has to answer before he was asked.
+            for kind in [DeadlineKind.launch, .background, .terminate, .wake] where late {
+                open[app][kind.place]?.start = now
             }
             refresh(app)
         } else if case .heartbeat = event {
@@ -74,7 +78,8 @@ struct DeadlineChecker {
             let isReattached = if case .reattached = event { true } else { false }
             let isTraced = (found == true || isReattached) && isOpen(kind, of: app)
             findings.check(isTraced, .deadlinesAreFair, "\(id): \(kind) is put off, but no debugger was found")
-            open[app][kind.place]?.start = now
+            let used = usedBefore(kind, of: app, event, shadow)
+            open[app][kind.place]?.start = now - used
             open[app][kind.place]?.isInspected = false
         case .inspect:
             isInspecting[app] = true
@@ -91,6 +96,14 @@ struct DeadlineChecker {
             return
         }
         refresh(app)
+    }
+
+    /// L22: a budget whose end came near while no daemon was there has as much left as the notice is long.
+    private func usedBefore(_ kind: DeadlineKind, of app: Int, _ event: Event, _ shadow: Shadow) -> Microseconds {
+        guard kind == .backgroundTime, case .reattached(_, _, late: let late) = event, let open = open[app][kind.place],
+            !late || shadow.apps[app].phase != .entering
+        else { return 0 }
+        return max(0, open.allowed - shadow.apps[app].policy.expirationNotice.microseconds)
     }
 
     /// L25: never shorter, and never beyond the cap.

@@ -58,7 +58,8 @@ check "the download is whole, byte for byte" same "$count $digest" \
 echo "     it waited $longest ms for the next bytes at most"
 check "no heartbeat is missing" has "$(cat /run/vm-test/ticks)" "0 missing"
 echo "     the longest time between two heartbeats, which come each 10 ms: $(cut -d';' -f2 /run/vm-test/ticks)"
-check "no request was lost or refused" same "$(grep -hv -e ': background$' -e 'terminated on request' /run/vm-test/load-*)" ""
+check "no request was lost or refused" \
+    same "$(grep -hvE ': (background|suspended)$|terminated on request' /run/vm-test/load-*)" ""
 for app in load1 load2; do
     launches=$(ctl --json status $app | grep -o '"launches": *[0-9]*' | grep -o '[0-9]*')
     check "$app: each of its $launches launches has its receipt" same \
