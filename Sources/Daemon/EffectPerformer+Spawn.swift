@@ -63,7 +63,7 @@ extension EffectPerformer {
         listen(to: run)
         let environment = LaunchEnvironment(
             manifest: manifest, launch: launch, user: user?.record, notifySocket: channel.path, inbox: inbox,
-            lastReceipt: receipts.lastPath(of: manifest.id), marker: enclosure.environmentMarker,
+            lastReceipt: lastReceipt(of: manifest.id), marker: enclosure.environmentMarker,
             inherited: inheritedEnvironment)
         var request = makeRequest(manifest, user, environment.entries(folders: folders), enclosure)
         let output = outputStream(manifest.id)
@@ -72,6 +72,13 @@ extension EffectPerformer {
         // Before there is a process, so that none is ever there of which nobody knows.
         keepNote(of: run)
         try watchStart(run, try startProcess(request))
+    }
+
+    /// An app can do without.
+    private func lastReceipt(of app: AppID) -> String? {
+        var path: String?
+        attempt(app) { path = try receipts.handOver(to: app) }
+        return path
     }
 
     func listen(to run: AppRun) {

@@ -73,6 +73,7 @@ package struct Folders: Hashable, Sendable {
     package var logbook: String { runtime + "/logbook" }
     package var inboxes: String { runtime + "/inbox" }
     package var receipts: String { state + "/receipts.jsonl" }
-    package var lastReceipts: String { state + "/last" }
+    package var olderReceipts: String { receipts + ".1" }
+    package var lastReceipts: String { runtime + "/last" }
     package var launches: String { state + "/launches" }
 }
