@@ -40,7 +40,7 @@ extension EffectPerformer {
     }
 
     private func start(_ manifest: AppManifest, _ id: RunID, _ launch: Launch) throws {
-        let user = try step(Stage.user) { try AppUser(manifest) }
+        let user = try step(Stage.user) { try users.user(of: manifest) }
         try prepareDirectories(manifest, user)
         let inbox = inbox(of: manifest.id)
         try step(Stage.runtimeDirectory) {

@@ -34,6 +34,7 @@ final class EffectPerformer {
     /// Which run a process belongs to, for what the kernel tells by pid.
     var mainProcesses: [Int32: RunID] = [:]
     private var newsGate = NewsGate()
+    let users: UserCache
     /// Groups of runs that are over, until they can be removed.
     var closing: [RunID: Retry] = [:]
     let memory: MemoryWatch
@@ -59,6 +60,7 @@ final class EffectPerformer {
         self.memory = memory
         self.inheritedEnvironment = inheritedEnvironment
         self.send = send
+        users = UserCache(now: loop.now)
         reaper = try? MemoryReaper()
     }
 
@@ -94,6 +96,7 @@ final class EffectPerformer {
         stored.forget { manifests[$0] == nil && !broken.contains($0) }
         for gone in self.manifests.keys where manifests[gone] == nil { newsGate.forget(gone) }
         self.manifests = manifests
+        users.forget()
     }
 
     private func withRun(_ id: RunID, _ body: (AppRun) -> Void) {
