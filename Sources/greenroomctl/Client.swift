@@ -7,9 +7,13 @@ import Systemd
 final class Client {
     let bus: BusConnection
     let endpoint: Endpoint
+    /// Somebody sits there who could be asked for a password.
+    private let hasUser: Bool
+    private(set) var agent: PasswordAgent?
 
-    init(_ endpoint: Endpoint) throws(Failure) {
+    init(_ endpoint: Endpoint, hasUser: Bool) throws(Failure) {
         self.endpoint = endpoint
+        self.hasUser = hasUser
         do throws(BusError) {
             bus = try BusConnection(path: endpoint.socket)
         } catch {
@@ -25,6 +29,19 @@ final class Client {
             return Self.value(answer)
         } catch {
             throw Self.failure(ofCall: error, endpoint)
+        }
+    }
+
+    /// What the daemon refused is asked for once more with polkit's agent at hand, where nobody else asks for a password. Not
+    /// from the start, as most who may need none.
+    func insisting<Answer>(_ ask: () throws(Failure) -> Answer) throws(Failure) -> Answer {
+        do throws(Failure) {
+            return try ask()
+        } catch {
+            guard error.isRefusal, hasUser, let agent = PasswordAgent() else { throw error }
+            self.agent = agent
+            defer { self.agent = nil }
+            return try ask()
         }
     }
 
@@ -78,6 +95,11 @@ final class Client {
     private static func failure(_ error: BusError, _ endpoint: Endpoint) -> Failure {
         let sentence = escaped(error.message)
         let standard = "org.freedesktop.DBus.Error."
+        if error.name == ControlNames.Failure.accessDenied.name {
+            return Failure(
+                sentence, hint: "Try as root; the system's daemon lets members of the group greenroom, too.",
+                isRefusal: true)
+        }
         guard error.name.hasPrefix(standard) else { return Failure(sentence) }
         switch error.name.dropFirst(standard.count) {
         case "NoServer": return Failure(sentence, hint: hint(endpoint))

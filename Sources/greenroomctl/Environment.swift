@@ -66,8 +66,11 @@ package struct Failure: Error, Equatable, Sendable {
     package var status: Int32
     /// What may help, on a line of its own.
     package var hint: String?
+    /// The daemon does not let this user.
+    package var isRefusal: Bool
 
-    package init(_ sentence: String, status: Int32 = 1, hint: String? = nil) {
+    package init(_ sentence: String, status: Int32 = 1, hint: String? = nil, isRefusal: Bool = false) {
+        self.isRefusal = isRefusal
         self.sentence = sentence
         self.status = status
         self.hint = hint

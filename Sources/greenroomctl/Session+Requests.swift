@@ -9,7 +9,9 @@ extension Session {
         let client = try connect()
         let app = operands.first ?? ""
         let (member, arguments) = call(for: app)
-        let answer = try Waiting(client, app: app, screen).wait(for: member, arguments)
+        let answer = try client.insisting { () throws(Failure) in
+            try Waiting(client, app: app, screen).wait(for: member, arguments)
+        }
         if wantsJSON { try show(answer) }
         let result = Record(answer)
         let sentence = "\(escaped(app)): \(outcome(result))"
