@@ -1,8 +1,10 @@
+import Control
 import Glibc
 import JSON
 import LifecycleCore
 import Linux
 import Manifest
+import Systemd
 
 /// Receipts on disk: one JSON document a line, appended in one write, so that a crash in the middle loses at most that
 /// one. Nothing is ever written over. A file that is full becomes the older of two, in place of the one before, by its name
@@ -22,11 +24,14 @@ final class ReceiptStore {
     /// The last receipt of an app.
     private struct Last {
         var id: UInt64
-        /// As it is on disk, with its newline.
-        var line: [UInt8]
+        /// As the bus shows it: of two thousand apps, to read as many lines anew would take half of what a list takes.
+        var record: [(String, Variant)]
         /// Otherwise it goes with the older file, and has to be written again before.
         var isInNewerFile: Bool
         var isHandedOver = false
+
+        /// As it is on disk, with its newline.
+        var line: [UInt8] { Array((JSONValue(.dictionary(record)).serialized(pretty: false) + "\n").utf8) }
     }
 
     private let path: String
@@ -61,12 +66,12 @@ final class ReceiptStore {
         // A daemon before this one has written it, and did not come as far as to say so.
         guard receipt.id >= nextID else { return }
         let json = JSONValue(receipt, time: clock.now())
-        let line = Array((json.serialized(pretty: false) + "\n").utf8)
+        let last = Last(id: receipt.id, record: json.record, isInNewerFile: false)
         nextID = receipt.id + 1
         // Also where the disk refuses it.
-        remember(receipt.app, Last(id: receipt.id, line: line, isInNewerFile: false))
-        try AppendFile(path).append(line)
-        last[receipt.app]?.isInNewerFile = true
+        remember(receipt.app, last)
+        try AppendFile(path).append(last.line)
+        self.last[receipt.app]?.isInNewerFile = true
         count += 1
         if count >= Self.kept { try turnOver() }
     }
@@ -80,7 +85,7 @@ final class ReceiptStore {
     func receipt(_ id: UInt64) throws -> JSONValue? { try read(limit: 1) { $0.id == id }.first }
 
     /// The receipt of an app's last end.
-    func last(of app: AppID) -> JSONValue? { last[app].flatMap { try? JSONValue.parse($0.line) } }
+    func last(of app: AppID) -> [(String, Variant)]? { last[app]?.record }
 
     /// Puts the receipt of an app's last end where the app finds it, readable for its user; the path, or `nil` before its
     /// first. Below the runtime folder, as that is in memory: on a disk, a new file at each end costs more than all else of
@@ -116,11 +121,11 @@ final class ReceiptStore {
 
     private func learn(_ bytes: [UInt8], isNewerFile: Bool) {
         for line in bytes.split(separator: UInt8(ascii: "\n")) {
-            guard let head = Head(line), parse(line) != nil else { continue }
+            guard let head = Head(line), let json = parse(line) else { continue }
             nextID = max(nextID, head.id + 1)
             if isNewerFile { count += 1 }
             if let known = last[head.app], known.id > head.id { continue }
-            remember(head.app, Last(id: head.id, line: line + [UInt8(ascii: "\n")], isInNewerFile: isNewerFile))
+            remember(head.app, Last(id: head.id, record: json.record, isInNewerFile: isNewerFile))
         }
     }
 

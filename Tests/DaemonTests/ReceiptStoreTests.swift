@@ -1,7 +1,9 @@
+import Control
 import Glibc
 import JSON
 import LifecycleCore
 import Linux
+import Systemd
 import TestKit
 import Testing
 
@@ -38,6 +40,7 @@ struct ReceiptStoreTests {
     private let busy = AppID("busy")!
 
     private func id(_ json: JSONValue?) -> Int64? { json?["id"]?.integerValue }
+    private func id(_ record: [(String, Variant)]?) -> Int64? { id(record.map { JSONValue(.dictionary($0)) }) }
 
     private func write(_ store: ReceiptStore, _ ids: ClosedRange<UInt64>, of app: AppID) throws {
         for id in ids { try store.write(receipt(id, of: app)) }
@@ -70,7 +73,8 @@ struct ReceiptStoreTests {
         try write(store, 1...1, of: early)
         try write(store, 2...1500, of: busy)
         // What it had done by then: the last of others was carried over, and the name not yet changed.
-        let line = try #require(store.last(of: early)).serialized(pretty: false) + "\n"
+        let record = try #require(store.last(of: early))
+        let line = JSONValue(.dictionary(record)).serialized(pretty: false) + "\n"
         try AppendFile(shelf.folders.receipts).append(Array(line.utf8))
         let next = try shelf.open()
         #expect(try next.read(limit: .max).map(id) == (501...1500).map { $0 })
