@@ -78,6 +78,7 @@ struct ReceiptStoreTests {
         try AppendFile(shelf.folders.receipts).append(Array(line.utf8))
         let next = try shelf.open()
         #expect(try next.read(limit: .max).map(id) == (501...1500).map { $0 })
+        #expect(try next.read(app: early, limit: .max).map(id) == [1])
         try write(next, 1501...4000, of: busy)
         #expect(try next.read(app: early, limit: .max).map(id) == [1])
         #expect(id(try shelf.open().last(of: early)) == 1)
