@@ -55,7 +55,7 @@ test: deps ## core, simulator, parsers, real kernel, real daemon
 	$(SWIFT) build --build-tests
 	$(SWIFT) test --skip-build
 
-check: deps ## format, warnings, imports
+check: deps ## format, warnings, imports; documents, man pages, completions and packaging against the programs
 	@Sources/scripts/check
 
 fmt: ## formats all sources

@@ -6,6 +6,12 @@ import Manifest
 struct AppUser {
     let record: UserRecord
     let credentials: Credentials
+
+    init(record: UserRecord, credentials: Credentials) {
+        self.record = record
+        self.credentials = credentials
+    }
+
     var owner: Owner { Owner(uid: credentials.uid, gid: credentials.gid) }
 
     /// `nil`: as the daemon does.

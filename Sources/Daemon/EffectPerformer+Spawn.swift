@@ -44,7 +44,7 @@ extension EffectPerformer {
     }
 
     private func start(_ manifest: AppManifest, _ id: RunID, _ launch: Launch) throws {
-        let user = try step(Stage.user) { try AppUser(manifest) }
+        let user = try step(Stage.user) { try users.user(of: manifest) }
         try prepareDirectories(manifest, user)
         let inbox = inbox(of: manifest.id)
         try step(Stage.runtimeDirectory) {
@@ -67,7 +67,7 @@ extension EffectPerformer {
         listen(to: run)
         let environment = LaunchEnvironment(
             manifest: manifest, launch: launch, user: user?.record, notifySocket: channel.path, inbox: inbox,
-            lastReceipt: receipts.lastPath(of: manifest.id), marker: enclosure.environmentMarker,
+            lastReceipt: lastReceipt(of: manifest.id), marker: enclosure.environmentMarker,
             inherited: inheritedEnvironment)
         var request = makeRequest(manifest, user, environment.entries(folders: folders), enclosure)
         let output = outputStream(manifest.id)
@@ -76,6 +76,13 @@ extension EffectPerformer {
         // Before there is a process, so that none is ever there of which nobody knows.
         keepNote(of: run)
         try watchStart(run, try startProcess(request))
+    }
+
+    /// An app can do without.
+    private func lastReceipt(of app: AppID) -> String? {
+        var path: String?
+        attempt(app) { path = try receipts.handOver(to: app) }
+        return path
     }
 
     func listen(to run: AppRun) {

@@ -36,6 +36,7 @@ final class EffectPerformer {
     /// Which run a process belongs to, for what the kernel tells by pid.
     var mainProcesses: [Int32: RunID] = [:]
     private var newsGate = NewsGate()
+    let users: UserCache
     /// Groups of runs that are over, until they can be removed.
     var closing: [UInt64: Retry] = [:]
     var lastClosing: UInt64 = 0
@@ -64,6 +65,7 @@ final class EffectPerformer {
         self.memory = memory
         self.inheritedEnvironment = inheritedEnvironment
         self.send = send
+        users = UserCache(now: loop.now)
         reaper = try? MemoryReaper()
         stored.complain = { [journal] in journal.log(.warning, MessageID.complaint, app: $0, $1) }
     }
@@ -100,6 +102,7 @@ final class EffectPerformer {
         for gone in self.manifests.keys where manifests[gone] == nil { newsGate.forget(gone) }
         self.manifests = manifests
         forgetStored(broken: broken)
+        users.forget()
     }
 
     func forgetStored(broken: Set<AppID>) { stored.forget { manifests[$0] == nil && !broken.contains($0) } }

@@ -72,7 +72,7 @@ final class House {
         }
         if let time = view.launchPostponed { record.append(("launchPostponedSeconds", .double(time.seconds))) }
         if let text = run?.statusText { record.append(("statusText", .string(text))) }
-        if let last = receipts.last(of: id) { record.append(("lastReceipt", Variant(last))) }
+        if let last = receipts.last(of: id) { record.append(("lastReceipt", .dictionary(last))) }
         return record + error
     }
 

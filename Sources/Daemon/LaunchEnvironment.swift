@@ -57,12 +57,13 @@ struct LaunchEnvironment {
         names.isEmpty ? [] : [name + "=" + names.map { folder + "/" + $0 }.joined(separator: ":")]
     }
 
-    /// One entry a name: programs differ in which of two they take.
+    /// One entry a name: programs differ in which of two they take. By bytes, as getenv(3) has it: to Swift “=” and a
+    /// combining mark after it are one character, and no “=”.
     static func lastWins(_ entries: [String]) -> [String] {
-        var places: [Substring: Int] = [:]
+        var places: [[UInt8]: Int] = [:]
         var kept: [String] = []
         for entry in entries {
-            let name = entry.prefix { $0 != "=" }
+            let name = Array(entry.utf8.prefix { $0 != UInt8(ascii: "=") })
             if let place = places[name] {
                 kept[place] = entry
             } else {

@@ -94,6 +94,7 @@ private final class Program {
         }
         try createDirectories(at: folders.notifySockets, mode: 0o711)
         try createDirectories(at: folders.inboxes, mode: 0o711)
+        try createDirectories(at: folders.lastReceipts, mode: 0o711)
         if let lock = handed.take(HandedDescriptors.lock) { return LockFile(adopting: lock, path: folders.lock) }
         return try acquireLock(folders)
     }
@@ -277,6 +278,7 @@ private final class Program {
         performer.stored.archive(in: StateArchive(folder: options.folders.restoration), complain: complain)
         logbook.remove()
         for path in [options.folders.notifySockets] { _ = try? removeFile(at: path, folder: true) }
+        _ = try? house.receipts.removeHandedOver()
         do {
             if try containment.removeRoot() == .busy {
                 journal.log(.warning, MessageID.complaint, "something still lives in \(containment.mode.summary)")

@@ -12,7 +12,7 @@ package struct UserRecord: Equatable {
 /// A user by name or number; nil when there is none. A number without an entry is a user all the same, as in a container
 /// whose user database knows only root: its group has the same number, its home is /.
 ///
-/// Asks the name service, which may ask the network: at start and reload, not in the middle of things.
+/// Asks the name service, which may ask the network: not at each launch.
 package func lookUpUser(_ nameOrNumber: String) throws(SystemError) -> UserRecord? {
     let number = userNumber(nameOrNumber)
     var entry = passwd()

@@ -47,11 +47,12 @@ extension BusError {
         BusError("org.freedesktop.DBus.Error.InvalidArgs", "The message was refused: \(what).")
     }
 
-    /// Passes a libsystemd result on; a negative one throws, with the errno's own words behind `what`.
+    /// Passes a libsystemd result on; a negative one throws, with the errno's own words behind `what`, which is
+    /// put together only then: a long answer has ten thousands of values.
     @discardableResult
-    static func check(_ result: Int32, _ what: String) throws(BusError) -> Int32 {
+    static func check(_ result: Int32, _ what: @autoclosure () -> String) throws(BusError) -> Int32 {
         guard result < 0 else { return result }
-        throw BusError(name(ofErrno: -result), "\(what): \(errnoText(-result))")
+        throw BusError(name(ofErrno: -result), "\(what()): \(errnoText(-result))")
     }
 
     /// libsystemd's error name for an errno: its own table knows which are standard D-Bus errors.

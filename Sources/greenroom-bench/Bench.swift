@@ -12,6 +12,8 @@ final class Bench {
     /// For what lives as long as a daemon: in memory where the machine has such a file system, as /run is.
     let runtime: String
     let isQuick: Bool
+    /// Without cgroups every look at an app is a reading of all of /proc: with a thousand it would take minutes.
+    private(set) var hasFewApps = false
     let report: Report
 
     init(programs: String, app: String, folder: String, runtime: String, isQuick: Bool, wantsJSON: Bool) {
@@ -54,6 +56,8 @@ final class Bench {
         let processor = line("/proc/cpuinfo", "model name") ?? "unknown"
         let memory = line("/proc/meminfo", "MemTotal").flatMap { Int($0.prefix { $0 != " " }) } ?? 0
         let greenroom = try Greenroom(self, "about")
+        let containment = try greenroom.containment()
+        hasFewApps = isQuick || containment.contains("by process group")
         let load = text("/proc/loadavg").prefix { $0 != " " }
         report.machine = [
             (
@@ -61,7 +65,7 @@ final class Bench {
                 "Linux \(release), \(sysconf(Int32(_SC_NPROCESSORS_ONLN))) × \(processor), \(memory >> 20) GiB, "
                     + "load \(load) at the start"
             ),
-            ("greenroomd", "\(try greenroom.version()), \(try greenroom.containment())"),
+            ("greenroomd", "\(try greenroom.version()), \(containment)"),
             ("peers", "supervisord \(supervisorVersion), and the bare calls of the kernel: these are the floor"),
         ]
         greenroom.stop()

@@ -15,8 +15,8 @@ private let shares = [("p50", 0.5), ("p99", 0.99), ("max", 1)]
 /// launch until the process is dead, beyond what it was allowed. Beside it a program that does nothing but wait for as many
 /// timers, and kill a child of its own at each.
 private func measureLaunchDeadlines(_ bench: Bench) throws {
-    let count = bench.isQuick ? 40 : 200
-    let (start, step) = (bench.isQuick ? 1500 : 3000, 10)
+    let count = bench.hasFewApps ? 40 : 200
+    let (start, step) = bench.hasFewApps ? (1500, 50) : (3000, 10)
     bench.report.section(
         "Deadline lateness",
         "seen from outside, from the call to the process's end; \(count) apps that hang in their launch, then "
@@ -51,7 +51,7 @@ private func measureLaunchDeadlines(_ bench: Bench) throws {
     bench.report.add("killed for its launch deadline", watch.ours, "timerfd, kill, waitpid", theirs, at: shares)
 }
 
-private func terminating(_ bench: Bench) -> Int { bench.isQuick ? 15 : 60 }
+private func terminating(_ bench: Bench) -> Int { bench.hasFewApps ? 15 : 60 }
 
 /// Apps that are deaf to SIGTERM, and a second for each.
 private func measureTerminateDeadlines(_ bench: Bench) throws {

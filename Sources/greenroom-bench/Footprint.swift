@@ -1,6 +1,6 @@
 /// What the daemon itself costs while it has nothing to do, beside supervisord with as many programs.
 func measureFootprint(_ bench: Bench) throws {
-    let many = bench.isQuick ? 200 : 1000
+    let many = bench.hasFewApps ? 200 : 1000
     bench.report.section(
         "At rest", "PSS of the daemon alone; ours with suspended apps, supervisord with programs that sleep")
     let footprint = try Footprint(bench, many)

@@ -10,9 +10,13 @@ final class Client {
     /// How long one that is gone, or that goes while it shakes hands, has to be there again. systemd starts the next one
     /// after 100 ms.
     private static let patience = Duration.seconds(10)
+    /// Somebody sits there who could be asked for a password.
+    private let hasUser: Bool
+    private(set) var agent: PasswordAgent?
 
-    init(_ endpoint: Endpoint) throws(Failure) {
+    init(_ endpoint: Endpoint, hasUser: Bool) throws(Failure) {
         self.endpoint = endpoint
+        self.hasUser = hasUser
         bus = try Self.connect(endpoint, isExpected: false)
     }
 
@@ -51,6 +55,19 @@ final class Client {
             return Self.value(answer)
         } catch {
             throw failure(ofCall: error)
+        }
+    }
+
+    /// What the daemon refused is asked for once more with polkit's agent at hand, where nobody else asks for a password. Not
+    /// from the start, as most who may need none.
+    func insisting<Answer>(_ ask: () throws(Failure) -> Answer) throws(Failure) -> Answer {
+        do throws(Failure) {
+            return try ask()
+        } catch {
+            guard error.isRefusal, hasUser, let agent = PasswordAgent() else { throw error }
+            self.agent = agent
+            defer { self.agent = nil }
+            return try ask()
         }
     }
 
@@ -108,6 +125,11 @@ final class Client {
     private static func failure(_ error: BusError, _ endpoint: Endpoint) -> Failure {
         let sentence = escaped(error.message)
         let standard = "org.freedesktop.DBus.Error."
+        if error.name == ControlNames.Failure.accessDenied.name {
+            return Failure(
+                sentence, hint: "Try as root; the system's daemon lets members of the group greenroom, too.",
+                isRefusal: true)
+        }
         guard error.name.hasPrefix(standard) else { return Failure(sentence) }
         switch error.name.dropFirst(standard.count) {
         case "NoServer": return Failure(sentence, hint: hint(endpoint))

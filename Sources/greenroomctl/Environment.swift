@@ -68,8 +68,11 @@ package struct Failure: Error, Equatable, Sendable {
     package var hint: String?
     /// The daemon went away while it was asked; another one may follow.
     package var isLost = false
+    /// The daemon does not let this user.
+    package var isRefusal: Bool
 
-    package init(_ sentence: String, status: Int32 = 1, hint: String? = nil) {
+    package init(_ sentence: String, status: Int32 = 1, hint: String? = nil, isRefusal: Bool = false) {
+        self.isRefusal = isRefusal
         self.sentence = sentence
         self.status = status
         self.hint = hint

@@ -58,7 +58,7 @@ struct Session {
     }
 
     func connect() throws(Failure) -> Client {
-        try Client(try Endpoint(invocation, environment))
+        try Client(try Endpoint(invocation, environment), hasUser: !wantsJSON && isatty(STDIN_FILENO) == 1)
     }
 
     func show(_ text: String) throws(Failure) {

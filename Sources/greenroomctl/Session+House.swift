@@ -17,8 +17,11 @@ extension Session {
             }
             return 0
         }
-        let pending = try client.begin("SimulatePressure", [.string(level)])
-        guard let answer = try client.answer(pending, until: nil) else { throw Failure("there was no answer") }
+        let answer = try client.insisting { () throws(Failure) in
+            let pending = try client.begin("SimulatePressure", [.string(level)])
+            return try client.answer(pending, until: nil)
+        }
+        guard let answer else { throw Failure("there was no answer") }
         if wantsJSON {
             try show(answer)
         } else {
@@ -52,7 +55,7 @@ extension Session {
     /// Asks, and waits until the program that took the old one's place answers.
     func reexec() throws(Failure) -> Int32 {
         let client = try connect()
-        let answer = try client.call("Reexec")
+        let answer = try client.insisting { () throws(Failure) in try client.call("Reexec") }
         let limit = EventLoop.now() + Self.patience
         // The connection ends with the old program.
         while EventLoop.now() < limit, (try? client.bus.nextSignal(until: limit)) ?? nil != nil {}
@@ -67,7 +70,8 @@ extension Session {
     }
 
     func reload() throws(Failure) -> Int32 {
-        let answer = try connect().call("Reload")
+        let client = try connect()
+        let answer = try client.insisting { () throws(Failure) in try client.call("Reload") }
         let result = Record(answer)
         let errors = result.texts("errors")
         if wantsJSON {

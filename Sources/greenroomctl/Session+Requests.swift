@@ -8,7 +8,7 @@ extension Session {
     func request() throws(Failure) -> Int32 {
         let client = try connect()
         let app = operands.first ?? ""
-        let answer = try wait(for: app, client)
+        let answer = try client.insisting { () throws(Failure) in try wait(for: app, client) }
         if wantsJSON { try show(answer) }
         let result = Record(answer)
         let sentence = "\(escaped(app)): \(outcome(result))"

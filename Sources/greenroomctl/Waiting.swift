@@ -16,7 +16,8 @@ struct Waiting {
     init(_ client: Client, app: String, _ screen: Screen) {
         self.client = client
         self.app = app
-        isShown = screen.errorIsTerminal
+        // It writes where a password is asked for.
+        isShown = screen.errorIsTerminal && client.agent == nil
     }
 
     func wait(for member: String, _ arguments: [Variant]) throws(Failure) -> JSONValue {

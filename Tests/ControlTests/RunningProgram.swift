@@ -57,7 +57,8 @@ final class RunningProgram {
         posix_spawnattr_setflags(&attributes, Int16(flags))
         let program = programFolder() + "/greenroomctl"
         let words = (["greenroomctl"] + arguments).map { strdup($0) } + [nil]
-        let variables = (["TZ=UTC", "PATH=/usr/bin:/bin"] + environment).map { strdup($0) } + [nil]
+        let path = environment.contains { $0.hasPrefix("PATH=") } ? [] : ["PATH=/usr/bin:/bin"]
+        let variables = (["TZ=UTC"] + path + environment).map { strdup($0) } + [nil]
         defer { for word in words + variables { free(word) } }
         var pid: pid_t = 0
         let result = posix_spawn(&pid, program, &actions, &attributes, words, variables)

@@ -1,0 +1,90 @@
+import Control
+import Glibc
+import Systemd
+import Testing
+
+@Suite("Being asked for a password")
+struct PasswordAgentTests {
+    /// One that says with what it was called, and by whom, and lives until it is ended.
+    private static let ready = """
+        #!/bin/sh
+        echo "$PPID $$ $*" >"$ASKED"
+        exec 3>&-
+        exec /bin/sleep 1000
+
+        """
+
+    private func daemon(refusing times: Int) throws -> FakeDaemon {
+        let daemon = try FakeDaemon()
+        for member in ["Launch", "SimulatePressure"] {
+            daemon.on(member) { [unowned daemon] call in
+                if daemon.calls.count <= times {
+                    call.fail(ControlNames.Failure.accessDenied.error("\(member) is for root; polkit is asked first"))
+                } else {
+                    call.reply([
+                        member == "Launch" ? Records.done("active") : .dictionary([("level", .string("normal"))])
+                    ])
+                }
+            }
+        }
+        return daemon
+    }
+
+    private func environment(_ daemon: FakeDaemon, agent: String?) throws -> [String] {
+        if let agent { chmod(try daemon.folder.write("bin/pkttyagent", agent), 0o755) }
+        return ["PATH=\(daemon.runtime)/bin", "ASKED=\(daemon.runtime)/asked"]
+    }
+
+    /// The words of its call.
+    private func asked(_ daemon: FakeDaemon) -> [String]? {
+        guard let file = fopen(daemon.runtime + "/asked", "r") else { return nil }
+        defer { fclose(file) }
+        var line = [CChar](repeating: 0, count: 256)
+        guard fgets(&line, 256, file) != nil else { return nil }
+        return String(decoding: line.prefix { $0 != 0 && $0 != 10 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+            .split(separator: " ").map(String.init)
+    }
+
+    @Test(
+        "on a terminal polkit's agent is started when it is refused, it is asked again, and the agent is ended",
+        arguments: [["launch", "photos"], ["pressure", "normal"]])
+    func asks(line: [String]) throws {
+        let daemon = try daemon(refusing: 1)
+        let program = try RunningProgram(
+            ["--runtime", daemon.runtime] + line, environment: try environment(daemon, agent: Self.ready),
+            terminal: true)
+        let outcome = try program.finish(in: daemon.loop)
+        #expect(outcome.status == 0, "\(outcome.output)")
+        #expect(daemon.calls.count == 2)
+        let words = try #require(asked(daemon))
+        #expect(words.first == "\(program.pid)")
+        #expect(words.dropFirst(2) == ["--notify-fd", "3", "--fallback"])
+        let pid = try #require(Int32(words[1]))
+        #expect(kill(pid, 0) < 0 && errno == ESRCH)
+    }
+
+    @Test("it is asked again once, and then told what may help", arguments: [ready, "#!/bin/sh\nexit 127\n"])
+    func refusedForGood(agent: String) throws {
+        let daemon = try daemon(refusing: 9)
+        let outcome = try daemon.run(
+            "launch", "photos", environment: try environment(daemon, agent: agent), terminal: true)
+        #expect(outcome.status == 1)
+        #expect(daemon.calls.count == 2)
+        #expect(outcome.output.contains("Try as root"))
+    }
+
+    @Test(
+        "there is no agent without a terminal, in JSON, or where none is installed",
+        arguments: [(false, [], ready), (true, ["--json"], ready), (true, [], nil)])
+    func nobody(terminal: Bool, options: [String], agent: String?) throws {
+        let daemon = try daemon(refusing: 1)
+        let program = try RunningProgram(
+            ["--runtime", daemon.runtime, "launch", "photos"] + options,
+            environment: try environment(daemon, agent: agent), terminal: terminal)
+        let outcome = try program.finish(in: daemon.loop)
+        #expect(outcome.status == 1)
+        #expect(daemon.calls.count == 1)
+        #expect(asked(daemon) == nil)
+        #expect((outcome.output + outcome.errors).contains("Launch is for root"))
+    }
+}
