@@ -34,6 +34,43 @@ struct ReplacementTests {
         #expect(access(socket, F_OK) != 0)
     }
 
+    @Test("however often the next one is killed while it starts, the one after that knows every app")
+    func killedInItsStart() throws {
+        let first = try TestDaemon(["front": TestDaemon.manifest(""), "back": TestDaemon.manifest("")])
+        try first.launch("back")
+        try first.launch("front")
+        try first.waitUntil("back", is: "suspended")
+        let before = try (first.pid("front"), first.pid("back"))
+        first.crash()
+        let began = EventLoop.now()
+        var last = try first.successor()
+        // How long a start takes here, so that most are killed in theirs.
+        let start = EventLoop.now() - began
+        last.crash()
+        for number in 0..<24 {
+            try last.successor(killedAfter: start * number / 24)
+        }
+        last = try last.successor()
+        #expect(try (last.pid("front"), last.pid("back")) == before)
+        #expect(try last.state("front") == "active" && last.frozen("back"))
+        #expect(try last.receipts("front").isEmpty && last.receipts("back").isEmpty)
+    }
+
+    @Test("of what four daemons have died, a fifth does not read")
+    func fatal() throws {
+        let first = try TestDaemon(["photos": TestDaemon.manifest("")])
+        try first.launch("photos")
+        first.crash()
+        // As it is counted there (Logbook): four faults of its own in a recovery.
+        let logbook = try Descriptor.open(first.runtime + "/logbook", O_WRONLY)
+        var four: UInt64 = 4
+        #expect(pwrite(logbook.raw, &four, 8, 72) == 8)
+        let second = try first.successor()
+        #expect(try second.state("photos") == "notRunning")
+        #expect(try second.receipts("photos").count == 1)
+        #expect(TestDaemon.text(of: first.root + "/log").contains("4 daemons have died of it"))
+    }
+
     private static func call(
         _ member: String, _ arguments: [Variant] = [], at socket: String
     ) throws(BusError) -> [Variant] {

@@ -83,8 +83,26 @@ final class TestDaemon {
     private static func start(
         _ root: String, asNobody: Bool, _ manager: FakeServiceManager?, _ userRuntime: String?
     ) throws -> Linux.Process {
-        let log = try Descriptor.open(root + "/log", O_WRONLY | O_CREAT | O_APPEND, mode: 0o600)
         let ready = try DatagramSocket(at: root + "/ready")
+        let process = try begin(root, asNobody: asNobody, manager, userRuntime)
+        while true {
+            waitForReadable([manager?.readyDescriptor ?? ready.descriptor.raw, process.descriptor])
+            if let manager, try !process.hasEnded() {
+                manager.takeReady()
+                return process
+            }
+            if let datagram = try ready.receive() {
+                if String(decoding: datagram.bytes, as: UTF8.self).contains("READY=1") { return process }
+            } else if try process.hasEnded() {
+                throw TestFailure("greenroomd ended at once: \(text(of: root + "/log"))")
+            }
+        }
+    }
+
+    private static func begin(
+        _ root: String, asNobody: Bool, _ manager: FakeServiceManager?, _ userRuntime: String?
+    ) throws -> Linux.Process {
+        let log = try Descriptor.open(root + "/log", O_WRONLY | O_CREAT | O_APPEND, mode: 0o600)
         // Not the machine's own bus: one that a test may start.
         var environment = [
             "PATH=/usr/bin:/bin", "HOME=/", "NOTIFY_SOCKET=\(manager?.path ?? root + "/ready")",
@@ -106,19 +124,18 @@ final class TestDaemon {
             request.credentials = Credentials(uid: nobody, gid: nobody, groups: [])
             for path in [root, root + "/ready"] { chown(path, nobody, nobody) }
         }
-        let process = try execute(request)
-        while true {
-            waitForReadable([manager?.readyDescriptor ?? ready.descriptor.raw, process.descriptor])
-            if let manager, try !process.hasEnded() {
-                manager.takeReady()
-                return process
-            }
-            if let datagram = try ready.receive() {
-                if String(decoding: datagram.bytes, as: UTF8.self).contains("READY=1") { return process }
-            } else if try process.hasEnded() {
-                throw TestFailure("greenroomd ended at once: \(text(of: root + "/log"))")
-            }
-        }
+        return try execute(request)
+    }
+
+    /// One that goes on with the folders of this one, which was killed, and is killed itself after a time.
+    func successor(killedAfter time: Duration) throws {
+        let process = try TestDaemon.begin(root, asNobody: asNobody, manager, userRuntime)
+        let (seconds, attoseconds) = time.components
+        var wait = timespec(tv_sec: Int(seconds), tv_nsec: Int(attoseconds / 1_000_000_000))
+        nanosleep(&wait, nil)
+        _ = try process.signal(SIGKILL)
+        waitForReadable([process.descriptor])
+        _ = try process.reap()
     }
 
     private static func execute(_ request: SpawnRequest) throws -> Linux.Process {
