@@ -39,6 +39,7 @@ final class ControlBus {
         objects.authorise = { [authoriser] in authoriser.decide($0, $1, $2) }
         let server = try BusServer(
             loop: house.loop, path: path, mode: 0o666, names: [ControlNames.busName], objects: objects)
+        server.closer = StrangersClosers().closer
         server.onComplaint = { [house] in house.complain($0) }
         server.onPeer = { [authoriser] in authoriser.meet($0) }
         server.onPeerGone = { [authoriser] peer, _ in authoriser.forget(peer) }

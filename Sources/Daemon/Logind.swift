@@ -144,10 +144,10 @@ final class Logind {
     }
 
     private func inhibit() {
-        guard owner != nil, inhibitor == nil, !isAsking, preparation == nil, let peer = bus.peer else { return }
+        guard owner != nil, inhibitor == nil, !isAsking, preparation == nil, bus.peer != nil else { return }
         isAsking = true
-        do throws(BusError) {
-            try peer.callForDescriptor(
+        do throws(SystemdError) {
+            try bus.callForDescriptor(
                 Names.service, path: Names.path, interface: Names.manager, member: "Inhibit",
                 [
                     .string("sleep:shutdown"), .string("Greenroom"), .string("Apps enter the background"),

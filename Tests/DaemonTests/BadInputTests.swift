@@ -55,6 +55,22 @@ struct BadInputTests {
         }
     }
 
+    @Test(
+        "A stranger who sends such a descriptor to the bus holds nobody up",
+        .enabled(if: geteuid() == 0, "only root can become another user"))
+    func intruder() throws {
+        let root = try TestDaemon.makeFolder()
+        let bad = TestDaemon.manifest("intrude \(root)/run/bus", trace: root + "/trace")
+        let daemon = try TestDaemon(["bad": bad], root: root)
+        let before = daemon.openDescriptors()
+        try daemon.launch("bad")
+        #expect(daemon.trace().contains("sent"))
+        #expect(try daemon.state("bad") == "active")
+        // It is closed when the app, which was to read from the other end, is gone.
+        try daemon.terminate("bad", remove: true)
+        try daemon.eventually("it is closed") { daemon.openDescriptors() == before }
+    }
+
     @Test("A descriptor that takes for ever to close holds nobody up but the app that sent it")
     func lingering() throws {
         let root = try TestDaemon.makeFolder()

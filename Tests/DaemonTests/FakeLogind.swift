@@ -25,7 +25,8 @@ final class FakeLogind {
         self.isLocked = isLocked
         let microseconds = UInt64(delay / .microseconds(1))
         place = try MessageBus(
-            loop: stage.loop, address: stage.bus.address, name: "org.freedesktop.login1", objects: objects)
+            loop: stage.loop, address: stage.bus.address, name: "org.freedesktop.login1", objects: objects,
+            takesDescriptors: true)
         objects.add(
             at: Self.path,
             [
