@@ -36,7 +36,7 @@ extension EffectPerformer {
     private func store(_ run: AppRun, _ descriptors: inout ReceivedDescriptors, _ name: String) {
         while let descriptor = descriptors.takeFirst() {
             let refusal = stored.add(descriptor, name, of: run.app, closer: run.channel.closer)
-            if let refusal { complain(run.app, refusal) }
+            if let refusal { run.channel.complainAtTimes(refusal) }
         }
     }
 
@@ -44,7 +44,7 @@ extension EffectPerformer {
     private func changeMainProcess(_ run: AppRun, _ pid: Int32) {
         guard pid != run.process?.pid else { return }
         guard (try? run.enclosure.contains(pid)) ?? false else {
-            return complain(run.app, "MAINPID=\(pid) is no process of it; the main process stays the same")
+            return run.channel.complainAtTimes("MAINPID=\(pid) is no process of it; the main process stays the same")
         }
         do {
             // Looked at again behind the open: in between the pid could have been given to a stranger.
@@ -57,7 +57,7 @@ extension EffectPerformer {
             // The old one may have ended, and been left for `mainProcessEnded` to reap.
             reapOrphans()
         } catch {
-            complain(run.app, "MAINPID=\(pid): \(error)")
+            run.channel.complainAtTimes("MAINPID=\(pid): \(error)")
         }
     }
 }

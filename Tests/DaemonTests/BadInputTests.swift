@@ -48,6 +48,16 @@ struct BadInputTests {
         }
     }
 
+    @Test("An app that is wrong again and again does not fill the journal")
+    func complaints() throws {
+        try survive("usurp 500 say STATUS=said") { daemon in
+            try daemon.eventually("it said all") { try daemon.status("bad")["statusText"]?.stringValue == "said" }
+            let lines = TestDaemon.text(of: daemon.root + "/log").split(separator: "\n")
+            // Five a second; on a slow machine this may be several.
+            #expect((1...100).contains(lines.count { $0.contains("MAINPID=1 is no process of it") }))
+        }
+    }
+
     @Test("Descriptors that nobody wants are closed")
     func descriptors() throws {
         try survive("descriptors 60 descriptors 60 say STATUS=sent") { daemon in

@@ -113,6 +113,23 @@ struct SleepTests {
         try wait(stage, "photos", "active")
     }
 
+    @Test("a screen that is locked stays so for apps while logind is replaced")
+    func lockedMeanwhile() throws {
+        let stage = try BusStage(["photos": TestDaemon.manifest("", "[Lifecycle]\nSuspendDelaySec=1h")])
+        let first = try FakeLogind(stage)
+        try first.waitForInhibitor()
+        try stage.daemon.launch("photos")
+        try first.setLocked(true)
+        try wait(stage, "photos", "background")
+        first.vanish()
+        let second = try FakeLogind(stage, isLocked: true)
+        try second.waitForInhibitor()
+        try second.setLocked(false)
+        try wait(stage, "photos", "active")
+        let seen = stage.heard("News").compactMap { $0.arguments.first?["state"] }
+        #expect(seen.count { $0 == .string("active") } == 2, "\(seen)")
+    }
+
     @Test("logind that ends while the machine is about to sleep leaves nobody in the background")
     func vanishes() throws {
         let stage = try BusStage(["photos": TestDaemon.manifest("", "[Lifecycle]\nSuspendDelaySec=1h")])

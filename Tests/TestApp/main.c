@@ -18,6 +18,7 @@
 //   bomb N                forks N times, each child too  spin           never rests
 //   exit N  crash  stop   ends, dies of SIGSEGV, stops itself
 //   flood N  huge  junk  descriptors N                   bad manners on the notify socket
+//   usurp N               says N times that somebody else's process is the main one
 //   intrude PATH          as nobody, sends such a socket to the bus at PATH; needs root
 //   chatter N             sends N datagrams of 80 messages each
 //   close                 closes all descriptors         print TEXT     a line in the trace
@@ -253,6 +254,7 @@ static int act(const char *what, const char *value) {
     if (!strcmp(what, "bomb")) return bomb(number), 1;
     if (!strcmp(what, "fork")) { for (int i = 0; i < number; i++) fork_child(); return 1; }
     if (!strcmp(what, "tasks")) { for (int i = 0; i < number; i++) say("X_GREENROOM_BEGIN_TASK=many"); return 1; }
+    if (!strcmp(what, "usurp")) { for (int i = 0; i < number; i++) say("MAINPID=1"); return 1; }
     if (!strcmp(what, "intrude")) return intrude(value), 1;
     if (!strcmp(what, "flood")) { for (int i = 0; i < number; i++) say("STATUS=flood"); return 1; }
     if (!strcmp(what, "ready")) return say("READY=1"), 0;
