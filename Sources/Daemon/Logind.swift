@@ -221,18 +221,22 @@ final class Logind {
     /// Asks for all of a session's properties that matter, as only one of them is told.
     private func lookAt(_ path: String) {
         guard let peer = bus.peer else { return }
-        let failed: (Result<[Variant], BusError>) -> Void = { [weak self] result in
-            // A session that can't be looked at is gone, or as good as.
-            self?.setLocked(path, (try? result.get()).map { self?.isLocked($0) ?? false } ?? false)
-        }
-        do throws(BusError) {
-            try peer.call(
-                Names.service, path: path, interface: Names.properties, member: "GetAll", [.string(Names.session)],
-                timeout: Self.patience, reply: failed)
-        } catch {
-            failed(.failure(error))
+        // What cannot be asked at all is as it was: logind is on its way out, and its successor will tell.
+        try? peer.call(
+            Names.service, path: path, interface: Names.properties, member: "GetAll", [.string(Names.session)],
+            timeout: Self.patience
+        ) { [weak self] result in
+            switch result {
+            case .success(let answer): self?.setLocked(path, self?.isLocked(answer) ?? false)
+            case .failure(let error):
+                if Self.namesOfNothing.contains(error.name) { self?.setLocked(path, false) }
+            }
         }
     }
+
+    /// How logind says that there is no such session (any more).
+    private static let namesOfNothing = ["UnknownObject", "UnknownMethod", "UnknownInterface", "UnknownProperty"]
+        .map { "org.freedesktop.DBus.Error.\($0)" }
 
     private func isLocked(_ answer: [Variant]) -> Bool {
         guard let all = answer.first, all["LockedHint"]?.boolValue == true, all["Active"]?.boolValue == true else {
