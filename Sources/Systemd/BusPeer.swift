@@ -156,6 +156,8 @@ package final class BusPeer {
                 var id = sd_id128_t()
                 try check(sd_id128_randomize(&id), "sd_id128_randomize")
                 try check(sd_bus_set_server(bus, 1, id), "sd_bus_set_server")
+                // GDBus and dbus-python pass a signal on to an object's listeners only if it comes from the name's owner.
+                try check(sd_bus_set_sender(bus, BusDriver.ownUniqueName), "sd_bus_set_sender")
             }
             try check(sd_bus_negotiate_creds(bus, 1, csystemd_creds_caller()), "sd_bus_negotiate_creds")
             if let intake {
