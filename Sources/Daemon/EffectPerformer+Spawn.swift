@@ -131,8 +131,10 @@ extension EffectPerformer {
     private func resourceLimits(_ manifest: AppManifest) -> [ResourceLimit] {
         let given = manifest.limits.map { ResourceLimit(resource: $0.resource, soft: $0.soft, hard: $0.hard) }
         let files: Int32 = 7
-        return given.contains { $0.resource == files }
-            ? given : given + [ResourceLimit(resource: files, soft: 1024, hard: min(524_288, maximumDescriptors()))]
+        if given.contains(where: { $0.resource == files }) { return given }
+        // Where we have fewer ourselves (a container, an administrator's word), so have they.
+        let hard = min(524_288, maximumDescriptors())
+        return given + [ResourceLimit(resource: files, soft: min(1024, hard), hard: hard)]
     }
 
     private func step<T>(_ status: Int32, _ body: () throws -> T) throws -> T {

@@ -48,6 +48,32 @@ struct BadInputTests {
         }
     }
 
+    @Test(
+        "Where the daemon has few descriptors, so have its apps",
+        .enabled(if: isInstalled("prlimit"), "prlimit is missing"))
+    func fewDescriptors() throws {
+        let daemon = try TestDaemon(["photos": TestDaemon.manifest("")])
+        let request = SpawnRequest(
+            executable: "/usr/bin/prlimit", arguments: ["--pid=\(daemon.process.pid)", "--nofile=500:500"],
+            environment: [])
+        var starting = try startProcess(request)
+        while try starting.outcome() == .pending { waitForReadable([starting.outcomeDescriptor]) }
+        waitForReadable([starting.process.descriptor])
+        #expect(try starting.process.reap()?.status == .exited(0))
+        #expect(try daemon.launch("photos")["state"]?.stringValue == "active")
+        let limits = TestDaemon.text(of: "/proc/\(try daemon.pid("photos"))/limits").split(separator: "\n")
+        let files = try #require(limits.first { $0.hasPrefix("Max open files") })
+        #expect(files.split(separator: " ")[3...4] == ["500", "500"])
+    }
+
+    @Test("An option of another type than it has is refused, and nothing is launched")
+    func optionOfAnotherType() throws {
+        let daemon = try TestDaemon(["photos": TestDaemon.manifest("")])
+        let options = Variant.dictionary([("background", .string("yes"))])
+        #expect(daemon.failure("Launch", [.string("photos"), options]) == "InvalidArgument")
+        #expect(try daemon.state("photos") == "notRunning")
+    }
+
     @Test("An app that is wrong again and again does not fill the journal")
     func complaints() throws {
         try survive("usurp 500 say STATUS=said") { daemon in
