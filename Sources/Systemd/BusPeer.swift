@@ -51,8 +51,10 @@ package final class BusPeer {
     private let loop: EventLoop
     /// libsystemd's. On the way to a D-Bus daemon another address may bring another one.
     private var descriptor: Int32
-    private let priority: EventPriority
+    package let priority: EventPriority
     private var source: EventSource?
+    /// What a stranger sent and libsystemd has not taken yet.
+    private var intakeSource: EventSource?
     /// For the time-outs of calls; made with the first of them.
     private var timer: Timer?
     private var lastSerial: UInt64 = 0
@@ -117,8 +119,14 @@ package final class BusPeer {
             try check(sd_bus_start(bus), "sd_bus_start")
             if !isOnBus { try limitSendBuffer() }
             try watchDescriptor()
+            if let strangersIntake {
+                intakeSource = try loop.addDescriptor(
+                    strangersIntake.reading, events: .readable, priority: priority
+                ) { [weak self] _ in self?.turn() }
+            }
         } catch {
             isGone = true
+            source?.cancel()
             sd_bus_close(bus)
             strangersIntake?.close()
             throw error
@@ -138,6 +146,7 @@ package final class BusPeer {
 
     deinit {
         source?.cancel()
+        intakeSource?.cancel()
         timer?.cancel()
         if !isGone { sd_bus_close(bus) }
         strangersIntake?.close()
@@ -239,6 +248,7 @@ package final class BusPeer {
         guard !isGone else { return }
         isGone = true
         source?.cancel()
+        intakeSource?.cancel()
         timer?.cancel()
         sd_bus_close(bus)
         strangersIntake?.close()
@@ -347,8 +357,6 @@ package final class BusPeer {
         let result = sd_bus_process(bus, nil)
         let left = isGone ? 0 : csystemd_readable_bytes(source)
         let hasRead = !isGone && left < before
-        // Nothing tells of these.
-        if strangersIntake != nil, left > 0 { scheduleTurn() }
         // Zero already where the message is whole.
         if !hasRead { intake = max(0, intake - Int(before)) }
         return result

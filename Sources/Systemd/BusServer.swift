@@ -146,6 +146,8 @@ package final class BusServer {
             return
         }
         lastNumber += 1
+        // Strangers have their turn when nobody else is waiting, as some of what is free to be read takes a while.
+        let priority = isStranger ? .idle : self.priority
         let peer = try BusPeer(
             loop: loop, descriptor: descriptor, role: .server(names: names), number: lastNumber, objects: objects,
             limits: limits.peer, priority: priority, closer: isStranger ? closer : nil)
