@@ -100,7 +100,8 @@ final class AppChannel {
         return true
     }
 
-    private func complainAtTimes(_ sentence: String) {
+    /// Of what the app brings about at will, so often that it can't fill the journal.
+    func complainAtTimes(_ sentence: String) {
         window.complaints += 1
         if window.complaints <= Self.complaintsPerSecond { complain(sentence) }
     }

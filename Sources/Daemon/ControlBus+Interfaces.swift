@@ -137,7 +137,11 @@ extension ControlBus {
         var url: String?
         for (name, value) in options {
             switch name {
-            case "background": state = value.boolValue == true ? .background : .foreground
+            case "background":
+                guard let isBackground = value.boolValue else {
+                    return invalid(call, "the option background is yes or no (b), not of the type \(value.signature)")
+                }
+                state = isBackground ? .background : .foreground
             case "reason":
                 guard let text = value.stringValue, let named = LaunchReason(rawValue: text) else {
                     let known = LaunchReason.allCases.map(\.rawValue).joined(separator: ", ")

@@ -49,6 +49,7 @@ final class ControlBus {
             store.forget(HandedDescriptors.controlSocket)
             store.keep(server.listener, HandedDescriptors.controlSocket)
         }
+        server.closer = StrangersClosers().closer
         server.onComplaint = { [house] in house.complain($0) }
         server.onPeer = { [authoriser] in authoriser.meet($0) }
         server.onPeerGone = { [authoriser] peer, _ in authoriser.forget(peer) }

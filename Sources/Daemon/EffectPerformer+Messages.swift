@@ -38,7 +38,7 @@ extension EffectPerformer {
         while let descriptor = descriptors.takeFirst() {
             switch stored.add(descriptor, name, of: run.app, closer: run.channel.closer) {
             case .stored(let written): run.channel.charge(bytes: written)
-            case .refused(let refusal): complain(run.app, refusal)
+            case .refused(let refusal): run.channel.complainAtTimes(refusal)
             }
         }
     }
@@ -47,7 +47,7 @@ extension EffectPerformer {
     private func changeMainProcess(_ run: AppRun, _ pid: Int32) {
         guard pid != run.process?.pid else { return }
         guard (try? run.enclosure.contains(pid)) ?? false else {
-            return complain(run.app, "MAINPID=\(pid) is no process of it; the main process stays the same")
+            return run.channel.complainAtTimes("MAINPID=\(pid) is no process of it; the main process stays the same")
         }
         do {
             // Looked at again behind the open: in between the pid could have been given to a stranger.
@@ -65,7 +65,7 @@ extension EffectPerformer {
             // The old one may have ended, and been left for `mainProcessEnded` to reap.
             reapOrphans()
         } catch {
-            complain(run.app, "MAINPID=\(pid): \(error)")
+            run.channel.complainAtTimes("MAINPID=\(pid): \(error)")
         }
     }
 }

@@ -1,3 +1,4 @@
+import Glibc
 import LifecycleCore
 import Linux
 import Manifest
@@ -111,15 +112,27 @@ extension EffectPerformer {
         }
     }
 
-    /// What the app writes is in the journal under its ID; where there is no journal it is dropped.
+    /// What the app writes is in the journal under its ID, or on our own standard error; `nil`: neither is there.
     private func outputStream(_ app: AppID) -> SharedDescriptor? {
-        guard journal.usesJournald else { return nil }
         do {
-            return try JournalStream.open(identifier: app.name).map { SharedDescriptor(Descriptor(adopting: $0)) }
+            if journal.usesJournald, let stream = try JournalStream.open(identifier: app.name) {
+                return SharedDescriptor(Descriptor(adopting: stream))
+            }
+            return try ownStandardError()
         } catch {
             complain(app, "its output is dropped: \(error)")
             return nil
         }
+    }
+
+    /// Straight, and not by way of the daemon: what an app writes neither waits for it nor ends with it.
+    private func ownStandardError() throws -> SharedDescriptor? {
+        guard fcntl(2, F_GETFD) >= 0 else { return nil }
+        // A terminal's descriptor is a keyboard as well, which is nothing for another user's app.
+        if isatty(2) == 1 { return SharedDescriptor(try Descriptor.open("/proc/self/fd/2", O_WRONLY | O_NOCTTY)) }
+        let copy = fcntl(2, F_DUPFD_CLOEXEC, 3)
+        guard copy >= 0 else { throw SystemError(call: "fcntl F_DUPFD_CLOEXEC", errno: errno) }
+        return SharedDescriptor(Descriptor(adopting: copy))
     }
 
     /// The daemon is protected from the kernel's OOM killer (`OOMScoreAdjust=` of its unit); what it launches is not, unless
@@ -134,8 +147,10 @@ extension EffectPerformer {
     private func resourceLimits(_ manifest: AppManifest) -> [ResourceLimit] {
         let given = manifest.limits.map { ResourceLimit(resource: $0.resource, soft: $0.soft, hard: $0.hard) }
         let files: Int32 = 7
-        return given.contains { $0.resource == files }
-            ? given : given + [ResourceLimit(resource: files, soft: 1024, hard: min(524_288, maximumDescriptors()))]
+        if given.contains(where: { $0.resource == files }) { return given }
+        // Where we have fewer ourselves (a container, an administrator's word), so have they.
+        let hard = min(524_288, maximumDescriptors())
+        return given + [ResourceLimit(resource: files, soft: min(1024, hard), hard: hard)]
     }
 
     private func step<T>(_ status: Int32, _ body: () throws -> T) throws -> T {

@@ -20,6 +20,8 @@ final class Logind {
 
     /// Its answers come at once, or it hangs.
     private static let patience = Duration.seconds(25)
+    /// Who follows a logind that ended, or one that the bus ended with, is there within this.
+    private static let succession = Duration.seconds(10)
     /// logind.conf(5).
     private static let defaultDelay = Duration.seconds(5)
 
@@ -42,6 +44,7 @@ final class Logind {
     private var timer: Systemd.Timer?
     /// The active sessions with a seat whose screens are locked, by path.
     private var lockedSessions: Set<String> = []
+    private var successionTimer: Systemd.Timer?
 
     /// - Parameter user: whose sessions' locks count; `nil`: those of everybody who sits at the machine.
     init(loop: EventLoop, bus: MessageBus, journal: Journal, user: UInt32?, send: @escaping (Event) -> Void) throws {
@@ -51,6 +54,7 @@ final class Logind {
         self.user = user
         self.send = send
         timer = try loop.makeTimer { [weak self] _ in self?.delayIsOver() }
+        successionTimer = try loop.makeTimer { [weak self] _ in self?.keepLocked([]) }
     }
 
     // MARK: The bus comes and goes
@@ -80,10 +84,8 @@ final class Logind {
         isAsking = false
         // Whoever would have told that the machine is awake is gone. A machine that is switched off stops logind as well.
         if preparation == .sleep || preparation == .shutdown && name != nil { prepare(nil) }
-        if !lockedSessions.isEmpty {
-            lockedSessions = []
-            send(.unlocked)
-        }
+        // A screen that is locked stays so while logind is replaced, or the bus: a successor tells what is so now.
+        if !lockedSessions.isEmpty { successionTimer?.arm(at: loop.now() + Self.succession) }
         guard name != nil else { return }
         readDelay()
         inhibit()
@@ -144,10 +146,10 @@ final class Logind {
     }
 
     private func inhibit() {
-        guard owner != nil, inhibitor == nil, !isAsking, preparation == nil, let peer = bus.peer else { return }
+        guard owner != nil, inhibitor == nil, !isAsking, preparation == nil, bus.peer != nil else { return }
         isAsking = true
-        do throws(BusError) {
-            try peer.callForDescriptor(
+        do throws(SystemdError) {
+            try bus.callForDescriptor(
                 Names.service, path: Names.path, interface: Names.manager, member: "Inhibit",
                 [
                     .string("sleep:shutdown"), .string("Greenroom"), .string("Apps enter the background"),
@@ -208,29 +210,33 @@ final class Logind {
             Names.service, path: Names.path, interface: Names.manager, member: "ListSessions", timeout: Self.patience
         ) { [weak self] result in
             // a(susso): the last field is the session's path.
-            guard let sessions = (try? result.get())?.first?.arrayValue else { return }
-            for session in sessions.prefix(Self.maximumSessions) {
-                if let path = session.structureValue?.last?.stringValue { self?.lookAt(path) }
-            }
-            self?.lookAtSleep()
+            guard let self, let sessions = (try? result.get())?.first?.arrayValue else { return }
+            let paths = sessions.prefix(Self.maximumSessions).compactMap { $0.structureValue?.last?.stringValue }
+            self.keepLocked(Set(paths))
+            for path in paths { self.lookAt(path) }
+            self.lookAtSleep()
         }
     }
 
     /// Asks for all of a session's properties that matter, as only one of them is told.
     private func lookAt(_ path: String) {
         guard let peer = bus.peer else { return }
-        let failed: (Result<[Variant], BusError>) -> Void = { [weak self] result in
-            // A session that can't be looked at is gone, or as good as.
-            self?.setLocked(path, (try? result.get()).map { self?.isLocked($0) ?? false } ?? false)
-        }
-        do throws(BusError) {
-            try peer.call(
-                Names.service, path: path, interface: Names.properties, member: "GetAll", [.string(Names.session)],
-                timeout: Self.patience, reply: failed)
-        } catch {
-            failed(.failure(error))
+        // What cannot be asked at all is as it was: logind is on its way out, and its successor will tell.
+        try? peer.call(
+            Names.service, path: path, interface: Names.properties, member: "GetAll", [.string(Names.session)],
+            timeout: Self.patience
+        ) { [weak self] result in
+            switch result {
+            case .success(let answer): self?.setLocked(path, self?.isLocked(answer) ?? false)
+            case .failure(let error):
+                if Self.namesOfNothing.contains(error.name) { self?.setLocked(path, false) }
+            }
         }
     }
+
+    /// How logind says that there is no such session (any more).
+    private static let namesOfNothing = ["UnknownObject", "UnknownMethod", "UnknownInterface", "UnknownProperty"]
+        .map { "org.freedesktop.DBus.Error.\($0)" }
 
     private func isLocked(_ answer: [Variant]) -> Bool {
         guard let all = answer.first, all["LockedHint"]?.boolValue == true, all["Active"]?.boolValue == true else {
@@ -240,6 +246,12 @@ final class Logind {
         guard let seat = all["Seat"]?.structureValue?.first?.stringValue, !seat.isEmpty else { return false }
         guard let user else { return true }
         return all["User"]?.structureValue?.first?.uintValue == UInt64(user)
+    }
+
+    /// No other session is locked, as there is none.
+    private func keepLocked(_ sessions: Set<String>) {
+        successionTimer?.arm(at: nil)
+        for gone in lockedSessions.subtracting(sessions) { setLocked(gone, false) }
     }
 
     private func setLocked(_ path: String, _ isLocked: Bool) {

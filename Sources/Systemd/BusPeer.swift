@@ -51,22 +51,27 @@ package final class BusPeer {
     private let loop: EventLoop
     /// libsystemd's. On the way to a D-Bus daemon another address may bring another one.
     private var descriptor: Int32
-    private let priority: EventPriority
+    package let priority: EventPriority
     private var source: EventSource?
+    /// What a stranger sent and libsystemd has not taken yet.
+    private var intakeSource: EventSource?
     /// For the time-outs of calls; made with the first of them.
     private var timer: Timer?
     private var lastSerial: UInt64 = 0
     private var goneHandlers: [UInt64: () -> Void] = [:]
     /// Bytes that came since the last whole message.
     private var intake = 0
+    /// Where a stranger is at the other end.
+    private let strangersIntake: BusIntake?
     /// Whether everything that was read together with the handshake has been dealt with.
     private var isSettled = false
     private var isTurnScheduled = false
 
     /// Takes over `descriptor`, a connected socket, also when it throws. The handshake goes on in the loop.
+    /// - Parameter closer: set where a stranger is at the other end: no descriptor is taken from it.
     package init(
         loop: EventLoop, descriptor: Int32, role: Role, number: UInt64 = 0, objects: BusObjects? = nil,
-        limits: BusLimits = BusLimits(), priority: EventPriority = .normal
+        limits: BusLimits = BusLimits(), priority: EventPriority = .normal, closer: StrangersCloser? = nil
     ) throws(SystemdError) {
         self.loop = loop
         self.descriptor = descriptor
@@ -74,22 +79,27 @@ package final class BusPeer {
         self.limits = limits
         self.priority = priority
         isOnBus = false
+        var intake: BusIntake?
         do throws(SystemdError) {
-            credentials = try PeerCredentials(ofSocket: descriptor)
-            bus = try Self.makeBus(descriptor, role)
+            let caller = try PeerCredentials(ofSocket: descriptor)
+            credentials = caller
+            if let closer { intake = try BusIntake(socket: descriptor, uid: caller.uid, closer: closer) }
+            bus = try Self.makeBus(descriptor, role, intake)
         } catch {
-            Glibc.close(descriptor)
+            if intake == nil { Glibc.close(descriptor) }
             throw error
         }
+        strangersIntake = intake
         try start(objects, role)
     }
 
     /// Connects to a D-Bus daemon. The address is sd-bus's (`unix:path=…`, several behind each other with `;`). Where its
     /// socket is not there yet, this waits for it, without looking again and again (sd_bus_set_watch_bind(3)). Neither
     /// connecting nor the handshake waits for anybody: `isReady` tells when they are done.
+    /// - Parameter takesDescriptors: otherwise the bus refuses them to whoever sends us any (see `StrangersCloser`).
     package init(
         loop: EventLoop, busAddress: String, objects: BusObjects? = nil, limits: BusLimits = BusLimits(),
-        priority: EventPriority = .normal
+        priority: EventPriority = .normal, takesDescriptors: Bool = false
     ) throws(SystemdError) {
         self.loop = loop
         descriptor = -1
@@ -98,7 +108,8 @@ package final class BusPeer {
         self.priority = priority
         isOnBus = true
         credentials = nil
-        bus = try Self.makeBus(address: busAddress)
+        strangersIntake = nil
+        bus = try Self.makeBus(address: busAddress, takesDescriptors: takesDescriptors)
         try start(objects, .client)
     }
 
@@ -108,9 +119,16 @@ package final class BusPeer {
             try check(sd_bus_start(bus), "sd_bus_start")
             if !isOnBus { try limitSendBuffer() }
             try watchDescriptor()
+            if let strangersIntake {
+                intakeSource = try loop.addDescriptor(
+                    strangersIntake.reading, events: .readable, priority: priority
+                ) { [weak self] _ in self?.turn() }
+            }
         } catch {
             isGone = true
+            source?.cancel()
             sd_bus_close(bus)
+            strangersIntake?.close()
             throw error
         }
         // The start may have read something already.
@@ -120,7 +138,7 @@ package final class BusPeer {
     /// Waits for whatever descriptor the connection has now.
     private func watchDescriptor() throws(SystemdError) {
         source?.cancel()
-        descriptor = try check(sd_bus_get_fd(bus), "sd_bus_get_fd")
+        if strangersIntake == nil { descriptor = try check(sd_bus_get_fd(bus), "sd_bus_get_fd") }
         source = try loop.addDescriptor(descriptor, events: .readable, priority: priority) { [weak self] _ in
             self?.turn()
         }
@@ -128,13 +146,17 @@ package final class BusPeer {
 
     deinit {
         source?.cancel()
+        intakeSource?.cancel()
         timer?.cancel()
         if !isGone { sd_bus_close(bus) }
+        strangersIntake?.close()
         sd_bus_unref(bus)
     }
 
-    /// A connection that owns `descriptor` if this succeeds.
-    private static func makeBus(_ descriptor: Int32, _ role: Role) throws(SystemdError) -> OpaquePointer {
+    /// A connection that owns `descriptor` if this succeeds, or with an `intake` a copy of it.
+    private static func makeBus(
+        _ descriptor: Int32, _ role: Role, _ intake: BusIntake?
+    ) throws(SystemdError) -> OpaquePointer {
         var made: OpaquePointer?
         try check(sd_bus_new(&made), "sd_bus_new")
         guard let bus = made else { throw SystemdError("sd_bus_new", errno: ENOMEM) }
@@ -143,9 +165,15 @@ package final class BusPeer {
                 var id = sd_id128_t()
                 try check(sd_id128_randomize(&id), "sd_id128_randomize")
                 try check(sd_bus_set_server(bus, 1, id), "sd_bus_set_server")
+                // GDBus and dbus-python pass a signal on to an object's listeners only if it comes from the name's owner.
+                try check(sd_bus_set_sender(bus, BusDriver.ownUniqueName), "sd_bus_set_sender")
             }
             try check(sd_bus_negotiate_creds(bus, 1, csystemd_creds_caller()), "sd_bus_negotiate_creds")
-            try check(sd_bus_set_fd(bus, descriptor, descriptor), "sd_bus_set_fd")
+            if let intake {
+                try connect(bus, descriptor, intake)
+            } else {
+                try check(sd_bus_set_fd(bus, descriptor, descriptor), "sd_bus_set_fd")
+            }
         } catch {
             sd_bus_unref(bus)
             throw error
@@ -153,13 +181,31 @@ package final class BusPeer {
         return bus
     }
 
-    private static func makeBus(address: String) throws(SystemdError) -> OpaquePointer {
+    private static func connect(
+        _ bus: OpaquePointer, _ descriptor: Int32, _ intake: BusIntake
+    ) throws(SystemdError) {
+        try check(sd_bus_negotiate_fds(bus, 0), "sd_bus_negotiate_fds")
+        // A pipe has no credentials that the handshake's word could be compared with; `credentials` are the kernel's.
+        try check(sd_bus_set_anonymous(bus, 1), "sd_bus_set_anonymous")
+        let copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 3)
+        guard copy >= 0 else { throw SystemdError("fcntl F_DUPFD_CLOEXEC", errno: errno) }
+        do throws(SystemdError) {
+            try check(sd_bus_set_fd(bus, intake.reading, copy), "sd_bus_set_fd")
+            intake.isReadingGiven = true
+        } catch {
+            Glibc.close(copy)
+            throw error
+        }
+    }
+
+    private static func makeBus(address: String, takesDescriptors: Bool) throws(SystemdError) -> OpaquePointer {
         var made: OpaquePointer?
         try check(sd_bus_new(&made), "sd_bus_new")
         guard let bus = made else { throw SystemdError("sd_bus_new", errno: ENOMEM) }
         do throws(SystemdError) {
             try check(sd_bus_set_address(bus, address), "sd_bus_set_address", path: address)
             try check(sd_bus_set_bus_client(bus, 1), "sd_bus_set_bus_client")
+            try check(sd_bus_negotiate_fds(bus, takesDescriptors ? 1 : 0), "sd_bus_negotiate_fds")
             try check(sd_bus_set_watch_bind(bus, 1), "sd_bus_set_watch_bind")
         } catch {
             sd_bus_unref(bus)
@@ -202,8 +248,10 @@ package final class BusPeer {
         guard !isGone else { return }
         isGone = true
         source?.cancel()
+        intakeSource?.cancel()
         timer?.cancel()
         sd_bus_close(bus)
+        strangersIntake?.close()
         let handlers = goneHandlers.sorted { $0.key < $1.key }.map(\.value)
         let calls = outgoing.sorted { $0.key < $1.key }.map(\.value)
         goneHandlers = [:]
@@ -264,6 +312,11 @@ package final class BusPeer {
     /// Reads or writes what can be, and deals with at most one message, so that others have their turn.
     private func turn() {
         guard !isGone else { return }
+        do throws(BusIntake.Failure) {
+            try strangersIntake?.pass()
+        } catch {
+            return close(reason: "it sent a descriptor, which nobody here takes")
+        }
         let result = process()
         guard !isGone else { return }
         guard result >= 0 else {
@@ -298,10 +351,12 @@ package final class BusPeer {
     /// sd_bus_process, counting what it takes from the socket. libsystemd reads as much of a message as there is, so
     /// where less is there than before, it took all that was.
     private func process() -> Int32 {
-        let before = csystemd_readable_bytes(descriptor)
+        let source = strangersIntake?.reading ?? descriptor
+        let before = csystemd_readable_bytes(source)
         intake += Int(before)
         let result = sd_bus_process(bus, nil)
-        let hasRead = !isGone && csystemd_readable_bytes(descriptor) < before
+        let left = isGone ? 0 : csystemd_readable_bytes(source)
+        let hasRead = !isGone && left < before
         // Zero already where the message is whole.
         if !hasRead { intake = max(0, intake - Int(before)) }
         return result

@@ -8,6 +8,13 @@ package final class BusServer {
         package var peers = 128
         /// Of these for any one user who is neither root nor ours, so that no stranger can use them all up.
         package var peersPerUser = 16
+        /// Of these for all such users together: one person may have many user numbers (subuid(5)), and root and our own
+        /// user always find room.
+        package var peersOfStrangers = 96
+        /// Who has sent so many descriptors that can't be closed yet is not let in before they are.
+        package var closing = 256
+        /// Complaints in a second: anybody can connect again and again.
+        package var complaints = 5
         /// From the connection to the end of the handshake. Clients send theirs in their first breath.
         package var handshake = Duration.seconds(5)
         package var peer = BusLimits()
@@ -23,6 +30,8 @@ package final class BusServer {
     package var onPeerGone: ((BusPeer, String) -> Void)?
     /// Called with a sentence when something is refused or dropped, for the log.
     package var onComplaint: ((String) -> Void)?
+    /// Who closes what strangers bring; to be set before the first comes.
+    package var closer = StrangersCloser.waiting
 
     private let loop: EventLoop
     private let objects: BusObjects
@@ -40,6 +49,10 @@ package final class BusServer {
     /// Who has not finished the handshake, oldest first, and until when it may take.
     private var newcomers: [(peer: BusPeer, deadline: Duration)] = []
     private var lastNumber: UInt64 = 0
+    /// Complaints of this second.
+    private var complaints = (until: Duration.zero, count: 0)
+    /// While more connections of strangers wait to be closed than there may be, nobody is let in for a second at a time.
+    private var pause: Timer?
     /// Given up for a moment when there are no descriptors left, so that a connection can be taken and closed; a full
     /// table would otherwise keep the socket readable and the loop busy.
     private var spare: Int32
@@ -66,6 +79,7 @@ package final class BusServer {
             if let adopted { close(adopted) }
             (listener, isAdopted) = (try UnixSocket.listen(at: path, mode: mode), false)
         }
+        csystemd_refuse_descriptors(listener)
         identity = FileIdentity(path)
         spare = Self.openSpare()
         handshakeTimer = try loop.makeTimer(priority: priority) { [weak self] _ in self?.dropSilentPeers() }
@@ -124,7 +138,7 @@ package final class BusServer {
         do throws(SystemdError) {
             try take(descriptor)
         } catch {
-            onComplaint?("A connection to \(path) could not be served: \(error).")
+            complain("A connection to \(path) could not be served: \(error).")
         }
     }
 
@@ -137,15 +151,21 @@ package final class BusServer {
             close(descriptor)
             throw error
         }
+        let isStranger = Self.isStranger(caller)
         if let reason = reasonToRefuse(caller) {
-            close(descriptor)
-            onComplaint?("A connection of process \(caller.pid) (uid \(caller.uid)) to \(path) was refused: \(reason).")
+            complain("A connection of process \(caller.pid) (uid \(caller.uid)) to \(path) was refused: \(reason).")
+            guard isStranger else { return _ = close(descriptor) }
+            shutdown(descriptor, Int32(SHUT_RDWR))
+            closer.close(descriptor, caller.uid)
+            if closer.pending(caller.uid) > 4 * limits.closing { rest() }
             return
         }
         lastNumber += 1
+        // Strangers have their turn when nobody else is waiting, as some of what is free to be read takes a while.
+        let priority = isStranger ? .idle : self.priority
         let peer = try BusPeer(
             loop: loop, descriptor: descriptor, role: .server(names: names), number: lastNumber, objects: objects,
-            limits: limits.peer, priority: priority)
+            limits: limits.peer, priority: priority, closer: isStranger ? closer : nil)
         peer.onGone = { [weak self, weak peer] reason in
             if let peer { self?.remove(peer, reason) }
         }
@@ -157,9 +177,31 @@ package final class BusServer {
 
     private func reasonToRefuse(_ caller: PeerCredentials) -> String? {
         if peers.count >= limits.peers { return "there are \(peers.count) already" }
-        guard caller.uid != 0, caller.uid != geteuid() else { return nil }
-        let same = peers.count { $0.credentials?.uid == caller.uid }
-        return same >= limits.peersPerUser ? "that user has \(same) already" : nil
+        guard Self.isStranger(caller) else { return nil }
+        let strangers = peers.compactMap(\.credentials).filter(Self.isStranger)
+        let same = strangers.count { $0.uid == caller.uid }
+        if same >= limits.peersPerUser { return "that user has \(same) already" }
+        if strangers.count >= limits.peersOfStrangers { return "there are \(strangers.count) of other users already" }
+        let closing = closer.pending(caller.uid)
+        return closing > limits.closing ? "\(closing) descriptors of that user cannot be closed yet" : nil
+    }
+
+    private static func isStranger(_ caller: PeerCredentials) -> Bool { caller.uid != 0 && caller.uid != geteuid() }
+
+    private func complain(_ sentence: String) {
+        if loop.now() >= complaints.until { complaints = (loop.now() + .seconds(1), 0) }
+        complaints.count += 1
+        if complaints.count <= limits.complaints { onComplaint?(sentence) }
+    }
+
+    private func rest() {
+        try? listening?.setEvents([])
+        if pause == nil {
+            pause = try? loop.makeTimer(priority: priority) { [weak self] _ in
+                try? self?.listening?.setEvents(.readable)
+            }
+        }
+        pause?.arm(at: loop.now() + .seconds(1))
     }
 
     private func refuse(_ code: Int32) {
@@ -171,7 +213,7 @@ package final class BusServer {
         let descriptor = accept4(listener, nil, nil, Int32(SOCK_CLOEXEC.rawValue))
         if descriptor >= 0 { close(descriptor) }
         spare = Self.openSpare()
-        onComplaint?("A connection to \(path) was refused: there are no descriptors left.")
+        complain("A connection to \(path) was refused: there are no descriptors left.")
     }
 
     private static func openSpare() -> Int32 {

@@ -22,8 +22,8 @@ package enum LogLevel: Int32, Comparable, CaseIterable, Sendable {
     package static func < (left: LogLevel, right: LogLevel) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// Where log entries go: the journal, or standard error in the same words. Which of them is found out once, at start,
-/// because nothing tells it later (sd_journal_send(3) reports success where there is no journald).
+/// Where log entries go: the journal, or standard error in the same words. Which of them is found out once, at start; while
+/// nobody listens at journald's socket any more, standard error takes its place.
 ///
 /// Both are used when a person looks on: where standard error is a terminal it shows what the journal gets.
 package final class Journal {
@@ -95,15 +95,18 @@ package final class Journal {
         line: UInt = #line
     ) {
         guard level <= self.level else { return }
-        if usesJournald { send(level, message, fields, file, line) }
-        if let errorStyle { write(level, message, errorStyle) }
+        let isGone = usesJournald && !send(level, message, fields, file, line)
+        if let style = errorStyle ?? (isGone ? Self.styleOfStandardError(errorDescriptor) : nil) {
+            write(level, message, style)
+        }
     }
 
     // MARK: To journald
 
+    /// - Returns: whether somebody listens there.
     private func send(
         _ level: LogLevel, _ message: String, _ fields: [(String, String)], _ file: StaticString, _ line: UInt
-    ) {
+    ) -> Bool {
         if socket == nil { socket = JournalSocket(path: journalPath) }
         buffer.removeAll(keepingCapacity: true)
         append("MESSAGE", message)
@@ -113,8 +116,9 @@ package final class Journal {
         append("CODE_LINE", String(line))
         if lost > 0 { append("GREENROOM_LOST_ENTRIES", String(lost)) }
         for (name, value) in fields where Self.isFieldName(name) { append(name, value) }
-        // journald being gone for the moment is no reason to fail: there is nobody to tell.
-        if socket?.send(buffer) ?? true { lost = 0 } else { lost += 1 }
+        let outcome = socket?.send(buffer) ?? .missed
+        lost = outcome == .taken ? 0 : lost + 1
+        return outcome != .gone
     }
 
     private func append(_ name: String, _ value: String) {

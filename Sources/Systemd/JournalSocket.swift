@@ -22,15 +22,23 @@ final class JournalSocket {
 
     deinit { close(descriptor) }
 
-    /// Whether journald has it, or can never have it: `false` while it takes nothing and has to be asked again.
-    func send(_ entry: [UInt8]) -> Bool {
+    enum Outcome {
+        case taken
+        /// journald takes nothing now, or never this one.
+        case missed
+        /// Nobody listens there.
+        case gone
+    }
+
+    func send(_ entry: [UInt8]) -> Outcome {
         let size = socklen_t(MemoryLayout<sockaddr_un>.size)
         let sent = withUnsafePointer(to: &address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
                 sendto(descriptor, entry, entry.count, Int32(MSG_NOSIGNAL), $0, size)
             }
         }
-        return sent >= 0 || (errno != EAGAIN && errno != ENOBUFS)
+        if sent >= 0 { return .taken }
+        return errno == ENOENT || errno == ECONNREFUSED ? .gone : .missed
     }
 
     /// Appends one field: `NAME=VALUE`, or where the value has several lines its name, length and bytes.

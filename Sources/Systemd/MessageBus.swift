@@ -34,14 +34,20 @@ package final class MessageBus {
 
     private let loop: EventLoop
     private let objects: BusObjects
+    private let takesDescriptors: Bool
     /// On its way to be `peer`.
     private var newcomer: BusPeer?
+    private var errands: [BusPeer] = []
     private var timer: Timer?
     private var retry = shortestRetry
     private var upSince: Duration?
     private var hasComplained = false
 
-    package init(loop: EventLoop, address: String, name: String?, objects: BusObjects) throws(SystemdError) {
+    /// - Parameter takesDescriptors: for who trusts everybody on the bus, see `callForDescriptor`.
+    package init(
+        loop: EventLoop, address: String, name: String?, objects: BusObjects, takesDescriptors: Bool = false
+    ) throws(SystemdError) {
+        self.takesDescriptors = takesDescriptors
         self.loop = loop
         self.address = address
         self.name = name
@@ -53,6 +59,7 @@ package final class MessageBus {
         timer?.cancel()
         newcomer?.close()
         peer?.close()
+        for errand in errands { errand.close() }
     }
 
     /// Whether it will try again by itself; where the socket does not exist it need not.
@@ -62,7 +69,8 @@ package final class MessageBus {
     package func connect() {
         guard peer == nil, newcomer == nil else { return }
         do throws(SystemdError) {
-            let made = try BusPeer(loop: loop, busAddress: address, objects: objects)
+            let made = try BusPeer(
+                loop: loop, busAddress: address, objects: objects, takesDescriptors: takesDescriptors)
             newcomer = made
             made.onReady = { [weak self] in self?.up() }
             made.onGone = { [weak self] reason in self?.down(reason) }
@@ -94,6 +102,37 @@ package final class MessageBus {
         retry = min(Self.longestRetry, retry * 2)
         if wasUp || !hasComplained { onDown?(reason) }
         hasComplained = true
+    }
+
+    // MARK: Descriptors
+
+    /// Calls a method that answers with a descriptor, which is then the handler's; `reply` is called once, from the loop.
+    ///
+    /// On a connection of its own, which ends with the answer. Anybody may send a signal with descriptors to one that takes
+    /// them, and closing these takes as long as the sender likes (see `StrangersCloser`).
+    package func callForDescriptor(
+        _ destination: String, path: String, interface: String, member: String, _ arguments: [Variant],
+        timeout: Duration, reply: @escaping (Result<Int32, BusError>) -> Void
+    ) throws(SystemdError) {
+        let errand = try BusPeer(loop: loop, busAddress: address, takesDescriptors: true)
+        errands.append(errand)
+        let finish: (Result<Int32, BusError>) -> Void = { [weak self, weak errand] result in
+            errand?.close()
+            self?.errands.removeAll { $0 === errand }
+            reply(result)
+        }
+        errand.onReady = { [weak errand] in
+            do throws(BusError) {
+                try errand?.callForDescriptor(
+                    destination, path: path, interface: interface, member: member, arguments, timeout: timeout,
+                    reply: finish)
+                // From here on the call is told of the connection's end.
+                errand?.onGone = nil
+            } catch {
+                finish(.failure(error))
+            }
+        }
+        errand.onGone = { finish(.failure(.disconnected($0))) }
     }
 
     // MARK: The name

@@ -48,11 +48,63 @@ struct BadInputTests {
         }
     }
 
+    @Test(
+        "Where the daemon has few descriptors, so have its apps",
+        .enabled(if: isInstalled("prlimit"), "prlimit is missing"))
+    func fewDescriptors() throws {
+        let daemon = try TestDaemon(["photos": TestDaemon.manifest("")])
+        let request = SpawnRequest(
+            executable: "/usr/bin/prlimit", arguments: ["--pid=\(daemon.process.pid)", "--nofile=500:500"],
+            environment: [])
+        var starting = try startProcess(request)
+        while try starting.outcome() == .pending { waitForReadable([starting.outcomeDescriptor]) }
+        waitForReadable([starting.process.descriptor])
+        #expect(try starting.process.reap()?.status == .exited(0))
+        #expect(try daemon.launch("photos")["state"]?.stringValue == "active")
+        let limits = TestDaemon.text(of: "/proc/\(try daemon.pid("photos"))/limits").split(separator: "\n")
+        let files = try #require(limits.first { $0.hasPrefix("Max open files") })
+        #expect(files.split(separator: " ")[3...4] == ["500", "500"])
+    }
+
+    @Test("An option of another type than it has is refused, and nothing is launched")
+    func optionOfAnotherType() throws {
+        let daemon = try TestDaemon(["photos": TestDaemon.manifest("")])
+        let options = Variant.dictionary([("background", .string("yes"))])
+        #expect(daemon.failure("Launch", [.string("photos"), options]) == "InvalidArgument")
+        #expect(try daemon.state("photos") == "notRunning")
+    }
+
+    @Test("An app that is wrong again and again does not fill the journal")
+    func complaints() throws {
+        try survive("usurp 500 say STATUS=said") { daemon in
+            try daemon.eventually("it said all") { try daemon.status("bad")["statusText"]?.stringValue == "said" }
+            let lines = TestDaemon.text(of: daemon.root + "/log").split(separator: "\n")
+            // Five a second; on a slow machine this may be several.
+            #expect((1...100).contains(lines.count { $0.contains("MAINPID=1 is no process of it") }))
+        }
+    }
+
     @Test("Descriptors that nobody wants are closed")
     func descriptors() throws {
         try survive("descriptors 60 descriptors 60 say STATUS=sent") { daemon in
             try daemon.eventually("they came") { try daemon.status("bad")["statusText"]?.stringValue == "sent" }
         }
+    }
+
+    @Test(
+        "A stranger who sends such a descriptor to the bus holds nobody up",
+        .enabled(if: geteuid() == 0, "only root can become another user"))
+    func intruder() throws {
+        let root = try TestDaemon.makeFolder()
+        let bad = TestDaemon.manifest("intrude \(root)/run/bus", trace: root + "/trace")
+        let daemon = try TestDaemon(["bad": bad], root: root)
+        let before = daemon.openDescriptors()
+        try daemon.launch("bad")
+        #expect(daemon.trace().contains("sent"))
+        #expect(try daemon.state("bad") == "active")
+        // It is closed when the app, which was to read from the other end, is gone.
+        try daemon.terminate("bad", remove: true)
+        try daemon.eventually("it is closed") { daemon.openDescriptors() == before }
     }
 
     @Test("A descriptor that takes for ever to close holds nobody up but the app that sent it")

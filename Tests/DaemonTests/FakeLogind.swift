@@ -18,14 +18,19 @@ final class FakeLogind {
     /// Our ends of the inhibitors that are out: readable when the other has been closed.
     private var held: [Descriptor.Box] = []
     private var isLocked = false
+    private var hidesSessions: Bool
+    private var waiting: [MethodCall] = []
     private var isActive = true
 
-    init(_ stage: BusStage, delay: Duration = .seconds(60), isLocked: Bool = false) throws {
+    init(_ stage: BusStage, delay: Duration = .seconds(60), isLocked: Bool = false, hidesSessions: Bool = false) throws
+    {
+        self.hidesSessions = hidesSessions
         self.stage = stage
         self.isLocked = isLocked
         let microseconds = UInt64(delay / .microseconds(1))
         place = try MessageBus(
-            loop: stage.loop, address: stage.bus.address, name: "org.freedesktop.login1", objects: objects)
+            loop: stage.loop, address: stage.bus.address, name: "org.freedesktop.login1", objects: objects,
+            takesDescriptors: true)
         objects.add(
             at: Self.path,
             [
@@ -33,12 +38,8 @@ final class FakeLogind {
                     Self.manager,
                     methods: [
                         BusMethod("Inhibit", in: "ssss", out: "h", access: .anyone) { [unowned self] in inhibit($0) },
-                        BusMethod("ListSessions", out: "a(susso)", access: .anyone) { call in
-                            let one: [Variant] = [
-                                .string("1"), .uint32(0), .string("root"), .string("seat0"),
-                                .objectPath(Self.sessionPath),
-                            ]
-                            call.reply([.array("(susso)", [.structure(one)])])
+                        BusMethod("ListSessions", out: "a(susso)", access: .anyone) { [unowned self] call in
+                            if hidesSessions { waiting.append(call) } else { list(call) }
                         },
                     ], properties: [BusProperty("InhibitDelayMaxUSec", "t", .constant) { _ in .uint64(microseconds) }])
             ])
@@ -60,6 +61,20 @@ final class FakeLogind {
             ])
         place.connect()
         try stage.serve("the fake logind's name") { self.place.nameState == .owned }
+    }
+
+    private func list(_ call: MethodCall) {
+        let one: [Variant] = [
+            .string("1"), .uint32(0), .string("root"), .string("seat0"), .objectPath(Self.sessionPath),
+        ]
+        call.reply([.array("(susso)", [.structure(one)])])
+    }
+
+    /// Answers those who asked meanwhile.
+    func showSessions() {
+        hidesSessions = false
+        for call in waiting { list(call) }
+        waiting = []
     }
 
     private func inhibit(_ call: MethodCall) {

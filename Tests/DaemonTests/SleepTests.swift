@@ -113,6 +113,24 @@ struct SleepTests {
         try wait(stage, "photos", "active")
     }
 
+    @Test("a screen that is locked stays so for apps while logind is replaced")
+    func lockedMeanwhile() throws {
+        let stage = try BusStage(["photos": TestDaemon.manifest("", "[Lifecycle]\nSuspendDelaySec=1h")])
+        let first = try FakeLogind(stage)
+        try first.waitForInhibitor()
+        try stage.daemon.launch("photos")
+        try first.setLocked(true)
+        try wait(stage, "photos", "background")
+        first.vanish()
+        let second = try FakeLogind(stage, isLocked: true, hidesSessions: true)
+        // From here on the daemon knows that it is another.
+        try second.waitForInhibitor()
+        #expect(try stage.daemon.status("photos")["foreground"]?.boolValue == false)
+        second.showSessions()
+        try second.setLocked(false)
+        try wait(stage, "photos", "active")
+    }
+
     @Test("logind that ends while the machine is about to sleep leaves nobody in the background")
     func vanishes() throws {
         let stage = try BusStage(["photos": TestDaemon.manifest("", "[Lifecycle]\nSuspendDelaySec=1h")])

@@ -40,6 +40,26 @@ struct BusAccessTests {
         #expect(try stage.ask(try stage.client(), "Who").get().count == 2)
     }
 
+    @Test("strangers have their turn when nobody else is waiting")
+    func lastInLine() throws {
+        let stage = try Stage(mode: 0o666)
+        var priorities: [EventPriority] = []
+        stage.server.onPeer = { priorities.append($0.priority) }
+        #expect(try busctl(stage, "call", Exhibit.name, Exhibit.path, Exhibit.manager, "Who").status == 0)
+        #expect(try stage.ask(try stage.client(), "Who").get().count == 2)
+        #expect(priorities == [.idle, .normal])
+    }
+
+    @Test("strangers together leave room for root, however many users they are")
+    func roomForRoot() throws {
+        var limits = BusServer.Limits()
+        limits.peersOfStrangers = 0
+        let stage = try Stage(limits: limits, mode: 0o666)
+        #expect(try busctl(stage, "call", Exhibit.name, Exhibit.path, Exhibit.manager, "Who").status == 1)
+        #expect(stage.complaints.first?.contains("there are 0 of other users already") == true)
+        #expect(try stage.ask(try stage.client(), "Who").get().count == 2)
+    }
+
     @Test("a socket for its owner alone cannot be connected to")
     func ownerOnly() throws {
         let stage = try Stage()

@@ -170,7 +170,7 @@ struct BusTests {
             seen[0].first
                 == BusSignal(
                     path: Exhibit.path, interface: Exhibit.manager, member: "Changed",
-                    arguments: [.string("mail"), .uint32(7)]))
+                    arguments: [.string("mail"), .uint32(7)], sender: ":1.0"))
         #expect(
             seen[0][1].arguments
                 == [.string(Exhibit.app), .dictionary([("State", .string("background"))]), .array("s", [])])

@@ -73,6 +73,34 @@ struct BusToolTests {
         #expect(shown.text.contains("readonly s Version = '1';"))
     }
 
+    @Test(
+        "gdbus hears the signals of an object, as they come from the owner of the name",
+        .enabled(if: isInstalled("gdbus"), "gdbus is not installed"))
+    func gdbusMonitor() throws {
+        let stage = try Stage()
+        let pipe = try Pipe()
+        let words = ["gdbus", "monitor", "--address", "unix:path=\(stage.path)", "--dest", Exhibit.name]
+        let pid = try spawn(words + ["--object-path", Exhibit.path], output: pipe.writing)
+        pipe.closeWriting()
+        defer {
+            kill(pid, SIGKILL)
+            waitpid(pid, nil, 0)
+        }
+        var text = ""
+        let source = try stage.loop.addDescriptor(pipe.reading, events: .readable) { _ in
+            text += String(decoding: pipe.read(), as: UTF8.self)
+        }
+        defer { source.cancel() }
+        #expect(try stage.loop.serve { text.contains("is owned by :1.0") })
+        let heard = try stage.loop.serve {
+            // gdbus says so before it listens.
+            try? stage.server.emitSignal(
+                path: Exhibit.path, interface: Exhibit.manager, member: "Changed", [.string("mail"), .uint32(7)])
+            return text.contains("org.example.Manager1.Changed ('mail', uint32 7)")
+        }
+        #expect(heard, "\(text)")
+    }
+
     @Test("dbus-send calls a method", .enabled(if: isInstalled("dbus-send"), "dbus-send is not installed"))
     func dbusSend() throws {
         let stage = try Stage()

@@ -121,6 +121,73 @@ struct HostilePeerTests {
         withExtendedLifetime(clients) {}
     }
 
+    @Test("whoever is refused again and again does not fill the log")
+    func persistent() throws {
+        var limits = BusServer.Limits()
+        limits.peers = 0
+        let stage = try Stage(limits: limits)
+        for _ in 0..<100 {
+            let refused = try stage.stranger()
+            defer { close(refused) }
+            while !isClosedNow(refused) { _ = try stage.loop.runOnce(timeout: .milliseconds(10)) }
+        }
+        // Five a second; on a slow machine this may be several.
+        #expect((5...50).contains(stage.complaints.count))
+    }
+
+    private func isClosedNow(_ descriptor: Int32) -> Bool {
+        var byte: UInt8 = 0
+        return recv(descriptor, &byte, 1, Int32(MSG_DONTWAIT)) == 0 || errno == ECONNRESET
+    }
+
+    @Test("a descriptor from a stranger ends that connection; neither is closed here")
+    func descriptors() throws {
+        let loop = try EventLoop()
+        var closed: [Int32] = []
+        let closer = StrangersCloser(close: { descriptor, _ in closed.append(descriptor) }, pending: { _ in 0 })
+        var ends: [Int32] = [-1, -1]
+        #expect(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
+        defer { close(ends[0]) }
+        let peer = try BusPeer(
+            loop: loop, descriptor: ends[1], role: .server(names: [Exhibit.name]), closer: closer)
+        var reason: String?
+        peer.onGone = { reason = $0 }
+        let hello = "\0AUTH EXTERNAL\r\nDATA\r\nNEGOTIATE_UNIX_FD\r\nBEGIN\r\n"
+        #expect(send(ends[0], hello, hello.utf8.count, Int32(MSG_NOSIGNAL)) == hello.utf8.count)
+        #expect(try loop.serve { peer.isReady })
+        var answer = [UInt8](repeating: 0, count: 200)
+        let length = recv(ends[0], &answer, answer.count, Int32(MSG_DONTWAIT))
+        let text = String(decoding: answer.prefix(max(0, length)), as: UTF8.self)
+        // Not AGREE_UNIX_FD.
+        #expect(text.hasSuffix("\r\nERROR\r\n"), "\(text)")
+        #expect(sendDescriptor(ends[0], on: ends[0]))
+        #expect(try loop.serve { reason != nil })
+        #expect(reason == "it sent a descriptor, which nobody here takes")
+        #expect(closed.count == 2 && closed.contains(ends[1]))
+        #expect(closed.allSatisfy { fcntl($0, F_GETFD) >= 0 })
+        #expect(isClosed(ends[0]))
+        for descriptor in closed { close(descriptor) }
+    }
+
+    private func sendDescriptor(_ descriptor: Int32, on socket: Int32) -> Bool {
+        var byte: UInt8 = 0x6c
+        // A cmsghdr (length, SOL_SOCKET, SCM_RIGHTS), and a descriptor, padded (cmsg(3)).
+        var control: [Int32] = [20, 0, SOL_SOCKET, 1, descriptor, 0]
+        return withUnsafeMutableBytes(of: &byte) { byte in
+            control.withUnsafeMutableBytes { control in
+                var part = iovec(iov_base: byte.baseAddress, iov_len: 1)
+                return withUnsafeMutablePointer(to: &part) { part in
+                    var message = msghdr()
+                    message.msg_iov = part
+                    message.msg_iovlen = 1
+                    message.msg_control = control.baseAddress
+                    message.msg_controllen = 20
+                    return sendmsg(socket, &message, Int32(MSG_NOSIGNAL)) == 1
+                }
+            }
+        }
+    }
+
     @Test("a peer that does not read its signals is dropped, and the others get them all")
     func deaf() throws {
         var limits = BusServer.Limits()

@@ -107,11 +107,13 @@ struct JournalTests {
 
     /// A journald that takes what comes when it is asked to.
     private final class FakeJournald {
-        let folder = makeTemporaryFolder("journald")
-        let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue), 0)
-        var path: String { folder + "/socket" }
+        private let folder: String?
+        let path: String
+        private var descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue), 0)
 
-        init() throws {
+        init(at place: String? = nil) throws {
+            folder = place == nil ? makeTemporaryFolder("journald") : nil
+            path = place ?? (folder ?? "") + "/socket"
             var address = sockaddr_un()
             address.sun_family = sa_family_t(AF_UNIX)
             withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: Array(path.utf8)) }
@@ -123,9 +125,15 @@ struct JournalTests {
             try #require(result == 0)
         }
 
+        /// Its socket stays.
+        func end() {
+            if descriptor >= 0 { close(descriptor) }
+            descriptor = -1
+        }
+
         deinit {
-            close(descriptor)
-            removeTree(folder)
+            end()
+            if let folder { removeTree(folder) }
         }
 
         /// `nil`: there is none.
@@ -158,6 +166,30 @@ struct JournalTests {
         journal.log(.info, "heard")
         let entry = try #require(journald.next())
         #expect(entry.contains("\nGREENROOM_LOST_ENTRIES=\(5000 - heard)\n"))
+    }
+
+    @Test("where journald is gone its entries are on standard error, and the next one is told of them")
+    func goneJournald() throws {
+        let pipe = try Pipe()
+        let folder = makeTemporaryFolder("journald")
+        defer { removeTree(folder) }
+        let path = folder + "/socket"
+        let journal = Journal(
+            level: .info, usesJournald: true, errorStyle: nil, errorDescriptor: pipe.writing, journalPath: path)
+        let bound = try FakeJournald(at: path)
+        journal.log(.info, "heard")
+        #expect(bound.next()?.hasPrefix("MESSAGE=heard\n") == true)
+        // Its socket is still there, then it is not.
+        bound.end()
+        journal.log(.info, "refused")
+        unlink(path)
+        journal.log(.info, "missing")
+        let next = try FakeJournald(at: path)
+        journal.log(.info, "again")
+        #expect(next.next()?.contains("\nGREENROOM_LOST_ENTRIES=2\n") == true)
+        pipe.closeWriting()
+        let lines = String(decoding: pipe.read(), as: UTF8.self).split(separator: "\n")
+        #expect(lines.map { $0.hasSuffix(": refused") } == [true, false] && lines.last?.hasSuffix(": missing") == true)
     }
 
     @Test("levels have systemd's names and numbers")

@@ -19,6 +19,8 @@
 //   bomb N                forks N times, each child too  spin           never rests
 //   exit N  crash  stop   ends, dies of SIGSEGV, stops itself
 //   flood N  huge  junk  descriptors N                   bad manners on the notify socket
+//   usurp N               says N times that somebody else's process is the main one
+//   intrude PATH          as nobody, sends such a socket to the bus at PATH; needs root
 //   chatter N             sends N datagrams of 80 messages each
 //   close                 closes all descriptors         print TEXT     a line in the trace
 #include <errno.h>
@@ -135,6 +137,35 @@ static int lingering_socket(void) {
     return one;
 }
 
+/// Leaves nobody who has the socket but whoever is to read it.
+static void intrude(const char *path) {
+    int one = lingering_socket();
+    if (fork() != 0) {
+        int status = 0;
+        close(one);
+        wait(&status);
+        trace(status == 0 ? "sent" : "not sent");
+        return;
+    }
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    strncpy(address.sun_path, path, sizeof address.sun_path - 1);
+    int bus = socket(AF_UNIX, SOCK_STREAM, 0);
+    static const char hello[] = "\0AUTH EXTERNAL\r\nDATA\r\nNEGOTIATE_UNIX_FD\r\nBEGIN\r\n";
+    if (setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534) ||
+        connect(bus, (struct sockaddr *)&address, sizeof address) || send(bus, hello, sizeof hello - 1, 0) < 0)
+        _exit(93);
+    union { char bytes[CMSG_SPACE(sizeof(int))]; struct cmsghdr aligned; } control;
+    struct iovec part = {"l", 1};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(header), &one, sizeof one);
+    // From Linux 6.16 on that may be refused here already.
+    _exit(sendmsg(bus, &message, MSG_NOSIGNAL) == 1 || errno == EPERM ? 0 : 92);
+}
+
 static void chatter(int count) {
     char text[4096] = "";
     for (int i = 0; i < 40; i++) strcat(text, "X_GREENROOM_BEGIN_TASK=a\nX_GREENROOM_END_TASK=a\n");
@@ -240,6 +271,8 @@ static int act(const char *what, const char *value) {
     if (!strcmp(what, "bomb")) return bomb(number), 1;
     if (!strcmp(what, "fork")) { for (int i = 0; i < number; i++) fork_child(); return 1; }
     if (!strcmp(what, "tasks")) { for (int i = 0; i < number; i++) say("X_GREENROOM_BEGIN_TASK=many"); return 1; }
+    if (!strcmp(what, "usurp")) { for (int i = 0; i < number; i++) say("MAINPID=1"); return 1; }
+    if (!strcmp(what, "intrude")) return intrude(value), 1;
     if (!strcmp(what, "flood")) { for (int i = 0; i < number; i++) say("STATUS=flood"); return 1; }
     if (!strcmp(what, "ready")) return say("READY=1"), 0;
     if (!strcmp(what, "orphan") || !strcmp(what, "child")) return hand_over(*what == 'o'), 0;

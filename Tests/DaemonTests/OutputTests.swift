@@ -1,0 +1,23 @@
+import Glibc
+import Systemd
+import Testing
+
+@Suite(
+    "What apps write", .enabled(if: access("/run/systemd/journal/socket", W_OK) != 0, "journald has it on this machine")
+)
+struct OutputTests {
+    @Test("Without journald what an app writes to its output and its errors is on the daemon's standard error")
+    func standardError() throws {
+        let manifest = """
+            [App]
+            ExecStart=/bin/sh -c 'echo an answer; echo a complaint >&2; exec sleep 1000'
+
+            """
+        let daemon = try TestDaemon(["talker": manifest])
+        try daemon.launch("talker")
+        try daemon.eventually("it has written") {
+            let lines = TestDaemon.text(of: daemon.root + "/log").split(separator: "\n")
+            return lines.contains("an answer") && lines.contains("a complaint")
+        }
+    }
+}
