@@ -83,6 +83,7 @@ extension EffectPerformer {
             guard let self, let run else { return }
             self.received(run, messages, &descriptors, sender)
         }
+        run.channel.keep = { [logbook, id = run.id] body in logbook.read(from: id, body) }
         run.channel.complain = { [weak self, app = run.app] sentence in self?.complain(app, sentence) }
     }
 

@@ -11,7 +11,8 @@ import Linux
 /// ```
 /// 0   "greenlog" · version        16  boot ID            56  length of all entries
 /// 64  events begun << 24 | effects of the last one that were performed
-/// 72  recoveries since the last that came through        128 entries: length, CRC-32, kind, content
+/// 72  recoveries since the last that came through        80  the run whose notify socket is being read; 0: none
+/// 128 entries: length, CRC-32, kind, content
 /// ```
 final class Logbook {
     enum Word {
@@ -21,6 +22,7 @@ final class Logbook {
         static let length = 56
         static let progress = 64
         static let attempts = 72
+        static let reading = 80
         static let entries = 128
     }
     enum Kind: UInt8 { case core = 1, event, note }
@@ -41,6 +43,7 @@ final class Logbook {
     /// Where the entries after the snapshot begin.
     private var snapshotEnd = Word.entries
     private var notes: [String: [UInt8]] = [:]
+    private var reading: UInt64 = 0
     /// What can't be kept is said once; the daemon goes on without.
     var complain: (String) -> Void = { _ in }
 
@@ -88,6 +91,18 @@ final class Logbook {
 
     func performed(_ count: Int) {
         file?.publish(eventsBegun << Self.effectBits | UInt64(count), at: Word.progress)
+    }
+
+    /// From before a message is taken out of a run's notify socket until all that it says is kept: a daemon that ends
+    /// between the two takes it along.
+    func read(from run: RunID, _ body: () -> Bool) -> Bool {
+        reading = run.number
+        file?.publish(reading, at: Word.reading)
+        defer {
+            reading = 0
+            file?.publish(0, at: Word.reading)
+        }
+        return body()
     }
 
     /// Something that the core does not know; `nil`: no longer. The last of a name counts.
@@ -166,6 +181,7 @@ final class Logbook {
         let file = try MappedFile(at: new, creating: max(Self.smallest, 4 * (entries.count + Word.entries)))
         file.store(entries, at: Word.entries)
         file.store(Array(bootID().utf8.prefix(Word.length - Word.boot)), at: Word.boot)
+        file.publish(reading, at: Word.reading)
         file.publish(Self.version, at: Word.version)
         file.publish(UInt64(entries.count), at: Word.length)
         file.publish(Self.magic, at: Word.magic)

@@ -12,6 +12,8 @@ struct Legacy {
     var events: [(event: Event, at: Instant)] = []
     /// The last instant that is known of it.
     var last = Instant.origin
+    /// Whose notify socket was being read: something that it said may be lost.
+    var reading: RunID?
     /// Of another boot: nothing of it lives.
     var isOfAnotherBoot = false
     /// Said in the log.
@@ -48,6 +50,8 @@ extension Logbook {
         try reading.take(file.bytes(at: Word.entries, count: Int(length)))
         var legacy = try reading.result()
         let boot = file.bytes(at: Word.boot, count: 36)
+        let run = file.word(at: Word.reading)
+        legacy.reading = run == 0 ? nil : RunID(run)
         if legacy.remarks.isEmpty {
             legacy.place = Place(
                 file: file, end: Word.entries + Int(length), snapshotEnd: reading.snapshotEnd,

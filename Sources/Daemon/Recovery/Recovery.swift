@@ -35,6 +35,7 @@ final class Recovery {
         for id in shell.core.runIDs { adopt(id) }
         performer.stored.restore(legacy.notes, handed)
         shell.resume(legacy)
+        for id in shell.core.runIDs { if let run = performer.runs[id] { performer.tellWaiting(run) } }
         shell.send(.recovered)
         for id in shell.core.runIDs where performer.runs[id] != nil {
             shell.send(.reattached(id, heard: heard.contains(id)))
@@ -73,7 +74,7 @@ final class Recovery {
 
     private func adopt(_ id: RunID, _ app: AppID, _ note: RunNote, _ enclosure: Enclosure) throws {
         let socket = handed.take(HandedDescriptors.notifySocket(id))
-        if socket != nil { heard.insert(id) }
+        if socket != nil, legacy.reading != id { heard.insert(id) }
         let wasHanded = socket != nil && handed.has(HandedDescriptors.process(id))
         let channel = try AppChannel(
             loop: performer.loop, path: performer.folders.notifySockets + "/\(id)", owner: note.owner, adopting: socket)
@@ -81,6 +82,8 @@ final class Recovery {
         let run = AppRun(id: id, manifest: manifest, enclosure: enclosure, channel: channel, owner: note.owner)
         run.statusText = note.statusText
         run.errno = note.errno
+        run.notices = note.notices
+        run.hasNotedNotices = !note.notices.isEmpty
         run.mainPID = note.pid
         run.startTime = note.startTime
         run.isFrozen = shell.core.isSuspended(id)
