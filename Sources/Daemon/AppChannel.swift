@@ -14,9 +14,9 @@ final class AppChannel {
 
     /// One message at a time: what it says, the descriptors that came along, and who wrote it.
     var receive: ([NotifyMessage], inout ReceivedDescriptors, Int32) -> Void = { _, _, _ in }
-    /// Told when a message is about to be taken out of the socket, and when that is over.
-    var isReading: (Bool) -> Void = { _ in }
     var complain: (String) -> Void = { _ in }
+    /// Around all that takes a message out of the socket and hands it on; answers what its body does.
+    var keep: (() -> Bool) -> Bool = { $0() }
 
     /// More than this in a second is a flood: what is over waits in the socket, and the app with it (its queue holds
     /// `net.unix.max_dgram_qlen` datagrams), while everybody else is served. A datagram counts for as many as it has
@@ -78,9 +78,9 @@ final class AppChannel {
     /// Where the descriptors that the app sent are closed, at its own expense.
     var closer: DescriptorCloser { socket.closer }
 
-    private func readOne() -> Bool {
-        isReading(true)
-        defer { isReading(false) }
+    private func readOne() -> Bool { keep(takeOne) }
+
+    private func takeOne() -> Bool {
         do {
             guard var datagram = try socket.receive() else { return false }
             window.messages += 1

@@ -30,6 +30,8 @@ final class AppRun {
     /// What it is still to be told: each notice once the signal of the one before was taken (L3).
     var notices: [Notice] = []
     var telling: Retry?
+    /// The run's note has some of them.
+    var hasNotedNotices = false
     var lastSignal: Int32?
     /// Frozen, so that its size can't change and nothing has to be read of it.
     var isFrozen = false

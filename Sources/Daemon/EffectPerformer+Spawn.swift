@@ -92,10 +92,10 @@ extension EffectPerformer {
             self.together {
                 self.received(run, messages, &descriptors, sender)
                 // Before anything of it is carried out, which takes longer.
-                self.logbook.isReading(nil)
+                self.logbook.hasRead()
             }
         }
-        run.channel.isReading = { [logbook, id = run.id] in logbook.isReading($0 ? id : nil) }
+        run.channel.keep = { [logbook, id = run.id] body in logbook.read(from: id, body) }
         run.channel.complain = { [weak self, app = run.app] sentence in self?.complain(app, sentence) }
     }
 

@@ -14,6 +14,24 @@ extension EffectPerformer {
         // What ends it is not kept waiting.
         if notice == .willTerminate { return tellAll(run) }
         if run.telling == nil { tellInOrder(run) }
+        noteNotices(run)
+    }
+
+    /// Those that an earlier daemon did not come to.
+    ///
+    /// - Returns: whether there were any.
+    func tellWaiting(_ run: AppRun) -> Bool {
+        let isWaiting = !run.notices.isEmpty
+        if run.telling == nil, !run.notices.isEmpty { tellInOrder(run) }
+        noteNotices(run)
+        return isWaiting
+    }
+
+    /// What waits outlives this daemon: the core takes for told what was given here.
+    private func noteNotices(_ run: AppRun) {
+        guard !run.notices.isEmpty || run.hasNotedNotices else { return }
+        run.hasNotedNotices = !run.notices.isEmpty
+        keepNote(of: run)
     }
 
     private func tellInOrder(_ run: AppRun) {
@@ -28,6 +46,7 @@ extension EffectPerformer {
                 looks = 0
                 run.notices.removeFirst()
                 self.give(run, notice, status)
+                self.noteNotices(run)
             }
             run.telling = nil
             return true
@@ -38,12 +57,14 @@ extension EffectPerformer {
     func tellAll(_ run: AppRun) {
         run.telling = nil
         while !run.notices.isEmpty { give(run, run.notices.removeFirst(), status(of: run)) }
+        noteNotices(run)
     }
 
     /// Nobody is left to hear it.
     func tellNothing(_ run: AppRun) {
         run.telling = nil
         run.notices = []
+        noteNotices(run)
     }
 
     /// Signals go only to programs that catch them: of the others most would end by it. `Terminate=` is the exception.

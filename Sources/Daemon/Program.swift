@@ -275,6 +275,7 @@ private final class Program {
     /// Nothing of ours stays: no socket, no group. The state folder does.
     private func leave() {
         bus.close()
+        if performer.store.isThere { performer.store.forget(HandedDescriptors.controlSocket) }
         performer.stored.archive(in: StateArchive(folder: options.folders.restoration), complain: complain)
         logbook.remove()
         for path in [options.folders.notifySockets] { _ = try? removeFile(at: path, folder: true) }

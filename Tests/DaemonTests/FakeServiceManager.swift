@@ -127,10 +127,13 @@ final class FakeServiceManager: Sendable {
     }
 
     /// The names in the store, sorted.
-    func names() throws -> [String] {
+    func allNames() throws -> [String] {
         try sync()
         return kept.withLock { $0.map(\.name).sorted() }
     }
+
+    /// Those that are there for apps.
+    func names() throws -> [String] { try allNames().filter { $0 != "control" } }
 
     /// Readable when the daemon has said READY=1.
     var readyDescriptor: Int32 { ready.reading }

@@ -50,6 +50,27 @@ struct KeptDescriptorTests {
         #expect(try names.allSatisfy { try second.receipts($0).isEmpty })
     }
 
+    @Test("L3: notices that wait until the one before is taken are told by the next daemon, in their order")
+    func waitingNotices() throws {
+        let (first, _) = try start { root in
+            ["photos": TestDaemon.manifest("", "[Lifecycle]\nBackgroundDeadlineSec=10min", trace: root + "/trace")]
+        }
+        try first.launch("photos")
+        try first.eventually("it is active") { first.trace().last == "didBecomeActive" }
+        let pid = try first.pid("photos")
+        guard let group = try first.groupPath("photos") else { return }
+        // It takes nothing for a while.
+        try writeControlFile(group + "/cgroup.freeze", "1")
+        _ = try first.begin("Background", "photos", [])
+        let resign = __libc_current_sigrtmin() + 3
+        try first.eventually("it is told") { try ProcFS().status(of: pid)?.hasPending(resign) ?? false }
+        first.crash()
+        try writeControlFile(group + "/cgroup.freeze", "0")
+        let second = try first.successor()
+        try second.waitUntil("photos", is: "suspended")
+        #expect(second.trace().suffix(3) == ["didBecomeActive", "willResignActive", "didEnterBackground"])
+    }
+
     @Test("what an app stored is handed back at its next launch, by a daemon that never saw it")
     func stored() throws {
         let (first, manager) = try start { root in

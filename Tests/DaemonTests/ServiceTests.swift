@@ -58,7 +58,7 @@ struct ServiceJobTests {
         #expect(!stage.pids.contains(where: isAlive))
         #expect(TestDaemon.text(of: stage.daemon.root + "/log").contains(log))
         #expect(stage.daemon.trace().last == "willTerminate")
-        #expect(try stage.manager.names().isEmpty)
+        #expect(try stage.manager.allNames().isEmpty)
         let next = try stage.daemon.successor()
         for app in Self.apps {
             #expect(try next.state(app) == "notRunning")
@@ -76,6 +76,7 @@ struct ServiceJobTests {
         #expect(stage.daemon.waitForEnd() == .exited(0))
         #expect(stage.pids.allSatisfy(isAlive))
         #expect(try stage.manager.names().count == 4)
+        #expect(try stage.manager.allNames().contains("control"))
         let next = try stage.daemon.successor()
         #expect(try Self.apps.map(next.pid) == stage.pids)
         #expect(try next.state("front") == "active" && next.state("back") == "suspended")

@@ -10,13 +10,16 @@ extension TestDaemon {
         try sendDatagram(text, to: runtime + "/notify/" + sockets[0])
     }
 
-    /// Where an app that runs says things.
+    /// Where an app that runs says things. Before it has executed its program its environment is the daemon's own.
     func notifySocket(_ app: String) throws -> String {
-        let variables = TestDaemon.text(of: "/proc/\(try pid(app))/environ").split(separator: "\0")
-        guard let entry = variables.first(where: { $0.hasPrefix("NOTIFY_SOCKET=") }) else {
-            throw TestFailure("\(app) has no notify socket")
+        let prefix = "NOTIFY_SOCKET=\(runtime)/notify/"
+        var path: String?
+        try eventually("\(app) has a notify socket") {
+            let variables = TestDaemon.text(of: "/proc/\(try pid(app))/environ").split(separator: "\0")
+            path = variables.first { $0.hasPrefix(prefix) }.map { String($0.dropFirst("NOTIFY_SOCKET=".count)) }
+            return path != nil
         }
-        return String(entry.dropFirst("NOTIFY_SOCKET=".count))
+        return path ?? ""
     }
 
     /// What lies in an app's inbox under a kind; `nil`: nothing.

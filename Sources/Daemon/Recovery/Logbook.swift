@@ -47,6 +47,7 @@ final class Logbook {
     private var isRecovering = false
     /// How many daemons have died of it before.
     private var fatalities: UInt64 = 0
+    private var reading: UInt64 = 0
     /// What can't be kept is said once; the daemon goes on without.
     var complain: (String) -> Void = { _ in }
 
@@ -98,8 +99,21 @@ final class Logbook {
         file?.publish(eventsBegun << Self.effectBits | UInt64(count), at: Word.progress)
     }
 
-    /// A run's socket is about to be read: what comes out of it is nowhere else until its events are in here. `nil`: they are.
-    func isReading(_ run: RunID?) { file?.publish(run?.number ?? 0, at: Word.reading) }
+    /// From before a message is taken out of a run's notify socket until all that it says is kept: a daemon that ends
+    /// between the two takes it along.
+    func read(from run: RunID, _ body: () -> Bool) -> Bool {
+        reading = run.number
+        file?.publish(reading, at: Word.reading)
+        defer { hasRead() }
+        return body()
+    }
+
+    /// All that the message says is kept.
+    func hasRead() {
+        guard reading != 0 else { return }
+        reading = 0
+        file?.publish(0, at: Word.reading)
+    }
 
     /// Something that the core does not know; `nil`: no longer. The last of a name counts.
     func note(_ name: String, _ content: [UInt8]?) {
@@ -185,6 +199,7 @@ final class Logbook {
         let file = try MappedFile(at: new, creating: max(Self.smallest, 4 * (entries.count + Word.entries)))
         file.store(entries, at: Word.entries)
         file.store(Array(bootID().utf8.prefix(Word.length - Word.boot)), at: Word.boot)
+        file.publish(reading, at: Word.reading)
         file.publish(Self.version, at: Word.version)
         file.publish(UInt64(entries.count), at: Word.length)
         if isRecovering { file.publish(fatalities, at: Word.fatalities) }

@@ -12,12 +12,12 @@ struct Legacy {
     var events: [(event: Event, at: Instant)] = []
     /// The last instant that is known of it.
     var last = Instant.origin
+    /// Whose notify socket was being read: something that it said may be lost.
+    var reading: RunID?
     /// Of another boot: nothing of it lives.
     var isOfAnotherBoot = false
     /// Said in the log.
     var remarks: [String] = []
-    /// Whose socket was being read when it ended: what was read may be nowhere.
-    var reading: RunID?
     /// How many daemons have died of it.
     fileprivate(set) var fatalities: UInt64 = 0
     /// What it was read from: whether this daemon dies of it, too, is counted there.

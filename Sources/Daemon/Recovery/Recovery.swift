@@ -34,7 +34,8 @@ final class Recovery {
         for id in noted { performer.logbook.note(RunNote.name(id), nil) }
         for id in shell.core.runIDs { adopt(id) }
         performer.stored.restore(legacy.notes, handed)
-        let late = resume()
+        var late = resume()
+        for id in shell.core.runIDs where performer.runs[id].map(performer.tellWaiting) ?? false { late.insert(id) }
         shell.send(.recovered)
         for id in shell.core.runIDs where performer.runs[id] != nil {
             shell.send(.reattached(id, heard: heard.contains(id), late: late.contains(id)))
@@ -96,6 +97,8 @@ final class Recovery {
         let run = AppRun(id: id, manifest: manifest, enclosure: enclosure, channel: channel, owner: note.owner)
         run.statusText = note.statusText
         run.errno = note.errno
+        run.notices = note.notices
+        run.hasNotedNotices = !note.notices.isEmpty
         run.mainPID = note.pid
         run.startTime = note.startTime
         run.isFrozen = shell.core.isSuspended(id)

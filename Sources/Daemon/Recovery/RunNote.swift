@@ -13,6 +13,8 @@ struct RunNote: Hashable {
     var owner: Owner?
     var statusText: String?
     var errno: Int32?
+    /// What it is still to be told.
+    var notices: [Notice] = []
 
     init(app: AppID) { self.app = app }
 
@@ -23,6 +25,8 @@ struct RunNote: Hashable {
 
     /// The longest of its texts; what an app says of itself fits into a datagram.
     private static let longest = 8192
+    /// More than can be decided on within the second that each waits at most.
+    private static let mostNotices: UInt64 = 4096
 
     var bytes: [UInt8] {
         var writer = ByteWriter()
@@ -39,6 +43,8 @@ struct RunNote: Hashable {
             writer.put(number: UInt64(owner.gid))
         }
         writer.put(signed: errno.map { Int64($0) } ?? -1)
+        writer.put(number: UInt64(notices.count))
+        for notice in notices { writer.put(notice) }
         return writer.bytes
     }
 
@@ -56,6 +62,7 @@ struct RunNote: Hashable {
         }
         let number2 = try reader.signed()
         errno = number2 < 0 ? nil : Int32(truncatingIfNeeded: number2)
+        for _ in 0..<(try reader.number(upTo: Self.mostNotices, "notices")) { notices.append(try reader.take()) }
         try reader.end()
     }
 }
@@ -69,6 +76,7 @@ extension AppRun {
         note.owner = owner
         note.statusText = statusText
         note.errno = errno
+        note.notices = notices
         return note
     }
 }
