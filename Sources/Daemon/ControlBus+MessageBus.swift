@@ -7,7 +7,9 @@ import Systemd
 /// The machine's bus (or the user's), and what is said of it in the journal: each thing once, when it changes.
 extension ControlBus {
     /// Begins to look for the bus, and for logind; nothing waits for them.
-    func joinBus(_ options: DaemonOptions, _ journal: Journal) throws {
+    ///
+    /// - Parameter inhibitor: of an earlier daemon.
+    func joinBus(_ options: DaemonOptions, _ inhibitor: consuming Descriptor?, _ journal: Journal) throws {
         messageBus?.onName = { [unowned self] in self.nameChanged($0, journal) }
         messageBus?.onDown = { [unowned self] in self.busIsDown($0, journal) }
         switch options.mode {
@@ -16,14 +18,17 @@ extension ControlBus {
             systemBus = try MessageBus(
                 loop: house.loop, address: options.systemBusAddress, name: nil, objects: BusObjects())
         }
-        if let systemBus { try watchLogind(systemBus, options, journal) }
+        if let systemBus { try watchLogind(systemBus, options, inhibitor, journal) }
         messageBus?.connect()
         systemBus?.connect()
     }
 
-    private func watchLogind(_ systemBus: MessageBus, _ options: DaemonOptions, _ journal: Journal) throws {
+    private func watchLogind(
+        _ systemBus: MessageBus, _ options: DaemonOptions, _ inhibitor: consuming Descriptor?, _ journal: Journal
+    ) throws {
         let logind = try Logind(
             loop: house.loop, bus: systemBus, journal: journal, user: options.mode == .user ? geteuid() : nil,
+            inherited: inhibitor,
             send: { [unowned shell] in shell.send($0) })
         self.logind = logind
         house.performer.allowSleep = { [weak logind] in logind?.allowSleep() }

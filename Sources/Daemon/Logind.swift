@@ -34,6 +34,8 @@ final class Logind {
     /// The unique name of logind; `nil`: there is none.
     private var owner: String?
     private var inhibitor: Descriptor?
+    /// It is an earlier daemon's, and logind was not found yet.
+    private var isInherited: Bool
     private var isAsking = false
     /// From PrepareForSleep(true) or PrepareForShutdown(true) to false.
     private var preparation: Preparation?
@@ -46,8 +48,15 @@ final class Logind {
     private var lockedSessions: Set<String> = []
     private var successionTimer: Systemd.Timer?
 
-    /// - Parameter user: whose sessions' locks count; `nil`: those of everybody who sits at the machine.
-    init(loop: EventLoop, bus: MessageBus, journal: Journal, user: UInt32?, send: @escaping (Event) -> Void) throws {
+    /// - Parameters:
+    ///   - user: whose sessions' locks count; `nil`: those of everybody who sits at the machine.
+    ///   - inherited: the inhibitor of an earlier daemon: the machine may be waiting for it just now.
+    init(
+        loop: EventLoop, bus: MessageBus, journal: Journal, user: UInt32?, inherited: consuming Descriptor?,
+        send: @escaping (Event) -> Void
+    ) throws {
+        isInherited = inherited != nil
+        inhibitor = inherited
         self.loop = loop
         self.bus = bus
         self.journal = journal
@@ -80,7 +89,8 @@ final class Logind {
     private func ownerChanged(_ name: String?) {
         guard name != owner else { return }
         owner = name
-        inhibitor = nil
+        if !isInherited { inhibitor = nil }
+        isInherited = false
         isAsking = false
         // Whoever would have told that the machine is awake is gone. A machine that is switched off stops logind as well.
         if preparation == .sleep || preparation == .shutdown && name != nil { prepare(nil) }
@@ -128,6 +138,12 @@ final class Logind {
         } else {
             send(.sleepRequested)
         }
+    }
+
+    /// For a program that takes this one's place: the machine is held on.
+    var inhibitorToKeep: [(name: String, descriptor: Int32)] {
+        guard let raw = inhibitor?.raw else { return [] }
+        return [(HandedDescriptors.inhibitor, raw)]
     }
 
     /// Every app is where it should be.

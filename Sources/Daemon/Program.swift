@@ -168,6 +168,7 @@ private final class Program {
         try bus.listen(
             at: options.folders.busSocket, handed.take(HandedDescriptors.controlSocket), busAddress: options.busAddress,
             authoriser: Authoriser(isForUser: options.mode == .user))
+        let inhibitor = handed.take(HandedDescriptors.inhibitor)
         handed.drop(from: performer.store)
         let apps = "\(house.library.manifests.count) app\(house.library.manifests.count == 1 ? "" : "s")"
         journal.log(
@@ -188,7 +189,7 @@ private final class Program {
             shell.send(.started)
             logbook.note(Program.startedNote, [])
         }
-        try bus.joinBus(options, journal)
+        try bus.joinBus(options, inhibitor, journal)
         let status = try loop.run()
         if keepsApps { bus.close(toBeContinued: true) } else { leave() }
         return status
@@ -237,7 +238,8 @@ private final class Program {
         guard !wasAskedToStop else { throw Problem("greenroomd is about to stop") }
         logbook.close(shell.core)
         try Reexecution.run(
-            performer.descriptorsToKeep + bus.socketToKeep + [(HandedDescriptors.lock, lock.descriptor.raw)])
+            performer.descriptorsToKeep + bus.socketToKeep + (bus.logind?.inhibitorToKeep ?? [])
+                + [(HandedDescriptors.lock, lock.descriptor.raw)])
     }
 
     /// `systemctl restart` means this program, not the apps. Whom nobody can ask is to stop.

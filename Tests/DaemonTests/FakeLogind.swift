@@ -18,6 +18,9 @@ final class FakeLogind {
     /// Our ends of the inhibitors that are out: readable when the other has been closed.
     private var held: [Descriptor.Box] = []
     private var isLocked = false
+    private var isPreparing = false
+    /// How often somebody has asked whether the machine is about to sleep.
+    private(set) var looks = 0
     private var hidesSessions: Bool
     private var waiting: [MethodCall] = []
     private var isActive = true
@@ -41,7 +44,14 @@ final class FakeLogind {
                         BusMethod("ListSessions", out: "a(susso)", access: .anyone) { [unowned self] call in
                             if hidesSessions { waiting.append(call) } else { list(call) }
                         },
-                    ], properties: [BusProperty("InhibitDelayMaxUSec", "t", .constant) { _ in .uint64(microseconds) }])
+                    ],
+                    properties: [
+                        BusProperty("InhibitDelayMaxUSec", "t", .constant) { _ in .uint64(microseconds) },
+                        BusProperty("PreparingForSleep", "b") { [unowned self] _ in
+                            self.looks += 1
+                            return .bool(self.isPreparing)
+                        },
+                    ])
             ])
         objects.add(
             at: Self.sessionPath,
@@ -102,6 +112,7 @@ final class FakeLogind {
     }
 
     func tell(_ member: String, _ isBeginning: Bool) throws {
+        if member == "PrepareForSleep" { isPreparing = isBeginning }
         try place.peer?.emitSignal(path: Self.path, interface: Self.manager, member: member, [.bool(isBeginning)])
     }
 

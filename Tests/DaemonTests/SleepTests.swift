@@ -46,6 +46,32 @@ struct SleepTests {
         #expect(try stage.daemon.receipts("slow").last?["code"]?.stringValue == "0x8badf00d")
     }
 
+    @Test(
+        "L15: a daemon that is replaced on the machine's way to sleep holds it on, until every app is where it should be"
+    )
+    func replaced() throws {
+        let stage = try BusStage([
+            "slow": TestDaemon.manifest("background=ignore", "[Lifecycle]\nBackgroundDeadlineSec=3s"),
+            "photos": TestDaemon.manifest(""),
+        ])
+        let logind = try FakeLogind(stage)
+        try logind.waitForInhibitor()
+        try stage.daemon.launch("slow")
+        try logind.tell("PrepareForSleep", true)
+        try wait(stage, "slow", "background")
+        _ = try stage.daemon.call("Reexec")
+        try stage.daemon.reconnect()
+        #expect(logind.inhibitors == 1)
+        // What is asked for comes about after the sleep, as the new one knows of it.
+        try stage.serve("the new one knows") { logind.looks == 2 }
+        try logind.waitForRelease()
+        try stage.daemon.waitUntil("slow", is: "notRunning")
+        #expect(try stage.daemon.receipts("slow").last?["code"]?.stringValue == "0x8badf00d")
+        #expect(logind.asked.count == 1)
+        try logind.tell("PrepareForSleep", false)
+        try logind.waitForInhibitor()
+    }
+
     @Test("L15: where logind waits no longer, that is said, and the inhibitor is given back")
     func delayIsOver() throws {
         let stage = try BusStage([

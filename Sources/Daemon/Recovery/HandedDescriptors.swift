@@ -21,6 +21,7 @@ final class HandedDescriptors {
     static func stored(_ serial: UInt64) -> String { "stored-\(serial)" }
     static let lock = "lock"
     static let controlSocket = "control"
+    static let inhibitor = "inhibitor"
 
     /// Closes what nobody took, and has it taken out of the store as well: it would stay there for ever.
     func drop(from store: DescriptorStore) {
