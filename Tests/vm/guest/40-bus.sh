@@ -30,20 +30,6 @@ else
     check "a member of the group greenroom may manage apps (polkit)" user_call Background s bus
     gpasswd -d user greenroom >/dev/null
     check "and no longer, when it is none" refuse user_call Activate s bus
-    # At a terminal whoever may become root is asked for his password, as by systemctl. Debian's are the members of sudo.
-    if ! command -v script pkttyagent >/dev/null; then
-        skip "polkit's agent for terminals: script(1) or pkttyagent is missing"
-    else
-        echo user:secret | chpasswd
-        usermod -aG sudo user
-        ctl activate bus >/dev/null
-        (sleep 5; echo secret; sleep 20) |
-            script -qec "runuser -u user -- greenroomctl --system background bus" /dev/null >/run/vm-test/agent 2>&1
-        check "at a terminal a user is asked for the password, and then may" has "$(cat /run/vm-test/agent)" "bus: background"
-        grep -aiE 'authenti|password|bus:' /run/vm-test/agent | sed 's/^/     | /'
-        gpasswd -d user sudo >/dev/null
-        passwd -ql user
-    fi
     check "root may terminate" call Terminate sb bus false
 fi
 ctl terminate bus >/dev/null 2>&1
