@@ -65,6 +65,6 @@ for app in load1 load2; do
     check "$app: each of its $launches launches has its receipt" same \
         "$(ctl --json receipts $app | grep -o '"id":' | wc -l)" "$launches"
 done
-for app in web ticker resident; do ctl terminate $app >/dev/null; done
+for app in web ticker resident; do ctl terminate $app >/dev/null 2>&1; done
 rm -rf $apps/{load1,load2,resident,web,ticker}.app /srv/web /etc/greenroom/greenroom.conf.d
 ctl reload >/dev/null
