@@ -42,6 +42,27 @@ check "without an app it is the daemon's" has "$(ctl log -n 50)" "greenroomd"
 check "an entry that another user makes up is not shown" eval \
     "runuser -u user -- logger --journald <<<\$'MESSAGE=lies\nGREENROOM_APP=talker'; sleep 1; ! ctl log talker | grep lies"
 
+# journald is replaced, as by an upgrade of systemd.
+cat >/usr/local/bin/chatty <<'END'
+#!/bin/sh
+n=0
+while :; do n=$((n + 1)); echo "line $n"; sleep 0.2; done
+END
+chmod +x /usr/local/bin/chatty
+printf '%s\n' '[App]' 'ExecStart=/usr/local/bin/chatty' User=user >$apps/chatty.app
+ctl reload >/dev/null
+ctl launch chatty >/dev/null
+lines() { journalctl -b SYSLOG_IDENTIFIER=chatty -o cat | grep -c '^line'; }
+wait_for 20 eval '[ "$(lines)" -gt 2 ]'
+systemctl restart systemd-journald
+before=$(lines)
+check "what an app writes goes on to the journal when journald was replaced" wait_for 30 eval '[ "$(lines)" -gt $((before + 3)) ]'
+ctl terminate chatty >/dev/null
+check "and so do the daemon's own entries" \
+    wait_for 20 eval "last MESSAGE_ID=$ended GREENROOM_APP=chatty | grep -q GREENROOM_RECEIPT"
+rm $apps/chatty.app
+ctl reload >/dev/null
+
 # What an administrator sees of a short life.
 echo "     systemctl status greenroomd:"
 systemctl status greenroomd --no-pager --lines 5 | sed 's/^/     | /'

@@ -6,15 +6,19 @@ printf '%s\n' '[App]' 'ExecStart=/bin/busybox httpd -f -p 8080 -h /srv/web' User
 printf '%s\n' '[App]' Type=notify 'ExecStart=/root/vm-test/ticker.py 8081' >$apps/ticker.app
 for app in load1 load2; do manifest $app "ready"; done
 manifest resident "ready"
+# One whose main process is another than the one that was launched (MAINPID=).
+manifest mover "orphan ready"
 mkdir -p /etc/greenroom/greenroom.conf.d
 printf '%s\n' '[Manager]' ForegroundLimit=2 >/etc/greenroom/greenroom.conf.d/test.conf
 ctl reload >/dev/null
 ctl launch resident --background >/dev/null
+ctl launch mover --background >/dev/null
 ctl launch web >/dev/null
 check "the one that counts is launched" ctl launch ticker
 check "so is a web server, and it stays in the foreground" is web active
 check "one is suspended" wait_for 20 is resident suspended
-pids() { for app in web ticker resident; do pid $app; done; }
+wait_for 20 is mover suspended
+pids() { for app in web ticker resident mover; do pid $app; done; }
 before=$(pids) daemon=$(property greenroomd MainPID)
 
 rm -f /run/vm-test/enough
@@ -65,6 +69,7 @@ for app in load1 load2; do
     check "$app: each of its $launches launches has its receipt" same \
         "$(ctl --json receipts $app | grep -o '"id":' | wc -l)" "$launches"
 done
-for app in web ticker resident; do ctl terminate $app >/dev/null 2>&1; done
-rm -rf $apps/{load1,load2,resident,web,ticker}.app /srv/web /etc/greenroom/greenroom.conf.d
+check "the one that moved is suspended still" eval "is mover suspended && frozen mover"
+for app in web ticker resident mover; do ctl terminate $app >/dev/null 2>&1; done
+rm -rf $apps/{load1,load2,resident,mover,web,ticker}.app /srv/web /etc/greenroom/greenroom.conf.d
 ctl reload >/dev/null

@@ -1,8 +1,12 @@
 # Stopping leaves nothing behind.
 manifest polite "ready"
 manifest idle "fork 2 ready"
+# One with a restoration state, that notes with which it was launched.
+manifest keeps "stored store state ready" Environment=TRACE=/run/vm-test/kept
+rm -f /run/vm-test/kept
 ctl reload >/dev/null
 ctl launch idle --background >/dev/null
+ctl launch keeps --background >/dev/null
 check "one is suspended" wait_for 20 is idle suspended
 ctl launch polite >/dev/null
 polite=$(pid polite) idle=$(pid idle)
@@ -15,6 +19,11 @@ check "it was no failure" same "$(property greenroomd Result)/$(property greenro
 check "the receipts say how they ended" eval "grep -q '\"polite\"' /var/lib/greenroom/receipts.jsonl"
 check "it starts again" systemctl start greenroomd
 check "and remembers the receipts" receipt polite polite
+check "there was no restoration state at the first launch" refuse grep -q state /run/vm-test/kept
+ctl launch keeps --background >/dev/null
+check "an app's restoration state outlasts the stop" grep -q state /run/vm-test/kept
+ctl terminate keeps >/dev/null
+rm $apps/keeps.app
 # Gone for good: nobody is left who could thaw what is frozen, so apps go with it.
 ctl launch idle --background >/dev/null
 check "one is suspended once more" wait_for 20 is idle suspended
