@@ -31,8 +31,21 @@ struct PasswordAgentTests {
     }
 
     private func environment(_ daemon: FakeDaemon, agent: String?) throws -> [String] {
-        if let agent { chmod(try daemon.folder.write("bin/pkttyagent", agent), 0o755) }
+        if let agent { try install(daemon.folder.write("bin/agent", agent), as: daemon.runtime + "/bin/pkttyagent") }
         return ["PATH=\(daemon.runtime)/bin", "ASKED=\(daemon.runtime)/asked"]
+    }
+
+    /// By a process of its own: one that another test starts just now has all that we have open until it executes its program,
+    /// and a program that somebody may write to is not executed (ETXTBSY).
+    private func install(_ file: String, as program: String) throws {
+        let line: [String] = ["install", "-m", "755", file, program]
+        let words = line.map { strdup($0) } + [nil]
+        defer { for word in words { free(word) } }
+        var pid: pid_t = 0
+        try #require(posix_spawn(&pid, "/usr/bin/install", nil, nil, words, environ) == 0)
+        var status: Int32 = 0
+        while waitpid(pid, &status, 0) < 0, errno == EINTR {}
+        try #require(status == 0)
     }
 
     /// The words of its call.
