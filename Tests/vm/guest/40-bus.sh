@@ -30,6 +30,22 @@ else
     check "a member of the group greenroom may manage apps (polkit)" user_call Background s bus
     gpasswd -d user greenroom >/dev/null
     check "and no longer, when it is none" refuse user_call Activate s bus
+    # In a session at a terminal whoever may become root is asked for his password, as by systemctl: the members of sudo.
+    if ! command -v script pkttyagent >/dev/null; then
+        skip "polkit's agent for terminals: script(1) or pkttyagent is missing"
+    else
+        echo user:secret | chpasswd
+        usermod -aG sudo user
+        ctl activate bus >/dev/null
+        # What is typed before it is asked for is thrown away, so it is typed more than once.
+        for _ in 1 2 3 4 5; do sleep 4; echo secret; done |
+            timeout 60 script -qec "systemd-run --quiet --pty --wait -p PAMName=login -p User=user \
+                greenroomctl --system background bus" /dev/null >/run/vm-test/agent 2>&1
+        check "at a terminal a user is asked for the password, and then may" has "$(cat /run/vm-test/agent)" "bus: background"
+        grep -aiE 'authenti|password|bus:' /run/vm-test/agent | sed 's/^/     | /'
+        gpasswd -d user sudo >/dev/null
+        passwd -ql user
+    fi
     check "root may terminate" call Terminate sb bus false
 fi
 ctl terminate bus >/dev/null 2>&1
