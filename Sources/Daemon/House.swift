@@ -162,5 +162,14 @@ final class House {
             shell.send(.registered(manifest.id, manifest.policy, launches: performer.launches.count(manifest.id)))
         }
         performer.memory.watch(library.configuration.pressureThresholds, send: shell.send)
+        // What `systemctl status` shows. A service manager that is gone is no reason to fail.
+        _ = try? ServiceManager.notify(.status(summary))
+    }
+
+    /// “3 apps”.
+    var summary: String {
+        let count = library.manifests.count
+        let broken = library.broken.isEmpty ? "" : ", \(library.broken.count) disabled by an error in its manifest"
+        return "\(count) app\(count == 1 ? "" : "s")" + broken
     }
 }

@@ -170,17 +170,16 @@ private final class Program {
             authoriser: Authoriser(isForUser: options.mode == .user))
         let inhibitor = handed.take(HandedDescriptors.inhibitor)
         handed.drop(from: performer.store)
-        let apps = "\(house.library.manifests.count) app\(house.library.manifests.count == 1 ? "" : "s")"
         journal.log(
             .notice, MessageID.started,
-            "greenroomd \(ControlNames.version) is ready: \(apps), \(containment.mode.summary), "
+            "greenroomd \(ControlNames.version) is ready: \(house.summary), \(containment.mode.summary), "
                 + "bus \(options.folders.busSocket), \(journal.whereTo)")
         if let adopted {
             journal.log(.notice, MessageID.recovered, "went on where an earlier daemon was: \(adopted) apps run on")
         }
         // A service manager that is gone is no reason to end.
         do {
-            _ = try ServiceManager.notify(.ready, .status(apps))
+            _ = try ServiceManager.notify(.ready)
             _ = try loop.setWatchdog(true)
         } catch {
             journal.log(.warning, MessageID.complaint, "\(error)")

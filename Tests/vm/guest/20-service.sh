@@ -15,6 +15,7 @@ check "it has no power over the machine beyond its job (no CAP_SYS_ADMIN)" \
 manifest one "ready"
 check "systemctl reload reads manifests anew" systemctl reload greenroomd
 check "the new one is there" is one notRunning
+check "systemctl status says how many there are" same "$(property greenroomd StatusText)" "1 app"
 echo '[App]' >$apps/wrong.app
 check "a reload with an error fails, and says where" refuse systemctl reload greenroomd
 check "the journal says where" wait_for 10 eval "journal | grep -q 'wrong.app.*ExecStart'"
