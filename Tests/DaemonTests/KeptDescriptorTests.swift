@@ -71,6 +71,17 @@ struct KeptDescriptorTests {
         #expect(second.trace().suffix(3) == ["didBecomeActive", "willResignActive", "didEnterBackground"])
     }
 
+    @Test("a daemon that is started by hand listens in the place of one whose control socket is still kept for another")
+    func byHand() throws {
+        let (first, manager) = try start { _ in ["photos": TestDaemon.manifest("")] }
+        try first.launch("photos")
+        let pid = try first.pid("photos")
+        first.crash()
+        #expect(try manager.allNames().contains("control"))
+        let second = try first.successor(byHand: true)
+        #expect(try second.pid("photos") == pid && second.state("photos") == "active")
+    }
+
     @Test("what an app stored is handed back at its next launch, by a daemon that never saw it")
     func stored() throws {
         let (first, manager) = try start { root in

@@ -72,9 +72,10 @@ final class TestDaemon {
         }
     }
 
-    /// The daemon that is started after this one was killed.
-    func successor() throws -> TestDaemon {
-        let next = try TestDaemon(root: root, asNobody: asNobody, manager: manager, userRuntime: userRuntime)
+    /// The daemon that is started after this one was killed; or by hand, and what the service manager keeps stays there.
+    func successor(byHand: Bool = false) throws -> TestDaemon {
+        let next = try TestDaemon(
+            root: root, asNobody: asNobody, manager: byHand ? nil : manager, userRuntime: userRuntime)
         isSucceeded = true
         return next
     }
