@@ -6,13 +6,15 @@ import Systemd
 extension EffectPerformer {
     /// Looks for a signal that is not taken, before the next is sent all the same: a second, at `Retry`'s distances.
     private static let mostLooks = 12
+    /// Notices that wait for one signal; whoever asks for more has asked faster than anybody could follow.
+    static let mostWaiting = 64
 
     /// L3: of several signals that wait together the kernel has its own order (signal(7)), so one is sent when the one
     /// before was taken. Where that one is blocked for long, order is worth less than the news.
     func tell(_ run: AppRun, _ notice: Notice) {
         run.notices.append(notice)
         // What ends it is not kept waiting.
-        if notice == .willTerminate { return tellAll(run) }
+        if notice == .willTerminate || run.notices.count > Self.mostWaiting { return tellAll(run) }
         if run.telling == nil { tellInOrder(run) }
         noteNotices(run)
     }
