@@ -1,5 +1,6 @@
 import LifecycleCore
 import Linux
+import Manifest
 import Systemd
 
 /// Notices: each as the signal that the manifest names for it, one after the other.
@@ -27,6 +28,18 @@ extension EffectPerformer {
         if run.telling == nil, !run.notices.isEmpty { tellInOrder(run) }
         noteNotices(run)
         return isWaiting
+    }
+
+    /// A signal that an earlier daemon has sent, and that is still to be taken, is waited for as one of our own: else the next
+    /// could come before it.
+    func findSent(_ run: AppRun) {
+        guard let status = status(of: run) else { return }
+        let signals = run.manifest.signals
+        let all = [
+            signals.resignActive, signals.enterBackground, signals.enterForeground, signals.becomeActive,
+            signals.memoryWarning, signals.taskExpiring,
+        ]
+        run.lastSignal = all.compactMap(\.self).first { status.hasPending($0) }
     }
 
     /// What waits outlives this daemon: the core takes for told what was given here.

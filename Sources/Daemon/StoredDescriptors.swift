@@ -25,7 +25,7 @@ final class StoredDescriptors {
     private var lastSerial: UInt64 = 0
     private let logbook: Logbook
     private let store: DescriptorStore
-    /// Where there is no such store.
+    /// Where there is no such store, or was none for the daemon before this one.
     private let files: StateFiles?
     /// What can't be kept beyond this daemon.
     var complain: (AppID, String) -> Void = { _, _ in }

@@ -59,6 +59,23 @@ struct RecoveryEdgeTests {
         #expect(second.trace().filter { $0.contains("=") } == ["state=kept"])
     }
 
+    @Test("what was kept as a file is handed back also by a daemon that has a store of descriptors")
+    func filesThenStore() throws {
+        let root = try TestDaemon.makeFolder()
+        let first = try TestDaemon(
+            ["photos": TestDaemon.manifest("contents store state=kept", trace: root + "/trace")], root: root)
+        try first.launch("photos")
+        first.crash()
+        let manager = try FakeServiceManager(in: root)
+        let second = try first.successor(of: manager)
+        try second.terminate("photos")
+        try second.launch("photos")
+        #expect(second.trace().filter { $0.contains("=") } == ["state=kept"])
+        // The one before it went.
+        #expect(entries(of: second.runtime + "/stored").isEmpty)
+        #expect(try manager.names().count { $0.hasPrefix("stored-") } == 1)
+    }
+
     @Test("a daemon lets go of the logbook that it has found, once it writes another")
     func letGo() throws {
         let first = try TestDaemon(["photos": TestDaemon.manifest("")])
