@@ -99,7 +99,11 @@ extension EffectPerformer {
         run.channel.complain = { [weak self, app = run.app] sentence in self?.complain(app, sentence) }
     }
 
-    func keepNote(of run: AppRun) { logbook.note(RunNote.name(run.id), run.note.bytes) }
+    /// What a run says once it is forgotten is noted no more: nobody would take it out again.
+    func keepNote(of run: AppRun) {
+        guard runs[run.id] === run else { return }
+        logbook.note(RunNote.name(run.id), run.note.bytes)
+    }
 
     private func makeChannel(_ id: RunID, _ user: AppUser?) throws -> AppChannel {
         let path = folders.notifySockets + "/\(id)"

@@ -1,18 +1,21 @@
 import LifecycleCore
 import Linux
+import Manifest
 import Systemd
 
 /// Notices: each as the signal that the manifest names for it, one after the other.
 extension EffectPerformer {
     /// Looks for a signal that is not taken, before the next is sent all the same: a second, at `Retry`'s distances.
     private static let mostLooks = 12
+    /// Notices that wait for one signal; whoever asks for more has asked faster than anybody could follow.
+    static let mostWaiting = 64
 
     /// L3: of several signals that wait together the kernel has its own order (signal(7)), so one is sent when the one
     /// before was taken. Where that one is blocked for long, order is worth less than the news.
     func tell(_ run: AppRun, _ notice: Notice) {
         run.notices.append(notice)
         // What ends it is not kept waiting.
-        if notice == .willTerminate { return tellAll(run) }
+        if notice == .willTerminate || run.notices.count > Self.mostWaiting { return tellAll(run) }
         if run.telling == nil { tellInOrder(run) }
         noteNotices(run)
     }
@@ -25,6 +28,18 @@ extension EffectPerformer {
         if run.telling == nil, !run.notices.isEmpty { tellInOrder(run) }
         noteNotices(run)
         return isWaiting
+    }
+
+    /// A signal that an earlier daemon has sent, and that is still to be taken, is waited for as one of our own: else the next
+    /// could come before it.
+    func findSent(_ run: AppRun) {
+        guard let status = status(of: run) else { return }
+        let signals = run.manifest.signals
+        let all = [
+            signals.resignActive, signals.enterBackground, signals.enterForeground, signals.becomeActive,
+            signals.memoryWarning, signals.taskExpiring,
+        ]
+        run.lastSignal = all.compactMap(\.self).first { status.hasPending($0) }
     }
 
     /// What waits outlives this daemon: the core takes for told what was given here.

@@ -60,7 +60,7 @@ final class EffectPerformer {
         self.logbook = logbook
         self.store = store
         // Without these the daemon goes on; only a daemon that follows will miss something.
-        let files = store.isThere ? nil : try? StateFiles(folder: folders.storedFiles)
+        let files = try? StateFiles(folder: folders.storedFiles)
         stored = StoredDescriptors(logbook: logbook, store: store, files: files)
         self.memory = memory
         self.inheritedEnvironment = inheritedEnvironment

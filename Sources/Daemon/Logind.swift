@@ -201,9 +201,12 @@ final class Logind {
         }
     }
 
-    /// What an earlier daemon has heard may be over: that the machine is about to sleep, that a screen is locked. Asked
-    /// after the sessions, it is answered after them.
+    /// What an earlier daemon has heard may be over: that the machine is about to sleep or to be switched off, that a screen
+    /// is locked. Asked after the sessions, it is answered after them.
     private func lookAtSleep() {
+        get(Names.path, Names.manager, "PreparingForShutdown") { [weak self] value in
+            if let self, value.boolValue == true, self.preparation == nil { self.prepare(.shutdown) }
+        }
         get(Names.path, Names.manager, "PreparingForSleep") { [weak self] value in
             guard let self else { return }
             if value.boolValue == true {

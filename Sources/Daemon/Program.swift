@@ -31,7 +31,8 @@ private final class Program {
     let house: House
     let bus: ControlBus
     let logbook: Logbook
-    private let legacy: Legacy?
+    /// Until it is in hand again: it holds what it was read from.
+    private var legacy: Legacy?
     private let handed: HandedDescriptors
     private var signals: [EventSource] = []
     private var wasAskedToStop = false
@@ -199,12 +200,15 @@ private final class Program {
 
     /// - Returns: how many apps were found again; `nil`: there was nothing to go on with.
     private func recover() -> Int? {
+        // Also where the daemon before this one died at its very end, or its very beginning.
+        defer {
+            performer.stored.unarchive(from: StateArchive(folder: options.folders.restoration), complain: complain)
+        }
         guard let legacy else {
             performer.stored.restore([:], handed)
-            let archive = StateArchive(folder: options.folders.restoration)
-            performer.stored.unarchive(from: archive, complain: complain)
             return nil
         }
+        self.legacy = nil
         for remark in legacy.remarks { journal.log(.warning, MessageID.complaint, remark) }
         let recovery = Recovery(
             legacy, shell: shell, performer: performer, containment: containment, handed: handed)

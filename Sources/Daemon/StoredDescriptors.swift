@@ -25,7 +25,7 @@ final class StoredDescriptors {
     private var lastSerial: UInt64 = 0
     private let logbook: Logbook
     private let store: DescriptorStore
-    /// Where there is no such store.
+    /// Where there is no such store, or was none for the daemon before this one.
     private let files: StateFiles?
     /// What can't be kept beyond this daemon.
     var complain: (AppID, String) -> Void = { _, _ in }
@@ -140,9 +140,11 @@ final class StoredDescriptors {
         files?.close()
     }
 
+    /// What is stored already is kept: it was taken out before, and may have been replaced since.
     func unarchive(from archive: StateArchive, complain: (String) -> Void) {
         let closer = DescriptorCloser()
         archive.take(complain: complain) { app, name, descriptor in
+            if shelves[app]?.entries.contains(where: { $0.name == name }) ?? false { return }
             if case .refused(let refusal) = add(descriptor, name, of: app, closer: closer) { complain(refusal) }
         }
     }

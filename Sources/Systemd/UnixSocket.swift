@@ -28,15 +28,29 @@ package enum UnixSocket {
         return descriptor
     }
 
-    /// Whether this descriptor is a socket that listens at `path`, and what lies there is a socket still.
+    /// Whether this descriptor is a socket that listens at `path`, and whoever connects there is heard. What lies there may
+    /// be another one's by now, that has ended: then nobody would ever come by this descriptor.
     package static func listens(_ descriptor: Int32, at path: String) -> Bool {
         var isListening: Int32 = 0
         var length = socklen_t(MemoryLayout<Int32>.size)
         guard getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &isListening, &length) == 0, isListening != 0,
             boundPath(of: descriptor) == Array(path.utf8)
         else { return false }
-        var status = stat()
-        return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFSOCK
+        return isServed(path)
+    }
+
+    /// Without waiting: where too many wait already somebody listens (EAGAIN).
+    private static func isServed(_ path: String) -> Bool {
+        guard let descriptor = try? make(Int32(SOCK_NONBLOCK.rawValue)) else { return false }
+        defer { close(descriptor) }
+        do throws(SystemdError) {
+            try withAddress(path) { (address, length) throws(SystemdError) in
+                try call("connect", path) { Glibc.connect(descriptor, address, length) }
+            }
+            return true
+        } catch {
+            return error.code == EAGAIN
+        }
     }
 
     private static func boundPath(of descriptor: Int32) -> [UInt8]? {
@@ -82,7 +96,8 @@ package enum UnixSocket {
         }
     }
 
-    /// Unlinks a socket that nobody listens on.
+    /// Unlinks a socket that nobody listens on. Whoever holds one for a program that has ended (a service manager, a process
+    /// that it was about to start) takes no connection.
     private static func removeStale(_ path: String) throws(SystemdError) {
         var status = stat()
         guard lstat(path, &status) == 0 else { return }
@@ -90,7 +105,14 @@ package enum UnixSocket {
             throw SystemdError("bind: something that is no socket is at", errno: EEXIST, path: path)
         }
         do throws(SystemdError) {
-            close(try connect(to: path, patience: .seconds(1)))
+            let probe = try connect(to: path, patience: .seconds(1))
+            defer { close(probe) }
+            // Whoever called listen(2); 0: from outside of our pid namespace.
+            let listener = try PeerCredentials(ofSocket: probe).pid
+            if listener > 0, kill(listener, 0) < 0, errno == ESRCH {
+                unlink(path)
+                return
+            }
         } catch  where error.code == ECONNREFUSED {
             unlink(path)
             return

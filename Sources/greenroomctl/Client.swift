@@ -32,7 +32,7 @@ final class Client {
             } catch {
                 let isReplaced = error.isOfLostConnection || (isExpected && error.isOfNoServer)
                 guard isReplaced, EventLoop.now() < limit else { throw failure(error, endpoint) }
-                poll(nil, 0, 20)
+                poll(nil, 0, 50)
             }
         }
     }

@@ -19,6 +19,7 @@ final class FakeLogind {
     private var held: [Descriptor.Box] = []
     private var isLocked = false
     private var isPreparing = false
+    private var isShuttingDown = false
     /// How often somebody has asked whether the machine is about to sleep.
     private(set) var looks = 0
     private var hidesSessions: Bool
@@ -51,6 +52,7 @@ final class FakeLogind {
                             self.looks += 1
                             return .bool(self.isPreparing)
                         },
+                        BusProperty("PreparingForShutdown", "b") { [unowned self] _ in .bool(self.isShuttingDown) },
                     ])
             ])
         objects.add(
@@ -112,7 +114,7 @@ final class FakeLogind {
     }
 
     func tell(_ member: String, _ isBeginning: Bool) throws {
-        if member == "PrepareForSleep" { isPreparing = isBeginning }
+        if member == "PrepareForSleep" { isPreparing = isBeginning } else { isShuttingDown = isBeginning }
         try place.peer?.emitSignal(path: Self.path, interface: Self.manager, member: member, [.bool(isBeginning)])
     }
 

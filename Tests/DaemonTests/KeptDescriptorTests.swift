@@ -71,6 +71,40 @@ struct KeptDescriptorTests {
         #expect(second.trace().suffix(3) == ["didBecomeActive", "willResignActive", "didEnterBackground"])
     }
 
+    @Test("L3: a notice waits until a signal is taken that the daemon before this one has sent")
+    func sentBefore() throws {
+        let (first, _) = try start { root in ["photos": TestDaemon.manifest("", trace: root + "/trace")] }
+        try first.launch("photos")
+        try first.eventually("it is active") { first.trace().last == "didBecomeActive" }
+        try first.ask("Interrupt", "photos")
+        try first.eventually("it is inactive") { first.trace().last == "willResignActive" }
+        let pid = try first.pid("photos")
+        guard let group = try first.groupPath("photos") else { return }
+        // It takes nothing for a while.
+        try writeControlFile(group + "/cgroup.freeze", "1")
+        try first.ask("Resume", "photos")
+        try first.eventually("it is told") { try ProcFS().status(of: pid)?.hasPending(SIGUSR2) ?? false }
+        try first.ask("Interrupt", "photos")
+        first.crash()
+        let second = try first.successor()
+        #expect(try second.state("photos") == "inactive")
+        // Of two that are pending the one of the higher number has its handler run first.
+        try writeControlFile(group + "/cgroup.freeze", "0")
+        try second.eventually("it has heard both") { second.trace().count { $0 == "willResignActive" } == 2 }
+        #expect(second.trace().suffix(2) == ["didBecomeActive", "willResignActive"])
+    }
+
+    @Test("a daemon that is started by hand listens in the place of one whose control socket is still kept for another")
+    func byHand() throws {
+        let (first, manager) = try start { _ in ["photos": TestDaemon.manifest("")] }
+        try first.launch("photos")
+        let pid = try first.pid("photos")
+        first.crash()
+        #expect(try manager.allNames().contains("control"))
+        let second = try first.successor(of: nil)
+        #expect(try second.pid("photos") == pid && second.state("photos") == "active")
+    }
+
     @Test("what an app stored is handed back at its next launch, by a daemon that never saw it")
     func stored() throws {
         let (first, manager) = try start { root in

@@ -32,28 +32,14 @@ struct MainProcessTests {
         try inOwnProcess {
             let root = makeTemporaryFolder("greenroom-unwatched")
             defer { removeTree(root) }
-            var folders = try #require(Folders(mode: .system) { _ in nil })
-            folders.moveRuntime(to: root)
-            folders.moveState(to: root)
-            try createDirectories(at: folders.notifySockets)
             let loop = try EventLoop()
-            let containment = try Containment(mode: .processGroup(reason: "a test"), name: "unwatched")
-            let journal = Journal(level: .error)
             var signals: [Int32] = []
-            let performer = try EffectPerformer(
-                loop: loop, folders: folders, containment: containment, journal: journal,
-                receipts: ReceiptStore(folders: folders, clock: WallClock()), launches: LaunchStore(folders: folders),
-                logbook: Logbook(path: root + "/logbook"), memory: MemoryWatch(loop: loop) { _ in },
-                inheritedEnvironment: [], store: DescriptorStore { _ in nil },
-                send: { if case .exited(_, .signaled(let signal, _), _, _) = $0 { signals.append(signal) } })
-            let id = RunID(1)
-            let run = AppRun(
-                id: id, manifest: AppManifest(id: try #require(AppID("photos"))),
-                enclosure: try containment.create(app: "photos", run: 1),
-                channel: try AppChannel(loop: loop, path: folders.notifySockets + "/1", owner: nil), owner: nil)
+            let performer = try EffectPerformer.bare(in: root, loop) {
+                if case .exited(_, .signaled(let signal, _), _, _) = $0 { signals.append(signal) }
+            }
+            let run = try performer.makeRun(RunID(1), of: "photos")
             var starting = try startProcess(SpawnRequest(executable: "/bin/sleep", arguments: ["1000"]))
             while try starting.outcome() == .pending { waitForReadable([starting.outcomeDescriptor]) }
-            performer.runs[id] = run
             performer.noteMainProcess(run, starting.process)
             // EEXIST: epoll(7) watches a descriptor once.
             let other = try loop.addDescriptor(starting.process.descriptor, events: .priority) { _ in }

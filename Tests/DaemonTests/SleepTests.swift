@@ -47,9 +47,9 @@ struct SleepTests {
     }
 
     @Test(
-        "L15: a daemon that is replaced on the machine's way to sleep holds it on, until every app is where it should be"
-    )
-    func replaced() throws {
+        "L15: a daemon that is replaced on the machine's way to sleep holds it on, until every app is where it should be",
+        arguments: ["PrepareForSleep", "PrepareForShutdown"])
+    func replaced(preparation: String) throws {
         let stage = try BusStage([
             "slow": TestDaemon.manifest("background=ignore", "[Lifecycle]\nBackgroundDeadlineSec=3s"),
             "photos": TestDaemon.manifest(""),
@@ -57,7 +57,7 @@ struct SleepTests {
         let logind = try FakeLogind(stage)
         try logind.waitForInhibitor()
         try stage.daemon.launch("slow")
-        try logind.tell("PrepareForSleep", true)
+        try logind.tell(preparation, true)
         try wait(stage, "slow", "background")
         _ = try stage.daemon.call("Reexec")
         try stage.daemon.reconnect()
@@ -68,7 +68,7 @@ struct SleepTests {
         try stage.daemon.waitUntil("slow", is: "notRunning")
         #expect(try stage.daemon.receipts("slow").last?["code"]?.stringValue == "0x8badf00d")
         #expect(logind.asked.count == 1)
-        try logind.tell("PrepareForSleep", false)
+        try logind.tell(preparation, false)
         try logind.waitForInhibitor()
     }
 

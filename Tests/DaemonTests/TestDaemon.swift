@@ -73,7 +73,10 @@ final class TestDaemon {
     }
 
     /// The daemon that is started after this one was killed.
-    func successor() throws -> TestDaemon {
+    func successor() throws -> TestDaemon { try successor(of: manager) }
+
+    /// One that is started by another service manager, or by hand (`nil`): what this one's keeps stays there.
+    func successor(of manager: FakeServiceManager?) throws -> TestDaemon {
         let next = try TestDaemon(root: root, asNobody: asNobody, manager: manager, userRuntime: userRuntime)
         isSucceeded = true
         return next

@@ -17,6 +17,8 @@ struct OwnEndTests {
         #expect(throws: OwnProcessFailed.self) {
             try inOwnProcess(
                 {
+                    // Nothing comes after the end.
+                    unlink(mine)
                     let file = try MappedFile(at: parents, creating: nil)
                     file.countOwnEnd(at: 8)
                     end()

@@ -56,6 +56,29 @@ struct UnixSocketTests {
         #expect(!UnixSocket.listens(descriptor, at: path))
     }
 
+    @Test("a socket that was handed over is of no use where another's lies at its path, though that one has ended")
+    func handedOverInVain() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path + "/bus"
+        try inOwnProcess {
+            let first = try UnixSocket.listen(at: path, mode: 0o600)
+            defer { close(first) }
+            unlink(path)
+            close(try UnixSocket.listen(at: path, mode: 0o600))
+            #expect(!UnixSocket.listens(first, at: path))
+            let second = try UnixSocket.listen(at: path, mode: 0o600)
+            defer { close(second) }
+            #expect(UnixSocket.listens(second, at: path))
+            // Nobody takes a connection, and there is room for no more.
+            var waiting: [Int32] = []
+            defer { for one in waiting { close(one) } }
+            #expect(throws: (any Error).self) {
+                while true { waiting.append(try UnixSocket.connect(to: path, patience: .seconds(1))) }
+            }
+            #expect(UnixSocket.listens(second, at: path))
+        }
+    }
+
     @Test("another kind of file is left alone")
     func otherFile() throws {
         let folder = try TemporaryFolder()

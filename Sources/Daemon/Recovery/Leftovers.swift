@@ -66,10 +66,14 @@ struct Leftovers {
         let start = EventLoop.now()
         while all.contains(where: { !$0.isOver }), EventLoop.now() < start + Self.deadline + Self.patience {
             let isLate = EventLoop.now() >= start + Self.deadline
-            for leftover in all where !leftover.isOver { attempt { try look(at: leftover, isLate) } }
+            for leftover in all where !leftover.isOver {
+                attempt { try look(at: leftover, isLate) }
+                // At once: the next daemon would find nothing of it.
+                if leftover.isOver { write(leftover) }
+            }
             poll(nil, 0, 2)
         }
-        for leftover in all { write(leftover) }
+        for leftover in all where !leftover.isOver { write(leftover) }
     }
 
     private func tell(_ leftover: Leftover) throws {

@@ -149,6 +149,8 @@ final class Logbook {
         isRecovering = false
         MappedFile.stopCountingOwnEnd()
         file?.publish(0, at: Word.fatalities)
+        // What the daemon before this one was reading is in the events by now.
+        file?.publish(0, at: Word.reading)
     }
 
     // MARK: Writing

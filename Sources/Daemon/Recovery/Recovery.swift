@@ -110,6 +110,7 @@ final class Recovery {
             run.startTime = try ProcFS().stat(of: process.pid)?.startTime ?? note.startTime
             try enclosure.started(process)
             performer.mainProcesses[process.pid] = id
+            performer.findSent(run)
         }
         performer.keepNote(of: run)
         // What the store had not, or lost.

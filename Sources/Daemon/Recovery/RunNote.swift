@@ -25,8 +25,7 @@ struct RunNote: Hashable {
 
     /// The longest of its texts; what an app says of itself fits into a datagram.
     private static let longest = 8192
-    /// More than can be decided on within the second that each waits at most.
-    private static let mostNotices: UInt64 = 4096
+    private static let mostNotices = UInt64(EffectPerformer.mostWaiting)
 
     var bytes: [UInt8] {
         var writer = ByteWriter()
