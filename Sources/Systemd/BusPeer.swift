@@ -52,9 +52,9 @@ package final class BusPeer {
     /// libsystemd's. On the way to a D-Bus daemon another address may bring another one.
     private var descriptor: Int32
     package let priority: EventPriority
-    private var source: EventSource?
+    private var watch: DescriptorWatch?
     /// What a stranger sent and libsystemd has not taken yet.
-    private var intakeSource: EventSource?
+    private var intakeWatch: DescriptorWatch?
     /// For the time-outs of calls; made with the first of them.
     private var timer: Timer?
     private var lastSerial: UInt64 = 0
@@ -120,14 +120,15 @@ package final class BusPeer {
             if !isOnBus { try limitSendBuffer() }
             try watchDescriptor()
             if let strangersIntake {
-                intakeSource = try loop.addDescriptor(
-                    strangersIntake.reading, events: .readable, priority: priority
-                ) { [weak self] _ in self?.turn() }
+                intakeWatch = try DescriptorWatch(strangersIntake.reading, in: loop, priority: priority) {
+                    [weak self] in
+                    self?.turn()
+                }
             }
         } catch {
             isGone = true
-            source?.cancel()
             sd_bus_close(bus)
+            stopWatching()
             strangersIntake?.close()
             throw error
         }
@@ -137,18 +138,20 @@ package final class BusPeer {
 
     /// Waits for whatever descriptor the connection has now.
     private func watchDescriptor() throws(SystemdError) {
-        source?.cancel()
+        watch = nil
         if strangersIntake == nil { descriptor = try check(sd_bus_get_fd(bus), "sd_bus_get_fd") }
-        source = try loop.addDescriptor(descriptor, events: .readable, priority: priority) { [weak self] _ in
-            self?.turn()
-        }
+        watch = try DescriptorWatch(descriptor, in: loop, priority: priority) { [weak self] in self?.turn() }
+    }
+
+    private func stopWatching() {
+        watch = nil
+        intakeWatch = nil
     }
 
     deinit {
-        source?.cancel()
-        intakeSource?.cancel()
         timer?.cancel()
         if !isGone { sd_bus_close(bus) }
+        stopWatching()
         strangersIntake?.close()
         sd_bus_unref(bus)
     }
@@ -247,10 +250,9 @@ package final class BusPeer {
     package func close(reason: String? = nil) {
         guard !isGone else { return }
         isGone = true
-        source?.cancel()
-        intakeSource?.cancel()
         timer?.cancel()
         sd_bus_close(bus)
+        stopWatching()
         strangersIntake?.close()
         let handlers = goneHandlers.sorted { $0.key < $1.key }.map(\.value)
         let calls = outgoing.sorted { $0.key < $1.key }.map(\.value)
@@ -388,7 +390,7 @@ package final class BusPeer {
             loop.callLater(onDrained)
         }
         do throws(SystemdError) {
-            try source?.setEvents(awaited)
+            try watch?.setEvents(awaited)
             try updateTimer()
         } catch {
             close(reason: "it cannot be waited for: \(error)")

@@ -81,4 +81,26 @@ struct CleanUpTests {
             close(taken)
         }
     }
+
+    @Test("what libsystemd closes by itself is no longer waited for, also while another process has a copy of it")
+    func copied() throws {
+        // libsystemd aborts the process otherwise.
+        try inOwnProcess {
+            let loop = try EventLoop()
+            let folder = try TemporaryFolder()
+            // There is no socket yet: libsystemd waits for it with a descriptor that it then closes.
+            let peer = try BusPeer(loop: loop, busAddress: "unix:path=\(folder.path)/bus")
+            for _ in 0..<5 { try loop.runOnce(timeout: .milliseconds(1)) }
+            // As a process has that is just being made.
+            let copies = (3..<64).map { fcntl($0, F_DUPFD_CLOEXEC, 100) }
+            let listener = try UnixSocket.listen(at: folder.path + "/bus", mode: 0o600)
+            for number in 0..<20 {
+                close(open(folder.path + "/\(number)", O_CREAT | O_WRONLY | O_CLOEXEC, 0o600))
+                try loop.runOnce(timeout: .milliseconds(1))
+            }
+            #expect(accept(listener, nil, nil) >= 0)
+            peer.close()
+            for descriptor in copies + [listener] where descriptor >= 0 { close(descriptor) }
+        }
+    }
 }
