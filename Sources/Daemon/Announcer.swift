@@ -34,7 +34,7 @@ final class Announcer {
     func note(_ event: Event) {
         switch event {
         case .registered(let id, _, launches: _), .unregistered(let id): note(id)
-        case .spawned(let run, pid: _), .mainProcessChanged(let run, pid: _):
+        case .run(let run, .spawned(pid: _)), .run(let run, .mainProcessChanged(pid: _)):
             if let id = bus.shell.core.app(of: run) { note(id) }
         default: break
         }

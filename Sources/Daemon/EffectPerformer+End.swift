@@ -75,7 +75,7 @@ extension EffectPerformer {
     func ended(_ run: AppRun, _ status: ExitStatus, cpu: Duration, memory: UInt64 = 0) {
         tellNothing(run)
         forgetMainProcess(run)
-        send(.exited(run.id, status, cpu: max(cpu, run.cpu), memory: memory))
+        send(.run(run.id, .exited(status, cpu: max(cpu, run.cpu), memory: memory)))
         watchEmpty(run)
     }
 
@@ -89,7 +89,7 @@ extension EffectPerformer {
             guard let self, let run else { return true }
             guard !run.isPopulated else { return false }
             self.forget(run)
-            self.send(.emptied(run.id))
+            self.send(.run(run.id, .emptied))
             return true
         }
     }
@@ -129,8 +129,8 @@ extension EffectPerformer {
         for change in (try? Reaping.reapStops()) ?? [] {
             guard let id = mainProcesses[change.pid], let run = runs[id], !run.isFrozen else { continue }
             switch change.change {
-            case .stopped: send(.stopped(id))
-            case .continued: send(.continued(id))
+            case .stopped: send(.run(id, .stopped))
+            case .continued: send(.run(id, .continued))
             }
         }
         reapOrphans()

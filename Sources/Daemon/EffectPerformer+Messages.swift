@@ -10,22 +10,22 @@ extension EffectPerformer {
     ) {
         for message in messages {
             switch message {
-            case .ready: send(.ready(run.id))
+            case .ready: send(.run(run.id, .ready))
             case .status(let text):
                 run.statusText = text
                 keepNote(of: run)
-            case .stopping: send(.stopping(run.id))
+            case .stopping: send(.run(run.id, .stopping))
             case .errno(let number):
                 run.errno = number
                 keepNote(of: run)
             case .mainPID(let pid): changeMainProcess(run, pid)
-            case .watchdog: send(.heartbeat(run.id))
-            case .watchdogTrigger: send(.heartbeatGivenUp(run.id))
-            case .extendTimeout(let time): send(.timeoutExtended(run.id, by: time))
-            case .background: send(.backgroundEntered(run.id))
-            case .beginTask(let task): send(.taskBegan(run.id, name: task, owner: sender))
-            case .endTask(let task): send(.taskEnded(run.id, name: task))
-            case .wakeDone(let result): send(.wakeCompleted(run.id, WakeResult(result)))
+            case .watchdog: send(.run(run.id, .heartbeat))
+            case .watchdogTrigger: send(.run(run.id, .heartbeatGivenUp))
+            case .extendTimeout(let time): send(.run(run.id, .timeoutExtended(by: time)))
+            case .background: send(.run(run.id, .backgroundEntered))
+            case .beginTask(let task): send(.run(run.id, .taskBegan(name: task, owner: sender)))
+            case .endTask(let task): send(.run(run.id, .taskEnded(name: task)))
+            case .wakeDone(let result): send(.run(run.id, .wakeCompleted(WakeResult(result))))
             // Its descriptor is closed with the datagram: that is the answer.
             case .barrier: break
             case .storeDescriptors(let name): store(run, &descriptors, name)
@@ -61,7 +61,7 @@ extension EffectPerformer {
             run.isStranger = (try? ProcFS().stat(of: pid))?.parent != getpid()
             noteMainProcess(run, process)
             watchExit(run)
-            send(.mainProcessChanged(run.id, pid: pid))
+            send(.run(run.id, .mainProcessChanged(pid: pid)))
             // The old one may have ended, and been left for `mainProcessEnded` to reap.
             reapOrphans()
         } catch {

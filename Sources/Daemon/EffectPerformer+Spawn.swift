@@ -29,7 +29,7 @@ extension EffectPerformer {
         if runs[id] != nil { return }
         guard let manifest = manifests[app] else {
             let problem = SpawnProblem(sentence: "its manifest is gone", exitStatus: Stage.fork)
-            return send(.spawnFailed(id, problem))
+            return send(.run(id, .spawnFailed(problem)))
         }
         do {
             try start(manifest, id, launch)
@@ -40,7 +40,7 @@ extension EffectPerformer {
                 forget(run)
             }
             let problem = (error as? Failure)?.problem ?? Failure(Stage.fork, error).problem
-            send(.spawnFailed(id, problem))
+            send(.run(id, .spawnFailed(problem)))
         }
     }
 
@@ -207,7 +207,7 @@ extension EffectPerformer {
             guard let self, let run else { return }
             self.execDecided(run)
         }
-        send(.spawned(run.id, pid: process.pid))
+        send(.run(run.id, .spawned(pid: process.pid)))
     }
 
     func noteMainProcess(_ run: AppRun, _ process: Linux.Process) {
@@ -233,7 +233,7 @@ extension EffectPerformer {
         case .executed:
             endStart(run)
             watchExit(run)
-            send(.executed(run.id))
+            send(.run(run.id, .executed))
         case .killedBeforeExec:
             // How it ended tells.
             endStart(run)
@@ -242,7 +242,7 @@ extension EffectPerformer {
             endStart(run)
             _ = try? run.process?.reap()
             forget(run)
-            send(.spawnFailed(run.id, SpawnProblem(sentence: failure.sentence, exitStatus: failure.exitStatus)))
+            send(.run(run.id, .spawnFailed(SpawnProblem(sentence: failure.sentence, exitStatus: failure.exitStatus))))
         }
     }
 

@@ -95,7 +95,7 @@ extension EffectPerformer {
         }
         if notice == .willTerminate, run.isStranger, isStopped(run) { signal(run, Signals.continue) }
         guard notice.isAnswered else { return }
-        send(.told(run.id, notice, delivered: delivered, cpu: run.cpu))
+        send(.run(run.id, .notified(notice, delivered: delivered, cpu: run.cpu)))
     }
 
     private func status(of run: AppRun) -> ProcessStatus? {

@@ -73,7 +73,7 @@ final class EffectPerformer {
     func perform(_ effect: Effect) {
         switch effect {
         case .spawn(let app, let run, let launch): spawn(app, run, launch)
-        case .tell(let run, let notice):
+        case .notify(let run, let notice):
             withRun(run) { run in
                 if case .memoryWarning(let level) = notice { placeWarning(run, level) }
                 tell(run, notice)
@@ -149,7 +149,7 @@ final class EffectPerformer {
         run.lookAgain = Retry.until(loop) { [weak run, send] in
             guard let run, run.isFrozen else { return true }
             guard run.isReallyFrozen else { return false }
-            send(.frozen(run.id, attempt: attempt, memory: run.memory))
+            send(.run(run.id, .frozen(attempt: attempt, memory: run.memory)))
             return true
         }
     }
@@ -163,7 +163,7 @@ final class EffectPerformer {
             return complain(run.app, "\(error)")
         }
         run.isFrozen = false
-        send(.thawed(run.id, attempt: attempt))
+        send(.run(run.id, .thawed(attempt: attempt)))
     }
 
     /// L19: timers of apps in the background may come this much later, so that the processor sleeps longer. systemd and
@@ -181,7 +181,7 @@ final class EffectPerformer {
         let traced = run.process.flatMap { try? ProcFS().status(of: $0.pid) }.map(\.isTraced) ?? false
         let inspection = Inspection(
             traced: traced, cpu: run.cpu, memory: run.memory)
-        send(.inspected(run.id, inspection))
+        send(.run(run.id, .inspected(inspection)))
     }
 
     // MARK: Memory

@@ -2,8 +2,8 @@
 package enum Effect: Hashable, Sendable {
     /// → `spawned`, then `executed` or `spawnFailed`; and, unless it failed, in the end `exited` and `emptied`.
     case spawn(AppID, RunID, Launch)
-    /// → `told` for the notices with a deadline (`Notice.isAnswered`).
-    case tell(RunID, Notice)
+    /// → `notified` for the notices with a deadline (`Notice.isAnswered`).
+    case notify(RunID, Notice)
     /// → `frozen`, whenever it reads so.
     case freeze(RunID, attempt: Int)
     /// → `thawed`.

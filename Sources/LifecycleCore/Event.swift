@@ -1,86 +1,95 @@
-/// Everything that can happen to the house, as the core hears of it. Named in the past tense. Those that carry a
-/// `RunID` concern one run of one app; what comes for a run that is over is ignored.
+/// Everything that can happen, as the daemon reports it to the core. Cases are named in the past tense.
+///
+/// Adding an event of a run touches three places: `RunEvent`, its codec (`Saving/RunEvent+Coding.swift`) and the words of
+/// the simulator's trace.
 package enum Event: Hashable, Sendable {
+    /// Something happened to one run of one app. Ignored once that run is over.
+    case run(RunID, RunEvent)
+
     // MARK: Configuration
 
-    /// A manifest was read, for the first time or anew. `launches`: how often the app was launched before (L9).
+    /// A manifest was read, for the first time or again. `launches`: how often the app was launched before (L9).
     indirect case registered(AppID, AppPolicy, launches: Int)
-    /// The manifest is gone. A running app runs on and is forgotten at its end.
+    /// The manifest was removed. A running app keeps running and is removed at its end.
     case unregistered(AppID)
     indirect case configured(ManagerPolicy)
-    /// All manifests are known: what is to be launched at start is launched.
+    /// All manifests are known: apps with `LaunchAtStart=` are launched.
     case started
-    /// This daemon goes on where another ended without a word: the core is as it was then. Before anything else.
+    /// This daemon recovered the state of an instance that died. Comes before any other event.
     case recovered
 
     // MARK: Requests
 
     case requested(RequestID, AppID, Request)
-    /// Whoever waited for the answer is gone. What was asked for is carried out all the same.
+    /// The requester disconnected. The request is carried out all the same.
     case requestAbandoned(RequestID)
-    /// Every app is ended in order; `immediately`: without a word.
+    /// All apps are to end. `immediately`: without notice.
     case shutdownRequested(immediately: Bool)
-
-    // MARK: Outcomes of effects
-
-    /// The process exists; its program is not executed yet.
-    case spawned(RunID, pid: Int32)
-    /// `execve` has succeeded.
-    case executed(RunID)
-    /// No program runs, and nothing is left of the attempt: neither `exited` nor `emptied` will follow.
-    case spawnFailed(RunID, SpawnProblem)
-    /// A notice with a deadline went out, or could not be given (`delivered`: false), as the program declares no signal for
-    /// it or does not catch it: then it has nothing to finish (L17). `cpu`: what the app had used of the processor.
-    case told(RunID, Notice, delivered: Bool, cpu: Duration)
-    /// The whole group is frozen. `memory`: its size in bytes, which cannot change from here on.
-    case frozen(RunID, attempt: Int, memory: UInt64)
-    case thawed(RunID, attempt: Int)
-    case inspected(RunID, Inspection)
-    /// The main process has ended. The status is `.unknown` where nobody tells how: it was no child of ours.
-    /// `cpu`: of the whole run; `memory`: its peak in bytes, for a life too short to have been measured; 0: not known.
-    case exited(RunID, ExitStatus, cpu: Duration, memory: UInt64)
-    /// No process of the run is left (L47).
-    case emptied(RunID)
-
-    /// After `recovered`: the run is there and in hand again. `heard`: nothing is lost of what it said meanwhile. `late`:
-    /// something that was decided before is told to it only now.
-    case reattached(RunID, heard: Bool, late: Bool = false)
-
-    // MARK: What an app says
-
-    case ready(RunID)
-    case backgroundEntered(RunID)
-    /// Its main process has stopped itself (L17).
-    case stopped(RunID)
-    case continued(RunID)
-    /// `owner`: the pid that said so.
-    case taskBegan(RunID, name: String, owner: Int32)
-    case taskEnded(RunID, name: String)
-    case timeoutExtended(RunID, by: Duration)
-    case wakeCompleted(RunID, WakeResult)
-    case heartbeat(RunID)
-    /// `WATCHDOG=trigger`: the app asks for what a missed heartbeat would bring.
-    case heartbeatGivenUp(RunID)
-    /// `STOPPING=1`: it is about to end by itself.
-    case stopping(RunID)
-    /// `MAINPID=`: another of its processes is the main one now.
-    case mainProcessChanged(RunID, pid: Int32)
 
     // MARK: The machine
 
-    /// The machine is about to sleep or to be switched off, and waits for `allowSleep` (L15).
+    /// The machine is about to sleep or to power off, and waits for `Effect.allowSleep` (L15).
     case sleepRequested
-    /// It has slept, or does not sleep after all.
+    /// The machine woke up, or did not sleep after all.
     case awoke
-    /// Nobody looks any more, until `unlocked` (L15).
+    /// The screen was locked (L15).
     case locked
     case unlocked
-    /// The time of `LifecycleCore.nextDeadline` has come.
+    /// The instant of `LifecycleCore.nextDeadline` was reached.
     case deadlineReached
     case memoryMeasured(MemoryReading)
-    /// A PSI trigger fired: the machine stalls for want of memory.
+    /// A PSI trigger fired: tasks stall because memory is short.
     case pressureStalled(MemoryLevel)
     case pressureSimulated(RequestID, MemoryLevel)
+}
+
+/// What can happen to one run: outcomes of effects, and what the app's processes say.
+package enum RunEvent: Hashable, Sendable {
+    // MARK: Outcomes of effects
+
+    /// The process exists. Its program is not executed yet.
+    case spawned(pid: Int32)
+    /// `execve` succeeded.
+    case executed
+    /// No program runs and nothing is left of the attempt: neither `exited` nor `emptied` follows.
+    case spawnFailed(SpawnProblem)
+    /// A notice with a deadline was sent. `delivered` is false if the program declares no signal for it or does not catch
+    /// that signal: then it has nothing to finish (L17). `cpu`: processor time that the app had used so far.
+    case notified(Notice, delivered: Bool, cpu: Duration)
+    /// The whole cgroup is frozen. `memory`: its size in bytes, which cannot change until the thaw.
+    case frozen(attempt: Int, memory: UInt64)
+    case thawed(attempt: Int)
+    case inspected(Inspection)
+    /// The main process ended. The status is `.unknown` if the kernel does not report it, because the process is not a
+    /// child of this daemon. `cpu`: of the whole run. `memory`: peak in bytes, for runs too short to be measured; 0:
+    /// unknown.
+    case exited(ExitStatus, cpu: Duration, memory: UInt64)
+    /// No process of the run is left (L47). Comes once in a run.
+    case emptied
+    /// After `Event.recovered`: the run was found and is under control again. `messagesKept`: no notify message was lost
+    /// while there was no daemon. `noticesDelayed`: this daemon sends notices that the previous one had decided on but not
+    /// sent.
+    case reattached(messagesKept: Bool, noticesDelayed: Bool = false)
+
+    // MARK: What the app says
+
+    case ready
+    case backgroundEntered
+    /// The main process stopped itself (L17).
+    case stopped
+    case continued
+    /// `owner`: the pid of the sender.
+    case taskBegan(name: String, owner: Int32)
+    case taskEnded(name: String)
+    case timeoutExtended(by: Duration)
+    case wakeCompleted(WakeResult)
+    case heartbeat
+    /// `WATCHDOG=trigger`: the app asks to be treated as if it had missed a heartbeat.
+    case heartbeatGivenUp
+    /// `STOPPING=1`: the app is about to end by itself.
+    case stopping
+    /// `MAINPID=`: another process of the app is the main process now.
+    case mainProcessChanged(pid: Int32)
 }
 
 /// What can be asked for an app.

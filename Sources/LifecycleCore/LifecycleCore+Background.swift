@@ -6,7 +6,7 @@ extension LifecycleCore {
         leaveForeground(slot, reason, now)
         self[run: slot].interruptions = 0
         beginBackgroundTime(slot, self[app: slot].policy.backgroundTime, now)
-        effects.append(.tell(self[run: slot].id, .didEnterBackground))
+        effects.append(.notify(self[run: slot].id, .didEnterBackground))
         let deadline = begin(slot, .background, self[app: slot].policy.backgroundDeadline, now)
         move(slot, to: .entering(Entering(deadline: deadline, wish: nil)), reason, now)
         // Who has stopped itself can't do more to say that it is done (L17).
@@ -17,7 +17,7 @@ extension LifecycleCore {
         guard case .foreground(let foreground) = self[app: slot].phase else { return }
         cancel(slot, foreground.watchdog)
         guard foreground.isActive else { return }
-        effects.append(.tell(self[run: slot].id, .willResignActive))
+        effects.append(.notify(self[run: slot].id, .willResignActive))
         move(slot, to: .foreground(Foreground(isActive: false)), reason, now)
     }
 
@@ -30,7 +30,7 @@ extension LifecycleCore {
     }
 
     /// What came of a notice that is answered by a deadline. Where it could not be given, there is nothing to finish (L17).
-    mutating func told(_ slot: Int, _ notice: Notice, _ delivered: Bool, _ cpu: Duration, _ now: Instant) {
+    mutating func notified(_ slot: Int, _ notice: Notice, _ delivered: Bool, _ cpu: Duration, _ now: Instant) {
         self[run: slot].cpuWhenTold = cpu
         switch notice {
         case .didEnterBackground where !delivered: answeredBackground(slot, now)

@@ -16,7 +16,7 @@ extension LifecycleCore {
         // Five seconds are five seconds: it gets all of the processor for them.
         unthrottle(slot)
         if cause != .ownWish {
-            effects.append(.tell(self[run: slot].id, .willTerminate))
+            effects.append(.notify(self[run: slot].id, .willTerminate))
             continueIfStopped(slot)
         }
         let deadline = begin(slot, .terminate, self[app: slot].policy.terminateDeadline, now)

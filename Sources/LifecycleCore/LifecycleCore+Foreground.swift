@@ -18,7 +18,7 @@ extension LifecycleCore {
     private mutating func returnToForeground(_ slot: Int) {
         unthrottle(slot)
         continueIfStopped(slot)
-        effects.append(.tell(self[run: slot].id, .willEnterForeground))
+        effects.append(.notify(self[run: slot].id, .willEnterForeground))
     }
 
     /// L26: after the foreground the budget is whole again; a wake is over, as the user has come.
@@ -40,7 +40,7 @@ extension LifecycleCore {
             self[run: slot].interruptions == 0
         else { return }
         foreground.isActive = true
-        effects.append(.tell(self[run: slot].id, .didBecomeActive))
+        effects.append(.notify(self[run: slot].id, .didBecomeActive))
         move(slot, to: .foreground(foreground), reason, now)
     }
 

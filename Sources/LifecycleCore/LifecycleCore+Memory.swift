@@ -276,7 +276,7 @@ extension LifecycleCore {
         guard last.map({ now - $0 >= Self.warningInterval }) ?? true else { return }
         if level == .critical { memoryState.lastCriticalWarning = now } else { memoryState.lastWarning = now }
         for slot in apps.indices where apps[slot].run != nil { fileWarning(slot, level) }
-        for slot in runningApps() { effects.append(.tell(self[run: slot].id, .memoryWarning(level))) }
+        for slot in runningApps() { effects.append(.notify(self[run: slot].id, .memoryWarning(level))) }
     }
 
     /// Suspended apps are not woken for it: they hear of it when they run again (L31).

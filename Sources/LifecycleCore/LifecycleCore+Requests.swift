@@ -209,7 +209,7 @@ extension LifecycleCore {
         self[run: slot].interruptions += 1
         if case .foreground(var foreground) = self[app: slot].phase, foreground.isActive {
             foreground.isActive = false
-            effects.append(.tell(self[run: slot].id, .willResignActive))
+            effects.append(.notify(self[run: slot].id, .willResignActive))
             move(slot, to: .foreground(foreground), .interrupted, now)
         }
         answer(request, .done(self[app: slot].phase.state))

@@ -88,7 +88,7 @@ extension LifecycleCore {
         self[run: slot].noticeGiven = true
         let names = self[run: slot].tasks.map(\.name)
         report(.tasksExpiring(self[app: slot].id, names: names))
-        effects.append(.tell(self[run: slot].id, .tasksExpiring))
+        effects.append(.notify(self[run: slot].id, .tasksExpiring))
     }
 
     /// L23: with a task open it is looked into and then killed; with none it is suspended without delay.

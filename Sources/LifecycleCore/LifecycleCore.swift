@@ -99,49 +99,39 @@ package struct LifecycleCore: Hashable, Sendable {
         case .memoryMeasured(let reading): memoryMeasured(reading, now)
         case .pressureStalled(let level): pressureStalled(level, now)
         case .pressureSimulated(let request, let level): pressureSimulated(request, level, now)
-        case .spawned(let run, _), .executed(let run), .spawnFailed(let run, _), .told(let run, _, _, _),
-            .frozen(let run, _, _), .thawed(let run, _), .inspected(let run, _), .exited(let run, _, _, _),
-            .emptied(let run), .ready(let run), .backgroundEntered(let run), .stopped(let run), .continued(let run),
-            .taskBegan(let run, _, _), .taskEnded(let run, _), .timeoutExtended(let run, _),
-            .wakeCompleted(let run, _), .heartbeat(let run), .heartbeatGivenUp(let run), .stopping(let run),
-            .mainProcessChanged(let run, _), .reattached(let run, _, _):
-            // What comes for a run that is over has come too late to matter.
+        case .run(let run, let what):
+            // A report for a run that is over came too late to matter.
             guard let slot = runs[run] else { return }
             touch(slot)
-            dispatch(event, slot, now)
+            dispatch(what, slot, now)
         }
     }
 
-    /// Events of a run that lives.
-    private mutating func dispatch(_ event: Event, _ slot: Int, _ now: Instant) {
+    /// Events of a run that is not over.
+    private mutating func dispatch(_ event: RunEvent, _ slot: Int, _ now: Instant) {
         switch event {
-        case .spawned(_, let pid): spawned(slot, pid)
+        case .spawned(let pid): spawned(slot, pid)
         case .executed: executed(slot, now)
-        case .spawnFailed(_, let problem): spawnFailed(slot, problem, now)
-        case .told(_, let notice, let delivered, let cpu): told(slot, notice, delivered, cpu, now)
-        case .frozen(_, let attempt, let memory): frozen(slot, attempt, memory, now)
-        case .thawed(_, let attempt): thawed(slot, attempt, now)
-        case .inspected(_, let inspection): inspected(slot, inspection, now)
-        case .exited(_, let status, let cpu, let memory): exited(slot, status, cpu, memory, now)
+        case .spawnFailed(let problem): spawnFailed(slot, problem, now)
+        case .notified(let notice, let delivered, let cpu): notified(slot, notice, delivered, cpu, now)
+        case .frozen(let attempt, let memory): frozen(slot, attempt, memory, now)
+        case .thawed(let attempt): thawed(slot, attempt, now)
+        case .inspected(let inspection): inspected(slot, inspection, now)
+        case .exited(let status, let cpu, let memory): exited(slot, status, cpu, memory, now)
         case .emptied: emptied(slot, now)
         case .ready: becameReady(slot, now)
         case .backgroundEntered: answeredBackground(slot, now)
         case .stopped: stopped(slot, now)
         case .continued: self[run: slot].isStopped = false
-        case .taskBegan(_, let name, let owner): taskBegan(slot, name, owner, now)
-        case .taskEnded(_, let name): taskEnded(slot, name, now)
-        case .timeoutExtended(_, let time): timeoutExtended(slot, time, now)
-        case .wakeCompleted(_, let result): wakeCompleted(slot, result, now)
+        case .taskBegan(let name, let owner): taskBegan(slot, name, owner, now)
+        case .taskEnded(let name): taskEnded(slot, name, now)
+        case .timeoutExtended(let time): timeoutExtended(slot, time, now)
+        case .wakeCompleted(let result): wakeCompleted(slot, result, now)
         case .heartbeat: heartbeat(slot, now)
         case .heartbeatGivenUp: heartbeatGivenUp(slot, now)
         case .stopping: stopping(slot, now)
-        case .mainProcessChanged(_, let pid): self[run: slot].pid = pid
-        case .reattached(_, let heard, let late): reattached(slot, heard, late, now)
-        case .registered, .unregistered, .configured, .started, .recovered, .requested, .requestAbandoned,
-            .shutdownRequested,
-            .sleepRequested, .awoke, .locked, .unlocked, .deadlineReached, .memoryMeasured, .pressureStalled,
-            .pressureSimulated:
-            preconditionFailure("not an event of a run: \(event)")
+        case .mainProcessChanged(let pid): self[run: slot].pid = pid
+        case .reattached(let messagesKept, let noticesDelayed): reattached(slot, messagesKept, noticesDelayed, now)
         }
     }
 

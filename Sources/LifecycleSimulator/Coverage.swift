@@ -23,11 +23,26 @@ package enum EventKind: Int, CaseIterable, Sendable {
         case .requested(_, _, let request): self.init(request)
         case .requestAbandoned: self = .requestAbandoned
         case .shutdownRequested: self = .shutdown
+        case .run(_, let what): self.init(what)
+        case .sleepRequested: self = .sleepRequested
+        case .awoke: self = .awoke
+        case .locked: self = .locked
+        case .unlocked: self = .unlocked
+        case .deadlineReached: self = .deadlineReached
+        case .memoryMeasured: self = .memoryMeasured
+        case .pressureStalled: self = .pressureStalled
+        case .pressureSimulated: self = .pressureSimulated
+        case .recovered: self = .recovered
+        }
+    }
+
+    private init(_ event: RunEvent) {
+        switch event {
         case .spawned: self = .spawned
         case .executed: self = .executed
         case .spawnFailed: self = .spawnFailed
-        case .told(_, .didEnterBackground, _, _): self = .toldBackground
-        case .told: self = .toldTerminate
+        case .notified(.didEnterBackground, _, _): self = .toldBackground
+        case .notified: self = .toldTerminate
         case .frozen: self = .frozen
         case .thawed: self = .thawed
         case .inspected: self = .inspected
@@ -45,15 +60,6 @@ package enum EventKind: Int, CaseIterable, Sendable {
         case .heartbeatGivenUp: self = .heartbeatGivenUp
         case .stopping: self = .stopping
         case .mainProcessChanged: self = .mainProcessChanged
-        case .sleepRequested: self = .sleepRequested
-        case .awoke: self = .awoke
-        case .locked: self = .locked
-        case .unlocked: self = .unlocked
-        case .deadlineReached: self = .deadlineReached
-        case .memoryMeasured: self = .memoryMeasured
-        case .pressureStalled: self = .pressureStalled
-        case .pressureSimulated: self = .pressureSimulated
-        case .recovered: self = .recovered
         case .reattached: self = .reattached
         }
     }

@@ -73,7 +73,7 @@ struct Shadow {
     func app(of effect: Effect) -> Int? {
         switch effect {
         case .spawn(let id, _, _), .recordLaunch(let id, _), .dropRestorationState(let id): indexes[id]
-        case .tell(let run, _), .freeze(let run, _), .thaw(let run, _), .continueStopped(let run), .inspect(let run),
+        case .notify(let run, _), .freeze(let run, _), .thaw(let run, _), .continueStopped(let run), .inspect(let run),
             .kill(let run), .throttle(let run), .unthrottle(let run), .deliver(let run, _):
             app(of: run)
         case .writeReceipt(let receipt): indexes[receipt.app]
@@ -114,19 +114,18 @@ struct Shadow {
             // No app at all in the foreground makes no sense: that is taken for one.
             manager.foregroundLimit = max(1, policy.foregroundLimit)
         case .shutdownRequested: isShuttingDown = true
-        case .exited(let run, _, _, _):
+        case .run(let run, .exited):
             guard let app = currentApp(of: run) else { return }
             apps[app].phase = .ending
-        case .spawnFailed(let run, _), .emptied(let run): if let app = currentApp(of: run) { apps[app].phase = .ending }
-        case .inspected(let run, let inspection):
+        case .run(let run, .spawnFailed), .run(let run, .emptied):
+            if let app = currentApp(of: run) { apps[app].phase = .ending }
+        case .run(let run, .inspected(let inspection)):
             guard let app = currentApp(of: run), apps[app].phase != .suspended else { return }
             apps[app].memory = inspection.memory
         case .memoryMeasured(let reading): for size in reading.sizes { note(size) }
-        case .frozen(_, _, let memory): frozenMemory = memory
-        case .started, .requested, .requestAbandoned, .spawned, .executed, .told, .thawed, .ready,
-            .backgroundEntered, .stopped, .continued, .taskBegan, .taskEnded, .timeoutExtended, .wakeCompleted,
-            .heartbeat, .heartbeatGivenUp, .stopping, .mainProcessChanged, .sleepRequested, .awoke, .locked, .unlocked,
-            .deadlineReached, .pressureStalled, .pressureSimulated, .recovered, .reattached:
+        case .run(_, .frozen(_, let memory)): frozenMemory = memory
+        case .run, .started, .requested, .requestAbandoned, .sleepRequested, .awoke, .locked, .unlocked,
+            .deadlineReached, .pressureStalled, .pressureSimulated, .recovered:
             break
         }
     }
@@ -151,7 +150,7 @@ struct Shadow {
             apps[app].phase = .launching
             apps[app].longestBudget = .zero
             noteBudget(app)
-        case .tell(let run, let notice): note(notice, of: run)
+        case .notify(let run, let notice): note(notice, of: run)
         case .freeze(let run, _): set(.suspending, run)
         case .thaw(let run, _): set(.waking, run)
         case .kill(let run): set(.ending, run)
@@ -171,7 +170,8 @@ struct Shadow {
     /// After all effects: an answer that was awaited has come, whatever the core made of it.
     mutating func settle(_ event: Event) {
         switch event {
-        case .backgroundEntered(let run), .stopped(let run), .told(let run, .didEnterBackground, delivered: false, _):
+        case .run(let run, .backgroundEntered), .run(let run, .stopped),
+            .run(let run, .notified(.didEnterBackground, delivered: false, _)):
             guard let app = currentApp(of: run) else { return }
             if apps[app].phase == .entering { apps[app].phase = .running }
         default: break
@@ -218,12 +218,7 @@ extension Event {
     /// The run that it is about, if it is about one.
     var run: RunID? {
         switch self {
-        case .spawned(let run, _), .executed(let run), .spawnFailed(let run, _), .told(let run, _, _, _),
-            .frozen(let run, _, _), .thawed(let run, _), .inspected(let run, _), .exited(let run, _, _, _),
-            .emptied(let run), .ready(let run), .backgroundEntered(let run), .stopped(let run), .continued(let run),
-            .taskBegan(let run, _, _), .taskEnded(let run, _), .timeoutExtended(let run, _),
-            .wakeCompleted(let run, _), .heartbeat(let run), .heartbeatGivenUp(let run), .stopping(let run),
-            .mainProcessChanged(let run, _), .reattached(let run, _, _):
+        case .run(let run, _):
             run
         case .registered, .unregistered, .configured, .started, .recovered, .requested, .requestAbandoned,
             .shutdownRequested,

@@ -89,18 +89,28 @@ extension World {
     private func afterCrash(_ event: Event, heard: Bool, forgets: () -> Bool) -> Event? {
         switch event {
         // Clients are gone; so is what was decided to be asked again.
-        case .requested, .requestAbandoned, .pressureSimulated, .memoryMeasured, .inspected, .frozen, .thawed,
-            .pressureStalled, .sleepRequested, .awoke:
+        case .requested, .requestAbandoned, .pressureSimulated, .memoryMeasured, .pressureStalled, .sleepRequested,
+            .awoke:
             nil
+        case .run(let run, let what):
+            afterCrash(what, heard: heard, forgets: forgets).map { .run(run, $0) }
+        // Recorded by the daemon when they came, or found by looking.
+        case .registered, .unregistered, .configured, .started, .shutdownRequested, .deadlineReached, .locked,
+            .unlocked, .recovered:
+            event
+        }
+    }
+
+    private func afterCrash(_ event: RunEvent, heard: Bool, forgets: () -> Bool) -> RunEvent? {
+        switch event {
+        case .inspected, .frozen, .thawed: nil
         case .ready, .backgroundEntered, .taskBegan, .taskEnded, .timeoutExtended, .wakeCompleted, .heartbeat,
             .heartbeatGivenUp, .stopping:
             heard ? event : nil
-        case .exited(let run, _, let cpu, let memory):
-            forgets() ? .exited(run, .unknown, cpu: cpu, memory: memory) : event
-        // Kept by the daemon as they came about, or seen by looking.
-        case .registered, .unregistered, .configured, .started, .shutdownRequested, .spawned, .executed, .spawnFailed,
-            .told, .emptied, .stopped, .continued, .mainProcessChanged, .deadlineReached, .locked, .unlocked,
-            .recovered, .reattached:
+        case .exited(_, let cpu, let memory):
+            forgets() ? .exited(.unknown, cpu: cpu, memory: memory) : event
+        case .spawned, .executed, .spawnFailed, .notified, .emptied, .stopped, .continued, .mainProcessChanged,
+            .reattached:
             event
         }
     }
@@ -111,17 +121,18 @@ extension World {
         case .freeze(let id, _):
             guard let run = index(of: id), runs[run].isAskedToFreeze else { return false }
             if runs[run].freezer == .frozen {
-                deliver(.frozen(id, attempt: runs[run].attempt, memory: runs[run].memory), after: 100)
+                deliver(.run(id, .frozen(attempt: runs[run].attempt, memory: runs[run].memory)), after: 100)
             }
             return true
         case .thaw(let id, let attempt):
             guard let run = index(of: id), !runs[run].isAskedToFreeze else { return false }
-            deliver(.thawed(id, attempt: attempt), after: 100)
+            deliver(.run(id, .thawed(attempt: attempt)), after: 100)
             return true
         case .kill(let id):
             guard let run = index(of: id), runs[run].killedAt != nil else { return false }
             return true
-        case .spawn, .tell, .continueStopped, .inspect, .throttle, .unthrottle, .deliver, .recordLaunch, .writeReceipt,
+        case .spawn, .notify, .continueStopped, .inspect, .throttle, .unthrottle, .deliver, .recordLaunch,
+            .writeReceipt,
             .dropRestorationState, .answer, .report, .measureMemory, .allowSleep, .finish:
             return false
         }
@@ -140,7 +151,7 @@ extension Simulation {
         world.sortOutNews(heard: heard) { forgets.popLast() ?? false }
         take(.recovered)
         for run in core.runIDs where checkers.findings.first == nil {
-            take(.reattached(run, heard: heard, late: plan.isLate()))
+            take(.run(run, .reattached(messagesKept: heard, noticesDelayed: plan.isLate())))
         }
     }
 

@@ -205,7 +205,7 @@ package struct Simulation<Core: DecidingCore> {
         line.add(effect, of: app.map { shadow.apps[$0].id })
         trace.add(line.text)
         // What was asked for before the crash is asked for again: it is no second time.
-        if case .reattached = event, world.performAgain(effect) { return }
+        if case .run(_, .reattached) = event, world.performAgain(effect) { return }
         checkers.note(effect, of: app, in: event, shadow, world, core)
         shadow.note(effect, of: app, at: world.now)
         let problem = world.perform(effect)

@@ -34,14 +34,14 @@ extension Line {
         case .dropRestorationState(let id):
             add("drop the restoration state of ")
             add(id.name)
-        case .tell, .freeze, .thaw, .continueStopped, .inspect, .kill, .throttle, .unthrottle, .deliver:
+        case .notify, .freeze, .thaw, .continueStopped, .inspect, .kill, .throttle, .unthrottle, .deliver:
             addToRun(effect, app?.name ?? "?")
         }
     }
 
     private mutating func addToRun(_ effect: Effect, _ app: String) {
         switch effect {
-        case .tell(_, let notice):
+        case .notify(_, let notice):
             add("tell ")
             add(app)
             add(" ")

@@ -1,30 +1,12 @@
 import LifecycleCore
 
 extension Line {
-    /// An event in words. `app`: whose run it is, as runs have numbers only.
+    /// Adds an event in words. `app`: the app of the run, since runs have numbers only.
     mutating func add(_ event: Event, of app: AppID?) {
         switch event {
-        case .registered, .unregistered, .configured, .started, .recovered, .requested, .requestAbandoned,
-            .shutdownRequested,
-            .sleepRequested, .awoke, .locked, .unlocked, .deadlineReached, .memoryMeasured, .pressureStalled,
-            .pressureSimulated:
-            addOther(event)
-        case .spawned, .executed, .spawnFailed, .told, .frozen, .thawed, .inspected, .exited, .emptied:
+        case .run(_, let what):
             add(app?.name ?? "?")
-            addOutcome(event)
-        case .reattached(_, let heard, let late):
-            add(app?.name ?? "?")
-            add(heard ? " is found again" : " is found again, and may have said something")
-            if late { add(", and is told only now") }
-        case .ready, .backgroundEntered, .stopped, .continued, .taskBegan, .taskEnded, .timeoutExtended, .wakeCompleted,
-            .heartbeat, .heartbeatGivenUp, .stopping, .mainProcessChanged:
-            add(app?.name ?? "?")
-            addSaying(event)
-        }
-    }
-
-    private mutating func addOther(_ event: Event) {
-        switch event {
+            add(what)
         case .registered(let id, let policy, let launches):
             add("registered ")
             add(id.name)
@@ -54,18 +36,7 @@ extension Line {
         case .locked: add("the screen is locked")
         case .unlocked: add("the screen is unlocked")
         case .deadlineReached: add("the time has come")
-        case .memoryMeasured(let reading):
-            add("measured: ")
-            add(bytes: reading.available)
-            add(" available, ")
-            add(reading.sizes.count)
-            add(" apps")
-            for size in reading.sizes.prefix(8) {
-                add(", ")
-                add(size.run.number)
-                add(" has ")
-                add(bytes: size.bytes)
-            }
+        case .memoryMeasured(let reading): add(reading)
         case .pressureStalled(let level):
             add("stalls for memory: ")
             add(level.word)
@@ -74,69 +45,78 @@ extension Line {
             add(request.number)
             add(": simulate level ")
             add(level.word)
-        default: break
         }
     }
 
-    private mutating func addOutcome(_ event: Event) {
+    private mutating func add(_ reading: MemoryReading) {
+        add("measured: ")
+        add(bytes: reading.available)
+        add(" available, ")
+        add(reading.sizes.count)
+        add(" apps")
+        for size in reading.sizes.prefix(8) {
+            add(", ")
+            add(size.run.number)
+            add(" has ")
+            add(bytes: size.bytes)
+        }
+    }
+
+    private mutating func add(_ event: RunEvent) {
         switch event {
-        case .spawned(_, let pid):
+        case .spawned(let pid):
             add(" spawned as ")
             add(pid)
         case .executed: add(" executed")
-        case .spawnFailed(_, let problem):
+        case .spawnFailed(let problem):
             add(" not spawned: ")
             add(problem.sentence)
-        case .told(_, let notice, let delivered, _):
+        case .notified(let notice, let delivered, _):
             add(delivered ? " was told " : " could not be told ")
             add(notice.word)
-        case .frozen(_, let attempt, let memory):
+        case .frozen(let attempt, let memory):
             add(" frozen, attempt ")
             add(attempt)
             add(", with ")
             add(bytes: memory)
-        case .thawed(_, let attempt):
+        case .thawed(let attempt):
             add(" thawed, attempt ")
             add(attempt)
-        case .inspected(_, let inspection):
+        case .inspected(let inspection):
             add(inspection.traced ? " inspected: traced, " : " inspected: ")
             add(bytes: inspection.memory)
-        case .exited(_, let status, _, let memory):
+        case .exited(let status, _, let memory):
             add(" exited ")
             add(status)
             add(", had ")
             add(bytes: memory)
         case .emptied: add(" emptied")
-        default: break
-        }
-    }
-
-    private mutating func addSaying(_ event: Event) {
-        switch event {
+        case .reattached(let messagesKept, let noticesDelayed):
+            add(messagesKept ? " is found again" : " is found again, and may have said something")
+            if noticesDelayed { add(", and is told only now") }
         case .ready: add(" is ready")
         case .backgroundEntered: add(" has entered the background")
         case .stopped: add(" has stopped itself")
         case .continued: add(" was continued")
-        case .taskBegan(_, let name, _):
+        case .taskBegan(let name, _):
             add(" begins ")
             add(name)
-        case .taskEnded(_, let name):
+        case .taskEnded(let name):
             add(" ends ")
             add(name)
-        case .timeoutExtended(_, let time):
+        case .timeoutExtended(let time):
             add(" asks for ")
             add(time)
             add(" more")
-        case .wakeCompleted(_, let result):
+        case .wakeCompleted(let result):
             add(" has done what it was woken for: ")
             add(result.rawValue)
         case .heartbeat: add(" gives a heartbeat")
         case .heartbeatGivenUp: add(" gives its heartbeat up")
         case .stopping: add(" is about to end")
-        case .mainProcessChanged(_, let pid):
+        case .mainProcessChanged(let pid):
             add(" has main process ")
             add(pid)
-        default: break
         }
     }
 

@@ -116,11 +116,11 @@ extension World {
         switch act {
         case .ready:
             runs[run].isReady = true
-            say(run, .ready(id))
+            say(run, .run(id, .ready))
         case .answerBackground:
             runs[run].owesBackground = false
             if apps[runs[run].app].personality.stops, !isQuiet { return stop(run) }
-            say(run, .backgroundEntered(id))
+            say(run, .run(id, .backgroundEntered))
         case .stop: if !isQuiet { stop(run) }
         case .end(let status): if !isQuiet { schedule(.die(status), for: run, after: 0) }
         case .obeyTerminate:
@@ -129,9 +129,9 @@ extension World {
         case .begin(let count): if !isQuiet { beginTasks(run, count) }
         case .endTask: endTask(run)
         case .endAllTasks: while !runs[run].openTasks.isEmpty { endTask(run) }
-        case .extend(let time): say(run, .timeoutExtended(id, by: time.duration))
+        case .extend(let time): say(run, .run(id, .timeoutExtended(by: time.duration)))
         case .heartbeat: heartbeat(run)
-        case .completeWake(let result): say(run, .wakeCompleted(id, result))
+        case .completeWake(let result): say(run, .run(id, .wakeCompleted(result)))
         case .whim: followWhim(run)
         case .say(let event): say(run, event)
         }
@@ -149,7 +149,7 @@ extension World {
 
     private mutating func stop(_ run: Int) {
         runs[run].isStopped = true
-        deliver(.stopped(runs[run].id), after: kernelRandom.within(5...500))
+        deliver(.run(runs[run].id, .stopped), after: kernelRandom.within(5...500))
     }
 
     private mutating func beginTasks(_ run: Int, _ count: Int) {
@@ -158,20 +158,20 @@ extension World {
             let isCommon = apps[runs[run].app].random.chance(100)
             let name = isCommon ? "sync" : "task-\(runs[run].tasksBegun)"
             runs[run].openTasks.append(name)
-            say(run, .taskBegan(runs[run].id, name: name, owner: runs[run].pid))
+            say(run, .run(runs[run].id, .taskBegan(name: name, owner: runs[run].pid)))
         }
     }
 
     private mutating func endTask(_ run: Int) {
         guard let name = runs[run].openTasks.popLast() else { return }
-        say(run, .taskEnded(runs[run].id, name: name))
+        say(run, .run(runs[run].id, .taskEnded(name: name)))
     }
 
     private mutating func heartbeat(_ run: Int) {
         let app = runs[run].app
         guard let watchdog = apps[app].policy.watchdog, runs[run].isInForeground else { return }
         let isMissed = !isQuiet && apps[app].random.chance(30) && allows(.missesHeartbeat)
-        if !isMissed { say(run, .heartbeat(runs[run].id)) }
+        if !isMissed { say(run, .run(runs[run].id, .heartbeat)) }
         let next = watchdog.microseconds / 3
         if apps[app].random.chance(990) || isQuiet { plan(.heartbeat, by: run, after: isMissed ? next * 4 : next) }
     }
@@ -208,12 +208,12 @@ extension World {
         case .changeMainProcess:
             guard allows(.changesMainProcess) else { return }
             runs[run].isMainStranger = true
-            say(run, .mainProcessChanged(id, pid: runs[run].pid))
+            say(run, .run(id, .mainProcessChanged(pid: runs[run].pid)))
         case .block: if allows(.blocksKill) { block(run) }
-        case .giveUpHeartbeat: if allows(.givesUpHeartbeat) { say(run, .heartbeatGivenUp(id)) }
+        case .giveUpHeartbeat: if allows(.givesUpHeartbeat) { say(run, .run(id, .heartbeatGivenUp)) }
         case .announceEnd:
             runs[run].owesTerminate = true
-            say(run, .stopping(id))
+            say(run, .run(id, .stopping))
             owe(.end(.exited(0)), run, apps[app].policy.terminateDeadline)
         }
     }
@@ -239,13 +239,14 @@ extension World {
     mutating func sayNonsense(_ run: Int, after delay: Microseconds) {
         let id = runs[run].id
         let events: [Event] = [
-            .ready(id), .backgroundEntered(id), .continued(id), .taskEnded(id, name: "never-begun"),
-            .wakeCompleted(id, .noData), .heartbeat(id), .timeoutExtended(id, by: .seconds(1)),
-            .taskBegan(id, name: "late", owner: runs[run].pid), .stopping(id), .ready(id),
+            .run(id, .ready), .run(id, .backgroundEntered), .run(id, .continued),
+            .run(id, .taskEnded(name: "never-begun")),
+            .run(id, .wakeCompleted(.noData)), .run(id, .heartbeat), .run(id, .timeoutExtended(by: .seconds(1))),
+            .run(id, .taskBegan(name: "late", owner: runs[run].pid)), .run(id, .stopping), .run(id, .ready),
         ]
         let event = apps[runs[run].app].random.pick(events)
-        if case .taskBegan = event { runs[run].openTasks.append("late") }
-        if event == .stopping(id) { runs[run].owesTerminate = true }
+        if case .run(_, .taskBegan) = event { runs[run].openTasks.append("late") }
+        if event == .run(id, .stopping) { runs[run].owesTerminate = true }
         let time = max(runs[run].lastMessage, now + delay)
         runs[run].lastMessage = time
         queue.push(.deliver(event), at: time)

@@ -14,7 +14,7 @@ extension World {
             return nil
         case .allowSleep: return performSleep()
         case .finish: return performFinish()
-        case .tell(let id, _), .freeze(let id, _), .thaw(let id, _), .continueStopped(let id), .inspect(let id),
+        case .notify(let id, _), .freeze(let id, _), .thaw(let id, _), .continueStopped(let id), .inspect(let id),
             .kill(let id), .throttle(let id), .unthrottle(let id), .deliver(let id, _):
             guard let run = index(of: id) else { return "there never was a run \(id)" }
             if let problem = problem(effect, for: runs[run]) { return "\(problem) (run \(id))" }
@@ -36,7 +36,7 @@ extension World {
         let reported = run.reported
         if reported.isOver { return "the run is over" }
         switch effect {
-        case .tell(_, let notice):
+        case .notify(_, let notice):
             if reported.isEnding { return "\(notice) is told to a run that has ended" }
             if run.isAskedToFreeze { return "\(notice) is told to a frozen run" }
             if run.killedAt != nil { return "\(notice) is told to a run that was killed" }
@@ -60,7 +60,7 @@ extension World {
 
     private mutating func perform(_ effect: Effect, on run: Int) {
         switch effect {
-        case .tell(_, let notice): tell(run, notice)
+        case .notify(_, let notice): tell(run, notice)
         case .freeze(_, let attempt): freeze(run, attempt)
         case .thaw(_, let attempt): thaw(run, attempt)
         case .continueStopped: continueStopped(run)
@@ -124,7 +124,7 @@ extension World {
         if notice.isAnswered {
             let late = strikes(.toldLate) ? kernelRandom.within(0...3 * .second) : 0
             deliver(
-                .told(runs[run].id, notice, delivered: isDelivered, cpu: cpu(of: run)),
+                .run(runs[run].id, .notified(notice, delivered: isDelivered, cpu: cpu(of: run))),
                 after: kernelRandom.within(0...300) + late)
         }
         if !isDelivered { return }
@@ -142,13 +142,13 @@ extension World {
         if isTraced { runs[run].tracesLeft -= 1 }
         let inspection = Inspection(traced: isTraced, cpu: cpu(of: run), memory: runs[run].memory)
         lateness += late
-        deliver(.inspected(runs[run].id, inspection), after: kernelRandom.within(5...1000) + late)
+        deliver(.run(runs[run].id, .inspected(inspection)), after: kernelRandom.within(5...1000) + late)
     }
 
     private mutating func continueStopped(_ run: Int) {
         guard runs[run].isStopped else { return }
         runs[run].isStopped = false
-        if runs[run].freezer != .frozen { say(run, .continued(runs[run].id)) }
+        if runs[run].freezer != .frozen { say(run, .run(runs[run].id, .continued)) }
         resumeActs(run)
     }
 

@@ -33,7 +33,7 @@ extension World {
         giveUpMemory(run)
         runs[run].isEmpty = true
         let problem = SpawnProblem(sentence: sentence, exitStatus: status)
-        deliver(.spawnFailed(runs[run].id, problem), after: delay)
+        deliver(.run(runs[run].id, .spawnFailed(problem)), after: delay)
     }
 
     private mutating func birth(_ run: Int) {
@@ -46,7 +46,7 @@ extension World {
         setMemory(run, 300 << 10)
         let delay = kernelRandom.within(10...300)
         runs[run].lastMessage = now + delay
-        deliver(.spawned(runs[run].id, pid: runs[run].pid), after: delay)
+        deliver(.run(runs[run].id, .spawned(pid: runs[run].pid)), after: delay)
         if runs[run].killedAt != nil {
             faults.add(.killedBeforeExec)
             return schedule(.killArrives, for: run, after: 5)
@@ -68,7 +68,7 @@ extension World {
         setMemory(run, UInt64(kernelRandom.within(2...60)) << 20)
         let time = max(now + kernelRandom.within(5...500), runs[run].lastMessage)
         runs[run].lastMessage = time
-        queue.push(.deliver(.executed(runs[run].id)), at: time)
+        queue.push(.deliver(.run(runs[run].id, .executed)), at: time)
         if runs[run].isToldBeforeExec { schedule(.die(.signaled(15, coreDumped: false)), for: run, after: time - now) }
         begins(run)
     }
@@ -97,7 +97,7 @@ extension World {
         runs[run].freezer = .frozen
         runs[run].frozenSince = now
         let late = strikes(.freezeReportedLate) ? kernelRandom.within(0...4 * .second) : 0
-        let event = Event.frozen(runs[run].id, attempt: attempt, memory: runs[run].memory)
+        let event = Event.run(runs[run].id, .frozen(attempt: attempt, memory: runs[run].memory))
         deliver(event, after: kernelRandom.within(10...15_000) + late)
     }
 
@@ -107,7 +107,7 @@ extension World {
         runs[run].frozenSince = nil
         runs[run].freezer = .thawed
         let late = strikes(.thawReportedLate) ? kernelRandom.within(0...8 * .second) : 0
-        deliver(.thawed(runs[run].id, attempt: attempt), after: kernelRandom.within(20...2000) + late)
+        deliver(.run(runs[run].id, .thawed(attempt: attempt)), after: kernelRandom.within(20...2000) + late)
         if strikes(.diesAfterThaw) {
             schedule(.die(crash()), for: run, after: kernelRandom.within(0...200))
         }
@@ -135,9 +135,11 @@ extension World {
     }
 
     private mutating func reportExit(_ run: Int, _ status: ExitStatus) {
-        let exited = Event.exited(
-            runs[run].id, runs[run].isMainStranger ? .unknown : status, cpu: cpu(of: run),
-            memory: kernelRandom.chance(900) ? runs[run].memory : 0)
+        let exited = Event.run(
+            runs[run].id,
+            .exited(
+                runs[run].isMainStranger ? .unknown : status, cpu: cpu(of: run),
+                memory: kernelRandom.chance(900) ? runs[run].memory : 0))
         let delay = kernelRandom.within(10...400)
         let isLast = runs[run].children == 0
         if isLast, strikes(.emptiedBeforeExit) {
@@ -177,7 +179,7 @@ extension World {
         runs[run].isEmpty = true
         giveUpMemory(run)
         let late = strikes(.emptiedLate) ? kernelRandom.within(0...8 * .second) : 0
-        deliver(.emptied(runs[run].id), after: notBefore + kernelRandom.within(5...2000) + late)
+        deliver(.run(runs[run].id, .emptied), after: notBefore + kernelRandom.within(5...2000) + late)
     }
 
     /// Something in it waits for a device that does not answer.

@@ -131,7 +131,7 @@ extension World {
         if runs[run].freezer != .frozen { setMemory(run, min(runs[run].memory, 16 << 20)) }
         if runs[run].isStopped, !runs[run].isAskedToFreeze {
             runs[run].isStopped = false
-            say(run, .continued(runs[run].id))
+            say(run, .run(runs[run].id, .continued))
             resumeActs(run)
         }
         if !runs[run].isReady { plan(.ready, by: run, after: 1000) }

@@ -177,16 +177,13 @@ struct World {
     /// What the core knows from now on.
     mutating func noteReported(_ event: Event) {
         switch event {
-        case .exited(let id, _, _, _): if let run = index(of: id) { runs[run].reported.hasExited = true }
-        case .emptied(let id): if let run = index(of: id) { runs[run].reported.isEmptied = true }
-        case .spawnFailed(let id, _): if let run = index(of: id) { runs[run].reported.hasFailed = true }
+        case .run(let id, .exited): if let run = index(of: id) { runs[run].reported.hasExited = true }
+        case .run(let id, .emptied): if let run = index(of: id) { runs[run].reported.isEmptied = true }
+        case .run(let id, .spawnFailed): if let run = index(of: id) { runs[run].reported.hasFailed = true }
         case .memoryMeasured: isMeasuring = false
         case .shutdownRequested: isShuttingDown = true
-        case .registered, .unregistered, .configured, .started, .requested, .requestAbandoned, .spawned, .executed,
-            .told, .frozen, .thawed, .inspected, .ready, .backgroundEntered, .stopped, .continued, .taskBegan,
-            .taskEnded, .timeoutExtended, .wakeCompleted, .heartbeat, .heartbeatGivenUp, .stopping,
-            .mainProcessChanged, .sleepRequested, .awoke, .locked, .unlocked, .deadlineReached, .pressureStalled,
-            .pressureSimulated, .recovered, .reattached:
+        case .run, .registered, .unregistered, .configured, .started, .requested, .requestAbandoned, .sleepRequested,
+            .awoke, .locked, .unlocked, .deadlineReached, .pressureStalled, .pressureSimulated, .recovered:
             break
         }
     }

@@ -35,7 +35,7 @@ struct MainProcessTests {
             let loop = try EventLoop()
             var signals: [Int32] = []
             let performer = try EffectPerformer.bare(in: root, loop) {
-                if case .exited(_, .signaled(let signal, _), _, _) = $0 { signals.append(signal) }
+                if case .run(_, .exited(.signaled(let signal, _), _, _)) = $0 { signals.append(signal) }
             }
             let run = try performer.makeRun(RunID(1), of: "photos")
             var starting = try startProcess(SpawnRequest(executable: "/bin/sleep", arguments: ["1000"]))

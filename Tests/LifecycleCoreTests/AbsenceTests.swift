@@ -32,7 +32,7 @@ struct AbsenceTests {
         house.advance(.milliseconds(4900))
         #expect(allowed(house) == 0)
         if answers {
-            house.happens(.backgroundEntered(house.run("photos")))
+            house.happens(.run(house.run("photos"), .backgroundEntered))
             #expect(allowed(house) == 1)
         } else {
             house.advance(.milliseconds(100))
@@ -74,7 +74,7 @@ struct AbsenceTests {
         let request = house.launch("photos")
         house.happens(.sleepRequested)
         #expect(allowed(house) == 1)
-        house.happens(.executed(house.run("photos")))
+        house.happens(.run(house.run("photos"), .executed))
         #expect(house.state("photos") == .background)
         #expect(!house.isAnswered(request))
         house.happens(.awoke)
@@ -231,7 +231,7 @@ struct AbsenceTests {
         #expect(house.delivered("photos", since: mark) == [data("unavailable")])
         let effects = house.effects(since: mark)
         let told = try #require(effects.firstIndex { if case .deliver = $0 { true } else { false } })
-        let left = try #require(effects.firstIndex { if case .tell = $0 { true } else { false } })
+        let left = try #require(effects.firstIndex { if case .notify = $0 { true } else { false } })
         #expect(told < left)
         house.happens(.unlocked)
         #expect(house.delivered("photos", since: mark) == [data("unavailable"), data("available")])

@@ -12,7 +12,7 @@ struct BackgroundTests {
         house.activate("photos")
         #expect(house.effects.last { $0 == .throttle(run) || $0 == .unthrottle(run) } == .unthrottle(run))
         house.background("photos")
-        house.happens(.thawed(run, attempt: 1))
+        house.happens(.run(run, .thawed(attempt: 1)))
         #expect(house.effects.last { $0 == .throttle(run) || $0 == .unthrottle(run) } == .throttle(run))
         house.advance(.seconds(1))
         #expect(house.state("photos") == .suspended)
@@ -30,7 +30,7 @@ struct BackgroundTests {
         house.request("photos", .interrupt)
         #expect(house.view("photos").interruptions == 1)
         house.background("photos")
-        house.happens(isWaking ? .thawed(run, attempt: 1) : .backgroundEntered(run))
+        house.happens(isWaking ? .run(run, .thawed(attempt: 1)) : .run(run, .backgroundEntered))
         #expect(house.view("photos").interruptions == 0)
         house.activate("photos")
         #expect(house.state("photos") == .active)
@@ -45,7 +45,7 @@ struct BackgroundTests {
         let request = house.background("photos")
         #expect(house.told("photos", since: mark) == [.willResignActive, .didEnterBackground])
         #expect(!house.isAnswered(request))
-        house.happens(.backgroundEntered(house.run("photos")))
+        house.happens(.run(house.run("photos"), .backgroundEntered))
         #expect(house.answers[request] == .done(.background))
     }
 
@@ -60,7 +60,7 @@ struct BackgroundTests {
         #expect(house.answers[background] == .superseded(by: .active))
         #expect(house.told("photos", since: mark) == [])
         house.advance(.seconds(4))
-        house.happens(.backgroundEntered(house.run("photos")))
+        house.happens(.run(house.run("photos"), .backgroundEntered))
         #expect(house.told("photos", since: mark) == [.willEnterForeground, .didBecomeActive])
         #expect(house.answers[activate] == .done(.active))
         #expect(!house.effects.contains(.throttle(house.run("photos"))))
@@ -91,7 +91,7 @@ struct BackgroundTests {
         house.background("photos")
         let request = house.terminate("photos")
         #expect(!house.told("photos").contains(.willTerminate))
-        house.happens(.backgroundEntered(house.run("photos")))
+        house.happens(.run(house.run("photos"), .backgroundEntered))
         #expect(house.told("photos").last == .willTerminate)
         #expect(house.answers[request] == .ended(try house.receipt("photos")))
     }
@@ -134,8 +134,8 @@ struct BackgroundTests {
         if how == 0 { house.advance(.milliseconds(4999)) }
         if how == 1 { house.delay(.seconds(5)) }
         if how == 2 { house.advance(.seconds(5)) }
-        house.happens(.backgroundEntered(run))
-        if how == 2 { house.happens(.inspected(run, Inspection(traced: false, cpu: .zero, memory: 0))) }
+        house.happens(.run(run, .backgroundEntered))
+        if how == 2 { house.happens(.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 0)))) }
         house.advance(.zero)
         #expect(house.killed() == [])
         #expect(house.state("photos") == .background)
@@ -157,7 +157,7 @@ struct BackgroundTests {
         if how >= 2 { house.advance(.milliseconds(1)) }
         #expect(house.killed() == (how == 3 ? ["photos"] : []))
         house.exit("photos", .exited(3))
-        house.happens(.inspected(run, Inspection(traced: false, cpu: .zero, memory: 0)))
+        house.happens(.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 0))))
         house.advance(.seconds(1))
         let receipt = try house.receipt("photos")
         #expect(receipt.namespace == .exit)
@@ -177,7 +177,7 @@ struct BackgroundTests {
         house.background("photos")
         house.advance(.seconds(10_000))
         #expect(house.state("photos") == .background)
-        house.happens(.backgroundEntered(house.run("photos")))
+        house.happens(.run(house.run("photos"), .backgroundEntered))
         house.advance(.seconds(1))
         #expect(house.state("photos") == .suspended)
     }
@@ -204,10 +204,10 @@ struct BackgroundTests {
         let house = House("photos")
         house.behave("photos") { $0.entering = .isSilent }
         house.launch("photos")
-        house.happens(.stopped(house.run("photos")))
+        house.happens(.run(house.run("photos"), .stopped))
         let request = house.background("photos")
         #expect(house.answers[request] == .done(.background))
-        house.happens(.continued(house.run("photos")))
+        house.happens(.run(house.run("photos"), .continued))
         #expect(house.state("photos") == .background)
     }
 
@@ -220,10 +220,10 @@ struct BackgroundTests {
         house.launch("photos")
         house.background("photos")
         let run = house.run("photos")
-        house.happens(.backgroundEntered(run))
+        house.happens(.run(run, .backgroundEntered))
         house.activate("photos")
         let mark = house.mark
-        house.happens(.told(run, .didEnterBackground, delivered: isDelivered, cpu: .zero))
+        house.happens(.run(run, .notified(.didEnterBackground, delivered: isDelivered, cpu: .zero)))
         #expect(house.effects(since: mark) == [])
         #expect(house.state("photos") == .active)
     }
@@ -233,7 +233,7 @@ struct BackgroundTests {
         let house = House("photos")
         house.bring("photos", into: stage)
         let mark = house.mark
-        house.happens(.backgroundEntered(house.run("photos")))
+        house.happens(.run(house.run("photos"), .backgroundEntered))
         #expect(house.effects(since: mark) == [])
         #expect(house.state("photos") == stage.state)
     }
@@ -279,12 +279,12 @@ struct BackgroundTests {
         let run = house.run("photos")
         house.background("photos")
         #expect(!house.effects.contains(.throttle(run)))
-        house.happens(.backgroundEntered(run))
+        house.happens(.run(run, .backgroundEntered))
         #expect(house.effects.contains(.throttle(run)))
         let mark = house.mark
         house.activate("photos")
         #expect(
-            house.effects(since: mark).first { $0 == .unthrottle(run) || $0 == .tell(run, .willEnterForeground) }
+            house.effects(since: mark).first { $0 == .unthrottle(run) || $0 == .notify(run, .willEnterForeground) }
                 == .unthrottle(run))
     }
 

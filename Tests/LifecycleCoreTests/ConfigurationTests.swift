@@ -157,7 +157,7 @@ struct ConfigurationTests {
     func mainProcess() {
         let house = House("photos")
         house.launch("photos")
-        house.happens(.mainProcessChanged(house.run("photos"), pid: 4711))
+        house.happens(.run(house.run("photos"), .mainProcessChanged(pid: 4711)))
         #expect(house.view("photos").pid == 4711)
         house.crash("photos")
         #expect(house.receipts.first?.pid == 4711)

@@ -10,7 +10,7 @@ struct DeadlineTests {
         house.behave("photos") { $0.launching = .executes }
         house.launch("photos")
         house.terminate("photos")
-        house.happens(.ready(house.run("photos")))
+        house.happens(.run(house.run("photos"), .ready))
         let launch = house.reports().filter { report in
             switch report {
             case .deadlineMet(_, .launch, _), .deadlineCancelled(_, .launch), .deadlineMissed(_, .launch): true
@@ -23,13 +23,13 @@ struct DeadlineTests {
         house.launch("photos")
         house.background("photos")
         house.terminate("photos")
-        house.happens(.backgroundEntered(house.run("photos")))
+        house.happens(.run(house.run("photos"), .backgroundEntered))
 
         house.behave("photos") { $0 = .init(thaws: false) }
         house.suspend("photos")
         house.activate("photos")
         house.terminate("photos")
-        house.happens(.thawed(house.run("photos"), attempt: 1))
+        house.happens(.run(house.run("photos"), .thawed(attempt: 1)))
         #expect(!house.reports().contains(.deadlineCancelled(id("photos"), .background)))
         #expect(!house.reports().contains(.deadlineCancelled(id("photos"), .resume)))
         #expect(house.state("photos") == .notRunning)
@@ -93,7 +93,7 @@ struct DeadlineTests {
         let inspections = house.effects.filter { if case .inspect = $0 { true } else { false } }
         #expect(inspections.count == 1)
         #expect(house.killed() == [])
-        house.happens(.inspected(house.run("photos"), Inspection(traced: false, cpu: .zero, memory: 0)))
+        house.happens(.run(house.run("photos"), .inspected(Inspection(traced: false, cpu: .zero, memory: 0))))
         #expect(house.killed() == ["photos"])
     }
 
@@ -113,7 +113,7 @@ struct DeadlineTests {
             #expect(house.killed() == (moment == "after the kill" ? ["photos"] : []))
             let run = house.run("photos")
             house.exit("photos", .exited(0))
-            house.happens(.inspected(run, Inspection(traced: false, cpu: .zero, memory: 0)))
+            house.happens(.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 0))))
             house.advance(.seconds(1))
             let receipt = try house.receipt("photos")
             #expect(receipt.namespace == .exit, "\(kind), \(moment)")
@@ -134,7 +134,7 @@ struct DeadlineTests {
         let run = house.run("photos")
         let stages: [DeadlineKind: Stage] = [.launch: .launching, .background: .entering, .resume: .waking]
         house.finish("photos", stages[kind]!, run)
-        house.happens(.inspected(run, Inspection(traced: false, cpu: .zero, memory: 0)))
+        house.happens(.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 0))))
         #expect(house.killed() == [])
         #expect([.active, .background].contains(house.state("photos")))
     }
@@ -144,10 +144,10 @@ struct DeadlineTests {
         let house = House("photos")
         house.bring("photos", into: .active)
         let run = house.run("photos")
-        house.happens(.inspected(run, Inspection(traced: false, cpu: .zero, memory: 77)))
+        house.happens(.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 77))))
         #expect(house.view("photos").memory == 77)
         house.suspend("photos")
-        house.happens(.inspected(run, Inspection(traced: false, cpu: .zero, memory: 88)))
+        house.happens(.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 88))))
         #expect(house.view("photos").memory == 10 * mebibyte)
     }
 
@@ -157,7 +157,7 @@ struct DeadlineTests {
         house.bring("photos", into: .entering)
         house.task("photos", "a")
         #expect(house.view("photos").deadline == .init(what: .background, remaining: .seconds(5)))
-        house.happens(.backgroundEntered(house.run("photos")))
+        house.happens(.run(house.run("photos"), .backgroundEntered))
         house.advance(.seconds(4))
         #expect(house.view("photos").deadline == .init(what: .backgroundTime, remaining: .seconds(26)))
         house.endTask("photos", "a")

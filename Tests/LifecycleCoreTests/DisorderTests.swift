@@ -86,11 +86,11 @@ struct DisorderTests {
         house.release()
         for run in house.kernel.processes.keys.sorted() where house.kernel.processes[run]!.isAlive {
             guard house.core.app(of: run) != nil else { continue }
-            house.happens(.ready(run))
-            house.happens(.continued(run))
+            house.happens(.run(run, .ready))
+            house.happens(.run(run, .continued))
             // With an infinite budget a task may stay open for ever.
             for task in house.core.app(of: run).map({ house.view($0.name).tasks }) ?? [] {
-                house.happens(.taskEnded(run, name: task.name))
+                house.happens(.run(run, .taskEnded(name: task.name)))
             }
         }
         house.advance(.seconds(900))
@@ -138,12 +138,16 @@ struct DisorderTests {
     private static func appSays(_ house: House, _ app: String, _ dice: inout Dice) {
         guard let run = house.core.run(of: id(app)) else { return }
         let events: [Event] = [
-            .ready(run), .ready(run), .backgroundEntered(run), .stopped(run), .continued(run),
-            .taskBegan(run, name: "a", owner: 1), .taskBegan(run, name: "b", owner: 1), .taskEnded(run, name: "a"),
-            .taskEnded(run, name: "b"), .timeoutExtended(run, by: .seconds(8)), .wakeCompleted(run, .newData),
-            .heartbeat(run), .heartbeatGivenUp(run), .stopping(run), .mainProcessChanged(run, pid: 5),
-            .frozen(run, attempt: 1, memory: mebibyte), .thawed(run, attempt: 1),
-            .inspected(run, Inspection(traced: dice.isOne(in: 2), cpu: .zero, memory: mebibyte)),
+            .run(run, .ready), .run(run, .ready), .run(run, .backgroundEntered), .run(run, .stopped),
+            .run(run, .continued),
+            .run(run, .taskBegan(name: "a", owner: 1)), .run(run, .taskBegan(name: "b", owner: 1)),
+            .run(run, .taskEnded(name: "a")),
+            .run(run, .taskEnded(name: "b")), .run(run, .timeoutExtended(by: .seconds(8))),
+            .run(run, .wakeCompleted(.newData)),
+            .run(run, .heartbeat), .run(run, .heartbeatGivenUp), .run(run, .stopping),
+            .run(run, .mainProcessChanged(pid: 5)),
+            .run(run, .frozen(attempt: 1, memory: mebibyte)), .run(run, .thawed(attempt: 1)),
+            .run(run, .inspected(Inspection(traced: dice.isOne(in: 2), cpu: .zero, memory: mebibyte))),
         ]
         house.happens(dice.pick(events))
     }
@@ -168,7 +172,7 @@ struct DisorderTests {
         if house.pending.contains(where: { $0.run == run && $0.isBirth }) { return }
         house.kernel.processes[run]?.isAlive = false
         let status = dice.pick([ExitStatus.exited(0), .exited(1), .signaled(11, coreDumped: true)])
-        let ends: [Event] = [.exited(run, status, cpu: .zero, memory: 0), .emptied(run)]
+        let ends: [Event] = [.run(run, .exited(status, cpu: .zero, memory: 0)), .run(run, .emptied)]
         for event in dice.isOne(in: 3) ? ends.reversed() : ends { house.happens(event) }
     }
 
@@ -197,12 +201,7 @@ extension Event {
     /// The run that an outcome or a word of an app is about.
     var run: RunID? {
         switch self {
-        case .spawned(let run, _), .executed(let run), .spawnFailed(let run, _), .told(let run, _, _, _),
-            .frozen(let run, _, _), .thawed(let run, _), .inspected(let run, _), .exited(let run, _, _, _),
-            .emptied(let run), .ready(let run), .backgroundEntered(let run), .stopped(let run), .continued(let run),
-            .taskBegan(let run, _, _), .taskEnded(let run, _), .timeoutExtended(let run, _),
-            .wakeCompleted(let run, _), .heartbeat(let run), .heartbeatGivenUp(let run), .stopping(let run),
-            .mainProcessChanged(let run, _), .reattached(let run, _, _):
+        case .run(let run, _):
             run
         case .registered, .unregistered, .configured, .started, .recovered, .requested, .requestAbandoned,
             .shutdownRequested,
@@ -214,7 +213,7 @@ extension Event {
 
     var isBirth: Bool {
         switch self {
-        case .spawned, .spawnFailed: true
+        case .run(_, .spawned), .run(_, .spawnFailed): true
         default: false
         }
     }
@@ -222,7 +221,7 @@ extension Event {
     /// `exited` and `emptied` come in either order.
     var isEnd: Bool {
         switch self {
-        case .exited, .emptied: true
+        case .run(_, .exited), .run(_, .emptied): true
         default: false
         }
     }

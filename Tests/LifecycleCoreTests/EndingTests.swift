@@ -26,7 +26,7 @@ struct EndingTests {
         let house = House("photos")
         house.behave("photos") { $0.launching = .spawns }
         house.launch("photos")
-        house.happens(.spawnFailed(house.run("photos"), Self.noProgram))
+        house.happens(.run(house.run("photos"), .spawnFailed(Self.noProgram)))
         #expect(try house.receipt("photos").pid == 101)
         #expect(house.state("photos") == .notRunning)
     }
@@ -39,16 +39,16 @@ struct EndingTests {
         }
         house.launch("photos")
         house.remove("photos")
-        house.happens(.spawnFailed(house.run("photos"), Self.noProgram))
+        house.happens(.run(house.run("photos"), .spawnFailed(Self.noProgram)))
         #expect(house.state("photos") == .notRunning)
         #expect(house.receipts.last?.explanation == "could not be launched: /nowhere: no such file or directory")
 
         house.launch("photos")
         let run = house.run("photos")
-        house.happens(.stopping(run))
+        house.happens(.run(run, .stopping))
         #expect(house.state("photos") == .terminating)
         let mark = house.mark
-        house.happens(.spawnFailed(run, Self.noProgram))
+        house.happens(.run(run, .spawnFailed(Self.noProgram)))
         #expect(house.killed(since: mark) == [])
         #expect(house.state("photos") == .notRunning)
         #expect(house.receipts.last?.explanation == "could not be launched: /nowhere: no such file or directory")
@@ -60,9 +60,9 @@ struct EndingTests {
         house.behave("photos") { $0.launching = .hangs }
         house.launch("photos")
         let run = house.run("photos")
-        house.happens(.ready(run))
+        house.happens(.run(run, .ready))
         #expect(house.state("photos") == .active)
-        house.happens(.spawnFailed(run, Self.noProgram))
+        house.happens(.run(run, .spawnFailed(Self.noProgram)))
         #expect(house.state("photos") == .notRunning)
         #expect(house.receipts.count == 1)
     }
@@ -104,8 +104,8 @@ struct EndingTests {
         let house = House("photos")
         house.launch("photos")
         let run = house.run("photos")
-        house.happens(.stopping(run))
-        house.happens(.told(run, .willTerminate, delivered: false, cpu: .zero))
+        house.happens(.run(run, .stopping))
+        house.happens(.run(run, .notified(.willTerminate, delivered: false, cpu: .zero)))
         #expect(house.killed() == [])
         #expect(house.told("photos").last == .didBecomeActive)
     }
@@ -122,7 +122,7 @@ struct EndingTests {
         let run = house.run("photos")
         let pid = house.view("photos").pid
         let before = house.killed()
-        house.happens(.exited(run, .signaled(11, coreDumped: true), cpu: .seconds(2), memory: 3 * mebibyte))
+        house.happens(.run(run, .exited(.signaled(11, coreDumped: true), cpu: .seconds(2), memory: 3 * mebibyte)))
         let receipt = try house.receipt("photos")
         // Killed already, it is not killed again.
         #expect(house.killed() == ["photos"])
@@ -142,7 +142,7 @@ struct EndingTests {
         #expect(receipt.memory == (isMeasured ? 10 : 3) * mebibyte)
         #expect(house.view("photos").lastReceipt == receipt.id)
         #expect(house.reports().contains(.ended(receipt)))
-        house.happens(.emptied(run))
+        house.happens(.run(run, .emptied))
         #expect(house.state("photos") == .notRunning)
         #expect(house.view("photos").memory == 0)
         #expect(house.core.app(of: run) == nil)
@@ -158,10 +158,10 @@ struct EndingTests {
         let run = house.run("photos")
         house.behave("photos") { $0.dies = false }
         let killed = house.killed()
-        house.happens(.emptied(run))
+        house.happens(.run(run, .emptied))
         #expect(house.state("photos") == .terminating)
         #expect(house.receipts == [])
-        house.happens(.exited(run, .exited(1), cpu: .zero, memory: 0))
+        house.happens(.run(run, .exited(.exited(1), cpu: .zero, memory: 0)))
         let receipt = try house.receipt("photos")
         #expect(receipt.state == ([.terminating, .ending].contains(stage) ? .active : stage.state))
         #expect(house.killed() == killed)
@@ -174,16 +174,16 @@ struct EndingTests {
         house.launch("photos")
         house.behave("photos") { $0.dies = false }
         let run = house.run("photos")
-        house.happens(.exited(run, .exited(0), cpu: .zero, memory: 0))
-        house.happens(.exited(run, .exited(1), cpu: .zero, memory: 0))
+        house.happens(.run(run, .exited(.exited(0), cpu: .zero, memory: 0)))
+        house.happens(.run(run, .exited(.exited(1), cpu: .zero, memory: 0)))
         #expect(house.receipts.map(\.exit) == [.exited(0)])
-        house.happens(.emptied(run))
+        house.happens(.run(run, .emptied))
         let mark = house.mark
-        house.happens(.emptied(run))
-        house.happens(.exited(run, .exited(1), cpu: .zero, memory: 0))
-        house.happens(.ready(run))
-        house.happens(.taskBegan(run, name: "a", owner: 1))
-        house.happens(.inspected(run, Inspection(traced: false, cpu: .zero, memory: 5)))
+        house.happens(.run(run, .emptied))
+        house.happens(.run(run, .exited(.exited(1), cpu: .zero, memory: 0)))
+        house.happens(.run(run, .ready))
+        house.happens(.run(run, .taskBegan(name: "a", owner: 1)))
+        house.happens(.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 5))))
         #expect(house.effects(since: mark) == [])
         #expect(house.state("photos") == .notRunning)
     }
@@ -203,7 +203,7 @@ struct EndingTests {
         _ = core.handle(.registered(id("photos"), AppPolicy(), launches: 0), at: .origin)
         let launch = Request.launch(.foreground, reason: .user, url: nil)
         _ = core.handle(.requested(RequestID(1), id("photos"), launch), at: .origin)
-        let effects = core.handle(.exited(RunID(7), .exited(0), cpu: .zero, memory: 0), at: .origin + .seconds(2))
+        let effects = core.handle(.run(RunID(7), .exited(.exited(0), cpu: .zero, memory: 0)), at: .origin + .seconds(2))
         let receipts = effects.compactMap { if case .writeReceipt(let receipt) = $0 { receipt } else { nil } }
         #expect(receipts.map(\.id) == [40])
         #expect(receipts.map(\.wall) == [.seconds(2)])
@@ -310,7 +310,7 @@ struct EndingTests {
         house.terminate("photos")
         let effects = house.effects(since: mark)
         #expect(effects.contains(.unthrottle(run)))
-        #expect(effects.firstIndex(of: .tell(run, .willTerminate))! < effects.firstIndex(of: .continueStopped(run))!)
+        #expect(effects.firstIndex(of: .notify(run, .willTerminate))! < effects.firstIndex(of: .continueStopped(run))!)
     }
 
     @Test("L40: a suspended app is ended without a word", arguments: [Stage.suspending, .suspended])
@@ -374,7 +374,7 @@ struct EndingTests {
         let house = House("photos")
         house.bring("photos", into: stage)
         let mark = house.mark
-        house.happens(.stopping(house.run("photos")))
+        house.happens(.run(house.run("photos"), .stopping))
         #expect(house.state("photos") == .terminating)
         #expect(house.told("photos", since: mark) == [])
         house.advance(.milliseconds(4999))
@@ -394,7 +394,7 @@ struct EndingTests {
         let house = House("photos")
         house.bring("photos", into: stage)
         let mark = house.mark
-        house.happens(.stopping(house.run("photos")))
+        house.happens(.run(house.run("photos"), .stopping))
         #expect(house.effects(since: mark) == [])
     }
 }

@@ -5,7 +5,7 @@ import Testing
 @Suite("EXTEND_TIMEOUT_USEC=")
 struct ExtensionTests {
     private func extend(_ house: House, by time: Duration) {
-        house.happens(.timeoutExtended(house.run("photos"), by: time))
+        house.happens(.run(house.run("photos"), .timeoutExtended(by: time)))
     }
 
     @Test("L25: it extends the launch deadline, counted from when it was said")
@@ -87,7 +87,7 @@ struct ExtensionTests {
         house.behave("photos") { $0.isInspected = false }
         house.advance(.seconds(5))
         extend(house, by: .seconds(50))
-        house.happens(.inspected(house.run("photos"), Inspection(traced: false, cpu: .zero, memory: 0)))
+        house.happens(.run(house.run("photos"), .inspected(Inspection(traced: false, cpu: .zero, memory: 0))))
         #expect(house.killed() == ["photos"])
     }
 
@@ -112,7 +112,7 @@ struct ExtensionTests {
         // Asked again it moves its end: there is one.
         extend(house, by: .seconds(10))
         #expect(house.view("photos").tasks.count == 1)
-        house.happens(.backgroundEntered(run))
+        house.happens(.run(run, .backgroundEntered))
         house.advance(.seconds(10))
         #expect(house.reports().contains(.taskEnded(id("photos"), name: "EXTEND_TIMEOUT_USEC")))
         #expect(house.state("photos") == .background)
@@ -125,7 +125,7 @@ struct ExtensionTests {
         let house = House("photos")
         house.bring("photos", into: .entering)
         extend(house, by: .seconds(1000))
-        house.happens(.backgroundEntered(house.run("photos")))
+        house.happens(.run(house.run("photos"), .backgroundEntered))
         house.advance(.seconds(30))
         #expect(try house.receipt("photos").code == 0x2182_bad2)
     }

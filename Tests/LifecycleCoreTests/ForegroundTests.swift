@@ -68,7 +68,7 @@ struct ForegroundTests {
         house.behave("photos") { $0.launching = .executes }
         let launch = house.launch("photos")
         house.request("photos", .interrupt)
-        house.happens(.ready(house.run("photos")))
+        house.happens(.run(house.run("photos"), .ready))
         #expect(house.answers[launch] == .done(.inactive))
         #expect(house.told("photos") == [])
         house.request("photos", .resume)
@@ -83,7 +83,7 @@ struct ForegroundTests {
         house.request("photos", .interrupt)
         let resume = house.request("photos", .resume)
         #expect(house.answers[resume] == .done(.launching))
-        house.happens(.ready(house.run("photos")))
+        house.happens(.run(house.run("photos"), .ready))
         #expect(house.state("photos") == .active)
     }
 
@@ -129,15 +129,15 @@ struct ForegroundTests {
         house.activate("photos")
         let order = house.effects(since: mark).filter { effect in
             switch effect {
-            case .unthrottle, .thaw, .tell: true
+            case .unthrottle, .thaw, .notify: true
             default: false
             }
         }
         let run = house.run("photos")
         #expect(
             order == [
-                .unthrottle(run), .thaw(run, attempt: 1), .tell(run, .willEnterForeground),
-                .tell(run, .didBecomeActive),
+                .unthrottle(run), .thaw(run, attempt: 1), .notify(run, .willEnterForeground),
+                .notify(run, .didBecomeActive),
             ])
         // Nor is anybody else: whoever activated it waits for it to run.
         #expect(house.effects(since: mark).prefix(2) == [.unthrottle(run), .thaw(run, attempt: 1)])
@@ -148,7 +148,7 @@ struct ForegroundTests {
         let house = House("photos")
         house.launch("photos")
         let run = house.run("photos")
-        house.happens(.stopped(run))
+        house.happens(.run(run, .stopped))
         #expect(house.reports().last == .stoppedItself(id("photos"), in: .active))
         house.activate("photos")
         #expect(house.effects.contains(.continueStopped(run)))
@@ -162,7 +162,7 @@ struct ForegroundTests {
         house.launch("photos")
         for _ in 0..<5 {
             house.advance(.milliseconds(9999))
-            house.happens(.heartbeat(house.run("photos")))
+            house.happens(.run(house.run("photos"), .heartbeat))
         }
         #expect(house.state("photos") == .active)
         house.advance(.seconds(10))
@@ -180,8 +180,8 @@ struct ForegroundTests {
         house.advance(.seconds(10))
         let run = house.run("photos")
         #expect(house.effects.contains(.inspect(run)))
-        house.happens(.heartbeat(run))
-        house.happens(.inspected(run, Inspection(traced: false, cpu: .zero, memory: 0)))
+        house.happens(.run(run, .heartbeat))
+        house.happens(.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 0))))
         #expect(house.state("photos") == .active)
         house.advance(.milliseconds(9999))
         #expect(house.state("photos") == .active)
@@ -204,7 +204,7 @@ struct ForegroundTests {
     func trigger() throws {
         let house = House("photos")
         house.launch("photos")
-        house.happens(.heartbeatGivenUp(house.run("photos")))
+        house.happens(.run(house.run("photos"), .heartbeatGivenUp))
         #expect(try house.receipt("photos").code == 0x8bad_f00d)
     }
 }

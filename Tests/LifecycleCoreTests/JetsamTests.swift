@@ -260,11 +260,11 @@ struct JetsamTests {
         house.launch("mail")
         house.behave("mail") { $0.dies = false }
         house.suspend("photos")
-        house.happens(.exited(house.run("mail"), .exited(0), cpu: .zero, memory: 0))
+        house.happens(.run(house.run("mail"), .exited(.exited(0), cpu: .zero, memory: 0)))
         let killed = house.killed()
         house.configure { $0.budget = 15 * mebibyte }
         #expect(house.killed() == killed)
-        house.happens(.emptied(house.run("mail")))
+        house.happens(.run(house.run("mail"), .emptied))
         #expect(house.killed() == killed)
         #expect(house.state("photos") == .suspended)
     }

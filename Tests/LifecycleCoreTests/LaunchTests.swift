@@ -41,14 +41,14 @@ struct LaunchTests {
     func readyOnce() {
         let house = launching()
         let run = house.run("photos")
-        house.happens(.ready(run))
+        house.happens(.run(run, .ready))
         let mark = house.mark
-        house.happens(.ready(run))
+        house.happens(.run(run, .ready))
         house.background("photos")
-        house.happens(.ready(run))
+        house.happens(.run(run, .ready))
         house.advance(.seconds(1))
         house.activate("photos")
-        house.happens(.ready(run))
+        house.happens(.run(run, .ready))
         #expect(house.launches("photos").count == 1)
         #expect(!house.changes("photos", since: mark).contains { $0.hasSuffix("ready") })
     }
@@ -59,12 +59,12 @@ struct LaunchTests {
         house.behave("simple") { $0.launching = .spawns }
         house.launch("simple")
         #expect(house.state("simple") == .launching)
-        house.happens(.executed(house.run("simple")))
+        house.happens(.run(house.run("simple"), .executed))
         #expect(house.state("simple") == .active)
 
         let other = launching()
         #expect(other.state("photos") == .launching)
-        other.happens(.ready(other.run("photos")))
+        other.happens(.run(other.run("photos"), .ready))
         #expect(other.state("photos") == .active)
     }
 
@@ -125,7 +125,7 @@ struct LaunchTests {
         let house = House("photos")
         house.behave("photos") { $0.launching = .spawns }
         house.launch("photos")
-        house.happens(.spawnFailed(house.run("photos"), SpawnProblem(sentence: "no", exitStatus: 203)))
+        house.happens(.run(house.run("photos"), .spawnFailed(SpawnProblem(sentence: "no", exitStatus: 203))))
         #expect(house.view("photos").launches == 0)
         house.behave("photos") { $0.launching = .fails(SpawnProblem(sentence: "no", exitStatus: 203)) }
         house.launch("photos")
@@ -171,7 +171,7 @@ struct LaunchTests {
         house.behave("photos") { $0.launching = .hangs }
         house.launch("photos")
         house.advance(.seconds(4))
-        house.happens(.spawned(house.run("photos"), pid: 5))
+        house.happens(.run(house.run("photos"), .spawned(pid: 5)))
         house.advance(.seconds(1))
         #expect(house.killed() == ["photos"])
     }
@@ -185,8 +185,8 @@ struct LaunchTests {
         if how == 0 { house.advance(.milliseconds(4999)) }
         if how == 1 { house.delay(.seconds(5)) }
         if how == 2 { house.advance(.seconds(5)) }
-        house.happens(.ready(run))
-        if how == 2 { house.happens(.inspected(run, Inspection(traced: false, cpu: .zero, memory: 0))) }
+        house.happens(.run(run, .ready))
+        if how == 2 { house.happens(.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 0)))) }
         house.advance(.zero)
         #expect(house.state("photos") == .active)
         #expect(house.killed() == [])
@@ -199,7 +199,7 @@ struct LaunchTests {
         house.behave("photos") { $0.dies = false }
         house.advance(.seconds(5))
         let run = house.run("photos")
-        house.happens(.ready(run))
+        house.happens(.run(run, .ready))
         #expect(house.state("photos") == .terminating)
         #expect(house.told("photos") == [])
     }
@@ -228,7 +228,7 @@ struct LaunchTests {
         let launch = house.launch("photos", .background)
         let activate = house.activate("photos")
         #expect(house.answers[launch] == .superseded(by: .active))
-        house.happens(.ready(house.run("photos")))
+        house.happens(.run(house.run("photos"), .ready))
         #expect(house.told("photos") == [.didBecomeActive])
         #expect(house.answers[activate] == .done(.active))
     }
@@ -244,7 +244,7 @@ struct LaunchTests {
         #expect(house.answers[terminate] == .superseded(by: .active))
         #expect(house.answers[activate] == .superseded(by: .background))
         #expect(house.answers[last] == nil)
-        house.happens(.ready(house.run("photos")))
+        house.happens(.run(house.run("photos"), .ready))
         #expect(house.answers[last] == .done(.background))
         #expect(house.told("photos") == [.didEnterBackground])
     }
@@ -261,7 +261,7 @@ struct LaunchTests {
 
         let other = launching()
         other.terminate("photos")
-        other.happens(.ready(other.run("photos")))
+        other.happens(.run(other.run("photos"), .ready))
         #expect(other.told("photos") == [.willTerminate])
         #expect(try other.receipt("photos").explanation == "terminated on request: exited with status 0")
     }

@@ -66,7 +66,7 @@ struct LawTests {
         #expect(house.isDeterministic)
         var other = house.core
         _ = other.handle(.deadlineReached, at: house.now)
-        _ = other.handle(.taskEnded(house.run("mail"), name: "upload"), at: house.now)
+        _ = other.handle(.run(house.run("mail"), .taskEnded(name: "upload")), at: house.now)
         #expect(other != house.core)
     }
 

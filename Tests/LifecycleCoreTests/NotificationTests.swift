@@ -15,15 +15,15 @@ struct NotificationTests {
         #expect(house.delivered("photos") == [])
         let run = house.run("photos")
         let mark = house.mark
-        house.happens(.ready(run))
+        house.happens(.run(run, .ready))
         let said = house.effects(since: mark).filter { effect in
             switch effect {
-            case .tell, .deliver: true
+            case .notify, .deliver: true
             default: false
             }
         }
         #expect(said.count == 2)
-        #expect(said.first == .tell(run, .didEnterBackground))
+        #expect(said.first == .notify(run, .didEnterBackground))
         #expect(house.delivered("photos").map(\.payload) == ["hello"])
     }
 
@@ -37,9 +37,9 @@ struct NotificationTests {
         #expect(house.answers[request] == .done(.launching))
         #expect(house.delivered("photos") == [])
         let run = house.run("photos")
-        house.happens(.ready(run))
+        house.happens(.run(run, .ready))
         let delivery = house.effects.firstIndex { if case .deliver = $0 { true } else { false } }
-        let active = house.effects.firstIndex(of: .tell(run, .didBecomeActive))
+        let active = house.effects.firstIndex(of: .notify(run, .didBecomeActive))
         #expect(house.delivered("photos").map(\.payload) == ["20"])
         #expect(delivery! < active!)
     }
@@ -50,7 +50,7 @@ struct NotificationTests {
         house.behave("photos") { $0.launching = .executes }
         house.launch("photos", .background)
         house.send("photos", "time")
-        house.happens(.ready(house.run("photos")))
+        house.happens(.run(house.run("photos"), .ready))
         #expect(house.delivered("photos") == [])
         house.activate("photos")
         #expect(house.delivered("photos").map(\.kind) == ["time"])
@@ -118,7 +118,7 @@ struct NotificationTests {
         #expect(house.answers[another] == .refused(.tooMany("64 kinds of its own wait for it already")))
         #expect(house.answers[again] == .done(.launching))
         #expect(house.answers[battery] == .done(.launching))
-        house.happens(.ready(house.run("photos")))
+        house.happens(.run(house.run("photos"), .ready))
         #expect(house.delivered("photos").count == 66)
         #expect(house.delivered("photos").suffix(3).map(\.payload) == ["2", "5", "hello"])
     }
@@ -178,7 +178,7 @@ struct NotificationTests {
         house.send("photos", "locale", "fr")
         house.push("photos")
         #expect(house.delivered("photos").map(\.kind) == ["locale", "push"])
-        house.happens(.wakeCompleted(house.run("photos"), .noData))
+        house.happens(.run(house.run("photos"), .wakeCompleted(.noData)))
         house.advance(.seconds(1))
         house.activate("photos")
         #expect(house.delivered("photos").map(\.kind) == ["locale", "push", "time"])

@@ -62,7 +62,7 @@ struct PlacesTests {
         let photos = house.launch("photos")
         house.launch("mail")
         #expect(house.answers[photos] == .superseded(by: .background))
-        house.happens(.ready(house.run("photos")))
+        house.happens(.run(house.run("photos"), .ready))
         #expect(house.told("photos") == [.didEnterBackground])
         #expect(house.state("mail") == .active)
     }
@@ -134,9 +134,9 @@ struct PlacesTests {
         house.advance(.seconds(20))
         house.behave("photos") { $0.dies = false }
         let run = house.run("photos")
-        house.happens(.exited(run, .signaled(11, coreDumped: true), cpu: .zero, memory: 0))
+        house.happens(.run(run, .exited(.signaled(11, coreDumped: true), cpu: .zero, memory: 0)))
         house.launch("mail")
-        house.happens(.emptied(run))
+        house.happens(.run(run, .emptied))
         #expect(house.launches("photos").map(\.state) == [.foreground, .background])
         #expect(house.state("mail") == .active)
     }

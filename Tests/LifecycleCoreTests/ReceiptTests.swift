@@ -76,15 +76,15 @@ struct ReceiptTests {
             }
             house.launch(app)
         }
-        house.happens(.exited(house.run("quiet"), .unknown, cpu: .zero, memory: 0))
+        house.happens(.run(house.run("quiet"), .exited(.unknown, cpu: .zero, memory: 0)))
         #expect(try house.receipt("quiet").namespace == .exit)
         #expect(try house.receipt("quiet").exit == .unknown)
         #expect(try house.receipt("quiet").explanation.contains("how is not known"))
         house.terminate("asked")
-        house.happens(.exited(house.run("asked"), .unknown, cpu: .zero, memory: 0))
+        house.happens(.run(house.run("asked"), .exited(.unknown, cpu: .zero, memory: 0)))
         #expect(try house.receipt("asked").explanation.hasPrefix("terminated on request: ended, how is not known"))
         house.advance(.seconds(1))
-        house.happens(.exited(house.run("stuck"), .unknown, cpu: .zero, memory: 0))
+        house.happens(.run(house.run("stuck"), .exited(.unknown, cpu: .zero, memory: 0)))
         #expect(try house.receipt("stuck").code == Receipt.Code.missedDeadline)
         #expect(try house.receipt("stuck").exit == .unknown)
     }
@@ -97,7 +97,7 @@ struct ReceiptTests {
         house.launch("short")
         let level = house.core.memory.apps
         for app in ["short", "long"] {
-            house.happens(.exited(house.run(app), .exited(0), cpu: .zero, memory: 50 * mebibyte))
+            house.happens(.run(house.run(app), .exited(.exited(0), cpu: .zero, memory: 50 * mebibyte)))
         }
         #expect(try house.receipt("short").memory == 50 * mebibyte)
         #expect(try house.receipt("long").memory == 10 * mebibyte)
@@ -119,8 +119,8 @@ struct ReceiptTests {
         let house = House("photos")
         house.bring("photos", into: .terminating)
         let run = house.run("photos")
-        house.happens(.emptied(run))
-        house.happens(.exited(run, .exited(0), cpu: .zero, memory: 0))
+        house.happens(.run(run, .emptied))
+        house.happens(.run(run, .exited(.exited(0), cpu: .zero, memory: 0)))
         #expect(try house.receipt("photos").explanation == "terminated on request: exited with status 0")
     }
 }

@@ -11,7 +11,7 @@ struct RecoveryTests {
         house.behave("photos") { $0.launching = .executes }
         house.launch("photos")
         house.happens(.recovered)
-        house.happens(.reattached(house.run("photos"), heard: false))
+        house.happens(.run(house.run("photos"), .reattached(messagesKept: false)))
         house.advance(.seconds(6))
         #expect(house.state("photos") == .active)
         #expect(house.receipts.isEmpty)
@@ -24,7 +24,7 @@ struct RecoveryTests {
         house.launch("photos")
         house.advance(.seconds(3))
         house.happens(.recovered)
-        house.happens(.reattached(house.run("photos"), heard: true))
+        house.happens(.run(house.run("photos"), .reattached(messagesKept: true)))
         house.advance(.milliseconds(2100))
         #expect(house.receipts.map(\.code) == [Receipt.Code.missedDeadline])
     }
@@ -39,7 +39,7 @@ struct RecoveryTests {
             // Decided, but the daemon died before it could say so.
             house.delay(.seconds(20))
             house.happens(.recovered)
-            house.happens(.reattached(house.run("photos"), heard: true, late: late))
+            house.happens(.run(house.run("photos"), .reattached(messagesKept: true, noticesDelayed: late)))
             house.advance(.milliseconds(4900))
             #expect(house.receipts.count == (late ? 0 : 1))
             house.advance(.milliseconds(200))
@@ -56,13 +56,13 @@ struct RecoveryTests {
         }
         house.delay(.seconds(60))
         house.happens(.recovered)
-        for app in ["photos", "mail"] { house.happens(.reattached(house.run(app), heard: true)) }
+        for app in ["photos", "mail"] { house.happens(.run(house.run(app), .reattached(messagesKept: true))) }
         #expect(house.receipts.isEmpty)
         house.advance(.zero)
-        let told = house.effects.count { if case .tell(_, .tasksExpiring) = $0 { true } else { false } }
+        let told = house.effects.count { if case .notify(_, .tasksExpiring) = $0 { true } else { false } }
         #expect(told == 2)
         house.advance(.milliseconds(4900))
-        house.happens(.taskEnded(house.run("photos"), name: "upload"))
+        house.happens(.run(house.run("photos"), .taskEnded(name: "upload")))
         house.advance(.milliseconds(200))
         #expect(house.receipts.map(\.app.name) == ["mail"])
         #expect(house.receipts.map(\.code) == [Receipt.Code.leakedTask])
@@ -76,7 +76,7 @@ struct RecoveryTests {
             house.task(app, "before")
         }
         house.happens(.recovered)
-        for app in ["photos", "mail"] { house.happens(.reattached(house.run(app), heard: false)) }
+        for app in ["photos", "mail"] { house.happens(.run(house.run(app), .reattached(messagesKept: false))) }
         house.task("mail", "after")
         house.advance(.seconds(35))
         #expect(house.state("photos") == .suspended)
@@ -95,7 +95,7 @@ struct RecoveryTests {
         house.dropPending()
         house.isSlow = false
         house.happens(.recovered)
-        house.happens(.reattached(house.run("photos"), heard: true))
+        house.happens(.run(house.run("photos"), .reattached(messagesKept: true)))
         #expect(house.state("photos") == .suspended)
     }
 
@@ -108,7 +108,7 @@ struct RecoveryTests {
         house.happens(.shutdownRequested(immediately: false))
         house.happens(.recovered)
         #expect(!house.core.isShuttingDown)
-        house.happens(.exited(house.run("photos"), .unknown, cpu: .zero, memory: 0))
+        house.happens(.run(house.run("photos"), .exited(.unknown, cpu: .zero, memory: 0)))
         #expect(house.answers[request] == nil)
         #expect(house.core.saved.bytes.count < 400)
         #expect(house.receipts.last?.explanation.contains("how is not known") == true)
@@ -121,7 +121,7 @@ struct RecoveryTests {
         house.isSlow = true
         house.request("photos", .remove)
         house.dropPending()
-        house.happens(.exited(house.run("photos"), .unknown, cpu: .zero, memory: 0))
+        house.happens(.run(house.run("photos"), .exited(.unknown, cpu: .zero, memory: 0)))
         #expect(house.receipts.last?.code == Receipt.Code.removedByUser)
     }
 }

@@ -24,8 +24,8 @@ struct RelaunchTests {
         case "emptied before exited":
             launch()
             house.terminate("photos")
-            house.happens(.emptied(house.run("photos")))
-            house.happens(.exited(house.run("photos"), .exited(0), cpu: .zero, memory: 0))
+            house.happens(.run(house.run("photos"), .emptied))
+            house.happens(.run(house.run("photos"), .exited(.exited(0), cpu: .zero, memory: 0)))
         case "crash in the launch", "late in the launch":
             house.behave("photos") {
                 $0.launching = .executes; $0.dies = true
@@ -48,12 +48,12 @@ struct RelaunchTests {
         case "ended already, and not all of it gone":
             launch()
             let run = house.run("photos")
-            house.happens(.exited(run, .exited(1), cpu: .zero, memory: 0))
+            house.happens(.run(run, .exited(.exited(1), cpu: .zero, memory: 0)))
             house.terminate("photos")
-            house.happens(.emptied(run))
+            house.happens(.run(run, .emptied))
         case "on its way out by itself":
             launch()
-            house.happens(.stopping(house.run("photos")))
+            house.happens(.run(house.run("photos"), .stopping))
             house.terminate("photos")
             house.exit("photos")
         default:
@@ -238,8 +238,8 @@ struct RelaunchTests {
         if waits {
             house.advance(.seconds(5))
             timer = house.launch("photos", .foreground, .timer)
-            house.happens(.exited(house.run("photos"), .signaled(9, coreDumped: false), cpu: .zero, memory: 0))
-            house.happens(.emptied(house.run("photos")))
+            house.happens(.run(house.run("photos"), .exited(.signaled(9, coreDumped: false), cpu: .zero, memory: 0)))
+            house.happens(.run(house.run("photos"), .emptied))
         } else {
             house.crash("photos")
             timer = house.launch("photos", .foreground, .timer)
@@ -309,7 +309,7 @@ struct RelaunchTests {
             house.behave("photos") { $0.entering = .isSilent }
             house.background("photos")
             house.advance(.seconds(5))
-        default: house.happens(.heartbeatGivenUp(house.run("photos")))
+        default: house.happens(.run(house.run("photos"), .heartbeatGivenUp))
         }
         house.advance(.seconds(1))
         #expect(house.receipts.count == 1)

@@ -45,7 +45,8 @@ struct RequestTests {
         #expect(!house.isAnswered(launch))
         house.behave("photos") { $0.entering = .answers }
         let answers: [String: Event] = [
-            "launching": .ready(run), "entering": .backgroundEntered(run), "waking": .thawed(run, attempt: 1),
+            "launching": .run(run, .ready), "entering": .run(run, .backgroundEntered),
+            "waking": .run(run, .thawed(attempt: 1)),
         ]
         house.happens(answers[phase]!)
         #expect(house.answers[launch] == .done(.background))
@@ -93,7 +94,7 @@ struct RequestTests {
         house.bring("photos", into: .entering)
         let asked = (0..<3).map { _ in house.activate("photos") }
         let mark = house.mark
-        house.happens(.backgroundEntered(house.run("photos")))
+        house.happens(.run(house.run("photos"), .backgroundEntered))
         let answered = house.effects(since: mark).compactMap {
             if case .answer(let request, _) = $0 { request } else { nil }
         }

@@ -48,7 +48,7 @@ struct SavingTests {
             now = max(now, next)
             #expect(old.handle(.deadlineReached, at: now) == new.handle(.deadlineReached, at: now))
             for run in old.runIDs {
-                let event = Event.inspected(run, Inspection(traced: false, cpu: .zero, memory: 1 << 20))
+                let event = Event.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 1 << 20)))
                 #expect(old.handle(event, at: now) == new.handle(event, at: now))
             }
         }
@@ -115,25 +115,29 @@ struct SavingTests {
         }
         let later = start + .seconds(100)
         _ = core.handle(.deadlineReached, at: later)
-        for run in core.runIDs { _ = core.handle(.reattached(run, heard: false), at: later) }
+        for run in core.runIDs { _ = core.handle(.run(run, .reattached(messagesKept: false)), at: later) }
         _ = core.handle(.shutdownRequested(immediately: true), at: later)
         for run in runs {
-            _ = core.handle(.exited(run, .unknown, cpu: .zero, memory: 0), at: later)
-            _ = core.handle(.emptied(run), at: later)
+            _ = core.handle(.run(run, .exited(.unknown, cpu: .zero, memory: 0)), at: later)
+            _ = core.handle(.run(run, .emptied), at: later)
         }
     }
 
     private static func events(_ run: RunID) -> [Event] {
         [
-            .reattached(run, heard: false, late: true), .spawned(run, pid: 7), .executed(run),
-            .told(run, .memoryWarning(.critical), delivered: true, cpu: .milliseconds(3)),
-            .frozen(run, attempt: 2, memory: 5 << 30), .thawed(run, attempt: 1),
-            .inspected(run, Inspection(traced: true, cpu: .nanoseconds(5), memory: 3)), .ready(run),
-            .backgroundEntered(run), .stopped(run), .continued(run), .taskBegan(run, name: "a task", owner: -1),
-            .taskEnded(run, name: ""), .timeoutExtended(run, by: .microseconds(Int64.max)),
-            .wakeCompleted(run, .noData), .heartbeat(run), .heartbeatGivenUp(run), .stopping(run),
-            .mainProcessChanged(run, pid: 9), .exited(run, .signaled(11, coreDumped: true), cpu: .zero, memory: 1),
-            .spawnFailed(run, SpawnProblem(sentence: "no", exitStatus: 203)), .emptied(run),
+            .run(run, .reattached(messagesKept: false, noticesDelayed: true)), .run(run, .spawned(pid: 7)),
+            .run(run, .executed),
+            .run(run, .notified(.memoryWarning(.critical), delivered: true, cpu: .milliseconds(3))),
+            .run(run, .frozen(attempt: 2, memory: 5 << 30)), .run(run, .thawed(attempt: 1)),
+            .run(run, .inspected(Inspection(traced: true, cpu: .nanoseconds(5), memory: 3))), .run(run, .ready),
+            .run(run, .backgroundEntered), .run(run, .stopped), .run(run, .continued),
+            .run(run, .taskBegan(name: "a task", owner: -1)),
+            .run(run, .taskEnded(name: "")), .run(run, .timeoutExtended(by: .microseconds(Int64.max))),
+            .run(run, .wakeCompleted(.noData)), .run(run, .heartbeat), .run(run, .heartbeatGivenUp),
+            .run(run, .stopping),
+            .run(run, .mainProcessChanged(pid: 9)),
+            .run(run, .exited(.signaled(11, coreDumped: true), cpu: .zero, memory: 1)),
+            .run(run, .spawnFailed(SpawnProblem(sentence: "no", exitStatus: 203))), .run(run, .emptied),
         ]
     }
 
@@ -151,7 +155,7 @@ struct SavingTests {
             .pressureStalled(.warning), .pressureSimulated(RequestID(.max), .critical),
             .requested(RequestID(1), photos, .push(payload: "…")), .requested(RequestID(2), photos, .remove),
             .requested(RequestID(3), photos, .launch(.foreground, reason: .url, url: "a:b")),
-            .exited(RunID(1), .lost, cpu: .zero, memory: 0),
+            .run(RunID(1), .exited(.lost, cpu: .zero, memory: 0)),
         ]
         for event in others + Self.events(RunID(1 << 40)) {
             var writer = ByteWriter()

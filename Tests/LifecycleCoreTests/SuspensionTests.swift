@@ -17,11 +17,11 @@ struct SuspensionTests {
         house.push("photos")
         if phase == "entering" {
             #expect(!house.effects.contains(.continueStopped(run)))
-            house.happens(.stopped(run))
+            house.happens(.run(run, .stopped))
         }
         #expect(house.effects.contains(.continueStopped(run)))
         #expect(house.state("photos") == .background)
-        house.happens(.wakeCompleted(run, .newData))
+        house.happens(.run(run, .wakeCompleted(.newData)))
         house.advance(.seconds(1))
         #expect(house.state("photos") == .suspended)
     }
@@ -55,7 +55,7 @@ struct SuspensionTests {
         let run = house.run("photos")
         #expect(house.effects.last == .freeze(run, attempt: 1))
         #expect(house.state("photos") == .background)
-        house.happens(.frozen(run, attempt: 1, memory: 5 * mebibyte))
+        house.happens(.run(run, .frozen(attempt: 1, memory: 5 * mebibyte)))
         #expect(house.state("photos") == .suspended)
         #expect(house.view("photos").memory == 5 * mebibyte)
         let mark = house.mark
@@ -113,17 +113,17 @@ struct SuspensionTests {
         house.advance(.seconds(1))
         #expect(house.effects.contains(.freeze(run, attempt: 2)))
         if isThaw {
-            house.happens(.frozen(run, attempt: 2, memory: mebibyte))
+            house.happens(.run(run, .frozen(attempt: 2, memory: mebibyte)))
             house.behave("photos") { $0.thaws = false }
             house.activate("photos")
-            house.happens(.thawed(run, attempt: 1))
+            house.happens(.run(run, .thawed(attempt: 1)))
             #expect(house.state("photos") == .background)
-            house.happens(.thawed(run, attempt: 2))
+            house.happens(.run(run, .thawed(attempt: 2)))
             #expect(house.state("photos") == .active)
         } else {
-            house.happens(.frozen(run, attempt: 1, memory: mebibyte))
+            house.happens(.run(run, .frozen(attempt: 1, memory: mebibyte)))
             #expect(house.state("photos") == .background)
-            house.happens(.frozen(run, attempt: 2, memory: mebibyte))
+            house.happens(.run(run, .frozen(attempt: 2, memory: mebibyte)))
             #expect(house.state("photos") == .suspended)
         }
     }
@@ -138,9 +138,9 @@ struct SuspensionTests {
         let run = house.run("photos")
         house.advance(.seconds(1))
         house.activate("photos")
-        house.happens(.frozen(run, attempt: 1, memory: mebibyte))
+        house.happens(.run(run, .frozen(attempt: 1, memory: mebibyte)))
         #expect(house.state("photos") == .background)
-        house.happens(.thawed(run, attempt: 1))
+        house.happens(.run(run, .thawed(attempt: 1)))
         #expect(house.state("photos") == .active)
     }
 
@@ -167,7 +167,7 @@ struct SuspensionTests {
         let run = house.run("photos")
         let activate = house.activate("photos")
         house.remove("photos")
-        house.happens(.thawed(run, attempt: 1))
+        house.happens(.run(run, .thawed(attempt: 1)))
         #expect(house.answers[activate] == .superseded(by: .terminating))
         #expect(house.state("photos") == .terminating)
         #expect(!house.told("photos").contains(.willEnterForeground))
@@ -198,7 +198,7 @@ struct SuspensionTests {
         #expect(house.answers[activate] == .superseded(by: .terminating))
         #expect(house.answers[terminate] == .superseded(by: .background))
         #expect(house.answers[background] == .superseded(by: .active))
-        house.happens(.thawed(run, attempt: 1))
+        house.happens(.run(run, .thawed(attempt: 1)))
         #expect(house.answers[last] == .done(.active))
     }
 
@@ -317,14 +317,14 @@ struct SuspensionTests {
         #expect(house.answers[request] == .done(.background))
         #expect(house.delivered("photos").map(\.payload) == ["hello"])
         house.advance(.seconds(12))
-        house.happens(.wakeCompleted(house.run("photos"), result))
+        house.happens(.run(house.run("photos"), .wakeCompleted(result)))
         #expect(house.reports().contains(.wakeCompleted(id("photos"), result)))
         #expect(house.reports().contains(.deadlineMet(id("photos"), .wake, used: .seconds(12))))
         house.advance(.seconds(1))
         #expect(house.state("photos") == .suspended)
         // Said again it means nothing.
         let mark = house.mark
-        house.happens(.wakeCompleted(house.run("photos"), result))
+        house.happens(.run(house.run("photos"), .wakeCompleted(result)))
         #expect(house.effects(since: mark) == [])
     }
 
@@ -338,8 +338,8 @@ struct SuspensionTests {
         house.push("photos")
         house.advance(.seconds(30))
         let run = house.run("photos")
-        house.happens(.wakeCompleted(run, .newData))
-        house.happens(.inspected(run, Inspection(traced: false, cpu: .zero, memory: 0)))
+        house.happens(.run(run, .wakeCompleted(.newData)))
+        house.happens(.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 0))))
         #expect(house.killed() == [])
     }
 
@@ -368,7 +368,7 @@ struct SuspensionTests {
         house.bring("photos", into: .suspended)
         let mark = house.mark
         house.push("photos")
-        house.happens(.wakeCompleted(house.run("photos"), .noData))
+        house.happens(.run(house.run("photos"), .wakeCompleted(.noData)))
         house.advance(.seconds(1))
         #expect(house.told("photos", since: mark) == [])
         #expect(house.changes("photos", since: mark) == ["background: woken", "suspended: idle"])
@@ -398,14 +398,14 @@ struct SuspensionTests {
         }
         house.push("photos")
         let run = house.run("photos")
-        house.happens(.wakeCompleted(run, .newData))
+        house.happens(.run(run, .wakeCompleted(.newData)))
         #expect(house.reports().last == .wakeCompleted(id("photos"), .newData))
-        house.happens(stage == .suspended ? .thawed(run, attempt: 1) : .ready(run))
+        house.happens(stage == .suspended ? .run(run, .thawed(attempt: 1)) : .run(run, .ready))
         house.advance(.seconds(1))
         #expect(house.state("photos") == .suspended)
         // A second word for it means nothing.
         let mark = house.mark
-        house.happens(.wakeCompleted(run, .newData))
+        house.happens(.run(run, .wakeCompleted(.newData)))
         #expect(house.effects(since: mark) == [])
     }
 }

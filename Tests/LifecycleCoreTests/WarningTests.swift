@@ -6,7 +6,7 @@ struct WarningTests {
     /// Whom was told which level, in order.
     private func warned(_ house: House, since mark: Int = 0) -> [String] {
         house.effects(since: mark).compactMap { effect in
-            guard case .tell(let run, .memoryWarning(let level)) = effect else { return nil }
+            guard case .notify(let run, .memoryWarning(let level)) = effect else { return nil }
             return "\(house.kernel.app(of: run)!) \(level)"
         }
     }
@@ -78,7 +78,7 @@ struct WarningTests {
         house.suspend("mail")
         house.launch("photos")
         house.simulate(.critical)
-        let warning = house.effects.firstIndex { if case .tell(_, .memoryWarning) = $0 { true } else { false } }!
+        let warning = house.effects.firstIndex { if case .notify(_, .memoryWarning) = $0 { true } else { false } }!
         let kill = house.effects.firstIndex { if case .kill = $0 { true } else { false } }!
         #expect(warning < kill)
     }

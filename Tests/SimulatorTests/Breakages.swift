@@ -14,7 +14,7 @@ extension Breakage {
             if case .report(.stateChanged(_, _, .suspended, _)) = $0 { true } else { false }
         },
         .answering("takes an app for frozen that was not", .suspendedIsFrozen) {
-            if case .freeze(let run, let attempt) = $0 { .frozen(run, attempt: attempt, memory: 1) } else { nil }
+            if case .freeze(let run, let attempt) = $0 { .run(run, .frozen(attempt: attempt, memory: 1)) } else { nil }
         },
         .without("leaves apps in the foreground throttled", .foregroundRuns) {
             if case .unthrottle = $0 { true } else { false }
@@ -27,7 +27,7 @@ extension Breakage {
         },
         Breakage(name: "forgets tasks", rule: .suspendedHasNoAssertion) { core, _ in
             Mutant(core: core) { mutant, event, now in
-                if case .taskBegan(let run, let name, _) = event, let id = mutant.core.app(of: run),
+                if case .run(let run, .taskBegan(let name, _)) = event, let id = mutant.core.app(of: run),
                     mutant.core.state(of: id) == .background
                 {
                     return [.report(.taskBegan(id, name: name))]
@@ -38,11 +38,11 @@ extension Breakage {
         .policies("suspends late", .suspendedInTime) { $0.suspendDelay += .seconds(3) },
         .policies("suspends early", .suspendedInTime) { $0.suspendDelay /= 2 },
         .without("skips willResignActive", .noticesAreInOrder) {
-            if case .tell(_, .willResignActive) = $0 { true } else { false }
+            if case .notify(_, .willResignActive) = $0 { true } else { false }
         },
         .effects("becomes active twice", .noticesAreInOrder) { effects, _, _ in
             effects.flatMap { effect in
-                if case .tell(_, .didBecomeActive) = effect { [effect, effect] } else { [effect] }
+                if case .notify(_, .didBecomeActive) = effect { [effect, effect] } else { [effect] }
             }
         },
         Breakage(name: "ignores the end of an interruption", rule: .interruptionsNest) { core, _ in
@@ -79,17 +79,17 @@ extension Breakage {
         },
         .answering("kills without a look", .deadlinesAreFair) {
             guard case .inspect(let run) = $0 else { return nil }
-            return .inspected(run, Inspection(traced: false, cpu: .zero, memory: 0))
+            return .run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 0)))
         },
         .events("kills what is being debugged", .deadlinesAreFair) { event in
-            guard case .inspected(let run, var inspection) = event else { return event }
+            guard case .run(let run, .inspected(var inspection)) = event else { return event }
             inspection.traced = false
-            return .inspected(run, inspection)
+            return .run(run, .inspected(inspection))
         },
         .policies("knows no budget", .budgetIsKept) { $0.backgroundTime = nil },
         .policies("gives a smaller budget", .budgetIsKept) { $0.backgroundTime = $0.backgroundTime.map { $0 / 2 } },
         .without("does not announce the budget's end", .expirationIsAnnounced) {
-            if case .tell(_, .tasksExpiring) = $0 { true } else { false }
+            if case .notify(_, .tasksExpiring) = $0 { true } else { false }
         },
     ]
 
@@ -113,10 +113,10 @@ extension Breakage {
             }
         },
         .events("does not hear that an app is gone", .endsComplete) { event in
-            if case .emptied = event { nil } else { event }
+            if case .run(_, .emptied) = event { nil } else { event }
         },
         .events("does not hear that a wake is completed", .wakesAreCompleted) { event in
-            if case .wakeCompleted = event { nil } else { event }
+            if case .run(_, .wakeCompleted) = event { nil } else { event }
         },
         .effects("launches again at once", .relaunchesWait) { effects, _, _ in
             effects.map { effect in
@@ -135,7 +135,7 @@ extension Breakage {
         .effects("kills who is to be told", .endsAreGentle) { effects, event, _ in
             guard case .requested(_, _, .terminate) = event else { return effects }
             return effects.map { effect in
-                if case .tell(let run, .willTerminate) = effect { .kill(run) } else { effect }
+                if case .notify(let run, .willTerminate) = effect { .kill(run) } else { effect }
             }
         },
     ]
@@ -148,8 +148,8 @@ extension Breakage {
             return .configured(policy)
         },
         .events("takes a wrong size for an app's", .statesAreContinuous) { event in
-            guard case .frozen(let run, let attempt, let memory) = event else { return event }
-            return .frozen(run, attempt: attempt, memory: memory / 2)
+            guard case .run(let run, .frozen(let attempt, let memory)) = event else { return event }
+            return .run(run, .frozen(attempt: attempt, memory: memory / 2))
         },
         .effects("takes two", .jetsamTakesOne) { effects, event, mutant in
             guard case .memoryMeasured = event,
@@ -166,14 +166,14 @@ extension Breakage {
         },
         .effects("warns twice", .warningsAreRare) { effects, _, _ in
             effects.flatMap { effect in
-                if case .tell(_, .memoryWarning) = effect { [effect, effect] } else { [effect] }
+                if case .notify(_, .memoryWarning) = effect { [effect, effect] } else { [effect] }
             }
         },
         .effects("warns the suspended", .suspendedIsNotWarned) { effects, _, mutant in
             guard let suspended = mutant.suspended.first else { return effects }
             return effects.flatMap { effect in
-                guard case .tell(_, .memoryWarning(let level)) = effect else { return [effect] }
-                return [effect, .tell(suspended, .memoryWarning(level))]
+                guard case .notify(_, .memoryWarning(let level)) = effect else { return [effect] }
+                return [effect, .notify(suspended, .memoryWarning(level))]
             }
         },
     ]
@@ -243,7 +243,7 @@ extension Breakage {
             }
         },
         .events("never hears that a freeze is done", .everythingComesToRest) { event in
-            if case .frozen = event { nil } else { event }
+            if case .run(_, .frozen) = event { nil } else { event }
         },
     ]
 
@@ -253,19 +253,19 @@ extension Breakage {
                 core: core, handling: { mutant, event, now in mutant.core.handle(event, at: now) },
                 recovering: { mutant in
                     guard let run = mutant.core.runIDs.first else { return }
-                    _ = mutant.core.handle(.taskBegan(run, name: "never begun", owner: 1), at: mutant.now)
+                    _ = mutant.core.handle(.run(run, .taskBegan(name: "never begun", owner: 1)), at: mutant.now)
                 })
         },
         .events("takes all for heard", .unheardAreSpared) { event in
-            guard case .reattached(let run, _, let late) = event else { return event }
-            return .reattached(run, heard: true, late: late)
+            guard case .run(let run, .reattached(_, let late)) = event else { return event }
+            return .run(run, .reattached(messagesKept: true, noticesDelayed: late))
         },
         .events("does not ask again for what was under way", .deadlinesAreFair) { event in
-            if case .reattached = event { nil } else { event }
+            if case .run(_, .reattached) = event { nil } else { event }
         },
         .events("lets a deadline count before the app was told", .deadlinesAreFair) { event in
-            guard case .reattached(let run, let heard, _) = event else { return event }
-            return .reattached(run, heard: heard, late: false)
+            guard case .run(let run, .reattached(let heard, _)) = event else { return event }
+            return .run(run, .reattached(messagesKept: heard, noticesDelayed: false))
         },
         .events("waits for those who went with the daemon", .requestsAreAnsweredOnce) { event in
             if case .recovered = event { nil } else { event }

@@ -28,9 +28,9 @@ struct Mutant: DecidingCore {
     }
 
     private mutating func note(_ event: Event, _ effects: [Effect]) {
-        if case .frozen(let run, _, _) = event { suspended.append(run) }
-        if case .executed(let run) = event { running.append(run) }
-        if case .exited(let run, _, _, _) = event {
+        if case .run(let run, .frozen(_, _)) = event { suspended.append(run) }
+        if case .run(let run, .executed) = event { running.append(run) }
+        if case .run(let run, .exited(_, _, _)) = event {
             running.removeAll { $0 == run }
             suspended.removeAll { $0 == run }
         }

@@ -16,8 +16,8 @@ extension EffectPerformer {
                 return true
             }
             guard stat.hasExecuted else { return false }
-            self.send(.executed(run.id))
-            if stat.isStopped, !run.isFrozen { self.send(.stopped(run.id)) }
+            self.send(.run(run.id, .executed))
+            if stat.isStopped, !run.isFrozen { self.send(.run(run.id, .stopped)) }
             // Not from within the look that is replaced by this one.
             self.loop.callLater { [weak self, weak run] in
                 if let self, let run, run.isStranger { self.lookForStop(run) }
@@ -31,7 +31,7 @@ extension EffectPerformer {
         run.lookAtStranger = Retry.until(loop) { [weak self, weak run] in
             guard let self, let run, !run.isFrozen, self.isEntering(run.id) else { return true }
             guard self.isStopped(run) else { return false }
-            self.send(.stopped(run.id))
+            self.send(.run(run.id, .stopped))
             return true
         }
     }

@@ -29,7 +29,8 @@ enum Inheritance {
                 case .writeReceipt(let receipt):
                     do { try receipts.write(receipt) } catch { journal.log(.warning, MessageID.complaint, "\(error)") }
                 case .report(.ended(let receipt)): journal.log(ChronicleEntry(.ended(receipt)))
-                case .spawn, .tell, .freeze, .thaw, .continueStopped, .inspect, .kill, .throttle, .unthrottle, .deliver,
+                case .spawn, .notify, .freeze, .thaw, .continueStopped, .inspect, .kill, .throttle, .unthrottle,
+                    .deliver,
                     .recordLaunch, .dropRestorationState, .answer, .report, .measureMemory, .allowSleep, .finish:
                     break
                 }
@@ -38,7 +39,7 @@ enum Inheritance {
         note(legacy.effects)
         for (event, at) in legacy.events { note(legacy.core.handle(event, at: at)) }
         for run in legacy.core.runIDs where !legacy.core.hasExited(run) {
-            note(legacy.core.handle(.exited(run, .lost, cpu: .zero, memory: 0), at: legacy.last))
+            note(legacy.core.handle(.run(run, .exited(.lost, cpu: .zero, memory: 0)), at: legacy.last))
         }
     }
 

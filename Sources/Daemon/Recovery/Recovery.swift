@@ -38,7 +38,7 @@ final class Recovery {
         for id in shell.core.runIDs where performer.runs[id].map(performer.tellWaiting) ?? false { late.insert(id) }
         shell.send(.recovered)
         for id in shell.core.runIDs where performer.runs[id] != nil {
-            shell.send(.reattached(id, heard: heard.contains(id), late: late.contains(id)))
+            shell.send(.run(id, .reattached(messagesKept: heard.contains(id), noticesDelayed: late.contains(id))))
         }
         for id in shell.core.runIDs { lookAfter(id) }
     }
@@ -50,7 +50,7 @@ final class Recovery {
         let perform = shell.perform
         shell.perform = { effect in
             if case .spawn(_, let run, _) = effect { told.insert(run) }
-            if case .tell(let run, _) = effect { told.insert(run) }
+            if case .notify(let run, _) = effect { told.insert(run) }
             perform(effect)
         }
         defer { shell.perform = perform }
@@ -142,15 +142,15 @@ final class Recovery {
     private func lookAfter(_ id: RunID) {
         guard let run = performer.runs[id] else {
             // Nothing of it is left, not even its group; unless it was never begun, and is now.
-            shell.send(.exited(id, .unknown, cpu: .zero, memory: 0))
-            return shell.send(.emptied(id))
+            shell.send(.run(id, .exited(.unknown, cpu: .zero, memory: 0)))
+            return shell.send(.run(id, .emptied))
         }
-        if let pid = run.mainPID, shell.core.pid(of: id) == nil { shell.send(.spawned(id, pid: pid)) }
+        if let pid = run.mainPID, shell.core.pid(of: id) == nil { shell.send(.run(id, .spawned(pid: pid))) }
         // What it said before it ended, or before its time is over, still counts.
         run.channel.drain()
         guard run.process != nil else {
             if run.starting == nil, !shell.core.hasExited(id) {
-                shell.send(.exited(id, .unknown, cpu: run.cpu, memory: 0))
+                shell.send(.run(id, .exited(.unknown, cpu: run.cpu, memory: 0)))
             }
             return performer.watchEmpty(run)
         }

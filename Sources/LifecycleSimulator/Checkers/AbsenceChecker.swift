@@ -67,7 +67,7 @@ struct AbsenceChecker {
 
     mutating func note(_ effect: Effect, of app: Int?, _ shadow: Shadow, _ findings: inout Findings) {
         switch effect {
-        case .tell(_, .willEnterForeground), .tell(_, .didBecomeActive):
+        case .notify(_, .willEnterForeground), .notify(_, .didBecomeActive):
             guard let app else { return }
             findings.check(
                 !isSleeping && (!isLocked || isWanted[app]), .absenceEmptiesForeground,

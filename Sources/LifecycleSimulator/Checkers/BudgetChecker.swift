@@ -33,7 +33,7 @@ struct BudgetChecker {
         guard let app else { return }
         let known = shadow.apps[app]
         switch effect {
-        case .tell(_, .tasksExpiring): stays[app].isAnnounced = true
+        case .notify(_, .tasksExpiring): stays[app].isAnnounced = true
         case .report(.deadlineMissed(let id, .backgroundTime)):
             findings.check(
                 stays[app].isAnnounced, .expirationIsAnnounced, "\(id) is killed for its tasks, and was not told")

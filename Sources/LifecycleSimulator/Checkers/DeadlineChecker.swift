@@ -35,10 +35,10 @@ struct DeadlineChecker {
     mutating func note(_ event: Event, of app: Int?, at now: Microseconds) {
         found = nil
         guard let app else { return }
-        if case .inspected(_, let inspection) = event {
+        if case .run(_, .inspected(let inspection)) = event {
             found = inspection.traced
             isInspecting[app] = false
-        } else if case .reattached(_, let heard, let late) = event {
+        } else if case .run(_, .reattached(let heard, let late)) = event {
             // A thaw that nobody saw to is not the app's fault.
             open[app][DeadlineKind.resume.place]?.start = now
             for kind in [DeadlineKind.launch, .background, .wake] where !heard {
@@ -49,7 +49,7 @@ struct DeadlineChecker {
                 open[app][kind.place]?.start = now
             }
             refresh(app)
-        } else if case .heartbeat = event {
+        } else if case .run(_, .heartbeat) = event {
             open[app][DeadlineKind.watchdog.place]?.start = now
             open[app][DeadlineKind.watchdog.place]?.isInspected = false
             refresh(app)
@@ -75,7 +75,7 @@ struct DeadlineChecker {
             close(app, kind, &findings, id)
             missed = app
         case .report(.deadlineDeferred(let id, let kind)):
-            let isReattached = if case .reattached = event { true } else { false }
+            let isReattached = if case .run(_, .reattached) = event { true } else { false }
             let isTraced = (found == true || isReattached) && isOpen(kind, of: app)
             findings.check(isTraced, .deadlinesAreFair, "\(id): \(kind) is put off, but no debugger was found")
             let used = usedBefore(kind, of: app, event, shadow)
@@ -90,7 +90,7 @@ struct DeadlineChecker {
         case .kill:
             if missed == app { missed = nil }
             return
-        case .spawn, .tell, .freeze, .thaw, .continueStopped, .throttle, .unthrottle, .deliver, .recordLaunch,
+        case .spawn, .notify, .freeze, .thaw, .continueStopped, .throttle, .unthrottle, .deliver, .recordLaunch,
             .writeReceipt, .dropRestorationState, .answer, .report, .measureMemory,
             .allowSleep, .finish:
             return
@@ -100,7 +100,8 @@ struct DeadlineChecker {
 
     /// L22: a budget whose end came near while no daemon was there has as much left as the notice is long.
     private func usedBefore(_ kind: DeadlineKind, of app: Int, _ event: Event, _ shadow: Shadow) -> Microseconds {
-        guard kind == .backgroundTime, case .reattached(_, _, late: let late) = event, let open = open[app][kind.place],
+        guard kind == .backgroundTime, case .run(_, .reattached(_, noticesDelayed: let late)) = event,
+            let open = open[app][kind.place],
             !late || shadow.apps[app].phase != .entering
         else { return 0 }
         return max(0, open.allowed - shadow.apps[app].policy.expirationNotice.microseconds)
@@ -131,7 +132,7 @@ struct DeadlineChecker {
         _ app: Int, _ id: AppID, _ kind: DeadlineKind, _ event: Event, _ now: Microseconds, _ findings: inout Findings
     ) {
         // An app may give its heartbeat up (WATCHDOG=trigger).
-        if kind == .watchdog, case .heartbeatGivenUp = event { return }
+        if kind == .watchdog, case .run(_, .heartbeatGivenUp) = event { return }
         let early = (open[app][kind.place]?.due ?? now) - now
         findings.check(
             open[app][kind.place]?.isDoubtful != true, .unheardAreSpared,

@@ -23,11 +23,11 @@ struct EndChecker {
         asked = nil
         guard let app else { return }
         switch event {
-        case .exited(let run, _, _, _), .spawnFailed(let run, _): if shadow.apps[app].run == run { ended[app] = now }
+        case .run(let run, .exited), .run(let run, .spawnFailed): if shadow.apps[app].run == run { ended[app] = now }
         case .requested(let id, _, let request):
             asked = (id, app, isEndWanted[app])
             note(request, of: app)
-        case .wakeCompleted(let run, _):
+        case .run(let run, .wakeCompleted):
             guard shadow.apps[app].run == run else { return }
             switch shadow.apps[app].phase {
             case .waking, .running, .entering, .foreground: hasCompleted[app] = true
@@ -69,7 +69,7 @@ struct EndChecker {
             findings.check(
                 !hasCompleted[app], .wakesAreCompleted, "\(id) is killed for a wake that it had completed")
         case .kill: checkKill(app, event, shadow, &findings)
-        case .tell(_, .willTerminate):
+        case .notify(_, .willTerminate):
             findings.check(
                 known.phase != .suspended && known.phase != .suspending, .endsAreGentle,
                 "\(known.id) is told to terminate while it is \(known.phase)")

@@ -30,7 +30,7 @@ struct InterruptionChecker {
         guard let app else { return }
         switch effect {
         // Ending in the background instead is legal: it begins anew there.
-        case .spawn, .tell(_, .didEnterBackground): open[app] = 0
+        case .spawn, .notify(_, .didEnterBackground): open[app] = 0
         default: break
         }
     }

@@ -41,7 +41,7 @@ struct JetsamChecker {
     /// Whether an event can make the core choose a victim: then the places in the foreground are looked up before it.
     static func mayChoose(_ event: Event, at level: MemoryLevel) -> Bool {
         switch event {
-        case .memoryMeasured, .pressureSimulated, .configured, .frozen: true
+        case .memoryMeasured, .pressureSimulated, .configured, .run(_, .frozen): true
         case .deadlineReached: level > .normal
         default: false
         }
@@ -62,7 +62,7 @@ struct JetsamChecker {
                 victim = nil
                 isVictimGone = false
             }
-        case .exited(let run, _, _, _), .emptied(let run), .spawnFailed(let run, _):
+        case .run(let run, .exited), .run(let run, .emptied), .run(let run, .spawnFailed):
             if let app, shadow.apps[app].run == run, endingSince[app] == nil { endingSince[app] = now }
         default: break
         }
@@ -103,7 +103,7 @@ struct JetsamChecker {
     /// state that names its reason.)
     private func isJetsam(_ app: Int, _ event: Event, _ shadow: Shadow) -> Bool {
         switch event {
-        case .memoryMeasured, .pressureSimulated, .configured, .frozen: true
+        case .memoryMeasured, .pressureSimulated, .configured, .run(_, .frozen): true
         case .deadlineReached: takesLong != app
         default: false
         }

@@ -27,7 +27,7 @@ struct NoticeChecker {
             told[app] = .nothing
             warnings[app] = [nil, nil, nil]
         }
-        guard case .tell(_, let notice) = effect else { return }
+        guard case .notify(_, let notice) = effect else { return }
         if case .memoryWarning(let level) = notice { return noteWarning(app, level, shadow, now, &findings) }
         let before = told[app]
         let isInOrder: Bool

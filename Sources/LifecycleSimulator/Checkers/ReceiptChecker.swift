@@ -26,10 +26,10 @@ struct ReceiptChecker {
         end = nil
         guard let app else { return }
         switch event {
-        case .spawned(let run, let pid), .mainProcessChanged(let run, let pid):
+        case .run(let run, .spawned(let pid)), .run(let run, .mainProcessChanged(let pid)):
             if shadow.apps[app].run == run { pids[app] = pid }
-        case .exited(let run, let status, _, _): begin(app, run, status, shadow, world)
-        case .spawnFailed(let run, let problem): begin(app, run, .exited(problem.exitStatus), shadow, world)
+        case .run(let run, .exited(let status, _, _)): begin(app, run, status, shadow, world)
+        case .run(let run, .spawnFailed(let problem)): begin(app, run, .exited(problem.exitStatus), shadow, world)
         default: break
         }
     }

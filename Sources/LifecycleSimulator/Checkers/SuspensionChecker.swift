@@ -27,8 +27,8 @@ struct SuspensionChecker {
         comesBack = nil
         guard let app else { return }
         switch event {
-        case .stopped(let run): if shadow.apps[app].run == run { apps[app].isStopped = true }
-        case .continued(let run): if shadow.apps[app].run == run { apps[app].isStopped = false }
+        case .run(let run, .stopped): if shadow.apps[app].run == run { apps[app].isStopped = true }
+        case .run(let run, .continued): if shadow.apps[app].run == run { apps[app].isStopped = false }
         default: break
         }
     }
@@ -40,7 +40,7 @@ struct SuspensionChecker {
         guard let app else { return }
         switch effect {
         case .spawn: apps[app] = Quiet()
-        case .tell(_, .willEnterForeground), .tell(_, .willTerminate), .report(.deadlineStarted(_, .wake, _)):
+        case .notify(_, .willEnterForeground), .notify(_, .willTerminate), .report(.deadlineStarted(_, .wake, _)):
             comesBack = app
         case .report(.deadlineMissed(let id, .backgroundTime)):
             findings.check(

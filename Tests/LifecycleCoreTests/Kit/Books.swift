@@ -45,7 +45,7 @@ struct Books {
 
     /// After a crash nobody knows what came of what was under way: it is asked for a second time.
     private func isAskedAgain(_ effect: Effect, _ event: Event) -> Bool {
-        guard case .reattached = event else { return false }
+        guard case .run(_, .reattached) = event else { return false }
         switch effect {
         case .freeze(let run, let attempt): return runs[run]?.isFreezing == true && runs[run]?.attempt == attempt
         case .thaw(let run, let attempt): return runs[run]?.isFreezing == false && runs[run]?.attempt == attempt
@@ -59,7 +59,7 @@ struct Books {
     private mutating func enter(_ effect: Effect) {
         switch effect {
         case .spawn(let app, let run, _): spawned(app, run)
-        case .tell(let run, let notice): tell(run, notice)
+        case .notify(let run, let notice): tell(run, notice)
         case .freeze(let run, let attempt):
             guard let known = live(run, effect) else { return }
             if known.isFreezing { fault("\(effect) of what is frozen already") }
@@ -109,7 +109,7 @@ struct Books {
 
     /// L3: in this order, and nothing skipped.
     private mutating func tell(_ run: RunID, _ notice: Notice) {
-        guard let known = live(run, .tell(run, notice)) else { return }
+        guard let known = live(run, .notify(run, notice)) else { return }
         if known.isFreezing { fault("\(known.app) is told \(notice) while it is frozen") }
         if known.told == .terminating { fault("\(known.app) is told \(notice) after willTerminate") }
         let expected: [Run.Told]

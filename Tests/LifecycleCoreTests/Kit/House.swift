@@ -161,15 +161,15 @@ final class House {
     // MARK: What apps say and do
 
     func task(_ name: String, _ task: String, owner: Int32 = 7) {
-        happens(.taskBegan(run(name), name: task, owner: owner))
+        happens(.run(run(name), .taskBegan(name: task, owner: owner)))
     }
 
-    func endTask(_ name: String, _ task: String) { happens(.taskEnded(run(name), name: task)) }
+    func endTask(_ name: String, _ task: String) { happens(.run(run(name), .taskEnded(name: task))) }
 
     func exit(_ name: String, _ status: ExitStatus = .exited(0)) {
         let run = run(name)
-        happens(.exited(run, status, cpu: .milliseconds(250), memory: 0))
-        happens(.emptied(run))
+        happens(.run(run, .exited(status, cpu: .milliseconds(250), memory: 0)))
+        happens(.run(run, .emptied))
     }
 
     func crash(_ name: String) { exit(name, .signaled(11, coreDumped: false)) }
@@ -200,7 +200,7 @@ final class House {
     /// What all runs of an app were told, in order.
     func told(_ name: String, since mark: Int = 0) -> [Notice] {
         effects(since: mark).compactMap { effect in
-            if case .tell(let run, let notice) = effect, kernel.app(of: run) == id(name) { notice } else { nil }
+            if case .notify(let run, let notice) = effect, kernel.app(of: run) == id(name) { notice } else { nil }
         }
     }
 

@@ -71,19 +71,19 @@ struct Kernel {
     mutating func react(to effect: Effect, _ policies: [AppID: AppPolicy]) -> [Event] {
         switch effect {
         case .spawn(let app, let run, _): return spawn(app, run, policies[app]?.readiness ?? .executed)
-        case .tell(let run, let notice): return tell(run, notice)
+        case .notify(let run, let notice): return tell(run, notice)
         case .freeze(let run, let attempt):
             processes[run]?.attempt = attempt
             return freeze(run, attempt)
         case .thaw(let run, let attempt):
             guard behaviour(of: run).thaws else { return [] }
             processes[run]?.isFrozen = false
-            return [.thawed(run, attempt: attempt)]
-        case .continueStopped(let run): return [.continued(run)]
+            return [.run(run, .thawed(attempt: attempt))]
+        case .continueStopped(let run): return [.run(run, .continued)]
         case .inspect(let run):
             let behaviour = behaviour(of: run)
             guard behaviour.isInspected else { return [] }
-            return [.inspected(run, inspection(behaviour))]
+            return [.run(run, .inspected(inspection(behaviour)))]
         case .kill(let run):
             guard behaviour(of: run).dies else { return [] }
             return end(run, .signaled(9, coreDumped: false))
@@ -102,27 +102,28 @@ struct Kernel {
         processes[run] = Process(app: app)
         order.append(run)
         lastPID += 1
-        let spawned = Event.spawned(run, pid: lastPID)
+        let spawned = Event.run(run, .spawned(pid: lastPID))
         switch behaviours[app]?.launching ?? .becomesReady {
-        case .becomesReady: return [spawned, .executed(run)] + (readiness == .notified ? [.ready(run)] : [])
-        case .executes: return [spawned, .executed(run)]
+        case .becomesReady:
+            return [spawned, .run(run, .executed)] + (readiness == .notified ? [.run(run, .ready)] : [])
+        case .executes: return [spawned, .run(run, .executed)]
         case .spawns: return [spawned]
         case .fails(let problem):
             processes[run]?.isAlive = false
-            return [.spawnFailed(run, problem)]
+            return [.run(run, .spawnFailed(problem))]
         case .hangs: return []
         }
     }
 
     private mutating func tell(_ run: RunID, _ notice: Notice) -> [Event] {
         let behaviour = behaviour(of: run)
-        let told = Event.told(run, notice, delivered: true, cpu: behaviour.cpu)
+        let told = Event.run(run, .notified(notice, delivered: true, cpu: behaviour.cpu))
         switch notice {
         case .didEnterBackground:
             switch behaviour.entering {
-            case .answers: return [told, .backgroundEntered(run)]
-            case .stops: return [told, .stopped(run)]
-            case .cannotBeTold: return [.told(run, notice, delivered: false, cpu: behaviour.cpu)]
+            case .answers: return [told, .run(run, .backgroundEntered)]
+            case .stops: return [told, .run(run, .stopped)]
+            case .cannotBeTold: return [.run(run, .notified(notice, delivered: false, cpu: behaviour.cpu))]
             case .isSilent: return [told]
             case .hangs: return []
             }
@@ -131,7 +132,7 @@ struct Kernel {
             case .exits(let status): return [told] + end(run, .exited(status))
             case .diesOfSignal: return [told] + end(run, .signaled(15, coreDumped: false))
             case .ignores: return [told]
-            case .cannotBeTold: return [.told(run, notice, delivered: false, cpu: behaviour.cpu)]
+            case .cannotBeTold: return [.run(run, .notified(notice, delivered: false, cpu: behaviour.cpu))]
             }
         case .willResignActive, .willEnterForeground, .didBecomeActive, .memoryWarning, .tasksExpiring: return []
         }
@@ -141,14 +142,14 @@ struct Kernel {
         let behaviour = behaviour(of: run)
         guard behaviour.freezes else { return [] }
         processes[run]?.isFrozen = true
-        return [.frozen(run, attempt: attempt, memory: behaviour.memory)]
+        return [.run(run, .frozen(attempt: attempt, memory: behaviour.memory))]
     }
 
     private mutating func end(_ run: RunID, _ status: ExitStatus) -> [Event] {
         guard processes[run]?.isAlive == true else { return [] }
         processes[run]?.isAlive = false
         let behaviour = behaviour(of: run)
-        return [.exited(run, status, cpu: behaviour.cpu, memory: behaviour.memory), .emptied(run)]
+        return [.run(run, .exited(status, cpu: behaviour.cpu, memory: behaviour.memory)), .run(run, .emptied)]
     }
 
     /// The machine's memory as it is now.

@@ -55,14 +55,14 @@ extension House {
         guard let run else { return }
         switch stage {
         case .notRunning, .launching:
-            happens(.executed(run))
-            happens(.ready(run))
-        case .entering: happens(.backgroundEntered(run))
-        case .suspending: happens(.frozen(run, attempt: 1, memory: mebibyte))
-        case .waking: happens(.thawed(run, attempt: 1))
+            happens(.run(run, .executed))
+            happens(.run(run, .ready))
+        case .entering: happens(.run(run, .backgroundEntered))
+        case .suspending: happens(.run(run, .frozen(attempt: 1, memory: mebibyte)))
+        case .waking: happens(.run(run, .thawed(attempt: 1)))
         case .terminating, .ending:
-            happens(.exited(run, .signaled(9, coreDumped: false), cpu: .zero, memory: 0))
-            happens(.emptied(run))
+            happens(.run(run, .exited(.signaled(9, coreDumped: false), cpu: .zero, memory: 0)))
+            happens(.run(run, .emptied))
         case .active, .inactive, .running, .suspended: break
         }
     }
