@@ -57,7 +57,7 @@ final class Announcer {
     private func schedule() {
         if isScheduled { return }
         isScheduled = true
-        bus.house.loop.callLater { [weak self] in
+        bus.service.loop.callLater { [weak self] in
             self?.isScheduled = false
             self?.announce()
         }
@@ -87,7 +87,7 @@ final class Announcer {
 
     private func announce(_ id: AppID) {
         let before = faces[id]
-        let now = bus.house.face(of: id)
+        let now = bus.service.face(of: id)
         guard before != now else { return }
         faces[id] = now
         let path = ObjectPath.encode(id.name, below: ControlNames.appPrefix)
@@ -125,7 +125,9 @@ final class Announcer {
 
     private func tellAdded(_ path: String, _ id: AppID, _ face: Face) {
         if bus.audience.isEmpty { return }
-        let own = House.propertyNames.compactMap { name in bus.house.property(name, of: id, face).map { (name, $0) } }
+        let own = ControlService.propertyNames.compactMap { name in
+            bus.service.property(name, of: id, face).map { (name, $0) }
+        }
         let interfaces =
             Self.standardInterfaces.map { Variant.entry(.string($0), .dictionary([])) }
             + [.entry(.string(ControlNames.appInterface), .dictionary(own))]
@@ -161,7 +163,7 @@ extension Announcer.Face {
     }
 }
 
-extension House {
+extension ControlService {
     /// `nil`: there is no such object.
     func face(of id: AppID) -> Announcer.Face? {
         view(of: id).map { view in

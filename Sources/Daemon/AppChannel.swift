@@ -14,7 +14,7 @@ final class AppChannel {
 
     /// One message at a time: what it says, the descriptors that came along, and who wrote it.
     var receive: ([NotifyMessage], inout ReceivedDescriptors, Int32) -> Void = { _, _, _ in }
-    var complain: (String) -> Void = { _ in }
+    var logWarning: (String) -> Void = { _ in }
     /// Around all that takes a message out of the socket and hands it on; answers what its body does.
     var keep: (() -> Bool) -> Bool = { $0() }
 
@@ -85,25 +85,25 @@ final class AppChannel {
             guard var datagram = try socket.receive() else { return false }
             window.messages += 1
             guard !datagram.isTooLarge else {
-                complainAtTimes("a notify message of more than \(NotifyDatagram.maximumSize) bytes was ignored")
+                logWarningRateLimited("a notify message of more than \(NotifyDatagram.maximumSize) bytes was ignored")
                 return true
             }
             let parsed = NotifyDatagram(datagram.bytes)
-            for complaint in parsed.complaints { complainAtTimes(complaint) }
+            for complaint in parsed.complaints { logWarningRateLimited(complaint) }
             window.messages += max(0, parsed.messages.count - 1)
             let sender = datagram.sender.pid
             receive(parsed.messages, &datagram.descriptors, sender)
         } catch {
-            complainAtTimes("\(error)")
+            logWarningRateLimited("\(error)")
             return false
         }
         return true
     }
 
     /// Of what the app brings about at will, so often that it can't fill the journal.
-    func complainAtTimes(_ sentence: String) {
+    func logWarningRateLimited(_ sentence: String) {
         window.complaints += 1
-        if window.complaints <= Self.complaintsPerSecond { complain(sentence) }
+        if window.complaints <= Self.complaintsPerSecond { logWarning(sentence) }
     }
 
     private func isFlooded() -> Bool {
@@ -113,7 +113,7 @@ final class AppChannel {
     }
 
     private func holdBack() {
-        complainAtTimes(
+        logWarningRateLimited(
             isClosing
                 ? "sent \(closer.pending) descriptors that cannot be closed yet; what it says waits for that"
                 : "wrote as much as \(Self.messagesPerSecond) notify messages within a second; the rest waits")
@@ -133,6 +133,6 @@ final class AppChannel {
     }
 
     private func attemptRemoval() {
-        do { _ = try removeFile(at: path) } catch { complain("\(error)") }
+        do { _ = try removeFile(at: path) } catch { logWarning("\(error)") }
     }
 }

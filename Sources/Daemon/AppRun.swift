@@ -18,9 +18,9 @@ final class AppRun {
     var mainPID: Int32?
     var startTime: UInt64 = 0
     /// Its main process is no child of ours: an earlier daemon's.
-    var isStranger = false
+    var isAdopted = false
     /// Looks whether such a process has stopped itself, or was reaped by whoever is its parent now.
-    var lookAtStranger: Retry?
+    var adoptedProcessProbe: Retry?
     var execSource: EventSource?
     var exitSource: EventSource?
     /// Looks for the end, where the kernel would not watch for it.

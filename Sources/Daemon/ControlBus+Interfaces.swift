@@ -21,12 +21,12 @@ extension ControlBus {
     private func readingMethods() -> [BusMethod] {
         [
             BusMethod("List", out: "aa{sv}", results: ["apps"], access: .anyone) { [unowned self] call in
-                call.reply([.dictionaries(self.house.appRecords())])
+                call.reply([.dictionaries(self.service.appRecords())])
             },
             BusMethod("Status", in: "s", out: "a{sv}", arguments: ["app"], results: ["status"], access: .anyone) {
                 [unowned self] call in
                 let name = call.text(0)
-                guard let record = self.house.appRecord(name) else { return call.fail(self.house.unknownApp(name)) }
+                guard let record = self.service.appRecord(name) else { return call.fail(self.service.unknownApp(name)) }
                 call.reply([.dictionary(record)])
             },
             BusMethod(
@@ -36,7 +36,7 @@ extension ControlBus {
                 [unowned self] call in self.receipt(call)
             },
             BusMethod("Pressure", out: "a{sv}", results: ["memory"], access: .anyone) { [unowned self] call in
-                call.reply([.dictionary(self.house.memoryRecord())])
+                call.reply([.dictionary(self.service.memoryRecord())])
             },
             BusMethod("Version", out: "s", results: ["version"], access: .anyone) { call in
                 call.reply([.string(ControlNames.version)])
@@ -83,12 +83,12 @@ extension ControlBus {
             BusMethod("Reexec", out: "a{sv}", results: ["result"]) { [unowned self] call in
                 call.reply([.dictionary([("outcome", .string("done"))])])
                 // Once the answer is on its way.
-                self.house.loop.callLater { [house = self.house] in
-                    do { try house.reexec() } catch { house.complain("not replaced: \(error)") }
+                self.service.loop.callLater { [service = self.service] in
+                    do { try service.reexec() } catch { service.logWarning("not replaced: \(error)") }
                 }
             },
             BusMethod("Reload", out: "a{sv}", results: ["result"]) { [unowned self] call in
-                call.reply([.dictionary(self.house.reload())])
+                call.reply([.dictionary(self.service.reload())])
             },
         ]
     }
@@ -101,9 +101,9 @@ extension ControlBus {
         }
         func property(_ name: String, _ signature: String, _ change: BusProperty.Change = .announced) -> BusProperty {
             BusProperty(name, signature, change) { [unowned self] target throws(BusError) in
-                guard let id = AppID(target.id), let face = self.house.face(of: id),
-                    let value = self.house.property(name, of: id, face)
-                else { throw self.house.unknownApp(target.id) }
+                guard let id = AppID(target.id), let face = self.service.face(of: id),
+                    let value = self.service.property(name, of: id, face)
+                else { throw self.service.unknownApp(target.id) }
                 return value
             }
         }
@@ -190,10 +190,10 @@ extension ControlBus {
         let limit = call.arguments[1].intValue.map { $0 == 0 ? ReceiptStore.kept : Int($0) } ?? ReceiptStore.kept
         do {
             // Of an app whose manifest is gone there may still be receipts.
-            guard name.isEmpty || AppID(name) != nil else { return call.fail(house.unknownApp(name)) }
-            let found = try house.receipts.read(app: AppID(name), limit: min(limit, ReceiptStore.kept))
+            guard name.isEmpty || AppID(name) != nil else { return call.fail(service.unknownApp(name)) }
+            let found = try service.receipts.read(app: AppID(name), limit: min(limit, ReceiptStore.kept))
             if found.isEmpty, let id = AppID(name), shell.core.state(of: id) == nil {
-                return call.fail(house.unknownApp(name))
+                return call.fail(service.unknownApp(name))
             }
             call.reply([.dictionaries(found.map(\.record))])
         } catch {
@@ -204,7 +204,7 @@ extension ControlBus {
     private func receipt(_ call: MethodCall) {
         do {
             let id = call.arguments[0].uintValue ?? 0
-            guard let found = try house.receipts.receipt(id) else {
+            guard let found = try service.receipts.receipt(id) else {
                 return call.fail(
                     ControlNames.Failure.unknownReceipt.error(
                         "there is no receipt \(id); the last \(ReceiptStore.kept) are kept"))

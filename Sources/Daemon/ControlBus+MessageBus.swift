@@ -16,7 +16,7 @@ extension ControlBus {
         case .system: systemBus = messageBus
         case .user:
             systemBus = try MessageBus(
-                loop: house.loop, address: options.systemBusAddress, name: nil, objects: BusObjects())
+                loop: service.loop, address: options.systemBusAddress, name: nil, objects: BusObjects())
         }
         if let systemBus { try watchLogind(systemBus, options, inhibitor, journal) }
         messageBus?.connect()
@@ -27,11 +27,11 @@ extension ControlBus {
         _ systemBus: MessageBus, _ options: DaemonOptions, _ inhibitor: consuming Descriptor?, _ journal: Journal
     ) throws {
         let logind = try Logind(
-            loop: house.loop, bus: systemBus, journal: journal, user: options.mode == .user ? geteuid() : nil,
+            loop: service.loop, bus: systemBus, journal: journal, user: options.mode == .user ? geteuid() : nil,
             inherited: inhibitor,
             send: { [unowned shell] in shell.send($0) })
         self.logind = logind
-        house.performer.allowSleep = { [weak logind] in logind?.allowSleep() }
+        service.performer.allowSleep = { [weak logind] in logind?.allowSleep() }
         systemBus.onUp = { [weak logind] in logind?.busIsUp($0) }
         systemBus.onSignal = { [weak logind] in logind?.heard($0) }
         guard systemBus !== messageBus else { return }

@@ -9,7 +9,7 @@ import Systemd
 /// no rule of the lifecycle.
 final class ControlBus {
     let shell: Shell
-    let house: House
+    let service: ControlService
     private(set) var server: BusServer?
     /// The machine's bus, or the user's; `nil` where there can be none.
     private(set) var messageBus: MessageBus?
@@ -22,8 +22,8 @@ final class ControlBus {
     /// What the objects looked like when they were last told of.
     lazy var announcer = Announcer(self)
 
-    init(house: House, shell: Shell) {
-        self.house = house
+    init(service: ControlService, shell: Shell) {
+        self.service = service
         self.shell = shell
         shell.heard = { [unowned self] in self.announcer.note($0) }
     }
@@ -41,22 +41,22 @@ final class ControlBus {
         objects.addObjectManager(at: ControlNames.managerPath)
         objects.authorise = { [authoriser] in authoriser.decide($0, $1, $2) }
         let server = try BusServer(
-            loop: house.loop, path: path, adopting: socket?.take(), mode: 0o666, names: [ControlNames.busName],
+            loop: service.loop, path: path, adopting: socket?.take(), mode: 0o666, names: [ControlNames.busName],
             objects: objects)
-        let store = house.performer.store
+        let store = service.performer.store
         if store.isThere, !server.isAdopted {
             // One of that name which nobody could use any more.
             store.forget(HandedDescriptors.controlSocket)
             store.keep(server.listener, HandedDescriptors.controlSocket)
         }
         server.closer = StrangersClosers().closer
-        server.onComplaint = { [house] in house.complain($0) }
+        server.onComplaint = { [service] in service.logWarning($0) }
         server.onPeer = { [authoriser] in authoriser.meet($0) }
         server.onPeerGone = { [authoriser] peer, _ in authoriser.forget(peer) }
         self.server = server
         guard let busAddress else { return }
         let bus = try MessageBus(
-            loop: house.loop, address: busAddress, name: ControlNames.busName, objects: objects)
+            loop: service.loop, address: busAddress, name: ControlNames.busName, objects: objects)
         messageBus = bus
         authoriser.bus = bus
     }
@@ -81,7 +81,7 @@ final class ControlBus {
     /// Asks for something of an app; the answer comes when it has come about, or will not.
     func request(_ call: MethodCall, _ name: String, _ what: Request) {
         guard let id = AppID(name), shell.core.state(of: id) != nil else {
-            return call.fail(house.unknownApp(name))
+            return call.fail(service.unknownApp(name))
         }
         shell.send(.requested(awaiting(call, about: name), id, what))
     }
@@ -109,13 +109,13 @@ final class ControlBus {
             let why = "a later request wanted it \(state.wish)"
             call.reply([.dictionary(result("superseded", state) + [("explanation", .string(why))])])
         case .ended(let receipt):
-            let json = JSONValue(receipt, time: house.clock.now())
+            let json = JSONValue(receipt, time: service.clock.now())
             call.reply([
                 .dictionary(
                     result("ended", .notRunning)
                         + [("explanation", .string(receipt.explanation)), ("receipt", Variant(json))])
             ])
-        case .refused(let refusal): call.fail(house.error(refusal, about: app))
+        case .refused(let refusal): call.fail(service.error(refusal, about: app))
         case .simulated(let victim):
             let took = victim.map { [("victim", Variant.string($0.name))] } ?? []
             call.reply([.dictionary([("level", .string(shell.core.memory.level.name))] + took)])
@@ -135,14 +135,14 @@ final class ControlBus {
         return peers + [bus]
     }
 
-    func publish(_ news: Report, _ entry: ChronicleEntry) {
+    func publish(_ news: Report, _ entry: LogEntry) {
         announcer.note(news)
         var audience = self.audience
         // What only interests those who look for faults is for the private socket: the bus is shared with all others.
         if entry.priority == .debug { audience.removeAll { $0 === messageBus?.peer } }
         guard !audience.isEmpty else { return }
         var record: [(String, Variant)] = [
-            ("time", .string(house.clock.now())), ("kind", .string(entry.kind)), ("message", .string(entry.message)),
+            ("time", .string(service.clock.now())), ("kind", .string(entry.kind)), ("message", .string(entry.message)),
             ("priority", .int32(entry.priority.rawValue)),
         ]
         if let app = entry.app { record.append(("app", .string(app.name))) }

@@ -46,7 +46,7 @@ extension EffectPerformer {
             }
         } catch {
             // An end that nobody hears of would be none: it is looked for then.
-            complain(run.app, "\(error)")
+            logWarning(run.app, "\(error)")
             run.lookForEnd = Retry.until(loop) { [weak self, weak run] in
                 guard let self, let run, run.process === process else { return true }
                 guard process.isOver else { return false }
@@ -64,7 +64,7 @@ extension EffectPerformer {
         let end = try? process.reap()
         run.exitSource = nil
         // Of one that is no child of ours the kernel may still say how it ended, once its parent has asked.
-        guard let end else { return strangerEnded(run, process) }
+        guard let end else { return adoptedProcessEnded(run, process) }
         ended(run, end)
     }
 

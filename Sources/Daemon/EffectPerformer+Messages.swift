@@ -38,7 +38,7 @@ extension EffectPerformer {
         while let descriptor = descriptors.takeFirst() {
             switch stored.add(descriptor, name, of: run.app, closer: run.channel.closer) {
             case .stored(let written): run.channel.charge(bytes: written)
-            case .refused(let refusal): run.channel.complainAtTimes(refusal)
+            case .refused(let refusal): run.channel.logWarningRateLimited(refusal)
             }
         }
     }
@@ -47,7 +47,8 @@ extension EffectPerformer {
     private func changeMainProcess(_ run: AppRun, _ pid: Int32) {
         guard pid != run.process?.pid else { return }
         guard (try? run.enclosure.contains(pid)) ?? false else {
-            return run.channel.complainAtTimes("MAINPID=\(pid) is no process of it; the main process stays the same")
+            return run.channel.logWarningRateLimited(
+                "MAINPID=\(pid) is no process of it; the main process stays the same")
         }
         do {
             // Looked at again behind the open: in between the pid could have been given to a stranger.
@@ -58,14 +59,14 @@ extension EffectPerformer {
             run.exitSource = nil
             forgetKeptProcess(of: run)
             // The kernel tells a parent alone that its child has stopped: one that lives is not us.
-            run.isStranger = (try? ProcFS().stat(of: pid))?.parent != getpid()
+            run.isAdopted = (try? ProcFS().stat(of: pid))?.parent != getpid()
             noteMainProcess(run, process)
             watchExit(run)
             send(.run(run.id, .mainProcessChanged(pid: pid)))
             // The old one may have ended, and been left for `mainProcessEnded` to reap.
             reapOrphans()
         } catch {
-            run.channel.complainAtTimes("MAINPID=\(pid): \(error)")
+            run.channel.logWarningRateLimited("MAINPID=\(pid): \(error)")
         }
     }
 }

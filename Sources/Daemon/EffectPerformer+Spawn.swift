@@ -96,7 +96,7 @@ extension EffectPerformer {
             }
         }
         run.channel.keep = { [logbook, id = run.id] body in logbook.read(from: id, body) }
-        run.channel.complain = { [weak self, app = run.app] sentence in self?.complain(app, sentence) }
+        run.channel.logWarning = { [weak self, app = run.app] sentence in self?.logWarning(app, sentence) }
     }
 
     /// What a run says once it is forgotten is noted no more: nobody would take it out again.
@@ -124,7 +124,7 @@ extension EffectPerformer {
             }
             return try ownStandardError()
         } catch {
-            complain(app, "its output is dropped: \(error)")
+            logWarning(app, "its output is dropped: \(error)")
             return nil
         }
     }
@@ -175,7 +175,7 @@ extension EffectPerformer {
         request.oomScoreAdjust = manifest.oomScoreAdjust ?? Self.ordinaryOOMScoreAdjust
         request.noNewPrivileges = manifest.noNewPrivileges
         request.cgroup = enclosure.cgroupDescriptor
-        request.passedDescriptors = stored.passed(to: manifest.id) { complain(manifest.id, $0) }
+        request.passedDescriptors = stored.passed(to: manifest.id) { logWarning(manifest.id, $0) }
         return request
     }
 
@@ -226,7 +226,7 @@ extension EffectPerformer {
         } catch {
             // The launch deadline ends what can't be known.
             run.execSource = nil
-            return complain(run.app, "\(error)")
+            return logWarning(run.app, "\(error)")
         }
         switch outcome {
         case .pending: return

@@ -90,10 +90,10 @@ extension EffectPerformer {
             if delivered { run.lastSignal = number }
         }
         // The core moves on once this is told: who is to answer is looked at after that.
-        if notice == .didEnterBackground, delivered, run.isStranger {
+        if notice == .didEnterBackground, delivered, run.isAdopted {
             loop.callLater { [weak self, weak run] in run.map { self?.lookForStop($0) } }
         }
-        if notice == .willTerminate, run.isStranger, isStopped(run) { signal(run, Signals.continue) }
+        if notice == .willTerminate, run.isAdopted, isStopped(run) { signal(run, Signals.continue) }
         guard notice.isAnswered else { return }
         send(.run(run.id, .notified(notice, delivered: delivered, cpu: run.cpu)))
     }
@@ -108,7 +108,7 @@ extension EffectPerformer {
         do {
             return try process.signal(number) == .sent
         } catch {
-            complain(run.app, "\(error)")
+            logWarning(run.app, "\(error)")
             return false
         }
     }

@@ -25,7 +25,7 @@ final class EffectPerformer {
     /// Whether a run was told that it is in the background, and has not answered.
     var isEntering: (RunID) -> Bool = { _ in false }
     /// Who tells those who watch.
-    var publish: (Report, ChronicleEntry) -> Void = { _, _ in }
+    var publish: (Report, LogEntry) -> Void = { _, _ in }
 
     /// Who lets the machine sleep.
     var allowSleep: () -> Void = {}
@@ -35,7 +35,7 @@ final class EffectPerformer {
     var runs: [RunID: AppRun] = [:]
     /// Which run a process belongs to, for what the kernel tells by pid.
     var mainProcesses: [Int32: RunID] = [:]
-    private var newsGate = NewsGate()
+    private var rateLimiter = EventRateLimiter()
     let users: UserCache
     /// Groups of runs that are over, until they can be removed.
     var closing: [UInt64: Retry] = [:]
@@ -67,7 +67,7 @@ final class EffectPerformer {
         self.send = send
         users = UserCache(now: loop.now)
         reaper = try? MemoryReaper()
-        stored.complain = { [journal] in journal.log(.warning, MessageID.complaint, app: $0, $1) }
+        stored.logWarning = { [journal] in journal.log(.warning, MessageID.complaint, app: $0, $1) }
     }
 
     func perform(_ effect: Effect) {
@@ -99,7 +99,7 @@ final class EffectPerformer {
 
     /// What `reload` found. Only an app that is gone loses what it stored: an error in a manifest is to be mended.
     func setManifests(_ manifests: [AppID: AppManifest], broken: Set<AppID>) {
-        for gone in self.manifests.keys where manifests[gone] == nil { newsGate.forget(gone) }
+        for gone in self.manifests.keys where manifests[gone] == nil { rateLimiter.forget(gone) }
         self.manifests = manifests
         forgetStored(broken: broken)
         users.forget()
@@ -115,23 +115,23 @@ final class EffectPerformer {
 
     /// To the journal and to all who watch.
     private func chronicle(_ report: Report) {
-        switch newsGate.judge(report, at: Instant(sinceOrigin: loop.now())) {
+        switch rateLimiter.judge(report, at: Instant(sinceOrigin: loop.now())) {
         case .said: break
         case .unsaid: return
         case .saidAfter(let app, let count):
-            complain(app, "\(count) pieces of news of it were left out: too many at once")
+            logWarning(app, "\(count) pieces of news of it were left out: too many at once")
         }
-        let entry = ChronicleEntry(report)
+        let entry = LogEntry(report)
         journal.log(entry)
         publish(report, entry)
     }
 
     /// What the system refuses is logged once, here; the life of the app goes on without it.
     func attempt(_ app: AppID, _ body: () throws -> Void) {
-        do { try body() } catch { complain(app, "\(error)") }
+        do { try body() } catch { logWarning(app, "\(error)") }
     }
 
-    func complain(_ app: AppID, _ sentence: String) {
+    func logWarning(_ app: AppID, _ sentence: String) {
         journal.log(.warning, MessageID.complaint, app: app, sentence)
     }
 
@@ -143,7 +143,7 @@ final class EffectPerformer {
             try run.enclosure.freeze()
         } catch {
             // Nothing is reported as frozen: the core gives up in time, thaws and tries again.
-            return complain(run.app, "\(error)")
+            return logWarning(run.app, "\(error)")
         }
         run.isFrozen = true
         run.lookAgain = Retry.until(loop) { [weak run, send] in
@@ -160,7 +160,7 @@ final class EffectPerformer {
             try run.enclosure.thaw()
         } catch {
             // No `thawed`: the core's deadline ends an app that can't run again.
-            return complain(run.app, "\(error)")
+            return logWarning(run.app, "\(error)")
         }
         run.isFrozen = false
         send(.run(run.id, .thawed(attempt: attempt)))

@@ -6,7 +6,7 @@ extension Journal {
     var whereTo: String { usesJournald ? "log in the journal" : "log on standard error" }
 
     /// News of the core.
-    func log(_ entry: ChronicleEntry) {
+    func log(_ entry: LogEntry) {
         var fields = entry.fields
         fields.append(("MESSAGE_ID", entry.messageID))
         if let app = entry.app { fields.append(("GREENROOM_APP", app.name)) }

@@ -28,11 +28,11 @@ private final class Program {
     let containment: Containment
     let shell: Shell
     let performer: EffectPerformer
-    let house: House
+    let service: ControlService
     let bus: ControlBus
     let logbook: Logbook
     /// Until it is in hand again: it holds what it was read from.
-    private var legacy: Legacy?
+    private var recovered: RecoveredState?
     private let handed: HandedDescriptors
     private var signals: [EventSource] = []
     private var wasAskedToStop = false
@@ -56,13 +56,13 @@ private final class Program {
         containment = try Containment(
             mode: ContainmentMode.detect(preferredRoot: options.cgroup, name: name), name: name)
         logbook = Logbook(path: folders.logbook)
-        logbook.complain = { [journal] in journal.log(.warning, MessageID.complaint, $0) }
-        legacy = Inheritance.read(folders, journal, receipts)
+        logbook.logWarning = { [journal] in journal.log(.warning, MessageID.complaint, $0) }
+        recovered = Inheritance.read(folders, journal, receipts)
         // Their receipts come before all that the core numbers.
-        if legacy == nil { Leftovers(containment: containment, journal: journal, receipts: receipts).end() }
+        if recovered == nil { OrphanedApps(containment: containment, journal: journal, receipts: receipts).end() }
         let core =
-            legacy?.core ?? LifecycleCore(firstRun: UInt64(loop.now().microseconds), firstReceipt: receipts.nextID)
-        if let legacy { logbook.goOn(legacy) } else { logbook.begin(core, notes: [:]) }
+            recovered?.core ?? LifecycleCore(firstRun: UInt64(loop.now().microseconds), firstReceipt: receipts.nextID)
+        if let recovered { logbook.goOn(recovered) } else { logbook.begin(core, notes: [:]) }
         shell = try Shell(loop: loop, core: core, logbook: logbook)
         let memory = MemoryWatch(loop: loop) { [journal] in journal.log(.notice, MessageID.complaint, $0) }
         performer = EffectPerformer(
@@ -70,15 +70,15 @@ private final class Program {
             launches: launches, logbook: logbook, memory: memory,
             inheritedEnvironment: options.mode == .user ? LaunchEnvironment.passedOn(ownEnvironment()) : [],
             store: DescriptorStore(environment: ownVariable), send: { [unowned shell] in shell.send($0) })
-        house = House(
+        service = ControlService(
             loop: loop, shell: shell, performer: performer, receipts: receipts,
             library: ManifestLibrary(folders: folders), containment: containment)
-        bus = ControlBus(house: house, shell: shell)
+        bus = ControlBus(service: service, shell: shell)
         shell.perform = { [unowned performer] in performer.perform($0) }
         performer.together = { [unowned shell] in shell.together($0) }
         performer.answer = { [unowned bus] in bus.answer($0, $1) }
         performer.isEntering = { [unowned shell] in shell.core.isEntering($0) }
-        house.reexec = { [unowned self] in try self.reexec() }
+        service.reexec = { [unowned self] in try self.reexec() }
         performer.publish = { [unowned bus] in bus.publish($0, $1) }
     }
 
@@ -135,15 +135,15 @@ private final class Program {
     private func cleanUp() {
         do {
             let known = Set(performer.runs.keys.map(\.number))
-            for leftover in try containment.leftovers() where !known.contains(leftover.run) {
-                if try leftover.isPopulated() {
-                    complain("killed what was left of \(leftover.app), which had ended")
-                    try leftover.killAll()
+            for orphan in try containment.leftovers() where !known.contains(orphan.run) {
+                if try orphan.isPopulated() {
+                    logWarning("killed what was left of \(orphan.app), which had ended")
+                    try orphan.killAll()
                 }
-                performer.remove(leftover)
+                performer.remove(orphan)
             }
         } catch {
-            complain("leftovers of an earlier daemon: \(error)")
+            logWarning("orphans of an earlier daemon: \(error)")
         }
     }
 
@@ -158,14 +158,14 @@ private final class Program {
 
     func run() throws -> Int32 {
         try listenToSignals()
-        let changes = house.library.read()
+        let changes = service.library.read()
         for line in changes.errors { journal.log(.error, MessageID.manifest, line) }
         for line in changes.warnings { journal.log(.warning, MessageID.manifest, line) }
-        performer.setManifests(house.library.manifests, broken: Set(house.library.broken.keys))
+        performer.setManifests(service.library.manifests, broken: Set(service.library.broken.keys))
         let adopted = recover()
-        performer.forgetStored(broken: Set(house.library.broken.keys))
+        performer.forgetStored(broken: Set(service.library.broken.keys))
         cleanUp()
-        house.apply(changes)
+        service.apply(changes)
         try bus.listen(
             at: options.folders.busSocket, handed.take(HandedDescriptors.controlSocket), busAddress: options.busAddress,
             authoriser: Authoriser(isForUser: options.mode == .user))
@@ -173,7 +173,7 @@ private final class Program {
         handed.drop(from: performer.store)
         journal.log(
             .notice, MessageID.started,
-            "greenroomd \(ControlNames.version) is ready: \(house.summary), \(containment.mode.summary), "
+            "greenroomd \(ControlNames.version) is ready: \(service.summary), \(containment.mode.summary), "
                 + "bus \(options.folders.busSocket), \(journal.whereTo)")
         if let adopted {
             journal.log(.notice, MessageID.recovered, "went on where an earlier daemon was: \(adopted) apps run on")
@@ -202,22 +202,22 @@ private final class Program {
     private func recover() -> Int? {
         // Also where the daemon before this one died at its very end, or its very beginning.
         defer {
-            performer.stored.unarchive(from: StateArchive(folder: options.folders.restoration), complain: complain)
+            performer.stored.unarchive(from: StateArchive(folder: options.folders.restoration), logWarning: logWarning)
         }
-        guard let legacy else {
+        guard let recovered else {
             performer.stored.restore([:], handed)
             return nil
         }
-        self.legacy = nil
-        for remark in legacy.remarks { journal.log(.warning, MessageID.complaint, remark) }
+        self.recovered = nil
+        for remark in recovered.remarks { journal.log(.warning, MessageID.complaint, remark) }
         let recovery = Recovery(
-            legacy, shell: shell, performer: performer, containment: containment, handed: handed)
+            recovered, shell: shell, performer: performer, containment: containment, handed: handed)
         recovery.run()
         logbook.noteRecovered()
         return recovery.adopted
     }
 
-    private func complain(_ sentence: String) { journal.log(.warning, MessageID.complaint, sentence) }
+    private func logWarning(_ sentence: String) { journal.log(.warning, MessageID.complaint, sentence) }
 
     private func listenToSignals() throws {
         signals.append(try loop.addSignal(SIGINT) { [unowned self] _ in self.stop() })
@@ -232,7 +232,7 @@ private final class Program {
     /// The service manager is told, so that `systemctl reload` of a unit with `Type=notify-reload` knows when it is over.
     private func reload() {
         _ = try? ServiceManager.notify(.reloading)
-        _ = house.reload()
+        _ = service.reload()
         _ = try? ServiceManager.notify(.ready)
     }
 
@@ -281,10 +281,10 @@ private final class Program {
     private func leave() {
         bus.close()
         if performer.store.isThere { performer.store.forget(HandedDescriptors.controlSocket) }
-        performer.stored.archive(in: StateArchive(folder: options.folders.restoration), complain: complain)
+        performer.stored.archive(in: StateArchive(folder: options.folders.restoration), logWarning: logWarning)
         logbook.remove()
         for path in [options.folders.notifySockets] { _ = try? removeFile(at: path, folder: true) }
-        _ = try? house.receipts.removeHandedOver()
+        _ = try? service.receipts.removeHandedOver()
         do {
             if try containment.removeRoot() == .busy {
                 journal.log(.warning, MessageID.complaint, "something still lives in \(containment.mode.summary)")

@@ -51,15 +51,15 @@ final class Shell {
 
     /// Goes on where a daemon before this one was: effects of an event that it had decided on, and events that it had not.
     /// They are in the logbook already, unless that was begun anew.
-    func resume(_ legacy: Legacy) {
+    func resume(_ recovered: RecoveredState) {
         isDraining = true
-        for (event, at) in legacy.events {
-            if legacy.place == nil { logbook.keep(event, at: at) }
+        for (event, at) in recovered.events {
+            if recovered.place == nil { logbook.keep(event, at: at) }
             queue.append((event, at))
         }
-        for (index, effect) in legacy.effects.enumerated() {
+        for (index, effect) in recovered.effects.enumerated() {
             perform(effect)
-            if legacy.place != nil { logbook.performed(legacy.effectsPerformed + index + 1) }
+            if recovered.place != nil { logbook.performed(recovered.effectsPerformed + index + 1) }
         }
         drain()
     }

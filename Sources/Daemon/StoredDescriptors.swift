@@ -28,7 +28,7 @@ final class StoredDescriptors {
     /// Where there is no such store, or was none for the daemon before this one.
     private let files: StateFiles?
     /// What can't be kept beyond this daemon.
-    var complain: (AppID, String) -> Void = { _, _ in }
+    var logWarning: (AppID, String) -> Void = { _, _ in }
 
     init(logbook: Logbook, store: DescriptorStore, files: StateFiles? = nil) {
         self.logbook = logbook
@@ -79,7 +79,7 @@ final class StoredDescriptors {
             do {
                 written = try files?.save(entry.descriptor.raw, entry.name, entry.serial) ?? 0
             } catch {
-                complain(app, "\(error)")
+                logWarning(app, "\(error)")
             }
         }
         var writer = ByteWriter()
@@ -123,29 +123,29 @@ final class StoredDescriptors {
         do {
             return try files.load(name, serial)
         } catch {
-            complain(app, "\(error)")
+            logWarning(app, "\(error)")
             return nil
         }
     }
 
     /// Over a stop in order.
-    func archive(in archive: StateArchive, complain: (String) -> Void) {
+    func archive(in archive: StateArchive, logWarning: (String) -> Void) {
         var entries: [(app: AppID, name: String, descriptor: Int32)] = []
         for (app, shelf) in shelves.sorted(by: { $0.key < $1.key }) {
             for entry in shelf.entries where Self.refusal(entry.name, entry.descriptor.raw) == nil {
                 entries.append((app, entry.name, entry.descriptor.raw))
             }
         }
-        archive.save(entries.filter { Self.sizeLimits[$0.name] != nil }, complain: complain)
+        archive.save(entries.filter { Self.sizeLimits[$0.name] != nil }, logWarning: logWarning)
         files?.close()
     }
 
     /// What is stored already is kept: it was taken out before, and may have been replaced since.
-    func unarchive(from archive: StateArchive, complain: (String) -> Void) {
+    func unarchive(from archive: StateArchive, logWarning: (String) -> Void) {
         let closer = DescriptorCloser()
-        archive.take(complain: complain) { app, name, descriptor in
+        archive.take(logWarning: logWarning) { app, name, descriptor in
             if shelves[app]?.entries.contains(where: { $0.name == name }) ?? false { return }
-            if case .refused(let refusal) = add(descriptor, name, of: app, closer: closer) { complain(refusal) }
+            if case .refused(let refusal) = add(descriptor, name, of: app, closer: closer) { logWarning(refusal) }
         }
     }
 
@@ -185,11 +185,11 @@ final class StoredDescriptors {
     /// In the order stored; they stay stored, as systemd's do. One that could not be sealed and has grown since is dropped.
     ///
     /// - Parameter complain: hears of what is dropped.
-    func passed(to app: AppID, complain: (String) -> Void) -> [PassedDescriptor] {
+    func passed(to app: AppID, logWarning: (String) -> Void) -> [PassedDescriptor] {
         guard let shelf = shelves[app] else { return [] }
         shelf.entries.removeAll { entry in
             guard let refusal = Self.refusal(entry.name, entry.descriptor.raw) else { return false }
-            complain(refusal + ", and is dropped")
+            logWarning(refusal + ", and is dropped")
             release(entry)
             return true
         }

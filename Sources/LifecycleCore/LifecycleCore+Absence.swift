@@ -72,7 +72,7 @@ extension LifecycleCore {
             switch self[app: slot].phase {
             case .running: enterForeground(slot, reason, now)
             case .suspending, .suspended: wake(slot, wish: .foreground, for: nil, now)
-            case .launching, .entering, .waking: setWish(slot, .foreground)
+            case .launching, .entering, .waking: setPendingRequest(slot, .foreground)
             case .foreground, .terminating, .ending, .notRunning: break
             }
         }

@@ -34,7 +34,7 @@ extension LifecycleCore {
         self[run: slot].cpuWhenTold = cpu
         switch notice {
         case .didEnterBackground where !delivered: answeredBackground(slot, now)
-        case .willTerminate where !delivered: terminationUnheard(slot, now)
+        case .willTerminate where !delivered: terminationUndelivered(slot, now)
         case .didEnterBackground, .willTerminate, .willResignActive, .willEnterForeground, .didBecomeActive,
             .memoryWarning, .tasksExpiring:
             break

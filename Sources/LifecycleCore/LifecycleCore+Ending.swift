@@ -15,7 +15,7 @@ extension LifecycleCore {
         self[run: slot].tasks = []
         // Five seconds are five seconds: it gets all of the processor for them.
         unthrottle(slot)
-        if cause != .ownWish {
+        if cause != .selfInitiated {
             effects.append(.notify(self[run: slot].id, .willTerminate))
             continueIfStopped(slot)
         }
@@ -25,11 +25,11 @@ extension LifecycleCore {
     }
 
     /// There was nobody to tell yet, or no more: there is nothing to wait for, and nobody to blame.
-    mutating func terminationUnheard(_ slot: Int, _ now: Instant) {
+    mutating func terminationUndelivered(_ slot: Int, _ now: Instant) {
         guard case .terminating(let terminating) = self[app: slot].phase else { return }
         switch terminating.cause {
-        case .ownWish: break
-        case .requested, .exitsOnSuspend: kill(slot, .terminatedUnheard, terminating.cause.reason, now)
+        case .selfInitiated: break
+        case .requested, .exitsOnSuspend: kill(slot, .terminatedWithoutNotice, terminating.cause.reason, now)
         case .shutdown: kill(slot, .shutdown, .shutdown, now)
         case .jetsam(let memory, let candidates):
             memoryState.awaitsMeasure = true
@@ -42,7 +42,7 @@ extension LifecycleCore {
         switch self[app: slot].phase {
         case .launching, .foreground, .entering, .running:
             supersedeAll(slot)
-            terminate(slot, .ownWish, now)
+            terminate(slot, .selfInitiated, now)
         case .notRunning, .suspending, .suspended, .waking, .terminating, .ending: break
         }
     }
@@ -138,12 +138,12 @@ extension LifecycleCore {
     private func isOwnDoing(_ phase: Phase) -> Bool {
         switch phase {
         case .notRunning, .launching, .foreground, .entering, .running, .suspending, .suspended, .waking: true
-        case .terminating(let terminating): terminating.cause == .ownWish
+        case .terminating(let terminating): terminating.cause == .selfInitiated
         case .ending(let ending):
             switch ending.cause {
             case .missedDeadline, .leakedTasks, .wakeNotCompleted, .tooManyTasks, nil: true
-            case .terminationIgnored(let cause, _): cause == .ownWish
-            case .removed, .terminatedUnheard, .shutdown, .jetsam: false
+            case .terminationIgnored(let cause, _): cause == .selfInitiated
+            case .removed, .terminatedWithoutNotice, .shutdown, .jetsam: false
             }
         }
     }
@@ -261,7 +261,7 @@ extension TerminationCause {
         case .requested: .requested
         case .exitsOnSuspend: .exitsOnSuspend
         case .shutdown: .shutdown
-        case .ownWish: .ended
+        case .selfInitiated: .ended
         case .jetsam: .jetsam
         }
     }

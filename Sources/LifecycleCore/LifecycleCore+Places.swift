@@ -43,7 +43,7 @@ extension LifecycleCore {
         touch(slot)
         supersede(slot, .foreground, by: .background)
         switch self[app: slot].phase {
-        case .launching, .entering, .waking: setWish(slot, .background)
+        case .launching, .entering, .waking: setPendingRequest(slot, .background)
         case .foreground: enterBackground(slot, .displaced, now)
         case .terminating(var terminating):
             terminating.next?.state = .background

@@ -80,7 +80,7 @@ extension LifecycleCore {
         case .requested: verdict.explanation = "terminated on request: \(how)"
         case .exitsOnSuspend: verdict.explanation = "ended instead of being suspended (ExitsOnSuspend=yes): \(how)"
         case .shutdown: verdict.explanation = "terminated as Greenroom shuts down: \(how)"
-        case .ownWish: verdict.explanation = "ended as it had announced: \(how)"
+        case .selfInitiated: verdict.explanation = "ended as it had announced: \(how)"
         case .jetsam(let memory, let candidates):
             verdict.namespace = .jetsam
             verdict.code = Receipt.Code.jetsam
@@ -112,7 +112,7 @@ extension LifecycleCore {
                 explanation: "had \(count) background tasks open; \(LifecycleCore.maximumTasks) are allowed")
         case .removed:
             Verdict(namespace: .user, code: Receipt.Code.removedByUser, explanation: "removed by the user")
-        case .terminatedUnheard:
+        case .terminatedWithoutNotice:
             Verdict(
                 namespace: .exit, code: Receipt.Code.exited,
                 explanation: "terminated on request: killed without notice, which it could not have heard")

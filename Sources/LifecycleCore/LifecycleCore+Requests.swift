@@ -74,7 +74,7 @@ extension LifecycleCore {
     // MARK: What is to come after (L5)
 
     /// What was wished for in the middle of the transition that is under way.
-    private func wish(_ slot: Int) -> Wish? {
+    private func wish(_ slot: Int) -> PendingRequest? {
         switch self[app: slot].phase {
         case .launching(let launching): launching.wish
         case .entering(let entering): entering.wish
@@ -84,7 +84,7 @@ extension LifecycleCore {
     }
 
     /// The latest wish: it is carried out after the transition.
-    mutating func setWish(_ slot: Int, _ wish: Wish) {
+    mutating func setPendingRequest(_ slot: Int, _ wish: PendingRequest) {
         switch self[app: slot].phase {
         case .launching(var launching):
             launching.wish = wish
@@ -131,7 +131,7 @@ extension LifecycleCore {
             case .launching, .entering, .waking:
                 if wish(slot) == .terminate {
                     self[run: slot].isEndWanted = false
-                    setWish(slot, .background)
+                    setPendingRequest(slot, .background)
                     supersede(slot, .ended, by: .background)
                 }
                 wait(request, slot, for: .awake)
@@ -158,7 +158,7 @@ extension LifecycleCore {
             launchAsAsked(slot, launch, now)
             return takePlaceAsAsked(slot, now)
         case .launching, .entering, .waking:
-            setWish(slot, .foreground)
+            setPendingRequest(slot, .foreground)
             supersede(slot, .ended, by: .active)
         case .foreground: continueIfStopped(slot)
         case .running:
@@ -187,7 +187,7 @@ extension LifecycleCore {
         case .notRunning: return answer(request, .refused(.notRunning))
         case .terminating, .ending: return answer(request, .refused(.ending))
         case .launching, .entering, .waking:
-            setWish(slot, .background)
+            setPendingRequest(slot, .background)
             supersede(slot, .ended, by: .background)
         case .foreground: enterBackground(slot, .requested, now)
         case .running, .suspending, .suspended: break
@@ -234,9 +234,9 @@ extension LifecycleCore {
             guard notRunning.relaunch != nil else { return answer(request, .refused(.notRunning)) }
             self[app: slot].phase = .notRunning(NotRunning())
             return answer(request, .done(.notRunning))
-        case .launching, .entering, .waking: setWish(slot, .terminate)
+        case .launching, .entering, .waking: setPendingRequest(slot, .terminate)
         case .foreground, .running: terminate(slot, .requested, now)
-        case .suspending, .suspended: kill(slot, .terminatedUnheard, .requested, now)
+        case .suspending, .suspended: kill(slot, .terminatedWithoutNotice, .requested, now)
         case .terminating, .ending: setNext(slot, nil)
         }
         leavePlace(slot)

@@ -38,7 +38,7 @@ extension LifecycleCore {
 
     /// Out of suspension: for the foreground (`wish`), for something that gives it time of its own, or for a task. What
     /// happened meanwhile is delivered before anything of it runs (L32).
-    mutating func wake(_ slot: Int, wish: Wish?, for reason: LaunchReason?, _ now: Instant) {
+    mutating func wake(_ slot: Int, wish: PendingRequest?, for reason: LaunchReason?, _ now: Instant) {
         deliverNotifications(slot, inForeground: wish == .foreground)
         if wish == .foreground { unthrottle(slot) }
         thaw(

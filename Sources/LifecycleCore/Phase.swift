@@ -36,7 +36,7 @@ enum Phase: Hashable, Sendable {
 }
 
 /// What was wished for in the middle of a transition (L5): the latest is carried out after it.
-enum Wish: CaseIterable, Hashable, Sendable {
+enum PendingRequest: CaseIterable, Hashable, Sendable {
     case foreground, background, terminate
 }
 
@@ -51,7 +51,7 @@ struct NotRunning: Hashable, Sendable {
 struct Launching: Hashable, Sendable {
     var launch: Launch
     var deadline: Deadline?
-    var wish: Wish?
+    var wish: PendingRequest?
     /// What it is launched or was woken for, if that gives it time of its own (L26).
     var wake: LaunchReason?
 }
@@ -63,7 +63,7 @@ struct Foreground: Hashable, Sendable {
 
 struct Entering: Hashable, Sendable {
     var deadline: Deadline?
-    var wish: Wish?
+    var wish: PendingRequest?
 }
 
 struct Running: Hashable, Sendable {
@@ -84,7 +84,7 @@ struct Suspended: Hashable, Sendable {
 
 struct Waking: Hashable, Sendable {
     var deadline: Deadline?
-    var wish: Wish?
+    var wish: PendingRequest?
     /// What it is woken for, if that gives it time of its own (L26).
     var wake: LaunchReason?
     var retryDelay: Duration?
@@ -119,7 +119,7 @@ struct Ending: Hashable, Sendable {
 enum TerminationCause: Hashable, Sendable {
     case requested, exitsOnSuspend, shutdown
     /// The app said so itself (`STOPPING=1`).
-    case ownWish
+    case selfInitiated
     case jetsam(MemoryCause, [Receipt.Candidate])
 }
 
@@ -130,7 +130,7 @@ enum KillCause: Hashable, Sendable {
     case wakeNotCompleted(LaunchReason, Receipt.DeadlineUse)
     case tooManyTasks(Int)
     case removed
-    case terminatedUnheard
+    case terminatedWithoutNotice
     case shutdown
     case jetsam(MemoryCause, [Receipt.Candidate])
     /// A terminate deadline that was missed.

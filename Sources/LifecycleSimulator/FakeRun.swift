@@ -49,7 +49,7 @@ struct FakeRun {
     var isToldBeforeExec = false
     var isThrottled = false
     /// Its main process is another's child: how it ends nobody hears.
-    var isMainStranger = false
+    var isMainAdopted = false
     var memory: UInt64 = 0
     var reported = Reported()
 

@@ -207,7 +207,7 @@ extension World {
         case .chatter: if allows(.speaksOutOfTurn) { sayNonsense(run, after: 0) }
         case .changeMainProcess:
             guard allows(.changesMainProcess) else { return }
-            runs[run].isMainStranger = true
+            runs[run].isMainAdopted = true
             say(run, .run(id, .mainProcessChanged(pid: runs[run].pid)))
         case .block: if allows(.blocksKill) { block(run) }
         case .giveUpHeartbeat: if allows(.givesUpHeartbeat) { say(run, .run(id, .heartbeatGivenUp)) }

@@ -138,7 +138,7 @@ extension World {
         let exited = Event.run(
             runs[run].id,
             .exited(
-                runs[run].isMainStranger ? .unknown : status, cpu: cpu(of: run),
+                runs[run].isMainAdopted ? .unknown : status, cpu: cpu(of: run),
                 memory: kernelRandom.chance(900) ? runs[run].memory : 0))
         let delay = kernelRandom.within(10...400)
         let isLast = runs[run].children == 0

@@ -143,10 +143,10 @@ struct RecoveryEdgeTests {
         first.begin(LifecycleCore(firstRun: 1, firstReceipt: 1), notes: [:])
         defer { MappedFile.stopCountingOwnEnd() }
         try first.read(from: RunID(7)) {
-            let legacy = try #require(try Logbook.read(at: path))
-            #expect(legacy.reading == RunID(7))
+            let recovered = try #require(try Logbook.read(at: path))
+            #expect(recovered.reading == RunID(7))
             let second = Logbook(path: path)
-            second.goOn(legacy)
+            second.goOn(recovered)
             second.noteRecovered()
             #expect(try #require(try Logbook.read(at: path)).reading == nil)
         }

@@ -235,7 +235,9 @@ final class TestDaemon {
     func news(_ what: String, where isMeant: (JSONValue) -> Bool) throws -> JSONValue {
         let deadline = EventLoop.now() + .seconds(60)
         while let signal = try bus.nextSignal(until: deadline) {
-            guard signal.member == ControlNames.newsSignal, let first = signal.arguments.first else { continue }
+            guard signal.member == ControlNames.newsSignal, let first = signal.arguments.first else {
+                continue
+            }
             let record = JSONValue(first)
             if isMeant(record) { return record }
         }

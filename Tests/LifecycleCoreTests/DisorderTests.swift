@@ -25,31 +25,31 @@ struct Dice: RandomNumberGenerator {
 struct DisorderTests {
     static let apps = ["mail", "music", "photos"]
 
-    @Test("after any disorder the house comes to rest, and each request was answered once", arguments: 0..<100)
+    @Test("after any disorder the harness comes to rest, and each request was answered once", arguments: 0..<100)
     func comesToRest(seed: Int) {
         var dice = Dice(state: UInt64(seed))
-        let house = House()
-        for app in Self.apps { house.register(app, policy: { Self.vary(&$0, &dice) }) }
-        house.configure { manager in
+        let harness = Harness()
+        for app in Self.apps { harness.register(app, policy: { Self.vary(&$0, &dice) }) }
+        harness.configure { manager in
             manager.foregroundLimit = dice.pick([1, 1, 2])
             manager.budget = dice.pick([nil, nil, 40 * mebibyte])
             manager.jetsamOrder = dice.pick([.largest, .lru])
         }
-        house.isSlow = true
+        harness.isSlow = true
         for step in 0..<200 {
-            if step == 150, seed % 10 == 9 { house.happens(.shutdownRequested(immediately: dice.isOne(in: 2))) }
-            Self.somethingHappens(house, &dice)
+            if step == 150, seed % 10 == 9 { harness.happens(.shutdownRequested(immediately: dice.isOne(in: 2))) }
+            Self.somethingHappens(harness, &dice)
         }
-        Self.rest(house)
-        #expect(house.unanswered.isEmpty, "seed \(seed)")
-        for app in Self.apps where house.core.appIDs.contains(id(app)) {
-            let state = house.state(app)!
+        Self.rest(harness)
+        #expect(harness.unanswered.isEmpty, "seed \(seed)")
+        for app in Self.apps where harness.core.appIDs.contains(id(app)) {
+            let state = harness.state(app)!
             #expect([.notRunning, .suspended, .active, .inactive].contains(state), "\(app) is \(state), seed \(seed)")
         }
-        house.happens(.shutdownRequested(immediately: false))
-        house.advance(.seconds(60))
-        #expect(house.core.isFinished, "seed \(seed)")
-        #expect(house.isDeterministic)
+        harness.happens(.shutdownRequested(immediately: false))
+        harness.advance(.seconds(60))
+        #expect(harness.core.isFinished, "seed \(seed)")
+        #expect(harness.isDeterministic)
     }
 
     private static func vary(_ policy: inout AppPolicy, _ dice: inout Dice) {
@@ -66,53 +66,54 @@ struct DisorderTests {
     }
 
     /// Everybody behaves, nothing more is asked, and the time passes.
-    private static func rest(_ house: House) {
-        house.isSlow = false
-        house.kernel.others = 2 * gibibyte
+    private static func rest(_ harness: Harness) {
+        harness.isSlow = false
+        harness.kernel.others = 2 * gibibyte
         for app in apps {
-            house.behave(app) { $0 = Kernel.Behaviour() }
+            harness.behave(app) { $0 = Kernel.Behaviour() }
             // A program that is always launched again, or watched by a heartbeat that nobody gives, has no rest.
-            if house.core.appIDs.contains(id(app)) {
-                house.register(app) { policy in
+            if harness.core.appIDs.contains(id(app)) {
+                harness.register(app) { policy in
                     policy.relaunch = .no
                     policy.watchdog = nil
                     policy.backgroundTime = .seconds(30)
                 }
             }
         }
-        house.simulate(.normal)
-        house.happens(.awoke)
-        house.happens(.unlocked)
-        house.release()
-        for run in house.kernel.processes.keys.sorted() where house.kernel.processes[run]!.isAlive {
-            guard house.core.app(of: run) != nil else { continue }
-            house.happens(.run(run, .ready))
-            house.happens(.run(run, .continued))
+        harness.simulate(.normal)
+        harness.happens(.awoke)
+        harness.happens(.unlocked)
+        harness.release()
+        for run in harness.kernel.processes.keys.sorted() where harness.kernel.processes[run]!.isAlive {
+            guard harness.core.app(of: run) != nil else { continue }
+            harness.happens(.run(run, .ready))
+            harness.happens(.run(run, .continued))
             // With an infinite budget a task may stay open for ever.
-            for task in house.core.app(of: run).map({ house.view($0.name).tasks }) ?? [] {
-                house.happens(.run(run, .taskEnded(name: task.name)))
+            for task in harness.core.app(of: run).map({ harness.view($0.name).tasks }) ?? [] {
+                harness.happens(.run(run, .taskEnded(name: task.name)))
             }
         }
-        house.advance(.seconds(900))
+        harness.advance(.seconds(900))
     }
 
     // MARK: What can happen
 
-    private static func somethingHappens(_ house: House, _ dice: inout Dice) {
+    private static func somethingHappens(_ harness: Harness, _ dice: inout Dice) {
         let app = dice.pick(apps)
         switch Int.random(in: 0..<20, using: &dice) {
-        case 0...4: ask(house, app, &dice)
-        case 5...9: anOutcomeComes(house, &dice)
-        case 10...12: house.advance(dice.pick([.zero, .milliseconds(1), .milliseconds(700), .seconds(2), .seconds(6)]))
-        case 13...15: appSays(house, app, &dice)
-        case 16: behaveOtherwise(house, app, &dice)
-        case 17: processEnds(house, app, &dice)
-        case 18: machine(house, &dice)
-        default: configuration(house, app, &dice)
+        case 0...4: ask(harness, app, &dice)
+        case 5...9: anOutcomeComes(harness, &dice)
+        case 10...12:
+            harness.advance(dice.pick([.zero, .milliseconds(1), .milliseconds(700), .seconds(2), .seconds(6)]))
+        case 13...15: appSays(harness, app, &dice)
+        case 16: behaveOtherwise(harness, app, &dice)
+        case 17: processEnds(harness, app, &dice)
+        case 18: machine(harness, &dice)
+        default: configuration(harness, app, &dice)
         }
     }
 
-    private static func ask(_ house: House, _ app: String, _ dice: inout Dice) {
+    private static func ask(_ harness: Harness, _ app: String, _ dice: inout Dice) {
         let requests: [Request] = [
             .launch(.foreground, reason: .user, url: nil), .launch(.background, reason: .user, url: nil),
             .launch(.background, reason: .fetch, url: nil), .launch(.background, reason: .socket, url: nil),
@@ -120,23 +121,23 @@ struct DisorderTests {
             .send(Notification(kind: "battery", payload: dice.pick(["1", "2"]))!),
             .send(Notification(kind: "time", payload: "")!),
         ]
-        let request = house.request(app, dice.pick(requests))
-        if dice.isOne(in: 20) { house.happens(.requestAbandoned(request)) }
+        let request = harness.request(app, dice.pick(requests))
+        if dice.isOne(in: 20) { harness.happens(.requestAbandoned(request)) }
     }
 
     /// In any order between runs, in order for each.
-    private static func anOutcomeComes(_ house: House, _ dice: inout Dice) {
+    private static func anOutcomeComes(_ harness: Harness, _ dice: inout Dice) {
         for _ in 0..<Int.random(in: 1...4, using: &dice) {
-            guard !house.pending.isEmpty else { return }
-            let wanted = Int.random(in: 0..<house.pending.count, using: &dice)
-            let run = house.pending[wanted].run
-            let first = house.pending.firstIndex { $0.run == run }!
-            house.release(dice.isOne(in: 10) && house.pending[wanted].isEnd ? wanted : first)
+            guard !harness.pending.isEmpty else { return }
+            let wanted = Int.random(in: 0..<harness.pending.count, using: &dice)
+            let run = harness.pending[wanted].run
+            let first = harness.pending.firstIndex { $0.run == run }!
+            harness.release(dice.isOne(in: 10) && harness.pending[wanted].isEnd ? wanted : first)
         }
     }
 
-    private static func appSays(_ house: House, _ app: String, _ dice: inout Dice) {
-        guard let run = house.core.run(of: id(app)) else { return }
+    private static func appSays(_ harness: Harness, _ app: String, _ dice: inout Dice) {
+        guard let run = harness.core.run(of: id(app)) else { return }
         let events: [Event] = [
             .run(run, .ready), .run(run, .ready), .run(run, .backgroundEntered), .run(run, .stopped),
             .run(run, .continued),
@@ -149,11 +150,11 @@ struct DisorderTests {
             .run(run, .frozen(attempt: 1, memory: mebibyte)), .run(run, .thawed(attempt: 1)),
             .run(run, .inspected(Inspection(traced: dice.isOne(in: 2), cpu: .zero, memory: mebibyte))),
         ]
-        house.happens(dice.pick(events))
+        harness.happens(dice.pick(events))
     }
 
-    private static func behaveOtherwise(_ house: House, _ app: String, _ dice: inout Dice) {
-        house.behave(app) { behaviour in
+    private static func behaveOtherwise(_ harness: Harness, _ app: String, _ dice: inout Dice) {
+        harness.behave(app) { behaviour in
             behaviour.launching = dice.pick([
                 .becomesReady, .becomesReady, .executes, .spawns, .fails(SpawnProblem(sentence: "no", exitStatus: 203)),
             ])
@@ -166,33 +167,33 @@ struct DisorderTests {
         }
     }
 
-    private static func processEnds(_ house: House, _ app: String, _ dice: inout Dice) {
-        guard let run = house.core.run(of: id(app)), house.kernel.processes[run]?.isAlive == true else { return }
+    private static func processEnds(_ harness: Harness, _ app: String, _ dice: inout Dice) {
+        guard let run = harness.core.run(of: id(app)), harness.kernel.processes[run]?.isAlive == true else { return }
         // Before the core hears of the process, it can't hear of its end.
-        if house.pending.contains(where: { $0.run == run && $0.isBirth }) { return }
-        house.kernel.processes[run]?.isAlive = false
+        if harness.pending.contains(where: { $0.run == run && $0.isBirth }) { return }
+        harness.kernel.processes[run]?.isAlive = false
         let status = dice.pick([ExitStatus.exited(0), .exited(1), .signaled(11, coreDumped: true)])
         let ends: [Event] = [.run(run, .exited(status, cpu: .zero, memory: 0)), .run(run, .emptied)]
-        for event in dice.isOne(in: 3) ? ends.reversed() : ends { house.happens(event) }
+        for event in dice.isOne(in: 3) ? ends.reversed() : ends { harness.happens(event) }
     }
 
-    private static func machine(_ house: House, _ dice: inout Dice) {
+    private static func machine(_ harness: Harness, _ dice: inout Dice) {
         switch Int.random(in: 0..<7, using: &dice) {
-        case 5...6: house.happens(dice.pick([.sleepRequested, .awoke, .awoke, .locked, .unlocked, .unlocked]))
-        case 0: house.happens(.pressureStalled(.warning))
-        case 1: house.happens(.pressureStalled(.critical))
-        case 2: house.simulate(dice.pick(MemoryLevel.allCases))
-        default: house.kernel.others = dice.pick([2, 2, 13, 15, 16]) * gibibyte
+        case 5...6: harness.happens(dice.pick([.sleepRequested, .awoke, .awoke, .locked, .unlocked, .unlocked]))
+        case 0: harness.happens(.pressureStalled(.warning))
+        case 1: harness.happens(.pressureStalled(.critical))
+        case 2: harness.simulate(dice.pick(MemoryLevel.allCases))
+        default: harness.kernel.others = dice.pick([2, 2, 13, 15, 16]) * gibibyte
         }
     }
 
-    private static func configuration(_ house: House, _ app: String, _ dice: inout Dice) {
+    private static func configuration(_ harness: Harness, _ app: String, _ dice: inout Dice) {
         switch Int.random(in: 0..<5, using: &dice) {
-        case 0: house.unregister(app)
-        case 1: house.register(app, policy: { vary(&$0, &dice) })
-        case 2: house.happens(.started)
-        case 3: house.configure { $0.foregroundLimit = dice.pick([1, 2, 3]) }
-        default: house.register(app)
+        case 0: harness.unregister(app)
+        case 1: harness.register(app, policy: { vary(&$0, &dice) })
+        case 2: harness.happens(.started)
+        case 3: harness.configure { $0.foregroundLimit = dice.pick([1, 2, 3]) }
+        default: harness.register(app)
         }
     }
 }

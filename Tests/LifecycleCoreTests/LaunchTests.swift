@@ -6,61 +6,61 @@ import enum LifecycleCore.ExitStatus
 @Suite("Launch")
 struct LaunchTests {
     /// An app of `Type=notify` that has been executed, and says nothing yet.
-    private func launching(policy: (inout AppPolicy) -> Void = { _ in }) -> House {
-        let house = House("photos") { value in
+    private func launching(policy: (inout AppPolicy) -> Void = { _ in }) -> Harness {
+        let harness = Harness("photos") { value in
             value.readiness = .notified
             policy(&value)
         }
-        house.behave("photos") { $0.launching = .executes }
-        house.launch("photos")
-        return house
+        harness.behave("photos") { $0.launching = .executes }
+        harness.launch("photos")
+        return harness
     }
 
     @Test("L3: a foreground launch is told in order: exec, ready, didBecomeActive")
     func foregroundOrder() {
-        let house = House("photos")
-        let request = house.launch("photos")
-        #expect(house.told("photos") == [.didBecomeActive])
-        #expect(house.changes("photos") == ["launching: launched", "inactive: ready", "active: ready"])
-        #expect(house.answers[request] == .done(.active))
+        let harness = Harness("photos")
+        let request = harness.launch("photos")
+        #expect(harness.told("photos") == [.didBecomeActive])
+        #expect(harness.changes("photos") == ["launching: launched", "inactive: ready", "active: ready"])
+        #expect(harness.answers[request] == .done(.active))
     }
 
     @Test("L3: a background launch is told didEnterBackground, and then suspended")
     func backgroundOrder() {
-        let house = House("photos")
-        let request = house.launch("photos", .background)
-        #expect(house.told("photos") == [.didEnterBackground])
-        #expect(house.answers[request] == .done(.background))
-        house.advance(.seconds(1))
+        let harness = Harness("photos")
+        let request = harness.launch("photos", .background)
+        #expect(harness.told("photos") == [.didEnterBackground])
+        #expect(harness.answers[request] == .done(.background))
+        harness.advance(.seconds(1))
         #expect(
-            house.changes("photos") == ["launching: launched", "background: ready", "suspended: idle"])
-        #expect(house.told("photos") == [.didEnterBackground])
+            harness.changes("photos") == ["launching: launched", "background: ready", "suspended: idle"])
+        #expect(harness.told("photos") == [.didEnterBackground])
     }
 
     @Test("L4: finishing launching happens once a process")
     func readyOnce() {
-        let house = launching()
-        let run = house.run("photos")
-        house.happens(.run(run, .ready))
-        let mark = house.mark
-        house.happens(.run(run, .ready))
-        house.background("photos")
-        house.happens(.run(run, .ready))
-        house.advance(.seconds(1))
-        house.activate("photos")
-        house.happens(.run(run, .ready))
-        #expect(house.launches("photos").count == 1)
-        #expect(!house.changes("photos", since: mark).contains { $0.hasSuffix("ready") })
+        let harness = launching()
+        let run = harness.run("photos")
+        harness.happens(.run(run, .ready))
+        let mark = harness.mark
+        harness.happens(.run(run, .ready))
+        harness.background("photos")
+        harness.happens(.run(run, .ready))
+        harness.advance(.seconds(1))
+        harness.activate("photos")
+        harness.happens(.run(run, .ready))
+        #expect(harness.launches("photos").count == 1)
+        #expect(!harness.changes("photos", since: mark).contains { $0.hasSuffix("ready") })
     }
 
     @Test("a program of Type=simple is ready when it is executed, one of Type=notify when it says so")
     func readiness() {
-        let house = House("simple")
-        house.behave("simple") { $0.launching = .spawns }
-        house.launch("simple")
-        #expect(house.state("simple") == .launching)
-        house.happens(.run(house.run("simple"), .executed))
-        #expect(house.state("simple") == .active)
+        let harness = Harness("simple")
+        harness.behave("simple") { $0.launching = .spawns }
+        harness.launch("simple")
+        #expect(harness.state("simple") == .launching)
+        harness.happens(.run(harness.run("simple"), .executed))
+        #expect(harness.state("simple") == .active)
 
         let other = launching()
         #expect(other.state("photos") == .launching)
@@ -70,50 +70,50 @@ struct LaunchTests {
 
     @Test("L6: an app learns why it is launched and into which state", arguments: LaunchReason.allCases)
     func reason(_ reason: LaunchReason) {
-        let house = House("photos")
-        house.launch("photos", .background, reason)
-        #expect(house.launches("photos").map(\.reason) == [reason])
-        #expect(house.launches("photos").map(\.state) == [.background])
+        let harness = Harness("photos")
+        harness.launch("photos", .background, reason)
+        #expect(harness.launches("photos").map(\.reason) == [reason])
+        #expect(harness.launches("photos").map(\.state) == [.background])
     }
 
     @Test("L6: a URL launch carries its URL")
     func url() {
-        let house = House("photos")
-        house.request("photos", .launch(.foreground, reason: .url, url: "photos://album/1"))
-        #expect(house.launches("photos").map(\.url) == ["photos://album/1"])
+        let harness = Harness("photos")
+        harness.request("photos", .launch(.foreground, reason: .url, url: "photos://album/1"))
+        #expect(harness.launches("photos").map(\.url) == ["photos://album/1"])
     }
 
     @Test("L8: a URL for an app that runs is refused rather than lost; for one that ends it waits for the next process")
     func urlOfRunning() {
         for stage in Stage.withProcess {
-            let house = House("photos")
-            house.bring("photos", into: stage)
-            house.behave("photos") { $0.launching = .becomesReady }
-            let state = house.state("photos")
-            let mark = house.mark
-            let request = house.request("photos", .launch(.foreground, reason: .url, url: "photos://album/1"))
+            let harness = Harness("photos")
+            harness.bring("photos", into: stage)
+            harness.behave("photos") { $0.launching = .becomesReady }
+            let state = harness.state("photos")
+            let mark = harness.mark
+            let request = harness.request("photos", .launch(.foreground, reason: .url, url: "photos://album/1"))
             if state == .terminating {
-                house.exit("photos", .signaled(9, coreDumped: false))
-                #expect(house.launches("photos").last?.url == "photos://album/1", "\(stage)")
+                harness.exit("photos", .signaled(9, coreDumped: false))
+                #expect(harness.launches("photos").last?.url == "photos://album/1", "\(stage)")
             } else {
-                #expect(house.effects(since: mark) == [.answer(request, .refused(.running))], "\(stage)")
-                #expect(house.state("photos") == state)
+                #expect(harness.effects(since: mark) == [.answer(request, .refused(.running))], "\(stage)")
+                #expect(harness.state("photos") == state)
             }
         }
     }
 
     @Test("L9: the first launch is told so, and launches are counted as programs are executed")
     func firstLaunch() {
-        let house = House("photos")
-        house.register("mail", launches: 3)
-        house.launch("photos")
-        house.terminate("photos")
-        house.launch("photos")
-        house.launch("mail")
-        #expect(house.launches("photos").map(\.isFirst) == [true, false])
-        #expect(house.launches("mail").map(\.isFirst) == [false])
-        #expect(house.view("photos").launches == 2)
-        let counts = house.effects.compactMap {
+        let harness = Harness("photos")
+        harness.register("mail", launches: 3)
+        harness.launch("photos")
+        harness.terminate("photos")
+        harness.launch("photos")
+        harness.launch("mail")
+        #expect(harness.launches("photos").map(\.isFirst) == [true, false])
+        #expect(harness.launches("mail").map(\.isFirst) == [false])
+        #expect(harness.view("photos").launches == 2)
+        let counts = harness.effects.compactMap {
             if case .recordLaunch(let app, let count) = $0 { (app.name, count) } else { nil }
         }
         #expect(counts.map(\.0) == ["photos", "photos", "mail"])
@@ -122,142 +122,142 @@ struct LaunchTests {
 
     @Test("L9: a launch in which no program was executed is no launch, whether or not there was a process")
     func failedIsStillFirst() {
-        let house = House("photos")
-        house.behave("photos") { $0.launching = .spawns }
-        house.launch("photos")
-        house.happens(.run(house.run("photos"), .spawnFailed(SpawnProblem(sentence: "no", exitStatus: 203))))
-        #expect(house.view("photos").launches == 0)
-        house.behave("photos") { $0.launching = .fails(SpawnProblem(sentence: "no", exitStatus: 203)) }
-        house.launch("photos")
-        #expect(house.view("photos").launches == 0)
-        house.launch("photos")
-        #expect(house.launches("photos").map(\.isFirst) == [true, true, true])
+        let harness = Harness("photos")
+        harness.behave("photos") { $0.launching = .spawns }
+        harness.launch("photos")
+        harness.happens(.run(harness.run("photos"), .spawnFailed(SpawnProblem(sentence: "no", exitStatus: 203))))
+        #expect(harness.view("photos").launches == 0)
+        harness.behave("photos") { $0.launching = .fails(SpawnProblem(sentence: "no", exitStatus: 203)) }
+        harness.launch("photos")
+        #expect(harness.view("photos").launches == 0)
+        harness.launch("photos")
+        #expect(harness.launches("photos").map(\.isFirst) == [true, true, true])
     }
 
     @Test("runs are numbered from the first that was given, and never twice")
     func runNumbers() {
-        let house = House("photos", "mail", firstRun: 41)
-        house.launch("photos")
-        #expect(house.run("photos") == RunID(41))
-        house.terminate("photos")
-        house.launch("mail")
-        house.launch("photos")
-        #expect(house.run("mail") == RunID(42))
-        #expect(house.run("photos") == RunID(43))
+        let harness = Harness("photos", "mail", firstRun: 41)
+        harness.launch("photos")
+        #expect(harness.run("photos") == RunID(41))
+        harness.terminate("photos")
+        harness.launch("mail")
+        harness.launch("photos")
+        #expect(harness.run("mail") == RunID(42))
+        #expect(harness.run("photos") == RunID(43))
     }
 
     // MARK: L7
 
     @Test("L7: who is not ready 5 s after the process was created is killed, 0x8badf00d")
     func deadline() throws {
-        let house = launching()
-        house.behave("photos") { $0.cpu = .milliseconds(310) }
-        house.advance(.milliseconds(4999))
-        #expect(house.state("photos") == .launching)
-        house.advance(.milliseconds(1))
-        let receipt = try house.receipt("photos")
+        let harness = launching()
+        harness.behave("photos") { $0.cpu = .milliseconds(310) }
+        harness.advance(.milliseconds(4999))
+        #expect(harness.state("photos") == .launching)
+        harness.advance(.milliseconds(1))
+        let receipt = try harness.receipt("photos")
         #expect(receipt.namespace == .watchdog)
         #expect(receipt.code == 0x8bad_f00d)
         #expect(receipt.state == .launching)
         #expect(
             receipt.deadline == .init(what: .launch, allowed: .seconds(5), wall: .seconds(5), cpu: .milliseconds(310)))
         #expect(receipt.explanation == "did not finish launching within 5 s; it used 0.31 s of processor time")
-        #expect(house.killed() == ["photos"])
+        #expect(harness.killed() == ["photos"])
     }
 
     @Test("L7: the deadline counts from the wish to spawn, not from exec")
     func deadlineFromSpawn() {
-        let house = House("photos")
-        house.behave("photos") { $0.launching = .hangs }
-        house.launch("photos")
-        house.advance(.seconds(4))
-        house.happens(.run(house.run("photos"), .spawned(pid: 5)))
-        house.advance(.seconds(1))
-        #expect(house.killed() == ["photos"])
+        let harness = Harness("photos")
+        harness.behave("photos") { $0.launching = .hangs }
+        harness.launch("photos")
+        harness.advance(.seconds(4))
+        harness.happens(.run(harness.run("photos"), .spawned(pid: 5)))
+        harness.advance(.seconds(1))
+        #expect(harness.killed() == ["photos"])
     }
 
     @Test(
         "L7: ready just before, at the very instant, or while the app is looked into is in time", arguments: [0, 1, 2])
     func readyInTime(how: Int) {
-        let house = launching()
-        house.behave("photos") { $0.isInspected = false }
-        let run = house.run("photos")
-        if how == 0 { house.advance(.milliseconds(4999)) }
-        if how == 1 { house.delay(.seconds(5)) }
-        if how == 2 { house.advance(.seconds(5)) }
-        house.happens(.run(run, .ready))
-        if how == 2 { house.happens(.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 0)))) }
-        house.advance(.zero)
-        #expect(house.state("photos") == .active)
-        #expect(house.killed() == [])
-        #expect(!house.reports().contains(.deadlineMissed(id("photos"), .launch)))
+        let harness = launching()
+        harness.behave("photos") { $0.isInspected = false }
+        let run = harness.run("photos")
+        if how == 0 { harness.advance(.milliseconds(4999)) }
+        if how == 1 { harness.delay(.seconds(5)) }
+        if how == 2 { harness.advance(.seconds(5)) }
+        harness.happens(.run(run, .ready))
+        if how == 2 { harness.happens(.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 0)))) }
+        harness.advance(.zero)
+        #expect(harness.state("photos") == .active)
+        #expect(harness.killed() == [])
+        #expect(!harness.reports().contains(.deadlineMissed(id("photos"), .launch)))
     }
 
     @Test("L7: ready after the kill was sent changes nothing")
     func readyTooLate() {
-        let house = launching()
-        house.behave("photos") { $0.dies = false }
-        house.advance(.seconds(5))
-        let run = house.run("photos")
-        house.happens(.run(run, .ready))
-        #expect(house.state("photos") == .terminating)
-        #expect(house.told("photos") == [])
+        let harness = launching()
+        harness.behave("photos") { $0.dies = false }
+        harness.advance(.seconds(5))
+        let run = harness.run("photos")
+        harness.happens(.run(run, .ready))
+        #expect(harness.state("photos") == .terminating)
+        #expect(harness.told("photos") == [])
     }
 
     @Test("L7: with LaunchDeadlineSec=infinity nothing counts")
     func noDeadline() {
-        let house = launching { $0.launchDeadline = nil }
-        house.advance(.seconds(10_000))
-        #expect(house.state("photos") == .launching)
+        let harness = launching { $0.launchDeadline = nil }
+        harness.advance(.seconds(10_000))
+        #expect(harness.state("photos") == .launching)
     }
 
     @Test("a policy that changes in flight changes no deadline that counts already")
     func deadlineInFlight() {
-        let house = launching()
-        house.register("photos") { $0.launchDeadline = .seconds(60) }
-        house.advance(.seconds(5))
-        #expect(house.killed() == ["photos"])
+        let harness = launching()
+        harness.register("photos") { $0.launchDeadline = .seconds(60) }
+        harness.advance(.seconds(5))
+        #expect(harness.killed() == ["photos"])
     }
 
     // MARK: L5
 
     @Test("L5: an activation in the middle of a background launch waits for ready")
     func activateWhileLaunching() {
-        let house = House("photos") { $0.readiness = .notified }
-        house.behave("photos") { $0.launching = .executes }
-        let launch = house.launch("photos", .background)
-        let activate = house.activate("photos")
-        #expect(house.answers[launch] == .superseded(by: .active))
-        house.happens(.run(house.run("photos"), .ready))
-        #expect(house.told("photos") == [.didBecomeActive])
-        #expect(house.answers[activate] == .done(.active))
+        let harness = Harness("photos") { $0.readiness = .notified }
+        harness.behave("photos") { $0.launching = .executes }
+        let launch = harness.launch("photos", .background)
+        let activate = harness.activate("photos")
+        #expect(harness.answers[launch] == .superseded(by: .active))
+        harness.happens(.run(harness.run("photos"), .ready))
+        #expect(harness.told("photos") == [.didBecomeActive])
+        #expect(harness.answers[activate] == .done(.active))
     }
 
     @Test("L5: of wishes in the middle of a launch the latest wins, and each other is answered")
     func latestWishWins() {
-        let house = launching()
-        let background = house.background("photos")
-        let terminate = house.terminate("photos")
-        let activate = house.activate("photos")
-        let last = house.background("photos")
-        #expect(house.answers[background] == .superseded(by: .terminating))
-        #expect(house.answers[terminate] == .superseded(by: .active))
-        #expect(house.answers[activate] == .superseded(by: .background))
-        #expect(house.answers[last] == nil)
-        house.happens(.run(house.run("photos"), .ready))
-        #expect(house.answers[last] == .done(.background))
-        #expect(house.told("photos") == [.didEnterBackground])
+        let harness = launching()
+        let background = harness.background("photos")
+        let terminate = harness.terminate("photos")
+        let activate = harness.activate("photos")
+        let last = harness.background("photos")
+        #expect(harness.answers[background] == .superseded(by: .terminating))
+        #expect(harness.answers[terminate] == .superseded(by: .active))
+        #expect(harness.answers[activate] == .superseded(by: .background))
+        #expect(harness.answers[last] == nil)
+        harness.happens(.run(harness.run("photos"), .ready))
+        #expect(harness.answers[last] == .done(.background))
+        #expect(harness.told("photos") == [.didEnterBackground])
     }
 
     @Test("L5: a request to end in the middle of a launch waits for ready; its deadline still counts")
     func terminateWhileLaunching() throws {
-        let house = launching()
-        let request = house.terminate("photos")
-        house.advance(.milliseconds(4999))
-        #expect(house.told("photos") == [])
-        house.advance(.milliseconds(1))
-        #expect(try house.receipt("photos").code == 0x8bad_f00d)
-        #expect(house.answers[request] == .ended(try house.receipt("photos")))
+        let harness = launching()
+        let request = harness.terminate("photos")
+        harness.advance(.milliseconds(4999))
+        #expect(harness.told("photos") == [])
+        harness.advance(.milliseconds(1))
+        #expect(try harness.receipt("photos").code == 0x8bad_f00d)
+        #expect(harness.answers[request] == .ended(try harness.receipt("photos")))
 
         let other = launching()
         other.terminate("photos")

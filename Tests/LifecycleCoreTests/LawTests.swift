@@ -56,89 +56,89 @@ struct LawTests {
 
     @Test("two cores that are fed the same events stay the same, and are another with another event")
     func determinism() {
-        let house = House("photos", "mail") { $0.backgroundModes = .push }
-        house.launch("photos")
-        house.launch("mail")
-        house.task("mail", "upload")
-        house.push("photos")
-        house.simulate(.warning)
-        house.advance(.seconds(20))
-        #expect(house.isDeterministic)
-        var other = house.core
-        _ = other.handle(.deadlineReached, at: house.now)
-        _ = other.handle(.run(house.run("mail"), .taskEnded(name: "upload")), at: house.now)
-        #expect(other != house.core)
+        let harness = Harness("photos", "mail") { $0.backgroundModes = .push }
+        harness.launch("photos")
+        harness.launch("mail")
+        harness.task("mail", "upload")
+        harness.push("photos")
+        harness.simulate(.warning)
+        harness.advance(.seconds(20))
+        #expect(harness.isDeterministic)
+        var other = harness.core
+        _ = other.handle(.deadlineReached, at: harness.now)
+        _ = other.handle(.run(harness.run("mail"), .taskEnded(name: "upload")), at: harness.now)
+        #expect(other != harness.core)
     }
 
     @Test("a core that is copied goes on as the original does")
     func copies() {
-        let house = House("photos")
-        house.launch("photos", .background)
-        house.advance(.milliseconds(900))
-        var copy = house.core
-        let later = house.core.nextDeadline!
+        let harness = Harness("photos")
+        harness.launch("photos", .background)
+        harness.advance(.milliseconds(900))
+        var copy = harness.core
+        let later = harness.core.nextDeadline!
         let effects = copy.handle(.deadlineReached, at: later)
-        #expect(effects.contains(.freeze(house.run("photos"), attempt: 1)))
-        #expect(house.state("photos") == .background)
-        house.advance(later - house.now)
-        #expect(house.state("photos") == .suspended)
+        #expect(effects.contains(.freeze(harness.run("photos"), attempt: 1)))
+        #expect(harness.state("photos") == .background)
+        harness.advance(later - harness.now)
+        #expect(harness.state("photos") == .suspended)
     }
 
     @Test("law 8: memory is looked at only while an app can grow, or while there is a shortage to come out of")
     func memoryIsLookedAtWhenNeeded() {
-        let house = House("photos", "mail")
-        #expect(house.core.nextDeadline == nil)
-        house.suspend("photos")
-        #expect(house.core.nextDeadline == nil)
-        house.launch("mail")
-        #expect(house.core.nextDeadline != nil)
-        house.suspend("mail")
-        #expect(house.core.nextDeadline == nil)
+        let harness = Harness("photos", "mail")
+        #expect(harness.core.nextDeadline == nil)
+        harness.suspend("photos")
+        #expect(harness.core.nextDeadline == nil)
+        harness.launch("mail")
+        #expect(harness.core.nextDeadline != nil)
+        harness.suspend("mail")
+        #expect(harness.core.nextDeadline == nil)
         // Short of memory, all suspended: looked at rarely, until it is over.
-        house.happens(.memoryMeasured(.init(total: 16 * gibibyte, available: gibibyte, sizes: [])))
-        #expect(house.core.memory.level == .warning)
-        #expect(house.core.nextDeadline == house.now + .seconds(10))
-        house.advance(.seconds(10))
-        #expect(house.core.memory.level == .normal)
-        #expect(house.core.nextDeadline == nil)
+        harness.happens(.memoryMeasured(.init(total: 16 * gibibyte, available: gibibyte, sizes: [])))
+        #expect(harness.core.memory.level == .warning)
+        #expect(harness.core.nextDeadline == harness.now + .seconds(10))
+        harness.advance(.seconds(10))
+        #expect(harness.core.memory.level == .normal)
+        #expect(harness.core.nextDeadline == nil)
         // A simulated level is nothing to come out of.
-        house.simulate(.warning)
-        #expect(house.core.nextDeadline == nil)
+        harness.simulate(.warning)
+        #expect(harness.core.nextDeadline == nil)
     }
 
     @Test("law 8: memory is looked at the more often the nearer a limit is, between 0.1 and 10 s")
     func checkInterval() {
-        let house = House("photos")
-        house.launch("photos")
+        let harness = Harness("photos")
+        harness.launch("photos")
         // 4 GiB a second can be filled at most; a tenth of all is the next threshold.
         let cases: [(total: UInt64, available: UInt64, milliseconds: Double)] = [
             (100, 60, 10_000), (16, 12, 2600), (16, 6, 1100), (16, 2, 100),
         ]
         for (total, available, milliseconds) in cases {
-            house.kernel.total = total * gibibyte
-            house.kernel.others = (total - available) * gibibyte
-            let interval = nextInterval(house)
+            harness.kernel.total = total * gibibyte
+            harness.kernel.others = (total - available) * gibibyte
+            let interval = nextInterval(harness)
             #expect(abs(interval / .milliseconds(1) - milliseconds) < 10, "\(available) GiB: \(interval)")
         }
-        house.kernel.others = 2 * gibibyte
-        house.configure { $0.budget = 210 * mebibyte }
-        #expect(nextInterval(house) == .milliseconds(100))
+        harness.kernel.others = 2 * gibibyte
+        harness.configure { $0.budget = 210 * mebibyte }
+        #expect(nextInterval(harness) == .milliseconds(100))
     }
 
     /// From the next measure to the one after it.
-    private func nextInterval(_ house: House) -> Duration {
-        house.advance(house.core.nextDeadline! - house.now)
-        #expect(house.effects.contains(.measureMemory))
-        return house.core.nextDeadline! - house.now
+    private func nextInterval(_ harness: Harness) -> Duration {
+        harness.advance(harness.core.nextDeadline! - harness.now)
+        #expect(harness.effects.contains(.measureMemory))
+        return harness.core.nextDeadline! - harness.now
     }
 
     @Test("a deadline that is fed too early does nothing")
     func tooEarly() {
-        let house = House("photos")
-        house.launch("photos", .background)
-        house.delay(.milliseconds(10))
-        let mark = house.mark
-        house.happens(.deadlineReached)
-        #expect(house.effects(since: mark) == [])
+        let harness = Harness("photos")
+        harness.launch("photos", .background)
+        harness.delay(.milliseconds(10))
+        let mark = harness.mark
+        harness.happens(.deadlineReached)
+        #expect(harness.effects(since: mark) == [])
     }
 }

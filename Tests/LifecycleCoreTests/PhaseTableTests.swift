@@ -205,17 +205,17 @@ struct PhaseTableTests {
         let rows = try #require(Self.table.first { $0.stage == stage }?.rows)
         #expect(Set(rows.map(\.request)) == Set(Self.requests.keys))
         for row in rows {
-            let house = House("photos") {
+            let harness = Harness("photos") {
                 $0.readiness = .notified; $0.backgroundModes = [.push, .fetch]
             }
-            house.bring("photos", into: stage)
-            let run = house.core.run(of: id("photos"))
-            let request = house.request("photos", try #require(Self.requests[row.request]))
-            let now = Self.describe(house.answers[request]) + " " + house.state("photos")!.rawValue
+            harness.bring("photos", into: stage)
+            let run = harness.core.run(of: id("photos"))
+            let request = harness.request("photos", try #require(Self.requests[row.request]))
+            let now = Self.describe(harness.answers[request]) + " " + harness.state("photos")!.rawValue
             #expect(now == row.now, "\(row.request) in \(stage)")
-            house.finish("photos", stage, run ?? house.core.run(of: id("photos")))
-            let answer = row.now.hasPrefix("–") ? Self.describe(house.answers[request]) + " " : ""
-            #expect(answer + house.state("photos")!.rawValue == row.then, "\(row.request) in \(stage)")
+            harness.finish("photos", stage, run ?? harness.core.run(of: id("photos")))
+            let answer = row.now.hasPrefix("–") ? Self.describe(harness.answers[request]) + " " : ""
+            #expect(answer + harness.state("photos")!.rawValue == row.then, "\(row.request) in \(stage)")
         }
     }
 

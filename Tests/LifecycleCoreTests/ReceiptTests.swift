@@ -29,18 +29,18 @@ struct ReceiptTests {
 
     @Test("a signal without a core says nothing of one")
     func noCore() throws {
-        let house = House("photos")
-        house.launch("photos")
-        house.exit("photos", .signaled(1, coreDumped: false))
-        #expect(try house.receipt("photos").explanation == "ended by SIGHUP, which nobody here sent")
+        let harness = Harness("photos")
+        harness.launch("photos")
+        harness.exit("photos", .signaled(1, coreDumped: false))
+        #expect(try harness.receipt("photos").explanation == "ended by SIGHUP, which nobody here sent")
     }
 
     @Test("told to terminate and ended by another signal than SIGTERM is that signal's")
     func otherSignal() throws {
-        let house = House("photos")
-        house.bring("photos", into: .terminating)
-        house.exit("photos", .signaled(11, coreDumped: false))
-        let receipt = try house.receipt("photos")
+        let harness = Harness("photos")
+        harness.bring("photos", into: .terminating)
+        harness.exit("photos", .signaled(11, coreDumped: false))
+        let receipt = try harness.receipt("photos")
         #expect(receipt.namespace == .signal)
         #expect(receipt.state == .active)
     }
@@ -49,14 +49,14 @@ struct ReceiptTests {
         "L45: a victim's receipt names who else was considered, in the order in which they would have gone, five at most"
     )
     func candidates() throws {
-        let house = House("a", "b", "c", "d", "e", "f", "g")
+        let harness = Harness("a", "b", "c", "d", "e", "f", "g")
         for (index, app) in ["a", "b", "c", "d", "e", "f"].enumerated() {
-            house.behave(app) { $0.memory = UInt64(10 + index) * mebibyte }
-            house.suspend(app)
+            harness.behave(app) { $0.memory = UInt64(10 + index) * mebibyte }
+            harness.suspend(app)
         }
-        house.launch("g")
-        house.simulate(.critical)
-        let receipt = try house.receipt("f")
+        harness.launch("g")
+        harness.simulate(.critical)
+        let receipt = try harness.receipt("f")
         #expect(receipt.namespace == .jetsam)
         #expect(receipt.code == 1)
         #expect(receipt.explanation == "killed to give memory back: a simulated shortage")
@@ -68,59 +68,59 @@ struct ReceiptTests {
 
     @Test("L45: where nobody tells how a main process ended, the receipt says so; what it was killed for counts")
     func unknownStatus() throws {
-        let house = House("quiet", "stuck", "asked") { $0.watchdog = .seconds(1) }
-        house.configure { $0.foregroundLimit = 3 }
+        let harness = Harness("quiet", "stuck", "asked") { $0.watchdog = .seconds(1) }
+        harness.configure { $0.foregroundLimit = 3 }
         for app in ["quiet", "stuck", "asked"] {
-            house.behave(app) {
+            harness.behave(app) {
                 $0.dies = false; $0.terminating = .ignores
             }
-            house.launch(app)
+            harness.launch(app)
         }
-        house.happens(.run(house.run("quiet"), .exited(.unknown, cpu: .zero, memory: 0)))
-        #expect(try house.receipt("quiet").namespace == .exit)
-        #expect(try house.receipt("quiet").exit == .unknown)
-        #expect(try house.receipt("quiet").explanation.contains("how is not known"))
-        house.terminate("asked")
-        house.happens(.run(house.run("asked"), .exited(.unknown, cpu: .zero, memory: 0)))
-        #expect(try house.receipt("asked").explanation.hasPrefix("terminated on request: ended, how is not known"))
-        house.advance(.seconds(1))
-        house.happens(.run(house.run("stuck"), .exited(.unknown, cpu: .zero, memory: 0)))
-        #expect(try house.receipt("stuck").code == Receipt.Code.missedDeadline)
-        #expect(try house.receipt("stuck").exit == .unknown)
+        harness.happens(.run(harness.run("quiet"), .exited(.unknown, cpu: .zero, memory: 0)))
+        #expect(try harness.receipt("quiet").namespace == .exit)
+        #expect(try harness.receipt("quiet").exit == .unknown)
+        #expect(try harness.receipt("quiet").explanation.contains("how is not known"))
+        harness.terminate("asked")
+        harness.happens(.run(harness.run("asked"), .exited(.unknown, cpu: .zero, memory: 0)))
+        #expect(try harness.receipt("asked").explanation.hasPrefix("terminated on request: ended, how is not known"))
+        harness.advance(.seconds(1))
+        harness.happens(.run(harness.run("stuck"), .exited(.unknown, cpu: .zero, memory: 0)))
+        #expect(try harness.receipt("stuck").code == Receipt.Code.missedDeadline)
+        #expect(try harness.receipt("stuck").exit == .unknown)
     }
 
     @Test("L45: the kernel's peak stands in for the size of a life too short to be measured, and for no other")
     func peak() throws {
-        let house = House("short", "long")
-        for app in ["short", "long"] { house.behave(app) { $0.dies = false } }
-        house.suspend("long")
-        house.launch("short")
-        let level = house.core.memory.apps
+        let harness = Harness("short", "long")
+        for app in ["short", "long"] { harness.behave(app) { $0.dies = false } }
+        harness.suspend("long")
+        harness.launch("short")
+        let level = harness.core.memory.apps
         for app in ["short", "long"] {
-            house.happens(.run(house.run(app), .exited(.exited(0), cpu: .zero, memory: 50 * mebibyte)))
+            harness.happens(.run(harness.run(app), .exited(.exited(0), cpu: .zero, memory: 50 * mebibyte)))
         }
-        #expect(try house.receipt("short").memory == 50 * mebibyte)
-        #expect(try house.receipt("long").memory == 10 * mebibyte)
-        #expect(house.core.memory.apps == level)
+        #expect(try harness.receipt("short").memory == 50 * mebibyte)
+        #expect(try harness.receipt("long").memory == 10 * mebibyte)
+        #expect(harness.core.memory.apps == level)
     }
 
     @Test("L45: the time from process creation to the end is in the receipt")
     func wall() throws {
-        let house = House("photos")
-        house.launch("photos")
-        house.advance(.seconds(90))
-        house.crash("photos")
-        #expect(try house.receipt("photos").wall == .seconds(90))
-        #expect(try house.receipt("photos").cpu == .milliseconds(250))
+        let harness = Harness("photos")
+        harness.launch("photos")
+        harness.advance(.seconds(90))
+        harness.crash("photos")
+        #expect(try harness.receipt("photos").wall == .seconds(90))
+        #expect(try harness.receipt("photos").cpu == .milliseconds(250))
     }
 
     @Test("told to terminate, and all gone before it is known how: the end is still what was asked for")
     func emptiedWhileTerminating() throws {
-        let house = House("photos")
-        house.bring("photos", into: .terminating)
-        let run = house.run("photos")
-        house.happens(.run(run, .emptied))
-        house.happens(.run(run, .exited(.exited(0), cpu: .zero, memory: 0)))
-        #expect(try house.receipt("photos").explanation == "terminated on request: exited with status 0")
+        let harness = Harness("photos")
+        harness.bring("photos", into: .terminating)
+        let run = harness.run("photos")
+        harness.happens(.run(run, .emptied))
+        harness.happens(.run(run, .exited(.exited(0), cpu: .zero, memory: 0)))
+        #expect(try harness.receipt("photos").explanation == "terminated on request: exited with status 0")
     }
 }

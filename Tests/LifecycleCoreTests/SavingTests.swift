@@ -5,44 +5,46 @@ import enum LifecycleCore.ExitStatus
 
 @Suite("What a daemon leaves to the next")
 struct SavingTests {
-    /// A house with an app in most of the phases, and something in every corner.
-    private static func fullHouse() -> House {
-        let house = House("photos", "mail", "maps", "music", "notes", "shop") {
+    /// A harness with an app in most of the phases, and something in every corner.
+    private static func fullHouse() -> Harness {
+        let harness = Harness("photos", "mail", "maps", "music", "notes", "shop") {
             $0.backgroundModes = .push
             $0.relaunch = .onFailure
             $0.watchdog = .seconds(20)
         }
-        house.configure {
+        harness.configure {
             $0.foregroundLimit = 2
             $0.budget = 1 << 30
         }
-        house.launch("photos")
-        house.launch("mail")
-        house.task("mail", "upload «ä»")
-        house.launch("maps", .background)
-        house.advance(.seconds(5))
-        house.send("maps", "battery", "low")
-        house.push("photos")
-        house.isSlow = true
-        house.launch("music", .background, .url)
-        house.request("notes", .launch(.foreground, reason: .url, url: "notes:there"))
-        house.terminate("mail")
-        house.simulate(.critical)
-        return house
+        harness.launch("photos")
+        harness.launch("mail")
+        harness.task("mail", "upload «ä»")
+        harness.launch("maps", .background)
+        harness.advance(.seconds(5))
+        harness.send("maps", "battery", "low")
+        harness.push("photos")
+        harness.isSlow = true
+        harness.launch("music", .background, .url)
+        harness.request("notes", .launch(.foreground, reason: .url, url: "notes:there"))
+        harness.terminate("mail")
+        harness.simulate(.critical)
+        return harness
     }
 
-    private static func reading(_ house: House) throws -> SavedCore { try SavedCore(reading: house.core.saved.bytes) }
+    private static func reading(_ harness: Harness) throws -> SavedCore {
+        try SavedCore(reading: harness.core.saved.bytes)
+    }
 
     private static func isRefused(_ bytes: ArraySlice<UInt8>) -> Bool { (try? SavedCore(reading: bytes)) == nil }
 
     @Test("a recovered core is what was saved, and goes on as the old one does")
     func recovers() throws {
-        let house = Self.fullHouse()
-        var old = house.core
-        var new = LifecycleCore(recovering: try Self.reading(house))
+        let harness = Self.fullHouse()
+        var old = harness.core
+        var new = LifecycleCore(recovering: try Self.reading(harness))
         #expect(new.difference(from: old) == nil)
         #expect(new.nextDeadline == old.nextDeadline)
-        var now = house.now
+        var now = harness.now
         for _ in 0..<50 {
             guard let next = old.nextDeadline else { break }
             now = max(now, next)
@@ -53,16 +55,16 @@ struct SavingTests {
             }
         }
         #expect(new.difference(from: old) == nil)
-        #expect(old != house.core)
+        #expect(old != harness.core)
     }
 
     @Test("what is saved has the same bytes each time, and they are few")
     func bytes() throws {
-        let house = Self.fullHouse()
-        let bytes = house.core.saved.bytes
-        #expect(try Self.reading(house).bytes == bytes)
-        #expect(try Self.reading(house) == house.core.saved)
-        #expect(bytes.count < 200 * house.core.appIDs.count)
+        let harness = Self.fullHouse()
+        let bytes = harness.core.saved.bytes
+        #expect(try Self.reading(harness).bytes == bytes)
+        #expect(try Self.reading(harness) == harness.core.saved)
+        #expect(bytes.count < 200 * harness.core.appIDs.count)
     }
 
     @Test("a file that is cut short or changed anywhere is refused, and says where")
@@ -79,8 +81,8 @@ struct SavingTests {
     /// With a checksum that is right, so that each byte reaches what reads it.
     @Test("whatever stands in the file, reading it ends with an error or with a core that lives")
     func hostile() {
-        let house = Self.fullHouse()
-        let bytes = Array(house.core.saved.bytes.dropLast(4))
+        let harness = Self.fullHouse()
+        let bytes = Array(harness.core.saved.bytes.dropLast(4))
         var accepted = 0
         var refused: Set<String> = []
         for index in bytes.indices {
@@ -92,7 +94,7 @@ struct SavingTests {
                 do {
                     var core = LifecycleCore(recovering: try SavedCore(reading: hostile))
                     accepted += 1
-                    live(&core, house.now)
+                    live(&core, harness.now)
                 } catch {
                     refused.insert(error.sentence)
                 }

@@ -9,9 +9,9 @@ extension EffectPerformer {
     /// about is to be seen.
     func watchAdopted(_ run: AppRun) {
         guard let process = run.process else { return }
-        run.isStranger = (try? ProcFS().stat(of: process.pid))?.parent != getpid()
+        run.isAdopted = (try? ProcFS().stat(of: process.pid))?.parent != getpid()
         watchExit(run)
-        run.lookAtStranger = Retry.until(loop) { [weak self, weak run] in
+        run.adoptedProcessProbe = Retry.until(loop) { [weak self, weak run] in
             guard let self, let run, let pid = run.process?.pid, let stat = try? ProcFS().stat(of: pid) else {
                 return true
             }
@@ -20,7 +20,7 @@ extension EffectPerformer {
             if stat.isStopped, !run.isFrozen { self.send(.run(run.id, .stopped)) }
             // Not from within the look that is replaced by this one.
             self.loop.callLater { [weak self, weak run] in
-                if let self, let run, run.isStranger { self.lookForStop(run) }
+                if let self, let run, run.isAdopted { self.lookForStop(run) }
             }
             return true
         }
@@ -28,7 +28,7 @@ extension EffectPerformer {
 
     /// The kernel tells a parent alone that its child has stopped (L17).
     func lookForStop(_ run: AppRun) {
-        run.lookAtStranger = Retry.until(loop) { [weak self, weak run] in
+        run.adoptedProcessProbe = Retry.until(loop) { [weak self, weak run] in
             guard let self, let run, !run.isFrozen, self.isEntering(run.id) else { return true }
             guard self.isStopped(run) else { return false }
             self.send(.run(run.id, .stopped))
@@ -44,9 +44,9 @@ extension EffectPerformer {
     /// How long its parent may take to ask how it ended; after that nobody will know.
     private static let patience = Duration.seconds(2)
 
-    func strangerEnded(_ run: AppRun, _ process: Linux.Process) {
+    func adoptedProcessEnded(_ run: AppRun, _ process: Linux.Process) {
         let limit = loop.now() + Self.patience
-        run.lookAtStranger = Retry.until(loop) { [weak self, weak run] in
+        run.adoptedProcessProbe = Retry.until(loop) { [weak self, weak run] in
             guard let self, let run, run.process === process else { return true }
             // If its parent has ended first it is ours (`PR_SET_CHILD_SUBREAPER`).
             if let end = (try? process.reap()) ?? nil {

@@ -37,7 +37,7 @@ extension EffectPerformer {
 struct DescriptorStore {
     /// systemd says how many it keeps since 254 (`FDSTORE`); before, that it has started us has to do.
     let isThere: Bool
-    var complain: (String) -> Void = { _ in }
+    var logWarning: (String) -> Void = { _ in }
 
     init(environment: (String) -> String?) {
         isThere =
@@ -46,10 +46,10 @@ struct DescriptorStore {
     }
 
     func keep(_ descriptor: Int32, _ name: String) {
-        do { _ = try ServiceManager.store([descriptor], name: name) } catch { complain("\(error)") }
+        do { _ = try ServiceManager.store([descriptor], name: name) } catch { logWarning("\(error)") }
     }
 
     func forget(_ name: String) {
-        do { _ = try ServiceManager.removeStored(name: name) } catch { complain("\(error)") }
+        do { _ = try ServiceManager.removeStored(name: name) } catch { logWarning("\(error)") }
     }
 }

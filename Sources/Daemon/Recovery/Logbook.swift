@@ -49,7 +49,7 @@ final class Logbook {
     private var fatalities: UInt64 = 0
     private var reading: UInt64 = 0
     /// What can't be kept is said once; the daemon goes on without.
-    var complain: (String) -> Void = { _ in }
+    var logWarning: (String) -> Void = { _ in }
 
     init(path: String) { self.path = path }
 
@@ -68,15 +68,15 @@ final class Logbook {
     }
 
     /// Goes on in the file that a daemon before this one has left: if this one dies at once, nothing is lost either.
-    func goOn(_ legacy: Legacy) {
+    func goOn(_ recovered: RecoveredState) {
         isRecovering = true
-        fatalities = legacy.fatalities
-        guard let place = legacy.place else { return begin(legacy.core, notes: legacy.notes) }
+        fatalities = recovered.fatalities
+        guard let place = recovered.place else { return begin(recovered.core, notes: recovered.notes) }
         file = place.file
         end = place.end
         snapshotEnd = place.snapshotEnd
         eventsBegun = place.eventsBegun
-        notes = legacy.notes
+        notes = recovered.notes
     }
 
     // MARK: While the daemon runs
@@ -217,7 +217,7 @@ final class Logbook {
     /// A log with a hole would be worse than none.
     private func attempt(_ body: () throws -> Void) {
         do { try body() } catch {
-            complain("a daemon that follows this one will not find its apps again: \(error)")
+            logWarning("a daemon that follows this one will not find its apps again: \(error)")
             remove()
         }
     }

@@ -2,7 +2,7 @@ import LifecycleCore
 import Linux
 
 /// What a daemon that ended without a word has left.
-struct Legacy {
+struct RecoveredState {
     var core: LifecycleCore
     var notes: [String: [UInt8]] = [:]
     /// Effects of the last event that were not performed; the first of them perhaps. And how many were.
@@ -34,7 +34,7 @@ extension Logbook {
 
     /// - Returns: `nil` where there is nothing to go on with.
     /// - Throws: what is wrong with it. Then there is nothing to go on with either.
-    static func read(at path: String) throws -> Legacy? {
+    static func read(at path: String) throws -> RecoveredState? {
         guard exists(at: path) else { return nil }
         let file = try MappedFile(at: path, creating: nil)
         guard file.size >= Word.entries, file.word(at: Word.magic) == magic else {
@@ -52,26 +52,26 @@ extension Logbook {
         var reading = Reading(
             path: path, progress: file.word(at: Word.progress), isCautious: fatalities >= cautiousAfter)
         try reading.take(file.bytes(at: Word.entries, count: Int(length)))
-        var legacy = try reading.result()
-        legacy.file = file
-        legacy.fatalities = fatalities
+        var recovered = try reading.result()
+        recovered.file = file
+        recovered.fatalities = fatalities
         let number = file.word(at: Word.reading)
-        legacy.reading = number == 0 ? nil : RunID(number)
+        recovered.reading = number == 0 ? nil : RunID(number)
         let boot = file.bytes(at: Word.boot, count: 36)
-        if legacy.remarks.isEmpty {
-            legacy.place = Place(
+        if recovered.remarks.isEmpty {
+            recovered.place = Place(
                 file: file, end: Word.entries + Int(length), snapshotEnd: reading.snapshotEnd,
                 eventsBegun: reading.eventsBegun)
         }
-        legacy.isOfAnotherBoot = boot != Array(bootID().utf8.prefix(36))
-        return legacy
+        recovered.isOfAnotherBoot = boot != Array(bootID().utf8.prefix(36))
+        return recovered
     }
 
     private struct Reading {
         let path: String
         let progress: UInt64
         let isCautious: Bool
-        private var legacy: Legacy?
+        private var recovered: RecoveredState?
         private var eventsRead: UInt64 = 0
         private(set) var snapshotEnd = Word.entries
 
@@ -90,8 +90,9 @@ extension Logbook {
                 let offset = rest.startIndex + Word.entries
                 guard let entry = Self.next(&rest) else {
                     // Whole entries only are counted in, so this is damage, and what follows is worth nothing.
-                    guard legacy != nil else { throw Problem("\(path): byte \(offset): the snapshot is damaged") }
-                    legacy?.remarks.append("\(path): byte \(offset): a damaged entry, and all after it, are left out")
+                    guard recovered != nil else { throw Problem("\(path): byte \(offset): the snapshot is damaged") }
+                    recovered?.remarks.append(
+                        "\(path): byte \(offset): a damaged entry, and all after it, are left out")
                     return
                 }
                 do {
@@ -119,14 +120,14 @@ extension Logbook {
             let content = entry.dropFirst()
             switch entry.first.flatMap(Kind.init) {
             case .core:
-                legacy = Legacy(core: LifecycleCore(recovering: try SavedCore(reading: content)))
+                recovered = RecoveredState(core: LifecycleCore(recovering: try SavedCore(reading: content)))
                 snapshotEnd += content.count + 9
             case .event: try takeEvent(content)
             case .note:
                 var reader = ByteReader(content)
                 let name = try reader.text(upTo: 512, "a note's name")
                 let isThere = try reader.byte() == 1
-                legacy?.notes[name] = isThere ? Array(try reader.bytes(reader.left)) : nil
+                recovered?.notes[name] = isThere ? Array(try reader.bytes(reader.left)) : nil
             case nil: throw Problem("\(path): an entry of an unknown kind")
             }
         }
@@ -137,25 +138,27 @@ extension Logbook {
             let event: Event = try reader.take()
             try reader.end()
             eventsRead += 1
-            legacy?.last = now
+            recovered?.last = now
             guard eventsRead <= eventsBegun else {
-                if !isCautious { legacy?.events.append((event, now)) }
+                if !isCautious { recovered?.events.append((event, now)) }
                 return
             }
-            let effects = legacy?.core.handle(event, at: now) ?? []
+            let effects = recovered?.core.handle(event, at: now) ?? []
             guard eventsRead == eventsBegun else { return }
             let done = effectsPerformed
-            legacy?.effects = Array(effects.dropFirst(done))
-            legacy?.effectsPerformed = done
+            recovered?.effects = Array(effects.dropFirst(done))
+            recovered?.effectsPerformed = done
         }
 
-        func result() throws -> Legacy {
-            guard var legacy else { throw Problem("\(path): no snapshot") }
+        func result() throws -> RecoveredState {
+            guard var recovered else { throw Problem("\(path): no snapshot") }
             if eventsBegun > eventsRead {
-                legacy.remarks.append("\(path): \(eventsBegun - eventsRead) events are missing")
+                recovered.remarks.append("\(path): \(eventsBegun - eventsRead) events are missing")
             }
-            if isCautious { legacy.remarks.append("\(path): daemons have died of it; undecided events are left out") }
-            return legacy
+            if isCautious {
+                recovered.remarks.append("\(path): daemons have died of it; undecided events are left out")
+            }
+            return recovered
         }
     }
 }

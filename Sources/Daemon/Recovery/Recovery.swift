@@ -6,7 +6,7 @@ import Systemd
 /// Takes the apps of a daemon that is gone into hand again: their groups by name, their processes by pidfd (of a number
 /// whose start time is the one that was noted), their notify sockets by path or as they were handed over.
 final class Recovery {
-    private let legacy: Legacy
+    private let recovered: RecoveredState
     private let shell: Shell
     private let performer: EffectPerformer
     private let containment: Containment
@@ -16,10 +16,10 @@ final class Recovery {
     private(set) var adopted = 0
 
     init(
-        _ legacy: Legacy, shell: Shell, performer: EffectPerformer, containment: Containment,
+        _ recovered: RecoveredState, shell: Shell, performer: EffectPerformer, containment: Containment,
         handed: HandedDescriptors
     ) {
-        self.legacy = legacy
+        self.recovered = recovered
         self.shell = shell
         self.performer = performer
         self.containment = containment
@@ -30,10 +30,10 @@ final class Recovery {
     func run() {
         // An event that nobody has decided on may begin a run as well; its note says so.
         let known = Set(shell.core.runIDs)
-        let noted = legacy.notes.keys.compactMap(Self.run(ofNote:)).filter { !known.contains($0) }
+        let noted = recovered.notes.keys.compactMap(Self.run(ofNote:)).filter { !known.contains($0) }
         for id in noted { performer.logbook.note(RunNote.name(id), nil) }
         for id in shell.core.runIDs { adopt(id) }
-        performer.stored.restore(legacy.notes, handed)
+        performer.stored.restore(recovered.notes, handed)
         var late = resume()
         for id in shell.core.runIDs where performer.runs[id].map(performer.tellWaiting) ?? false { late.insert(id) }
         shell.send(.recovered)
@@ -54,7 +54,7 @@ final class Recovery {
             perform(effect)
         }
         defer { shell.perform = perform }
-        shell.resume(legacy)
+        shell.resume(recovered)
         return told
     }
 
@@ -65,7 +65,7 @@ final class Recovery {
     // MARK: In hand again
 
     private func adopt(_ id: RunID) {
-        guard let bytes = legacy.notes[RunNote.name(id)], let app = shell.core.app(of: id) else { return }
+        guard let bytes = recovered.notes[RunNote.name(id)], let app = shell.core.app(of: id) else { return }
         do {
             let note = try RunNote(reading: bytes)
             guard let enclosure = try containment.reopen(app: app.name, run: id.number, environmentMarker: note.marker)
@@ -76,7 +76,7 @@ final class Recovery {
             }
             try adopt(id, app, note, enclosure)
         } catch {
-            performer.complain(app, "\(error)")
+            performer.logWarning(app, "\(error)")
         }
     }
 
@@ -89,7 +89,7 @@ final class Recovery {
 
     private func adopt(_ id: RunID, _ app: AppID, _ note: RunNote, _ enclosure: Enclosure) throws {
         let socket = handed.take(HandedDescriptors.notifySocket(id))
-        if socket != nil, legacy.reading != id { heard.insert(id) }
+        if socket != nil, recovered.reading != id { heard.insert(id) }
         let wasHanded = socket != nil && handed.has(HandedDescriptors.process(id))
         let channel = try AppChannel(
             loop: performer.loop, path: performer.folders.notifySockets + "/\(id)", owner: note.owner, adopting: socket)

@@ -75,12 +75,12 @@ struct StateArchive {
 
     private static let names = [StoredDescriptors.state, StoredDescriptors.snapshot]
 
-    func save(_ entries: [(app: AppID, name: String, descriptor: Int32)], complain: (String) -> Void) {
+    func save(_ entries: [(app: AppID, name: String, descriptor: Int32)], logWarning: (String) -> Void) {
         guard !entries.isEmpty else { return }
         do {
             try createDirectories(at: folder, mode: 0o700)
         } catch {
-            return complain("restoration states do not outlive this stop: \(error)")
+            return logWarning("restoration states do not outlive this stop: \(error)")
         }
         var left = StateFiles.budgets
         for (app, name, descriptor) in entries {
@@ -92,13 +92,13 @@ struct StateArchive {
                 left[name]? -= size
                 try MemoryFile.save(descriptor, at: path, limit: limit)
             } catch {
-                complain("\(error)")
+                logWarning("\(error)")
             }
         }
     }
 
     /// All that lies there, once: it is removed.
-    func take(complain: (String) -> Void, _ body: (AppID, String, consuming Descriptor) -> Void) {
+    func take(logWarning: (String) -> Void, _ body: (AppID, String, consuming Descriptor) -> Void) {
         guard exists(at: folder) else { return }
         for file in ((try? folderEntries(at: folder)) ?? []).sorted() {
             let path = folder + "/" + file
@@ -108,7 +108,7 @@ struct StateArchive {
                 do {
                     body(app, name, try MemoryFile.load(path, name: name, limit: limit))
                 } catch {
-                    complain("\(error)")
+                    logWarning("\(error)")
                 }
             }
             _ = try? removeFile(at: path)

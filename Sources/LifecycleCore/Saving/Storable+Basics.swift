@@ -37,7 +37,7 @@ extension MemoryLevel: StorableCase {}
 extension MemoryCause: StorableCase {}
 extension Receipt.Namespace: StorableCase {}
 extension Waiter.Goal: StorableCase {}
-extension Wish: StorableCase {}
+extension PendingRequest: StorableCase {}
 extension AppPolicy.Readiness: StorableCase {}
 extension AppPolicy.Relaunch: StorableCase {}
 extension ManagerPolicy.JetsamOrder: StorableCase {}

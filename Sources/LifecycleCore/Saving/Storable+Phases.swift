@@ -129,7 +129,7 @@ extension TerminationCause: Storable {
         case .requested: writer.put(byte: 0)
         case .exitsOnSuspend: writer.put(byte: 1)
         case .shutdown: writer.put(byte: 2)
-        case .ownWish: writer.put(byte: 3)
+        case .selfInitiated: writer.put(byte: 3)
         case .jetsam(let cause, let candidates):
             writer.put(byte: 4)
             writer.put(cause)
@@ -142,7 +142,7 @@ extension TerminationCause: Storable {
         case 0: self = .requested
         case 1: self = .exitsOnSuspend
         case 2: self = .shutdown
-        case 3: self = .ownWish
+        case 3: self = .selfInitiated
         case 4: self = .jetsam(try reader.take(), try reader.candidates())
         case let other: throw reader.unknown(other, "cause of a termination")
         }
@@ -167,7 +167,7 @@ extension KillCause: Storable {
             writer.put(byte: 3)
             writer.put(counter: count)
         case .removed: writer.put(byte: 4)
-        case .terminatedUnheard: writer.put(byte: 5)
+        case .terminatedWithoutNotice: writer.put(byte: 5)
         case .shutdown: writer.put(byte: 6)
         case .jetsam(let cause, let candidates):
             writer.put(byte: 7)
@@ -189,7 +189,7 @@ extension KillCause: Storable {
         case 2: self = .wakeNotCompleted(try reader.take(), try reader.take())
         case 3: self = .tooManyTasks(try reader.counter("tasks"))
         case 4: self = .removed
-        case 5: self = .terminatedUnheard
+        case 5: self = .terminatedWithoutNotice
         case 6: self = .shutdown
         case 7: self = .jetsam(try reader.take(), try reader.candidates())
         case 8: self = .terminationIgnored(try reader.take(), try reader.take())

@@ -2,11 +2,11 @@ import LifecycleCore
 
 /// Every request is answered once, and truly.
 struct RequestChecker {
-    private enum Wish { case foreground, background, end, pressure, other }
+    private enum PendingRequest { case foreground, background, end, pressure, other }
 
     private struct Waiting {
         var app: Int?
-        var wish: Wish
+        var wish: PendingRequest
     }
 
     /// Those without an answer.
@@ -34,7 +34,7 @@ struct RequestChecker {
         }
     }
 
-    private static func wish(_ request: Request) -> Wish {
+    private static func wish(_ request: Request) -> PendingRequest {
         switch request {
         case .activate, .launch(.foreground, _, _): .foreground
         case .background: .background

@@ -1,7 +1,7 @@
 import LifecycleCore
 import Testing
 
-/// What must hold in any house at any time, whatever happens in it; kept by every test.
+/// What must hold in any harness at any time, whatever happens in it; kept by every test.
 struct Books {
     /// One run, as its effects have made it.
     private struct Run {
@@ -102,7 +102,7 @@ struct Books {
     private mutating func spawned(_ app: AppID, _ run: RunID) {
         if let other = current[app] { fault("\(app) is spawned while its run \(other) lives") }
         if runs[run] != nil { fault("run \(run) is used twice") }
-        if hasFinished { fault("\(app) is spawned after the end of the house") }
+        if hasFinished { fault("\(app) is spawned after the end of the harness") }
         runs[run] = Run(app: app)
         current[app] = run
     }

@@ -20,7 +20,7 @@ enum Stage: String, CaseIterable {
     }
 }
 
-extension House {
+extension Harness {
     /// Brings an app that is not running into a stage, in which it stays until something happens.
     func bring(_ name: String, into stage: Stage) {
         behave(name) { behaviour in

@@ -3,7 +3,7 @@ import LifecycleCore
 /// How much one app may have us say of it. What an app brings about by a line on its socket is one entry in the journal
 /// each, and journald drops what any service, such as this daemon, writes beyond 10,000 entries in 30 s
 /// (`RateLimitBurst=`, journald.conf(5)): one talkative app would silence the news of all others.
-struct NewsGate {
+struct EventRateLimiter {
     /// Entries of one app in a second that it can bring about at will. A third of what journald takes.
     static let perSecond = 100
 

@@ -3,9 +3,9 @@ import Testing
 
 import enum LifecycleCore.ExitStatus
 
-/// A house in virtual time: the core, a clock, and a kernel whose processes behave well unless a test says otherwise.
+/// A harness in virtual time: the core, a clock, and a kernel whose processes behave well unless a test says otherwise.
 /// Every event goes to two cores, which have to want the same, and every effect through the books (`Books`).
-final class House {
+final class Harness {
     struct Entry {
         var at: Instant
         var effect: Effect
@@ -27,7 +27,7 @@ final class House {
     private var isBusy = false
     private var lastRequest: UInt64 = 0
 
-    /// A house with these apps, which all have the same policy.
+    /// A harness with these apps, which all have the same policy.
     init(_ apps: String..., firstRun: UInt64 = 1, policy: (inout AppPolicy) -> Void = { _ in }) {
         core = LifecycleCore(firstRun: firstRun)
         twin = core

@@ -2,7 +2,7 @@ package import LifecycleCore
 package import Systemd
 
 /// One piece of news in words: for the journal, and for whoever watches.
-package struct ChronicleEntry: Hashable, Sendable {
+package struct LogEntry: Hashable, Sendable {
     package var priority: LogLevel
     package var messageID: String
     /// What happened, as `watch --json` names it.
@@ -13,7 +13,7 @@ package struct ChronicleEntry: Hashable, Sendable {
     /// Journal fields beside `GREENROOM_APP=`.
     package var fields: [(name: String, value: String)] = []
 
-    package static func == (a: ChronicleEntry, b: ChronicleEntry) -> Bool {
+    package static func == (a: LogEntry, b: LogEntry) -> Bool {
         a.messageID == b.messageID && a.message == b.message && a.app == b.app
     }
 
@@ -23,7 +23,7 @@ package struct ChronicleEntry: Hashable, Sendable {
     }
 }
 
-extension ChronicleEntry {
+extension LogEntry {
     /// The news in words. States, codes and names are spelled as the command line and the journal's fields spell them.
     package init(_ news: Report) {
         switch news {

@@ -5,13 +5,13 @@ import Systemd
 
 /// Apps of an earlier daemon of which there is no record that can be read: one of another version, a damaged one, or none
 /// at all. What they are doing nobody knows, so they can't go on; but they end in order, and each has a receipt (L45, L46).
-struct Leftovers {
+struct OrphanedApps {
     /// L46's, as no manifest has been read yet.
     private static let deadline = Duration.seconds(5)
     /// How long what got SIGKILL may take. It is looked after later then.
     private static let patience = Duration.seconds(2)
 
-    private final class Leftover {
+    private final class OrphanedApp {
         let enclosure: Enclosure
         let app: AppID
         let state: AppState
@@ -51,64 +51,64 @@ struct Leftovers {
 
     /// Before anything else begins. Takes as long as the slowest of them, at most some seconds.
     func end() {
-        var all: [Leftover] = []
+        var all: [OrphanedApp] = []
         do {
             for enclosure in try containment.leftovers() where try enclosure.isPopulated() {
                 guard let app = AppID(enclosure.app) else { continue }
-                attempt { all.append(try Leftover(enclosure, app)) }
+                attempt { all.append(try OrphanedApp(enclosure, app)) }
             }
         } catch {
-            complain("\(error)")
+            logWarning("\(error)")
         }
         if all.isEmpty { return }
-        complain("\(all.count) apps run of which nothing is known; they are told to terminate")
-        for leftover in all { attempt { try tell(leftover) } }
+        logWarning("\(all.count) apps run of which nothing is known; they are told to terminate")
+        for orphan in all { attempt { try tell(orphan) } }
         let start = EventLoop.now()
         while all.contains(where: { !$0.isOver }), EventLoop.now() < start + Self.deadline + Self.patience {
             let isLate = EventLoop.now() >= start + Self.deadline
-            for leftover in all where !leftover.isOver {
-                attempt { try look(at: leftover, isLate) }
+            for orphan in all where !orphan.isOver {
+                attempt { try look(at: orphan, isLate) }
                 // At once: the next daemon would find nothing of it.
-                if leftover.isOver { write(leftover) }
+                if orphan.isOver { write(orphan) }
             }
             poll(nil, 0, 2)
         }
-        for leftover in all where !leftover.isOver { write(leftover) }
+        for orphan in all where !orphan.isOver { write(orphan) }
     }
 
-    private func tell(_ leftover: Leftover) throws {
-        try leftover.main?.signal(SIGTERM)
+    private func tell(_ orphan: OrphanedApp) throws {
+        try orphan.main?.signal(SIGTERM)
         // It hears of it first, and then goes on.
-        try leftover.enclosure.thaw()
+        try orphan.enclosure.thaw()
     }
 
-    private func look(at leftover: Leftover, _ isLate: Bool) throws {
-        leftover.cpu = max(leftover.cpu, try leftover.enclosure.cpuTime())
-        leftover.isOver = try !leftover.enclosure.isPopulated()
-        if !leftover.isOver, !leftover.isKilled, isLate || leftover.main?.isOver ?? true {
-            leftover.isKilled = isLate
-            try leftover.enclosure.killAll()
+    private func look(at orphan: OrphanedApp, _ isLate: Bool) throws {
+        orphan.cpu = max(orphan.cpu, try orphan.enclosure.cpuTime())
+        orphan.isOver = try !orphan.enclosure.isPopulated()
+        if !orphan.isOver, !orphan.isKilled, isLate || orphan.main?.isOver ?? true {
+            orphan.isKilled = isLate
+            try orphan.enclosure.killAll()
         }
-        guard leftover.exit == .unknown, let main = leftover.main, main.isOver else { return }
+        guard orphan.exit == .unknown, let main = orphan.main, main.isOver else { return }
         // A child of ours only if its parent ended after this daemon began.
         let status = try main.reap()?.status ?? main.exitStatus()
-        if let status { leftover.exit = ExitStatus(status) }
+        if let status { orphan.exit = ExitStatus(status) }
     }
 
-    private func write(_ leftover: Leftover) {
-        let how = leftover.isKilled ? "killed, as it did not terminate in time" : "told to terminate"
+    private func write(_ orphan: OrphanedApp) {
+        let how = orphan.isKilled ? "killed, as it did not terminate in time" : "told to terminate"
         let receipt = Receipt(
-            id: receipts.nextID, app: leftover.app, run: RunID(leftover.enclosure.run), pid: leftover.main?.pid,
-            state: leftover.state, namespace: .exit, code: Receipt.Code.exited,
+            id: receipts.nextID, app: orphan.app, run: RunID(orphan.enclosure.run), pid: orphan.main?.pid,
+            state: orphan.state, namespace: .exit, code: Receipt.Code.exited,
             explanation: "\(how): nothing is known of it, as an earlier greenroomd left no record that can be read",
-            exit: leftover.exit, wall: leftover.age, cpu: leftover.cpu, memory: leftover.memory)
+            exit: orphan.exit, wall: orphan.age, cpu: orphan.cpu, memory: orphan.memory)
         attempt { try receipts.write(receipt) }
-        journal.log(ChronicleEntry(.ended(receipt)))
+        journal.log(LogEntry(.ended(receipt)))
     }
 
     private func attempt(_ body: () throws -> Void) {
-        do { try body() } catch { complain("\(error)") }
+        do { try body() } catch { logWarning("\(error)") }
     }
 
-    private func complain(_ sentence: String) { journal.log(.warning, MessageID.complaint, sentence) }
+    private func logWarning(_ sentence: String) { journal.log(.warning, MessageID.complaint, sentence) }
 }

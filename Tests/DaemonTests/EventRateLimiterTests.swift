@@ -10,10 +10,10 @@ struct NewsGateTests {
 
     @Test("Beyond a hundred pieces of news a second an app's own are left out, and then it is said how many")
     func limit() {
-        var gate = NewsGate()
+        var gate = EventRateLimiter()
         var now = Instant(sinceOrigin: .seconds(5))
         let news = Report.taskBegan(app, name: "a")
-        for _ in 0..<NewsGate.perSecond { #expect(gate.judge(news, at: now) == .said) }
+        for _ in 0..<EventRateLimiter.perSecond { #expect(gate.judge(news, at: now) == .said) }
         for _ in 0..<7 { #expect(gate.judge(news, at: now) == .unsaid) }
         // The others are heard, and so is what Greenroom itself does with the app.
         #expect(gate.judge(.taskBegan(other, name: "a"), at: now) == .said)

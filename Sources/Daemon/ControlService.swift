@@ -6,7 +6,7 @@ import Manifest
 import Systemd
 
 /// What the bus shows of the daemon, and what changes it: apps, memory, manifests.
-final class House {
+final class ControlService {
     let loop: EventLoop
     let clock = WallClock()
     let receipts: ReceiptStore
@@ -95,7 +95,7 @@ final class House {
         return record
     }
 
-    func complain(_ sentence: String) {
+    func logWarning(_ sentence: String) {
         performer.journal.log(.warning, MessageID.complaint, sentence)
     }
 
