@@ -82,10 +82,7 @@ final class StoredDescriptors {
                 logWarning(app, "\(error)")
             }
         }
-        var writer = ByteWriter()
-        writer.put(app)
-        writer.put(text: entry.name)
-        logbook.note(Self.note(entry.serial), writer.bytes)
+        logbook.note(Self.note(entry.serial), StoredDescriptorRecord(app: app, name: entry.name).savedBytes)
         return written
     }
 
@@ -97,13 +94,13 @@ final class StoredDescriptors {
         let closer = DescriptorCloser()
         for serial in serials.sorted() {
             lastSerial = max(lastSerial, serial)
-            var reader = ByteReader(notes[Self.note(serial)] ?? [])
-            guard let app: AppID = try? reader.take(), let name = try? reader.text(upTo: 256, "a name"),
-                let descriptor = take(name, serial, of: app, handed)
+            guard let record = try? StoredDescriptorRecord(reading: notes[Self.note(serial)] ?? []),
+                let descriptor = take(record.name, serial, of: record.app, handed)
             else {
                 logbook.note(Self.note(serial), nil)
                 continue
             }
+            let (app, name) = (record.app, record.name)
             let shelf = shelves[app] ?? Shelf()
             shelf.entries.append(
                 Entry(name: name, descriptor: SharedDescriptor(descriptor, closer: closer), serial: serial))
@@ -220,5 +217,18 @@ final class SharedDescriptor {
     deinit {
         guard let closer else { return _ = Descriptor(adopting: raw) }
         closer.close(raw)
+    }
+}
+
+/// What is recorded of a stored descriptor beside the descriptor itself.
+private struct StoredDescriptorRecord: SavedRecord {
+    var app: AppID
+    var name: String
+
+    static var blank: StoredDescriptorRecord { StoredDescriptorRecord(app: .blank, name: "") }
+
+    mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.required(1, &app)
+        try coder.required(2, &name)
     }
 }

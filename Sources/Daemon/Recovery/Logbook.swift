@@ -83,10 +83,7 @@ final class Logbook {
 
     /// Before the core decides on it.
     func keep(_ event: Event, at now: Instant) {
-        write(.event) { writer in
-            writer.put(now)
-            writer.put(event)
-        }
+        write(.event) { LoggedEvent(event, at: now).save(to: &$0) }
     }
 
     /// The core has decided; no effect of it was performed yet.
@@ -119,11 +116,7 @@ final class Logbook {
     func note(_ name: String, _ content: [UInt8]?) {
         guard notes[name] != content else { return }
         notes[name] = content
-        write(.note) { writer in
-            writer.put(text: name)
-            writer.put(byte: content == nil ? 0 : 1)
-            writer.put(bytes: content ?? [])
-        }
+        write(.note) { LoggedRecord(name: name, content: content).save(to: &$0) }
     }
 
     func isNoted(_ name: String) -> Bool { notes[name] != nil }
@@ -190,11 +183,7 @@ final class Logbook {
     private func compact(_ core: LifecycleCore) throws {
         var entries = Self.entry(.core, core.saved.bytes)
         for (name, content) in notes.sorted(by: { $0.key < $1.key }) {
-            var writer = ByteWriter()
-            writer.put(text: name)
-            writer.put(byte: 1)
-            writer.put(bytes: content)
-            entries += Self.entry(.note, writer.bytes)
+            entries += Self.entry(.note, LoggedRecord(name: name, content: content).savedBytes)
         }
         let new = path + ".new"
         _ = try removeFile(at: new)

@@ -124,19 +124,15 @@ extension Logbook {
                 snapshotEnd += content.count + 9
             case .event: try takeEvent(content)
             case .note:
-                var reader = ByteReader(content)
-                let name = try reader.text(upTo: 512, "a note's name")
-                let isThere = try reader.byte() == 1
-                recovered?.notes[name] = isThere ? Array(try reader.bytes(reader.left)) : nil
+                let record = try LoggedRecord(reading: content)
+                recovered?.notes[record.name] = record.content
             case nil: throw Problem("\(path): an entry of an unknown kind")
             }
         }
 
         private mutating func takeEvent(_ content: ArraySlice<UInt8>) throws {
-            var reader = ByteReader(content)
-            let now: Instant = try reader.take()
-            let event: Event = try reader.take()
-            try reader.end()
+            let logged = try LoggedEvent(reading: content)
+            let (event, now) = (logged.event, logged.at)
             eventsRead += 1
             recovered?.last = now
             guard eventsRead <= eventsBegun else {

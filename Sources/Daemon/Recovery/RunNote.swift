@@ -23,46 +23,24 @@ struct RunNote: Hashable {
 
     static func name(_ run: RunID) -> String { "run/\(run)" }
 
-    /// The longest of its texts; what an app says of itself fits into a datagram.
-    private static let longest = 8192
-    private static let mostNotices = UInt64(EffectPerformer.mostWaiting)
+    var bytes: [UInt8] { savedBytes }
+}
 
-    var bytes: [UInt8] {
-        var writer = ByteWriter()
-        writer.put(app)
-        writer.put(signed: Int64(pid ?? -1))
-        writer.put(number: startTime)
-        for text in [marker, statusText] {
-            writer.put(byte: text == nil ? 0 : 1)
-            if let text { writer.put(text: text) }
-        }
-        writer.put(byte: owner == nil ? 0 : 1)
-        if let owner {
-            writer.put(number: UInt64(owner.uid))
-            writer.put(number: UInt64(owner.gid))
-        }
-        writer.put(signed: errno.map { Int64($0) } ?? -1)
-        writer.put(number: UInt64(notices.count))
-        for notice in notices { writer.put(notice) }
-        return writer.bytes
-    }
+extension RunNote: SavedRecord {
+    static var blank: RunNote { RunNote(app: .blank) }
 
-    init(reading bytes: [UInt8]) throws(SavedError) {
-        var reader = ByteReader(bytes)
-        app = try reader.take()
-        let number = try reader.signed()
-        pid = number < 0 ? nil : Int32(truncatingIfNeeded: number)
-        startTime = try reader.number()
-        marker = try reader.flag() ? try reader.text(upTo: Self.longest, "a marker") : nil
-        statusText = try reader.flag() ? try reader.text(upTo: Self.longest, "a status") : nil
-        if try reader.flag() {
-            let uid = try reader.number(upTo: UInt64(UInt32.max), "a user")
-            owner = Owner(uid: UInt32(uid), gid: UInt32(try reader.number(upTo: UInt64(UInt32.max), "a group")))
-        }
-        let number2 = try reader.signed()
-        errno = number2 < 0 ? nil : Int32(truncatingIfNeeded: number2)
-        for _ in 0..<(try reader.number(upTo: Self.mostNotices, "notices")) { notices.append(try reader.take()) }
-        try reader.end()
+    mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.required(1, &app)
+        try coder.optional(2, &pid)
+        try coder.field(3, &startTime)
+        try coder.optional(4, &marker)
+        var (uid, gid) = (owner?.uid, owner?.gid)
+        try coder.optional(5, &uid)
+        try coder.optional(6, &gid)
+        if let uid, let gid { owner = Owner(uid: uid, gid: gid) }
+        try coder.optional(7, &statusText)
+        try coder.optional(8, &errno)
+        try coder.list(9, &notices, upTo: EffectPerformer.mostWaiting + 1)
     }
 }
 
