@@ -57,7 +57,7 @@ let package = Package(
 
         // The daemon, the app library and the programs.
         library("Daemon", ["LifecycleCore", "Manifest", "Linux", "Systemd", "JSON", "Control"]),
-        library("Greenroom", ["Systemd"]),
+        library("Greenroom", ["CSystemd"]),
         program("greenroomd", ["Daemon"]),
         program("greenroom-sim", ["LifecycleCore", "LifecycleSimulator"]),
         program("greenroom-bench", ["Linux", "Systemd", "JSON", "Control"]),
@@ -71,6 +71,7 @@ let package = Package(
             swiftSettings: swiftSettings),
         tests("ManifestTests", ["LifecycleCore", "Manifest", "ManifestProperties"], exclude: ["Seeds"]),
         .target(name: "TestKit", path: "Tests/TestKit", swiftSettings: swiftSettings),
+        tests("GreenroomTests", ["Greenroom", "TestKit"]),
         tests("LinuxTests", ["Linux", "TestKit"]),
         tests("SystemdTests", ["Systemd", "JSON", "TestKit"]),
         tests("ControlTests", ["greenroomctl", "Control", "Systemd", "JSON", "LifecycleCore", "TestKit"]),
