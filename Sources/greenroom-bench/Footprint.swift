@@ -95,7 +95,7 @@ private final class Footprint {
                 try self.supervisor.call("supervisor.startProcess", [.string("more:\(other)"), .bool(false)])
             }
         }
-        bench.report.add("one more launch: call → first line of main", ours, "supervisord", theirs)
+        bench.report.add("one more: call → first line of main", ours, "supervisord", theirs)
     }
 
     private func launch<T>(_ number: Int, _ samples: inout Samples, _ body: () throws -> T) throws -> T {
