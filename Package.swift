@@ -63,7 +63,7 @@ let package = Package(
         program("greenroom-bench", ["Linux", "Systemd", "JSON", "Control"]),
         program("greenroomctl", ["LifecycleCore", "Manifest", "Systemd", "JSON", "Control"]),
 
-        tests("LifecycleCoreTests", ["LifecycleCore"]),
+        tests("LifecycleCoreTests", ["LifecycleCore"], exclude: ["SavedForms"]),
         tests("SimulatorTests", ["LifecycleCore", "LifecycleSimulator"]),
         // Properties that hold for every manifest. The tests check them on saved inputs, the fuzzer on new ones.
         .target(
