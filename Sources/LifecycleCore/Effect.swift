@@ -149,16 +149,11 @@ package enum Report: Hashable, Sendable {
     indirect case ended(Receipt)
 }
 
-/// Why an app changed its state.
-package enum StateReason: String, Hashable, Sendable {
+/// Why an app changed its state. The raw values are the words of the control interface and of the journal.
+package enum StateReason: String, CaseIterable, Hashable, Sendable {
     case launched, ready, requested, displaced, interrupted, interruptionEnded, idle, woken, expired, ended, jetsam
-    case taskBegan = "task began"
-    case missedDeadline = "missed a deadline"
-    case tooManyTasks = "too many tasks"
-    case exitsOnSuspend = "exits on suspend"
-    case shutdown
-    case freezeTimedOut = "could not be frozen"
-    case sleep = "before the machine sleeps"
+    case taskBegan, missedDeadline, tooManyTasks, exitsOnSuspend, shutdown, freezeTimedOut
+    case sleep = "beforeSleep"
     case locked, awoke, unlocked
 }
 

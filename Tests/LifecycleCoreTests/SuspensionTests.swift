@@ -379,7 +379,7 @@ struct SuspensionTests {
         let harness = Harness("photos")
         harness.bring("photos", into: .suspended)
         harness.task("photos", "upload")
-        #expect(harness.changes("photos").last == "background: task began")
+        #expect(harness.changes("photos").last == "background: taskBegan")
         #expect(harness.view("photos").backgroundTimeRemaining == .seconds(29))
     }
 

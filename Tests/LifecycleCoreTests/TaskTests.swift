@@ -295,6 +295,6 @@ struct TaskTests {
         #expect(receipt.namespace == .lifecycle)
         #expect(receipt.code == 0xbada_5e47)
         #expect(receipt.explanation == "had 1001 background tasks open; 1000 are allowed")
-        #expect(harness.changes("photos").contains("terminating: too many tasks"))
+        #expect(harness.changes("photos").contains("terminating: tooManyTasks"))
     }
 }

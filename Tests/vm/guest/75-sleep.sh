@@ -18,7 +18,7 @@ check "the machine is sent to sleep" systemctl suspend
 check "it slept" wait_for 30 test -e /run/vm-test/slept
 check "it did not wait for longer than it takes" test $((SECONDS - began)) -lt 6
 check "in its sleep the app was in the background" grep -qE '^awake +(background|suspended)' /run/vm-test/asleep
-check "for that reason" changed background "before the machine sleeps"
+check "for that reason" changed background beforeSleep
 check "afterwards it is in front again" wait_for 20 is awake active
 check "it was told that its data is there" grep -qx available /run/greenroom/inbox/awake/protectedData
 check "and the inhibitor is taken again" wait_for 10 inhibits
