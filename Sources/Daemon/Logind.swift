@@ -157,7 +157,7 @@ final class Logind {
         journal.log(
             .warning, MessageID.bus,
             "the machine sleeps, or is switched off, before every app has entered the background: logind waits for "
-                + "\(delay.inSeconds) (InhibitDelayMaxSec= in logind.conf)")
+                + "\(delay.timeSpan) (InhibitDelayMaxSec= in logind.conf)")
         inhibitor = nil
     }
 

@@ -1,5 +1,5 @@
+import Control
 import Glibc
-import JSON
 import Systemd
 
 /// Verbs about the daemon as a whole.
@@ -7,83 +7,75 @@ extension Session {
     func pressure() throws(Failure) -> Int32 {
         let client = try connect()
         guard let level = operands.first else {
-            let answer = try client.call("Pressure")
-            if wantsJSON {
-                try show(answer)
-            } else {
-                var sheet = Sheet()
-                addMemory(Record(answer), to: &sheet)
-                try show(sheet.text(screen))
-            }
+            let status = try client.call("Pressure", as: MemoryStatus.self)
+            var sheet = Sheet()
+            addMemory(status, to: &sheet)
+            try wantsJSON ? show(status.json) : show(sheet.text(screen))
             return 0
         }
-        let answer = try client.insisting { () throws(Failure) in
+        let result = try client.withAuthorization { () throws(Failure) in
             let pending = try client.begin("SimulatePressure", [.string(level)])
-            return try client.answer(pending, until: nil)
+            return try client.answer(pending, until: nil, as: SimulationResult.self)
         }
-        guard let answer else { throw Failure("there was no answer") }
+        guard let result else { throw Failure("greenroomd did not answer.") }
         if wantsJSON {
-            try show(answer)
+            try show(result.json)
         } else {
-            let victim = Record(answer).text("victim")
-            let taken = level == "normal" ? "" : victim.map { "; took \($0)" } ?? "; took no app"
-            try show("memory: \(Record(answer).text("level") ?? level) (simulated)\(taken)\n")
+            let victim = result.victim.map { "; killed \($0)" } ?? "; no app was killed"
+            try show("Memory level: \(result.level) (simulated)\(level == "normal" ? "" : victim)\n")
         }
         return 0
     }
 
-    func addMemory(_ memory: Record, to sheet: inout Sheet) {
-        let level = memory.text("level") ?? "?"
-        let cause = level == "normal" ? nil : memory.text("cause").map { " (\($0))" }
-        sheet.add("Memory", level + (cause ?? ""), level == "normal" ? .lively : level == "warning" ? .moving : .worst)
-        if let total = memory.integer("totalBytes"), let available = memory.integer("availableBytes") {
-            let share =
-                total > 0 && (0...total).contains(available)
-                ? " (\(Int((Double(available) / Double(total) * 100).rounded()))%)" : ""
-            sheet.add("Available", "\(size(available)) of \(size(total))\(share)")
-        }
-        if let apps = memory.integer("appsBytes") {
-            let budget = memory.integer("budgetBytes").map { " of a budget of \(size($0))" } ?? ""
-            sheet.add("Apps", size(apps) + budget)
-        }
-        sheet.add("Containment", memory.text("containment"))
+    func addMemory(_ memory: MemoryStatus, to sheet: inout Sheet) {
+        let isNormal = memory.level == "normal"
+        let reason = isNormal ? "" : memory.reason.map { " (\($0))" } ?? ""
+        sheet.add("Memory", memory.level + reason, isNormal ? .lively : memory.level == "warning" ? .moving : .worst)
+        let share =
+            memory.totalBytes > 0 && memory.availableBytes <= memory.totalBytes
+            ? " (\(Int((Double(memory.availableBytes) / Double(memory.totalBytes) * 100).rounded()))%)" : ""
+        sheet.add(
+            "Available", "\(formattedSize(memory.availableBytes)) of \(formattedSize(memory.totalBytes))\(share)")
+        let budget = memory.budgetBytes.map { " of a budget of \(formattedSize($0))" } ?? ""
+        sheet.add("Apps", formattedSize(memory.appsBytes) + budget)
+        sheet.add("Containment", memory.containment)
     }
 
-    /// How long the new program may take to answer; the apps do not wait for it.
-    private static let patience = Duration.seconds(10)
+    /// How long the new program has to answer. The apps do not wait for it.
+    private static let reexecTimeout = Duration.seconds(10)
 
-    /// Asks, and waits until the program that took the old one's place answers.
+    /// Requests the replacement, and waits until the new program answers.
     func reexec() throws(Failure) -> Int32 {
         let client = try connect()
-        let answer = try client.insisting { () throws(Failure) in try client.call("Reexec") }
-        let limit = EventLoop.now() + Self.patience
-        // The connection ends with the old program.
+        let result = try client.withAuthorization { () throws(Failure) in
+            try client.call("Reexec", as: RequestResult.self)
+        }
+        let limit = EventLoop.now() + Self.reexecTimeout
+        // The old program's connection ends with it.
         while EventLoop.now() < limit, (try? client.bus.nextSignal(until: limit)) ?? nil != nil {}
         while true {
-            if let version = try? connect().call("Version") {
-                try wantsJSON ? show(answer) : show("greenroomd \(version.stringValue ?? "") goes on\n")
+            if let version = try? connect().call("Version", as: String.self) {
+                try wantsJSON ? show(result.json) : show("Reexecuted greenroomd \(version).\n")
                 return 0
             }
-            guard EventLoop.now() < limit else { throw Failure("the new greenroomd does not answer") }
+            guard EventLoop.now() < limit else { throw Failure("The new greenroomd does not answer.") }
             poll(nil, 0, 10)
         }
     }
 
     func reload() throws(Failure) -> Int32 {
         let client = try connect()
-        let answer = try client.insisting { () throws(Failure) in try client.call("Reload") }
-        let result = Record(answer)
-        let errors = result.texts("errors")
-        if wantsJSON {
-            try show(answer)
-        } else {
-            for line in errors + result.texts("warnings") { try show(line + "\n") }
-            let count = result.integer("apps") ?? 0
-            try show("\(count) \(count == 1 ? "app" : "apps") read\n")
+        let result = try client.withAuthorization { () throws(Failure) in
+            try client.call("Reload", as: ReloadResult.self)
         }
-        guard !errors.isEmpty else { return 0 }
-        throw Failure(
-            errors.count == 1
-                ? "there is an error; all else counts" : "there are \(errors.count) errors; all else counts")
+        if wantsJSON {
+            try show(result.json)
+        } else {
+            for line in result.errors + result.warnings { try show(line + "\n") }
+            try show("Loaded \(result.apps) \(result.apps == 1 ? "app" : "apps").\n")
+        }
+        guard !result.errors.isEmpty else { return 0 }
+        let count = result.errors.count
+        throw Failure("\(count) \(count == 1 ? "error" : "errors"); all other manifests were loaded.")
     }
 }

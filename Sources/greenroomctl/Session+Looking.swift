@@ -1,73 +1,67 @@
-import JSON
+import Control
+import LifecycleCore
 import Systemd
 
-/// Verbs that only look.
+/// Verbs that show apps.
 extension Session {
     func list() throws(Failure) -> Int32 {
-        let apps = try connect().call("List")
-        guard !wantsJSON else {
-            try show(apps)
-            return 0
-        }
-        try show(appList(apps))
+        let apps = try connect().call("List", as: [AppStatus].self)
+        try wantsJSON ? show(apps.json) : show(table(apps))
         return 0
     }
 
-    private func appList(_ apps: JSONValue) -> String {
-        let records = (apps.arrayValue ?? []).map { Record($0) }
-        guard !records.isEmpty || !screen.isTerminal else {
+    private func table(_ apps: [AppStatus]) -> String {
+        guard !apps.isEmpty || !screen.isTerminal else {
             return
-                "No apps: put manifests into the folder apps of the daemon's configuration, then greenroomctl reload.\n"
+                "No apps. To add one, put a manifest into the folder 'apps' of the daemon's configuration, then run: "
+                + "greenroomctl reload\n"
         }
         var table = Table(["ID", "STATE", "PID", "MEMORY", "SINCE", "TASKS/DEADLINE"], right: [2, 3])
-        table.rows = records.map { app in
-            let error = app.text("error")
+        table.rows = apps.map { app in
+            let style: Style? = app.error == nil ? nil : .bad
             return [
-                Cell(app.id, error == nil ? .bold : .bad), Cell(app.state, Style(state: app.state)),
-                Cell(app.integer("pid").map(String.init)), Cell(memory(of: app)), Cell(when(app, "since")),
-                Cell(error ?? whatCounts(app), error == nil ? nil : .bad),
+                Cell(app.id, style ?? .bold), Cell(app.state, Style(state: app.state)),
+                Cell(app.pid.map { String($0) }), Cell(memory(of: app)), Cell(app.since.map(when)),
+                Cell(app.error ?? pendingEvents(app), style),
             ]
         }
-        return table.text(screen) + (screen.isTerminal ? summary(records) : "")
+        return table.text(screen) + (screen.isTerminal ? summary(apps) : "")
     }
 
-    /// “5 apps: 1 active, 3 suspended, 1 not running”.
-    private func summary(_ apps: [Record]) -> String {
+    /// `5 apps: 1 active, 3 suspended, 1 not running.`
+    private func summary(_ apps: [AppStatus]) -> String {
         let order = ["active", "inactive", "launching", "background", "suspended", "terminating", "notRunning"]
         let parts = order.compactMap { state -> String? in
             let count = apps.count { $0.state == state }
-            return count == 0 ? nil : "\(count) \(state == "notRunning" ? "not running" : state)"
+            return count == 0 ? nil : "\(count) \(stateInWords(state))"
         }
         let text = "\(apps.count) \(apps.count == 1 ? "app" : "apps"): \(parts.joined(separator: ", "))."
         return "\n" + screen.paint(text, .faint) + "\n"
     }
 
-    private func memory(of app: Record) -> String? {
-        app.isNotRunning ? nil : app.integer("memoryBytes").map(size)
+    private func memory(of app: AppStatus) -> String? {
+        app.isNotRunning ? nil : formattedSize(app.memoryBytes)
     }
 
-    /// What is about to happen to an app, in a few words.
-    private func whatCounts(_ app: Record) -> String {
+    /// The deadline, the first tasks and a postponed launch, on one line.
+    private func pendingEvents(_ app: AppStatus) -> String {
         var parts: [String] = []
-        if let deadline = app.record("deadline"), let left = deadline.seconds("remainingSeconds") {
-            parts.append("\(timeSpan(left)) left \(purpose(deadline.text("what") ?? "?"))")
+        if let deadline = app.deadline?.timeLeft { parts.append(deadline) }
+        for task in app.tasks.prefix(2) {
+            let left = task.remaining.map { " (\(countdown($0)) left)" } ?? ""
+            parts.append("task '\(task.name)'\(left)")
         }
-        let tasks = app.records("tasks")
-        for task in tasks.prefix(2) {
-            let left = task.seconds("remainingSeconds").map { " (\(timeSpan($0)) left)" } ?? ""
-            parts.append("task “\(task.text("name") ?? "?")”\(left)")
-        }
-        if tasks.count > 2 { parts.append("\(tasks.count - 2) more tasks") }
-        if let time = app.seconds("launchPostponedSeconds") { parts.append("not launched again for \(timeSpan(time))") }
+        if app.tasks.count > 2 { parts.append("\(app.tasks.count - 2) more tasks") }
+        if let time = app.launchPostponed { parts.append("launch postponed for \(countdown(time))") }
         return parts.joined(separator: ", ")
     }
 
     // MARK: status
 
     func status() throws(Failure) -> Int32 {
-        guard !operands.isEmpty else { return try houseStatus() }
+        guard !operands.isEmpty else { return try daemonStatus() }
         let client = try connect()
-        var found: [JSONValue] = []
+        var found: [AppStatus] = []
         var problems: [Failure] = []
         for name in operands {
             do throws(Failure) {
@@ -77,68 +71,86 @@ extension Session {
             }
         }
         if wantsJSON {
-            if operands.count > 1 { try show(.array(found)) } else if let app = found.first { try show(app) }
+            if operands.count > 1 { try show(found.json) } else if let app = found.first { try show(app.json) }
         } else {
-            try show(found.map { sheet(Record($0)) }.joined(separator: "\n"))
+            try show(found.map(sheet).joined(separator: "\n"))
         }
-        for problem in problems { complain(problem) }
+        for problem in problems { printError(problem) }
         if let problem = problems.first { return problem.status }
-        return found.contains { Record($0).isNotRunning } ? 3 : 0
+        return found.contains { $0.isNotRunning } ? 3 : 0
     }
 
-    /// Without a name: the daemon, the memory, and all apps.
-    private func houseStatus() throws(Failure) -> Int32 {
+    /// Without an app: the daemon, the memory, and all apps.
+    private func daemonStatus() throws(Failure) -> Int32 {
         let client = try connect()
-        let apps = try client.call("List")
+        let apps = try client.call("List", as: [AppStatus].self)
         guard !wantsJSON else {
-            try show(apps)
+            try show(apps.json)
             return 0
         }
-        let version = try client.call("Version").stringValue.map(escaped) ?? "?"
+        let version = try client.call("Version", as: String.self)
         var sheet = Sheet()
         sheet.add("greenroomd", "\(version), at \(escaped(client.endpoint.socket))")
-        addMemory(Record(try client.call("Pressure")), to: &sheet)
-        try show(sheet.text(screen) + "\n" + appList(apps))
+        addMemory(try client.call("Pressure"), to: &sheet)
+        try show(sheet.text(screen) + "\n" + table(apps))
         return 0
     }
 
-    private func sheet(_ app: Record) -> String {
-        let name = app.text("name").flatMap { $0 == app.id ? nil : " – \($0)" } ?? ""
-        let style = app.text("error") == nil ? Style(state: app.state) : .bad
+    private func sheet(_ app: AppStatus) -> String {
+        let name = app.name == app.id ? "" : " – \(app.name)"
+        let style = app.error == nil ? Style(state: app.state) : .bad
         var sheet = Sheet()
-        let since = whenInFull(app, "since").map { ", since \($0)" } ?? ""
-        sheet.add("State", app.state + since, style)
-        sheet.add("Error", app.text("error"), .bad)
-        sheet.add("PID", app.integer("pid").map(String.init))
+        sheet.add("State", app.state + (app.since.map { " since \(whenInFull($0))" } ?? ""), style)
+        sheet.add("Error", app.error, .bad)
+        sheet.add("PID", app.pid.map { String($0) })
         sheet.add("Memory", memory(of: app))
-        sheet.add("Launches", app.integer("launches").map(String.init))
-        if let count = app.integer("interruptions"), count > 0 {
-            sheet.add("Interrupted", count == 1 ? "once" : "\(count) times")
+        sheet.add("Launches", app.error == nil ? String(app.launches) : nil)
+        if app.interruptions > 0 { sheet.add("Interruptions", String(app.interruptions)) }
+        sheet.add("Status", app.statusText)
+        sheet.add("Tasks", app.tasks.map(taskLine))
+        sheet.add("Deadline", app.deadline?.timeLeft, .moving)
+        sheet.add("Background", app.backgroundTimeRemaining.map { "\(countdown($0)) of background time left" })
+        sheet.add("Postponed", app.launchPostponed.map { "only a user can launch it for \(countdown($0))" })
+        if let receipt = app.lastReceipt {
+            sheet.add("Last end", whenInFull(receipt.time))
+            sheet.add("", ["\(receipt.explanation) (receipt \(receipt.id))"])
         }
-        sheet.add("Status", app.text("statusText"))
-        sheet.add("Tasks", app.records("tasks").map(taskLine))
-        if let deadline = app.record("deadline"), let left = deadline.seconds("remainingSeconds") {
-            sheet.add("Deadline", "\(timeSpan(left)) left \(purpose(deadline.text("what") ?? "?"))", .moving)
-        }
-        if let left = app.seconds("backgroundTimeRemainingSeconds"), left < 1e9 {
-            sheet.add("Background", "\(timeSpan(left)) of background time left")
-        }
-        if let time = app.seconds("launchPostponedSeconds") {
-            sheet.add("Postponed", "not launched again for \(timeSpan(time)), unless a user launches it")
-        }
-        if let receipt = app.record("lastReceipt") { addLastEnd(receipt, to: &sheet) }
         return screen.paint("●", style) + " " + screen.paint(app.id, .bold) + name + "\n" + sheet.text(screen)
     }
 
-    private func taskLine(_ task: Record) -> String {
-        let left = task.seconds("remainingSeconds").map { ", \(timeSpan($0)) left" } ?? ""
-        let age = task.seconds("ageSeconds").map { ", begun \(ago($0))" } ?? ""
-        let owner = task.integer("owner").map { ", by process \($0)" } ?? ""
-        return "“\(task.text("name") ?? "?")”\(left)\(age)\(owner)"
-    }
-
-    private func addLastEnd(_ receipt: Record, to sheet: inout Sheet) {
-        sheet.add("Last end", whenInFull(receipt, "time"))
-        sheet.add("", [ending(receipt) + " (receipt \(receipt.integer("id") ?? 0))"])
+    private func taskLine(_ task: TaskStatus) -> String {
+        let left = task.remaining.map { ", \(countdown($0)) left" } ?? ""
+        let age = task.age.map { ", began \(formattedAge($0))" } ?? ""
+        let owner = task.owner.map { ", process \($0)" } ?? ""
+        return "'\(task.name)'\(left)\(age)\(owner)"
     }
 }
+
+extension AppStatus {
+    var isNotRunning: Bool { state == "notRunning" }
+}
+
+extension DeadlineStatus {
+    /// `3.2s left to finish launching`.
+    var timeLeft: String? { remaining.map { "\(countdown($0)) left \(purpose)" } }
+
+    /// What the time is for; follows "3.2s left" or "5s".
+    var purpose: String {
+        switch what {
+        case "launch": "to finish launching"
+        case "background": "to enter the background"
+        case "terminate": "to terminate"
+        case "backgroundTime": "of background time"
+        case "wake": "to complete the wake"
+        case "watchdog": "until the next heartbeat"
+        case "resume": "to resume execution"
+        default: "for \(what)"
+        }
+    }
+}
+
+/// A remaining time: with tenths of a second below ten seconds.
+func countdown(_ time: Duration) -> String { time.timeSpan(digits: time < .seconds(10) ? 1 : 0) }
+
+/// A state in a sentence.
+func stateInWords(_ state: String) -> String { state == "notRunning" ? "not running" : state }

@@ -1,118 +1,127 @@
 import Control
 import Glibc
-import JSON
 import Systemd
 
-/// Verbs that ask for a change and wait until it has come about.
+/// Verbs that change an app's state and wait until the change is done.
 extension Session {
     func request() throws(Failure) -> Int32 {
         let client = try connect()
         let app = operands.first ?? ""
-        let answer = try client.insisting { () throws(Failure) in try wait(for: app, client) }
-        if wantsJSON { try show(answer) }
-        let result = Record(answer)
-        let sentence = "\(escaped(app)): \(outcome(result))"
-        guard isSuccess(result) else { throw Failure(sentence) }
+        let result = try client.withAuthorization { () throws(Failure) in try wait(for: app, client) }
+        if wantsJSON { try show(result.json) }
+        let sentence = "\(escaped(app)): \(sentence(result))"
+        guard isSuccess(result) else {
+            let hint = result.lastReceipt.map { "See: greenroomctl receipt \($0.id)" }
+            throw Failure(sentence, hint: hint)
+        }
         if !wantsJSON { try show("\(sentence)\n") }
         return 0
     }
 
-    /// Waits for the answer; of another daemon, if the one that was asked is replaced meanwhile (an upgrade, a crash). It has
-    /// the request carried out, but does not know who asked.
-    private func wait(for app: String, _ client: Client) throws(Failure) -> JSONValue {
+    /// Waits for the answer. If the daemon is replaced meanwhile (an upgrade, a crash), the next one carries the request
+    /// out, but does not know this client: it is asked again.
+    private func wait(for app: String, _ client: Client) throws(Failure) -> RequestResult {
         let (member, arguments) = call(for: app)
-        let began = Moment.now()
+        let began = Timestamp.now()
         var lost = 0
         while true {
             do throws(Failure) {
                 return try Waiting(client, app: app, screen).wait(for: member, arguments)
-            } catch  where error.isLost && lost < Self.mostLost {
+            } catch  where error.isLost && lost < Self.maximumReconnects {
                 lost += 1
                 try client.reconnect()
-                guard isWish else {
-                    throw Failure("\(escaped(app)): greenroomd was replaced before it answered; it may have been done")
+                guard isIdempotent else {
+                    throw Failure(
+                        "\(escaped(app)): greenroomd was replaced before it answered; the request may have been "
+                            + "carried out.")
                 }
-                if let answer = try ending(of: app, since: began, client) { return answer }
+                if let result = try ended(app, since: began, client) { return result }
             }
         }
     }
 
-    /// Beyond which nobody waits for a daemon that dies again and again.
-    private static let mostLost = 10
+    /// A daemon that dies more often is not waited for.
+    private static let maximumReconnects = 10
 
-    /// Whether what is asked for is a state, and so no more when it is asked for twice.
-    private var isWish: Bool {
+    /// Whether the verb asks for a state, so that a repeated request changes nothing more.
+    private var isIdempotent: Bool {
         switch invocation.verb {
         case .launch, .activate, .background, .terminate: true
         default: false
         }
     }
 
-    /// One that has ended meanwhile was launched, and is not launched once more: its receipt is the answer.
-    private func ending(of app: String, since began: Moment, _ client: Client) throws(Failure) -> JSONValue? {
-        let status = Record(try client.call("Status", [.string(app)]))
-        guard status.isNotRunning, let receipt = status.json["lastReceipt"],
-            let time = Record(receipt).moment("time"), time.seconds > began.seconds - 0.001
-        else { return nil }
-        return .object([("outcome", .string("ended")), ("state", .string("notRunning")), ("receipt", receipt)])
+    /// The answer for an app that ended since the request was sent: it was launched, and must not be launched again.
+    private func ended(_ app: String, since began: Timestamp, _ client: Client) throws(Failure) -> RequestResult? {
+        let status = try client.call("Status", [.string(app)], as: AppStatus.self)
+        guard status.isNotRunning, let receipt = status.lastReceipt, receipt.time >= began else { return nil }
+        var result = RequestResult(.ended, state: status.state)
+        result.lastReceipt = receipt
+        return result
     }
 
     private func call(for app: String) -> (member: String, arguments: [Variant]) {
         let name = Variant.string(app)
-        func word(_ index: Int) -> Variant { .string(operands.count > index ? operands[index] : "") }
+        func operand(_ index: Int) -> Variant { .string(operands.count > index ? operands[index] : "") }
         switch invocation.verb {
-        case .launch: return ("Launch", [name, .dictionary(launchOptions)])
+        case .launch: return ("Launch", [name, launchOptions.variant])
         case .terminate: return ("Terminate", [name, .bool(invocation.has(.remove))])
-        case .push: return ("Push", [name, word(1)])
-        case .send: return ("Send", [name, word(1), word(2)])
+        case .push: return ("Push", [name, operand(1)])
+        case .send: return ("Send", [name, operand(1), operand(2)])
         case .activate: return ("Activate", [name])
         case .background: return ("Background", [name])
         case .interrupt: return ("Interrupt", [name])
         case .resume: return ("Resume", [name])
         case .list, .status, .receipts, .receipt, .watch, .pressure, .verify, .reload, .help, .open, .snapshot, .log,
             .reexec:
-            preconditionFailure("\(invocation.verb) is no request")
+            preconditionFailure("\(invocation.verb) is not a request")
         }
     }
 
-    private var launchOptions: [(String, Variant)] {
-        var options: [(String, Variant)] = []
-        if invocation.has(.background) { options.append(("background", .bool(true))) }
-        if let reason = invocation.options[.reason] { options.append(("reason", .string(reason))) }
-        if let url = invocation.options[.url] { options.append(("url", .string(url))) }
+    private var launchOptions: LaunchOptions {
+        var options = LaunchOptions()
+        if invocation.has(.background) { options.background = true }
+        options.reason = invocation.options[.reason]
+        options.url = invocation.options[.url]
         return options
     }
 
-    private func isSuccess(_ result: Record) -> Bool {
-        switch result.json["outcome"]?.stringValue {
-        case "done": true
-        case "ended": invocation.verb == .terminate
-        default: false
+    private func isSuccess(_ result: RequestResult) -> Bool {
+        switch RequestResult.Outcome(rawValue: result.outcome) {
+        case .done: true
+        case .ended: invocation.verb == .terminate
+        case .superseded, nil: false
         }
     }
 
-    /// What happened, and why.
-    private func outcome(_ result: Record) -> String {
-        let why = result.text("explanation")
-        switch result.json["outcome"]?.stringValue {
-        case "done":
+    private func sentence(_ result: RequestResult) -> String {
+        let state = stateInWords(result.state ?? "")
+        switch RequestResult.Outcome(rawValue: result.outcome) {
+        case .done:
             if invocation.verb == .send, result.state == "suspended" {
-                return "suspended: it gets the notification when it runs again"
+                return "suspended; the notification is delivered when the app resumes"
             }
-            return stateInWords(result.state) + (why.map { ": \($0)" } ?? "")
-        case "ended":
-            let receipt = result.record("receipt")
-            let number = receipt?.integer("id").map { " (receipt \($0))" } ?? ""
-            let sentence = receipt?.text("explanation") ?? why ?? "the daemon does not say why"
-            // That it ended is what was asked for then: how it did says it all.
-            if invocation.verb == .terminate { return sentence + number }
-            let state = receipt?.text("state").map { " " + whileIn($0) } ?? ""
-            return "ended\(state): \(sentence)\(number)"
-        case "superseded":
-            return "\(why ?? "a later request wanted something else"); it is \(stateInWords(result.state)) now"
-        default: return "the daemon answered with “\(result.text("outcome") ?? "nothing")”, which means nothing here"
+            return state
+        case .ended:
+            let explanation = result.lastReceipt?.explanation ?? result.explanation ?? "Ended for an unknown reason."
+            // The end is the requested result: its receipt is named here, and not as a hint of a failure.
+            guard invocation.verb != .terminate else {
+                return explanation + (result.lastReceipt.map { " (receipt \($0.id))" } ?? "")
+            }
+            let before = result.lastReceipt.map { "ended \(period(of: $0.state)): " } ?? ""
+            return before + explanation
+        case .superseded:
+            return "\(result.explanation ?? "A later request asked for another state.") It is \(state) now."
+        case nil: return "unknown answer '\(result.outcome)' of greenroomd"
         }
     }
 
-    private func stateInWords(_ state: String) -> String { state == "notRunning" ? "not running" : state }
+    /// When an app ended: "while launching".
+    private func period(of state: String) -> String {
+        switch state {
+        case "background": "in the background"
+        case "notRunning": "before it ran"
+        default: "while \(state)"
+        }
+    }
 }
