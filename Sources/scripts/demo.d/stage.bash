@@ -121,7 +121,7 @@ listen() {
     until ctl pressure warning >/dev/null 2>&1; ctl pressure normal >/dev/null 2>&1; read -r -t 0.1 -u "$news" entry; do
         [ $((tries += 1)) -lt 100 ] || give_up "greenroomctl watch hears nothing"
     done
-    until [[ $entry == *'memory: normal'* ]]; do
+    until [[ $entry == *'"level":"normal"'* ]]; do
         read -r -t 5 -u "$news" entry || give_up "greenroomctl watch hears nothing more"
     done
     json containment "$(ctl --json pressure)" || give_up "greenroomctl pressure does not say how apps are contained"
@@ -157,7 +157,7 @@ heard() {
     local entry=$1 time text kind reason
     [[ $entry =~ \"time\":\"[-0-9]+T([0-9]+):([0-9]+):([0-9]+)\.([0-9]+)Z\" ]] || return 0
     time=$((10#${BASH_REMATCH[1]} * 3600000 + 10#${BASH_REMATCH[2]} * 60000))
-    time=$((time + 10#${BASH_REMATCH[3]} * 1000 + 10#${BASH_REMATCH[4]}))
+    time=$((time + 10#${BASH_REMATCH[3]} * 1000 + 10#${BASH_REMATCH[4]:0:3}))
     time=$(((time - started % day + day) % day))
     json kind "$entry"; kind=$value heard_what=$value
     json app "$entry"; heard_app=$value
@@ -182,7 +182,7 @@ heard() {
 # TIME KIND REASON MESSAGE → a line in plain words, or nothing for what is over in the same moment.
 tell() {
     case $2 in
-    stateChanged) tell_state "$1" "$heard_what" "$3" "$4" ;;
+    stateChanged) tell_state "$1" "$heard_what" "$3" "${4#state changed: }" ;;
     ended) line "$1" "$heard_app" ended "$4" "$red" ;;
     deadlineMissed | tasksExpiring) line "$1" "$heard_app" '' "$4" "$yellow" ;;
     taskBegan | taskEnded) line "$1" "$heard_app" '' "$4" '' ;;

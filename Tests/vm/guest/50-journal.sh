@@ -36,7 +36,7 @@ check "with the user and the unit that it really comes from" \
 check "and the user" has "$(last SYSLOG_IDENTIFIER=talker PRIORITY=3)" '"_UID":"1000"'
 log=$(ctl log talker)
 check "greenroomctl log has both: what it wrote" has "$log" "first line of talker"
-check "and what became of it" has "$log" "talker: launching"
+check "and what became of it" has "$log" "talker: state changed"
 check "greenroomctl log --json is JSON" has "$(ctl log --json -n 1 talker)" '"MESSAGE"'
 check "without an app it is the daemon's" has "$(ctl log -n 50)" "greenroomd"
 check "an entry that another user makes up is not shown" eval \
