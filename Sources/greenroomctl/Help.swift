@@ -96,8 +96,8 @@ enum Help {
             """
               --background            Launch into the background, with 30s of background time
               --reason REASON         The launch reason that the app is given: user (default), url, push, fetch, socket,
-                                      timer, accessory, location or relaunch. After several early ends, launches for
-                                      other reasons than user and url are postponed.
+                                      timer, accessory, location or relaunch. After several early ends, launches that
+                                      wake the app (push, fetch, socket, timer, accessory, location) are postponed.
               --url URL               The URL to open
 
             A running app is activated. If the app ends before it is active, the exit status is 1.
