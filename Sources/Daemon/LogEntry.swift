@@ -182,12 +182,7 @@ extension AppState {
 }
 
 extension DeadlineKind {
-    fileprivate var inWords: String {
-        switch self {
-        case .backgroundTime: "background time"
-        case .launch, .background, .terminate, .wake, .watchdog, .resume: rawValue
-        }
-    }
+    fileprivate var inWords: String { self == .backgroundTime ? "background time" : rawValue }
 }
 
 extension MemoryLevel {

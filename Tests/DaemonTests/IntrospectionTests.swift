@@ -1,4 +1,5 @@
 import Control
+import Daemon
 import Glibc
 import LifecycleCore
 import Linux
@@ -85,10 +86,15 @@ struct IntrospectionTests {
         #expect(documented == actual, "\(record)")
     }
 
-    @Test("docs/DBUS.md has every kind of event and every reason")
+    @Test("docs/DBUS.md has every word of the core that a record can contain")
     func words() throws {
         let text = TestDaemon.text(of: "\(PrivateBus.data)/../docs/DBUS.md")
-        let words = LifecycleEvent.Kind.allCases.map(\.rawValue) + StateReason.allCases.map(\.rawValue)
+        let words =
+            LifecycleEvent.Kind.allCases.map(\.rawValue) + StateReason.allCases.map(\.rawValue)
+            + AppState.allCases.map(\.rawValue) + DeadlineKind.allCases.map(\.rawValue)
+            + MemoryCause.allCases.map(\.rawValue) + MemoryLevel.allCases.map(\.name)
+            + WakeResult.allCases.map(\.rawValue) + Receipt.Namespace.allCases.map(\.rawValue)
+            + LaunchReason.allCases.map(\.rawValue) + RequestResult.Outcome.allCases.map(\.rawValue)
         for word in words { #expect(text.contains("`\(word)`"), "docs/DBUS.md lacks \(word)") }
     }
 }
