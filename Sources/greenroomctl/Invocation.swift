@@ -44,6 +44,13 @@ package struct Invocation: Equatable, Sendable {
         return verb == .help ? help(invocation) : .run(invocation)
     }
 
+    /// The verb of a command line that may have errors.
+    static func verb(in arguments: [String]) -> Verb? {
+        var reader = ArgumentReader(arguments)
+        reader.readAll()
+        return reader.words.first.flatMap { Verb(rawValue: $0) }
+    }
+
     private static func help(_ invocation: Invocation) -> Parsed {
         guard let word = invocation.operands.first else { return .show(Help.general) }
         guard let verb = Verb(rawValue: word) else {

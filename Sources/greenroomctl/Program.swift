@@ -23,7 +23,7 @@ package func runCommandLine(_ arguments: [String], _ environment: Environment) -
 
 /// The help of the verb, if the line has one.
 private func helpCommand(_ arguments: [String]) -> String {
-    let verb = arguments.first { !$0.hasPrefix("-") }.flatMap { Verb(rawValue: $0) }
+    let verb = Invocation.verb(in: arguments)
     return "greenroomctl help" + (verb.map { $0 == .help ? "" : " \($0.rawValue)" } ?? "")
 }
 

@@ -109,7 +109,10 @@ extension Session {
         sheet.add("Status", app.statusText)
         sheet.add("Tasks", app.tasks.map(taskLine))
         sheet.add("Deadline", app.deadline?.timeLeft, .moving)
-        sheet.add("Background", app.backgroundTimeRemaining.map { "\(countdown($0)) of background time left" })
+        // The same time may already be shown as the deadline.
+        if app.deadline?.what != "backgroundTime" {
+            sheet.add("Background", app.backgroundTimeRemaining.map { "\(countdown($0)) of background time left" })
+        }
         sheet.add("Postponed", app.launchPostponed.map { "only a user can launch it for \(countdown($0))" })
         if let receipt = app.lastReceipt {
             sheet.add("Last end", whenInFull(receipt.time))
