@@ -29,25 +29,25 @@ struct BusTests {
         let answer = try stage.ask("Launch", [.string("photos"), .dictionary([])]).get()
         #expect(answer.first?["outcome"] == .string("done"))
         #expect(answer.first?["state"] == .string("active"))
-        try stage.serve("the last change") { stage.told("State", of: "photos").last == .string("active") }
+        try stage.serve("the last change") { stage.changes(of: "State", in: "photos").last == .string("active") }
         let pid = try stage.daemon.pid("photos")
-        #expect(stage.told("Pid", of: "photos") == [.int32(pid)])
-        #expect(stage.told("Foreground", of: "photos") == [.bool(true)])
+        #expect(stage.changes(of: "Pid", in: "photos") == [.int32(pid)])
+        #expect(stage.changes(of: "Foreground", in: "photos") == [.bool(true)])
         // The app becomes inactive and active in one turn of the loop: PropertiesChanged has the last value alone.
-        #expect(stage.told("State", of: "photos") == [.string("launching"), .string("active")])
-        let states = stage.heard(ControlNames.lifecycleEventSignal).compactMap {
+        #expect(stage.changes(of: "State", in: "photos") == [.string("launching"), .string("active")])
+        let states = stage.signals(named: ControlNames.lifecycleEventSignal).compactMap {
             $0.arguments.first?["state"]?.stringValue
         }
         #expect(states == ["launching", "inactive", "active"])
         // Events for debugging are sent on the private socket alone.
         #expect(
-            !stage.heard(ControlNames.lifecycleEventSignal).contains {
+            !stage.signals(named: ControlNames.lifecycleEventSignal).contains {
                 $0.arguments.first?["kind"] == .string("deadlineStarted")
             })
         _ = try stage.ask("Terminate", [.bool(false)], path: BusStage.path("photos"), interface: "org.greenroom.App1")
-        try stage.serve("the end") { stage.told("State", of: "photos").last == .string("notRunning") }
-        #expect(stage.told("Pid", of: "photos").last == .int32(0))
-        #expect(stage.told("LastReceipt", of: "photos").last?.uintValue ?? 0 > 0)
+        try stage.serve("the end") { stage.changes(of: "State", in: "photos").last == .string("notRunning") }
+        #expect(stage.changes(of: "Pid", in: "photos").last == .int32(0))
+        #expect(stage.changes(of: "LastReceipt", in: "photos").last?.uintValue ?? 0 > 0)
     }
 
     @Test("an object is added and removed with its manifest, on the message bus and on the private socket")
@@ -56,8 +56,8 @@ struct BusTests {
         let path = stage.daemon.config + "/apps/mail.app"
         try replaceFile(at: path, with: Array(Self.photos.utf8))
         _ = try stage.ask("Reload").get()
-        try stage.serve("InterfacesAdded") { !stage.heard("InterfacesAdded").isEmpty }
-        let added = try #require(stage.heard("InterfacesAdded").first)
+        try stage.serve("InterfacesAdded") { !stage.signals(named: "InterfacesAdded").isEmpty }
+        let added = try #require(stage.signals(named: "InterfacesAdded").first)
         #expect(added.path == ControlNames.managerPath)
         #expect(added.arguments.first == .objectPath(BusStage.path("mail")))
         // The signal has the same properties as GetAll.
@@ -65,12 +65,12 @@ struct BusTests {
             "GetAll", [.string(ControlNames.appInterface)], path: BusStage.path("mail"),
             interface: "org.freedesktop.DBus.Properties"
         ).get()
-        let told = added.arguments[1].arrayValue?.last
-        #expect(told == .entry(.string(ControlNames.appInterface), all[0]))
+        let signalled = added.arguments[1].arrayValue?.last
+        #expect(signalled == .entry(.string(ControlNames.appInterface), all[0]))
         unlink(path)
         _ = try stage.ask("Reload").get()
-        try stage.serve("InterfacesRemoved") { !stage.heard("InterfacesRemoved").isEmpty }
-        #expect(stage.heard("InterfacesRemoved").first?.arguments.first == .objectPath(BusStage.path("mail")))
+        try stage.serve("InterfacesRemoved") { !stage.signals(named: "InterfacesRemoved").isEmpty }
+        #expect(stage.signals(named: "InterfacesRemoved").first?.arguments.first == .objectPath(BusStage.path("mail")))
         let here = try ["InterfacesAdded", "InterfacesRemoved"].map { name in
             while let signal = try stage.daemon.bus.nextSignal(until: EventLoop.now() + .seconds(60)) {
                 if signal.member == name { return signal.arguments }
@@ -78,7 +78,7 @@ struct BusTests {
             throw TestFailure("no \(name) on the private socket")
         }
         #expect(here[0] == added.arguments)
-        #expect(here[1] == stage.heard("InterfacesRemoved").first?.arguments)
+        #expect(here[1] == stage.signals(named: "InterfacesRemoved").first?.arguments)
     }
 
     @Test("after a restart of the message bus the daemon is on it again, and its apps are untouched")
