@@ -64,8 +64,9 @@ final class ControlBus {
         server.map { [(HandedDescriptors.controlSocket, $0.listener)] } ?? []
     }
 
-    /// - Parameter toBeContinued: the service manager has the socket, and another daemon is about to: whoever connects
-    ///   meanwhile waits.
+    /// Closes the private socket and leaves the message bus.
+    ///
+    /// - Parameter toBeContinued: whether the next daemon takes the socket over; connections wait for it meanwhile.
     func close(toBeContinued: Bool = false) {
         if toBeContinued { server?.leaveInPlace() }
         server = nil
