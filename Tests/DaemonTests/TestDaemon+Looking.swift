@@ -77,6 +77,19 @@ extension TestDaemon {
         return JSONValue(try result.get()[0])
     }
 
+    /// Kills the daemon with SIGKILL at its next system call `number`: before the kernel carries it out (`when` is "entry")
+    /// or after ("exit").
+    /// - Returns: the process that does so; it ends once the daemon has ended.
+    func killAtSystemCall(_ number: Int, _ when: String) throws -> Linux.Process {
+        let attached = root + "/attached"
+        var starting = try startProcess(
+            SpawnRequest(
+                executable: TestDaemon.app, arguments: ["kill-at", when, "\(number)", "\(process.pid)", attached]))
+        while try starting.outcome() == .pending { waitForReadable([starting.outcomeDescriptor]) }
+        try eventually("the daemon is traced") { exists(at: attached) }
+        return starting.process
+    }
+
     func runDebugger(on pid: Int32) throws -> Linux.Process {
         let log = try Descriptor.open(root + "/gdb", O_WRONLY | O_CREAT, mode: 0o600)
         var starting = try startProcess(
