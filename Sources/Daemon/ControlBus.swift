@@ -8,7 +8,7 @@ import Systemd
 /// The house as D-Bus shows it, on the private socket and on the machine's bus: requests in, answers and news out. Knows
 /// no rule of the lifecycle.
 final class ControlBus {
-    let shell: Shell
+    let shell: CoreDriver
     let service: ControlService
     private(set) var server: BusServer?
     /// The machine's bus, or the user's; `nil` where there can be none.
@@ -16,16 +16,14 @@ final class ControlBus {
     /// Where logind is: the same in a system's daemon, the machine's in a user's.
     var systemBus: MessageBus?
     var logind: Logind?
-    private var nextRequest: UInt64 = 1
-    /// Who waits for which answer.
-    private var waiting: [RequestID: (call: MethodCall, app: String)] = [:]
+    private let answers: AnswerTable
     /// What the objects looked like when they were last told of.
     lazy var announcer = Announcer(self)
 
-    init(service: ControlService, shell: Shell) {
+    init(service: ControlService, driver: CoreDriver, answers: AnswerTable) {
         self.service = service
-        self.shell = shell
-        shell.heard = { [unowned self] in self.announcer.note($0) }
+        self.shell = driver
+        self.answers = answers
     }
 
     /// Serves the private socket, and joins the bus at `address` as soon as there is one.
@@ -44,10 +42,10 @@ final class ControlBus {
             loop: service.loop, path: path, adopting: socket?.take(), mode: 0o666, names: [ControlNames.busName],
             objects: objects)
         let store = service.performer.store
-        if store.isThere, !server.isAdopted {
-            // One of that name which nobody could use any more.
-            store.forget(HandedDescriptors.controlSocket)
-            store.keep(server.listener, HandedDescriptors.controlSocket)
+        if !server.isAdopted {
+            // A stored socket of this name is not bound any more.
+            store.remove(RecoveredDescriptors.controlSocket)
+            store.store(server.listener, RecoveredDescriptors.controlSocket)
         }
         server.closer = StrangersClosers().closer
         server.onComplaint = { [service] in service.logWarning($0) }
@@ -63,7 +61,7 @@ final class ControlBus {
 
     /// What a program that takes this one's place listens with.
     var socketToKeep: [(name: String, descriptor: Int32)] {
-        server.map { [(HandedDescriptors.controlSocket, $0.listener)] } ?? []
+        server.map { [(RecoveredDescriptors.controlSocket, $0.listener)] } ?? []
     }
 
     /// - Parameter toBeContinued: the service manager has the socket, and another daemon is about to: whoever connects
@@ -91,18 +89,15 @@ final class ControlBus {
     }
 
     private func awaiting(_ call: MethodCall, about app: String) -> RequestID {
-        let request = RequestID(nextRequest)
-        nextRequest += 1
-        waiting[request] = (call, app)
+        let request = answers.expect { [unowned self] in self.answer(call, app, $0) }
         call.onPeerGone { [weak self] in
-            guard let self, self.waiting.removeValue(forKey: request) != nil else { return }
+            guard let self, self.answers.withdraw(request) else { return }
             self.shell.send(.requestAbandoned(request))
         }
         return request
     }
 
-    func answer(_ request: RequestID, _ answer: Answer) {
-        guard let (call, app) = waiting.removeValue(forKey: request) else { return }
+    private func answer(_ call: MethodCall, _ app: String, _ answer: Answer) {
         switch answer {
         case .done(let state): call.reply([.dictionary(result("done", state))])
         case .superseded(let state):

@@ -10,24 +10,24 @@ final class ControlService {
     let loop: EventLoop
     let clock = WallClock()
     let receipts: ReceiptStore
-    let shell: Shell
-    let performer: EffectPerformer
+    let shell: CoreDriver
+    let performer: DaemonContext
     let library: ManifestLibrary
     let containment: Containment
-    /// Replaces this daemon by the program that lies where its own was; returns only by throwing.
-    var reexec: () throws -> Void = {}
+    private unowned let daemon: any DaemonControl
 
-    init(
-        loop: EventLoop, shell: Shell, performer: EffectPerformer, receipts: ReceiptStore, library: ManifestLibrary,
-        containment: Containment
-    ) {
-        self.loop = loop
-        self.shell = shell
-        self.performer = performer
-        self.receipts = receipts
-        self.library = library
-        self.containment = containment
+    init(driver: CoreDriver, context: DaemonContext, daemon: any DaemonControl) {
+        loop = context.loop
+        shell = driver
+        performer = context
+        receipts = context.receipts
+        library = context.library
+        containment = context.containment
+        self.daemon = daemon
     }
+
+    /// Executes the installed program in place of this one. Returns only by throwing.
+    func reexec() throws { try daemon.reexec() }
 
     func view(of id: AppID) -> AppView? { shell.core.view(of: id, at: shell.now) }
 
@@ -96,7 +96,7 @@ final class ControlService {
     }
 
     func logWarning(_ sentence: String) {
-        performer.journal.log(.warning, MessageID.complaint, sentence)
+        performer.journal.logWarning(sentence)
     }
 
     // MARK: Errors
@@ -155,13 +155,13 @@ final class ControlService {
     }
 
     func apply(_ changes: ManifestLibrary.Changes) {
-        performer.setManifests(library.manifests, broken: Set(library.broken.keys))
+        performer.manifestsChanged()
         shell.send(.configured(library.configuration.policy))
         for id in changes.gone { shell.send(.unregistered(id)) }
         for manifest in library.manifests.values.sorted(by: { $0.id < $1.id }) {
             shell.send(.registered(manifest.id, manifest.policy, launches: performer.launches.count(manifest.id)))
         }
-        performer.memory.watch(library.configuration.pressureThresholds, send: shell.send)
+        performer.memory.watch(library.configuration.pressureThresholds)
         // What `systemctl status` shows. A service manager that is gone is no reason to fail.
         _ = try? ServiceManager.notify(.status(summary))
     }

@@ -1,5 +1,5 @@
-/// The fixed `MESSAGE_ID` of each kind of journal entry: scripts and the catalogue rely on them, so none is ever changed
-/// or used for something else.
+/// The `MESSAGE_ID` of each kind of journal entry. Scripts and the message catalogue use them, so none is ever changed or
+/// reused.
 enum MessageID {
     static let stateChanged = "9570bb5ede0f40818b031ee3bb636b62"
     static let deadlineStarted = "b2e8f041bc3247c98ad8196c0f6f3425"
@@ -19,14 +19,13 @@ enum MessageID {
     static let relaunchScheduled = "84bd5abfe894450196dedd988a0f4d70"
     static let memoryLevelChanged = "b91614ff5e754f9895f6100c86572f65"
     static let ended = "cb462029ca494b4da27d0aeb15b48612"
-    /// The daemon itself.
     static let started = "4e3303e702f34e5996bbc3bde971b767"
     static let recovered = "2f1f0d3a6c3f4d0fa7d5a1c8e4b96c71"
     static let stopping = "6f3d8c411e9e46babd4a6195a1442935"
-    /// The machine's bus, the name there, and logind.
+    /// The message bus, the daemon's name on it, and logind.
     static let bus = "7ee37120bca049a3801e585cbc0f052f"
-    /// What a manifest says wrong.
+    /// An error or a warning about a manifest or the configuration.
     static let manifest = "a4c46d4b10a040a1b3b4e8ac9f350524"
-    /// The system, or an app, refused something that is not the end of anything.
-    static let complaint = "4d84fbea996b4b73843683414b1f6362"
+    /// Something failed, or was refused, and the daemon continues.
+    static let warning = "4d84fbea996b4b73843683414b1f6362"
 }

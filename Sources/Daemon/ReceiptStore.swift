@@ -6,31 +6,31 @@ import Linux
 import Manifest
 import Systemd
 
-/// Receipts on disk: one JSON document a line, appended in one write, so that a crash in the middle loses at most that
-/// one. Nothing is ever written over. A file that is full becomes the older of two, in place of the one before, by its name
-/// alone: so no end waits for the disk (`fsync` may take seconds where it is busy).
+/// Receipts on disk: one JSON document in each line, appended with one write(2), so that a crash loses at most the receipt that
+/// is being written. There are two files. A full file is renamed and replaces the older one. No receipt waits for fsync(2), which
+/// may take seconds on a busy disk.
 ///
-/// The last of each app is kept in memory too, as every `List` asks for it.
+/// The last receipt of each app is also in memory, because each call of `List` returns it.
 final class ReceiptStore {
-    /// How many are there at least, once there were so many; a file is full when it holds as many.
+    /// The number of receipts that are kept at least. A file with as many is full.
     static let kept = 1000
-    /// A line that is longer was not written by us.
+    /// The longest line in bytes. greenroomd writes none that is longer.
     private static let maximumLine = 64 << 10
-    /// `kept` and the last of as many apps as there may be, at 3 KiB; most are half of one.
+    /// The largest file in bytes: `kept` receipts and one for each possible app, of 3 KiB. Most have 0.5 KiB.
     private static let maximumFile = 32 << 20
-    /// Of more apps than this the last receipt is not remembered: apps that are gone count too.
+    /// The most apps whose last receipt is in memory. Apps whose manifest was removed count, too.
     private static let maximumApps = ManifestLibrary.maximumApps
 
     /// The last receipt of an app.
     private struct Last {
         var id: UInt64
-        /// As the bus shows it: of two thousand apps, to read as many lines anew would take half of what a list takes.
+        /// As D-Bus returns it. To parse the lines of 2,000 apps would double the time of `List`.
         var record: [(String, Variant)]
-        /// Otherwise it goes with the older file, and has to be written again before.
+        /// Otherwise it is only in the older file, and is copied before that is replaced.
         var isInNewerFile: Bool
         var isHandedOver = false
 
-        /// As it is on disk, with its newline.
+        /// The line on disk, with its newline.
         var line: [UInt8] { Array((JSONValue(.dictionary(record)).serialized(pretty: false) + "\n").utf8) }
     }
 
@@ -38,11 +38,11 @@ final class ReceiptStore {
     private let older: String
     private let lastFolder: String
     private let clock: WallClock
-    /// Lines of the newer file.
+    /// The number of lines in the newer file.
     private var count = 0
     private var last: [AppID: Last] = [:]
     private(set) var nextID: UInt64 = 1
-    /// What was wrong with the files at start, for the log.
+    /// Why a file could not be read at startup, for the log.
     private(set) var problem: String?
 
     init(folders: Folders, clock: WallClock) throws {
@@ -53,43 +53,43 @@ final class ReceiptStore {
         try createDirectories(at: folders.state)
         for path in [older, path] {
             guard let bytes = readOrSetAside(path) else { continue }
-            learn(bytes, isNewerFile: path == self.path)
-            // A crash in the middle: what comes next begins a line of its own.
+            index(bytes, isNewerFile: path == self.path)
+            // After a crash the last line may be incomplete. The next receipt starts a new line.
             if path == self.path, bytes.last != UInt8(ascii: "\n") {
                 try AppendFile(path).append([UInt8(ascii: "\n")])
             }
         }
     }
 
-    /// Adds one. Called once an end.
+    /// Appends a receipt. One that the previous daemon has written already is ignored.
     func write(_ receipt: Receipt) throws {
-        // A daemon before this one has written it, and did not come as far as to say so.
         guard receipt.id >= nextID else { return }
         let json = JSONValue(receipt, time: clock.now())
         let last = Last(id: receipt.id, record: json.record, isInNewerFile: false)
         nextID = receipt.id + 1
-        // Also where the disk refuses it.
+        // Also if it cannot be written.
         remember(receipt.app, last)
         try AppendFile(path).append(last.line)
         self.last[receipt.app]?.isInNewerFile = true
         count += 1
-        if count >= Self.kept { try turnOver() }
+        if count >= Self.kept { try rotate() }
     }
 
-    /// The last `limit` of an app, or of all, the oldest first; at most `kept`. Lines that are no receipts (a torn one) are
-    /// passed over.
+    /// The last receipts of an app, or of all apps, the oldest first.
+    /// - Parameter limit: the most receipts that are returned; at most `kept`. Incomplete lines are ignored.
     func read(app: AppID? = nil, limit: Int) throws -> [JSONValue] {
         try read(limit: limit) { app == nil || $0.app == app }
     }
 
     func receipt(_ id: UInt64) throws -> JSONValue? { try read(limit: 1) { $0.id == id }.first }
 
-    /// The receipt of an app's last end.
+    /// The last receipt of an app.
     func last(of app: AppID) -> [(String, Variant)]? { last[app]?.record }
 
-    /// Puts the receipt of an app's last end where the app finds it, readable for its user; the path, or `nil` before its
-    /// first. Below the runtime folder, as that is in memory: on a disk, a new file at each end costs more than all else of
-    /// it (ext4 passes over inodes that were deleted in the last minutes one by one).
+    /// Writes the last receipt of an app to a file that the app can read. The file is in the runtime folder, which is in memory: on
+    /// a disk, to create it would take longer than the rest of a launch (ext4 searches inodes that were deleted in the last
+    /// minutes one by one).
+    /// - Returns: the path; `nil` if the app has no receipt.
     func handOver(to app: AppID) throws -> String? {
         guard let known = last[app] else { return nil }
         let path = "\(lastFolder)/\(app.name).json"
@@ -100,7 +100,7 @@ final class ReceiptStore {
         return path
     }
 
-    /// Nobody is there to be handed anything.
+    /// Removes all files of `handOver`: no app is running.
     func removeHandedOver() throws {
         try removeFiles(in: lastFolder)
         try removeFile(at: lastFolder, folder: true)
@@ -108,18 +108,20 @@ final class ReceiptStore {
 
     // MARK: The two files
 
-    /// A file that is no such file of ours (far too large, no regular one) must not keep the daemon from starting.
+    /// Reads a file. One that is too large or not a regular file is renamed, so that the daemon can start.
+    /// - Returns: `nil` if it does not exist or was renamed.
     private func readOrSetAside(_ path: String) -> [UInt8]? {
         do {
             return try readFileIfPresent(at: path, limit: Self.maximumFile)
         } catch {
-            problem = "\(error); it is now \(path).unreadable, and a new one is begun"
+            problem = "\(error); it was renamed to \(path).unreadable"
             rename(path, path + ".unreadable")
             return nil
         }
     }
 
-    private func learn(_ bytes: [UInt8], isNewerFile: Bool) {
+    /// Reads the IDs and the last receipts of all apps.
+    private func index(_ bytes: [UInt8], isNewerFile: Bool) {
         for line in bytes.split(separator: UInt8(ascii: "\n")) {
             guard let head = Head(line), let json = parse(line) else { continue }
             nextID = max(nextID, head.id + 1)
@@ -136,10 +138,9 @@ final class ReceiptStore {
         last[app] = receipt
     }
 
-    /// The newer file becomes the older one. Whatever happens in the middle, nothing is lost by it: at worst a line is there
-    /// twice.
-    private func turnOver() throws {
-        // Where that fails, not at each end again.
+    /// Makes the newer file the older one. A crash meanwhile loses no receipt; a line may be written twice.
+    private func rotate() throws {
+        // If this fails, it is not tried again at each receipt.
         count = 0
         let lines = last.values.filter { !$0.isInNewerFile }.sorted { $0.id < $1.id }.flatMap(\.line)
         if !lines.isEmpty { try AppendFile(path).append(lines) }
@@ -155,7 +156,7 @@ final class ReceiptStore {
                 if let head = Head(line), isWanted(head) { lines.append((head.id, line)) }
             }
         }
-        // From the end, as the last are wanted; the older file ends with some that are much older.
+        // By ID: the older file ends with receipts that are much older.
         lines.sort { $0.id > $1.id }
         var found: [JSONValue] = []
         var previous: UInt64?
@@ -172,7 +173,7 @@ final class ReceiptStore {
     }
 }
 
-/// How each line of ours begins: `{"id":7,"app":"photos"`. Tells whose it is without reading all of it.
+/// The start of a line, `{"id":7,"app":"photos"`: identifies a receipt without parsing all of it.
 private struct Head {
     let id: UInt64
     let app: AppID
@@ -184,7 +185,7 @@ private struct Head {
         rest = rest.dropFirst(digits.count)
         guard rest.skip(#","app":""#) else { return nil }
         let name = rest.prefix(AppID.maximumLength + 1).prefix { $0 != UInt8(ascii: "\"") }
-        // As JSON's and D-Bus's readers have it, whole numbers are signed.
+        // Integers in JSON are signed for most readers.
         guard let id = Int64(String(decoding: digits, as: UTF8.self)),
             let app = AppID(String(decoding: name, as: UTF8.self)),
             rest.dropFirst(name.count).first == UInt8(ascii: "\"")
@@ -196,8 +197,8 @@ private struct Head {
 
 extension ArraySlice<UInt8> {
     fileprivate mutating func skip(_ text: StaticString) -> Bool {
-        let isThere = text.withUTF8Buffer { starts(with: $0) }
-        if isThere { removeFirst(text.utf8CodeUnitCount) }
-        return isThere
+        let isPrefix = text.withUTF8Buffer { starts(with: $0) }
+        if isPrefix { removeFirst(text.utf8CodeUnitCount) }
+        return isPrefix
     }
 }

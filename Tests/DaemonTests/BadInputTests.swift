@@ -80,7 +80,7 @@ struct BadInputTests {
             try daemon.eventually("it said all") { try daemon.status("bad")["statusText"]?.stringValue == "said" }
             let lines = TestDaemon.text(of: daemon.root + "/log").split(separator: "\n")
             // Five a second; on a slow machine this may be several.
-            #expect((1...100).contains(lines.count { $0.contains("MAINPID=1 is no process of it") }))
+            #expect((1...100).contains(lines.count { $0.contains("MAINPID=1 is not a process of this app") }))
         }
     }
 
@@ -131,7 +131,7 @@ struct BadInputTests {
         try survive("chatter 100 say STATUS=done") { daemon in
             // 8,000 messages at a thousand a second: it is seen waiting long before it is done.
             try daemon.eventually("it is held back") {
-                TestDaemon.text(of: daemon.root + "/log").contains("notify messages within a second; the rest waits")
+                TestDaemon.text(of: daemon.root + "/log").contains("notify messages within 1s; the rest waits")
             }
             #expect(try daemon.status("bad")["statusText"]?.stringValue != "done")
         }
@@ -213,7 +213,7 @@ struct BadInputTests {
         let list = JSONValue(try daemon.call("List")[0]).arrayValue ?? []
         #expect(list.count == 10_000)
         #expect(!list.contains { $0["id"]?.stringValue == "app20000" })
-        #expect(TestDaemon.text(of: daemon.root + "/log").contains("at most 10000 are read: app20000"))
+        #expect(TestDaemon.text(of: daemon.root + "/log").contains("the limit is 10000: app20000"))
     }
 
     @Test("An unknown app names the nearest; a name that can't be one is told what a name is")
@@ -250,11 +250,11 @@ struct BadInputTests {
         let long = root + "/" + String(repeating: "x", count: 90)
         let (status, output) = try TestDaemon.runToEnd(["--runtime", long, "--state", root + "/s"], in: root)
         #expect(status == .exited(2))
-        #expect(output.contains("a socket's path"))
+        #expect(output.contains("--runtime: the path has "))
         let (other, words) = try TestDaemon.runToEnd(
             ["--runtime", "/proc/nothing/here", "--state", root + "/s"], in: root)
         #expect(other == .exited(1))
-        #expect(words.contains("the runtime folder cannot be made"))
+        #expect(words.contains("the runtime folder cannot be created"))
         #expect(words.contains("/proc/nothing/here"))
     }
 

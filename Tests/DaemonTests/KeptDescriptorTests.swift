@@ -1,10 +1,13 @@
 import Control
 import Glibc
 import JSON
+import LifecycleCore
 import Linux
 import Systemd
 import TestKit
 import Testing
+
+@testable import Daemon
 
 /// The daemon under a service manager that keeps its descriptors, killed and started again.
 @Suite("Recovery with a store of descriptors")
@@ -63,7 +66,11 @@ struct KeptDescriptorTests {
         try writeControlFile(group + "/cgroup.freeze", "1")
         _ = try first.begin("Background", "photos", [])
         let resign = __libc_current_sigrtmin() + 3
-        try first.eventually("it is told") { try ProcFS().status(of: pid)?.hasPending(resign) ?? false }
+        try first.eventually("the first notice is sent, and recorded as sent") {
+            guard try ProcFS().status(of: pid)?.hasPending(resign) ?? false else { return false }
+            let queue = try first.runRecord()?.notices
+            return queue?.waiting == [.didEnterBackground] && queue?.isSending == false
+        }
         first.crash()
         try writeControlFile(group + "/cgroup.freeze", "0")
         let second = try first.successor()
@@ -80,10 +87,10 @@ struct KeptDescriptorTests {
         try first.eventually("it is inactive") { first.trace().last == "willResignActive" }
         let pid = try first.pid("photos")
         guard let group = try first.groupPath("photos") else { return }
-        // It takes nothing for a while.
+        // The app takes no signal for a while.
         try writeControlFile(group + "/cgroup.freeze", "1")
         try first.ask("Resume", "photos")
-        try first.eventually("it is told") { try ProcFS().status(of: pid)?.hasPending(SIGUSR2) ?? false }
+        try first.eventually("it is sent") { try ProcFS().status(of: pid)?.hasPending(SIGUSR2) ?? false }
         try first.ask("Interrupt", "photos")
         first.crash()
         let second = try first.successor()

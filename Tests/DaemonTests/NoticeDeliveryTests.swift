@@ -45,4 +45,20 @@ struct NoticeDeliveryTests {
         try second.waitUntil("photos", is: "suspended")
         #expect(second.trace().suffix(3) == Self.delivered)
     }
+    @Test(
+        "L3: a notice whose signal the app took before it was recorded as sent is delivered again, and the log says so")
+    func inDoubt() throws {
+        guard let (first, freezer) = try frozenApp() else { return }
+        try killWhileSending(first, at: "exit")
+        try writeControlFile(freezer, "0")
+        try first.eventually("the app takes the signal") { first.trace().last == "willResignActive" }
+        let second = try first.successor()
+        try second.waitUntil("photos", is: "suspended")
+        #expect(
+            second.trace().suffix(4) == [
+                "didBecomeActive", "willResignActive", "willResignActive", "didEnterBackground",
+            ])
+        let line = "photos: the previous greenroomd ended while it sent willResignActive: it is sent again"
+        #expect(TestDaemon.text(of: second.root + "/log").contains(line))
+    }
 }

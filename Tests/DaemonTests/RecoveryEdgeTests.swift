@@ -11,28 +11,20 @@ import Testing
 /// What lies between two steps of a daemon, and what is left of one by the next.
 @Suite("Recovery at its edges")
 struct RecoveryEdgeTests {
-    /// The notes that the next daemon would find.
-    private func notes(_ daemon: TestDaemon) throws -> [String: [UInt8]] {
-        let copy = daemon.root + "/logbook"
-        try replaceFile(at: copy, with: readFile(at: daemon.runtime + "/logbook", limit: 1 << 28))
-        defer { MappedFile.stopCountingOwnEnd() }
-        return try #require(try Logbook.read(at: copy)).notes
-    }
-
     @Test("what an app says at its very end is noted no more: nobody would take the note out again")
     func lastWords() throws {
         try inOwnProcess {
             let root = makeTemporaryFolder("greenroom-words")
             defer { removeTree(root) }
-            let performer = try EffectPerformer.bare(in: root, try EventLoop()) { _ in }
-            let run = try performer.makeRun(RunID(1), of: "photos")
-            performer.listen(to: run)
-            performer.keepNote(of: run)
-            #expect(performer.logbook.isNoted("run/1"))
-            try sendDatagram("STATUS=all is well", to: run.channel.path)
-            performer.forget(run)
+            let events = EventList()
+            let context = try DaemonContext.bare(in: root, try EventLoop(), events)
+            let run = try context.makeRun(RunID(1), of: "photos")
+            run.persistRecord()
+            #expect(context.logbook.hasRecord("run/1"))
+            try sendDatagram("STATUS=all is well", to: run.socket.path)
+            run.remove()
             #expect(run.statusText == "all is well")
-            #expect(!performer.logbook.isNoted("run/1"))
+            #expect(!context.logbook.hasRecord("run/1"))
         }
     }
 
@@ -129,9 +121,8 @@ struct RecoveryEdgeTests {
             _ = try daemon.begin("Resume", "photos", [])
         }
         _ = try daemon.status("photos")
-        let note = try #require(try notes(daemon).first { $0.key.hasPrefix("run/") }).value
-        let count = try RunNote(reading: note).notices.count
-        #expect(count > 0 && count <= EffectPerformer.mostWaiting)
+        let count = try #require(try daemon.runRecord()).notices.waiting.count
+        #expect(count > 0 && count <= NoticeQueue.capacity)
     }
 
     @Test("what was being read when a daemon died is in doubt once, and not after each end of those that follow")
@@ -139,28 +130,15 @@ struct RecoveryEdgeTests {
         let folder = makeTemporaryFolder("greenroom-doubt")
         defer { removeTree(folder) }
         let path = folder + "/logbook"
-        let first = Logbook(path: path)
-        first.begin(LifecycleCore(firstRun: 1, firstReceipt: 1), notes: [:])
+        let first = Logbook(path: path, journal: .quiet)
+        first.create(LifecycleCore(firstRun: 1, firstReceipt: 1), records: [:])
         defer { MappedFile.stopCountingOwnEnd() }
-        try first.read(from: RunID(7)) {
-            let recovered = try #require(try Logbook.read(at: path))
-            #expect(recovered.reading == RunID(7))
-            let second = Logbook(path: path)
-            second.goOn(recovered)
-            second.noteRecovered()
-            #expect(try #require(try Logbook.read(at: path)).reading == nil)
-        }
-    }
-}
-
-extension Logbook {
-    /// What happens while a message is being read.
-    fileprivate func read(from run: RunID, _ body: () throws -> Void) throws {
-        var failure: (any Error)?
-        _ = read(from: run) {
-            do { try body() } catch { failure = error }
-            return true
-        }
-        if let failure { throw failure }
+        first.beginReading(of: RunID(7))
+        let recovered = try #require(try Logbook.read(at: path))
+        #expect(recovered.reading == RunID(7))
+        let second = Logbook(path: path, journal: .quiet)
+        second.resumeLog(recovered)
+        second.endRecovery()
+        #expect(try #require(try Logbook.read(at: path)).reading == nil)
     }
 }

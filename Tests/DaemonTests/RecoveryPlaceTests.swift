@@ -41,7 +41,7 @@ struct RecoveryPlaceTests {
             #expect(receipts.last?["exitStatus"] == nil && receipts.last?["signal"] == nil)
         }
         #expect(try second.receipts("never").isEmpty)
-        #expect(!log(second).contains("went on where an earlier daemon was"))
+        #expect(!log(second).contains("from the previous instance"))
         #expect(try second.launch("front")["state"]?.stringValue == "active")
         #expect(try second.status("front")["launches"]?.integerValue == 2)
         // Receipts count on.
@@ -50,9 +50,9 @@ struct RecoveryPlaceTests {
     }
 
     @Test(
-        "a logbook of another version is refused with a sentence; apps of which nothing is known end in order, each with a receipt",
-        arguments: [0, 2])
-    func anotherVersion(version: UInt8) throws {
+        "a logbook with an unknown file format is not read: all apps are terminated in order, and each has a receipt",
+        arguments: [1, 3])
+    func anotherFormat(format: UInt8) throws {
         let root = try TestDaemon.makeFolder()
         let first = try TestDaemon(
             [
@@ -68,16 +68,16 @@ struct RecoveryPlaceTests {
         let pids = try apps.map(first.pid)
         let all = try apps.flatMap(first.processes)
         first.crash()
-        try overwrite(first.runtime + "/logbook", at: 8, [version])
+        try overwrite(first.runtime + "/logbook", at: 8, [format])
         let second = try first.successor()
-        let lines = log(second).split(separator: "\n").filter { $0.contains("logbook: version") }
-        #expect(lines.count == 1 && lines[0].contains("version \(version), expected 1"))
+        let lines = log(second).split(separator: "\n").filter { $0.contains("logbook: file format") }
+        #expect(lines.count == 1 && lines[0].contains("file format \(format), expected 2"))
         #expect(!all.contains(where: isAlive))
         for (app, pid) in zip(apps, pids) {
             #expect(try second.state(app) == "notRunning")
             let receipts = try second.receipts(app)
             #expect(receipts.count == 1 && receipts.last?["pid"]?.integerValue == Int64(pid))
-            #expect(receipts.last?["explanation"]?.stringValue?.contains("nothing is known") == true)
+            #expect(receipts.last?["explanation"]?.stringValue?.contains("its state is unknown") == true)
         }
         // Told to, and not just killed.
         #expect(second.trace().last == "willTerminate")

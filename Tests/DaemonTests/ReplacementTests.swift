@@ -68,7 +68,7 @@ struct ReplacementTests {
         let second = try first.successor()
         #expect(try second.state("photos") == "notRunning")
         #expect(try second.receipts("photos").count == 1)
-        #expect(TestDaemon.text(of: first.root + "/log").contains("4 daemons have died of it"))
+        #expect(TestDaemon.text(of: first.root + "/log").contains("4 daemons crashed while they recovered from it"))
     }
 
     private static func call(

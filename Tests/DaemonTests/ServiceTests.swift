@@ -53,7 +53,7 @@ struct ServiceJobTests {
         #expect(systemd.asked == [UInt32(stage.daemon.process.pid)])
     }
 
-    private func checkEnded(_ stage: Stage, log: String = "stopping") throws {
+    private func checkEnded(_ stage: Stage, log: String = "shutting down; terminating all apps") throws {
         #expect(stage.daemon.waitForEnd() == .exited(0))
         #expect(!stage.pids.contains(where: isAlive))
         #expect(TestDaemon.text(of: stage.daemon.root + "/log").contains(log))
@@ -99,7 +99,7 @@ struct ServiceJobTests {
         // It takes the connection, and says nothing.
         let systemd = isThere ? try FakeSystemd(in: stage.daemon.root + "/xdg", jobType: "restart") : nil
         try stage.daemon.process.signal(SIGTERM)
-        try checkEnded(stage, log: "systemd does not say whether this is a restart")
+        try checkEnded(stage, log: "cannot ask systemd whether this is a restart")
         withExtendedLifetime(systemd) {}
     }
 }

@@ -83,7 +83,7 @@ struct SleepTests {
         try logind.tell("PrepareForSleep", true)
         try logind.waitForRelease()
         try stage.serve("the sentence") {
-            TestDaemon.text(of: stage.root + "/log").contains("before every app has entered the background")
+            TestDaemon.text(of: stage.root + "/log").contains("before all apps have entered the background")
         }
         #expect(try stage.daemon.state("slow") == "background")
     }
