@@ -4,7 +4,7 @@ import Linux
 import Systemd
 import Testing
 
-/// What tests wait for at most, however slow the machine: reaching it is a failure.
+/// The longest time that tests wait for something. To reach it is a failure, however slow the machine.
 private let patience = Duration.seconds(60)
 
 /// A daemon on a private bus, and a client there. Everything of the test's own is served by its one loop, so what waits
@@ -48,7 +48,7 @@ final class BusStage {
         while try !condition() {
             guard loop.now() < deadline else {
                 throw TestFailure(
-                    "waited for \(what) in vain; the log: \(TestDaemon.text(of: root + "/log").suffix(2000))")
+                    "timeout: \(what); the log: \(TestDaemon.text(of: root + "/log").suffix(2000))")
             }
             try loop.runOnce(timeout: .seconds(1))
         }
@@ -75,14 +75,14 @@ final class BusStage {
         signals.filter { $0.member == member && $0.path.hasPrefix(ControlNames.managerPath) }
     }
 
-    /// Everything that PropertiesChanged told of an app's property, in order.
+    /// The values of a property in all PropertiesChanged signals of an app, in order.
     func told(_ property: String, of app: String) -> [Variant] {
         heard("PropertiesChanged").filter { $0.path == BusStage.path(app) }.compactMap { $0.arguments[1][property] }
     }
 
     // MARK: Programs
 
-    /// nobody, on every Linux.
+    /// The user nobody on every Linux system.
     static let stranger: UInt32 = 65534
 
     /// Runs a program while the loop serves, with the private bus as the system's.
@@ -151,7 +151,7 @@ final class FakePolkit {
     private let place: MessageBus
     private(set) var questions: [Question] = []
     private(set) var cancelled: [Variant] = []
-    /// Answers at once, where it is set.
+    /// The answer to each call; `nil`: calls wait.
     var decide: ((Question) -> Void)?
 
     init(_ stage: BusStage) throws {

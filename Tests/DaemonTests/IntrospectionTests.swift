@@ -19,7 +19,7 @@ struct IntrospectionTests {
     }
 
     @Test(
-        "the installed XML is what the daemon shows of itself",
+        "the installed XML equals the daemon's introspection data",
         arguments: [
             (ControlNames.managerInterface, ControlNames.managerPath),
             (ControlNames.appInterface, BusStage.path("photos")),
@@ -32,7 +32,7 @@ struct IntrospectionTests {
         #expect(TestDaemon.text(of: file).contains("\n\(live)\n"), "\(file) is not what the daemon shows:\n\(live)")
     }
 
-    @Test("every method, property, signal and error has its place in docs/DBUS.md")
+    @Test("docs/DBUS.md documents every method, property, signal and error")
     func documented() throws {
         let text = TestDaemon.text(of: "\(PrivateBus.data)/../docs/DBUS.md")
         let daemon = try TestDaemon(["photos": TestDaemon.manifest("")])

@@ -35,7 +35,7 @@ struct NoticeDeliveryTests {
     private static let delivered = ["didBecomeActive", "willResignActive", "didEnterBackground"]
 
     @Test(
-        "L3: a notice is delivered once if the daemon is killed just before or just after it sends the signal",
+        "a notice is delivered once if the daemon is killed just before or just after it sends the signal (L3)",
         arguments: ["entry", "exit"])
     func once(when: String) throws {
         guard let (first, freezer) = try frozenApp() else { return }
@@ -46,7 +46,7 @@ struct NoticeDeliveryTests {
         #expect(second.trace().suffix(3) == Self.delivered)
     }
     @Test(
-        "L3: a notice whose signal the app took before it was recorded as sent is delivered again, and the log says so")
+        "a notice whose signal the app took before it was recorded as sent is delivered again, and this is logged (L3)")
     func inDoubt() throws {
         guard let (first, freezer) = try frozenApp() else { return }
         try killWhileSending(first, at: "exit")

@@ -8,10 +8,10 @@ import Testing
 
 @testable import Daemon
 
-/// What lies between two steps of a daemon, and what is left of one by the next.
-@Suite("Recovery at its edges")
+/// A daemon that dies between two steps, and what the next one makes of it.
+@Suite("Recovery between two steps of a daemon")
 struct RecoveryEdgeTests {
-    @Test("what an app says at its very end is noted no more: nobody would take the note out again")
+    @Test("a status that arrives when the run is removed is not recorded")
     func lastWords() throws {
         try inOwnProcess {
             let root = makeTemporaryFolder("greenroom-words")
@@ -28,7 +28,7 @@ struct RecoveryEdgeTests {
         }
     }
 
-    @Test("what a stop in order kept is handed on where the daemon died before it was over, and what is newer is kept")
+    @Test("an archive is restored if the daemon died during the stop, and newer states stay")
     func stoppedHalf() throws {
         let root = try TestDaemon.makeFolder()
         let first = try TestDaemon(
@@ -51,7 +51,7 @@ struct RecoveryEdgeTests {
         #expect(second.trace().filter { $0.contains("=") } == ["state=kept"])
     }
 
-    @Test("what was kept as a file is handed back also by a daemon that has a store of descriptors")
+    @Test("a state that is kept as a file is restored by a daemon with a descriptor store")
     func filesThenStore() throws {
         let root = try TestDaemon.makeFolder()
         let first = try TestDaemon(
@@ -63,12 +63,12 @@ struct RecoveryEdgeTests {
         try second.terminate("photos")
         try second.launch("photos")
         #expect(second.trace().filter { $0.contains("=") } == ["state=kept"])
-        // The one before it went.
+        // The previous state was removed.
         #expect(entries(of: second.runtime + "/stored").isEmpty)
         #expect(try manager.names().count { $0.hasPrefix("stored-") } == 1)
     }
 
-    @Test("a daemon lets go of the logbook that it has found, once it writes another")
+    @Test("a daemon unmaps the previous logbook when it creates a new one")
     func letGo() throws {
         let first = try TestDaemon(["photos": TestDaemon.manifest("")])
         try first.launch("photos")
@@ -80,7 +80,7 @@ struct RecoveryEdgeTests {
         for number in 0..<200 {
             try second.say("STATUS=\(number) " + String(repeating: "x", count: 2000))
         }
-        try second.eventually("there is another") {
+        try second.eventually("a new logbook is created") {
             stat(path, &after) == 0 && after.st_ino != before.st_ino
         }
         let maps = TestDaemon.text(of: "/proc/\(second.process.pid)/maps").split(separator: "\n")
@@ -88,7 +88,7 @@ struct RecoveryEdgeTests {
     }
 
     @Test(
-        "apps of which nothing is known have their receipts once each has ended, though the daemon dies before the others"
+        "each orphaned app has its receipt when it has ended, even if the daemon dies before the others end"
     )
     func receiptsAtOnce() throws {
         let first = try TestDaemon([
@@ -99,21 +99,21 @@ struct RecoveryEdgeTests {
         let pid = try first.pid("photos")
         first.crash()
         try removeFile(at: first.runtime + "/logbook")
-        // `stubborn` has five seconds.
+        // `stubborn` is killed after 5 s.
         try first.successor(killedAfter: .seconds(2))
         let second = try first.successor()
         for app in ["photos", "stubborn"] { #expect(try second.receipts(app).count == 1) }
         #expect(try second.receipts("photos").last?["pid"]?.integerValue == Int64(pid))
     }
 
-    @Test("notices that wait are bounded, so that what waits can be noted for the next daemon")
+    @Test("the number of waiting notices has a limit, so they fit into the run's record")
     func manyNotices() throws {
         let daemon = try TestDaemon([
             "photos": TestDaemon.manifest("")
         ])
         try daemon.launch("photos")
         guard let group = try daemon.groupPath("photos") else { return }
-        // It takes nothing.
+        // The app takes no signal.
         try writeControlFile(group + "/cgroup.freeze", "1")
         defer { try? writeControlFile(group + "/cgroup.freeze", "0") }
         for _ in 0..<60 {
@@ -125,7 +125,7 @@ struct RecoveryEdgeTests {
         #expect(count > 0 && count <= NoticeQueue.capacity)
     }
 
-    @Test("what was being read when a daemon died is in doubt once, and not after each end of those that follow")
+    @Test("a message that was being read when a daemon died is in doubt for the next daemon only")
     func doubtedOnce() throws {
         let folder = makeTemporaryFolder("greenroom-doubt")
         defer { removeTree(folder) }

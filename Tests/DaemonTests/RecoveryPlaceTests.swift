@@ -6,8 +6,8 @@ import Systemd
 import TestKit
 import Testing
 
-/// The daemon goes on where the world is not what it was: another boot, a logbook of another version, no cgroups.
-@Suite("Recovery elsewhere")
+/// The next daemon runs after a reboot, has another file format, or has no cgroups.
+@Suite("Recovery after a reboot, or with another file format")
 struct RecoveryPlaceTests {
     private func overwrite(_ path: String, at offset: Int, _ bytes: [UInt8]) throws {
         let file = try Descriptor.open(path, O_WRONLY)
@@ -16,7 +16,7 @@ struct RecoveryPlaceTests {
 
     private func log(_ daemon: TestDaemon) -> String { TestDaemon.text(of: daemon.root + "/log") }
 
-    @Test("L45: after another boot each app that ran has its receipt, nothing runs, and apps are launched as ever")
+    @Test("after a reboot each app that was running has a receipt, none runs, and apps can be launched (L45)")
     func anotherBoot() throws {
         let first = try TestDaemon([
             "front": TestDaemon.manifest(""), "back": TestDaemon.manifest(""), "never": TestDaemon.manifest(""),
@@ -26,7 +26,7 @@ struct RecoveryPlaceTests {
         try first.waitUntil("back", is: "suspended")
         let processes = try ["front", "back"].map { try #require(try Linux.Process.open(try first.pid($0))) }
         first.crash()
-        // The machine goes down: its processes with it, and its boot ID (of which the logbook has this one's at byte 16).
+        // The machine restarts: its processes end, and it has another boot ID (in the logbook at byte 16).
         for process in processes {
             try process.signal(SIGKILL)
             waitForReadable([process.descriptor])
@@ -44,7 +44,7 @@ struct RecoveryPlaceTests {
         #expect(!log(second).contains("from the previous instance"))
         #expect(try second.launch("front")["state"]?.stringValue == "active")
         #expect(try second.status("front")["launches"]?.integerValue == 2)
-        // Receipts count on.
+        // The IDs of receipts continue.
         try second.terminate("front")
         #expect(try second.receipts("front").compactMap { $0["id"]?.integerValue }.last == 3)
     }
@@ -79,7 +79,7 @@ struct RecoveryPlaceTests {
             #expect(receipts.count == 1 && receipts.last?["pid"]?.integerValue == Int64(pid))
             #expect(receipts.last?["explanation"]?.stringValue?.contains("its state is unknown") == true)
         }
-        // Told to, and not just killed.
+        // Terminated, and not only killed.
         #expect(second.trace().last == "willTerminate")
         #expect(try second.launch("photos")["state"]?.stringValue == "active")
         #expect(try second.receipts("photos").count == 1)
@@ -88,7 +88,7 @@ struct RecoveryPlaceTests {
         }
     }
 
-    @Test("what is left of an app that nobody knows of any more is killed, and its group removed once it is empty")
+    @Test("processes in a group of an unknown run are killed, and the group is removed")
     func leftGroup() throws {
         let first = try TestDaemon(["photos": TestDaemon.manifest("")])
         guard let root = first.groupRoot else { return }
@@ -113,7 +113,7 @@ struct RecoveryWithoutGroupsTests {
     private func isStopped(_ pid: Int32) throws -> Bool { try ProcFS().stat(of: pid)?.isStopped ?? false }
 
     @Test(
-        "SIGKILL of the daemon: apps are found again by pid and start time, the stopped are stopped, and each is launched once"
+        "in process-group mode apps are recovered by pid and start time, in their states, and not launched again"
     )
     func killed() throws {
         let script = "[App]\nExecStart=/bin/sh -c 'sleep 1000 & (setsid sleep 1000 &) ; exec sleep 1000'\n"
@@ -126,7 +126,7 @@ struct RecoveryWithoutGroupsTests {
         try first.launch("back", background: true)
         try first.launch("front")
         var families: [[Int32]] = []
-        try first.eventually("all are there") {
+        try first.eventually("all processes are running") {
             families = try ["front", "back"].map(first.processes)
             return families.allSatisfy { family in
                 family.count == 3 && family.allSatisfy { TestDaemon.text(of: "/proc/\($0)/comm") == "sleep\n" }

@@ -28,7 +28,7 @@ final class EffectPerformer: EffectPerforming {
         self.sleep = sleep
     }
 
-    /// Effects of a run that is over are ignored: the core is about to be told, or was told after it decided.
+    /// Effects of a run that is over are ignored: its end is already sent to the core.
     func perform(_ effect: Effect, _ id: EffectID) {
         switch effect {
         case .spawn(let app, let run, let launch): launcher.launch(app, run, launch)
