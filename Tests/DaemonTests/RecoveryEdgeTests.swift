@@ -141,4 +141,50 @@ struct RecoveryEdgeTests {
         second.endRecovery()
         #expect(try #require(try Logbook.read(at: path)).reading == nil)
     }
+
+    @Test("what is recorded in a batch is found by the next daemon as a whole, or not at all")
+    func batch() throws {
+        let folder = makeTemporaryFolder("greenroom-batch")
+        defer { removeTree(folder) }
+        defer { MappedFile.stopCountingOwnEnd() }
+        let path = folder + "/logbook"
+        let logbook = Logbook(path: path, journal: .quiet)
+        logbook.create(LifecycleCore(), records: [:])
+        func read() throws -> RecoveredState { try #require(try Logbook.read(at: path)) }
+        var meanwhile: RecoveredState?
+        logbook.batch {
+            logbook.persist([1], as: "run/1")
+            logbook.append(.locked, at: .origin)
+            meanwhile = try? read()
+        }
+        #expect(meanwhile?.records == [:] && meanwhile?.events.isEmpty == true)
+        let recovered = try read()
+        #expect(recovered.records == ["run/1": [1]] && recovered.events.count == 1)
+    }
+
+    @Test("the numbers of effects continue after a new snapshot and in the next daemon")
+    func effectNumbers() throws {
+        let folder = makeTemporaryFolder("greenroom-numbers")
+        defer { removeTree(folder) }
+        defer { MappedFile.stopCountingOwnEnd() }
+        let path = folder + "/logbook"
+        let first = Logbook(path: path, journal: .quiet)
+        first.create(LifecycleCore(), records: [:])
+        func handle(_ logbook: Logbook) {
+            logbook.append(.locked, at: .origin)
+            logbook.beginEffects()
+        }
+        handle(first)
+        handle(first)
+        first.close(LifecycleCore())
+        handle(first)
+        #expect(first.eventNumber == 3)
+        let recovered = try #require(try Logbook.read(at: path))
+        #expect(recovered.eventNumber == 3)
+        let second = Logbook(path: path, journal: .quiet)
+        second.resumeLog(recovered)
+        #expect(second.eventNumber == 3)
+        handle(second)
+        #expect(second.eventNumber == 4)
+    }
 }
