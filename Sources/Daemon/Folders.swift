@@ -13,8 +13,8 @@ package struct Folders: Hashable, Sendable {
 
     package enum Mode: Hashable, Sendable { case system, user }
 
-    /// The greatest length of `runtime` in bytes: `sun_path` has 108 bytes with the NUL (unix(7)), and the longest name below
-    /// the folder is `/notify/` and the number of a run, up to twenty digits.
+    /// The greatest length of `runtime` in bytes: `sun_path` has 108 bytes with the NUL (unix(7)), and the longest name
+    /// below the folder is `/notify/` and the number of a run, up to twenty digits.
     package static let maximumRuntimeLength = 107 - "/notify/".utf8.count - 20
 
     /// The default folders.

@@ -19,7 +19,8 @@ struct LaunchEnvironment {
     /// systemd's default for services (systemd.exec(5)).
     static let path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-    /// Variables that greenroomd sets for apps, or that systemd set for the daemon alone: names or their first characters.
+    /// Variables that greenroomd sets for apps, or that systemd set for the daemon alone: names or their first
+    /// characters.
     private static let notInherited = [
         "NOTIFY_SOCKET", "LISTEN_", "WATCHDOG_", "INVOCATION_ID", "JOURNAL_STREAM", "GREENROOM_", "MAINPID",
         "MANAGERPID",
@@ -31,8 +32,8 @@ struct LaunchEnvironment {
         environment.filter { entry in !notInherited.contains { entry.hasPrefix($0) } }
     }
 
-    /// `NAME=value` each, one for each name. The manifest overrides what is inherited, and greenroomd's own variables override
-    /// the manifest.
+    /// `NAME=value` each, one for each name. The manifest overrides what is inherited, and greenroomd's own variables
+    /// override the manifest.
     func entries(folders: Folders) -> [String] {
         var all = inherited.isEmpty ? [Self.path] : inherited
         if let user {
@@ -59,8 +60,8 @@ struct LaunchEnvironment {
         names.isEmpty ? [] : [name + "=" + names.map { folder + "/" + $0 }.joined(separator: ":")]
     }
 
-    /// Keeps the last entry of each name: programs differ in which of several they use. Names are compared as bytes, as in
-    /// getenv(3). To Swift, “=” and a combining mark behind it are one character that is not “=”.
+    /// Keeps the last entry of each name: programs differ in which of several they use. Names are compared as bytes, as
+    /// in getenv(3). To Swift, “=” and a combining mark behind it are one character that is not “=”.
     static func lastWins(_ entries: [String]) -> [String] {
         var positions: [[UInt8]: Int] = [:]
         var kept: [String] = []

@@ -17,8 +17,8 @@ final class LaunchStore {
         return Int(String(decoding: bytes.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)).map { max(0, $0) } ?? 0
     }
 
-    /// Records the count. The file is overwritten in place: to create a file takes longer than the rest of a launch. The number
-    /// has a fixed width, so its bytes are in one sector, and a crash leaves the old number or the new one.
+    /// Records the count. The file is overwritten in place: to create a file takes longer than the rest of a launch.
+    /// The number has a fixed width, so its bytes are in one sector, and a crash leaves the old number or the new one.
     func record(_ app: AppID, _ count: Int) throws {
         let digits = String(count)
         let line = String(repeating: "0", count: max(0, Self.width - digits.utf8.count)) + digits + "\n"

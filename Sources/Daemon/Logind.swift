@@ -3,8 +3,8 @@ import LifecycleCore
 import Linux
 import Systemd
 
-/// Connects the daemon to logind (org.freedesktop.login1(5)): the machine sleeps or powers off after the apps have entered the
-/// background (L15), and no app is in the foreground while the screen is locked.
+/// Connects the daemon to logind (org.freedesktop.login1(5)): the machine sleeps or powers off after the apps have
+/// entered the background (L15), and no app is in the foreground while the screen is locked.
 ///
 /// The daemon holds a delay inhibitor, a descriptor that it closes when all apps are ready. logind waits for that until
 /// InhibitDelayMaxSec= has passed (logind.conf(5), 5 s by default).
@@ -20,7 +20,8 @@ final class Logind {
 
     /// The default of D-Bus libraries. logind answers at once, unless it hangs.
     private static let callTimeout = Duration.seconds(25)
-    /// How long screens count as locked after logind or the bus has ended. Until then both are expected to be started again.
+    /// How long screens count as locked after logind or the bus has ended. Until then both are expected to be started
+    /// again.
     private static let restartTimeout = Duration.seconds(10)
     /// The default of InhibitDelayMaxSec= (logind.conf(5)).
     private static let defaultDelay = Duration.seconds(5)
@@ -95,7 +96,8 @@ final class Logind {
         if !isRecovered { inhibitor = nil }
         isRecovered = false
         isInhibiting = false
-        // The logind that would report that the machine is awake has ended. When the machine powers off, logind ends, too.
+        // The logind that would report that the machine is awake has ended. When the machine powers off, logind ends,
+        // too.
         if preparation == .sleep || preparation == .shutdown && name != nil { prepare(nil) }
         // Screens stay locked while logind or the bus is restarted.
         if !lockedSessions.isEmpty { restartTimer?.arm(at: loop.now() + Self.restartTimeout) }
@@ -203,8 +205,8 @@ final class Logind {
         }
     }
 
-    /// Reads whether the machine is about to sleep or to power off: what the previous daemon was notified of may be over. Called
-    /// after the sessions were requested, so that it is answered after them.
+    /// Reads whether the machine is about to sleep or to power off: what the previous daemon was notified of may be
+    /// over. Called after the sessions were requested, so that it is answered after them.
     private func readPreparation() {
         get(Names.path, Names.manager, "PreparingForShutdown") { [weak self] value in
             if let self, value.boolValue == true, self.preparation == nil { self.prepare(.shutdown) }

@@ -31,8 +31,8 @@ final class ManifestLibrary {
         Manifest.nearest(name, among: manifests.keys.map(\.name).sorted())
     }
 
-    /// Reads all manifests and the configuration. An error in a manifest disables that app. If the configuration has an error, the
-    /// previous one stays in effect.
+    /// Reads all manifests and the configuration. An error in a manifest disables that app. If the configuration has an
+    /// error, the previous one stays in effect.
     func read() -> Changes {
         var changes = Changes()
         let before = Set(manifests.keys)

@@ -19,8 +19,8 @@ final class MemoryWatch {
         if info == nil { journal.logWarning("/proc/meminfo cannot be read: only Budget= and PSI limit memory") }
     }
 
-    /// Total and available memory in bytes; 0: unknown. Pages on the per-CPU lists are free as well, but MemAvailable includes
-    /// them only some time after a process was killed.
+    /// Total and available memory in bytes; 0: unknown. Pages on the per-CPU lists are free as well, but MemAvailable
+    /// includes them only some time after a process was killed.
     func read() -> (total: UInt64, available: UInt64) {
         guard info != nil, let reading = try? info?.read() else { return (0, 0) }
         let lists = (try? info?.perCPUPages()) ?? 0
@@ -67,8 +67,8 @@ private final class Trigger {
 }
 
 extension PressureTrigger {
-    /// The percentage of a window of one second. Unprivileged processes may only set windows that are multiples of two seconds
-    /// (Documentation/accounting/psi.rst).
+    /// The percentage of a window of one second. Unprivileged processes may only set windows that are multiples of two
+    /// seconds (Documentation/accounting/psi.rst).
     fileprivate init(_ threshold: PressureThreshold) throws {
         try self.init(
             threshold.kind == .some ? .some : .full, stall: .milliseconds(10 * threshold.percent), window: .seconds(1))

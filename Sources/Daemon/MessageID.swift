@@ -1,5 +1,5 @@
-/// The `MESSAGE_ID` of each kind of journal entry. Scripts and the message catalogue use them, so none is ever changed or
-/// reused.
+/// The `MESSAGE_ID` of each kind of journal entry. Scripts and the message catalogue use them, so none is ever changed
+/// or reused.
 enum MessageID {
     static let stateChanged = "9570bb5ede0f40818b031ee3bb636b62"
     static let deadlineStarted = "b2e8f041bc3247c98ad8196c0f6f3425"

@@ -6,9 +6,9 @@ import Linux
 import Manifest
 import Systemd
 
-/// Receipts on disk: one JSON document in each line, appended with one write(2), so that a crash loses at most the receipt that
-/// is being written. There are two files. A full file is renamed and replaces the older one. No receipt waits for fsync(2), which
-/// may take seconds on a busy disk.
+/// Receipts on disk: one JSON document in each line, appended with one write(2), so that a crash loses at most the
+/// receipt that is being written. There are two files. A full file is renamed and replaces the older one. No receipt
+/// waits for fsync(2), which may take seconds on a busy disk.
 ///
 /// The last receipt of each app is also in memory, because each call of `List` returns it.
 final class ReceiptStore {
@@ -86,9 +86,9 @@ final class ReceiptStore {
     /// The last receipt of an app.
     func last(of app: AppID) -> [(String, Variant)]? { last[app]?.record }
 
-    /// Writes the last receipt of an app to a file that the app can read. The file is in the runtime folder, which is in memory: on
-    /// a disk, to create it would take longer than the rest of a launch (ext4 searches inodes that were deleted in the last
-    /// minutes one by one).
+    /// Writes the last receipt of an app to a file that the app can read. The file is in the runtime folder, which is
+    /// in memory: on a disk, to create it would take longer than the rest of a launch (ext4 searches inodes that were
+    /// deleted in the last minutes one by one).
     /// - Returns: the path; `nil` if the app has no receipt.
     func handOver(to app: AppID) throws -> String? {
         guard let known = last[app] else { return nil }

@@ -1,7 +1,8 @@
 import Systemd
 
-/// Checks a condition until it is true: at once, after 1 ms, then at doubling intervals up to 250 ms. It is for what the kernel
-/// reports late or not at all: `cgroup.events` reads right within microseconds, but its event comes up to 14 ms later.
+/// Checks a condition until it is true: at once, after 1 ms, then at doubling intervals up to 250 ms. It is for what
+/// the kernel reports late or not at all: `cgroup.events` reads right within microseconds, but its event comes up to 14
+/// ms later.
 ///
 /// There is no limit; drop the object to stop.
 final class Retry {

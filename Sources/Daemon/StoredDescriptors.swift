@@ -23,7 +23,8 @@ final class StoredDescriptors {
     private var lastSerial: UInt64 = 0
     private let logbook: Logbook
     private let store: DescriptorStore
-    /// Used if this daemon has no descriptor store, or the previous one had none. `nil`: states do not survive the daemon.
+    /// Used if this daemon has no descriptor store, or the previous one had none. `nil`: states do not survive the
+    /// daemon.
     private let files: StateFiles?
     private let journal: Journal
 
@@ -52,8 +53,8 @@ final class StoredDescriptors {
         let descriptor = SharedDescriptor(descriptor, closer: closer)
         let isState = Self.sizeLimits[name] != nil
         if isState {
-            // Sealed before it is measured, so that it keeps its size. One that cannot be sealed is measured again when it is
-            // passed on.
+            // Sealed before it is measured, so that it keeps its size. One that cannot be sealed is measured again when
+            // it is passed on.
             try? MemoryFile.sealSize(descriptor.raw)
             if let refusal = Self.refusal(name, descriptor.raw) { return .refused(refusal) }
         }
@@ -197,8 +198,8 @@ final class StoredDescriptors {
 
     // MARK: Passing on
 
-    /// What is passed to the app's next process, in the order stored. It stays stored, as with systemd. A state that could not
-    /// be sealed and has grown too large is removed.
+    /// What is passed to the app's next process, in the order stored. It stays stored, as with systemd. A state that
+    /// could not be sealed and has grown too large is removed.
     func passed(to app: AppID) -> [PassedDescriptor] {
         remove(of: app) { entry in
             guard let refusal = Self.refusal(entry.name, entry.descriptor.raw) else { return false }

@@ -1,11 +1,11 @@
 import Glibc
 import Manifest
 
-/// The users that apps run as. A lookup blocks the daemon's only thread and may use the network: getgrouplist(3) asks every
-/// service of nsswitch.conf, also about a local user. So results are cached.
+/// The users that apps run as. A lookup blocks the daemon's only thread and may use the network: getgrouplist(3) asks
+/// every service of nsswitch.conf, also about a local user. So results are cached.
 ///
-/// The cache is cleared at a reload and when a local database changes; an entry expires after ten minutes. A user that was not
-/// found is not cached.
+/// The cache is cleared at a reload and when a local database changes; an entry expires after ten minutes. A user that
+/// was not found is not cached.
 final class UserCache {
     /// The default of nscd(8): `positive-time-to-live passwd 600`.
     static let lifetime = Duration.seconds(600)

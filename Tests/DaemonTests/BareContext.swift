@@ -28,8 +28,8 @@ extension Journal {
 }
 
 extension DaemonContext {
-    /// A context without a daemon, in process-group mode, whose logbook is not created. It makes the process the subreaper of
-    /// its orphans.
+    /// A context without a daemon, in process-group mode, whose logbook is not created. It makes the process the
+    /// subreaper of its orphans.
     static func bare(in root: String, _ loop: EventLoop, _ events: EventList) throws -> DaemonContext {
         var folders = try #require(Folders(mode: .system) { _ in nil })
         folders.moveRuntime(to: root)

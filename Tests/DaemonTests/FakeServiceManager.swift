@@ -2,9 +2,9 @@ import Glibc
 import Linux
 import Synchronization
 
-/// A service manager with a file descriptor store (sd_pid_notify_with_fds(3)): keeps descriptors by name after the daemon has
-/// ended, and passes them to the next one. It reads on a thread: the daemon blocks if its messages are not read (unix(7),
-/// `net.unix.max_dgram_qlen`).
+/// A service manager with a file descriptor store (sd_pid_notify_with_fds(3)): keeps descriptors by name after the
+/// daemon has ended, and passes them to the next one. It reads on a thread: the daemon blocks if its messages are not
+/// read (unix(7), `net.unix.max_dgram_qlen`).
 final class FakeServiceManager: Sendable {
     /// One descriptor in the store.
     private struct Kept {

@@ -11,8 +11,8 @@ import Testing
 /// The transport with an app that is made up, and a daemon that dies at each step.
 @Suite("Notices as signals")
 struct SignalTransportTests {
-    /// An app that catches all signals, and a daemon that dies at a step. The kernel's part survives: the signals that were
-    /// sent and not taken yet.
+    /// An app that catches all signals, and a daemon that dies at a step. The kernel's part survives: the signals that
+    /// were sent and not taken yet.
     private final class World: SignalTransportDelegate {
         var transport: SignalTransport!
         /// What the next daemon reads.
@@ -104,8 +104,8 @@ struct SignalTransportTests {
         (.willResignActive, EffectID(event: 1, index: 1)), (.didEnterBackground, EffectID(event: 1, index: 3)),
     ]
 
-    /// The daemon performs both effects, and dies after `steps`. The next daemon performs again what it did not come to: the
-    /// effect that was being performed, and those after it.
+    /// The daemon performs both effects, and dies after `steps`. The next daemon performs again what it did not come
+    /// to: the effect that was being performed, and those after it.
     private func play(dyingAfter steps: Int, takesSignalsAtOnce: Bool) throws -> (World, isOver: Bool) {
         let world = World(try EventLoop())
         world.takesSignalsAtOnce = takesSignalsAtOnce

@@ -77,8 +77,8 @@ extension TestDaemon {
         return JSONValue(try result.get()[0])
     }
 
-    /// Kills the daemon with SIGKILL at its next system call `number`: before the kernel carries it out (`when` is "entry")
-    /// or after ("exit").
+    /// Kills the daemon with SIGKILL at its next system call `number`: before the kernel carries it out (`when` is
+    /// "entry") or after ("exit").
     /// - Returns: the process that does so; it ends once the daemon has ended.
     func killAtSystemCall(_ number: Int, _ when: String) throws -> Linux.Process {
         let attached = root + "/attached"

@@ -149,7 +149,8 @@ final class TestDaemon {
             guard case .failed(let failure) = try starting.outcome() else { return starting.process }
             waitForReadable([starting.process.descriptor])
             _ = try starting.process.reap()
-            // Another test forked while the copy was written: its child has the descriptor until it executes its program.
+            // Another test forked while the copy was written: its child has the descriptor until it executes its
+            // program.
             guard failure.errno == ETXTBSY else { throw TestFailure(failure.sentence) }
             poll(nil, 0, 1)
         }
@@ -280,8 +281,8 @@ final class TestDaemon {
         }.sorted()
     }
 
-    /// A manifest that runs the scripted app. The app sends READY=1 after it has executed the script, when its signal handlers
-    /// are installed. With `hangs` it never does.
+    /// A manifest that runs the scripted app. The app sends READY=1 after it has executed the script, when its signal
+    /// handlers are installed. With `hangs` it never does.
     static func manifest(
         _ script: String, app more: String = "", _ sections: String = "", trace: String? = nil, hangs: Bool = false
     ) -> String {

@@ -32,8 +32,8 @@ struct EffectID: Hashable, Comparable, Sendable {
 
 /// Delivers events to the core and has the resulting effects performed, in order.
 ///
-/// An effect may cause an event at once (a program that could not be executed, a cgroup that is frozen already). Such an
-/// event is queued, so the core handles one event at a time.
+/// An effect may cause an event at once (a program that could not be executed, a cgroup that is frozen already). Such
+/// an event is queued, so the core handles one event at a time.
 final class CoreDriver: EventSink {
     private(set) var core: LifecycleCore
     private let loop: EventLoop
@@ -79,8 +79,8 @@ final class CoreDriver: EventSink {
 
     func isEntering(_ run: RunID) -> Bool { core.isEntering(run) }
 
-    /// Continues where the previous daemon stopped: performs the remaining effects of the last event that it handled, then
-    /// handles the events that it recorded but did not handle.
+    /// Continues where the previous daemon stopped: performs the remaining effects of the last event that it handled,
+    /// then handles the events that it recorded but did not handle.
     func resume(_ recovered: RecoveredState) {
         isHandling = true
         for (event, at) in recovered.events {

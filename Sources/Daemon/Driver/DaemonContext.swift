@@ -51,8 +51,8 @@ final class DaemonContext {
     /// Valid manifests, by app.
     var manifests: [AppID: AppManifest] { library.manifests }
 
-    /// Removes what apps without a manifest stored, and looks users up again at the next launch. An app whose manifest has
-    /// an error keeps what it stored: the error is expected to be corrected.
+    /// Removes what apps without a manifest stored, and looks users up again at the next launch. An app whose manifest
+    /// has an error keeps what it stored: the error is expected to be corrected.
     func manifestsChanged() {
         stored.removeAll { library.manifests[$0] == nil && library.broken[$0] == nil }
         users.forget()

@@ -173,7 +173,8 @@ final class Program {
         ]
     }
 
-    /// Reads the manifests and the configuration again, and notifies the service manager before and after (`Type=notify-reload`).
+    /// Reads the manifests and the configuration again, and notifies the service manager before and after
+    /// (`Type=notify-reload`).
     private func reload() {
         _ = try? ServiceManager.notify(.reloading)
         _ = service.reload()

@@ -25,8 +25,8 @@ extension Startup {
         return try acquireLock(folders)
     }
 
-    /// How long a lock is waited for whose owner has ended. A process that a killed daemon was starting has a copy of all its
-    /// descriptors until it executes its program.
+    /// How long a lock is waited for whose owner has ended. A process that a killed daemon was starting has a copy of
+    /// all its descriptors until it executes its program.
     private static let lockTimeout = Duration.seconds(2)
 
     private static func acquireLock(_ folders: Folders) throws -> LockFile {
@@ -39,7 +39,7 @@ extension Startup {
                 guard !isAlive else {
                     let owner = pid.map { " (pid \($0))" } ?? ""
                     throw Problem(
-                        "another greenroomd\(owner) is running on \(folders.runtime); choose another folder with --runtime"
+                        "another greenroomd\(owner) is running on \(folders.runtime); choose another with --runtime"
                     )
                 }
                 // No daemon holds the lock. Another file is another lock.

@@ -2,17 +2,17 @@ import LifecycleCore
 import Linux
 import Systemd
 
-/// The service manager's file descriptor store (sd_notify(3), `FDSTORE=1`). What is in it survives this daemon and is passed to
-/// the next. Without a service manager that offers one, all methods do nothing.
+/// The service manager's file descriptor store (sd_notify(3), `FDSTORE=1`). What is in it survives this daemon and is
+/// passed to the next. Without a service manager that offers one, all methods do nothing.
 final class DescriptorStore {
     let isAvailable: Bool
     private let journal: Journal
-    /// Whether the last message was not sent. Only the first of several failures is logged: a service manager that does not
-    /// listen any more would be logged for each descriptor.
+    /// Whether the last message was not sent. Only the first of several failures is logged: a service manager that does
+    /// not listen any more would be logged for each descriptor.
     private var isFailing = false
 
-    /// - Parameter environment: looks up a variable. systemd sets `FDSTORE` to the size of the store since version 254. Before
-    ///   that, a service that it started is taken to have one.
+    /// - Parameter environment: looks up a variable. systemd sets `FDSTORE` to the size of the store since version 254.
+    ///   Before that, a service that it started is taken to have one.
     init(environment: (String) -> String?, journal: Journal) {
         self.journal = journal
         isAvailable =
@@ -47,7 +47,8 @@ final class DescriptorStore {
 }
 
 extension RunController {
-    /// Stores the notify socket and the pidfd of the main process, so that the next daemon misses no message and no exit.
+    /// Stores the notify socket and the pidfd of the main process, so that the next daemon misses no message and no
+    /// exit.
     func storeDescriptors() {
         context.store.store(socket.descriptor, RecoveredDescriptors.notifySocket(id))
         if let process { context.store.store(process.descriptor, RecoveredDescriptors.process(id)) }
@@ -60,8 +61,8 @@ extension RunController {
         return all
     }
 
-    /// Records what the next daemon needs to find this run's processes again. A run that is removed is not recorded again: its
-    /// record would never be removed.
+    /// Records what the next daemon needs to find this run's processes again. A run that is removed is not recorded
+    /// again: its record would never be removed.
     func persistRecord() {
         guard context.runs.contains(self) else { return }
         context.logbook.persist(RunRecord(self).bytes, as: RunRecord.name(id))

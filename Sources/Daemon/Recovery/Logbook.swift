@@ -3,12 +3,12 @@ import LifecycleCore
 import Linux
 import Systemd
 
-/// Records what the next daemon needs if this one dies: a snapshot of the core, every event since, and records of what the core
-/// does not know. The core is deterministic, so its events are its state. An event is recorded before the core handles it, and
-/// each effect is counted after it was performed.
+/// Records what the next daemon needs if this one dies: a snapshot of the core, every event since, and records of what
+/// the core does not know. The core is deterministic, so its events are its state. An event is recorded before the core
+/// handles it, and each effect is counted after it was performed.
 ///
-/// A file in the runtime folder, written through a memory mapping: an entry costs a copy of some dozen bytes and survives
-/// SIGKILL. It does not survive a crash of the machine, and neither do the apps.
+/// A file in the runtime folder, written through a memory mapping: an entry costs a copy of some dozen bytes and
+/// survives SIGKILL. It does not survive a crash of the machine, and neither do the apps.
 ///
 /// ```
 /// 0   "greenlog" · file format        16  boot ID              56  length of all entries in bytes
@@ -18,8 +18,8 @@ import Systemd
 /// 128 entries: length, CRC-32, kind, content
 /// ```
 ///
-/// The file format, the snapshot and the records are read by other versions of greenroomd. Events are replayed only by the
-/// version that wrote them. A stop, a restart and a reexec end with a snapshot, so no event is left then.
+/// The file format, the snapshot and the records are read by other versions of greenroomd. Events are replayed only by
+/// the version that wrote them. A stop, a restart and a reexec end with a snapshot, so no event is left then.
 final class Logbook {
     /// Offsets in the file.
     enum Word {
@@ -88,8 +88,8 @@ final class Logbook {
         let eventsHandled: UInt64
     }
 
-    /// Continues the file of the previous daemon, so nothing is lost if this daemon dies at once, too. A file that cannot be
-    /// continued is replaced.
+    /// Continues the file of the previous daemon, so nothing is lost if this daemon dies at once, too. A file that
+    /// cannot be continued is replaced.
     func resumeLog(_ recovered: RecoveredState) {
         isRecovering = true
         fatalities = recovered.fatalities
@@ -139,7 +139,8 @@ final class Logbook {
 
     // MARK: Messages
 
-    /// A message is about to be taken out of a run's notify socket. A daemon that dies before `endReading` takes it along.
+    /// A message is about to be taken out of a run's notify socket. A daemon that dies before `endReading` takes it
+    /// along.
     func beginReading(of run: RunID) {
         reading = run.number
         file?.publish(reading, at: Word.reading)
@@ -183,8 +184,8 @@ final class Logbook {
 
     // MARK: Snapshots
 
-    /// Replaces the events by a new snapshot when they take twice as much room as the last one. So the cost of an event does not
-    /// depend on the number of apps. Called between two events.
+    /// Replaces the events by a new snapshot when they take twice as much room as the last one. So the cost of an event
+    /// does not depend on the number of apps. Called between two events.
     func compactIfLarge(_ core: LifecycleCore) {
         guard end - snapshotEnd > max(Self.smallest / 2, 2 * snapshotEnd) else { return }
         attempt { try compact(core) }
@@ -268,8 +269,8 @@ final class Logbook {
         eventsHandled = 0
     }
 
-    /// Removes the file if it cannot be written: a log in which entries are missing is worse than none. The daemon continues
-    /// without it.
+    /// Removes the file if it cannot be written: a log in which entries are missing is worse than none. The daemon
+    /// continues without it.
     private func attempt(_ body: () throws -> Void) {
         do { try body() } catch {
             journal.logWarning("if greenroomd dies, the next one will not find its apps again: \(error)")

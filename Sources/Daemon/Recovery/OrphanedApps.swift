@@ -3,9 +3,9 @@ import LifecycleCore
 import Linux
 import Systemd
 
-/// Running apps that the recovered state does not contain: nothing was recorded, the record is damaged, or it cannot be read by
-/// this version. They cannot continue, because their state is unknown. They are terminated in order, and each has a receipt
-/// (L45, L46).
+/// Running apps that the recovered state does not contain: nothing was recorded, the record is damaged, or it cannot be
+/// read by this version. They cannot continue, because their state is unknown. They are terminated in order, and each
+/// has a receipt (L45, L46).
 struct OrphanedApps {
     /// The default of `TerminateDeadlineSec=` (L46): manifests are not read yet.
     private static let deadline = Duration.seconds(5)
@@ -50,8 +50,8 @@ struct OrphanedApps {
     let journal: Journal
     let receipts: ReceiptStore
 
-    /// Ends all apps whose run is not in `known`. Called before anything else is done for apps. Returns when the slowest of them
-    /// has ended, after some seconds at most.
+    /// Ends all apps whose run is not in `known`. Called before anything else is done for apps. Returns when the
+    /// slowest of them has ended, after some seconds at most.
     func end(except known: Set<RunID> = []) {
         var all: [OrphanedApp] = []
         do {

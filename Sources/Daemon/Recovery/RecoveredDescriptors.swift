@@ -1,8 +1,8 @@
 import LifecycleCore
 import Linux
 
-/// The descriptors that survived the previous daemon, by name: from the service manager's file descriptor store, or passed on
-/// by reexec.
+/// The descriptors that survived the previous daemon, by name: from the service manager's file descriptor store, or
+/// passed on by reexec.
 final class RecoveredDescriptors {
     private var all: [String: SharedDescriptor] = [:]
 

@@ -18,8 +18,8 @@ struct RecoveredState {
     var last = Instant.origin
     /// The run whose notify socket was being read: a message of it may be lost.
     var reading: RunID?
-    /// Events are missing: they are damaged, or another version of greenroomd wrote them. So apps may have answered, and may
-    /// have been frozen, thawed, launched or ended since.
+    /// Events are missing: they are damaged, or another version of greenroomd wrote them. So apps may have answered,
+    /// and may have been frozen, thawed, launched or ended since.
     var lacksEvents = false
     /// Recorded before the machine was started again: no app is running.
     var isOfAnotherBoot = false

@@ -3,8 +3,8 @@ import Linux
 import Manifest
 import Systemd
 
-/// Recovers the running apps of the previous daemon: their groups by name, their main processes by pidfd or by pid and start
-/// time, their notify sockets by descriptor or by path.
+/// Recovers the running apps of the previous daemon: their groups by name, their main processes by pidfd or by pid and
+/// start time, their notify sockets by descriptor or by path.
 final class Recovery {
     private let recovered: RecoveredState
     private let driver: CoreDriver
@@ -113,8 +113,8 @@ final class Recovery {
         return process
     }
 
-    /// The main process of a run whose daemon died after it started the process and before it recorded the pid: the process
-    /// that started first.
+    /// The main process of a run whose daemon died after it started the process and before it recorded the pid: the
+    /// process that started first.
     private func firstProcess(_ enclosure: Enclosure) throws -> Linux.Process? {
         let stats = try enclosure.pids().compactMap { try ProcFS().stat(of: $0) }
         guard let first = stats.min(by: { ($0.startTime, $0.pid) < ($1.startTime, $1.pid) }) else { return nil }

@@ -1,8 +1,8 @@
 import Glibc
 import Linux
 
-/// Executes the installed program in this process, so that apps stay its children and no descriptor is lost. A table in a memfd
-/// names the descriptors that are passed on: a line `NAME NUMBER` each.
+/// Executes the installed program in this process, so that apps stay its children and no descriptor is lost. A table in
+/// a memfd names the descriptors that are passed on: a line `NAME NUMBER` each.
 enum Reexecution {
     /// The variable that contains the table's descriptor.
     static let variable = "GREENROOM_REEXEC_FD"
@@ -25,7 +25,8 @@ enum Reexecution {
         defer { unsetenv(variable) }
         let arguments = CommandLine.arguments.map { strdup($0) } + [nil]
         defer { for argument in arguments { free(argument) } }
-        // Signals stay blocked and pending, so none is lost and none ends the process before the new program handles it.
+        // Signals stay blocked and pending, so none is lost and none ends the process before the new program handles
+        // it.
         execve(path, arguments, environ)
         throw SystemError(call: "execve", errno: errno, path: path)
     }

@@ -1,8 +1,8 @@
 import LifecycleCore
 import Linux
 
-/// What is recorded of a run beside the state of the core: how its processes are found again, and what it has still to be
-/// notified of.
+/// What is recorded of a run beside the state of the core: how its processes are found again, and what it has still to
+/// be notified of.
 struct RunRecord: Hashable {
     var app: AppID
     /// The main process; `nil`: it is about to be started.

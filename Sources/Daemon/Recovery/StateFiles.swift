@@ -2,17 +2,17 @@ import LifecycleCore
 import Linux
 import Systemd
 
-/// Restoration states and snapshots as files in the runtime folder, for a daemon without a descriptor store: copies of their
-/// contents when they were stored. Other descriptors cannot be kept this way.
+/// Restoration states and snapshots as files in the runtime folder, for a daemon without a descriptor store: copies of
+/// their contents when they were stored. Other descriptors cannot be kept this way.
 ///
-/// The daemon's only thread copies them: 8 MiB within a tmpfs take some milliseconds. An app that stores more than one file of
-/// that size in a second has to wait (`NotifySocket.bytesPerMessage`).
+/// The daemon's only thread copies them: 8 MiB within a tmpfs take some milliseconds. An app that stores more than one
+/// file of that size in a second has to wait (`NotifySocket.bytesPerMessage`).
 final class StateFiles {
     private let folder: String
     private var sizes: [UInt64: (name: String, bytes: Int)] = [:]
 
-    /// The most bytes of all apps, because the folder is in memory: 128 states and eight snapshots of the largest size. Snapshots
-    /// have a budget of their own, so that they leave room for states, which are worth more.
+    /// The most bytes of all apps, because the folder is in memory: 128 states and eight snapshots of the largest size.
+    /// Snapshots have a budget of their own, so that they leave room for states, which are worth more.
     static let budgets: [String: Int] = [StoredDescriptors.state: 128 << 20, StoredDescriptors.snapshot: 64 << 20]
 
     init(folder: String) throws {

@@ -1,8 +1,8 @@
 import Linux
 import Systemd
 
-/// Removes the groups of runs that are over. A group can be busy for a moment longer: a process that failed to execute its
-/// program is still exiting.
+/// Removes the groups of runs that are over. A group can be busy for a moment longer: a process that failed to execute
+/// its program is still exiting.
 final class GroupRemover {
     private let loop: EventLoop
     private let journal: Journal

@@ -1,8 +1,8 @@
 import Linux
 import Systemd
 
-/// Releases the memory of killed processes at once (process_mrelease(2)), on a helper thread. Without the thread the kernel
-/// releases it when each process exits.
+/// Releases the memory of killed processes at once (process_mrelease(2)), on a helper thread. Without the thread the
+/// kernel releases it when each process exits.
 final class MemoryReleaser {
     private let loop: EventLoop
     private let reaper: MemoryReaper?

@@ -7,8 +7,8 @@ import LifecycleCore
 ///            recorded        recorded                                 recorded
 /// ```
 ///
-/// Each step is recorded before the next. So the next daemon can tell what became of a notice: one that waits was not sent;
-/// of one that was being sent it is in doubt, and the kernel may still have the signal pending.
+/// Each step is recorded before the next. So the next daemon can tell what became of a notice: one that waits was not
+/// sent; of one that was being sent it is in doubt, and the kernel may still have the signal pending.
 struct NoticeQueue: Hashable {
     /// The most notices that wait for one signal to be taken. At more than that the requests come faster than any app
     /// follows, and all are sent at once. It bounds the run's record.

@@ -10,8 +10,9 @@ protocol NotifySocketDelegate: AnyObject {
     func logWarning(_ sentence: String)
 }
 
-/// The notify socket of one run (`NOTIFY_SOCKET`). Whatever is received here comes from this run's app, whichever of its
-/// processes sent it. An app can neither delay other apps by what it sends nor leave a descriptor open in the daemon.
+/// The notify socket of one run (`NOTIFY_SOCKET`). Whatever is received here comes from this run's app, whichever of
+/// its processes sent it. An app can neither delay other apps by what it sends nor leave a descriptor open in the
+/// daemon.
 final class NotifySocket {
     let path: String
     private let run: RunID
@@ -25,11 +26,11 @@ final class NotifySocket {
     weak var delegate: (any NotifySocketDelegate)?
 
     /// The most messages that are read in a second. More is a flood: the rest waits in the socket (it holds
-    /// `net.unix.max_dgram_qlen` datagrams, then the app's send(2) blocks). A datagram counts once for each message in it,
-    /// because each message can cause an entry in the journal and a D-Bus signal.
+    /// `net.unix.max_dgram_qlen` datagrams, then the app's send(2) blocks). A datagram counts once for each message in
+    /// it, because each message can cause an entry in the journal and a D-Bus signal.
     static let messagesPerSecond = 1000
-    /// Bytes that are written to a file for the app, and that count as one message. One snapshot of the largest size counts
-    /// as half of the messages of a second.
+    /// Bytes that are written to a file for the app, and that count as one message. One snapshot of the largest size
+    /// counts as half of the messages of a second.
     private static let bytesPerMessage = 16 << 10
     /// The most descriptors of the app that are still to be closed. With more than that its messages wait: one datagram
     /// brings up to 253 descriptors (SCM_MAX_FD, unix(7)).
@@ -66,7 +67,8 @@ final class NotifySocket {
         source = try loop.addDescriptor(socket.descriptor.raw, events: .readable) { [weak self] _ in self?.read() }
     }
 
-    /// The source goes before the descriptor is closed: a copy of the socket in systemd's store would keep it in epoll(7).
+    /// The source goes before the descriptor is closed: a copy of the socket in systemd's store would keep it in
+    /// epoll(7).
     deinit { source = nil }
 
     /// For the descriptor store and for reexec.

@@ -6,8 +6,8 @@ import Systemd
 /// Main processes that are not children of this daemon: the previous daemon started them, or the app named them with
 /// `MAINPID=`. The kernel reports their stops and their exit status to their parent only, so both are looked for.
 extension RunController {
-    /// Watches the main process of a recovered run. The outcome of its execve(2) was lost with the previous daemon; /proc shows
-    /// whether it has executed its program.
+    /// Watches the main process of a recovered run. The outcome of its execve(2) was lost with the previous daemon;
+    /// /proc shows whether it has executed its program.
     func watchRecoveredProcess() {
         guard let process else { return }
         // After reexec it is a child of this process still.
@@ -26,8 +26,8 @@ extension RunController {
         }
     }
 
-    /// Looks for a stop of the main process while the app has to answer `didEnterBackground`: stopping itself is an answer
-    /// (L17).
+    /// Looks for a stop of the main process while the app has to answer `didEnterBackground`: stopping itself is an
+    /// answer (L17).
     func probeForStop() {
         adoptedProbe = Retry.until(context.loop) { [weak self] in
             guard let self, !self.isFrozen, self.context.events.isEntering(self.id) else { return true }

@@ -57,13 +57,14 @@ extension RunController {
         waitUntilEmpty()
     }
 
-    /// The peak in bytes of the app's own program; 0: unknown. The kernel's peak includes the process before execve(2), a copy
-    /// of the daemon. So only a larger one is the app's.
+    /// The peak in bytes of the app's own program; 0: unknown. The kernel's peak includes the process before execve(2),
+    /// a copy of the daemon. So only a larger one is the app's.
     private func peakMemory(_ report: ExitReport) -> UInt64 {
         report.maxRSS > OwnProcess.peakBytes ? report.maxRSS : 0
     }
 
-    /// The main process was reaped, or is not a child of this daemon. Until now it has hidden orphans that ended after it.
+    /// The main process was reaped, or is not a child of this daemon. Until now it has hidden orphans that ended after
+    /// it.
     func releaseMainProcess() {
         guard let process else { return }
         // Before its descriptor is closed.

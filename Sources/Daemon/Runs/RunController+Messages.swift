@@ -57,8 +57,8 @@ extension RunController: NotifySocketDelegate {
             // Checked again after the open: the pid may have been given to another process meanwhile.
             guard let process = try Linux.Process.open(pid), try enclosure.contains(pid) else { return }
             if let old = self.process?.pid { context.runs.removeMainProcess(old) }
-            // Before the old descriptor is closed: a copy in systemd's store would keep it in epoll(7). And it leaves the store
-            // before the new one is stored, because both have the same name.
+            // Before the old descriptor is closed: a copy in systemd's store would keep it in epoll(7). And it leaves
+            // the store before the new one is stored, because both have the same name.
             exitSource = nil
             context.store.remove(RecoveredDescriptors.process(id))
             isAdopted = (try? ProcFS().stat(of: pid))?.parent != getpid()

@@ -4,8 +4,8 @@ import Linux
 import Manifest
 import Systemd
 
-/// Controls one run of one app: its processes and their group, from the start to the removal of what was made for it. It
-/// decides nothing: it carries out the core's effects and reports the outcomes as events.
+/// Controls one run of one app: its processes and their group, from the start to the removal of what was made for it.
+/// It decides nothing: it carries out the core's effects and reports the outcomes as events.
 ///
 /// ```
 /// start ──▶ exec ──▶ running ⇄ frozen ──▶ main process ended ──▶ group is empty ──▶ removed
@@ -85,7 +85,8 @@ final class RunController {
         socket.delegate = self
     }
 
-    /// Sources go before the descriptors that they watch are closed: a copy in systemd's store would keep those in epoll(7).
+    /// Sources go before the descriptors that they watch are closed: a copy in systemd's store would keep those in
+    /// epoll(7).
     deinit {
         execSource = nil
         exitSource = nil
@@ -103,8 +104,8 @@ final class RunController {
 
     // MARK: Freezing
 
-    /// Freezes all processes, after all waiting notices are sent. `frozen` follows once the kernel reports the whole group
-    /// as frozen. If it does not, the core thaws the group in time and tries again.
+    /// Freezes all processes, after all waiting notices are sent. `frozen` follows once the kernel reports the whole
+    /// group as frozen. If it does not, the core thaws the group in time and tries again.
     func freeze(attempt: Int) {
         transport.sendAll()
         do {
@@ -133,8 +134,8 @@ final class RunController {
         send(.thawed(attempt: attempt))
     }
 
-    /// Takes over the state of a recovered run. If the previous daemon's last events are lost, the group may be in another
-    /// state than the core takes it to be in: then it is frozen or thawed.
+    /// Takes over the state of a recovered run. If the previous daemon's last events are lost, the group may be in
+    /// another state than the core takes it to be in: then it is frozen or thawed.
     func restoreFrozen(_ isFrozen: Bool, mayDiffer: Bool) {
         self.isFrozen = isFrozen
         guard mayDiffer else { return }
@@ -162,7 +163,8 @@ final class RunController {
         send(.inspected(Inspection(traced: isTraced, cpu: cpu, memory: memory)))
     }
 
-    /// Sends a notice. A memory warning has one signal for both levels, so the level is placed in the inbox before (L36).
+    /// Sends a notice. A memory warning has one signal for both levels, so the level is placed in the inbox before
+    /// (L36).
     func notify(_ notice: Notice, _ effect: EffectID) {
         if case .memoryWarning(let level) = notice { place("memory", level.name) }
         transport.send(notice, effect)
@@ -191,8 +193,8 @@ final class RunController {
         if process == nil, starting == nil { waitUntilEmpty() }
     }
 
-    /// Reports the run as empty once its last process has ended, and removes what was made for it (L47). Does nothing if it
-    /// waits already or the run is removed.
+    /// Reports the run as empty once its last process has ended, and removes what was made for it (L47). Does nothing
+    /// if it waits already or the run is removed.
     func waitUntilEmpty() {
         guard case .none = end else { return }
         end = .emptying(nil)

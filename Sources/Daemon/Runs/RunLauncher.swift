@@ -169,15 +169,15 @@ final class RunLauncher {
         return request
     }
 
-    /// The oom_score_adj of apps whose manifest sets none: 0 if the daemon's own is negative (`OOMScoreAdjust=` of its unit).
-    /// `nil`: the daemon's, because only privileged processes may lower it.
+    /// The oom_score_adj of apps whose manifest sets none: 0 if the daemon's own is negative (`OOMScoreAdjust=` of its
+    /// unit). `nil`: the daemon's, because only privileged processes may lower it.
     private static let defaultOOMScoreAdjust: Int? = {
         let own = try? readFile(at: "/proc/self/oom_score_adj", limit: 16)
         return own?.first == UInt8(ascii: "-") ? 0 : nil
     }()
 
-    /// The daemon's own limit of open files is high. Apps get systemd's defaults: 1,024, which select(2) needs, and a hard limit
-    /// of 524,288 for those that raise it.
+    /// The daemon's own limit of open files is high. Apps get systemd's defaults: 1,024, which select(2) needs, and a
+    /// hard limit of 524,288 for those that raise it.
     private func resourceLimits(_ manifest: AppManifest) -> [ResourceLimit] {
         let given = manifest.limits.map { ResourceLimit(resource: $0.resource, soft: $0.soft, hard: $0.hard) }
         let openFiles: Int32 = 7  // RLIMIT_NOFILE

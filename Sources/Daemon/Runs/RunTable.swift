@@ -41,8 +41,8 @@ final class RunTable {
         reapOrphans()
     }
 
-    /// Reaps all children that are no main processes. A main process that has ended hides those behind it from waitid(2),
-    /// so this is called again once it was reaped.
+    /// Reaps all children that are no main processes. A main process that has ended hides those behind it from
+    /// waitid(2), so this is called again once it was reaped.
     func reapOrphans() {
         _ = try? Reaping.reapOrphans(sparing: { mainProcesses[$0] != nil })
     }

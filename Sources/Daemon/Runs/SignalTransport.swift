@@ -22,8 +22,8 @@ protocol SignalTransportDelegate: AnyObject {
 /// Sends lifecycle notices to an app: each as the signal that its manifest names, in order.
 ///
 /// The kernel delivers pending signals in an order of its own (signal(7)). So a notice is sent when the signal of the
-/// previous one is no longer pending (L3), but after a second at the latest: to an app that blocks its signals for longer,
-/// a notice in time is worth more than the order.
+/// previous one is no longer pending (L3), but after a second at the latest: to an app that blocks its signals for
+/// longer, a notice in time is worth more than the order.
 final class SignalTransport {
     /// How often the signal of the previous notice is looked for; at the intervals of `Retry` that takes one second.
     private static let maximumLooks = 12
@@ -75,8 +75,8 @@ final class SignalTransport {
         delegate?.queueChanged()
     }
 
-    /// Waits for the signal that the previous daemon sent last, if it is still pending. Otherwise the next notice could be
-    /// delivered before it.
+    /// Waits for the signal that the previous daemon sent last, if it is still pending. Otherwise the next notice could
+    /// be delivered before it.
     func findPendingSignal() {
         guard let status = delegate?.mainProcessStatus else { return }
         let all = [
@@ -113,8 +113,8 @@ final class SignalTransport {
         return status.hasPending(lastSignal)
     }
 
-    /// Sends the first notice, unless the app does not catch its signal: most programs would be ended by it. SIGTERM, or what
-    /// `Terminate=` names, is sent in any case.
+    /// Sends the first notice, unless the app does not catch its signal: most programs would be ended by it. SIGTERM,
+    /// or what `Terminate=` names, is sent in any case.
     private func sendFirst(_ status: ProcessStatus?) {
         guard let notice = queue.first else { return }
         guard let number = signal(for: notice), notice == .willTerminate || status?.catches(number) ?? false else {

@@ -67,7 +67,7 @@ sleep 5
 check "it keeps the watchdog content" same "$(property greenroomd NRestarts)" "$runs"
 kill -STOP "$(property greenroomd MainPID)"
 check "a daemon that hangs is replaced" wait_for 60 restarted "$runs"
-journalctl -b -u greenroomd -o cat -n 50 | grep -iE 'watchdog|went on' | sed 's/^/     /'
+journalctl -b -u greenroomd -o cat -n 50 | grep -iE 'watchdog|recovered' | sed 's/^/     /'
 check "the suspended app is the same, and suspended" eval "is idle suspended && same $idle \$(pid idle) && frozen idle"
 check "the one in front is the same, and active" eval "is front active && same $front \$(pid front)"
 
