@@ -1,9 +1,9 @@
-# Greenroom. `make` prints what there is.
+# Greenroom. `make` prints the targets.
 
 SWIFT   ?= swift
 CONFIG  ?= release
-# Static Swift runtime, stripped, unused sections dropped: the smallest daemon that was measured (docs/decisions/0004). And
-# all functions bound at the start, so that their addresses are read-only.
+# Links the Swift runtime statically, strips symbols and removes unused sections (docs/decisions/0004 compares the sizes).
+# `-z now` resolves all symbols at the start, so that their table is read-only afterwards.
 STATIC  := --static-swift-stdlib -Xlinker -s -Xlinker --gc-sections -Xlinker -z -Xlinker now
 SEED    ?= 1
 SEEDS   ?= 1
@@ -17,71 +17,71 @@ BIN      = $(shell $(SWIFT) build -c $(CONFIG) --show-bin-path)
 .DEFAULT_GOAL := help
 .PHONY: help deps build programs install deb vm-test demo test check fmt sim sim-ci chaos fuzz bench clean
 
-help: ## prints this
+help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
-deps: ## installs the Debian packages that are missing
+deps: ## install missing Debian packages
 	@Sources/scripts/deps build
 
-build: deps ## builds the programs (release, static)
+build: deps ## build all programs (release, statically linked Swift runtime)
 	$(SWIFT) build -c $(CONFIG) $(STATIC)
 
-# What is installed, and nothing else; installs no package.
+# Builds only the programs that are installed, and installs no Debian packages.
 programs:
 	$(SWIFT) build -c $(CONFIG) $(STATIC) --product greenroomd
 	$(SWIFT) build -c $(CONFIG) $(STATIC) --product greenroomctl
 
-install: ## installs what was built: DESTDIR= PREFIX=/usr
+install: ## install the built programs: DESTDIR= PREFIX=/usr
 	@packaging/install "$(BIN)"
 
-deb: ## makes the Debian package, and has lintian look at it
+deb: ## build the Debian package and check it with lintian
 	@Sources/scripts/deps build deb
 	@packaging/make-deb
 
-vm-test: ## the package in a virtual machine with systemd: VM=path of a program that runs one
+vm-test: ## test the package in a virtual machine with systemd: VM=path of the program that starts one
 	@test -n "$(VM)" || Tests/vm/run
 	@Sources/scripts/deps build deb
 	@packaging/make-deb
 	@$(SWIFT) build -c $(CONFIG) $(STATIC) --product greenroom-testapp
 	@Tests/vm/run "$(VM)" "$(BIN)"
 
-demo: ## takes real programs through the whole lifecycle, in the terminal
+demo: ## run real programs through the whole lifecycle, in the terminal
 	@Sources/scripts/deps build demo
 	@$(SWIFT) build -c $(CONFIG) $(STATIC) --product greenroomd
 	@$(SWIFT) build -c $(CONFIG) $(STATIC) --product greenroomctl
 	@Sources/scripts/demo "$(BIN)"
 
-test: deps ## core, simulator, parsers, real kernel, real daemon
+test: deps ## run all unit and integration tests
 	$(SWIFT) build --build-tests
 	$(SWIFT) test --skip-build
 
-check: deps ## format, warnings, imports; documents, man pages, completions and packaging against the programs
+check: deps ## check format, warnings, imports, function lengths, wording, documents, man pages and packaging
 	@Sources/scripts/check
 
-fmt: ## formats all sources
+fmt: ## format all Swift sources
 	$(SWIFT) format -i --configuration .swift-format -r Sources Tests Package.swift
 
-sim: deps ## replays one seed and prints its trace: SEED= EVENTS=
+sim: deps ## run the simulator and print the trace of a seed: SEED= SEEDS= EVENTS=
 	@$(SWIFT) build -c release --product greenroom-sim 2>&1 | grep -E 'error|warning' || true
 	@$$($(SWIFT) build -c release --show-bin-path)/greenroom-sim --seed $(SEED) --seeds $(SEEDS) --events $(EVENTS) $(if $(filter 1,$(SEEDS)),--trace)
 
-sim-ci: deps ## five million events over many seeds, and the core's speed
+sim-ci: deps ## run the simulator with 1000 seeds, and measure the core's event rate
 	$(SWIFT) build -c release --product greenroom-sim
 	$$($(SWIFT) build -c release --show-bin-path)/greenroom-sim --seed 1 --seeds 1000 --events 5500
 	$$($(SWIFT) build -c release --show-bin-path)/greenroom-sim --rate
 
-chaos: deps ## kills the daemon at random moments, and compares the world before and after: KILLS= SEED=
+chaos: deps ## kill the daemon at random times and check that all apps are unaffected: KILLS= SEED=
 	$(SWIFT) build --build-tests
 	GREENROOM_CHAOS_KILLS=$(KILLS) GREENROOM_CHAOS_SEED=$(SEED) $(SWIFT) test --skip-build --filter ChaosTests
 
-fuzz: deps ## fuzzes the manifest parser: SECONDS=
+fuzz: deps ## fuzz the manifest parser: SECONDS=
 	@Sources/scripts/fuzz $(SECONDS)
 
-bench: ## measures, each against a peer in the same run: QUICK=1, JSON=1, ONLY=part
+bench: ## measure greenroomd and comparable programs: QUICK=1 JSON=1 ONLY=part
 	@Sources/scripts/deps build bench
 	@for program in greenroomd greenroom-bench greenroom-sim; do \
 		$(SWIFT) build -c $(CONFIG) $(STATIC) --product $$program >&2 || exit 1; done
 	@Sources/scripts/bench "$(BIN)" $(if $(QUICK),--quick) $(if $(JSON),--json) $(if $(ONLY),--only $(ONLY))
 
-clean: ## removes what was built
+clean: ## remove all build results
 	rm -rf .build

@@ -1,8 +1,8 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-/// What every room is built with: Swift 6, warnings as errors, and imports that say what they use.
-let house: [SwiftSetting] = [
+/// The settings of every Swift target: Swift 6, warnings as errors, and explicit imports.
+let swiftSettings: [SwiftSetting] = [
     .swiftLanguageMode(.v6),
     .treatAllWarnings(as: .error),
     .enableUpcomingFeature("ExistentialAny"),
@@ -10,23 +10,25 @@ let house: [SwiftSetting] = [
     .enableUpcomingFeature("MemberImportVisibility"),
 ]
 
-/// For C files: GNU names, and warnings that stop the build.
-let houseC: [CSetting] = [
+/// The settings of every C target: GNU extensions, and warnings as errors.
+let cSettings: [CSetting] = [
     .define("_GNU_SOURCE"),
     .unsafeFlags(["-Wall", "-Wextra", "-Werror"]),
 ]
 
-/// A room: a library target whose doors are its dependencies (docs/ARCHITECTURE.md).
-func room(_ name: String, _ doors: [Target.Dependency] = []) -> Target {
-    .target(name: name, dependencies: doors, swiftSettings: house)
+/// A library target. docs/ARCHITECTURE.md describes which targets may depend on which.
+func library(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+    .target(name: name, dependencies: dependencies, swiftSettings: swiftSettings)
 }
 
-func program(_ name: String, _ doors: [Target.Dependency]) -> Target {
-    .executableTarget(name: name, dependencies: doors, swiftSettings: house)
+/// An executable target.
+func program(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+    .executableTarget(name: name, dependencies: dependencies, swiftSettings: swiftSettings)
 }
 
-func tests(_ name: String, _ doors: [Target.Dependency], exclude: [String] = []) -> Target {
-    .testTarget(name: name, dependencies: doors, exclude: exclude, swiftSettings: house)
+/// A test target.
+func tests(_ name: String, _ dependencies: [Target.Dependency], exclude: [String] = []) -> Target {
+    .testTarget(name: name, dependencies: dependencies, exclude: exclude, swiftSettings: swiftSettings)
 }
 
 let package = Package(
@@ -37,25 +39,25 @@ let package = Package(
         .executable(name: "greenroomctl", targets: ["greenroomctl"]),
     ],
     targets: [
-        // The core and what decides with it: no I/O.
-        room("LifecycleCore"),
-        room("LifecycleSimulator", ["LifecycleCore"]),
-        room("Manifest", ["LifecycleCore"]),
+        // The lifecycle core, its simulator and the manifest parser. They do no I/O.
+        library("LifecycleCore"),
+        library("LifecycleSimulator", ["LifecycleCore"]),
+        library("Manifest", ["LifecycleCore"]),
 
-        // The hands.
-        .target(name: "CLinux", cSettings: houseC),
+        // The operating system layer: Linux, libsystemd, jansson.
+        .target(name: "CLinux", cSettings: cSettings),
         .systemLibrary(
             name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
         .systemLibrary(
             name: "CJansson", pkgConfig: "jansson", providers: [.apt(["libjansson-dev"])]),
-        room("Linux", ["CLinux"]),
-        room("Systemd", ["CSystemd"]),
-        room("JSON", ["CJansson"]),
-        room("Control", ["Systemd", "JSON"]),
+        library("Linux", ["CLinux"]),
+        library("Systemd", ["CSystemd"]),
+        library("JSON", ["CJansson"]),
+        library("Control", ["Systemd", "JSON"]),
 
-        // The house.
-        room("Daemon", ["LifecycleCore", "Manifest", "Linux", "Systemd", "JSON", "Control"]),
-        room("Greenroom", ["Systemd"]),
+        // The daemon, the app library and the programs.
+        library("Daemon", ["LifecycleCore", "Manifest", "Linux", "Systemd", "JSON", "Control"]),
+        library("Greenroom", ["CSystemd"]),
         program("greenroomd", ["Daemon"]),
         program("greenroom-sim", ["LifecycleCore", "LifecycleSimulator"]),
         program("greenroom-bench", ["Linux", "Systemd", "JSON", "Control"]),
@@ -63,17 +65,18 @@ let package = Package(
 
         tests("LifecycleCoreTests", ["LifecycleCore"]),
         tests("SimulatorTests", ["LifecycleCore", "LifecycleSimulator"]),
-        // What must hold of any manifest: for the tests' seeds, and for the fuzzer.
+        // Properties that hold for every manifest. The tests check them on saved inputs, the fuzzer on new ones.
         .target(
             name: "ManifestProperties", dependencies: ["LifecycleCore", "Manifest"], path: "Tests/ManifestProperties",
-            swiftSettings: house),
+            swiftSettings: swiftSettings),
         tests("ManifestTests", ["LifecycleCore", "Manifest", "ManifestProperties"], exclude: ["Seeds"]),
-        .target(name: "TestKit", path: "Tests/TestKit", swiftSettings: house),
+        .target(name: "TestKit", path: "Tests/TestKit", swiftSettings: swiftSettings),
+        tests("GreenroomTests", ["Greenroom", "TestKit"]),
         tests("LinuxTests", ["Linux", "TestKit"]),
         tests("SystemdTests", ["Systemd", "JSON", "TestKit"]),
         tests("ControlTests", ["greenroomctl", "Control", "Systemd", "JSON", "LifecycleCore", "TestKit"]),
-        // A scripted app, and the daemon itself: what the daemon's tests run for real.
-        .executableTarget(name: "greenroom-testapp", path: "Tests/TestApp", cSettings: houseC),
+        // The daemon tests start the daemon, the command line and a scripted app as processes.
+        .executableTarget(name: "greenroom-testapp", path: "Tests/TestApp", cSettings: cSettings),
         tests(
             "DaemonTests",
             [
@@ -84,10 +87,11 @@ let package = Package(
     cLanguageStandard: .gnu17
 )
 
-// libFuzzer's runtime: only Sources/scripts/fuzz builds it. gold, the default, fails on the runtime's debug sections.
+// Only Sources/scripts/fuzz builds this target: it links libFuzzer's runtime, whose debug sections the default linker,
+// gold, does not support.
 if Context.environment["GREENROOM_FUZZ"] == "1" {
     package.targets.append(
         .executableTarget(
-            name: "greenroom-fuzz", dependencies: ["ManifestProperties"], swiftSettings: house,
+            name: "greenroom-fuzz", dependencies: ["ManifestProperties"], swiftSettings: swiftSettings,
             linkerSettings: [.unsafeFlags(["-use-ld=lld"])]))
 }

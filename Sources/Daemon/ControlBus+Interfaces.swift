@@ -55,7 +55,7 @@ extension ControlBus {
                 [unowned self] call in self.launch(call, call.text(0), call.options(1))
             },
             asking("Activate", .activate), asking("Background", .background), asking("Interrupt", .interrupt),
-            asking("Resume", .resume),
+            asking("Resume", .endInterruption),
             BusMethod("Terminate", in: "sb", out: "a{sv}", arguments: ["app", "remove"], results: ["result"]) {
                 [unowned self] call in
                 self.request(call, call.text(0), call.flag(1) ? .remove : .terminate)
@@ -114,7 +114,7 @@ extension ControlBus {
                     [unowned self] call in self.launch(call, call.target.id, call.options(0))
                 },
                 asking("Activate", .activate), asking("Background", .background), asking("Interrupt", .interrupt),
-                asking("Resume", .resume),
+                asking("Resume", .endInterruption),
                 BusMethod("Terminate", in: "b", out: "a{sv}", arguments: ["remove"], results: ["result"]) {
                     [unowned self] call in self.request(call, call.target.id, call.flag(0) ? .remove : .terminate)
                 },

@@ -133,7 +133,7 @@ final class ControlService {
             case .launchPostponed(let time):
                 (
                     .launchPostponed,
-                    "\(app) ended early the last times: it is not launched for another \(time.inSeconds), "
+                    "\(app) ended early the last times: it is not launched for another \(time.timeSpan), "
                         + "unless a user launches it"
                 )
             case .shuttingDown: (.shuttingDown, "Greenroom is shutting down")

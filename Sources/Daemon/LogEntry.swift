@@ -35,16 +35,16 @@ extension LogEntry {
         case .deadlineStarted(let app, let what, let time):
             self.init(
                 .debug, MessageID.deadlineStarted, "deadlineStarted", app,
-                "has \(time.inSeconds) for \(what.rawValue)", [("GREENROOM_DEADLINE", what.rawValue)])
+                "has \(time.timeSpan) for \(what.rawValue)", [("GREENROOM_DEADLINE", what.rawValue)])
         case .deadlineExtended(let app, let what, let time):
             self.init(
                 .info, MessageID.deadlineExtended, "deadlineExtended", app,
-                "extended its deadline for \(what.rawValue) by \(time.inSeconds)",
+                "extended its deadline for \(what.rawValue) by \(time.timeSpan)",
                 [("GREENROOM_DEADLINE", what.rawValue)])
         case .deadlineMet(let app, let what, let used):
             self.init(
                 .debug, MessageID.deadlineMet, "deadlineMet", app,
-                "kept its deadline for \(what.rawValue): \(used.inSeconds)",
+                "kept its deadline for \(what.rawValue): \(used.timeSpan)",
                 [("GREENROOM_DEADLINE", what.rawValue)])
         case .deadlineCancelled(let app, let what):
             self.init(
@@ -54,10 +54,10 @@ extension LogEntry {
             self.init(
                 .warning, MessageID.deadlineMissed, "deadlineMissed", app, "missed its deadline for \(what.rawValue)",
                 [("GREENROOM_DEADLINE", what.rawValue)])
-        case .deadlineDeferred(let app, let what):
+        case .deadlineDeferred(let app, let what, let cause):
             self.init(
                 .notice, MessageID.deadlineDeferred, "deadlineDeferred", app,
-                "is being debugged: its deadline for \(what.rawValue) starts anew",
+                "its deadline for \(what.rawValue) starts again: \(cause.sentence)",
                 [("GREENROOM_DEADLINE", what.rawValue)])
         case .ended(let receipt): self.init(receipt)
         case .memoryLevelChanged(let level, let cause):
@@ -118,7 +118,7 @@ extension LogEntry {
             let times = deaths > 1 ? " (ended early \(deaths) times in a row)" : ""
             self.init(
                 .notice, MessageID.relaunchScheduled, "relaunchScheduled", app,
-                time == .zero ? "is launched again" : "will be launched again in \(time.inSeconds)\(times)", [])
+                time == .zero ? "is launched again" : "will be launched again in \(time.timeSpan)\(times)", [])
         default: preconditionFailure("not an oddity: \(news)")
         }
     }
@@ -141,6 +141,15 @@ extension LogEntry {
         self.init(
             priority: priority, messageID: messageID, kind: kind, app: app,
             message: app.map { "\($0): \(message)" } ?? message, fields: fields)
+    }
+}
+
+extension DeferralCause {
+    fileprivate var sentence: String {
+        switch self {
+        case .debuggerAttached: "a debugger is attached"
+        case .daemonRestarted: "the daemon was restarted"
+        }
     }
 }
 

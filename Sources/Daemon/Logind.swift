@@ -161,7 +161,7 @@ final class Logind {
         journal.log(
             .warning, MessageID.bus,
             "the machine sleeps or powers off before all apps have entered the background: logind waits for at most "
-                + "\(delay.inSeconds) (InhibitDelayMaxSec= in logind.conf)")
+                + "\(delay.timeSpan) (InhibitDelayMaxSec= in logind.conf)")
         inhibitor = nil
     }
 

@@ -85,10 +85,8 @@ final class StoredDescriptors {
                 journal.logWarning("\(error)", app: app)
             }
         }
-        var writer = ByteWriter()
-        writer.put(app)
-        writer.put(text: entry.name)
-        logbook.persist(writer.bytes, as: Self.recordName(entry.serial))
+        let record = StoredDescriptorRecord(app: app, name: entry.name)
+        logbook.persist(record.savedBytes, as: Self.recordName(entry.serial))
         return written
     }
 
@@ -105,13 +103,13 @@ final class StoredDescriptors {
         let closer = DescriptorCloser()
         for serial in serials.sorted() {
             lastSerial = max(lastSerial, serial)
-            var reader = ByteReader(records[Self.recordName(serial)] ?? [])
-            guard let app: AppID = try? reader.take(), let name = try? reader.text(upTo: 256, "a name"),
-                let descriptor = take(name, serial, of: app, descriptors)
+            guard let record = try? StoredDescriptorRecord(reading: records[Self.recordName(serial)] ?? []),
+                let descriptor = take(record.name, serial, of: record.app, descriptors)
             else {
                 logbook.removeRecord(Self.recordName(serial))
                 continue
             }
+            let (app, name) = (record.app, record.name)
             let shared = SharedDescriptor(descriptor, closer: closer)
             entries[app, default: []].append(Entry(name: name, descriptor: shared, serial: serial))
             // The previous daemon died after it had stored this one and before it removed the one before.
@@ -216,6 +214,19 @@ final class StoredDescriptors {
             return "FDNAME=\(name): not a memfd"
         }
         return size <= limit ? nil : "FDNAME=\(name): \(size) bytes; the limit is \(limit)"
+    }
+}
+
+/// What is recorded of a stored descriptor.
+private struct StoredDescriptorRecord: SavedRecord {
+    var app: AppID
+    var name: String
+
+    static var blank: StoredDescriptorRecord { StoredDescriptorRecord(app: .blank, name: "") }
+
+    mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.required(1, &app)
+        try coder.required(2, &name)
     }
 }
 

@@ -1,30 +1,41 @@
+import CSystemd
 import Glibc
-import Systemd
 
-/// The app's side of the lifecycle: what Greenroom has told this process at its launch, and what the process can say.
+/// The app side of Greenroom: reports lifecycle progress to the daemon and tells how the app was launched.
 ///
-/// Everything works on Greenroom's notify socket (`NOTIFY_SOCKET`). In a process that Greenroom did not launch all of it does
-/// nothing, so that the same program runs anywhere.
+/// An app that Greenroom launches has a notify socket, named by the environment variable `NOTIFY_SOCKET`. Each function here
+/// sends one datagram to it, as `sd_notify(3)` does. The functions do not block for an answer and report no errors. In a
+/// process without a notify socket they do nothing, so the same program also runs outside of Greenroom.
+///
+/// ```swift
+/// import Greenroom
+///
+/// Greenroom.finishedLaunching()
+/// let task = Greenroom.BackgroundTask(named: "upload")
+/// upload()
+/// task.end()
+/// ```
 public enum Greenroom {
-    /// Why and how this process was launched.
+    /// How and why Greenroom launched this process.
     public struct Launch: Sendable, Hashable {
-        /// The app's ID, as its manifest is named.
+        /// The app's ID: the name of its manifest without `.app`.
         public let app: String
-        /// Into the foreground, rather than the background.
+        /// Whether the app was launched into the foreground. Otherwise it was launched into the background.
         public let isForeground: Bool
-        /// `user`, `url`, `push`, `fetch`, `socket`, `timer`, `accessory`, `location` or `relaunch`.
+        /// The reason for the launch: `user`, `url`, `push`, `fetch`, `socket`, `timer`, `accessory`, `location` or
+        /// `relaunch`.
         public let reason: String
-        /// The URL of a URL launch.
+        /// The URL to open, if the reason is `url`.
         public let url: String?
-        /// The app was never launched before.
+        /// Whether this is the first launch of the app.
         public let isFirst: Bool
-        /// Where the receipt of the app's last end is, a JSON document.
+        /// The path of a JSON file that describes how the previous run of the app ended. `nil` if there was none.
         public let lastReceipt: String?
-        /// The folder in which notifications lie, one file a kind.
+        /// The path of the directory with the notifications for the app, one file for each kind (`push`, `memory`, …).
         public let inbox: String?
     }
 
-    /// What the environment says; `nil` in a process that Greenroom did not launch.
+    /// The launch information from the environment, or `nil` if Greenroom did not launch this process.
     public static var launch: Launch? {
         guard let app = variable("GREENROOM_APP") else { return nil }
         return Launch(
@@ -34,53 +45,78 @@ public enum Greenroom {
             inbox: variable("GREENROOM_INBOX"))
     }
 
-    /// The app has finished launching (`Type=notify`); to be said before its launch deadline.
-    public static func finishedLaunching() { say("READY=1") }
+    /// Reports that the app has finished launching.
+    ///
+    /// An app whose manifest says `Type=notify` must call this before its launch deadline (`LaunchDeadlineSec=`, 5 seconds
+    /// by default), or it is killed.
+    public static func finishedLaunching() { notify("READY=1") }
 
-    /// The app has done what there was to do before it may be suspended; to be said before its background deadline.
-    public static func enteredBackground() { say("X_GREENROOM_BACKGROUND=1") }
+    /// Reports that the app has saved its state and may be suspended.
+    ///
+    /// An app that receives a signal when it enters the background (`EnterBackground=`) must call this before its background
+    /// deadline (`BackgroundDeadlineSec=`, 5 seconds by default), or it is killed.
+    public static func enteredBackground() { notify("X_GREENROOM_BACKGROUND=1") }
 
-    /// What came of a wake by push or fetch.
+    /// The result of a wake by a push or a fetch.
     public enum WakeResult: String, Sendable {
-        /// There was something new.
+        /// The app received new data.
         case newData = "new-data"
-        /// There was nothing new.
+        /// There was no new data.
         case noData = "no-data"
-        /// It could not be found out.
+        /// The app could not determine whether there is new data.
         case failed
     }
 
-    /// The app has done what it was woken for.
-    public static func completedWake(_ result: WakeResult) { say("X_GREENROOM_WAKE_DONE=\(result.rawValue)") }
+    /// Reports that the app has finished the work for which it was woken.
+    public static func completedWake(_ result: WakeResult) { notify("X_GREENROOM_WAKE_DONE=\(result.rawValue)") }
 
-    /// The app is alive (`WatchdogSec=`).
-    public static func heartbeat() { say("WATCHDOG=1") }
+    /// Reports that the app is alive.
+    ///
+    /// An app whose manifest has a watchdog (`WatchdogSec=`) must call this more often than that time span, or it is killed.
+    public static func heartbeat() { notify("WATCHDOG=1") }
 
-    /// One line about what the app is doing, shown by `greenroomctl status`.
-    public static func status(_ text: String) {
-        say("STATUS=" + text.split(whereSeparator: \.isNewline).joined(separator: " "))
-    }
+    /// Sets the status text that `greenroomctl status` shows.
+    ///
+    /// - Parameter text: at most 4,000 bytes. Line breaks are replaced by spaces.
+    public static func status(_ text: String) { notify("STATUS=" + singleLine(text)) }
 
-    /// Something that must not be interrupted by suspension. It ends with `end()`, or when the value goes.
+    /// Work during which the app must not be suspended.
+    ///
+    /// The task ends with `end()` or when the value is destroyed. A task that lasts longer than the app's background time
+    /// (`BackgroundTimeSec=`, 30 seconds by default) gets the app killed.
     public struct BackgroundTask: ~Copyable {
-        /// By which it is found in `greenroomctl status`, and in the receipt if it is forgotten.
+        /// The name that `greenroomctl status` shows, and the receipt if the app is killed because of the task.
         public let name: String
 
-        /// Begins it. The name: one line of at most 128 bytes.
+        /// Begins a background task.
+        ///
+        /// - Parameter name: 1 to 128 bytes without control characters. Line breaks are replaced by spaces, and a longer
+        ///   name is truncated.
         public init(named name: String) {
-            let line = name.split(whereSeparator: \.isNewline).joined(separator: " ")
-            self.name = String(decoding: line.utf8.prefix(128), as: UTF8.self)
-            Greenroom.say("X_GREENROOM_BEGIN_TASK=\(self.name)")
+            self.name = Greenroom.truncated(Greenroom.singleLine(name), bytes: 128)
+            Greenroom.notify("X_GREENROOM_BEGIN_TASK=\(self.name)")
         }
 
-        /// Ends it: if it was the last, the app may be suspended.
+        /// Ends the task. After its last task has ended, an app in the background may be suspended.
         public consuming func end() {}
 
-        deinit { Greenroom.say("X_GREENROOM_END_TASK=\(name)") }
+        deinit { Greenroom.notify("X_GREENROOM_END_TASK=\(name)") }
     }
 
     private static func variable(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
 
-    /// Nobody to tell is no error: the program runs without Greenroom.
-    static func say(_ text: String) { _ = try? ServiceManager.tell(text) }
+    private static func singleLine(_ text: String) -> String {
+        text.split(whereSeparator: \.isNewline).joined(separator: " ")
+    }
+
+    /// Removes characters at the end until the text has at most this many bytes.
+    private static func truncated(_ text: String, bytes limit: Int) -> String {
+        var scalars = text.unicodeScalars[...]
+        var size = text.utf8.count
+        while size > limit, let last = scalars.popLast() { size -= UTF8.width(last) }
+        return String(scalars)
+    }
+
+    /// Sends a datagram to the notify socket, if there is one. Errors are ignored: the app runs with or without Greenroom.
+    private static func notify(_ text: String) { _ = sd_notify(0, text) }
 }

@@ -1,12 +1,12 @@
 import CJansson
 
-/// Why a text is not JSON, and where.
+/// A syntax error in a JSON document, or a document that exceeds a limit.
 package struct JSONError: Error, Equatable, CustomStringConvertible {
-    /// From 1; 0 when the whole document is meant.
+    /// Counted from 1. 0: the error is about the whole document.
     package let line: Int
-    /// From 1, in characters.
+    /// In characters, counted from 1.
     package let column: Int
-    /// Bytes from the start.
+    /// The offset in bytes from the start.
     package let position: Int
     package let message: String
 
@@ -15,21 +15,21 @@ package struct JSONError: Error, Equatable, CustomStringConvertible {
     }
 }
 
-/// How large a document may be that is read.
+/// The limits for a document that is parsed.
 package struct JSONLimits: Sendable {
-    /// Bytes. A recorded trace is the largest thing we read, one event a line.
+    /// The size in bytes.
     package var bytes = 16 << 20
-    /// Lists and objects inside each other: ours have four; jansson itself stops at 2,048.
+    /// The nesting depth of arrays and objects. Greenroom's own documents have at most 4 levels; jansson allows 2,048.
     package var depth = 64
 
     package init() {}
 }
 
 extension JSONValue {
-    /// Reads one document: any value, UTF-8, no key twice in an object, integers within 64 bits.
+    /// Parses one document of any type. It must be UTF-8, without duplicate keys, and with integers that fit into 64 bits.
     package static func parse(_ bytes: [UInt8], limits: JSONLimits = JSONLimits()) throws(JSONError) -> JSONValue {
         guard bytes.count <= limits.bytes else {
-            throw JSONError(whole: "the document has \(bytes.count) bytes, more than \(limits.bytes)")
+            throw JSONError(whole: "the document has \(bytes.count) bytes; expected at most \(limits.bytes)")
         }
         var error = json_error_t()
         let flags = JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL
@@ -54,7 +54,7 @@ extension JSONValue {
         case JSON_REAL: return .number(json_real_value(value))
         case JSON_STRING: return .string(text(json_string_value(value), json_string_length(value)))
         default:
-            guard depth > 0 else { throw JSONError(whole: "lists and objects are nested too deeply") }
+            guard depth > 0 else { throw JSONError(whole: "arrays and objects are nested too deeply") }
             return cjansson_typeof(value) == JSON_ARRAY
                 ? .array(try elements(of: value, depth: depth - 1)) : .object(try members(of: value, depth: depth - 1))
         }
@@ -76,16 +76,16 @@ extension JSONValue {
     ) throws(JSONError) -> [(String, JSONValue)] {
         var result: [(String, JSONValue)] = []
         var iterator = json_object_iter(object)
-        while let place = iterator {
-            if let key = json_object_iter_key(place), let value = json_object_iter_value(place) {
-                result.append((text(key, json_object_iter_key_len(place)), try convert(value, depth: depth)))
+        while let member = iterator {
+            if let key = json_object_iter_key(member), let value = json_object_iter_value(member) {
+                result.append((text(key, json_object_iter_key_len(member)), try convert(value, depth: depth)))
             }
-            iterator = json_object_iter_next(object, place)
+            iterator = json_object_iter_next(object, member)
         }
         return result
     }
 
-    /// jansson has checked that it is UTF-8; it may hold a NUL.
+    /// Converts a string of jansson, which is valid UTF-8 and may contain NUL.
     private static func text(_ start: UnsafePointer<CChar>?, _ length: Int) -> String {
         guard let start else { return "" }
         return String(decoding: UnsafeRawBufferPointer(start: start, count: length), as: UTF8.self)

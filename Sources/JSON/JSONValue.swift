@@ -1,4 +1,4 @@
-/// A JSON document or a part of one. Objects keep the order of their keys.
+/// A JSON value. Objects preserve the order of their members and may have duplicate keys.
 package indirect enum JSONValue: Sendable {
     case null
     case bool(Bool)
@@ -8,7 +8,7 @@ package indirect enum JSONValue: Sendable {
     case array([JSONValue])
     case object([(String, JSONValue)])
 
-    /// The first value of this key, in an object.
+    /// The value of the first member with this key, or `nil` if there is none or the value is not an object.
     package subscript(key: String) -> JSONValue? {
         guard case .object(let members) = self else { return nil }
         return members.first { $0.0 == key }?.1
@@ -22,7 +22,7 @@ package indirect enum JSONValue: Sendable {
         if case .integer(let value) = self { value } else { nil }
     }
 
-    /// A number of either kind.
+    /// The value of a number, integer or not.
     package var numberValue: Double? {
         switch self {
         case .number(let value): value
@@ -45,7 +45,7 @@ package indirect enum JSONValue: Sendable {
 }
 
 extension JSONValue: Equatable {
-    /// Objects are equal when their members are, in the same order.
+    /// Objects are equal if they have equal members in the same order.
     package static func == (left: JSONValue, right: JSONValue) -> Bool {
         switch (left, right) {
         case (.null, .null): true

@@ -1,8 +1,10 @@
 extension JSONValue {
-    /// The document as text (RFC 8259): on one line, or with two spaces a level. No newline at the end.
+    /// The value as JSON text (RFC 8259), without a newline at the end.
     ///
-    /// Written here and not by jansson, which prints 0.1 as 0.10000000000000001. A number that JSON cannot say (not a
-    /// number, infinite) becomes `null`.
+    /// NaN and infinity, which JSON does not have, become `null`. jansson is not used, as it prints 0.1 as
+    /// 0.10000000000000001.
+    ///
+    /// - Parameter pretty: whether the text has one line for each value and indents by two spaces, or is on one line.
     package func serialized(pretty: Bool) -> String {
         var writer = JSONWriter(pretty: pretty)
         writer.write(self)
@@ -65,7 +67,7 @@ private struct JSONWriter {
             case "\n": text += "\\n"
             case "\r": text += "\\r"
             case "\t": text += "\\t"
-            // DEL and the C1 controls are legal in JSON, but what is printed on a terminal should not steer it.
+            // JSON allows DEL and the C1 controls, but they can control a terminal.
             case "\0"..."\u{1F}", "\u{7F}"..."\u{9F}": text += escape(character)
             default: text.unicodeScalars.append(character)
             }

@@ -1,12 +1,12 @@
-/// An app's name: reverse-DNS or plain, `[A-Za-z0-9_.-]{1,128}`, not starting with a dot. It is also the name of the
-/// app's manifest, folders and cgroup, which is why nothing else can be one.
+/// The ID of an app: a reverse-DNS or plain name, `[A-Za-z0-9_.-]{1,128}`, not starting with a dot. It also names the app's
+/// manifest, folders and cgroup.
 package struct AppID: Hashable, Comparable, Sendable, CustomStringConvertible {
     package let name: String
 
     /// The longest name, in bytes.
     package static let maximumLength = 128
 
-    /// `nil` if `name` is no app's name.
+    /// `nil` if `name` is not a valid ID.
     package init?(_ name: String) {
         let bytes = name.utf8
         guard let first = bytes.first, first != UInt8(ascii: "."), bytes.count <= Self.maximumLength,
@@ -28,8 +28,8 @@ package struct AppID: Hashable, Comparable, Sendable, CustomStringConvertible {
     package static func < (a: AppID, b: AppID) -> Bool { a.name < b.name }
 }
 
-/// One run of one app, from the launch to the end of its last process. Never used twice, so that what comes late from
-/// an earlier run is known for what it is.
+/// One run of one app, from the launch to the end of its last process. A number is never used twice, so that a late report
+/// about an earlier run is recognized.
 package struct RunID: Hashable, Comparable, Sendable, CustomStringConvertible {
     package let number: UInt64
     package init(_ number: UInt64) { self.number = number }
@@ -37,7 +37,7 @@ package struct RunID: Hashable, Comparable, Sendable, CustomStringConvertible {
     package static func < (a: RunID, b: RunID) -> Bool { a.number < b.number }
 }
 
-/// One request that somebody waits for the answer of.
+/// One request of a client that waits for the answer.
 package struct RequestID: Hashable, Sendable, CustomStringConvertible {
     package let number: UInt64
     package init(_ number: UInt64) { self.number = number }

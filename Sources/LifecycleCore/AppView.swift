@@ -1,11 +1,11 @@
-/// One app as `status` shows it. All remaining times are counted from the instant of asking.
+/// One app as `status` shows it. Remaining times are counted from the instant of asking.
 package struct AppView: Hashable, Sendable {
     package struct Task: Hashable, Sendable {
         package var name: String
         package var age: Duration
-        /// Until it is over: `nil` is infinite (L24).
+        /// Until it is over; `nil`: unlimited (L24).
         package var remaining: Duration?
-        /// The pid that began it.
+        /// The pid that began it; 0: the daemon began it for `EXTEND_TIMEOUT_USEC=`.
         package var owner: Int32
     }
     package struct Deadline: Hashable, Sendable {
@@ -17,21 +17,41 @@ package struct AppView: Hashable, Sendable {
     package var state: AppState
     package var run: RunID?
     package var pid: Int32?
-    /// When it came into this state.
+    /// When the state was entered.
     package var since: Instant
     /// The last known size in bytes.
     package var memory: UInt64
     package var tasks: [Task]
     package var deadline: Deadline?
-    /// L24: what is left of the background budget; `nil` is infinite.
+    /// L24: what is left of the background budget; `nil`: unlimited.
     package var backgroundTimeRemaining: Duration?
-    /// In the foreground, or on its way there.
+    /// In the foreground, or on the way there.
     package var isForeground: Bool
     package var interruptions: Int
     package var launches: Int
     package var lastReceipt: UInt64?
-    /// L11: until it may be launched again without the user.
+    /// L11: until it may be launched again by other than a user.
     package var launchPostponed: Duration?
+    /// Why it is awake; empty: it is not.
+    package var awakeReasons: [AwakeReason]
+}
+
+/// Why an app is awake.
+package enum AwakeReason: Hashable, Sendable {
+    case launching, foreground
+    /// It has not answered `didEnterBackground` yet.
+    case enteringBackground
+    case task(name: String)
+    case wake(LaunchReason)
+    /// `SuspendDelaySec=` has not passed since its last assertion ended.
+    case suspendDelay
+    /// It could not be frozen, and the next attempt is still to come.
+    case freezeRetry
+    /// The freeze is under way.
+    case suspending
+    /// The thaw is under way.
+    case waking
+    case terminating
 }
 
 /// The memory state as `pressure` shows it, in bytes.

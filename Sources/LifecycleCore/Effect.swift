@@ -1,36 +1,36 @@
-/// What the core wants done. Plain values in the imperative; the outcome of each that has one comes back as an `Event`.
+/// What the core wants done: a value in the imperative. An outcome comes back as an `Event`.
 package enum Effect: Hashable, Sendable {
     /// → `spawned`, then `executed` or `spawnFailed`; and, unless it failed, in the end `exited` and `emptied`.
     case spawn(AppID, RunID, Launch)
-    /// → `notified` for the notices with a deadline (`Notice.isAnswered`).
+    /// Sends a notice. → `notified` for the notices with a deadline (`Notice.isAnswered`).
     case notify(RunID, Notice)
-    /// → `frozen`, whenever it reads so.
+    /// Freezes the cgroup. → `frozen`, as soon as the kernel reports it.
     case freeze(RunID, attempt: Int)
-    /// → `thawed`.
+    /// Thaws the cgroup. → `thawed`.
     case thaw(RunID, attempt: Int)
-    /// SIGCONT for a main process that had stopped itself.
+    /// Sends SIGCONT to a main process that stopped itself.
     case continueStopped(RunID)
-    /// → `inspected`.
+    /// Measures a run whose deadline has passed. → `inspected`.
     case inspect(RunID)
-    /// SIGKILL to everything of the run. → `exited`, `emptied`.
+    /// Sends SIGKILL to all processes of the run. → `exited`, `emptied`.
     case kill(RunID)
-    /// L19: less for apps in the background.
+    /// L19: lowers the CPU and I/O weights of an app in the background.
     case throttle(RunID)
     case unthrottle(RunID)
-    /// L32.
+    /// Delivers notifications (L32).
     case deliver(RunID, [Notification])
-    /// Keeps how often the app was launched (L9).
+    /// Records how often the app was launched (L9).
     case recordLaunch(AppID, count: Int)
     indirect case writeReceipt(Receipt)
-    /// L11, L42: what the app kept for its next launch goes.
+    /// L11, L42: drops what the app stored for its next launch.
     case dropRestorationState(AppID)
     case answer(RequestID, Answer)
     case report(Report)
     /// → `memoryMeasured`.
     case measureMemory
-    /// After `sleepRequested`: no app is in the foreground, or still to answer that it has left it (L15).
+    /// After `sleepRequested`: no app is in the foreground, and every app has answered that it left it (L15).
     case allowSleep
-    /// After `shutdownRequested`: nothing is left.
+    /// After `shutdownRequested`: all apps have ended.
     case finish
 }
 
@@ -48,7 +48,7 @@ package struct Launch: Hashable, Sendable {
     }
 }
 
-/// What an app is told (L3), in UIKit's words. Launching is told by `execve`.
+/// A notice to an app (L3), in UIKit's words. An app learns of its launch from `execve`.
 package enum Notice: Hashable, Sendable {
     case willResignActive
     case didEnterBackground
@@ -58,7 +58,7 @@ package enum Notice: Hashable, Sendable {
     case memoryWarning(MemoryLevel)
     case tasksExpiring
 
-    /// The app has until a deadline to answer.
+    /// Whether the app has a deadline to answer it.
     package var isAnswered: Bool {
         switch self {
         case .didEnterBackground, .willTerminate: true
@@ -74,24 +74,24 @@ package enum AppState: String, CaseIterable, Hashable, Sendable {
 
 /// What the core answers to a request.
 package enum Answer: Hashable, Sendable {
-    /// It came about: the app's state.
+    /// The request is carried out. The app's state.
     case done(AppState)
     case refused(Refusal)
-    /// A later request wanted something else.
+    /// A later request asked for something else.
     case superseded(by: AppState)
     /// The app ended instead.
     indirect case ended(Receipt)
-    /// A simulated memory level was carried out; the app it took, if any.
+    /// A simulated memory level was carried out. The app that it killed, if any.
     case simulated(victim: AppID?)
 }
 
-/// Why a request is not carried out.
+/// Why a request is refused.
 package enum Refusal: Hashable, Sendable {
     case unknownApp
     case notRunning
-    /// What is asked for is for a process to come, and it has one.
+    /// The request needs a process that is still to be launched, and the app has one.
     case running
-    /// It is on its way out.
+    /// The app is ending.
     case ending
     /// Only an app in the foreground can be interrupted.
     case notInForeground
@@ -101,7 +101,7 @@ package enum Refusal: Hashable, Sendable {
     /// L11.
     case launchPostponed(by: Duration)
     case shuttingDown
-    /// A bound was reached; the sentence says which.
+    /// A limit was reached. The text names it.
     case tooMany(String)
 }
 
@@ -120,27 +120,27 @@ package enum DeadlineKind: String, CaseIterable, Hashable, Sendable {
     /// `WatchdogSec=`.
     case watchdog
     /// To run again after the thaw.
-    case resume
+    case thaw
 }
 
-/// News for the journal and for whoever watches.
+/// What happened, for observers: the journal, D-Bus, metrics.
 package enum Report: Hashable, Sendable {
     case stateChanged(AppID, from: AppState, to: AppState, reason: StateReason)
     case deadlineStarted(AppID, DeadlineKind, Duration)
     case deadlineExtended(AppID, DeadlineKind, by: Duration)
     case deadlineMet(AppID, DeadlineKind, used: Duration)
-    /// The app ended, or was to do something else, before the deadline.
+    /// The app ended, or a request changed what it does, before the deadline.
     case deadlineCancelled(AppID, DeadlineKind)
     case deadlineMissed(AppID, DeadlineKind)
-    /// A debugger is attached (L48): the deadline starts anew.
-    case deadlineDeferred(AppID, DeadlineKind)
+    /// The deadline starts again.
+    case deadlineDeferred(AppID, DeadlineKind, DeferralCause)
     case taskBegan(AppID, name: String)
     case taskEnded(AppID, name: String)
     case taskRefused(AppID, name: String)
     /// L22.
     case tasksExpiring(AppID, names: [String])
     case freezeTimedOut(AppID)
-    /// SIGKILL was sent, and something of the app is still there.
+    /// Processes of the app survive SIGKILL.
     case killTakesLong(AppID)
     case stoppedItself(AppID, in: AppState)
     case wakeCompleted(AppID, WakeResult)
@@ -150,19 +150,23 @@ package enum Report: Hashable, Sendable {
 }
 
 /// Why an app changed its state.
-package enum StateReason: String, Hashable, Sendable {
-    case launched, ready, requested, displaced, interrupted, interruptionEnded, idle, woken, expired, ended, jetsam
-    case taskBegan = "task began"
-    case missedDeadline = "missed a deadline"
-    case tooManyTasks = "too many tasks"
-    case exitsOnSuspend = "exits on suspend"
-    case shutdown
-    case freezeTimedOut = "could not be frozen"
-    case sleep = "before the machine sleeps"
+package enum StateReason: String, CaseIterable, Hashable, Sendable {
+    case launched, ready, requested, displaced, interrupted, interruptionEnded, idle, woken, ended, jetsam
+    case taskBegan, missedDeadline, tooManyTasks, exitsOnSuspend, shutdown, freezeTimedOut
+    /// Before the machine sleeps (L15).
+    case sleep
     case locked, awoke, unlocked
 }
 
-/// What brought the machine to its memory level.
+/// Why a deadline starts again.
+package enum DeferralCause: String, CaseIterable, Hashable, Sendable {
+    /// A debugger is attached (L48).
+    case debuggerAttached
+    /// There was no daemon for a time.
+    case daemonRestarted
+}
+
+/// What caused the machine's memory level.
 package enum MemoryCause: String, CaseIterable, Hashable, Sendable {
     case budget, available, pressure, simulated
 }

@@ -92,7 +92,7 @@ package enum RunEvent: Hashable, Sendable {
     case mainProcessChanged(pid: Int32)
 }
 
-/// What can be asked for an app.
+/// What a client can ask of an app.
 package enum Request: Hashable, Sendable {
     case launch(LaunchState, reason: LaunchReason, url: String?)
     case activate
@@ -100,7 +100,7 @@ package enum Request: Hashable, Sendable {
     /// L13: an interruption begins.
     case interrupt
     /// L13: an interruption ends.
-    case resume
+    case endInterruption
     /// L46.
     case terminate
     /// L42: the user removed it.
@@ -111,11 +111,11 @@ package enum Request: Hashable, Sendable {
     case send(Notification)
 }
 
-/// Why no program runs.
+/// Why a program could not be started.
 package struct SpawnProblem: Hashable, Sendable {
     /// One sentence, without the full stop.
     package var sentence: String
-    /// As systemd.exec(5) numbers what failed: 203 is EXEC.
+    /// The number that systemd.exec(5) gives to what failed: 203 is EXEC.
     package var exitStatus: Int32
 
     package init(sentence: String, exitStatus: Int32) {
@@ -128,12 +128,11 @@ package struct SpawnProblem: Hashable, Sendable {
 package enum ExitStatus: Hashable, Sendable {
     case exited(Int32)
     case signaled(Int32, coreDumped: Bool)
-    /// Nobody tells: it was no child of this daemon, or ended while there was none.
+    /// The kernel does not report it: the process was not a child of this daemon, or ended while there was no daemon.
     case unknown
-    /// The machine went down under it.
+    /// The process ended with the machine.
     case lost
 
-    /// The signal that nothing survives.
     static let sigkill: Int32 = 9
     static let sigterm: Int32 = 15
 
@@ -145,11 +144,11 @@ package enum ExitStatus: Hashable, Sendable {
     }
 }
 
-/// What is looked up before a missed deadline kills.
+/// What is measured before a missed deadline kills.
 package struct Inspection: Hashable, Sendable {
     /// A debugger is attached (L48).
     package var traced: Bool
-    /// What the app has used of the processor since its launch.
+    /// Processor time that the run has used.
     package var cpu: Duration
     /// Its size in bytes.
     package var memory: UInt64
@@ -161,7 +160,7 @@ package struct Inspection: Hashable, Sendable {
     }
 }
 
-/// What came of a wake (L30).
+/// The outcome of a wake, as the app reports it (L30).
 package enum WakeResult: String, CaseIterable, Hashable, Sendable {
     case newData = "new-data"
     case noData = "no-data"

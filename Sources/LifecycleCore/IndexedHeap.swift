@@ -1,54 +1,54 @@
-/// A binary heap of slots by key, in which each slot stands at most once and can be moved or taken out: O(log n), the
-/// smallest in O(1). Equal keys come in the order of their slots, so that the order never depends on history.
+/// A binary heap of indices by key. Each index is in it at most once; changing its key or removing it is O(log n), finding
+/// the smallest O(1). Indices with equal keys are ordered by index, so that the order never depends on history.
 struct IndexedHeap<Key: Comparable & Hashable & Sendable>: Hashable, Sendable {
     private struct Entry: Hashable {
         var key: Key
-        var slot: Int
+        var index: Int
 
         static func precedes(_ a: Entry, _ b: Entry) -> Bool {
-            a.key < b.key || (a.key == b.key && a.slot < b.slot)
+            a.key < b.key || (a.key == b.key && a.index < b.index)
         }
     }
 
     private var entries: [Entry] = []
-    /// Where a slot stands in `entries`; -1: nowhere.
+    /// Where an index is in `entries`; -1: nowhere.
     private var positions: [Int] = []
 
-    /// The same slots with the same keys are the same heap, however they came to stand in it.
+    /// Heaps are equal if they have the same indices with the same keys, however they are arranged.
     static func == (a: Self, b: Self) -> Bool {
-        a.entries.count == b.entries.count && a.entries.allSatisfy { b.key(of: $0.slot) == $0.key }
+        a.entries.count == b.entries.count && a.entries.allSatisfy { b.key(of: $0.index) == $0.key }
     }
 
     func hash(into hasher: inout Hasher) { hasher.combine(entries.count) }
 
     var count: Int { entries.count }
-    var first: (key: Key, slot: Int)? { entries.first.map { ($0.key, $0.slot) } }
+    var first: (key: Key, index: Int)? { entries.first.map { ($0.key, $0.index) } }
 
-    func key(of slot: Int) -> Key? {
-        guard slot < positions.count, positions[slot] >= 0 else { return nil }
-        return entries[positions[slot]].key
+    func key(of index: Int) -> Key? {
+        guard index < positions.count, positions[index] >= 0 else { return nil }
+        return entries[positions[index]].key
     }
 
-    /// Puts `slot` in its place for `key`; `nil` takes it out.
-    mutating func set(_ slot: Int, to key: Key?) {
-        while positions.count <= slot { positions.append(-1) }
-        let position = positions[slot]
+    /// Sets the key of `index`; `nil` removes it.
+    mutating func set(_ index: Int, to key: Key?) {
+        while positions.count <= index { positions.append(-1) }
+        let position = positions[index]
         switch (key, position >= 0) {
         case (nil, false): break
         case (nil, true): remove(at: position)
         case (let key?, false):
-            entries.append(Entry(key: key, slot: slot))
-            positions[slot] = entries.count - 1
+            entries.append(Entry(key: key, index: index))
+            positions[index] = entries.count - 1
             siftUp(entries.count - 1)
         case (let key?, true):
             if entries[position].key == key { return }
             entries[position].key = key
             siftUp(position)
-            siftDown(positions[slot])
+            siftDown(positions[index])
         }
     }
 
-    /// The slots of the smallest keys, in order, at most `limit`.
+    /// The indices of the smallest keys, in order, at most `limit`.
     func smallest(_ limit: Int) -> [Int] {
         var found: [Int] = []
         var frontier = entries.isEmpty ? [] : [0]
@@ -56,20 +56,20 @@ struct IndexedHeap<Key: Comparable & Hashable & Sendable>: Hashable, Sendable {
             var best = 0
             for i in frontier.indices where Entry.precedes(entries[frontier[i]], entries[frontier[best]]) { best = i }
             let position = frontier.remove(at: best)
-            found.append(entries[position].slot)
+            found.append(entries[position].index)
             for child in [2 * position + 1, 2 * position + 2] where child < entries.count { frontier.append(child) }
         }
         return found
     }
 
     private mutating func remove(at position: Int) {
-        positions[entries[position].slot] = -1
+        positions[entries[position].index] = -1
         let last = entries.removeLast()
         guard position < entries.count else { return }
         entries[position] = last
-        positions[last.slot] = position
+        positions[last.index] = position
         siftUp(position)
-        siftDown(positions[last.slot])
+        siftDown(positions[last.index])
     }
 
     private mutating func siftUp(_ start: Int) {
@@ -98,7 +98,7 @@ struct IndexedHeap<Key: Comparable & Hashable & Sendable>: Hashable, Sendable {
 
     private mutating func exchange(_ a: Int, _ b: Int) {
         entries.swapAt(a, b)
-        positions[entries[a].slot] = a
-        positions[entries[b].slot] = b
+        positions[entries[a].index] = a
+        positions[entries[b].index] = b
     }
 }

@@ -1,4 +1,4 @@
-/// The order in which apps are killed for memory (L38): the smallest first.
+/// The order in which apps are killed for memory (L38): the smallest rank first.
 struct JetsamRank: Comparable, Hashable, Sendable {
     enum Class: Int, Comparable, Hashable, Sendable {
         case suspended, background, inactive, active
@@ -9,7 +9,7 @@ struct JetsamRank: Comparable, Hashable, Sendable {
     var isWithinLimit: Bool
     /// `lru`: since when it is in its state; `largest`: always the same.
     var since: Instant
-    /// `largest`: the less, the larger the app; `lru`: always the same.
+    /// `largest`: the smaller, the larger the app; `lru`: always the same.
     var smallness: UInt64
 
     static func < (a: JetsamRank, b: JetsamRank) -> Bool {
@@ -22,30 +22,30 @@ struct JetsamRank: Comparable, Hashable, Sendable {
 }
 
 extension LifecycleCore {
-    func jetsamRank(_ slot: Int) -> JetsamRank? {
-        guard let group = jetsamClass(slot), let run = self[app: slot].run else { return nil }
-        let policy = self[app: slot].policy
-        let limit = group == .suspended ? policy.suspendedMemoryHigh : policy.memoryHigh
+    /// `nil`: there is nothing to kill, or the run is ending already.
+    func jetsamRank(_ index: Int) -> JetsamRank? {
+        guard case .running(let running) = apps[index].life else { return nil }
+        let group = jetsamClass(index, running.execution)
+        let memory = running.run.memory
+        let limit =
+            group == .suspended ? apps[index].policy.suspendedMemoryHigh : apps[index].policy.memoryHigh
         let isLargestFirst = manager.jetsamOrder == .largest
         return JetsamRank(
-            group: group, priority: policy.jetsamPriority, isWithinLimit: limit.map { run.memory <= $0 } ?? true,
-            since: isLargestFirst ? .origin : self[app: slot].since,
-            smallness: isLargestFirst ? .max - run.memory : 0)
+            group: group, priority: apps[index].policy.jetsamPriority,
+            isWithinLimit: limit.map { memory <= $0 } ?? true,
+            since: isLargestFirst ? .origin : apps[index].since,
+            smallness: isLargestFirst ? .max - memory : 0)
     }
 
-    /// `nil`: nothing to take, or it is on its way already. An app that is coming into the foreground stands with the
-    /// inactive ones, one that was told to terminate with those in the background.
-    private func jetsamClass(_ slot: Int) -> JetsamRank.Class? {
-        switch self[app: slot].phase {
-        case .notRunning, .ending: nil
+    /// An app on its way to the foreground ranks with the inactive ones, one that was told to terminate with those in the
+    /// background.
+    private func jetsamClass(_ index: Int, _ execution: Execution) -> JetsamRank.Class {
+        switch execution {
         case .suspended: .suspended
-        case .launching, .entering, .running, .suspending, .waking, .terminating:
-            isInFront(slot) && !isTerminating(slot) ? .inactive : .background
+        case .terminating: .background
+        case .launching, .enteringBackground, .background, .suspending, .waking:
+            isInFront(index) ? .inactive : .background
         case .foreground(let foreground): foreground.isActive ? .active : .inactive
         }
-    }
-
-    func isTerminating(_ slot: Int) -> Bool {
-        if case .terminating = self[app: slot].phase { true } else { false }
     }
 }

@@ -1,78 +1,77 @@
-/// Who looks at the foreground? Nobody while the machine sleeps, or the screen is locked (L15).
+/// Whether the user is away: the machine sleeps, or the screen is locked (L15).
 struct Absence: Hashable, Sendable {
     var isLocked = false
     var isSleeping = false
-    /// `allowSleep` was said for this sleep.
+    /// `allowSleep` was sent for this sleep.
     var isSleepAllowed = false
 
     var isAway: Bool { isLocked || isSleeping }
 }
 
-/// L15: before the machine sleeps, and when the screen is locked, every app in the foreground goes to the background. It
-/// keeps its place there, held back, and takes it again when the user returns; unless somebody wanted something else
-/// meanwhile, which counts as always.
+/// L15: before the machine sleeps, and when the screen is locked, every foreground app enters the background. It keeps its
+/// foreground slot, deferred, and returns when the user does, unless a later request moved it.
 extension LifecycleCore {
     mutating func sleepRequested(_ now: Instant) {
-        // Asked once more (first to sleep, then to be switched off), it is answered once more.
+        // A second request (first sleep, then power-off) has an answer of its own.
         absence.isSleepAllowed = false
         if absence.isSleeping { return }
         if !absence.isAway { protectedDataChanges(isAvailable: false, now) }
         absence.isSleeping = true
-        holdBack(.sleep, now)
+        deferForeground(.sleep, now)
     }
 
     mutating func awoke(_ now: Instant) {
         guard absence.isSleeping else { return }
         absence.isSleeping = false
-        comeBack(.awoke, now)
+        returnToForeground(.awoke, now)
     }
 
     mutating func locked(_ now: Instant) {
         guard !absence.isLocked else { return }
         if !absence.isAway { protectedDataChanges(isAvailable: false, now) }
         absence.isLocked = true
-        holdBack(.locked, now)
+        deferForeground(.locked, now)
     }
 
     mutating func unlocked(_ now: Instant) {
         guard absence.isLocked else { return }
         absence.isLocked = false
-        comeBack(.unlocked, now)
+        returnToForeground(.unlocked, now)
     }
 
-    /// Nobody is waited for that only just launches: it has nothing to put away yet, and is held back once it is ready.
+    /// An app that is launching does not hold up sleep: it has nothing to save yet, and is deferred once it is ready.
     mutating func allowSleepIfDone() {
         guard absence.isSleeping, !absence.isSleepAllowed, visibleCount == 0 else { return }
         absence.isSleepAllowed = true
         effects.append(.allowSleep)
     }
 
-    /// Whether an app that is on its way to the foreground gets there now. It has its place in any case.
-    mutating func mayEnterForeground(_ slot: Int, _ now: Instant) -> Bool {
-        if !hasPlace(slot) { takePlace(slot, now) }
-        return !self[app: slot].isHeldBack
+    /// Whether an app on its way to the foreground gets there now. It has its slot in any case.
+    mutating func mayEnterForeground(_ index: Int, _ now: Instant) -> Bool {
+        if !hasForegroundSlot(index) { takeForegroundSlot(index, now) }
+        return !isDeferred(index)
     }
 
-    private mutating func holdBack(_ reason: StateReason, _ now: Instant) {
-        for slot in foregroundPlaces {
-            touch(slot)
-            self[app: slot].isHeldBack = true
-            // Those on their way are stopped at the door (`mayEnterForeground`).
-            if case .foreground = self[app: slot].phase { enterBackground(slot, reason, now) }
+    private mutating func deferForeground(_ reason: StateReason, _ now: Instant) {
+        for slot in foregroundSlots {
+            touch(slot.app)
+            setDeferred(slot.app, true)
+            // Apps on their way there are stopped by `mayEnterForeground`.
+            if apps[slot.app].phase == .foreground { enterBackground(slot.app, reason, now) }
         }
     }
 
-    private mutating func comeBack(_ reason: StateReason, _ now: Instant) {
+    private mutating func returnToForeground(_ reason: StateReason, _ now: Instant) {
         guard !absence.isAway else { return }
         protectedDataChanges(isAvailable: true, now)
         guard shutdown == nil else { return }
-        for slot in foregroundPlaces where self[app: slot].isHeldBack {
-            touch(slot)
-            self[app: slot].isHeldBack = false
-            switch self[app: slot].phase {
-            case .running: enterForeground(slot, reason, now)
-            case .suspending, .suspended: wake(slot, wish: .foreground, for: nil, now)
-            case .launching, .entering, .waking: setPendingRequest(slot, .foreground)
+        for slot in foregroundSlots where isDeferred(slot.app) {
+            touch(slot.app)
+            setDeferred(slot.app, false)
+            switch apps[slot.app].phase {
+            case .background: enterForeground(slot.app, reason, now)
+            case .suspending, .suspended: wake(slot.app, pending: .foreground, for: nil, now)
+            case .launching, .enteringBackground, .waking: setPending(slot.app, .foreground)
             case .foreground, .terminating, .ending, .notRunning: break
             }
         }
@@ -80,31 +79,23 @@ extension LifecycleCore {
 
     // MARK: Protected data
 
-    static let protectedDataKind = "protectedData"
-
-    private static func protectedData(isAvailable: Bool) -> Notification {
-        guard let news = Notification(kind: protectedDataKind, payload: isAvailable ? "available" : "unavailable")
-        else { preconditionFailure("“\(protectedDataKind)” is a kind of L33") }
-        return news
-    }
-
-    /// Before the apps are told to leave the foreground, so that they can put away what they still can.
+    /// Before the apps leave the foreground, so that they can still save what they have.
     private mutating func protectedDataChanges(isAvailable: Bool, _ now: Instant) {
-        let news = Self.protectedData(isAvailable: isAvailable)
-        for slot in apps.indices where apps[slot].policy.usesProtectedData && !apps[slot].isForgotten {
-            switch self[app: slot].phase {
+        let notification = Notification(protectedDataIsAvailable: isAvailable)
+        for index in apps.indices where apps[index].policy.usesProtectedData && !apps[index].isRemoved {
+            switch apps[index].phase {
             case .notRunning, .terminating, .ending: break
-            case .launching, .foreground, .entering, .running, .suspending, .suspended, .waking:
-                touch(slot)
-                notify(slot, news)
+            case .launching, .foreground, .enteringBackground, .background, .suspending, .suspended, .waking:
+                touch(index)
+                notify(index, notification)
             }
         }
     }
 
-    /// A new process takes its data to be there, unless it is told otherwise.
-    mutating func tellProtectedData(_ slot: Int) {
-        guard self[app: slot].policy.usesProtectedData else { return }
-        self[app: slot].notifications.assume(Self.protectedData(isAvailable: true))
-        if absence.isAway { file(slot, Self.protectedData(isAvailable: false)) }
+    /// A new process takes its data to be available, unless it is notified otherwise.
+    mutating func assumeProtectedData(_ index: Int) {
+        guard apps[index].policy.usesProtectedData else { return }
+        apps[index].notifications.assume(Notification(protectedDataIsAvailable: true))
+        if absence.isAway { file(index, Notification(protectedDataIsAvailable: false)) }
     }
 }

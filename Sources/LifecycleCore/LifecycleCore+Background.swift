@@ -1,103 +1,100 @@
-/// Into the background, and what may keep an app running there (L16 … L18, L21).
+/// Into the background, and what keeps an app running there (L16 … L18, L21).
 extension LifecycleCore {
-    /// From launching (L3: a background launch is told too) or the foreground.
-    mutating func enterBackground(_ slot: Int, _ reason: StateReason, _ now: Instant) {
-        if !self[app: slot].isHeldBack { leavePlace(slot) }
-        leaveForeground(slot, reason, now)
-        self[run: slot].interruptions = 0
-        beginBackgroundTime(slot, self[app: slot].policy.backgroundTime, now)
-        effects.append(.notify(self[run: slot].id, .didEnterBackground))
-        let deadline = begin(slot, .background, self[app: slot].policy.backgroundDeadline, now)
-        move(slot, to: .entering(Entering(deadline: deadline, wish: nil)), reason, now)
-        // Who has stopped itself can't do more to say that it is done (L17).
-        if self[run: slot].isStopped { answeredBackground(slot, now) }
+    /// From launching (L3: a background launch is notified too) or the foreground.
+    mutating func enterBackground(_ index: Int, _ reason: StateReason, _ now: Instant) {
+        if !isDeferred(index) { leaveForegroundSlot(index) }
+        if case .foreground(let foreground)? = apps[index].execution {
+            cancel(index, foreground.watchdog)
+            resignActive(index, reason, now)
+        }
+        self[run: index].interruptions = 0
+        startBudget(index, apps[index].policy.backgroundTime, now)
+        effects.append(.notify(self[run: index].id, .didEnterBackground))
+        let deadline = begin(index, .background, apps[index].policy.backgroundDeadline, now)
+        change(index, to: .enteringBackground(EnteringBackground(deadline: deadline)), reason, now)
+        // A process that has stopped itself has given its answer (L17).
+        if self[run: index].isStopped { answeredBackground(index, now) }
     }
 
-    private mutating func leaveForeground(_ slot: Int, _ reason: StateReason, _ now: Instant) {
-        guard case .foreground(let foreground) = self[app: slot].phase else { return }
-        cancel(slot, foreground.watchdog)
-        guard foreground.isActive else { return }
-        effects.append(.notify(self[run: slot].id, .willResignActive))
-        move(slot, to: .foreground(Foreground(isActive: false)), reason, now)
+    /// L21: the clock of the budget starts when the app enters the background, and runs until it is suspended. `time`: `nil`
+    /// is unlimited.
+    mutating func startBudget(_ index: Int, _ time: Duration?, isNoticeGiven: Bool = false, _ now: Instant) {
+        let deadline = begin(index, .backgroundTime, time, now)
+        self[run: index].budget =
+            deadline.map { .counting(.init(deadline: $0, isNoticeGiven: isNoticeGiven)) } ?? .idle
     }
 
-    /// L21: the clock of the budget starts when the app enters the background, and runs until it is suspended.
-    mutating func beginBackgroundTime(_ slot: Int, _ time: Duration?, _ now: Instant) {
-        self[run: slot].backgroundTime = begin(slot, .backgroundTime, time, now)
-        self[run: slot].backgroundTimeLeft = nil
-        self[run: slot].isBackgroundTimeOver = false
-        self[run: slot].noticeGiven = false
-    }
-
-    /// What came of a notice that is answered by a deadline. Where it could not be given, there is nothing to finish (L17).
-    mutating func notified(_ slot: Int, _ notice: Notice, _ delivered: Bool, _ cpu: Duration, _ now: Instant) {
-        self[run: slot].cpuWhenTold = cpu
+    /// The outcome of a notice with a deadline. An app that could not be notified has nothing to finish (L17).
+    mutating func notified(_ index: Int, _ notice: Notice, _ delivered: Bool, _ cpu: Duration, _ now: Instant) {
+        self[run: index].cpuAtLastNotice = cpu
         switch notice {
-        case .didEnterBackground where !delivered: answeredBackground(slot, now)
-        case .willTerminate where !delivered: terminationUndelivered(slot, now)
+        case .didEnterBackground where !delivered: answeredBackground(index, now)
+        case .willTerminate where !delivered: terminationUndelivered(index, now)
         case .didEnterBackground, .willTerminate, .willResignActive, .willEnterForeground, .didBecomeActive,
             .memoryWarning, .tasksExpiring:
             break
         }
     }
 
-    mutating func answeredBackground(_ slot: Int, _ now: Instant) {
-        guard case .entering(let entering) = self[app: slot].phase else { return }
-        metPhaseDeadline(slot, now)
-        switch entering.wish {
-        case .foreground: if mayEnterForeground(slot, now) { return enterForeground(slot, .requested, now) }
-        case .terminate: return terminate(slot, .requested, now)
+    mutating func answeredBackground(_ index: Int, _ now: Instant) {
+        guard case .enteringBackground(let entering)? = apps[index].execution else { return }
+        metTransitionDeadline(index, now)
+        switch entering.pending {
+        case .foreground: if mayEnterForeground(index, now) { return enterForeground(index, .requested, now) }
+        case .terminate: return terminate(index, .requested, now)
         case .background, nil: break
         }
-        if self[run: slot].wake != nil { continueIfStopped(slot) }
-        runInBackground(slot, retryDelay: nil, .idle, now)
+        if self[run: index].assertions.wake != nil { continueIfStopped(index) }
+        runInBackground(index, retryDelay: nil, .idle, now)
     }
 
-    mutating func runInBackground(_ slot: Int, retryDelay: Duration?, _ reason: StateReason, _ now: Instant) {
-        throttle(slot)
-        // Of a way to the foreground that was given up.
-        self[run: slot].interruptions = 0
-        let quietSince = self[run: slot].hasAssertion ? nil : now
-        move(slot, to: .running(Running(quietSince: quietSince, retryDelay: retryDelay)), reason, now)
+    mutating func runInBackground(_ index: Int, retryDelay: Duration?, _ reason: StateReason, _ now: Instant) {
+        throttle(index)
+        // Interruptions of a way to the foreground that was given up.
+        self[run: index].interruptions = 0
+        let idleSince = self[run: index].assertions.isEmpty ? now : nil
+        change(index, to: .background(Background(idleSince: idleSince, retryDelay: retryDelay)), reason, now)
     }
 
     /// L19.
-    private mutating func throttle(_ slot: Int) {
-        if self[run: slot].isThrottled { return }
-        self[run: slot].isThrottled = true
-        effects.append(.throttle(self[run: slot].id))
+    private mutating func throttle(_ index: Int) {
+        if self[run: index].isThrottled { return }
+        self[run: index].isThrottled = true
+        effects.append(.throttle(self[run: index].id))
     }
 
-    /// The main process has stopped itself: the answer to `didEnterBackground` (L17), and worth a word anywhere else.
-    mutating func stopped(_ slot: Int, _ now: Instant) {
-        self[run: slot].isStopped = true
-        switch self[app: slot].phase {
-        case .entering: answeredBackground(slot, now)
-        case .launching, .foreground, .running:
-            report(.stoppedItself(self[app: slot].id, in: self[app: slot].phase.state))
+    /// The main process stopped itself: the answer to `didEnterBackground` (L17), and worth a report anywhere else.
+    mutating func stopped(_ index: Int, _ now: Instant) {
+        self[run: index].isStopped = true
+        switch apps[index].phase {
+        case .enteringBackground: answeredBackground(index, now)
+        case .launching, .foreground, .background:
+            report(.stoppedItself(apps[index].id, in: apps[index].state))
         case .notRunning, .suspending, .suspended, .waking, .terminating, .ending: break
         }
     }
 
-    // MARK: Assertions come and go
+    // MARK: Assertions begin and end
 
-    /// An assertion began: whatever was about to suspend the app is called off.
-    mutating func assertionBegan(_ slot: Int, _ now: Instant) {
-        switch self[app: slot].phase {
-        case .running(var running):
-            running.quietSince = nil
-            self[app: slot].phase = .running(running)
-        case .suspending, .suspended: wake(slot, wish: nil, for: nil, now)
-        case .notRunning, .launching, .foreground, .entering, .waking, .terminating, .ending: break
+    /// An assertion began: a suspension that was about to happen, or is under way, is called off.
+    mutating func assertionBegan(_ index: Int, _ now: Instant) {
+        switch apps[index].execution {
+        case .background(var background)?:
+            background.idleSince = nil
+            update(index, .background(background))
+        case .suspending?, .suspended?: wake(index, pending: nil, for: nil, now)
+        case nil, .launching?, .foreground?,
+            .enteringBackground?, .waking?, .terminating?:
+            break
         }
     }
 
-    /// An assertion ended: with the last one the suspend delay begins (L18).
-    mutating func assertionEnded(_ slot: Int, _ now: Instant) {
-        guard case .running(var running) = self[app: slot].phase, running.quietSince == nil,
-            !self[run: slot].hasAssertion
+    /// An assertion ended: after the last one the suspend delay begins (L18).
+    mutating func assertionEnded(_ index: Int, _ now: Instant) {
+        guard case .background(var background)? = apps[index].execution, background.idleSince == nil,
+            self[run: index].assertions.isEmpty
         else { return }
-        running.quietSince = now
-        self[app: slot].phase = .running(running)
+        background.idleSince = now
+        update(index, .background(background))
     }
 }

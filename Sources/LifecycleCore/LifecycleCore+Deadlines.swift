@@ -1,179 +1,171 @@
-/// What is due, and when: per app from its phase and run, so that no timer can outlive what it was for.
+/// What is due, and when: derived from what each run does, so that no timer can outlive its purpose.
 extension LifecycleCore {
     enum TimerKind: Hashable, Sendable {
-        case deadline, backgroundTime, wake, expirationNotice, taskEnd, suspend, freezeLimit, endingTakesLong, relaunch
+        case deadline, backgroundTime, wake, expirationNotice, taskEnd, suspend, freezeTimeout, endTakesLong, relaunch
     }
 
-    /// The nearest thing to do for an app. Of several at the same instant the first listed comes first: an answer that is
-    /// late is late, whatever else ends then.
-    func nextTimer(_ slot: Int) -> (at: Instant, kind: TimerKind)? {
+    /// The nearest thing that is due for an app.
+    private struct NextTimer {
         var next: (at: Instant, kind: TimerKind)?
-        func consider(_ at: Instant?, _ kind: TimerKind) {
-            guard let at, next.map({ at < $0.at }) ?? true else { return }
+
+        /// Of several at the same instant the first one counts: a late answer is late, whatever else ends then.
+        mutating func consider(_ at: Instant?, _ kind: TimerKind) {
+            guard let at else { return }
+            if let next, next.at <= at { return }
             next = (at, kind)
         }
-        let phase = self[app: slot].phase
-        consider(phaseDeadline(phase)?.due, .deadline)
-        switch phase {
-        case .running(let running):
-            considerAssertions(slot, consider)
-            consider(suspensionDue(slot, running), .suspend)
-        case .entering: considerAssertions(slot, consider)
-        case .suspending(let suspending): consider(suspending.giveUpAt, .freezeLimit)
-        case .ending(let ending): consider(ending.complainAt, .endingTakesLong)
-        case .notRunning(let notRunning): consider(notRunning.relaunch?.at, .relaunch)
-        case .waking, .launching, .foreground, .suspended, .terminating: break
+
+        mutating func consider(_ run: Run, expirationNotice: Duration) {
+            var hasTasks = false
+            if !run.assertions.isEmpty {
+                consider(run.assertions.wake?.deadline.due, .wake)
+                for assertion in run.assertions.all where assertion.isTask {
+                    hasTasks = true
+                    consider(assertion.end, .taskEnd)
+                }
+            }
+            guard case .counting(let counting) = run.budget else { return }
+            let time = counting.deadline
+            if hasTasks, !counting.isNoticeGiven {
+                // Not before the stay in the background begins, however short the budget is.
+                let notice = time.start + (time.allowed - expirationNotice)
+                consider(max(time.start, notice), .expirationNotice)
+            }
+            consider(time.due, .backgroundTime)
         }
-        return next
     }
 
-    private func considerAssertions(_ slot: Int, _ consider: (Instant?, TimerKind) -> Void) {
-        consider(self[run: slot].wake?.deadline.due, .wake)
-        let time = self[run: slot].backgroundTime
-        if !self[run: slot].tasks.isEmpty {
-            for task in self[run: slot].tasks { consider(task.end, .taskEnd) }
-            if !self[run: slot].noticeGiven, let time {
-                // Not before the stay begins, however short the budget.
-                let notice = self[app: slot].policy.expirationNotice
-                consider(max(time.start, time.start + (time.allowed - notice)), .expirationNotice)
+    func nextTimer(_ index: Int) -> (at: Instant, kind: TimerKind)? {
+        var timer = NextTimer()
+        switch apps[index].life {
+        case .notRunning(let notRunning): timer.consider(notRunning.relaunch?.at, .relaunch)
+        case .ending(let ending): timer.consider(ending.warnAt, .endTakesLong)
+        case .running(let running):
+            switch running.execution {
+            case .background(let background):
+                timer.consider(running.run, expirationNotice: apps[index].policy.expirationNotice)
+                timer.consider(suspensionDue(index, running.run, background), .suspend)
+            case .enteringBackground(let entering):
+                timer.consider(entering.deadline?.due, .deadline)
+                timer.consider(running.run, expirationNotice: apps[index].policy.expirationNotice)
+            case .suspending(let suspending): timer.consider(suspending.timeout, .freezeTimeout)
+            case .launching, .foreground, .waking, .terminating:
+                timer.consider(running.execution.deadline?.due, .deadline)
+            case .suspended: break
             }
         }
-        consider(time?.due, .backgroundTime)
+        return timer.next
     }
 
-    private func suspensionDue(_ slot: Int, _ running: Running) -> Instant? {
-        guard let quiet = running.quietSince else { return nil }
-        if let retry = running.retryDelay { return quiet + retry }
-        return self[run: slot].isBackgroundTimeOver ? quiet : quiet + self[app: slot].policy.suspendDelay
+    private func suspensionDue(_ index: Int, _ run: Run, _ background: Background) -> Instant? {
+        guard let idleSince = background.idleSince else { return nil }
+        if let retry = background.retryDelay { return idleSince + retry }
+        return run.budget == .spent ? idleSince : idleSince + apps[index].policy.suspendDelay
     }
 
-    func phaseDeadline(_ phase: Phase) -> Deadline? {
-        switch phase {
-        case .launching(let launching): launching.deadline
-        case .foreground(let foreground): foreground.watchdog
-        case .entering(let entering): entering.deadline
-        case .waking(let waking): waking.deadline
-        case .terminating(let terminating): terminating.deadline
-        case .notRunning, .running, .suspending, .suspended, .ending: nil
-        }
-    }
-
-    private mutating func setPhaseDeadline(_ slot: Int, _ deadline: Deadline?) {
-        switch self[app: slot].phase {
-        case .launching(var launching):
-            launching.deadline = deadline
-            self[app: slot].phase = .launching(launching)
-        case .foreground(var foreground):
-            foreground.watchdog = deadline
-            self[app: slot].phase = .foreground(foreground)
-        case .entering(var entering):
-            entering.deadline = deadline
-            self[app: slot].phase = .entering(entering)
-        case .waking(var waking):
-            waking.deadline = deadline
-            self[app: slot].phase = .waking(waking)
-        case .terminating(var terminating):
-            terminating.deadline = deadline
-            self[app: slot].phase = .terminating(terminating)
-        case .notRunning, .running, .suspending, .suspended, .ending: break
-        }
-    }
-
-    // MARK: The time has come
+    // MARK: Something is due
 
     mutating func deadlineReached(_ now: Instant) {
-        while let (at, slot) = timers.first, at <= now {
-            touch(slot)
-            while let timer = nextTimer(slot), timer.at <= now { fire(slot, timer.kind, now) }
-            refresh(slot)
+        while let (at, index) = timers.first, at <= now {
+            touch(index)
+            var timer = nextTimer(index)
+            while let due = timer, due.at <= now {
+                fire(index, due.kind, now)
+                timer = nextTimer(index)
+            }
+            timers.set(index, to: timer?.at)
+            answerWaiters(index)
         }
         memoryDeadlineReached(now)
     }
 
-    private mutating func fire(_ slot: Int, _ kind: TimerKind, _ now: Instant) {
+    private mutating func fire(_ index: Int, _ kind: TimerKind, _ now: Instant) {
         switch kind {
         case .deadline:
-            guard var deadline = phaseDeadline(self[app: slot].phase) else { return }
-            deadline.isInspected = true
-            setPhaseDeadline(slot, deadline)
-            effects.append(.inspect(self[run: slot].id))
-        case .backgroundTime: backgroundTimeOver(slot, now)
-        case .wake: wakeOver(slot, now)
-        case .expirationNotice: giveExpirationNotice(slot)
-        case .taskEnd: endTasksDue(slot, now)
+            apps[index].transitionDeadline?.isInspected = true
+            effects.append(.inspect(self[run: index].id))
+        case .backgroundTime: backgroundTimeEnded(index, now)
+        case .wake: wakeTimeEnded(index, now)
+        case .expirationNotice: giveExpirationNotice(index)
+        case .taskEnd: endTasksDue(index, now)
         case .suspend:
-            guard case .running(let running) = self[app: slot].phase else { return }
-            suspend(slot, running, now)
-        case .freezeLimit:
-            guard case .suspending(let suspending) = self[app: slot].phase else { return }
-            freezeTimedOut(slot, suspending, now)
-        case .endingTakesLong: endingTakesLong(slot, now)
-        case .relaunch: relaunchDue(slot, now)
+            guard case .background(let background)? = apps[index].execution else { return }
+            suspend(index, background, now)
+        case .freezeTimeout:
+            guard case .suspending(let suspending)? = apps[index].execution else { return }
+            freezeTimedOut(index, suspending, now)
+        case .endTakesLong: endTakesLong(index, now)
+        case .relaunch: relaunchDue(index, now)
         }
     }
 
-    /// What was found of an app whose deadline has passed (L48): with a debugger attached it starts anew, else it is missed.
-    mutating func inspected(_ slot: Int, _ inspection: Inspection, _ now: Instant) {
-        if !isMemoryKnown(slot) { setMemory(slot, inspection.memory) }
-        while let deadline = lookedInto(slot) {
+    /// What was found of an app whose deadline has passed (L48): with a debugger attached the deadline starts again, else it
+    /// is missed.
+    mutating func inspected(_ index: Int, _ inspection: Inspection, _ now: Instant) {
+        // A suspended app's size is known from the freeze.
+        if apps[index].phase != .suspended { setMemory(index, inspection.memory) }
+        while let deadline = inspectedDeadline(index) {
             if inspection.traced {
-                report(.deadlineDeferred(self[app: slot].id, deadline.kind))
-                var anew = deadline
-                anew.start = now
-                anew.isInspected = false
-                replace(slot, deadline, by: anew)
+                report(.deadlineDeferred(apps[index].id, deadline.kind, .debuggerAttached))
+                var restarted = deadline
+                restarted.restart(at: now)
+                replace(index, deadline, by: restarted)
             } else if deadline.isDoubtful {
-                assumeAnswered(slot, deadline.kind, now)
-            } else if deadline.kind == .backgroundTime, !dropDoubtfulTasks(slot) {
-                backgroundTimeOver(slot, now)
-                assertionEnded(slot, now)
+                assumeAnswered(index, deadline.kind, now)
+            } else if deadline.kind == .backgroundTime, !dropDoubtfulTasks(index) {
+                backgroundTimeEnded(index, now)
+                assertionEnded(index, now)
             } else {
-                return miss(slot, deadline, cpu: inspection.cpu, now)
+                return miss(index, deadline, cpu: inspection.cpu, now)
             }
         }
     }
 
     /// A deadline that has passed and may be missed.
-    func lookedInto(_ slot: Int) -> Deadline? {
-        let all = [
-            phaseDeadline(self[app: slot].phase), self[run: slot].backgroundTime, self[run: slot].wake?.deadline,
-        ]
-        return all.compactMap { $0 }.first { $0.isInspected }
+    func inspectedDeadline(_ index: Int) -> Deadline? {
+        if let deadline = apps[index].transitionDeadline, deadline.isInspected { return deadline }
+        let run = self[run: index]
+        if let deadline = run.budget.deadline, deadline.isInspected { return deadline }
+        if let deadline = run.assertions.wake?.deadline, deadline.isInspected { return deadline }
+        return nil
     }
 
-    /// A suspended app's size is known from when it was frozen.
-    private func isMemoryKnown(_ slot: Int) -> Bool {
-        if case .suspended = self[app: slot].phase { true } else { false }
-    }
-
-    mutating func replace(_ slot: Int, _ deadline: Deadline, by other: Deadline?) {
+    mutating func replace(_ index: Int, _ deadline: Deadline, by other: Deadline) {
         switch deadline.kind {
-        case .launch, .background, .terminate, .watchdog, .resume: setPhaseDeadline(slot, other)
-        case .backgroundTime: self[run: slot].backgroundTime = other
-        case .wake: if let other { self[run: slot].wake?.deadline = other } else { self[run: slot].wake = nil }
+        case .launch, .background, .terminate, .watchdog, .thaw: apps[index].transitionDeadline = other
+        case .backgroundTime: self[run: index].budget.deadline = other
+        case .wake: self[run: index].assertions.wake?.deadline = other
         }
     }
 
-    /// The end for missing a deadline. `cpu`: what the app has used of the processor, where it was looked up.
-    mutating func miss(_ slot: Int, _ deadline: Deadline, cpu: Duration?, _ now: Instant) {
-        report(.deadlineMissed(self[app: slot].id, deadline.kind))
-        let tasks = self[run: slot].tasks.map(\.name)
-        let reason = self[run: slot].wake?.reason
-        let phase = self[app: slot].phase
-        replace(slot, deadline, by: nil)
-        let use = deadlineUse(slot, deadline, cpu: cpu, now)
+    /// A deadline no longer counts.
+    private mutating func remove(_ index: Int, _ deadline: Deadline) {
         switch deadline.kind {
-        case .launch, .background, .watchdog, .resume: kill(slot, .missedDeadline(use), .missedDeadline, now)
-        case .backgroundTime: kill(slot, .leakedTasks(tasks, use), .missedDeadline, now)
-        case .wake: kill(slot, .wakeNotCompleted(reason ?? .push, use), .missedDeadline, now)
+        case .launch, .background, .terminate, .watchdog, .thaw: apps[index].transitionDeadline = nil
+        case .backgroundTime: self[run: index].budget = .idle
+        case .wake: self[run: index].assertions.wake = nil
+        }
+    }
+
+    /// Kills a run that missed a deadline. `cpu`: processor time that the run has used, if it was measured.
+    mutating func miss(_ index: Int, _ deadline: Deadline, cpu: Duration?, _ now: Instant) {
+        report(.deadlineMissed(apps[index].id, deadline.kind))
+        let assertions = self[run: index].assertions
+        let execution = apps[index].execution
+        remove(index, deadline)
+        let use = deadlineUse(index, deadline, cpu: cpu, now)
+        switch deadline.kind {
+        case .launch, .background, .watchdog, .thaw: kill(index, .missedDeadline(use), .missedDeadline, now)
+        case .backgroundTime: kill(index, .leakedTasks(assertions.taskNames, use), .missedDeadline, now)
+        case .wake: kill(index, .wakeNotCompleted(assertions.wake?.reason ?? .push, use), .missedDeadline, now)
         case .terminate:
-            guard case .terminating(let terminating) = phase else { return }
-            kill(slot, .terminationIgnored(terminating.cause, use), .missedDeadline, now)
+            guard case .terminating(let terminating)? = execution else { return }
+            kill(index, .terminationIgnored(terminating.cause, use), .missedDeadline, now)
         }
     }
 
-    func deadlineUse(_ slot: Int, _ deadline: Deadline, cpu: Duration?, _ now: Instant) -> Receipt.DeadlineUse {
-        let before = deadline.kind == .launch ? .zero : self[run: slot].cpuWhenTold
+    func deadlineUse(_ index: Int, _ deadline: Deadline, cpu: Duration?, _ now: Instant) -> Receipt.DeadlineUse {
+        let before = deadline.kind == .launch ? .zero : self[run: index].cpuAtLastNotice
         return Receipt.DeadlineUse(
             what: deadline.kind, allowed: deadline.allowed, wall: deadline.used(at: now),
             cpu: cpu.map { max(.zero, $0 - before) })
@@ -181,35 +173,35 @@ extension LifecycleCore {
 
     // MARK: Each deadline that starts is met, missed or cancelled, once
 
-    mutating func begin(_ slot: Int, _ kind: DeadlineKind, _ allowed: Duration?, _ now: Instant) -> Deadline? {
+    /// - Returns: `nil` if the time is unlimited.
+    mutating func begin(_ index: Int, _ kind: DeadlineKind, _ allowed: Duration?, _ now: Instant) -> Deadline? {
         guard let allowed else { return nil }
-        report(.deadlineStarted(self[app: slot].id, kind, allowed))
+        report(.deadlineStarted(apps[index].id, kind, allowed))
         return Deadline(kind: kind, start: now, allowed: allowed)
     }
 
-    mutating func met(_ slot: Int, _ deadline: Deadline?, _ now: Instant) {
+    mutating func met(_ index: Int, _ deadline: Deadline?, _ now: Instant) {
         guard let deadline else { return }
-        report(.deadlineMet(self[app: slot].id, deadline.kind, used: deadline.used(at: now)))
+        report(.deadlineMet(apps[index].id, deadline.kind, used: deadline.used(at: now)))
     }
 
-    /// What the phase waited for has come: its deadline no longer counts, whatever comes next.
-    mutating func metPhaseDeadline(_ slot: Int, _ now: Instant) {
-        met(slot, phaseDeadline(self[app: slot].phase), now)
-        setPhaseDeadline(slot, nil)
+    /// The transition is over: its deadline no longer counts, whatever comes next.
+    mutating func metTransitionDeadline(_ index: Int, _ now: Instant) {
+        met(index, apps[index].transitionDeadline, now)
+        apps[index].transitionDeadline = nil
     }
 
-    mutating func cancel(_ slot: Int, _ deadline: Deadline?) {
+    mutating func cancel(_ index: Int, _ deadline: Deadline?) {
         guard let deadline else { return }
-        report(.deadlineCancelled(self[app: slot].id, deadline.kind))
+        report(.deadlineCancelled(apps[index].id, deadline.kind))
     }
 
-    /// At the end of a run, or on the way there: none is left.
-    mutating func cancelDeadlines(_ slot: Int) {
-        cancel(slot, phaseDeadline(self[app: slot].phase))
-        setPhaseDeadline(slot, nil)
-        cancel(slot, self[run: slot].backgroundTime)
-        self[run: slot].backgroundTime = nil
-        self[run: slot].backgroundTimeLeft = nil
-        endWake(slot)
+    /// At the end of a run, and on the way there, no deadline is left.
+    mutating func cancelDeadlines(_ index: Int) {
+        cancel(index, apps[index].transitionDeadline)
+        apps[index].transitionDeadline = nil
+        cancel(index, self[run: index].budget.deadline)
+        self[run: index].budget = .idle
+        endWake(index)
     }
 }

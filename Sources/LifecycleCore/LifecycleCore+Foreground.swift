@@ -1,74 +1,79 @@
 /// Inactive and active (L3, L12, L13).
 extension LifecycleCore {
-    /// From launching, or from the background: inactive first, and active unless it is interrupted.
-    mutating func enterForeground(_ slot: Int, _ reason: StateReason, _ now: Instant) {
-        precondition(isInFront(slot), "\(self[app: slot].id) may not enter the foreground")
-        endBackgroundStay(slot, now)
-        if !isLaunching(slot) { returnToForeground(slot) }
-        deliverNotifications(slot, inForeground: true)
-        let watchdog = begin(slot, .watchdog, self[app: slot].policy.watchdog, now)
-        move(slot, to: .foreground(Foreground(watchdog: watchdog)), reason, now)
-        becomeActiveIfUninterrupted(slot, reason, now)
-    }
-
-    private func isLaunching(_ slot: Int) -> Bool {
-        if case .launching = self[app: slot].phase { true } else { false }
-    }
-
-    private mutating func returnToForeground(_ slot: Int) {
-        unthrottle(slot)
-        continueIfStopped(slot)
-        effects.append(.notify(self[run: slot].id, .willEnterForeground))
-    }
-
-    /// L26: after the foreground the budget is whole again; a wake is over, as the user has come.
-    private mutating func endBackgroundStay(_ slot: Int, _ now: Instant) {
-        cancel(slot, self[run: slot].backgroundTime)
-        self[run: slot].backgroundTime = nil
-        self[run: slot].backgroundTimeLeft = nil
-        self[run: slot].isBackgroundTimeOver = false
-        self[run: slot].noticeGiven = false
-        // What `EXTEND_TIMEOUT_USEC=` opened was for the background only.
-        while let index = self[run: slot].tasks.firstIndex(where: { $0.end != nil }) {
-            report(.taskEnded(self[app: slot].id, name: self[run: slot].tasks.remove(at: index).name))
+    /// From launching, or from the background: inactive first, then active unless the app is interrupted.
+    mutating func enterForeground(_ index: Int, _ reason: StateReason, _ now: Instant) {
+        precondition(isInFront(index), "\(apps[index].id) has no foreground slot")
+        endBackgroundStay(index, now)
+        switch apps[index].phase {
+        case .launching: break
+        case .notRunning, .foreground, .enteringBackground, .background, .suspending, .suspended, .waking,
+            .terminating, .ending:
+            returnToForeground(index)
         }
-        endWake(slot)
+        deliverNotifications(index, inForeground: true)
+        let watchdog = begin(index, .watchdog, apps[index].policy.watchdog, now)
+        change(index, to: .foreground(Foreground(watchdog: watchdog)), reason, now)
+        becomeActiveIfUninterrupted(index, reason, now)
     }
 
-    mutating func becomeActiveIfUninterrupted(_ slot: Int, _ reason: StateReason, _ now: Instant) {
-        guard case .foreground(var foreground) = self[app: slot].phase, !foreground.isActive,
-            self[run: slot].interruptions == 0
+    private mutating func returnToForeground(_ index: Int) {
+        unthrottle(index)
+        continueIfStopped(index)
+        effects.append(.notify(self[run: index].id, .willEnterForeground))
+    }
+
+    /// L26: the foreground makes the budget whole again, and ends a wake, because the user has come.
+    private mutating func endBackgroundStay(_ index: Int, _ now: Instant) {
+        cancel(index, self[run: index].budget.deadline)
+        self[run: index].budget = .idle
+        // A task that `EXTEND_TIMEOUT_USEC=` opened was for the background only.
+        while let task = self[run: index].assertions.removeTask(where: { $0.end != nil }) {
+            report(.taskEnded(apps[index].id, name: task.taskName ?? ""))
+        }
+        endWake(index)
+    }
+
+    mutating func becomeActiveIfUninterrupted(_ index: Int, _ reason: StateReason, _ now: Instant) {
+        guard case .foreground(var foreground)? = apps[index].execution, !foreground.isActive,
+            self[run: index].interruptions == 0
         else { return }
-        foreground.isActive = true
-        effects.append(.notify(self[run: slot].id, .didBecomeActive))
-        move(slot, to: .foreground(foreground), reason, now)
+        foreground.scenes.main.activation = .foregroundActive
+        effects.append(.notify(self[run: index].id, .didBecomeActive))
+        change(index, to: .foreground(foreground), reason, now)
     }
 
-    mutating func continueIfStopped(_ slot: Int) {
-        guard self[run: slot].isStopped else { return }
-        self[run: slot].isStopped = false
-        effects.append(.continueStopped(self[run: slot].id))
+    /// From active to inactive.
+    mutating func resignActive(_ index: Int, _ reason: StateReason, _ now: Instant) {
+        guard case .foreground(var foreground)? = apps[index].execution, foreground.isActive else { return }
+        foreground.scenes.main.activation = .foregroundInactive
+        effects.append(.notify(self[run: index].id, .willResignActive))
+        change(index, to: .foreground(foreground), reason, now)
     }
 
-    mutating func unthrottle(_ slot: Int) {
-        guard self[run: slot].isThrottled else { return }
-        self[run: slot].isThrottled = false
-        effects.append(.unthrottle(self[run: slot].id))
+    mutating func continueIfStopped(_ index: Int) {
+        guard self[run: index].isStopped else { return }
+        self[run: index].isStopped = false
+        effects.append(.continueStopped(self[run: index].id))
+    }
+
+    mutating func unthrottle(_ index: Int) {
+        guard self[run: index].isThrottled else { return }
+        self[run: index].isThrottled = false
+        effects.append(.unthrottle(self[run: index].id))
     }
 
     // MARK: The watchdog of the foreground
 
-    mutating func heartbeat(_ slot: Int, _ now: Instant) {
-        guard case .foreground(var foreground) = self[app: slot].phase, foreground.watchdog != nil else { return }
-        foreground.watchdog?.start = now
-        foreground.watchdog?.isInspected = false
-        self[app: slot].phase = .foreground(foreground)
+    mutating func heartbeat(_ index: Int, _ now: Instant) {
+        guard case .foreground(var foreground)? = apps[index].execution, foreground.watchdog != nil else { return }
+        foreground.watchdog?.restart(at: now)
+        update(index, .foreground(foreground))
     }
 
-    /// As if the heartbeat had been missed, whether or not one is asked for, as systemd does.
-    mutating func heartbeatGivenUp(_ slot: Int, _ now: Instant) {
-        guard case .foreground(let foreground) = self[app: slot].phase else { return }
-        let deadline = foreground.watchdog ?? begin(slot, .watchdog, .zero, now)
-        if let deadline { miss(slot, deadline, cpu: nil, now) }
+    /// As if the heartbeat had been missed, whether or not the manifest asks for one: systemd's `WATCHDOG=trigger`.
+    mutating func heartbeatGivenUp(_ index: Int, _ now: Instant) {
+        guard case .foreground(let foreground)? = apps[index].execution else { return }
+        let deadline = foreground.watchdog ?? begin(index, .watchdog, .zero, now)
+        if let deadline { miss(index, deadline, cpu: nil, now) }
     }
 }

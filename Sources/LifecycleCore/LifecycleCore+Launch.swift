@@ -1,92 +1,89 @@
-/// From the wish to launch to ready (L6, L7, L9, L11).
+/// From the request to launch until the app is ready (L6, L7, L9, L11).
 extension LifecycleCore {
-    /// L11: 10 s, doubling, up to 5 min.
+    /// L11: how long automatic launches wait after an early end; doubles with each, up to `longestPostponement`.
     static let firstPostponement = Duration.seconds(10)
     static let longestPostponement = Duration.seconds(300)
-    /// A run that ends within this time of its creation has not got anywhere: launching it again at once would only spin,
-    /// whatever its exit status, and whether or not it had said that it is ready (L11).
+    /// L11: a run that ends within this time of its creation ended early, whatever its exit status, and whether or not it
+    /// said that it is ready. Relaunching it immediately would only loop.
     static let earlyEnd = Duration.seconds(10)
 
-    /// An explicit launch by the user resets what held automatic ones back (L11). One for a wake's reason is no user's,
-    /// wherever it is to lead.
-    mutating func launchAsAsked(_ slot: Int, _ launch: Launch, _ now: Instant) {
+    /// An explicit launch by the user ends the postponement of automatic launches (L11). A launch for a wake is not a
+    /// user's, whatever state it launches into.
+    mutating func launchOnRequest(_ index: Int, _ launch: Launch, _ now: Instant) {
         if !launch.reason.wakes {
-            self[app: slot].earlyEnds = 0
-            self[app: slot].postponedUntil = nil
+            apps[index].earlyEnds = 0
+            apps[index].postponedUntil = nil
         }
-        self.launch(slot, launch, now)
+        self.launch(index, launch, now)
     }
 
-    /// L11: for how long such a launch is still held back; `nil`: it is not.
-    func heldBack(_ slot: Int, _ launch: Launch, _ now: Instant) -> Duration? {
-        guard launch.reason.wakes, let until = self[app: slot].postponedUntil, until > now else { return nil }
+    /// L11: for how long a launch is still postponed; `nil`: it is not.
+    func postponement(of launch: Launch, _ index: Int, _ now: Instant) -> Duration? {
+        guard launch.reason.wakes, let until = apps[index].postponedUntil, until > now else { return nil }
         return until - now
     }
 
-    mutating func launch(_ slot: Int, _ launch: Launch, _ now: Instant) {
+    mutating func launch(_ index: Int, _ launch: Launch, _ now: Instant) {
         var launch = launch
-        launch.isFirst = self[app: slot].launches == 0
+        launch.isFirst = apps[index].launches == 0
         let id = RunID(nextRun)
         nextRun += 1
-        runs[id] = slot
-        self[app: slot].run = Run(id: id, created: now)
-        self[app: slot].notifications.reset()
-        tellProtectedData(slot)
-        let wake = launch.reason.wakes ? launch.reason : nil
-        move(slot, to: .launching(Launching(launch: launch, wake: wake)), .launched, now)
-        effects.append(.spawn(self[app: slot].id, id, launch))
-        let deadline = begin(slot, .launch, self[app: slot].policy.launchDeadline, now)
-        self[app: slot].phase = .launching(Launching(launch: launch, deadline: deadline, wake: wake))
-        if launch.state == .foreground { takePlace(slot, now) }
+        runs[id.number] = index
+        apps[index].notifications.reset()
+        assumeProtectedData(index)
+        var launching = Launching(launch: launch, wake: launch.reason.wakes ? launch.reason : nil)
+        change(
+            index, to: .running(Running(run: Run(id: id, created: now), execution: .launching(launching))), .launched,
+            now)
+        effects.append(.spawn(apps[index].id, id, launch))
+        launching.deadline = begin(index, .launch, apps[index].policy.launchDeadline, now)
+        update(index, .launching(launching))
+        if launch.state == .foreground { takeForegroundSlot(index, now) }
         memoryState.checkSoon(now)
     }
 
-    mutating func spawned(_ slot: Int, _ pid: Int32) {
-        self[run: slot].pid = pid
-    }
-
-    mutating func executed(_ slot: Int, _ now: Instant) {
-        // L9: not before, as a launch that fails in `execve` was none for the program.
-        if !self[run: slot].isExecuted {
-            self[run: slot].isExecuted = true
-            self[app: slot].launches += 1
-            effects.append(.recordLaunch(self[app: slot].id, count: self[app: slot].launches))
+    mutating func executed(_ index: Int, _ now: Instant) {
+        // L9: counted here and not before, because a launch that fails in `execve` was no launch of the program.
+        if !self[run: index].isExecuted {
+            self[run: index].isExecuted = true
+            apps[index].launches += 1
+            effects.append(.recordLaunch(apps[index].id, count: apps[index].launches))
         }
-        switch self[app: slot].policy.readiness {
-        case .executed: becameReady(slot, now)
+        switch apps[index].policy.readiness {
+        case .executed: becameReady(index, now)
         case .notified: break
         }
     }
 
-    /// L4: only the first time in a process means anything.
-    mutating func becameReady(_ slot: Int, _ now: Instant) {
-        guard case .launching(let launching) = self[app: slot].phase else { return }
-        metPhaseDeadline(slot, now)
-        switch launching.wish {
-        case .terminate: return terminate(slot, .requested, now)
-        case .foreground: if mayEnterForeground(slot, now) { return enterForeground(slot, .ready, now) }
+    /// L4: counts only once in a process.
+    mutating func becameReady(_ index: Int, _ now: Instant) {
+        guard case .launching(let launching)? = apps[index].execution else { return }
+        metTransitionDeadline(index, now)
+        switch launching.pending {
+        case .terminate: return terminate(index, .requested, now)
+        case .foreground: if mayEnterForeground(index, now) { return enterForeground(index, .ready, now) }
         case .background: break
         case nil:
-            if launching.launch.state == .foreground, mayEnterForeground(slot, now) {
-                return enterForeground(slot, .ready, now)
+            if launching.launch.state == .foreground, mayEnterForeground(index, now) {
+                return enterForeground(index, .ready, now)
             }
         }
-        if let wake = launching.wake { beginWake(slot, wake, now) }
-        enterBackground(slot, .ready, now)
-        // L3: told where it is, then the event that it was launched for.
-        deliverNotifications(slot, inForeground: false)
+        if let wake = launching.wake { beginWake(index, wake, now) }
+        enterBackground(index, .ready, now)
+        // L3: the app is notified of its state first, then of the event that it was launched for.
+        deliverNotifications(index, inForeground: false)
     }
 
-    /// Whatever it was taken to be meanwhile, and whatever was about to end it: nothing of it runs.
-    mutating func spawnFailed(_ slot: Int, _ problem: SpawnProblem, _ now: Instant) {
-        let sentence = "could not be launched: \(problem.sentence)"
-        endRun(slot, .exited(problem.exitStatus), cpu: .zero, peak: 0, now, explanation: sentence)
-        emptied(slot, now)
+    /// No program runs, whatever the app was taken to do meanwhile, and whatever was about to end it.
+    mutating func spawnFailed(_ index: Int, _ problem: SpawnProblem, _ now: Instant) {
+        let explanation = "Could not be launched: \(problem.sentence)."
+        endRun(index, .exited(problem.exitStatus), cpu: .zero, peak: 0, now, explanation: explanation)
+        emptied(index, now)
     }
 }
 
 extension LaunchReason {
-    /// It wakes an app for something to do, in time of its own (L26), rather than because somebody wants to see it.
+    /// Whether it wakes an app for something to do, with time of its own (L26), rather than for a user to see.
     var wakes: Bool {
         switch self {
         case .push, .fetch, .socket, .timer, .accessory, .location: true
@@ -94,7 +91,7 @@ extension LaunchReason {
         }
     }
 
-    /// The mode that makes not completing such a wake an error (L30).
+    /// The mode that makes it an error not to complete such a wake (L30).
     var completedMode: BackgroundModes? {
         switch self {
         case .push: .push

@@ -1,188 +1,215 @@
 /// Why a run ended, in a receipt (L45).
 extension LifecycleCore {
+    /// `life`: the app's life before the end. `peak`: the peak of its memory in bytes, used if nothing was measured.
+    /// `explanation`: the reason, if it is not to be derived.
     mutating func makeReceipt(
-        _ slot: Int, _ phase: Phase, _ status: ExitStatus, cpu: Duration, peak: UInt64, _ now: Instant,
+        _ index: Int, _ life: ProcessLife, _ status: ExitStatus, cpu: Duration, peak: UInt64, _ now: Instant,
         explanation: String?
     ) -> Receipt {
-        let run = self[run: slot]
-        let verdict = verdict(phase, status)
+        let run = self[run: index]
+        let verdict = Verdict(life, status)
+        let deadline = apps[index].transitionDeadline
         let receipt = Receipt(
-            id: nextReceipt, app: self[app: slot].id, run: run.id, pid: run.pid, state: stateBeforeEnd(phase),
+            id: nextReceipt, app: apps[index].id, run: run.id, pid: run.pid, state: life.stateBeforeEnd,
             namespace: verdict.namespace, code: verdict.code, explanation: explanation ?? verdict.explanation,
-            deadline: verdict.deadline ?? phaseDeadline(phase).map { deadlineUse(slot, $0, cpu: cpu, now) },
+            deadline: verdict.deadline ?? deadline.map { deadlineUse(index, $0, cpu: cpu, now) },
             candidates: verdict.candidates, exit: status, wall: now - run.created, cpu: cpu,
             memory: run.memory > 0 ? run.memory : peak)
         nextReceipt += 1
         return receipt
     }
+}
 
-    private func stateBeforeEnd(_ phase: Phase) -> AppState {
-        switch phase {
-        case .terminating(let terminating): terminating.from
+extension ProcessLife {
+    /// The state that users saw before the end began.
+    fileprivate var stateBeforeEnd: AppState {
+        switch self {
+        case .running(let running):
+            if case .terminating(let terminating) = running.execution { terminating.from } else { state }
         case .ending(let ending): ending.from
-        case .notRunning, .launching, .foreground, .entering, .running, .suspending, .suspended, .waking: phase.state
+        case .notRunning: state
         }
     }
+}
 
-    private struct Verdict {
-        var namespace: Receipt.Namespace
-        var code: UInt32
-        var explanation: String
-        var deadline: Receipt.DeadlineUse?
-        var candidates: [Receipt.Candidate] = []
+/// What a receipt says of the cause.
+private struct Verdict {
+    var namespace: Receipt.Namespace
+    var code: UInt32
+    /// One sentence, the cause first.
+    var explanation: String
+    var deadline: Receipt.DeadlineUse?
+    var candidates: [Receipt.Candidate] = []
+
+    private init(
+        _ namespace: Receipt.Namespace, _ code: UInt32, _ explanation: String,
+        deadline: Receipt.DeadlineUse? = nil, candidates: [Receipt.Candidate] = []
+    ) {
+        self.namespace = namespace
+        self.code = code
+        self.explanation = explanation
+        self.deadline = deadline
+        self.candidates = candidates
     }
 
-    private func verdict(_ phase: Phase, _ status: ExitStatus) -> Verdict {
-        switch phase {
+    init(_ life: ProcessLife, _ status: ExitStatus) {
+        switch life {
         case .ending(let ending):
-            // SIGKILL is ours if we sent it; any other end was the app's own, however near ours was.
-            if let cause = ending.cause, status.isKill || status == .unknown { return verdict(cause) }
-            if let cause = ending.termination { return verdict(cause, status) }
-            return ownEnd(status)
-        case .terminating(let terminating): return verdict(terminating.cause, status)
-        case .notRunning, .launching, .foreground, .entering, .running, .suspending, .suspended, .waking:
-            return ownEnd(status)
+            // SIGKILL is the daemon's if the daemon sent it; any other end is the app's own, however near the kill was.
+            if let cause = ending.cause, status.isKill || status == .unknown {
+                self.init(cause, from: ending.from)
+            } else if let cause = ending.termination {
+                self.init(terminated: cause, status)
+            } else {
+                self.init(own: status)
+            }
+        case .running(let running):
+            if case .terminating(let terminating) = running.execution {
+                self.init(terminated: terminating.cause, status)
+            } else {
+                self.init(own: status)
+            }
+        case .notRunning: self.init(own: status)
         }
     }
 
-    private func ownEnd(_ status: ExitStatus) -> Verdict {
+    /// An end that the daemon did not cause.
+    private init(own status: ExitStatus) {
         switch status {
-        case .exited(let code):
-            Verdict(namespace: .exit, code: Receipt.Code.exited, explanation: "exited by itself with status \(code)")
+        case .exited(let code): self.init(.exit, Receipt.Code.exited, "Exited with status \(code).")
         case .signaled(let signal, let coreDumped):
-            Verdict(
-                namespace: .signal, code: Receipt.Code.signal,
-                explanation: "ended by \(signalName(signal))\(coreDumped ? " (core dumped)" : ""), "
-                    + "which nobody here sent")
+            let name = signalName(signal)
+            let isCrash = coreDumped || ExitStatus.crashSignals.contains(signal)
+            self.init(
+                .signal, Receipt.Code.signal,
+                isCrash
+                    ? "Crashed with \(name)\(coreDumped ? " (core dumped)" : "")."
+                    : "Killed by \(name), which greenroomd did not send.")
         case .unknown:
-            Verdict(
-                namespace: .exit, code: Receipt.Code.exited,
-                explanation: "ended; how is not known, as it was no child of this greenroomd")
-        case .lost: Verdict(namespace: .exit, code: Receipt.Code.exited, explanation: "was lost with the machine")
+            self.init(
+                .exit, Receipt.Code.exited,
+                "Ended with unknown status: the main process was not a child of this greenroomd.")
+        case .lost: self.init(.exit, Receipt.Code.exited, "Ended when the machine went down.")
         }
     }
 
     /// The end of an app that was told to terminate.
-    private func verdict(_ cause: TerminationCause, _ status: ExitStatus) -> Verdict {
-        switch status {
-        case .signaled(let signal, _) where signal != ExitStatus.sigterm: return ownEnd(status)
-        case .lost: return ownEnd(status)
-        case .exited, .signaled, .unknown: break
+    private init(terminated cause: TerminationCause, _ status: ExitStatus) {
+        guard let how = status.howTerminated else {
+            self.init(own: status)
+            return
         }
-        let how =
-            switch status {
-            case .exited(let code): "exited with status \(code)"
-            case .signaled, .lost: "ended by SIGTERM"
-            case .unknown: "ended, how is not known, as it was no child of this greenroomd"
-            }
-        var verdict = Verdict(namespace: .exit, code: Receipt.Code.exited, explanation: "")
         switch cause {
-        case .requested: verdict.explanation = "terminated on request: \(how)"
-        case .exitsOnSuspend: verdict.explanation = "ended instead of being suspended (ExitsOnSuspend=yes): \(how)"
-        case .shutdown: verdict.explanation = "terminated as Greenroom shuts down: \(how)"
-        case .selfInitiated: verdict.explanation = "ended as it had announced: \(how)"
+        case .requested: self.init(.exit, Receipt.Code.exited, "Terminated on request: \(how).")
+        case .exitsOnSuspend:
+            self.init(
+                .exit, Receipt.Code.exited, "Terminated instead of being suspended (ExitsOnSuspend=yes): \(how).")
+        case .shutdown: self.init(.exit, Receipt.Code.exited, "Terminated because greenroomd shuts down: \(how).")
+        case .selfInitiated:
+            self.init(.exit, Receipt.Code.exited, "Ended as the app had announced (STOPPING=1): \(how).")
         case .jetsam(let memory, let candidates):
-            verdict.namespace = .jetsam
-            verdict.code = Receipt.Code.jetsam
-            verdict.explanation = "terminated to give memory back (\(memory.sentence)): \(how)"
-            verdict.candidates = candidates
+            self.init(
+                .jetsam, Receipt.Code.jetsam, "Terminated to free memory (\(memory.phrase)): \(how).",
+                candidates: candidates)
         }
-        return verdict
     }
 
-    private func verdict(_ cause: KillCause) -> Verdict {
+    /// The end of a run that was killed. `from`: the state that users saw before.
+    private init(_ cause: KillCause, from: AppState) {
         switch cause {
         case .missedDeadline(let use):
-            Verdict(
-                namespace: .watchdog, code: Receipt.Code.missedDeadline,
-                explanation: "\(use.what.failure) within \(use.allowed.inSeconds)\(use.usedCPU)", deadline: use)
+            self.init(.watchdog, Receipt.Code.missedDeadline, "Killed: \(use.failure)\(use.usedCPU).", deadline: use)
         case .leakedTasks(let names, let use):
-            Verdict(
-                namespace: .watchdog, code: Receipt.Code.leakedTask,
-                explanation: "its background time of \(use.allowed.inSeconds) was used up with "
-                    + "\(taskList(names)) open\(use.usedCPU)", deadline: use)
+            self.init(
+                .watchdog, Receipt.Code.leakedTask,
+                "Killed: used up its background time (\(use.allowed.timeSpan)) with \(Self.list(names)) open"
+                    + "\(use.usedCPU).", deadline: use)
         case .wakeNotCompleted(let reason, let use):
-            Verdict(
-                namespace: .watchdog, code: Receipt.Code.wakeNotCompleted,
-                explanation: "the \(reason.rawValue) it was woken for was not completed within "
-                    + "\(use.allowed.inSeconds)\(use.usedCPU)", deadline: use)
+            self.init(
+                .watchdog, Receipt.Code.wakeNotCompleted,
+                "Killed: did not complete the \(reason.rawValue) that it was woken for within "
+                    + "\(use.allowed.timeSpan)\(use.usedCPU).", deadline: use)
         case .tooManyTasks(let count):
-            Verdict(
-                namespace: .lifecycle, code: Receipt.Code.tooManyTasks,
-                explanation: "had \(count) background tasks open; \(LifecycleCore.maximumTasks) are allowed")
-        case .removed:
-            Verdict(namespace: .user, code: Receipt.Code.removedByUser, explanation: "removed by the user")
+            self.init(
+                .lifecycle, Receipt.Code.tooManyTasks,
+                "Killed: had \(count) background tasks open; the limit is \(LifecycleCore.maximumTasks).")
+        case .removed: self.init(.user, Receipt.Code.removedByUser, "Killed: removed by the user.")
         case .terminatedWithoutNotice:
-            Verdict(
-                namespace: .exit, code: Receipt.Code.exited,
-                explanation: "terminated on request: killed without notice, which it could not have heard")
+            self.init(
+                .exit, Receipt.Code.exited,
+                from == .suspended
+                    ? "Killed while suspended: terminated on request."
+                    : "Killed without notice: terminated on request.")
         case .shutdown:
-            Verdict(namespace: .exit, code: Receipt.Code.exited, explanation: "killed as Greenroom shuts down")
+            self.init(
+                .exit, Receipt.Code.exited,
+                from == .suspended
+                    ? "Killed while suspended: greenroomd shuts down." : "Killed: greenroomd shuts down.")
         case .jetsam(let memory, let candidates):
-            Verdict(
-                namespace: .jetsam, code: Receipt.Code.jetsam,
-                explanation: "killed to give memory back: \(memory.sentence)", candidates: candidates)
+            let state = from == .suspended ? " while suspended" : ""
+            self.init(
+                .jetsam, Receipt.Code.jetsam, "Killed\(state) to free memory: \(memory.phrase).",
+                candidates: candidates)
         case .terminationIgnored(let cause, let use):
-            Verdict(
-                namespace: .watchdog, code: Receipt.Code.missedDeadline,
-                explanation: "was told to terminate (\(cause.reason.rawValue)) and did not end within "
-                    + "\(use.allowed.inSeconds)\(use.usedCPU)", deadline: use)
+            self.init(
+                .watchdog, Receipt.Code.missedDeadline,
+                "Killed: \(use.failure) after it was told to terminate (\(cause.reason.rawValue))\(use.usedCPU).",
+                deadline: use)
         }
     }
 
-    /// At most three by name: there may be a thousand.
-    private func taskList(_ names: [String]) -> String {
-        let shown = names.prefix(3).map { "“\($0)”" }.joined(separator: ", ")
+    /// At most three by name: there can be a thousand.
+    private static func list(_ names: [String]) -> String {
+        let shown = names.prefix(3).map { "'\($0)'" }.joined(separator: ", ")
         let more = names.count > 3 ? " and \(names.count - 3) more" : ""
         return "the task\(names.count == 1 ? "" : "s") \(shown)\(more)"
     }
 }
 
 extension Receipt.DeadlineUse {
-    /// How much of the time went to the processor tells a busy app from a hanging one.
-    fileprivate var usedCPU: String {
-        cpu.map { "; it used \($0.inSeconds) of processor time" } ?? ""
-    }
-}
+    /// The share of the processor tells a busy app from a hanging one.
+    fileprivate var usedCPU: String { cpu.map { "; it used \($0.timeSpan) of CPU time" } ?? "" }
 
-extension DeadlineKind {
     fileprivate var failure: String {
-        switch self {
-        case .launch: "did not finish launching"
-        case .background: "did not answer that it had entered the background"
-        case .terminate: "did not end"
-        case .backgroundTime: "did not end its tasks"
-        case .wake: "did not complete what it was woken for"
-        case .watchdog: "gave no heartbeat (WATCHDOG=1)"
-        case .resume: "did not run again after the thaw"
+        switch what {
+        case .launch: "exceeded its launch deadline (\(allowed.timeSpan))"
+        case .background: "exceeded its background deadline (\(allowed.timeSpan))"
+        case .terminate: "exceeded its terminate deadline (\(allowed.timeSpan))"
+        case .backgroundTime: "exceeded its background time (\(allowed.timeSpan))"
+        case .wake: "exceeded the time of its wake (\(allowed.timeSpan))"
+        case .watchdog: "sent no heartbeat (WATCHDOG=1) for \(allowed.timeSpan)"
+        case .thaw: "did not run again within \(allowed.timeSpan) of its thaw"
         }
     }
 }
 
 extension MemoryCause {
-    fileprivate var sentence: String {
+    fileprivate var phrase: String {
         switch self {
-        case .budget: "all apps together were over their budget"
-        case .available: "the machine had little memory available"
-        case .pressure: "the machine stalled for want of memory"
-        case .simulated: "a simulated shortage"
+        case .budget: "all apps together exceeded Budget="
+        case .available: "the machine was low on available memory"
+        case .pressure: "the machine stalled because memory was short"
+        case .simulated: "simulated memory pressure"
         }
     }
 }
 
-extension Duration {
-    /// "5 s", "0.31 s", "0.004 s": hundredths, or thousandths of what is less than one, and no more zeros than it takes.
-    package var inSeconds: String {
-        let (seconds, attoseconds) = components
-        let thousandths = attoseconds / 1_000_000_000_000_000
-        let isTiny = seconds == 0 && thousandths < 10
-        let digits = String(String(1000 + thousandths).dropFirst().prefix(isTiny ? 3 : 2))
-        let significant = digits.lastIndex { $0 != "0" }.map { digits[...$0] } ?? ""
-        return significant.isEmpty ? "\(seconds) s" : "\(seconds).\(significant) s"
+extension ExitStatus {
+    /// How a run ended that was told to terminate; `nil`: by something else than the notice.
+    fileprivate var howTerminated: String? {
+        switch self {
+        case .exited(let code): "exited with status \(code)"
+        case .signaled(Self.sigterm, coreDumped: _): "ended by SIGTERM"
+        case .unknown: "ended with unknown status"
+        case .signaled, .lost: nil
+        }
     }
+
+    /// Signals whose default action is to dump core because the program failed (signal(7)).
+    fileprivate static let crashSignals: Set<Int32> = [4, 5, 6, 7, 8, 11, 31]
 }
 
-/// A signal's name as on all of Linux's common processors (signal(7)).
+/// The name of a signal on Linux's common processors (signal(7)).
 package func signalName(_ number: Int32) -> String {
     let names: [Int32: String] = [
         1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL", 5: "SIGTRAP", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE",

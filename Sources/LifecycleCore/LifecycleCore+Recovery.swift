@@ -1,13 +1,13 @@
-/// A daemon that died was replaced, and this core is what the dead one's was. What it had decided stands; what it was about
-/// to hear is asked for again.
+/// After a daemon died: this core is what the dead daemon's core was. What it decided stands, and outcomes that it waited
+/// for are asked for again.
 extension LifecycleCore {
-    /// Once, before anything else: whoever waited for an answer went with the daemon, and so did an end of the house that was
-    /// under way.
+    /// Comes once, before any other event. The clients of the dead daemon are gone. Starting a daemon cancels a shutdown in
+    /// progress.
     mutating func recovered(_ now: Instant) {
-        for slot in apps.indices { self[app: slot].waiters = [] }
-        requests = [:]
+        for index in apps.indices { apps[index].waiters = [] }
+        requests = NumberTable()
         shutdown = nil
-        // Who would have told that the machine is awake again told nobody.
+        // The dead daemon cannot have received the report that the machine is awake.
         awoke(now)
         if memoryState.isMeasuring {
             memoryState.isMeasuring = false
@@ -15,157 +15,127 @@ extension LifecycleCore {
         }
     }
 
-    /// A run was found again. `isHeard`: what it said meanwhile was kept; else it may have answered, and nobody was there.
-    /// `isLate`: it was told of its state only now.
-    mutating func reattached(_ slot: Int, _ isHeard: Bool, _ isLate: Bool, _ now: Instant) {
-        let id = self[run: slot].id
-        if !isHeard { giveBenefitOfDoubt(slot, now) }
-        if isLate { giveAllItsTime(slot, now) }
-        giveTimeForNotice(slot, now)
-        switch self[app: slot].phase {
-        case .suspending(var suspending):
-            suspending.giveUpAt = now + Self.freezeLimit
-            self[app: slot].phase = .suspending(suspending)
-            effects.append(.freeze(id, attempt: self[run: slot].freezeAttempt))
-        case .waking(var waking):
-            // Nobody thawed it: that is not the app's fault.
-            waking.deadline?.start = now
-            waking.deadline?.isInspected = false
-            self[app: slot].phase = .waking(waking)
-            report(.deadlineDeferred(self[app: slot].id, .resume))
-            effects.append(.thaw(id, attempt: self[run: slot].freezeAttempt))
-        case .ending(let ending): if ending.wasKilled { effects.append(.kill(id)) }
-        case .launching, .foreground, .entering, .running, .suspended, .terminating, .notRunning: break
+    /// A run was found again. `messagesKept`: its notify messages were kept; else the app may have answered without being
+    /// heard. `noticesDelayed`: it is notified of its state only now.
+    mutating func reattached(_ index: Int, _ messagesKept: Bool, _ noticesDelayed: Bool, _ now: Instant) {
+        let id = self[run: index].id
+        if !messagesKept { giveBenefitOfDoubt(index, now) }
+        if noticesDelayed { restartDeadlines(index, now) }
+        giveTimeForNotice(index, now)
+        switch apps[index].execution {
+        case .suspending(var suspending)?:
+            suspending.timeout = now + Self.freezeTimeout
+            update(index, .suspending(suspending))
+            effects.append(.freeze(id, attempt: self[run: index].freezeAttempt))
+        case .waking(var waking)?:
+            // The app is not to blame for a thaw that did not happen.
+            waking.deadline?.restart(at: now)
+            update(index, .waking(waking))
+            report(.deadlineDeferred(apps[index].id, .thaw, .daemonRestarted))
+            effects.append(.thaw(id, attempt: self[run: index].freezeAttempt))
+        case nil: if apps[index].ending?.isKilled ?? false { effects.append(.kill(id)) }
+        case .launching, .foreground, .enteringBackground, .background, .suspended, .terminating: break
         }
-        if lookedInto(slot) != nil { effects.append(.inspect(id)) }
+        if inspectedDeadline(index) != nil { effects.append(.inspect(id)) }
     }
 
-    /// Nobody has to answer before he was asked: deadlines that begin with what the app is told begin now.
-    private mutating func giveAllItsTime(_ slot: Int, _ now: Instant) {
-        let phase = self[app: slot].phase
-        switch phase {
-        case .launching, .terminating: deferDeadline(slot, phaseDeadline(phase), to: now)
-        case .entering:
-            deferDeadline(slot, phaseDeadline(phase), to: now)
-            deferDeadline(slot, self[run: slot].backgroundTime, to: now)
-        case .notRunning, .foreground, .running, .suspending, .suspended, .waking, .ending: break
+    /// A deadline starts when the app is notified. If the previous daemon died before it sent the notice, the deadline
+    /// starts now.
+    private mutating func restartDeadlines(_ index: Int, _ now: Instant) {
+        switch apps[index].phase {
+        case .launching, .terminating: deferDeadline(index, apps[index].transitionDeadline, to: now)
+        case .enteringBackground:
+            deferDeadline(index, apps[index].transitionDeadline, to: now)
+            deferDeadline(index, self[run: index].budget.deadline, to: now)
+        case .notRunning, .foreground, .background, .suspending, .suspended, .waking, .ending: break
         }
-        deferDeadline(slot, self[run: slot].wake?.deadline, to: now)
+        deferDeadline(index, self[run: index].assertions.wake?.deadline, to: now)
     }
 
-    /// L22: the end of a budget is announced before it comes, also where its time has come while no daemon was there.
-    private mutating func giveTimeForNotice(_ slot: Int, _ now: Instant) {
-        guard let time = self[run: slot].backgroundTime else { return }
-        let notice = min(self[app: slot].policy.expirationNotice, time.allowed)
+    /// L22: the end of a budget is announced before it comes, also if its time came while there was no daemon.
+    private mutating func giveTimeForNotice(_ index: Int, _ now: Instant) {
+        guard let time = self[run: index].budget.deadline else { return }
+        let notice = min(apps[index].policy.expirationNotice, time.allowed)
         guard time.remaining(at: now) < notice else { return }
-        deferDeadline(slot, time, to: now + (notice - time.allowed))
+        deferDeadline(index, time, to: now + (notice - time.allowed))
     }
 
-    private mutating func deferDeadline(_ slot: Int, _ deadline: Deadline?, to start: Instant) {
-        guard var anew = deadline, anew.start < start else { return }
-        anew.start = start
-        anew.isInspected = false
-        replace(slot, anew, by: anew)
-        report(.deadlineDeferred(self[app: slot].id, anew.kind))
+    private mutating func deferDeadline(_ index: Int, _ deadline: Deadline?, to start: Instant) {
+        guard var restarted = deadline, restarted.start < start else { return }
+        restarted.restart(at: start)
+        replace(index, restarted, by: restarted)
+        report(.deadlineDeferred(apps[index].id, restarted.kind, .daemonRestarted))
     }
 
-    /// What the app can only have said into the void is not held against it: an answer counts as given when its time is
-    /// over, and a task as ended.
-    private mutating func giveBenefitOfDoubt(_ slot: Int, _ now: Instant) {
-        switch self[app: slot].phase {
-        case .launching(var launching):
-            launching.deadline = inDoubt(slot, launching.deadline, .launch, now)
-            self[app: slot].phase = .launching(launching)
-        case .entering(var entering):
-            entering.deadline = inDoubt(slot, entering.deadline, .background, now)
-            self[app: slot].phase = .entering(entering)
-        case .foreground(var foreground):
+    /// The app is not to blame for what it may have said while there was no daemon: its deadlines count as met when they
+    /// pass, and its tasks as ended.
+    private mutating func giveBenefitOfDoubt(_ index: Int, _ now: Instant) {
+        switch apps[index].execution {
+        case .launching(var launching)?:
+            launching.deadline = inDoubt(index, launching.deadline, .launch, now)
+            update(index, .launching(launching))
+        case .enteringBackground(var entering)?:
+            entering.deadline = inDoubt(index, entering.deadline, .background, now)
+            update(index, .enteringBackground(entering))
+        case .foreground(var foreground)?:
             if foreground.watchdog != nil {
-                foreground.watchdog?.start = now
-                foreground.watchdog?.isInspected = false
-                report(.deadlineDeferred(self[app: slot].id, .watchdog))
+                foreground.watchdog?.restart(at: now)
+                report(.deadlineDeferred(apps[index].id, .watchdog, .daemonRestarted))
             }
-            self[app: slot].phase = .foreground(foreground)
-        // Who is frozen can't have said anything.
-        case .suspended, .ending, .notRunning: return
-        case .running, .suspending, .waking, .terminating: break
+            update(index, .foreground(foreground))
+        // A frozen app cannot have said anything.
+        case .suspended?, nil: return
+        case .background?, .suspending?, .waking?, .terminating?: break
         }
-        self[run: slot].wake?.deadline.isDoubtful = true
-        let hasBudget = self[run: slot].backgroundTime != nil || willHaveBudget(slot)
+        self[run: index].assertions.wake?.deadline.isDoubtful = true
+        let hasBudget = self[run: index].budget.deadline != nil || willHaveBudget(index)
         let end = hasBudget ? nil : now + Self.longestDoubt
-        for index in self[run: slot].tasks.indices {
-            self[run: slot].tasks[index].isDoubtful = true
-            // Without a budget nothing else would ever end it.
-            if self[run: slot].tasks[index].end == nil { self[run: slot].tasks[index].end = end }
+        self[run: index].assertions.updateTasks { task in
+            task.isDoubtful = true
+            // Without a budget nothing else would end it.
+            if task.end == nil { task.end = end }
         }
     }
 
-    private func willHaveBudget(_ slot: Int) -> Bool {
-        switch self[app: slot].phase {
-        case .launching, .foreground: self[app: slot].policy.backgroundTime != nil
-        case .notRunning, .entering, .running, .suspending, .suspended, .waking, .terminating, .ending: false
+    private func willHaveBudget(_ index: Int) -> Bool {
+        switch apps[index].phase {
+        case .launching, .foreground: apps[index].policy.backgroundTime != nil
+        case .notRunning, .enteringBackground, .background, .suspending, .suspended, .waking, .terminating, .ending:
+            false
         }
     }
 
-    /// Who has all the time there is may have answered all the same: then it is taken for that after a while.
+    /// An app with unlimited time may have answered too: that is assumed after a while.
     private mutating func inDoubt(
-        _ slot: Int, _ deadline: Deadline?, _ kind: DeadlineKind, _ now: Instant
+        _ index: Int, _ deadline: Deadline?, _ kind: DeadlineKind, _ now: Instant
     ) -> Deadline? {
-        var deadline = deadline ?? begin(slot, kind, Self.longestDoubt, now)
+        var deadline = deadline ?? begin(index, kind, Self.longestDoubt, now)
         deadline?.isDoubtful = true
         return deadline
     }
 
-    /// How long what has no end of its own is waited for after it may have ended unheard: as long as a budget is.
+    /// How long to wait for what has no end of its own and may have ended while there was no daemon: as long as the default
+    /// background time.
     private static let longestDoubt = Duration.seconds(30)
 
-    /// The time is over of something that the app may have answered while nobody listened.
-    mutating func assumeAnswered(_ slot: Int, _ kind: DeadlineKind, _ now: Instant) {
+    /// A deadline has passed that the app may have met while there was no daemon.
+    mutating func assumeAnswered(_ index: Int, _ kind: DeadlineKind, _ now: Instant) {
         switch kind {
-        case .launch: becameReady(slot, now)
-        case .background: answeredBackground(slot, now)
+        case .launch: becameReady(index, now)
+        case .background: answeredBackground(index, now)
         case .wake:
-            endWake(slot)
-            assertionEnded(slot, now)
-        case .backgroundTime, .watchdog, .terminate, .resume: preconditionFailure("\(kind) is never in doubt")
+            endWake(index)
+            assertionEnded(index, now)
+        case .backgroundTime, .watchdog, .terminate, .thaw: preconditionFailure("\(kind) is never in doubt")
         }
     }
 
-    /// The budget is over: tasks that may have ended unheard are taken for ended. Whether any other is left.
-    mutating func dropDoubtfulTasks(_ slot: Int) -> Bool {
-        while let index = self[run: slot].tasks.firstIndex(where: \.isDoubtful) {
-            report(.taskEnded(self[app: slot].id, name: self[run: slot].tasks.remove(at: index).name))
+    /// The budget is used up: tasks that may have ended while there was no daemon count as ended.
+    /// - Returns: whether a task is left.
+    mutating func dropDoubtfulTasks(_ index: Int) -> Bool {
+        while let task = self[run: index].assertions.removeTask(where: \.isDoubtful) {
+            report(.taskEnded(apps[index].id, name: task.taskName ?? ""))
         }
-        return !self[run: slot].tasks.isEmpty
-    }
-
-    /// Runs that are not over, in order.
-    package var runIDs: [RunID] { runs.keys.sorted() }
-
-    /// Whether the house is coming to its end.
-    package var isShuttingDown: Bool { shutdown != nil }
-
-    package func pid(of run: RunID) -> Int32? { runs[run].flatMap { self[app: $0].run?.pid } }
-
-    /// Whether the main process of a run has ended, as far as the core knows.
-    package func hasExited(_ run: RunID) -> Bool {
-        guard let slot = runs[run], case .ending(let ending) = self[app: slot].phase else { return false }
-        return ending.receipt != nil
-    }
-
-    /// Whether a run was told that it is in the background, and has not answered.
-    package func isEntering(_ run: RunID) -> Bool {
-        guard let slot = runs[run], case .entering = self[app: slot].phase else { return false }
-        return true
-    }
-
-    /// Whether a run is frozen, and the core knows.
-    package func isSuspended(_ run: RunID) -> Bool {
-        guard let slot = runs[run] else { return false }
-        switch self[app: slot].phase {
-        case .suspended: return true
-        case .notRunning, .launching, .foreground, .entering, .running, .suspending, .waking, .terminating, .ending:
-            return false
-        }
+        return self[run: index].assertions.hasTasks
     }
 }

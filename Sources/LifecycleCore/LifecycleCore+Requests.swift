@@ -1,267 +1,287 @@
-/// What people ask for, and the answers they wait for: each request has exactly one.
+/// What clients ask for, and the answers they wait for. Each request has exactly one answer.
 extension LifecycleCore {
-    /// How many may wait for one app.
+    /// How many requests may wait at one app.
     static let maximumWaiters = 64
     /// How deep interruptions nest.
     static let maximumInterruptions = 1000
 
     mutating func requested(_ request: RequestID, _ id: AppID, _ what: Request, _ now: Instant) {
-        guard let slot = slots[id] else { return answer(request, .refused(.unknownApp)) }
+        guard let index = indices[id] else { return answer(request, .refused(.unknownApp)) }
         guard shutdown == nil else { return answer(request, .refused(.shuttingDown)) }
-        guard self[app: slot].waiters.count < Self.maximumWaiters else {
-            return answer(request, .refused(.tooMany("\(Self.maximumWaiters) requests wait for it already")))
+        guard apps[index].waiters.count < Self.maximumWaiters else {
+            return answer(request, .refused(.tooMany("\(Self.maximumWaiters) requests are pending")))
         }
-        touch(slot)
+        touch(index)
         switch what {
         case .launch(let state, let reason, let url):
-            launchRequested(request, slot, Launch(state: state, reason: reason, url: url), now)
-        case .activate: activateRequested(request, slot, Launch(state: .foreground, reason: .user), now)
-        case .background: backgroundRequested(request, slot, now)
-        case .interrupt: interruptRequested(request, slot, now)
-        case .resume: resumeRequested(request, slot, now)
-        case .terminate: terminateRequested(request, slot, now)
-        case .remove: removeRequested(request, slot, now)
-        case .push(let payload): pushRequested(request, slot, payload, now)
-        case .send(let notification): sendRequested(request, slot, notification, now)
+            launchRequested(request, index, Launch(state: state, reason: reason, url: url), now)
+        case .activate: activateRequested(request, index, Launch(state: .foreground, reason: .user), now)
+        case .background: backgroundRequested(request, index, now)
+        case .interrupt: interruptRequested(request, index, now)
+        case .endInterruption: endInterruptionRequested(request, index, now)
+        case .terminate: terminateRequested(request, index, now)
+        case .remove: removeRequested(request, index, now)
+        case .push(let payload): pushRequested(request, index, payload, now)
+        case .send(let notification): sendRequested(request, index, notification, now)
         }
     }
 
     mutating func requestAbandoned(_ request: RequestID) {
-        guard let slot = requests.removeValue(forKey: request) else { return }
-        self[app: slot].waiters.removeAll { $0.request == request }
+        guard let index = requests[request.number] else { return }
+        requests[request.number] = nil
+        apps[index].waiters.removeAll { $0.request == request }
     }
 
     mutating func answer(_ request: RequestID, _ answer: Answer) {
-        requests[request] = nil
+        requests[request.number] = nil
         effects.append(.answer(request, answer))
     }
 
-    mutating func wait(_ request: RequestID, _ slot: Int, for goal: Waiter.Goal, afterEnd: Bool = false) {
-        self[app: slot].waiters.append(Waiter(request: request, goal: goal, isAfterEnd: afterEnd))
-        requests[request] = slot
+    mutating func wait(_ request: RequestID, _ index: Int, for goal: Waiter.Goal, afterEnd: Bool = false) {
+        apps[index].waiters.append(Waiter(request: request, goal: goal, isAfterEnd: afterEnd))
+        requests[request.number] = index
     }
 
-    /// Those who wait for what will not come now, as something else was wished for since.
-    mutating func supersede(_ slot: Int, _ goal: Waiter.Goal, by state: AppState) {
-        answerAll(slot, .superseded(by: state)) { $0.goal == goal }
+    /// Answers clients that wait for a state which will not come, because a later request asked for another one.
+    mutating func supersede(_ index: Int, _ goal: Waiter.Goal, by state: AppState) {
+        answerAll(index, .superseded(by: state)) { $0.goal == goal }
     }
 
-    /// Now that the app is to end, nobody else has their wish.
-    mutating func supersedeAll(_ slot: Int) {
-        answerAll(slot, .superseded(by: .terminating)) { $0.goal != .ended }
+    /// The app is to end: answers all clients that wait for anything else.
+    mutating func supersedeAll(_ index: Int) {
+        answerAll(index, .superseded(by: .terminating)) { $0.goal != .ended }
     }
 
-    mutating func answerAll(_ slot: Int, _ reply: Answer, where isMeant: (Waiter) -> Bool) {
-        let waiters = self[app: slot].waiters
+    mutating func answerAll(_ index: Int, _ reply: Answer, where isMeant: (Waiter) -> Bool) {
+        let waiters = apps[index].waiters
         guard waiters.contains(where: isMeant) else { return }
-        self[app: slot].waiters.removeAll(where: isMeant)
+        apps[index].waiters.removeAll(where: isMeant)
         for waiter in waiters where isMeant(waiter) { answer(waiter.request, reply) }
     }
 
-    /// Answers whoever waited for the state that has come about.
-    mutating func answerWaiters(_ slot: Int) {
-        guard !self[app: slot].waiters.isEmpty else { return }
-        let phase = self[app: slot].phase
-        switch phase {
-        case .foreground: answerAll(slot, .done(phase.state)) { $0.goal == .foreground || $0.goal == .awake }
-        case .running, .suspending, .suspended:
-            answerAll(slot, .done(phase.state)) { $0.goal == .background || $0.goal == .awake }
-        case .notRunning: answerAll(slot, .done(.notRunning)) { _ in true }
-        case .launching, .entering, .waking, .terminating, .ending: break
+    /// Answers clients that waited for the state which the app is in now.
+    mutating func answerWaiters(_ index: Int) {
+        if apps[index].waiters.isEmpty { return }
+        let state = apps[index].state
+        switch apps[index].phase {
+        case .foreground: answerAll(index, .done(state)) { $0.goal == .foreground || $0.goal == .awake }
+        case .background, .suspending, .suspended:
+            answerAll(index, .done(state)) { $0.goal == .background || $0.goal == .awake }
+        case .notRunning: answerAll(index, .done(.notRunning)) { _ in true }
+        case .launching, .enteringBackground, .waking, .terminating, .ending: break
         }
     }
 
-    // MARK: What is to come after (L5)
+    // MARK: What comes next (L5)
 
-    /// What was wished for in the middle of the transition that is under way.
-    private func wish(_ slot: Int) -> PendingRequest? {
-        switch self[app: slot].phase {
-        case .launching(let launching): launching.wish
-        case .entering(let entering): entering.wish
-        case .waking(let waking): waking.wish
-        case .notRunning, .foreground, .running, .suspending, .suspended, .terminating, .ending: nil
+    /// Replaces the request that is carried out after the transition which is under way. Traps if none is.
+    mutating func setPending(_ index: Int, _ pending: PendingRequest) {
+        guard var execution = apps[index].execution else {
+            preconditionFailure("no transition is under way in \(apps[index].phase)")
         }
+        execution.setPending(pending)
+        update(index, execution)
     }
 
-    /// The latest wish: it is carried out after the transition.
-    mutating func setPendingRequest(_ slot: Int, _ wish: PendingRequest) {
-        switch self[app: slot].phase {
-        case .launching(var launching):
-            launching.wish = wish
-            self[app: slot].phase = .launching(launching)
-        case .entering(var entering):
-            entering.wish = wish
-            self[app: slot].phase = .entering(entering)
-        case .waking(var waking):
-            waking.wish = wish
-            self[app: slot].phase = .waking(waking)
-        case .notRunning, .foreground, .running, .suspending, .suspended, .terminating, .ending:
-            preconditionFailure("no transition to wait for in \(self[app: slot].phase)")
-        }
-    }
-
-    /// The launch that follows the end which is under way; `nil`: none does, not even by itself.
-    mutating func setNext(_ slot: Int, _ next: Launch?) {
-        switch self[app: slot].phase {
-        case .terminating(var terminating):
+    /// Sets the launch that follows the end which is under way; `nil`: none does, not even a relaunch. Traps if the app is
+    /// not ending.
+    mutating func setNext(_ index: Int, _ next: Launch?) {
+        if case .terminating(var terminating)? = apps[index].execution {
             terminating.next = next
-            self[app: slot].phase = .terminating(terminating)
-        case .ending(var ending):
+            update(index, .terminating(terminating))
+        } else if var ending = apps[index].ending {
             ending.next = next
             if next == nil { ending.relaunch = nil }
-            self[app: slot].phase = .ending(ending)
-        case .notRunning, .launching, .foreground, .entering, .running, .suspending, .suspended, .waking:
-            preconditionFailure("no end to wait for in \(self[app: slot].phase)")
+            apps[index].life = .ending(ending)
+        } else {
+            preconditionFailure("no end is under way in \(apps[index].phase)")
         }
+    }
+
+    /// A request wants the app to run: its end is no longer wanted.
+    private mutating func withdrawTermination(_ index: Int) {
+        if apps[index].phase != .notRunning { self[run: index].isTerminationRequested = false }
     }
 
     // MARK: Launch and activate
 
-    private mutating func launchRequested(_ request: RequestID, _ slot: Int, _ launch: Launch, _ now: Instant) {
-        // A URL reaches a process that is launched with it, and no other (L8).
-        if launch.url != nil, hasProcessThatStays(slot) { return answer(request, .refused(.running)) }
+    private mutating func launchRequested(_ request: RequestID, _ index: Int, _ launch: Launch, _ now: Instant) {
+        // A URL reaches only the process that is launched with it (L8).
+        if launch.url != nil, hasProcessThatStays(index) { return answer(request, .refused(.running)) }
         switch launch.state {
-        case .foreground: activateRequested(request, slot, launch, now)
+        case .foreground: activateRequested(request, index, launch, now)
         case .background:
-            if launch.reason.wakes { return wakeRequested(request, slot, launch, nil, now) }
-            switch self[app: slot].phase {
-            case .notRunning:
-                wait(request, slot, for: .background)
-                launchAsAsked(slot, launch, now)
-            case .launching, .entering, .waking:
-                if wish(slot) == .terminate {
-                    self[run: slot].isEndWanted = false
-                    setPendingRequest(slot, .background)
-                    supersede(slot, .ended, by: .background)
-                }
-                wait(request, slot, for: .awake)
-            case .foreground, .running, .suspending, .suspended:
-                answer(request, .done(self[app: slot].phase.state))
-            case .terminating, .ending:
-                setNext(slot, launch)
-                leavePlace(slot)
-                supersede(slot, .foreground, by: .background)
-                wait(request, slot, for: .background, afterEnd: true)
-            }
+            if launch.reason.wakes { return wakeRequested(request, index, launch, nil, now) }
+            launchInBackgroundRequested(request, index, launch, now)
         }
     }
 
-    private mutating func activateRequested(_ request: RequestID, _ slot: Int, _ launch: Launch, _ now: Instant) {
-        if case .notRunning = self[app: slot].phase, let time = heldBack(slot, launch, now) {
+    private mutating func launchInBackgroundRequested(
+        _ request: RequestID, _ index: Int, _ launch: Launch, _ now: Instant
+    ) {
+        switch apps[index].phase {
+        case .notRunning:
+            wait(request, index, for: .background)
+            launchOnRequest(index, launch, now)
+        case .launching, .enteringBackground, .waking:
+            if apps[index].execution?.pending == .terminate {
+                withdrawTermination(index)
+                setPending(index, .background)
+                supersede(index, .ended, by: .background)
+            }
+            wait(request, index, for: .awake)
+        case .foreground, .background, .suspending, .suspended: answer(request, .done(apps[index].state))
+        case .terminating, .ending:
+            setNext(index, launch)
+            leaveForegroundSlot(index)
+            supersede(index, .foreground, by: .background)
+            wait(request, index, for: .background, afterEnd: true)
+        }
+    }
+
+    private mutating func activateRequested(_ request: RequestID, _ index: Int, _ launch: Launch, _ now: Instant) {
+        let phase = apps[index].phase
+        if phase == .notRunning, let time = postponement(of: launch, index, now) {
             return answer(request, .refused(.launchPostponed(by: time)))
         }
-        supersede(slot, .background, by: .active)
-        self[app: slot].run?.isEndWanted = false
-        switch self[app: slot].phase {
+        supersede(index, .background, by: .active)
+        withdrawTermination(index)
+        switch phase {
         case .notRunning:
-            wait(request, slot, for: .foreground)
-            launchAsAsked(slot, launch, now)
-            return takePlaceAsAsked(slot, now)
-        case .launching, .entering, .waking:
-            setPendingRequest(slot, .foreground)
-            supersede(slot, .ended, by: .active)
-        case .foreground: continueIfStopped(slot)
-        case .running:
-            takePlaceAsAsked(slot, now)
-            if !absence.isSleeping { enterForeground(slot, .requested, now) }
-        case .suspending, .suspended: if !absence.isSleeping { wake(slot, wish: .foreground, for: nil, now) }
-        case .terminating, .ending: setNext(slot, launch)
+            wait(request, index, for: .foreground)
+            launchOnRequest(index, launch, now)
+            return takeForegroundSlotOnRequest(index, now)
+        case .launching, .enteringBackground, .waking:
+            setPending(index, .foreground)
+            supersede(index, .ended, by: .active)
+        case .foreground: continueIfStopped(index)
+        case .background:
+            takeForegroundSlotOnRequest(index, now)
+            if !absence.isSleeping { enterForeground(index, .requested, now) }
+        case .suspending, .suspended: if !absence.isSleeping { wake(index, pending: .foreground, for: nil, now) }
+        case .terminating, .ending: setNext(index, launch)
         }
-        wait(request, slot, for: .foreground, afterEnd: isEnding(slot))
-        takePlaceAsAsked(slot, now)
+        wait(request, index, for: .foreground, afterEnd: isEnding(index))
+        takeForegroundSlotOnRequest(index, now)
     }
 
-    private func hasProcessThatStays(_ slot: Int) -> Bool { self[app: slot].run != nil && !isEnding(slot) }
+    private func hasProcessThatStays(_ index: Int) -> Bool {
+        apps[index].phase != .notRunning && !isEnding(index)
+    }
 
-    private func isEnding(_ slot: Int) -> Bool {
-        switch self[app: slot].phase {
+    private func isEnding(_ index: Int) -> Bool {
+        switch apps[index].phase {
         case .terminating, .ending: true
-        case .notRunning, .launching, .foreground, .entering, .running, .suspending, .suspended, .waking: false
+        case .notRunning, .launching, .foreground, .enteringBackground, .background, .suspending, .suspended, .waking:
+            false
         }
     }
 
     // MARK: Background
 
-    private mutating func backgroundRequested(_ request: RequestID, _ slot: Int, _ now: Instant) {
-        switch self[app: slot].phase {
+    private mutating func backgroundRequested(_ request: RequestID, _ index: Int, _ now: Instant) {
+        switch apps[index].phase {
         case .notRunning: return answer(request, .refused(.notRunning))
         case .terminating, .ending: return answer(request, .refused(.ending))
-        case .launching, .entering, .waking:
-            setPendingRequest(slot, .background)
-            supersede(slot, .ended, by: .background)
-        case .foreground: enterBackground(slot, .requested, now)
-        case .running, .suspending, .suspended: break
+        case .launching, .enteringBackground, .waking:
+            setPending(index, .background)
+            supersede(index, .ended, by: .background)
+        case .foreground: enterBackground(index, .requested, now)
+        case .background, .suspending, .suspended: break
         }
-        self[run: slot].isEndWanted = false
-        leavePlace(slot)
-        supersede(slot, .foreground, by: .background)
-        wait(request, slot, for: .background)
+        withdrawTermination(index)
+        leaveForegroundSlot(index)
+        supersede(index, .foreground, by: .background)
+        wait(request, index, for: .background)
     }
 
     // MARK: Interruptions (L13)
 
-    private mutating func interruptRequested(_ request: RequestID, _ slot: Int, _ now: Instant) {
-        guard self[app: slot].run != nil else { return answer(request, .refused(.notRunning)) }
-        guard isInFront(slot), !isEnding(slot) else { return answer(request, .refused(.notInForeground)) }
-        guard self[run: slot].interruptions < Self.maximumInterruptions else {
+    private mutating func interruptRequested(_ request: RequestID, _ index: Int, _ now: Instant) {
+        guard apps[index].phase != .notRunning else { return answer(request, .refused(.notRunning)) }
+        guard isInFront(index), !isEnding(index) else { return answer(request, .refused(.notInForeground)) }
+        guard self[run: index].interruptions < Self.maximumInterruptions else {
             return answer(request, .refused(.tooMany("\(Self.maximumInterruptions) interruptions have not ended")))
         }
-        self[run: slot].interruptions += 1
-        if case .foreground(var foreground) = self[app: slot].phase, foreground.isActive {
-            foreground.isActive = false
-            effects.append(.notify(self[run: slot].id, .willResignActive))
-            move(slot, to: .foreground(foreground), .interrupted, now)
-        }
-        answer(request, .done(self[app: slot].phase.state))
+        self[run: index].interruptions += 1
+        resignActive(index, .interrupted, now)
+        answer(request, .done(apps[index].state))
     }
 
-    private mutating func resumeRequested(_ request: RequestID, _ slot: Int, _ now: Instant) {
-        guard self[app: slot].run != nil else { return answer(request, .refused(.notRunning)) }
-        guard self[run: slot].interruptions > 0, !isEnding(slot) else {
+    private mutating func endInterruptionRequested(_ request: RequestID, _ index: Int, _ now: Instant) {
+        guard apps[index].phase != .notRunning else { return answer(request, .refused(.notRunning)) }
+        guard self[run: index].interruptions > 0, !isEnding(index) else {
             return answer(request, .refused(.notInterrupted))
         }
-        self[run: slot].interruptions -= 1
-        becomeActiveIfUninterrupted(slot, .interruptionEnded, now)
-        answer(request, .done(self[app: slot].phase.state))
+        self[run: index].interruptions -= 1
+        becomeActiveIfUninterrupted(index, .interruptionEnded, now)
+        answer(request, .done(apps[index].state))
+    }
+
+    // MARK: Wakes
+
+    /// For a push, or a launch for a reason that is not a user's.
+    private mutating func wakeRequested(
+        _ request: RequestID, _ index: Int, _ launch: Launch, _ notification: Notification?, _ now: Instant
+    ) {
+        switch wakeOrLaunch(index, launch, notification, now) {
+        case .awake: answer(request, .done(apps[index].state))
+        case .coming: wait(request, index, for: .awake)
+        case .refused(let refusal): answer(request, .refused(refusal))
+        }
+    }
+
+    /// L30.
+    private mutating func pushRequested(_ request: RequestID, _ index: Int, _ payload: String, _ now: Instant) {
+        guard apps[index].policy.backgroundModes.contains(.push) else {
+            return answer(request, .refused(.modeNotDeclared("push")))
+        }
+        let launch = Launch(state: .background, reason: .push)
+        wakeRequested(request, index, launch, Notification(pushed: payload), now)
     }
 
     // MARK: Ends
 
-    private mutating func terminateRequested(_ request: RequestID, _ slot: Int, _ now: Instant) {
-        self[app: slot].run?.isEndWanted = true
-        switch self[app: slot].phase {
+    private mutating func terminateRequested(_ request: RequestID, _ index: Int, _ now: Instant) {
+        switch apps[index].life {
         case .notRunning(let notRunning):
             guard notRunning.relaunch != nil else { return answer(request, .refused(.notRunning)) }
-            self[app: slot].phase = .notRunning(NotRunning())
+            apps[index].life = .notRunning(NotRunning())
             return answer(request, .done(.notRunning))
-        case .launching, .entering, .waking: setPendingRequest(slot, .terminate)
-        case .foreground, .running: terminate(slot, .requested, now)
-        case .suspending, .suspended: kill(slot, .terminatedWithoutNotice, .requested, now)
-        case .terminating, .ending: setNext(slot, nil)
+        case .running, .ending: self[run: index].isTerminationRequested = true
         }
-        leavePlace(slot)
-        supersedeAll(slot)
-        wait(request, slot, for: .ended)
+        switch apps[index].phase {
+        case .notRunning: break
+        case .launching, .enteringBackground, .waking: setPending(index, .terminate)
+        case .foreground, .background: terminate(index, .requested, now)
+        case .suspending, .suspended: kill(index, .terminatedWithoutNotice, .requested, now)
+        case .terminating, .ending: setNext(index, nil)
+        }
+        leaveForegroundSlot(index)
+        supersedeAll(index)
+        wait(request, index, for: .ended)
     }
 
     /// L42.
-    private mutating func removeRequested(_ request: RequestID, _ slot: Int, _ now: Instant) {
-        effects.append(.dropRestorationState(self[app: slot].id))
-        self[app: slot].notifications.reset()
-        self[app: slot].run?.isEndWanted = true
-        switch self[app: slot].phase {
-        case .notRunning:
-            self[app: slot].phase = .notRunning(NotRunning())
+    private mutating func removeRequested(_ request: RequestID, _ index: Int, _ now: Instant) {
+        effects.append(.dropRestorationState(apps[index].id))
+        apps[index].notifications.reset()
+        if apps[index].phase == .notRunning {
+            apps[index].life = .notRunning(NotRunning())
             return answer(request, .done(.notRunning))
-        case .ending: setNext(slot, nil)
-        case .terminating:
-            setNext(slot, nil)
-            kill(slot, .removed, .requested, now)
-        case .launching, .foreground, .entering, .running, .suspending, .suspended, .waking:
-            kill(slot, .removed, .requested, now)
         }
-        leavePlace(slot)
-        supersedeAll(slot)
-        wait(request, slot, for: .ended)
+        self[run: index].isTerminationRequested = true
+        switch apps[index].phase {
+        case .notRunning: break
+        case .ending: setNext(index, nil)
+        case .terminating:
+            setNext(index, nil)
+            kill(index, .removed, .requested, now)
+        case .launching, .foreground, .enteringBackground, .background, .suspending, .suspended, .waking:
+            kill(index, .removed, .requested, now)
+        }
+        leaveForegroundSlot(index)
+        supersedeAll(index)
+        wait(request, index, for: .ended)
     }
 }

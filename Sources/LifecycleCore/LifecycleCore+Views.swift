@@ -1,29 +1,52 @@
+/// What others may ask the core.
 extension LifecycleCore {
     /// All apps, by name.
-    package var appIDs: [AppID] { slots.keys.sorted() }
+    package var appIDs: [AppID] { indices.keys.sorted() }
 
-    /// Those in the foreground or on their way there, the longest ago activated first.
-    package var foregroundApps: [AppID] { foregroundPlaces.map { self[app: $0].id } }
+    /// Apps in the foreground or on their way there, the one activated longest ago first.
+    package var foregroundApps: [AppID] { foregroundSlots.map { apps[$0.app].id } }
 
-    package func app(of run: RunID) -> AppID? { runs[run].map { self[app: $0].id } }
+    package func app(of run: RunID) -> AppID? { runs[run.number].map { apps[$0].id } }
 
-    package func run(of app: AppID) -> RunID? { slots[app].flatMap { self[app: $0].run?.id } }
+    package func run(of app: AppID) -> RunID? { indices[app].flatMap { apps[$0].run?.id } }
 
-    package func state(of app: AppID) -> AppState? { slots[app].map { self[app: $0].phase.state } }
+    package func state(of app: AppID) -> AppState? { indices[app].map { apps[$0].state } }
 
-    /// Whether all have ended after `shutdownRequested`.
+    /// Runs that are not over, in order.
+    package var runIDs: [RunID] { runs.numbers.map(RunID.init) }
+
+    /// A shutdown is in progress.
+    package var isShuttingDown: Bool { shutdown != nil }
+
+    /// Whether all apps have ended after `shutdownRequested`.
     package var isFinished: Bool { shutdown?.isFinished ?? false }
 
+    package func pid(of run: RunID) -> Int32? { runs[run.number].flatMap { self[run: $0].pid } }
+
+    /// Whether the main process of a run has exited, as far as the core knows.
+    package func hasExited(_ run: RunID) -> Bool {
+        runs[run.number].flatMap { apps[$0].ending?.receipt } != nil
+    }
+
+    /// Whether a run was notified that it is in the background, and has not answered.
+    package func isEntering(_ run: RunID) -> Bool { phase(of: run) == .enteringBackground }
+
+    /// Whether a run is frozen, and the core knows it.
+    package func isSuspended(_ run: RunID) -> Bool { phase(of: run) == .suspended }
+
+    private func phase(of run: RunID) -> Phase? { runs[run.number].map { apps[$0].phase } }
+
     package func view(of id: AppID, at now: Instant) -> AppView? {
-        guard let slot = slots[id] else { return nil }
-        let app = self[app: slot]
+        guard let index = indices[id] else { return nil }
+        let app = apps[index]
+        let run = app.run
         return AppView(
-            id: id, state: app.phase.state, run: app.run?.id, pid: app.run?.pid, since: app.since,
-            memory: app.run?.memory ?? 0, tasks: taskViews(app, now), deadline: deadlineView(app, now),
-            backgroundTimeRemaining: app.run.flatMap { backgroundTimeRemaining(app, $0, now) },
-            isForeground: isInFront(slot), interruptions: app.run?.interruptions ?? 0,
-            launches: app.launches, lastReceipt: app.lastReceipt,
-            launchPostponed: app.postponedUntil.flatMap { $0 > now ? $0 - now : nil })
+            id: id, state: app.state, run: run?.id, pid: run?.pid, since: app.since, memory: run?.memory ?? 0,
+            tasks: run.map { taskViews($0, now) } ?? [], deadline: deadlineView(app, now),
+            backgroundTimeRemaining: run?.budget.remaining(at: now), isForeground: isInFront(index),
+            interruptions: run?.interruptions ?? 0, launches: app.launches, lastReceipt: app.lastReceipt,
+            launchPostponed: app.postponedUntil.flatMap { $0 > now ? $0 - now : nil },
+            awakeReasons: awakeReasons(app))
     }
 
     package var memory: MemoryView {
@@ -32,28 +55,54 @@ extension LifecycleCore {
             available: memoryState.available, apps: memoryState.apps, budget: manager.budget)
     }
 
-    /// L24: infinite (`nil`) in the foreground.
-    private func backgroundTimeRemaining(_ app: App, _ run: Run, _ now: Instant) -> Duration? {
-        if run.isBackgroundTimeOver { return .zero }
-        return run.backgroundTime?.remaining(at: now) ?? run.backgroundTimeLeft
+    /// The one answer to "why is this app awake?". Empty: it has no process, is suspended, or is ending.
+    private func awakeReasons(_ app: App) -> [AwakeReason] {
+        guard case .running(let running) = app.life else { return [] }
+        let run = running.run
+        switch running.execution {
+        case .launching: return [.launching]
+        case .foreground: return [.foreground]
+        case .enteringBackground: return [.enteringBackground] + run.assertions.all.map(AwakeReason.init)
+        case .background(let background):
+            if !run.assertions.isEmpty { return run.assertions.all.map(AwakeReason.init) }
+            return [background.retryDelay == nil ? .suspendDelay : .freezeRetry]
+        case .suspending: return [.suspending]
+        case .suspended: return []
+        case .waking: return [.waking] + run.assertions.all.map(AwakeReason.init)
+        case .terminating: return [.terminating]
+        }
     }
 
-    private func taskViews(_ app: App, _ now: Instant) -> [AppView.Task] {
-        guard let run = app.run else { return [] }
-        let budget = backgroundTimeRemaining(app, run, now)
-        return run.tasks.map { task in
+    private func taskViews(_ run: Run, _ now: Instant) -> [AppView.Task] {
+        let budget = run.budget.remaining(at: now)
+        return run.assertions.all.compactMap { task in
+            guard let name = task.taskName else { return nil }
             let own = task.end.map { max(.zero, $0 - now) }
-            let remaining = [own, budget].compactMap { $0 }.min()
-            return AppView.Task(name: task.name, age: now - task.began, remaining: remaining, owner: task.owner)
+            let owner: Int32 =
+                switch task.owner {
+                case .process(let pid): pid
+                case .daemon: 0
+                }
+            return AppView.Task(
+                name: name, age: now - task.began, remaining: [own, budget].compactMap { $0 }.min(), owner: owner)
         }
     }
 
     /// The nearest of the deadlines that count for the app now.
     private func deadlineView(_ app: App, _ now: Instant) -> AppView.Deadline? {
         guard let run = app.run else { return nil }
-        var all = [phaseDeadline(app.phase), run.wake?.deadline]
-        if !run.tasks.isEmpty { all.append(run.backgroundTime) }
+        var all = [app.transitionDeadline, run.assertions.wake?.deadline]
+        if run.assertions.hasTasks { all.append(run.budget.deadline) }
         return all.compactMap { $0 }.min { $0.end < $1.end }
             .map { AppView.Deadline(what: $0.kind, remaining: $0.remaining(at: now)) }
+    }
+}
+
+extension AwakeReason {
+    init(_ assertion: Assertion) {
+        switch assertion.kind {
+        case .task(let name): self = .task(name: name)
+        case .wake(let wake): self = .wake(wake.reason)
+        }
     }
 }

@@ -1,40 +1,41 @@
-/// The whole of what is decided, as a value: no clock, no I/O. The same events give the same effects, byte for byte.
+/// Decides everything, as a value without clock and I/O. The same events give the same effects, byte for byte.
 ///
-/// An app's life is `Phase`; what comes in is `Event`, one method each in the extensions; what is to be done goes out as
-/// `Effect`s, in order, from the one exit in `handle`.
+/// An `Event` goes in; a method for each kind of event decides by the state of the app (`ProcessLife`, `Execution`); the
+/// `Effect`s come out in order, from the one exit of `handle`.
 package struct LifecycleCore: Hashable, Sendable {
     var apps: [App] = []
-    /// Places in `apps` of which the app was forgotten.
-    var freeSlots: [Int] = []
-    var slots: [AppID: Int] = [:]
-    var runs: [RunID: Int] = [:]
-    /// Who waits, and at which app.
-    var requests: [RequestID: Int] = [:]
+    /// Indices in `apps` that are free.
+    var freeIndices: [Int] = []
+    var indices: [AppID: Int] = [:]
+    /// The index of the app of each run. Only an app whose life holds that run is in here.
+    var runs = NumberTable()
+    /// The index of the app at which each request waits.
+    var requests = NumberTable()
     var manager = ManagerPolicy()
-    /// The slots of apps in the foreground or on their way there, the longest ago activated first (L12).
-    var foregroundPlaces: [Int] = []
-    /// When there is next something to do for each app.
+    /// Who is in the foreground or on the way there, the one activated longest ago first (L12).
+    var foregroundSlots: [ForegroundSlot] = []
+    /// When something is due for each app.
     var timers = IndexedHeap<Instant>()
-    /// Who would be killed for memory, the first first (L38).
+    /// The order in which apps would be killed for memory (L38).
     var jetsam = IndexedHeap<JetsamRank>()
     var memoryState = MemoryState()
     var absence = Absence()
     var shutdown: Shutdown?
     var nextRun: UInt64
     var nextReceipt: UInt64
-    /// Apps that are not suspended and have a process.
+    /// Apps that have a process and are not suspended.
     var awakeCount = 0
     var runningCount = 0
-    /// Apps in the foreground, and those that have not answered yet that they have left it.
+    /// Apps in the foreground, and those that have not answered yet that they left it.
     var visibleCount = 0
 
     private var scratch = Scratch()
 
-    /// Of use within one event only: no part of what the core is.
+    /// What is only used within one event: no part of the core's value.
     private struct Scratch: Hashable, Sendable {
         /// What `handle` is about to return.
         var effects: [Effect] = []
-        /// The slots whose timer, rank and waiters may have changed in this event.
+        /// Indices of apps whose timer, rank and waiters may have changed in this event.
         var touched: [Int] = []
 
         static func == (_: Scratch, _: Scratch) -> Bool { true }
@@ -62,9 +63,10 @@ package struct LifecycleCore: Hashable, Sendable {
         nextReceipt = firstReceipt
     }
 
-    /// Takes in what happened and says what is to be done, in that order.
+    /// Takes in what happened.
+    /// - Returns: what is to be done, in order.
     package mutating func handle(_ event: Event, at now: Instant) -> [Effect] {
-        effects.removeAll(keepingCapacity: true)
+        while effects.popLast() != nil {}
         dispatch(event, now)
         settle(now)
         allowSleepIfDone()
@@ -72,7 +74,7 @@ package struct LifecycleCore: Hashable, Sendable {
         return effects
     }
 
-    /// When `deadlineReached` is to come; `nil`: nothing is due, ever (law 8: then nothing runs).
+    /// When `Event.deadlineReached` is to come; `nil`: nothing is due (law 9: then nothing runs).
     package var nextDeadline: Instant? {
         switch (timers.first?.key, memoryState.nextDue) {
         case (let app?, let memory?): min(app, memory)
@@ -83,6 +85,11 @@ package struct LifecycleCore: Hashable, Sendable {
 
     private mutating func dispatch(_ event: Event, _ now: Instant) {
         switch event {
+        case .run(let run, let what):
+            // A report for a run that is over came too late to matter.
+            guard let index = runs[run.number] else { return }
+            touch(index)
+            dispatch(what, index, now)
         case .registered(let id, let policy, let launches): registered(id, policy, launches, now)
         case .unregistered(let id): unregistered(id, now)
         case .configured(let policy): configured(policy, now)
@@ -99,114 +106,168 @@ package struct LifecycleCore: Hashable, Sendable {
         case .memoryMeasured(let reading): memoryMeasured(reading, now)
         case .pressureStalled(let level): pressureStalled(level, now)
         case .pressureSimulated(let request, let level): pressureSimulated(request, level, now)
-        case .run(let run, let what):
-            // A report for a run that is over came too late to matter.
-            guard let slot = runs[run] else { return }
-            touch(slot)
-            dispatch(what, slot, now)
         }
     }
 
     /// Events of a run that is not over.
-    private mutating func dispatch(_ event: RunEvent, _ slot: Int, _ now: Instant) {
+    private mutating func dispatch(_ event: RunEvent, _ index: Int, _ now: Instant) {
         switch event {
-        case .spawned(let pid): spawned(slot, pid)
-        case .executed: executed(slot, now)
-        case .spawnFailed(let problem): spawnFailed(slot, problem, now)
-        case .notified(let notice, let delivered, let cpu): notified(slot, notice, delivered, cpu, now)
-        case .frozen(let attempt, let memory): frozen(slot, attempt, memory, now)
-        case .thawed(let attempt): thawed(slot, attempt, now)
-        case .inspected(let inspection): inspected(slot, inspection, now)
-        case .exited(let status, let cpu, let memory): exited(slot, status, cpu, memory, now)
-        case .emptied: emptied(slot, now)
-        case .ready: becameReady(slot, now)
-        case .backgroundEntered: answeredBackground(slot, now)
-        case .stopped: stopped(slot, now)
-        case .continued: self[run: slot].isStopped = false
-        case .taskBegan(let name, let owner): taskBegan(slot, name, owner, now)
-        case .taskEnded(let name): taskEnded(slot, name, now)
-        case .timeoutExtended(let time): timeoutExtended(slot, time, now)
-        case .wakeCompleted(let result): wakeCompleted(slot, result, now)
-        case .heartbeat: heartbeat(slot, now)
-        case .heartbeatGivenUp: heartbeatGivenUp(slot, now)
-        case .stopping: stopping(slot, now)
-        case .mainProcessChanged(let pid): self[run: slot].pid = pid
-        case .reattached(let messagesKept, let noticesDelayed): reattached(slot, messagesKept, noticesDelayed, now)
+        case .spawned(let pid): self[run: index].pid = pid
+        case .executed: executed(index, now)
+        case .spawnFailed(let problem): spawnFailed(index, problem, now)
+        case .notified(let notice, let delivered, let cpu): notified(index, notice, delivered, cpu, now)
+        case .frozen(let attempt, let memory): frozen(index, attempt, memory, now)
+        case .thawed(let attempt): thawed(index, attempt, now)
+        case .inspected(let inspection): inspected(index, inspection, now)
+        case .exited(let status, let cpu, let memory): exited(index, status, cpu, memory, now)
+        case .emptied: emptied(index, now)
+        case .ready: becameReady(index, now)
+        case .backgroundEntered: answeredBackground(index, now)
+        case .stopped: stopped(index, now)
+        case .continued: self[run: index].isStopped = false
+        case .taskBegan(let name, let owner): taskBegan(index, name, owner, now)
+        case .taskEnded(let name): taskEnded(index, name, now)
+        case .timeoutExtended(let time): timeoutExtended(index, time, now)
+        case .wakeCompleted(let result): wakeCompleted(index, result, now)
+        case .heartbeat: heartbeat(index, now)
+        case .heartbeatGivenUp: heartbeatGivenUp(index, now)
+        case .stopping: stopping(index, now)
+        case .mainProcessChanged(let pid): self[run: index].pid = pid
+        case .reattached(let messagesKept, let noticesDelayed): reattached(index, messagesKept, noticesDelayed, now)
         }
     }
 
-    /// Once an event is carried out: what follows from the new state is brought up to date.
+    /// Once an event is carried out: brings up to date what follows from the new state.
     private mutating func settle(_ now: Instant) {
-        // A waiter's answer never touches another app, so this ends.
-        for slot in touched {
-            refresh(slot)
-            apps[slot].isTouched = false
+        // The answer to a waiter never touches another app, so this ends.
+        for index in touched {
+            refresh(index)
+            apps[index].isTouched = false
         }
-        touched.removeAll(keepingCapacity: true)
+        while touched.popLast() != nil {}
         scheduleMemoryCheck(now)
     }
 
     /// Brings an app's timer, rank and waiters up to date.
-    mutating func refresh(_ slot: Int) {
-        guard !apps[slot].isForgotten else {
-            timers.set(slot, to: nil)
-            jetsam.set(slot, to: nil)
+    mutating func refresh(_ index: Int) {
+        guard !apps[index].isRemoved else {
+            timers.set(index, to: nil)
+            jetsam.set(index, to: nil)
             return
         }
-        timers.set(slot, to: nextTimer(slot)?.at)
-        jetsam.set(slot, to: jetsamRank(slot))
-        answerWaiters(slot)
+        timers.set(index, to: nextTimer(index)?.at)
+        jetsam.set(index, to: jetsamRank(index))
+        answerWaiters(index)
     }
 
-    // MARK: Small things that all the methods share
-
-    subscript(app slot: Int) -> App {
-        _read { yield apps[slot] }
-        _modify { yield &apps[slot] }
-    }
-
-    /// The run of an app that is known to have one: every phase but `notRunning` has.
-    subscript(run slot: Int) -> Run {
-        _read { yield apps[slot].run! }
-        _modify { yield &apps[slot].run! }
-    }
-
-    mutating func touch(_ slot: Int) {
-        if apps[slot].isTouched { return }
-        apps[slot].isTouched = true
-        touched.append(slot)
+    mutating func touch(_ index: Int) {
+        if apps[index].isTouched { return }
+        apps[index].isTouched = true
+        touched.append(index)
     }
 
     mutating func report(_ report: Report) {
         effects.append(.report(report))
     }
+}
 
-    /// The one place where an app's phase changes.
-    mutating func move(_ slot: Int, to phase: Phase, _ reason: StateReason, _ now: Instant) {
-        let before = self[app: slot].phase
-        self[app: slot].phase = phase
-        touch(slot)
-        count(before, -1)
-        count(phase, +1)
-        guard before.state != phase.state else { return }
-        self[app: slot].since = now
-        report(.stateChanged(self[app: slot].id, from: before.state, to: phase.state, reason: reason))
+// MARK: The state of an app
+
+extension LifecycleCore {
+    /// The run of an app that has a process. Traps where there is none: every caller came here through `runs`, or through a
+    /// phase that has a run.
+    subscript(run index: Int) -> Run {
+        _read {
+            switch apps[index].life {
+            case .running(let running): yield running.run
+            case .ending(let ending): yield ending.run
+            case .notRunning: preconditionFailure("\(apps[index].id) has no run")
+            }
+        }
+        _modify {
+            switch apps[index].takeLife() {
+            case .running(var running):
+                defer { apps[index].life = .running(running) }
+                yield &running.run
+            case .ending(var ending):
+                defer { apps[index].life = .ending(ending) }
+                yield &ending.run
+            case .notRunning: preconditionFailure("\(apps[index].id) has no run")
+            }
+        }
     }
 
-    mutating func count(_ phase: Phase, _ change: Int) {
-        switch phase {
+    /// Replaces what a run does without changing its phase: a detail is another one now.
+    mutating func update(_ index: Int, _ execution: Execution) {
+        let phase = apps[index].phase
+        guard phase == execution.phase, case .running(var running) = apps[index].takeLife() else {
+            preconditionFailure("\(apps[index].id): \(execution.phase) in \(phase)")
+        }
+        running.execution = execution
+        apps[index].life = .running(running)
+    }
+
+    /// Changes what the run of an app does.
+    mutating func change(_ index: Int, to execution: Execution, _ reason: StateReason, _ now: Instant) {
+        let before = Summary(apps[index].life)
+        guard case .running(var running) = apps[index].takeLife() else {
+            preconditionFailure("\(apps[index].id): \(execution.phase) after \(before.phase)")
+        }
+        running.execution = execution
+        enter(index, .running(running), before, reason, now)
+    }
+
+    /// Changes whether an app has a process.
+    mutating func change(_ index: Int, to life: ProcessLife, _ reason: StateReason, _ now: Instant) {
+        enter(index, life, Summary(apps[index].life), reason, now)
+    }
+
+    /// The one place where an app changes its phase. Traps if the phase must not follow.
+    private mutating func enter(
+        _ index: Int, _ life: ProcessLife, _ before: Summary, _ reason: StateReason, _ now: Instant
+    ) {
+        let after = Summary(life)
+        precondition(
+            before.phase.mayBecome(after.phase), "\(apps[index].id): \(after.phase) after \(before.phase)")
+        apps[index].life = life
+        touch(index)
+        count(before, -1)
+        count(after, +1)
+        guard before.state != after.state else { return }
+        apps[index].since = now
+        report(.stateChanged(apps[index].id, from: before.state, to: after.state, reason: reason))
+    }
+
+    /// What the counts and reports need to know of a life.
+    struct Summary {
+        let phase: Phase
+        let state: AppState
+        let isOverdue: Bool
+
+        init(_ life: ProcessLife) {
+            switch life {
+            case .notRunning: (phase, state, isOverdue) = (.notRunning, .notRunning, false)
+            case .running(let running):
+                (phase, state, isOverdue) = (running.execution.phase, running.execution.state, false)
+            case .ending(let ending): (phase, state, isOverdue) = (.ending, .terminating, ending.isOverdue)
+            }
+        }
+    }
+
+    mutating func count(_ summary: Summary, _ change: Int) {
+        switch summary.phase {
         case .notRunning: break
         case .suspended: runningCount += change
-        case .foreground, .entering:
+        case .foreground, .enteringBackground:
             runningCount += change
             awakeCount += change
             visibleCount += change
-        case .launching, .running, .suspending, .waking, .terminating:
+        case .launching, .background, .suspending, .waking, .terminating:
             runningCount += change
             awakeCount += change
-        case .ending(let ending):
+        case .ending:
             runningCount += change
-            if !ending.isOverdue { memoryState.returning += change }
+            if !summary.isOverdue { memoryState.returning += change }
         }
     }
 }

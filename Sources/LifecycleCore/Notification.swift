@@ -1,21 +1,21 @@
-/// A change in the world that concerns an app (L31 … L33).
+/// A change outside an app that concerns it (L31 … L33).
 package struct Notification: Hashable, Sendable {
     package let kind: String
     package let payload: String
 
-    /// The kinds that Greenroom knows of (L33); those of an app's own begin with `x-`.
+    /// The kinds that Greenroom defines (L33). An app's own kinds begin with `x-`.
     package static let kinds = [
         "accessory", "orientation", "time", "battery", "proximity", "protectedData", "display", "screenMode",
         "settings", "locale", "account", "memory",
     ]
-    /// What the payload of a push is filed under.
+    /// The kind of a push.
     package static let push = "push"
-    /// The longest name of a kind of an app's own, in bytes.
+    /// The longest name of an app's own kind, in bytes.
     package static let maximumKindLength = 64
-    /// The longest payload, in bytes; what phones allow a push.
+    /// The longest payload, in bytes: what push services of phones allow.
     package static let maximumPayload = 4096
 
-    /// `nil` if `kind` is neither of L33 nor `x-` and letters, digits or `-`, or if the payload is too long.
+    /// `nil` if `kind` is neither a kind of L33 nor `x-` with letters, digits or `-`, or if the payload is too long.
     package init?(kind: String, payload: String) {
         guard Self.kinds.contains(kind) || Self.isOwnKind(kind), payload.utf8.count <= Self.maximumPayload else {
             return nil
@@ -27,6 +27,12 @@ package struct Notification: Hashable, Sendable {
     init(pushed payload: String) {
         kind = Self.push
         self.payload = payload
+    }
+
+    /// Protected data becomes available or unavailable (L15).
+    init(protectedDataIsAvailable isAvailable: Bool) {
+        kind = "protectedData"
+        payload = isAvailable ? "available" : "unavailable"
     }
 
     private static func isOwnKind(_ kind: String) -> Bool {
@@ -45,10 +51,10 @@ package struct Notification: Hashable, Sendable {
     /// A significant time change waits for the foreground (L32).
     var waitsForForeground: Bool { kind == "time" }
 
-    /// Of a kind of the app's own.
-    var isOfItsOwn: Bool { kind.hasPrefix("x-") }
+    /// Its kind is one of the app's own.
+    var isOfOwnKind: Bool { kind.hasPrefix("x-") }
 
-    /// It says how the world is, which may change back; an event is news each time.
+    /// It is a state, which may change back. Anything else is an event each time it comes.
     var isState: Bool {
         switch kind {
         case Self.push, "memory", "time": false
@@ -57,13 +63,13 @@ package struct Notification: Hashable, Sendable {
     }
 }
 
-/// What an app has not been told yet: of each kind the net change (L31).
+/// What is still to be delivered to an app: the net change of each kind (L31).
 struct NotificationQueue: Hashable, Sendable {
-    /// Kinds of an app's own are bounded by this: nobody can fill the house with them.
+    /// How many of an app's own kinds are kept, so that clients cannot use up the daemon's memory.
     static let maximumKinds = 64
 
     private(set) var pending: [Notification] = []
-    /// What the app was last told of each kind: a change back to that is none.
+    /// What was last delivered of each kind: a change back to that is no change.
     private(set) var known: [Notification] = []
 
     init() {}
@@ -76,16 +82,17 @@ struct NotificationQueue: Hashable, Sendable {
 
     enum Filing { case filed, undone, full }
 
-    /// Keeps the net change of its kind. `isHeld`: it waits, as the app is suspended; a running app hears of everything.
+    /// Keeps the net change of its kind. `isHeld`: the app is suspended and the notification waits. A running app gets every
+    /// change.
     mutating func file(_ notification: Notification, isHeld: Bool) -> Filing {
         pending.removeAll { $0.kind == notification.kind }
         if isHeld, known.contains(notification) { return .undone }
-        guard hasRoom(for: notification, in: pending) else { return .full }
+        guard hasCapacity(for: notification, in: pending) else { return .full }
         pending.append(notification)
         return .filed
     }
 
-    /// What is due now, in the order it came.
+    /// Removes and returns what is due now, in the order in which it came.
     mutating func take(inForeground: Bool) -> [Notification] {
         if pending.isEmpty { return [] }
         let due = pending.filter { inForeground || !$0.waitsForForeground }
@@ -94,20 +101,20 @@ struct NotificationQueue: Hashable, Sendable {
         return due
     }
 
-    /// What it need not be told, as it goes without saying.
+    /// Takes a notification as delivered, because the app assumes it.
     mutating func assume(_ notification: Notification) { remember(notification) }
 
     private mutating func remember(_ notification: Notification) {
         guard notification.isState else { return }
         known.removeAll { $0.kind == notification.kind }
-        if hasRoom(for: notification, in: known) { known.append(notification) }
+        if hasCapacity(for: notification, in: known) { known.append(notification) }
     }
 
-    private func hasRoom(for notification: Notification, in list: [Notification]) -> Bool {
-        !notification.isOfItsOwn || list.count(where: \.isOfItsOwn) < Self.maximumKinds
+    private func hasCapacity(for notification: Notification, in list: [Notification]) -> Bool {
+        !notification.isOfOwnKind || list.count(where: \.isOfOwnKind) < Self.maximumKinds
     }
 
-    /// A new process knows nothing.
+    /// Nothing was delivered to a new process.
     mutating func reset() {
         pending = []
         known = []

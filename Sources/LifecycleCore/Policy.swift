@@ -1,15 +1,15 @@
-/// What an app's manifest says of its lifecycle: the part that the core decides by. `nil` durations and sizes are
+/// What an app's manifest says about its lifecycle: the part that the core decides by. `nil` durations and sizes are
 /// `infinity`.
 package struct AppPolicy: Hashable, Sendable {
-    /// How an app says that it has finished launching.
+    /// When an app has finished launching.
     package enum Readiness: CaseIterable, Hashable, Sendable {
         /// Ready when executed (`Type=simple`).
         case executed
-        /// Ready when it says so (`Type=notify`).
+        /// Ready when it sends `READY=1` (`Type=notify`).
         case notified
     }
 
-    /// Whether a program that ended is launched again (L11 holds).
+    /// Whether an app is relaunched after its end (within the limits of L11).
     package enum Relaunch: CaseIterable, Hashable, Sendable { case no, onFailure, always }
 
     package var readiness: Readiness = .executed
@@ -19,7 +19,7 @@ package struct AppPolicy: Hashable, Sendable {
 
     /// L7: from process creation to ready.
     package var launchDeadline: Duration? = .seconds(5)
-    /// L16: from `didEnterBackground` told to answered.
+    /// L16: from the notice `didEnterBackground` to its answer.
     package var backgroundDeadline: Duration? = .seconds(5)
     /// L46: from SIGTERM to SIGKILL.
     package var terminateDeadline: Duration? = .seconds(5)
@@ -35,7 +35,7 @@ package struct AppPolicy: Hashable, Sendable {
     package var watchdog: Duration?
     /// L20: ended instead of suspended.
     package var exitsOnSuspend = false
-    /// L15: it has data that it can't get at while the screen is locked or the machine sleeps, and is told of it.
+    /// L15: it is notified when data that it cannot read while the user is away becomes unavailable and available.
     package var usesProtectedData = false
     package var backgroundModes: BackgroundModes = []
 
@@ -93,7 +93,7 @@ package struct ManagerPolicy: Hashable, Sendable {
     package init() {}
 }
 
-/// A size as settings give it: absolute, or of the machine's memory.
+/// A size in a setting: absolute, or relative to the machine's memory.
 package enum MemoryAmount: Hashable, Sendable {
     case bytes(UInt64)
     /// 0 … 100, of all memory.

@@ -16,7 +16,7 @@ package struct Receipt: Hashable, Sendable {
         package static let removedByUser: UInt32 = 0xdead_fa11
     }
 
-    /// The deadline that counted at the end, and what was used of it.
+    /// The deadline that counted at the end, and how much of it was used.
     package struct DeadlineUse: Hashable, Sendable {
         package var what: DeadlineKind
         package var allowed: Duration
@@ -32,7 +32,7 @@ package struct Receipt: Hashable, Sendable {
         }
     }
 
-    /// One that jetsam could have taken.
+    /// An app that jetsam could have killed.
     package struct Candidate: Hashable, Sendable {
         package var app: AppID
         package var state: AppState
@@ -45,20 +45,20 @@ package struct Receipt: Hashable, Sendable {
         }
     }
 
-    /// Counts up, over restarts of the daemon too.
+    /// Counts up, also over restarts of the daemon.
     package var id: UInt64
     package var app: AppID
     package var run: RunID
-    /// `nil`: no process came into being.
+    /// `nil`: no process was created.
     package var pid: Int32?
     /// The state that the app was in when its end began.
     package var state: AppState
     package var namespace: Namespace
     package var code: UInt32
-    /// One sentence.
+    /// One sentence, the cause first.
     package var explanation: String
     package var deadline: DeadlineUse?
-    /// In the order in which jetsam would have taken them, at most `maximumCandidates`.
+    /// In the order in which jetsam would have killed them, at most `maximumCandidates`.
     package var candidates: [Candidate] = []
     package var exit: ExitStatus
     /// From process creation to the end.

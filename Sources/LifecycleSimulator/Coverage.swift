@@ -3,7 +3,8 @@ import LifecycleCore
 /// Kinds of events, as the table of coverage counts them.
 package enum EventKind: Int, CaseIterable, Sendable {
     case registered, unregistered, configured, started
-    case launchForeground, launchBackground, launchWake, activate, background, interrupt, resume, terminate, remove
+    case launchForeground, launchBackground, launchWake, activate, background, interrupt, endInterruption, terminate,
+        remove
     case push, send, requestAbandoned, shutdown
     case spawned, executed, spawnFailed, toldBackground, toldTerminate, frozen, thawed, inspected, exited, emptied
     case ready, backgroundEntered, stopped, continued, taskBegan, taskEnded, timeoutExtended, wakeCompleted, heartbeat
@@ -75,7 +76,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
         case .activate: self = .activate
         case .background: self = .background
         case .interrupt: self = .interrupt
-        case .resume: self = .resume
+        case .endInterruption: self = .endInterruption
         case .terminate: self = .terminate
         case .remove: self = .remove
         case .push: self = .push

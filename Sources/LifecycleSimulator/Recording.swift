@@ -40,8 +40,7 @@ package struct Recording {
         var checksum: UInt32 = 0
         for (event, at) in events {
             writer.clear()
-            writer.put(at)
-            writer.put(event)
+            LoggedEvent(event, at: at).save(to: &writer)
             bytes += writer.bytes.count
             checksum ^= Checksum.crc32(writer.bytes)
         }

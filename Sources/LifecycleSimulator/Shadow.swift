@@ -86,7 +86,7 @@ struct Shadow {
         switch report {
         case .stateChanged(let id, _, _, _), .deadlineStarted(let id, _, _), .deadlineExtended(let id, _, _),
             .deadlineMet(let id, _, _), .deadlineCancelled(let id, _), .deadlineMissed(let id, _),
-            .deadlineDeferred(let id, _), .taskBegan(let id, _), .taskEnded(let id, _), .taskRefused(let id, _),
+            .deadlineDeferred(let id, _, _), .taskBegan(let id, _), .taskEnded(let id, _), .taskRefused(let id, _),
             .tasksExpiring(let id, _), .freezeTimedOut(let id), .killTakesLong(let id), .stoppedItself(let id, _),
             .wakeCompleted(let id, _), .relaunchScheduled(let id, _, _):
             indexes[id]
@@ -158,7 +158,7 @@ struct Shadow {
         case .report(.stateChanged(_, _, let state, _)):
             guard let app else { return }
             change(app, to: state, now)
-        case .report(.deadlineMet(_, .resume, _)):
+        case .report(.deadlineMet(_, .thaw, _)):
             guard let app else { return }
             if apps[app].phase == .waking { apps[app].phase = .running }
         case .continueStopped, .inspect, .unthrottle, .deliver, .recordLaunch, .writeReceipt, .dropRestorationState,

@@ -8,7 +8,7 @@ struct CrashPlan {
     private let rate: Int
     /// The core as it was saved last, and what it was given since.
     private(set) var checkpoint: [UInt8] = []
-    private(set) var log: [(event: [UInt8], at: Instant)] = []
+    private(set) var log: [[UInt8]] = []
     private(set) var crashes = 0
 
     init(seed: UInt64) {
@@ -25,9 +25,7 @@ struct CrashPlan {
     }
 
     mutating func keep(_ event: Event, at now: Instant) {
-        var writer = ByteWriter()
-        writer.put(event)
-        log.append((writer.bytes, now))
+        log.append(LoggedEvent(event, at: now).savedBytes)
     }
 
     /// The log is bounded by a new snapshot now and then.
@@ -161,10 +159,8 @@ extension Simulation {
         do {
             core.recover(from: try SavedCore(reading: plan.checkpoint))
             for entry in plan.log {
-                var reader = ByteReader(entry.event)
-                let event: Event = try reader.take()
-                try reader.end()
-                _ = core.handle(event, at: entry.at)
+                let logged = try LoggedEvent(reading: entry[...])
+                _ = core.handle(logged.event, at: logged.at)
             }
             let difference = core.difference(from: before)
             checkers.findings.check(

@@ -172,7 +172,7 @@ extension Line {
         case .deadlineMet(let id, let kind, let time): addDeadline(id, kind, " met after ", time)
         case .deadlineCancelled(let id, let kind): addDeadline(id, kind, " cancelled", nil)
         case .deadlineMissed(let id, let kind): addDeadline(id, kind, " missed", nil)
-        case .deadlineDeferred(let id, let kind): addDeadline(id, kind, " put off", nil)
+        case .deadlineDeferred(let id, let kind, _): addDeadline(id, kind, " put off", nil)
         default: break
         }
     }

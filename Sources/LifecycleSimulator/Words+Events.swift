@@ -129,7 +129,7 @@ extension Line {
         case .activate: add("activate")
         case .background: add("background")
         case .interrupt: add("interrupt")
-        case .resume: add("resume")
+        case .endInterruption: add("resume")
         case .terminate: add("terminate")
         case .remove: add("remove")
         case .push(let payload):

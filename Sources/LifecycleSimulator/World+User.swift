@@ -74,7 +74,7 @@ extension World {
             return .launch(.background, reason: userRandom.pick(reasons), url: nil)
         case 4: return .background
         case 5: return .interrupt
-        case 6: return .resume
+        case 6: return .endInterruption
         case 7: return .terminate
         case 8: return .remove
         case 9: return .push(payload: "message \(userRandom.below(1000))")
@@ -100,7 +100,7 @@ extension World {
 
     private mutating func nonsense() -> Request {
         let wishes: [Request] = [
-            .resume, .resume, .interrupt, .background, .launch(.foreground, reason: .push, url: nil),
+            .endInterruption, .endInterruption, .interrupt, .background, .launch(.foreground, reason: .push, url: nil),
             .launch(.background, reason: .url, url: ""), .launch(.background, reason: .relaunch, url: nil), .terminate,
             .push(payload: ""),
         ]

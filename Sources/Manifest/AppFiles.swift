@@ -1,16 +1,17 @@
 package import LifecycleCore
 
-/// The names in a vendor or config folder, as somebody has listed them.
+/// The file names in a vendor or configuration directory. The caller reads the directory.
 package struct FolderListing: Hashable, Sendable {
     package var path: String
-    /// Names in `apps/`.
+    /// The names in `apps/`.
     package var apps: [String]
-    /// Names in `apps/ID.app.d/` by ID's folder name (`ID.app.d`).
+    /// The names in each drop-in directory `apps/ID.app.d/`, by the directory's name (`ID.app.d`).
     package var dropIns: [String: [String]]
-    /// Whether there is a `greenroom.conf`, and the names in `greenroom.conf.d/`.
+    /// Whether `greenroom.conf` exists.
     package var hasConfiguration: Bool
+    /// The names in `greenroom.conf.d/`.
     package var configurationDropIns: [String]
-    /// Paths that are links to /dev/null, or empty: they mask what the other folder has by that name.
+    /// The paths of empty files and links to /dev/null. They mask the files of the same name in the other directory.
     package var masked: Set<String>
 
     package init(
@@ -26,8 +27,8 @@ package struct FolderListing: Hashable, Sendable {
     }
 }
 
-/// Which files count: the config folder's win over the vendor's of the same name; drop-ins of both are read in the order of
-/// their names (as systemd.unit(5) has it).
+/// Selects the files that are read. A file of the configuration directory overrides the vendor's file of the same name, and
+/// the drop-ins of both directories are read in the order of their names (systemd.unit(5)).
 package struct AppFiles {
     let vendor: FolderListing
     let config: FolderListing
@@ -37,7 +38,7 @@ package struct AppFiles {
         self.config = config
     }
 
-    /// By app, in the order of their names: the manifest, then its drop-ins.
+    /// Each app's manifest and its drop-ins, in the order in which they are read. The apps are sorted by ID.
     package var selected: [(id: AppID, paths: [String])] {
         var found: [AppID: String] = [:]
         for folder in [vendor, config] {
@@ -51,28 +52,28 @@ package struct AppFiles {
         }
     }
 
+    /// `greenroom.conf` and its drop-ins, in the order in which they are read.
     package var configuration: [String] {
         let file = [config, vendor].first { $0.hasConfiguration }.map { "\($0.path)/greenroom.conf" }
         let main = file.flatMap { isMasked($0) ? nil : [$0] } ?? []
         return main + dropIns("greenroom.conf.d", \.configurationDropIns)
     }
 
-    private func dropIns(_ folder: String, _ names: (FolderListing) -> [String]) -> [String] {
-        // By bytes: to a file system an accented letter and a letter with an accent are two names, to a String one.
+    private func dropIns(_ directory: String, _ names: (FolderListing) -> [String]) -> [String] {
+        // The key is the name's bytes: String compares by canonical equivalence, file systems do not.
         var found: [[UInt8]: String] = [:]
         for listing in [vendor, config] {
-            for name in dropInNames(names(listing)) { found[Array(name.utf8)] = "\(listing.path)/\(folder)/\(name)" }
+            for name in dropInNames(names(listing)) { found[Array(name.utf8)] = "\(listing.path)/\(directory)/\(name)" }
         }
         let paths = found.sorted { $0.key.lexicographicallyPrecedes($1.key) }.map(\.value)
-        // One more than is read: the parser has the sentence for that.
+        // With the manifest this is one file more than the parser accepts, so that the parser reports the error.
         return Array(paths.filter { !isMasked($0) }.prefix(maximumSources))
     }
 
     private func isMasked(_ path: String) -> Bool { config.masked.contains(path) || vendor.masked.contains(path) }
 }
 
-/// Which of a folder's names are drop-ins, in the order in which they are read: by their bytes. Hidden ones are none (as
-/// systemd).
+/// Returns the names that are drop-ins (`*.conf`), sorted by their bytes. Hidden files are ignored, as in systemd.
 package func dropInNames(_ names: [String]) -> [String] {
     names.filter { name in
         let bytes = Array(name.utf8)

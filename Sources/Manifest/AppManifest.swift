@@ -1,21 +1,21 @@
 package import LifecycleCore
 
-/// One app, as its manifest and drop-ins say.
+/// The settings of one app, from its manifest and drop-ins.
 package struct AppManifest: Hashable, Sendable {
     package var id: AppID
-    /// For people; the ID where none is given.
+    /// The display name. The default is the ID.
     package var name: String
-    /// The program, by an absolute path, and its arguments.
+    /// The program's absolute path and its arguments.
     package var exec: [String] = []
     package var policy = AppPolicy()
     package var user: String?
     package var group: String?
     package var supplementaryGroups: [String] = []
-    /// An absolute path, or `~` for the user's home.
+    /// An absolute path, or `~` for the user's home directory.
     package var workingDirectory: String?
-    /// `NAME=value`.
+    /// Assignments of the form `NAME=value`.
     package var environment: [String] = []
-    /// Names below the system's folders for it, as systemd's.
+    /// Directories relative to the base directories that systemd.exec(5) defines for these settings.
     package var stateDirectory: [String] = []
     package var cacheDirectory: [String] = []
     package var runtimeDirectory: [String] = []
@@ -24,7 +24,7 @@ package struct AppManifest: Hashable, Sendable {
     package var oomScoreAdjust: Int?
     package var noNewPrivileges = false
     package var signals = LifecycleSignals()
-    /// Hard limits in bytes; `nil`: infinity.
+    /// Hard limits in bytes. `nil`: no limit.
     package var memoryMax: UInt64?
     package var suspendedMemoryMax: UInt64?
     package var listenStream: [String] = []
@@ -35,7 +35,7 @@ package struct AppManifest: Hashable, Sendable {
     }
 }
 
-/// Sent with a change of the lifecycle; `nil`: none.
+/// The signals that are sent to an app at lifecycle transitions. `nil`: no signal is sent.
 package struct LifecycleSignals: Hashable, Sendable {
     package var resignActive: Int32?
     package var becomeActive: Int32?
@@ -43,23 +43,23 @@ package struct LifecycleSignals: Hashable, Sendable {
     package var enterForeground: Int32?
     package var memoryWarning: Int32?
     package var taskExpiring: Int32?
-    /// SIGTERM.
+    /// The default is SIGTERM.
     package var terminate: Int32 = 15
 }
 
-/// One of setrlimit(2)'s limits, by its number on Linux; `UInt64.max` is infinity.
+/// A resource limit of setrlimit(2). `resource` is the number that Linux uses; `UInt64.max` means no limit.
 package struct ResourceLimitSetting: Hashable, Sendable {
     package var resource: Int32
     package var soft: UInt64
     package var hard: UInt64
 }
 
-/// How much of the time tasks may stall for want of memory before it counts (PSI).
+/// A threshold for memory pressure stall information (PSI): the share of time that tasks may stall.
 package struct PressureThreshold: Hashable, Sendable {
-    /// Some task stalls, or all do.
+    /// `some`: at least one task stalls. `full`: all tasks stall at once.
     package enum Kind: String, Hashable, Sendable { case some, full }
     package var kind: Kind
-    /// 1 … 99 percent of the time.
+    /// 1 … 99 percent.
     package var percent: Int
 
     package init(_ kind: Kind, percent: Int) {
@@ -68,15 +68,16 @@ package struct PressureThreshold: Hashable, Sendable {
     }
 }
 
-/// `greenroom.conf`.
+/// The settings of `greenroom.conf`.
 package struct ManagerConfiguration: Hashable, Sendable {
     package var policy = ManagerPolicy()
-    /// `nil`: off. Where the defaults come from: docs/decisions/0002-memory.md.
+    /// `nil`: off. docs/decisions/0002-memory.md explains the defaults.
     package var warningPressure: PressureThreshold? = PressureThreshold(.some, percent: 7)
     package var criticalPressure: PressureThreshold? = PressureThreshold(.full, percent: 10)
 
     package init() {}
 
+    /// The thresholds that are not off, with the memory level that each one triggers.
     package var pressureThresholds: [(MemoryLevel, PressureThreshold)] {
         [(.warning, warningPressure), (.critical, criticalPressure)].compactMap { level, threshold in
             threshold.map { (level, $0) }

@@ -1,13 +1,14 @@
 import LifecycleCore
 
-/// The settings of a manifest.
+/// The table of settings of a manifest.
 extension AppManifest {
-    /// - Parameter memory: the machine's, in bytes.
+    /// - Parameter memory: the machine's memory in bytes, or `nil` if unknown.
     static func settings(memory: UInt64?) -> [Setting<AppManifest>] {
-        programSettings + folderSettings + limitSettings + lifecycleSettings + signalSettings
+        programSettings + directorySettings + limitSettings + lifecycleSettings + signalSettings
             + memorySettings(memory) + [
                 .entries(
-                    "Wake", "ListenStream", "a port, an address and a port such as 127.0.0.1:80 or [::1]:80, or a path",
+                    "Wake", "ListenStream",
+                    "a port, an address and port such as 127.0.0.1:80 or [::1]:80, a path, or an abstract name such as @name",
                     \.listenStream, maximum: 64
                 ) { isSocket($0) ? $0 : nil }
             ]
@@ -17,22 +18,22 @@ extension AppManifest {
         [
             .value("App", "Name", "1 to 256 bytes without control characters", \.name) { isDisplayName($0) ? $0 : nil },
             Setting(
-                section: "App", key: "ExecStart", expected: "the absolute path of a program, and its arguments",
-                take: { manifest, text throws(ValueError) in try manifest.takeCommand(text) },
+                section: "App", key: "ExecStart", expected: "the absolute path of a program and its arguments",
+                apply: { manifest, text throws(ValueError) in try manifest.applyCommand(text) },
                 reset: { manifest, _ in manifest.exec = [] }),
             .value("App", "Type", "simple or notify", \.policy.readiness) {
                 ["simple": AppPolicy.Readiness.executed, "notify": .notified][$0]
             },
-            account("User", "a user's name or number", \.user),
-            account("Group", "a group's name or number", \.group),
+            account("User", "a user name or UID", \.user),
+            account("Group", "a group name or GID", \.group),
             .list(
-                "App", "SupplementaryGroups", "groups' names or numbers", \.supplementaryGroups, maximum: 64
+                "App", "SupplementaryGroups", "group names or GIDs", \.supplementaryGroups, maximum: 64
             ) { isAccountName($0) ? $0 : nil },
-            .list("App", "Environment", "words such as NAME=value", \.environment, maximum: 1024) {
+            .list("App", "Environment", "assignments such as NAME=value", \.environment, maximum: 1024) {
                 isEnvironmentEntry($0) ? $0 : nil
             },
             .value("App", "OOMScoreAdjust", "a number from -1000 to 1000", \.oomScoreAdjust) {
-                // Said outright: one Optional short, and what is no number would be taken for none.
+                // The return type is explicit: with one Optional level less, an invalid number would mean "not set".
                 text -> Int?? in
                 parseNumber(text, in: -1000...1000).map { .some($0) }
             },
@@ -60,26 +61,26 @@ extension AppManifest {
         }
     }
 
-    private static var folderSettings: [Setting<AppManifest>] {
+    private static var directorySettings: [Setting<AppManifest>] {
         [
-            .value("App", "WorkingDirectory", "an absolute path without . and .., or ~", \.workingDirectory) {
+            .value("App", "WorkingDirectory", "a normalized absolute path, or ~", \.workingDirectory) {
                 text throws(ValueError) -> String?? in
                 let path = try withoutSpecifiers(text)
                 return path == "~" || isNormalizedPath(path) ? .some(path) : nil
             },
-            folders("StateDirectory", \.stateDirectory), folders("CacheDirectory", \.cacheDirectory),
-            folders("RuntimeDirectory", \.runtimeDirectory),
+            directories("StateDirectory", \.stateDirectory), directories("CacheDirectory", \.cacheDirectory),
+            directories("RuntimeDirectory", \.runtimeDirectory),
             .value("App", "UMask", "an octal number up to 0777", \.umask) { parseOctal($0, upTo: 0o777) },
         ]
     }
 
-    private static func folders(
+    private static func directories(
         _ key: String, _ path: WritableKeyPath<AppManifest, [String]>
     ) -> Setting<AppManifest> {
-        .list("App", key, "names of folders, relative and without ..", path, maximum: 32, folderName)
+        .list("App", key, "relative directory names without '..'", path, maximum: 32, directoryName)
     }
 
-    /// setrlimit(2)'s numbers on Linux.
+    /// The limits of setrlimit(2), with their numbers on Linux.
     private static var limitSettings: [Setting<AppManifest>] {
         [
             limit("CPU", 0, "a time span such as 30s", parseSeconds),
@@ -93,8 +94,7 @@ extension AppManifest {
     private static func limit(
         _ name: String, _ resource: Int32, _ expected: String, _ parse: @escaping (String) -> UInt64?
     ) -> Setting<AppManifest> {
-        Setting(section: "App", key: "Limit\(name)", expected: "\(expected), or infinity, or two of them as soft:hard")
-        {
+        Setting(section: "App", key: "Limit\(name)", expected: "\(expected), infinity, or two values as soft:hard") {
             manifest, text throws(ValueError) in
             guard let (soft, hard) = parseLimits(text, parse) else { throw ValueError() }
             manifest.limits.removeAll { $0.resource == resource }
@@ -113,7 +113,7 @@ extension AppManifest {
             .time("Lifecycle", "BackgroundTimeSec", \.policy.backgroundTime),
             .finiteTime("Lifecycle", "ExpirationNoticeSec", \.policy.expirationNotice),
             .finiteTime("Lifecycle", "SuspendDelaySec", \.policy.suspendDelay),
-            // 0 is no watchdog (as in systemd.service(5)).
+            // 0 disables the watchdog, as in systemd.service(5).
             .value("Lifecycle", "WatchdogSec", "a time span such as 5s, 1min 30s or infinity", \.policy.watchdog) {
                 parseTimeSpan($0).map { $0 == .zero ? nil : $0 }
             },
@@ -121,16 +121,16 @@ extension AppManifest {
             .flag("Lifecycle", "ProtectedData", \.policy.usesProtectedData),
             Setting(
                 section: "Lifecycle", key: "BackgroundModes",
-                expected: "some of " + BackgroundModes.named.map(\.name).joined(separator: ", "),
-                take: { manifest, text throws(ValueError) in try manifest.takeModes(text) },
+                expected: "one or more of " + BackgroundModes.named.map(\.name).joined(separator: ", "),
+                apply: { manifest, text throws(ValueError) in try manifest.applyModes(text) },
                 reset: { manifest, _ in manifest.policy.backgroundModes = [] }),
         ]
     }
 
-    private mutating func takeModes(_ text: String) throws(ValueError) {
+    private mutating func applyModes(_ text: String) throws(ValueError) {
         for word in plainWords(text) {
             guard let mode = BackgroundModes.named.first(where: { $0.name == word.text })?.mode else {
-                throw ValueError(problem: "“\(shown(word.text))”", offset: word.offset)
+                throw ValueError.invalid(word.text, offset: word.offset)
             }
             policy.backgroundModes.insert(mode)
         }
@@ -142,13 +142,13 @@ extension AppManifest {
             signal("EnterBackground", \.signals.enterBackground), signal("EnterForeground", \.signals.enterForeground),
             signal("MemoryWarning", \.signals.memoryWarning), signal("TaskExpiring", \.signals.taskExpiring),
             .value(
-                "Signals", "Terminate", "a signal that can be caught, such as SIGTERM", \.signals.terminate,
+                "Signals", "Terminate", "a signal that can be caught such as SIGTERM", \.signals.terminate,
                 parseCatchable),
         ]
     }
 
     private static func signal(_ key: String, _ path: WritableKeyPath<AppManifest, Int32?>) -> Setting<AppManifest> {
-        .value("Signals", key, "a signal that can be caught, such as SIGUSR1 or SIGRTMIN+1, or none", path) {
+        .value("Signals", key, "a signal that can be caught such as SIGUSR1 or SIGRTMIN+1, or none", path) {
             text -> Int32?? in
             text == "none" ? .some(nil) : parseCatchable(text).map { .some($0) }
         }

@@ -1,24 +1,26 @@
-/// `ExecStart=`: one program (systemd.service(5), “Command lines”). What systemd would do with prefixes, several commands,
-/// specifiers and variables is refused rather than passed on as part of a name.
+/// `ExecStart=` (systemd.service(5), "Command lines").
+///
+/// Only one command is supported. Prefixes, several commands, specifiers and variables, which systemd would interpret, are
+/// errors: the program would otherwise receive them as plain text.
 extension AppManifest {
-    mutating func takeCommand(_ text: String) throws(ValueError) {
+    mutating func applyCommand(_ text: String) throws(ValueError) {
         let words = try splitWords(text)
         try checkProgram(words)
         guard exec.isEmpty else {
-            throw ValueError(problem: "there is one already, and no empty ExecStart= before this one begins anew")
+            throw ValueError(problem: "assigned more than once; an empty 'ExecStart=' resets it")
         }
         let bytes = Array(text.utf8)
         var command: [String] = []
         for word in words {
             guard !isSeparator(bytes, word.offset) else {
-                throw ValueError(problem: "“;” would begin a second command, “\\;” is an argument", offset: word.offset)
+                throw ValueError(
+                    problem: "several commands are not supported; '\\;' is a literal semicolon", offset: word.offset)
             }
             let argument = try word.mapped { text throws(ValueError) in try withoutVariables(withoutSpecifiers(text)) }
             guard argument.utf8.count <= longestArgument else {
                 let size = argument.utf8.count
                 throw ValueError(
-                    problem: "an argument has \(size) bytes, and execve(2) takes \(longestArgument)",
-                    offset: word.offset)
+                    problem: "argument of \(size) bytes exceeds the maximum of \(longestArgument)", offset: word.offset)
             }
             command.append(argument)
         }
@@ -29,17 +31,17 @@ extension AppManifest {
         guard let program = words.first else { throw ValueError() }
         if let first = program.text.utf8.first, "-@:+!|".utf8.contains(first) {
             let prefix = Character(UnicodeScalar(first))
-            throw ValueError(problem: "the prefix “\(prefix)” is not known here", offset: program.offset)
+            throw ValueError(problem: "prefix '\(prefix)' is not supported", offset: program.offset)
         }
         guard isAbsolutePath(program.text) else {
-            throw ValueError(problem: "“\(shown(program.text))” is no absolute path", offset: program.offset)
+            throw ValueError(problem: "\(quoted(program.text)) is not an absolute path", offset: program.offset)
         }
         guard program.text.utf8.last != UInt8(ascii: "/") else {
-            throw ValueError(problem: "“\(shown(program.text))” is a folder", offset: program.offset)
+            throw ValueError(problem: "\(quoted(program.text)) is a directory", offset: program.offset)
         }
     }
 
-    /// A semicolon that stands alone as it was written: not quoted, not escaped.
+    /// Whether an unquoted and unescaped semicolon stands alone at this offset. systemd separates commands by it.
     private func isSeparator(_ bytes: [UInt8], _ offset: Int) -> Bool {
         let end = offset + 1
         return bytes[offset] == UInt8(ascii: ";") && (end == bytes.count || isBlank(bytes[end]))

@@ -1,8 +1,8 @@
 import LifecycleCore
 
-/// The settings of `greenroom.conf`.
+/// The table of settings of `greenroom.conf`.
 extension ManagerConfiguration {
-    /// - Parameter memory: the machine's, in bytes.
+    /// - Parameter memory: the machine's memory in bytes, or `nil` if unknown.
     static func settings(memory: UInt64?) -> [Setting<ManagerConfiguration>] {
         [
             .number("Manager", "ForegroundLimit", 1...1000, \.policy.foregroundLimit),
@@ -19,7 +19,7 @@ extension ManagerConfiguration {
     private static func available(
         _ key: String, _ path: WritableKeyPath<ManagerConfiguration, MemoryAmount>, _ memory: UInt64?
     ) -> Setting<ManagerConfiguration> {
-        .value("Memory", key, "a size such as 512M, or a percentage such as 10%", path) { text throws(ValueError) in
+        .value("Memory", key, "a size such as 512M or a percentage such as 10%", path) { text throws(ValueError) in
             try parseAmount(text, memory: memory)
         }
     }
@@ -27,7 +27,7 @@ extension ManagerConfiguration {
     private static func pressure(
         _ key: String, _ path: WritableKeyPath<ManagerConfiguration, PressureThreshold?>
     ) -> Setting<ManagerConfiguration> {
-        .value("Memory", key, "off, or a part of the time such as “some 7%” or “full 10%”", path) {
+        .value("Memory", key, "off, or a share of time such as 'some 7%' or 'full 10%'", path) {
             text -> PressureThreshold?? in
             if text == "off" || text == "infinity" { return .some(nil) }
             let words = plainWords(text).map(\.text)

@@ -1,12 +1,12 @@
-/// What is wrong in a file, where, and what was expected.
+/// An error or a warning about one location of a file.
 package struct Diagnostic: Hashable, Sendable, CustomStringConvertible {
     package enum Severity: String, Hashable, Sendable { case error, warning }
 
     package var severity: Severity
     package var file: String
-    /// From 1; 0: the file as a whole.
+    /// Counted from 1. 0: the diagnostic is about the whole file.
     package var line: Int
-    /// In bytes, from 1.
+    /// In bytes, counted from 1. 0: the diagnostic is about the whole file.
     package var column: Int
     package var message: String
 
@@ -18,21 +18,22 @@ package struct Diagnostic: Hashable, Sendable, CustomStringConvertible {
         self.message = message
     }
 
-    /// `photos.app:7:19: error: …`
-    package var description: String { "\(place): \(severity.rawValue): \(message)" }
+    /// The diagnostic as compilers print it: `photos.app:7:19: error: …`.
+    package var description: String { "\(position): \(severity.rawValue): \(message)" }
 
-    /// For where the severity is said otherwise: `photos.app:7:19: …`
-    package var sentence: String { "\(place): \(message)" }
+    /// The diagnostic without its severity, for logs that carry the severity as a level: `photos.app:7:19: …`.
+    package var sentence: String { "\(position): \(message)" }
 
-    private var place: String { line == 0 ? file : "\(file):\(line):\(column)" }
+    private var position: String { line == 0 ? file : "\(file):\(line):\(column)" }
 }
 
-/// A file that somebody has read.
+/// A file's path and contents.
 package struct SourceFile: Hashable, Sendable {
     package var path: String
     package var bytes: [UInt8]
 
-    /// A manifest is some hundred bytes; what is larger than this is none, and reading it would only cost memory.
+    /// The largest file that is parsed, in bytes. A manifest has some hundred bytes, so a larger file is a mistake; the
+    /// limit bounds the memory that one mistake costs.
     package static let maximumSize = 1 << 20
 
     package init(path: String, bytes: [UInt8]) {
@@ -41,57 +42,54 @@ package struct SourceFile: Hashable, Sendable {
     }
 }
 
-/// Collects what is found, up to a bound. Errors come first in importance: a flood of warnings never hides one, and what a
-/// finding over the bound would say is not even worked out.
-struct Findings {
-    /// The first are the ones that help; nobody reads more.
+/// Collects the diagnostics of one parse, up to a limit.
+///
+/// Errors take precedence: when the limit is reached, an error replaces the last warning. Messages over the limit are not
+/// computed.
+struct DiagnosticList {
+    /// The number of diagnostics that are kept; the rest are counted.
     static let maximum = 100
     private(set) var all: [Diagnostic] = []
     private(set) var hasErrors = false
-    /// Keys whose value was refused, somewhere.
-    private(set) var refused: Set<String> = []
     private var warnings = 0
-    private var left = 0
+    private var omitted = 0
 
-    mutating func error(_ place: @autoclosure () -> Place, _ message: @autoclosure () -> String) {
+    mutating func error(_ location: @autoclosure () -> Location, _ message: @autoclosure () -> String) {
         hasErrors = true
         if all.count == Self.maximum {
-            left += 1
-            // Where the bound is reached the last warning makes room.
+            omitted += 1
             guard warnings > 0, let last = all.lastIndex(where: { $0.severity == .warning }) else { return }
             all.remove(at: last)
             warnings -= 1
         }
-        all.append(Diagnostic(.error, place(), message()))
+        all.append(Diagnostic(.error, location(), message()))
     }
 
-    mutating func warn(_ place: @autoclosure () -> Place, _ message: @autoclosure () -> String) {
-        guard all.count < Self.maximum else { return left += 1 }
+    mutating func warn(_ location: @autoclosure () -> Location, _ message: @autoclosure () -> String) {
+        guard all.count < Self.maximum else { return omitted += 1 }
         warnings += 1
-        all.append(Diagnostic(.warning, place(), message()))
+        all.append(Diagnostic(.warning, location(), message()))
     }
 
-    mutating func refuse(_ key: String) { refused.insert(key) }
-
-    /// With a last line that says how many there are beside.
+    /// Returns the diagnostics, followed by one that counts those over the limit.
     func finished(_ file: String) -> [Diagnostic] {
-        left == 0 ? all : all + [Diagnostic(.warning, .whole(file), "and \(left) more")]
+        omitted == 0 ? all : all + [Diagnostic(.warning, .whole(file), "\(omitted) more diagnostics are not shown")]
     }
 }
 
-/// Where something stands, for what there is to say about it.
-struct Place: Hashable {
+/// A position in a file that a diagnostic refers to.
+struct Location: Hashable {
     var file: String
-    /// From 1; 0: the file as a whole.
+    /// Counted from 1. 0: the whole file.
     var line: Int
-    /// In bytes, from 1.
+    /// In bytes, counted from 1. 0: the whole file.
     var column: Int
 
-    static func whole(_ file: String) -> Place { Place(file: file, line: 0, column: 0) }
+    static func whole(_ file: String) -> Location { Location(file: file, line: 0, column: 0) }
 }
 
 extension Diagnostic {
-    init(_ severity: Severity, _ place: Place, _ message: String) {
-        self.init(severity, place.file, line: place.line, column: place.column, message)
+    init(_ severity: Severity, _ location: Location, _ message: String) {
+        self.init(severity, location.file, line: location.line, column: location.column, message)
     }
 }

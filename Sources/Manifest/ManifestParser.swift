@@ -1,76 +1,93 @@
 package import LifecycleCore
 
-/// More files than an app's folder has for any good reason. With `SourceFile.maximumSize` it bounds what reading costs.
+/// The number of files that one parse accepts: a manifest and 100 drop-ins. Together with `SourceFile.maximumSize` it
+/// bounds the cost of a parse.
 package let maximumSources = 101
 
-/// Reads an app's manifest and its drop-ins, in that order: what comes later wins.
+/// Parses an app's manifest and its drop-ins. Later files override earlier ones.
 ///
-/// - Parameter memory: the machine's, in bytes, which percentages are of; `nil`: nobody knows, so they are refused.
-/// - Returns: no manifest where there is an error; then the diagnostics say which.
+/// - Parameters:
+///   - sources: the manifest, then its drop-ins in their order.
+///   - memory: the machine's memory in bytes, the base of percentages. `nil` if it could not be read; percentages are then
+///     errors.
+/// - Returns: the manifest, or `nil` if there is an error, and all diagnostics.
 package func parseManifest(id: AppID, sources: [SourceFile], memory: UInt64?) -> (AppManifest?, [Diagnostic]) {
     let settings = AppManifest.settings(memory: memory)
     return parse(sources, settings, AppManifest(id: id), file: id.name) { $0.check($1, $2, &$3) }
 }
 
-/// Reads `greenroom.conf` and its drop-ins.
+/// Parses `greenroom.conf` and its drop-ins. Later files override earlier ones.
 ///
-/// - Parameter memory: as for manifests.
+/// - Parameter memory: the machine's memory in bytes, as in `parseManifest`.
+/// - Returns: the configuration, or `nil` if there is an error, and all diagnostics.
 package func parseConfiguration(sources: [SourceFile], memory: UInt64?) -> (ManagerConfiguration?, [Diagnostic]) {
     let settings = ManagerConfiguration.settings(memory: memory)
     return parse(sources, settings, ManagerConfiguration(), file: "greenroom.conf") { $0.check($1, memory, &$3) }
 }
 
 /// - Parameters:
-///   - file: what to name where there is none.
-///   - check: what only the whole can tell; it gets the file to name for it.
+///   - file: the name for diagnostics if `sources` is empty.
+///   - check: checks that need all values. Its third argument is the file that diagnostics name by default.
 private func parse<Values>(
     _ sources: [SourceFile], _ settings: [Setting<Values>], _ defaults: Values, file: String,
-    check: (Values, SettingsReader<Values>, String, inout Findings) -> Void
+    check: (Values, SettingsReader<Values>, String, inout DiagnosticList) -> Void
 ) -> (Values?, [Diagnostic]) {
-    var findings = Findings()
+    var diagnostics = DiagnosticList()
     let file = sources.first?.path ?? file
     guard sources.count <= maximumSources else {
-        findings.error(.whole(file), "has \(sources.count - 1) drop-ins; at most \(maximumSources - 1) are read")
-        return (nil, findings.finished(file))
+        diagnostics.error(
+            .whole(file), "too many drop-ins: \(sources.count - 1); expected at most \(maximumSources - 1)")
+        return (nil, diagnostics.finished(file))
     }
     var values = defaults
     var reader = SettingsReader(settings, defaults: defaults)
-    for source in sources { reader.read(source, into: &values, &findings) }
-    check(values, reader, file, &findings)
-    return (findings.hasErrors ? nil : values, findings.finished(file))
+    for source in sources { reader.read(source, into: &values, &diagnostics) }
+    check(values, reader, file, &diagnostics)
+    return (diagnostics.hasErrors ? nil : values, diagnostics.finished(file))
 }
 
 extension AppManifest {
-    fileprivate func check(_ reader: SettingsReader<AppManifest>, _ file: String, _ findings: inout Findings) {
-        func place(_ key: String) -> Place { reader.places[key] ?? .whole(file) }
-        // Where it was refused, may stand on a line that is none, or be what an unknown key meant, that has been said; but
-        // an app without a program has an error in any case.
-        let isToldOf = reader.isGarbled || reader.hasUnknownKeys || reader.refused.contains("ExecStart")
-        if exec.isEmpty, !isToldOf || !findings.hasErrors {
-            findings.error(place("ExecStart"), "has no ExecStart= in [App]; expected the program and its arguments")
+    fileprivate func check(
+        _ reader: SettingsReader<AppManifest>, _ file: String, _ diagnostics: inout DiagnosticList
+    ) {
+        func location(_ key: String) -> Location { reader.locations[key] ?? .whole(file) }
+        // A missing ExecStart= is not reported a second time if an earlier diagnostic may be about it: an invalid value, an
+        // invalid line or an unknown key. A manifest without a program always has an error, though.
+        let mayBeReported = reader.hasInvalidLines || reader.hasUnknownKeys || reader.invalidKeys.contains("ExecStart")
+        if exec.isEmpty, !mayBeReported || !diagnostics.hasErrors {
+            diagnostics.error(
+                location("ExecStart"),
+                "missing key 'ExecStart' in section [App]; expected the absolute path of a program and its arguments")
         }
         if let time = policy.backgroundTime, policy.expirationNotice > time {
-            findings.warn(
-                place(reader.places["ExpirationNoticeSec"] == nil ? "BackgroundTimeSec" : "ExpirationNoticeSec"),
-                "ExpirationNoticeSec= is longer than BackgroundTimeSec=: tasks are warned as soon as they can be")
+            let key = reader.locations["ExpirationNoticeSec"] == nil ? "BackgroundTimeSec" : "ExpirationNoticeSec"
+            diagnostics.warn(
+                location(key),
+                "ExpirationNoticeSec= exceeds BackgroundTimeSec=; tasks are notified when the background time starts")
         }
         for (key, limit) in [("MemoryMax", memoryMax), ("SuspendedMemoryMax", suspendedMemoryMax)] where limit != nil {
-            findings.warn(place(key), "\(key)= is not enforced yet; MemoryHigh= counts in jetsam's order")
+            diagnostics.warn(
+                location(key), "\(key)= is not implemented and is ignored; MemoryHigh= affects the jetsam order")
         }
-        if !listenStream.isEmpty { findings.warn(place("ListenStream"), "[Wake] is not acted on yet") }
+        if !listenStream.isEmpty {
+            diagnostics.warn(location("ListenStream"), "section [Wake] is not implemented and is ignored")
+        }
         if group != nil, user == nil {
-            findings.warn(place("Group"), "Group= without User= changes the group alone")
+            diagnostics.warn(location("Group"), "Group= is set without User=; only the group is changed")
         }
     }
 }
 
 extension ManagerConfiguration {
     fileprivate func check(
-        _ reader: SettingsReader<ManagerConfiguration>, _ memory: UInt64?, _ findings: inout Findings
+        _ reader: SettingsReader<ManagerConfiguration>, _ memory: UInt64?, _ diagnostics: inout DiagnosticList
     ) {
-        guard let memory, let place = reader.places["CriticalAvailable"] ?? reader.places["WarningAvailable"],
+        guard let memory,
+            let location = reader.locations["CriticalAvailable"] ?? reader.locations["WarningAvailable"],
             policy.criticalAvailable.bytes(of: memory) > policy.warningAvailable.bytes(of: memory)
         else { return }
-        findings.warn(place, "CriticalAvailable= is more than WarningAvailable=: it is critical before it is a warning")
+        diagnostics.warn(
+            location,
+            "CriticalAvailable= exceeds WarningAvailable=; the critical level is reached before the warning level")
     }
 }

@@ -1,48 +1,51 @@
-/// The known name that is most like what was written, if any is like it: for “did you mean …?”. Of two that are as like,
-/// the first.
+/// Returns the known name that is most similar to a misspelled one, for "did you mean …?" hints.
+///
+/// - Returns: `nil` if more than a third of the letters differ. Of several equally similar names, the first.
 package func nearest(_ written: String, among known: [String]) -> String? {
-    // Nothing that long is a slip of the finger, and the comparison is quadratic.
+    // The comparison takes quadratic time, and a long name is hardly a typing error.
     guard written.utf8.count <= longestName else { return nil }
     let written = lowercased(written)
     var best: (name: String, distance: Int)?
     for name in known where name.utf8.count <= 2 * longestName {
-        // A third of the letters may be wrong, and one always.
-        let most = max(1, min(written.count, name.utf8.count) / 3)
-        let enough = min(most, (best?.distance ?? Int.max) - 1)
-        // As many letters as one has more must be put in.
-        guard abs(written.count - name.utf8.count) <= enough else { continue }
-        if let distance = editDistance(written, lowercased(name), upTo: enough) { best = (name, distance) }
+        // At most a third of the letters may differ, but one always may.
+        let allowed = max(1, min(written.count, name.utf8.count) / 3)
+        let limit = min(allowed, (best?.distance ?? Int.max) - 1)
+        // The distance is at least the difference of the lengths.
+        guard abs(written.count - name.utf8.count) <= limit else { continue }
+        if let distance = editDistance(written, lowercased(name), upTo: limit) { best = (name, distance) }
     }
     return best?.name
 }
 
-/// In bytes; IDs, which are compared too, may have twice as many.
+/// In bytes. Known names may have twice as many: they include app IDs.
 private let longestName = 64
 
-/// ASCII's letters: no name that is known has others.
+/// Converts ASCII letters only: known names contain no others.
 private func lowercased(_ text: String) -> [UInt8] {
     text.utf8.map { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) ? $0 | 0x20 : $0 }
 }
 
-/// Damerau and Levenshtein's, with neighbours exchanged as one edit; `nil`: more than `enough`.
-private func editDistance(_ a: [UInt8], _ b: [UInt8], upTo enough: Int) -> Int? {
+/// The Damerau-Levenshtein distance (optimal string alignment: an exchange of two neighbouring letters is one edit).
+///
+/// - Returns: `nil` if the distance exceeds `limit`.
+private func editDistance(_ a: [UInt8], _ b: [UInt8], upTo limit: Int) -> Int? {
     var before: [Int] = []
     var last = Array(0...b.count)
     var row = last
-    // The least of the last row: all that comes builds on it or on the one before.
-    var least = 0
+    // The minimum of the last row. Every later value is at least the minimum of the last two rows.
+    var minimum = 0
     for i in a.indices {
         row[0] = i + 1
-        var leastOfRow = i + 1
+        var rowMinimum = i + 1
         for j in b.indices {
             var cost = min(last[j + 1] + 1, row[j] + 1, last[j] + (a[i] == b[j] ? 0 : 1))
             if i > 0, j > 0, a[i] == b[j - 1], a[i - 1] == b[j] { cost = min(cost, before[j - 1] + 1) }
             row[j + 1] = cost
-            leastOfRow = min(leastOfRow, cost)
+            rowMinimum = min(rowMinimum, cost)
         }
-        guard min(least, leastOfRow) <= enough else { return nil }
-        least = leastOfRow
+        guard min(minimum, rowMinimum) <= limit else { return nil }
+        minimum = rowMinimum
         (before, last, row) = (last, row, before.isEmpty ? last : before)
     }
-    return last[b.count] <= enough ? last[b.count] : nil
+    return last[b.count] <= limit ? last[b.count] : nil
 }

@@ -1,25 +1,30 @@
-/// Why a value was refused.
+/// The reason why a value is invalid.
 struct ValueError: Error {
-    /// What is wrong with it; `nil`: it is not what was expected, as a whole.
+    /// `nil`: the value as a whole is invalid.
     var problem: String?
-    /// Where, in bytes of the value, from 0.
+    /// The position of the problem in the value, in bytes, counted from 0.
     var offset = 0
+
+    /// One invalid word of a value with several words.
+    static func invalid(_ text: String, offset: Int) -> ValueError {
+        ValueError(problem: "invalid value \(quoted(text))", offset: offset)
+    }
 }
 
-/// One setting that a file may make: how its value is taken in, and what one looks like.
+/// One setting of a file: its section and key, and how its value is parsed and stored.
 struct Setting<Values> {
     let section: String
     let key: String
-    /// For the sentence about a value that is none.
+    /// A description of valid values, for the diagnostic about an invalid one.
     let expected: String
-    /// A value that is not empty.
-    let take: (inout Values, String) throws(ValueError) -> Void
-    /// An empty value: back to the second one's, the defaults. Lists begin anew (as systemd's).
+    /// Parses and stores a value that is not empty.
+    let apply: (inout Values, String) throws(ValueError) -> Void
+    /// Handles an empty value: copies the default from the second argument. A list is emptied, as in systemd.
     let reset: (inout Values, Values) -> Void
 }
 
 extension Setting {
-    /// A value that one function reads; assigned again, the last one counts.
+    /// A setting with one value. The last assignment counts.
     static func value<T>(
         _ section: String, _ key: String, _ expected: String, _ path: WritableKeyPath<Values, T>,
         _ parse: @escaping (String) throws(ValueError) -> T?
@@ -44,13 +49,15 @@ extension Setting {
         value(section, key, "yes or no", path) { parseBoolean($0) }
     }
 
-    /// - Parameter memory: the machine's, in bytes.
+    /// A size in bytes or as a percentage of the machine's memory.
+    ///
+    /// - Parameter memory: the machine's memory in bytes, or `nil` if unknown.
     static func size(
         _ section: String, _ key: String, _ path: WritableKeyPath<Values, UInt64?>, memory: UInt64?
     ) -> Setting {
         value(section, key, "a size such as 64M or 10%, or infinity", path) { text throws(ValueError) -> UInt64?? in
             if text == "infinity" { return .some(nil) }
-            // Nothing runs in nothing (systemd refuses it too).
+            // No app can run in 0 bytes. systemd rejects 0, too.
             guard let bytes = try parseBytes(text, memory: memory), bytes > 0 else { return nil }
             return .some(bytes)
         }
@@ -64,7 +71,7 @@ extension Setting {
         }
     }
 
-    /// Words, without specifiers; assigned again they are added to.
+    /// A list of words. Each assignment adds to it.
     static func list(
         _ section: String, _ key: String, _ expected: String, _ path: WritableKeyPath<Values, [String]>, maximum: Int,
         _ parse: @escaping (String) -> String?
@@ -72,7 +79,7 @@ extension Setting {
         list(section, key, expected, path, maximum: maximum, words: splitWords, parse)
     }
 
-    /// One entry an assignment, blanks and all (as systemd's sockets); assigned again it is added to.
+    /// A list whose entries may contain blanks. Each assignment adds one entry, as for sockets in systemd.
     static func entries(
         _ section: String, _ key: String, _ expected: String, _ path: WritableKeyPath<Values, [String]>, maximum: Int,
         _ parse: @escaping (String) -> String?
@@ -90,12 +97,12 @@ extension Setting {
             for word in try words(text) {
                 let written = try word.mapped(withoutSpecifiers)
                 guard let entry = parse(written) else {
-                    throw ValueError(problem: "“\(shown(written))”", offset: word.offset)
+                    throw ValueError.invalid(written, offset: word.offset)
                 }
                 bytes += entry.utf8.count
                 guard list.count < maximum, bytes <= longestList else {
                     throw ValueError(
-                        problem: "more than \(maximum) entries or \(longestList) bytes in all", offset: word.offset)
+                        problem: "more than \(maximum) entries or \(longestList) bytes in total", offset: word.offset)
                 }
                 list.append(entry)
             }
@@ -106,21 +113,23 @@ extension Setting {
     }
 }
 
-/// Bytes: half of what execve(2) takes for arguments and environment with the usual stack limit of 8 MiB (a quarter of it).
+/// The total size of a list, in bytes. execve(2) accepts a quarter of the stack limit for arguments and environment, which
+/// is 2 MiB with the usual limit of 8 MiB; one list may take half of that.
 private let longestList = 1 << 20
 
-/// Takes assignments into values by a table of settings; unknown ones are warned of with the nearest known.
+/// Applies a file's assignments to values according to a table of settings. An unknown key is a warning with a suggestion.
 struct SettingsReader<Values> {
     let settings: [Setting<Values>]
     let defaults: Values
-    /// Where each key was last given.
-    private(set) var places: [String: Place] = [:]
-    /// Keys one of whose values was refused.
-    private(set) var refused: Set<String> = []
-    /// Lines that are none were met, so that what is missing may be there after all.
-    private(set) var isGarbled = false
+    /// The location of each key's last assignment.
+    private(set) var locations: [String: Location] = [:]
+    /// The keys with an invalid value.
+    private(set) var invalidKeys: Set<String> = []
+    /// Whether a line had no valid syntax: it may contain a key that appears to be missing.
+    private(set) var hasInvalidLines = false
     private(set) var hasUnknownKeys = false
-    /// An unknown section was warned of once; what stands in it is passed over. No file begins in a section.
+    /// Whether the current section is unknown. It is reported once, and its keys are ignored. A file does not start in a
+    /// section.
     private var isUnknownSection = false
 
     init(_ settings: [Setting<Values>], defaults: Values) {
@@ -128,66 +137,68 @@ struct SettingsReader<Values> {
         self.defaults = defaults
     }
 
-    mutating func read(_ file: SourceFile, into values: inout Values, _ findings: inout Findings) {
+    mutating func read(_ file: SourceFile, into values: inout Values, _ diagnostics: inout DiagnosticList) {
         UnitFileReader.read(file) { item in
             switch item {
-            case .problem(let place, let message):
-                isGarbled = true
-                findings.error(place, message)
-            case .section(let name, let place):
+            case .problem(let location, let message):
+                hasInvalidLines = true
+                diagnostics.error(location, message)
+            case .section(let name, let location):
                 isUnknownSection = !settings.contains { $0.section == name }
-                if isUnknownSection, !begins(name, with: "X-") { findings.warn(place, unknownSection(name)) }
+                if isUnknownSection, !begins(name, with: "X-") { diagnostics.warn(location, unknownSection(name)) }
             case .assignment(let assignment):
-                if !isUnknownSection, !begins(assignment.key, with: "X-") { take(assignment, &values, &findings) }
+                if !isUnknownSection, !begins(assignment.key, with: "X-") { apply(assignment, &values, &diagnostics) }
             }
         }
     }
 
-    private mutating func take(_ assignment: Assignment, _ values: inout Values, _ findings: inout Findings) {
+    private mutating func apply(
+        _ assignment: Assignment, _ values: inout Values, _ diagnostics: inout DiagnosticList
+    ) {
         let key = assignment.key
         guard let setting = settings.first(where: { $0.section == assignment.section && $0.key == key }) else {
             hasUnknownKeys = true
-            return findings.warn(assignment.keyPlace, unknownKey(assignment))
+            return diagnostics.warn(assignment.keyLocation, unknownKey(assignment))
         }
-        places[key] = assignment.keyPlace
+        locations[key] = assignment.keyLocation
         guard !assignment.value.isEmpty else { return setting.reset(&values, defaults) }
         do throws(ValueError) {
-            try setting.take(&values, assignment.value)
+            try setting.apply(&values, assignment.value)
         } catch {
-            refused.insert(key)
-            findings.error(assignment.place(at: error.offset), sentence(error, assignment, setting))
+            invalidKeys.insert(key)
+            diagnostics.error(assignment.location(at: error.offset), message(error, assignment, setting))
         }
     }
 
-    private func sentence(_ error: ValueError, _ assignment: Assignment, _ setting: Setting<Values>) -> String {
-        let what = error.problem.map { "\($0);" } ?? "“\(shown(assignment.value))”:"
-        return "\(setting.key)=: \(what) expected \(setting.expected)\(commentHint(assignment.value))"
+    private func message(_ error: ValueError, _ assignment: Assignment, _ setting: Setting<Values>) -> String {
+        let problem = error.problem ?? "invalid value \(quoted(assignment.value))"
+        return "\(setting.key)=: \(problem); expected \(setting.expected)\(commentHint(assignment.value))"
     }
 
     private func unknownSection(_ name: String) -> String {
         var sections: [String] = []
         for setting in settings where !sections.contains(setting.section) { sections.append(setting.section) }
         let near = nearest(name, among: sections).map { "; did you mean [\($0)]?" } ?? ""
-        return "unknown section [\(shown(name))]\(near)"
+        return "unknown section [\(sanitized(name))]\(near)"
     }
 
     private func unknownKey(_ assignment: Assignment) -> String {
         let section = assignment.section
         if let other = settings.first(where: { $0.key == assignment.key }) {
-            return "\(other.key)= belongs into [\(other.section)]; in [\(section)] it is ignored"
+            return "key '\(other.key)' belongs in section [\(other.section)]; it is ignored in section [\(section)]"
         }
-        // Its own section's first: of two that are as near the first one is taken.
+        // Keys of the same section come first: of several equally similar keys the first is suggested.
         let ordered = settings.filter { $0.section == section } + settings.filter { $0.section != section }
         let near = nearest(assignment.key, among: ordered.map(\.key))
         let hint = ordered.first { $0.key == near }.map {
-            "; did you mean \($0.key)=\($0.section == section ? "" : " in [\($0.section)]")?"
+            "; did you mean '\($0.key)'\($0.section == section ? "" : " in section [\($0.section)]")?"
         }
-        return "unknown key \(shown(assignment.key))= in [\(section)]\(hint ?? "")"
+        return "unknown key \(quoted(assignment.key)) in section [\(section)]\(hint ?? "")"
     }
 }
 
 extension Word {
-    /// Its text by a function whose complaints get the word's place.
+    /// Applies a function to the text. An error that the function throws gets the word's offset.
     func mapped(_ function: (String) throws(ValueError) -> String) throws(ValueError) -> String {
         do throws(ValueError) {
             return try function(text)

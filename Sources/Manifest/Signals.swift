@@ -1,4 +1,4 @@
-/// A signal by name or number: `SIGUSR1`, `USR1`, `10`, `SIGRTMIN+1`, `RTMAX-2` (signal(7), glibc's real-time range).
+/// Parses a signal's name or number: `SIGUSR1`, `USR1`, `10`, `SIGRTMIN+1`, `RTMAX-2` (signal(7)).
 func parseSignal(_ text: String) -> Int32? {
     guard isASCII(text) else { return nil }
     if let number = parseNumber(text, in: 1...Int(lastRealTime)) { return Int32(number) }
@@ -16,11 +16,12 @@ func parseSignal(_ text: String) -> Int32? {
     return nil
 }
 
-/// A signal that a program can catch: all but SIGKILL and SIGSTOP, and the two that glibc keeps for its threads (nptl(7)).
+/// Parses a signal that a program can catch: all except SIGKILL, SIGSTOP, and 32 and 33, which glibc reserves (nptl(7)).
 func parseCatchable(_ text: String) -> Int32? {
     parseSignal(text).flatMap { [9, 19, 32, 33].contains($0) ? nil : $0 }
 }
 
+/// SIGRTMIN and SIGRTMAX of glibc.
 private let firstRealTime: Int32 = 34
 private let lastRealTime: Int32 = 64
 

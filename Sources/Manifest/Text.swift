@@ -1,5 +1,5 @@
-/// Text from outside, looked at byte by byte: Swift's characters join a blank with an accent behind it, and take the Kelvin
-/// sign for a K.
+// These functions compare bytes: as Swift characters, a blank and a combining accent after it are one character, and the
+// Kelvin sign equals K.
 
 func isBlank(_ byte: UInt8) -> Bool { byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
 
@@ -14,7 +14,9 @@ func hexDigit(_ byte: UInt8) -> UInt32? {
     }
 }
 
-/// Decimal digits; `nil`: none, or more than 64 bits hold.
+/// Parses decimal digits.
+///
+/// - Returns: `nil` if there are none, another character, or a value above 64 bits.
 func number(_ digits: ArraySlice<UInt8>) -> UInt64? {
     guard !digits.isEmpty else { return nil }
     var value: UInt64 = 0
@@ -28,7 +30,7 @@ func number(_ digits: ArraySlice<UInt8>) -> UInt64? {
     return value
 }
 
-/// Without the blanks around it.
+/// Removes blanks at both ends.
 func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
     var bytes = bytes.drop(while: isBlank)
     while let last = bytes.last, isBlank(last) { bytes = bytes.dropLast() }
@@ -37,13 +39,13 @@ func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
 
 func isASCII(_ text: String) -> Bool { text.utf8.allSatisfy { $0 < 0x80 } }
 
-/// Words between blanks, without quotes or escapes.
+/// Splits text at blanks, without quoting or escapes. The offsets are in bytes.
 func plainWords(_ text: String) -> [(text: String, offset: Int)] {
     let bytes = Array(text.utf8)
     return bytes.split(whereSeparator: isBlank).map { (String(decoding: $0, as: UTF8.self), $0.startIndex) }
 }
 
-/// Where text stops being UTF-8; `nil`: nowhere.
+/// Returns the offset of the first byte that is not valid UTF-8, or `nil` if all are.
 func firstNonUTF8(_ bytes: [UInt8]) -> Int? {
     guard String(validating: bytes, as: UTF8.self) == nil else { return nil }
     var parser = Unicode.UTF8.ForwardParser()
@@ -57,8 +59,9 @@ func firstNonUTF8(_ bytes: [UInt8]) -> Int? {
     }
 }
 
-/// A character that moves a terminal's cursor, breaks a line, or turns the text around. Joiners are none: Persian and some
-/// emoji are not written without.
+/// Whether a character can control a terminal, break a line or change the text direction.
+///
+/// The joiners U+200C and U+200D are not control characters here: Persian text and some emoji need them.
 func isControl(_ scalar: Unicode.Scalar) -> Bool {
     if scalar.value == 0x200c || scalar.value == 0x200d { return false }
     return switch scalar.properties.generalCategory {
@@ -67,11 +70,14 @@ func isControl(_ scalar: Unicode.Scalar) -> Bool {
     }
 }
 
-/// Bytes alone: `String.hasPrefix` does not find what an accent follows.
+/// Compares bytes: `String.hasPrefix` does not find a prefix that a combining accent follows.
 func begins(_ text: String, with prefix: String) -> Bool { text.utf8.starts(with: prefix.utf8) }
 
-/// What somebody else wrote, in a sentence of ours: not longer than helps, and on one line.
-func shown(_ text: String) -> String {
+/// Text of a file for a message, in single quotes.
+func quoted(_ text: String) -> String { "'\(sanitized(text))'" }
+
+/// Text of a file for a message: without control characters, and at most 60 characters long.
+func sanitized(_ text: String) -> String {
     let longest = 60
     var result = ""
     for (count, scalar) in text.unicodeScalars.enumerated() {
@@ -81,10 +87,10 @@ func shown(_ text: String) -> String {
     return result
 }
 
-/// Other configuration files know comments behind a value.
+/// A hint for values that contain `#` or `;` after a blank: a comment at the end of a line is not supported.
 func commentHint(_ text: String) -> String {
-    let isThere = zip(text.utf8, text.utf8.dropFirst()).contains { before, sign in
+    let hasComment = zip(text.utf8, text.utf8.dropFirst()).contains { before, sign in
         isBlank(before) && (sign == UInt8(ascii: ";") || sign == UInt8(ascii: "#"))
     }
-    return isThere ? " (a comment stands on a line of its own)" : ""
+    return hasComment ? " (a comment must be on a line of its own)" : ""
 }

@@ -1,27 +1,28 @@
-/// One `Key=value` of a file in systemd's syntax (systemd.syntax(7)).
+/// One `Key=value` of a file in the syntax of systemd.syntax(7).
 struct Assignment: Hashable {
     var section: String
     var key: String
-    /// Without the white space around it; continued lines joined by a space.
+    /// The value without surrounding blanks. Continued lines are joined by a space.
     var value: String
-    var keyPlace: Place
+    var keyLocation: Location
     fileprivate var line: LogicalLine
     fileprivate var valueStart: Int
 
-    /// Where a byte of the value stands, though it were on a continuation line.
-    func place(at offset: Int = 0) -> Place { line.place(valueStart + offset, keyPlace.file) }
+    /// The location of a byte of the value, which may be on a continuation line.
+    func location(at offset: Int = 0) -> Location { line.location(valueStart + offset, keyLocation.file) }
 }
 
-/// What a file consists of, in its order.
+/// A syntactic element of a file.
 enum UnitFileItem {
-    case section(String, Place)
+    case section(String, Location)
     case assignment(Assignment)
-    case problem(Place, String)
+    /// A syntax error with its message.
+    case problem(Location, String)
 }
 
-/// A line with its continuations.
+/// A line joined with its continuation lines.
 private struct LogicalLine: Hashable {
-    /// Where a line of the file begins in the logical line.
+    /// The offset in the logical line at which a line of the file starts.
     struct Start: Hashable {
         var offset: Int
         var number: Int
@@ -30,41 +31,44 @@ private struct LogicalLine: Hashable {
     var bytes: [UInt8] = []
     var starts: [Start] = []
 
-    func place(_ offset: Int, _ file: String) -> Place {
+    func location(_ offset: Int, _ file: String) -> Location {
         guard let start = starts.last(where: { $0.offset <= offset }) else { return .whole(file) }
-        return Place(file: file, line: start.number, column: offset - start.offset + 1)
+        return Location(file: file, line: start.number, column: offset - start.offset + 1)
     }
 }
 
-/// Reads the lines of a file: sections, assignments, comments, continuations. What the keys mean is others' business.
+/// Splits a file into sections and assignments, handling comments and continuation lines. It does not interpret keys.
 ///
-/// Linear in the file's size, and it keeps no more than one logical line at a time.
+/// Takes time linear in the file's size and keeps one logical line in memory.
 struct UnitFileReader {
-    /// A manifest has some dozens; a file of rubbish should not cost more than its reading.
+    /// A manifest has some dozens of assignments. The limit bounds the cost of applying an invalid file.
     static let maximumAssignments = 10_000
-    /// What editors on other systems write before UTF-8 text. Passed over, as systemd does; it counts in no column.
+    /// A UTF-8 byte order mark at the start of a file. It is ignored, as in systemd, and not counted in columns.
     private static let byteOrderMark: [UInt8] = [0xef, 0xbb, 0xbf]
 
-    private enum Section { case none, lost, named(String) }
+    /// `invalid`: the section header had a syntax error.
+    private enum Section { case none, invalid, named(String) }
 
     private let path: String
     private var section = Section.none
     private var assignments = 0
     private var line = LogicalLine()
 
-    /// Hands each item over, in the file's order.
-    static func read(_ file: SourceFile, _ take: (UnitFileItem) -> Void) {
+    /// Calls `handle` with each item, in the order of the file.
+    static func read(_ file: SourceFile, _ handle: (UnitFileItem) -> Void) {
         guard file.bytes.count <= SourceFile.maximumSize else {
             let size = file.bytes.count
-            return take(.problem(.whole(file.path), "has \(size) bytes; at most \(SourceFile.maximumSize) are read"))
+            return handle(
+                .problem(
+                    .whole(file.path), "file too large: \(size) bytes; expected at most \(SourceFile.maximumSize)"))
         }
         var reader = UnitFileReader(path: file.path)
-        reader.readAll(file.bytes, take)
+        reader.readAll(file.bytes, handle)
     }
 
     private init(path: String) { self.path = path }
 
-    private mutating func readAll(_ bytes: [UInt8], _ take: (UnitFileItem) -> Void) {
+    private mutating func readAll(_ bytes: [UInt8], _ handle: (UnitFileItem) -> Void) {
         var rest = bytes[...]
         if rest.starts(with: Self.byteOrderMark) { rest = rest.dropFirst(Self.byteOrderMark.count) }
         var number = 0
@@ -73,8 +77,7 @@ struct UnitFileReader {
             var physical = rest.prefix { $0 != UInt8(ascii: "\n") }
             rest = rest[physical.endIndex...].dropFirst()
             if physical.last == UInt8(ascii: "\r") { physical = physical.dropLast() }
-            // Comment lines are passed over within continuations too, and are never continued themselves
-            // (systemd.syntax(7)).
+            // Comment lines are ignored, also between continuation lines, and are never continued (systemd.syntax(7)).
             if let first = physical.first(where: { !isBlank($0) }), isComment(first) { continue }
             line.starts.append(LogicalLine.Start(offset: line.bytes.count, number: number))
             line.bytes += physical
@@ -82,12 +85,12 @@ struct UnitFileReader {
                 line.bytes[line.bytes.count - 1] = UInt8(ascii: " ")
                 continue
             }
-            guard readLine(take) else { return }
+            guard readLine(handle) else { return }
         }
-        _ = readLine(take)
+        _ = readLine(handle)
     }
 
-    /// A backslash at the end continues a line, unless another one before it makes it a plain backslash.
+    /// Whether the line ends with an odd number of backslashes: two are a literal backslash.
     private func endsContinued(_ physical: ArraySlice<UInt8>) -> Bool {
         var count = 0
         for byte in physical.reversed() {
@@ -97,71 +100,75 @@ struct UnitFileReader {
         return count % 2 == 1
     }
 
-    /// - Returns: whether to read on.
-    private mutating func readLine(_ take: (UnitFileItem) -> Void) -> Bool {
+    /// Reads the collected logical line.
+    ///
+    /// - Returns: `false` if the limit of assignments is reached.
+    private mutating func readLine(_ handle: (UnitFileItem) -> Void) -> Bool {
         let line = self.line
         self.line = LogicalLine()
         guard let first = line.bytes.firstIndex(where: { !isBlank($0) }) else { return true }
-        func problem(_ offset: Int, _ message: String) { take(.problem(line.place(offset, path), message)) }
-        if let (offset, message) = flaw(line.bytes) {
+        func problem(_ offset: Int, _ message: String) { handle(.problem(line.location(offset, path), message)) }
+        if let (offset, message) = invalidByte(line.bytes) {
             problem(offset, message)
         } else if line.bytes[first] == UInt8(ascii: "[") {
-            readSection(line, first, take)
+            readSection(line, first, handle)
         } else if let sign = line.bytes.firstIndex(of: UInt8(ascii: "=")) {
             assignments += 1
             guard assignments <= Self.maximumAssignments else {
-                problem(first, "too many assignments: \(Self.maximumAssignments) are read")
+                problem(first, "too many assignments; expected at most \(Self.maximumAssignments)")
                 return false
             }
-            readAssignment(line, first, sign, take)
+            readAssignment(line, first, sign, handle)
         } else {
             let text = String(decoding: trimmed(line.bytes[...]), as: UTF8.self)
-            problem(first, "“\(shown(text))”: expected “Key=value”, “[Section]” or a comment")
+            problem(first, "invalid line \(quoted(text)); expected Key=value, [Section] or a comment")
         }
         return true
     }
 
-    private func readAssignment(_ line: LogicalLine, _ first: Int, _ sign: Int, _ take: (UnitFileItem) -> Void) {
+    private func readAssignment(_ line: LogicalLine, _ first: Int, _ sign: Int, _ handle: (UnitFileItem) -> Void) {
         let key = String(decoding: trimmed(line.bytes[first..<sign]), as: UTF8.self)
-        let place = line.place(first, path)
-        guard !key.isEmpty else { return take(.problem(place, "there is no key before “=”")) }
+        let location = line.location(first, path)
+        guard !key.isEmpty else { return handle(.problem(location, "missing key; expected Key=value")) }
         switch section {
-        case .lost: break
+        case .invalid: break
         case .none:
-            let message = "\(shown(key))= stands before the first section; expected [App] or another above it"
-            take(.problem(place, message))
+            let message = "key \(quoted(key)) is not in a section; expected a section header such as [App] before it"
+            handle(.problem(location, message))
         case .named(let section):
             let value = trimmed(line.bytes[(sign + 1)...])
-            take(
+            handle(
                 .assignment(
                     Assignment(
-                        section: section, key: key, value: String(decoding: value, as: UTF8.self), keyPlace: place,
+                        section: section, key: key, value: String(decoding: value, as: UTF8.self),
+                        keyLocation: location,
                         line: line, valueStart: value.startIndex)))
         }
     }
 
-    /// What stands below a section that is none is passed over: one mistake, one error.
-    private mutating func readSection(_ line: LogicalLine, _ first: Int, _ take: (UnitFileItem) -> Void) {
+    /// Assignments below an invalid section header are ignored, so that one mistake causes one error.
+    private mutating func readSection(_ line: LogicalLine, _ first: Int, _ handle: (UnitFileItem) -> Void) {
         let text = trimmed(line.bytes[first...])
         guard text.last == UInt8(ascii: "]"), text.count > 2 else {
-            section = .lost
+            section = .invalid
             let written = String(decoding: text, as: UTF8.self)
-            let message = "“\(shown(written))”: expected “[Section]”\(commentHint(written))"
-            return take(.problem(line.place(first, path), message))
+            let message = "invalid section header \(quoted(written)); expected [Section]\(commentHint(written))"
+            return handle(.problem(line.location(first, path), message))
         }
         let name = String(decoding: text.dropFirst().dropLast(), as: UTF8.self)
         section = .named(name)
-        take(.section(name, line.place(first, path)))
+        handle(.section(name, line.location(first, path)))
     }
 
-    /// The first byte that is no text, and what is wrong with it. A carriage return inside a line is a line's end to
-    /// systemd and none to most editors: refused, before somebody finds out which it is here.
-    private func flaw(_ bytes: [UInt8]) -> (offset: Int, message: String)? {
-        if let offset = bytes.firstIndex(of: 0) { return (offset, "has a NUL byte; expected text") }
+    /// Finds the first byte that is not allowed in text.
+    ///
+    /// systemd ends a line at a carriage return inside the line and most editors do not, so it is an error.
+    private func invalidByte(_ bytes: [UInt8]) -> (offset: Int, message: String)? {
+        if let offset = bytes.firstIndex(of: 0) { return (offset, "NUL byte; expected UTF-8 text") }
         if let offset = bytes.firstIndex(of: UInt8(ascii: "\r")) {
-            return (offset, "has a carriage return inside the line; expected it at the end, if at all")
+            return (offset, "carriage return inside a line; expected it only at the end of a line")
         }
-        return firstNonUTF8(bytes).map { ($0, "is no UTF-8 text") }
+        return firstNonUTF8(bytes).map { ($0, "invalid UTF-8; expected UTF-8 text") }
     }
 }
 

@@ -1,12 +1,14 @@
 import LifecycleCore
 
-/// What words of a manifest may be.
+// Checks of single values.
 
-/// The longest argument or variable that execve(2) takes, without its NUL (MAX_ARG_STRLEN, 32 pages of 4 KiB).
+/// The longest argument or variable that execve(2) accepts, in bytes without the NUL: MAX_ARG_STRLEN, 32 pages of 4 KiB.
 let longestArgument = (128 << 10) - 1
 
-/// A user's or group's name or number. The numbers that systemd refuses, too: 65535 and 4294967295 are -1 to some system
-/// call, and setresuid(2) takes -1 for “stay who you are”, which may be root.
+/// Whether the text is a valid user or group name or number.
+///
+/// As in systemd, 65535 and 4294967295 are invalid: they are -1 as a 16 or 32 bit ID, and setresuid(2) with -1 leaves the
+/// ID unchanged, which may be root's.
 func isAccountName(_ text: String) -> Bool {
     guard (1...256).contains(text.utf8.count), let first = text.utf8.first, first != UInt8(ascii: "-") else {
         return false
@@ -16,7 +18,7 @@ func isAccountName(_ text: String) -> Bool {
         && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f && $0 != UInt8(ascii: ":") && $0 != UInt8(ascii: "/") }
 }
 
-/// `NAME=value`, the value what it likes (as systemd has it).
+/// Whether the text has the form `NAME=value`. As in systemd, any value is valid.
 func isEnvironmentEntry(_ text: String) -> Bool {
     guard let sign = text.utf8.firstIndex(of: UInt8(ascii: "=")), text.utf8.count <= longestArgument else {
         return false
@@ -32,9 +34,8 @@ func isEnvironmentEntry(_ text: String) -> Bool {
     }
 }
 
-/// A folder's name below another, of several parts if need be, that can't lead out of it; without what changes nothing
-/// in it (`./`, `//`).
-func folderName(_ text: String) -> String? {
+/// Parses a relative path that cannot leave its base directory, and removes redundant parts (`./`, `//`).
+func directoryName(_ text: String) -> String? {
     guard text.utf8.first != UInt8(ascii: "/"), !text.utf8.contains(UInt8(ascii: ":")) else { return nil }
     let parts = text.utf8.split(separator: UInt8(ascii: "/")).filter { !$0.elementsEqual(".".utf8) }
     guard parts.allSatisfy({ !$0.elementsEqual("..".utf8) && $0.allSatisfy { $0 >= 0x20 && $0 != 0x7f } }) else {
@@ -44,10 +45,10 @@ func folderName(_ text: String) -> String? {
     return (1...255).contains(name.utf8.count) ? name : nil
 }
 
-/// An absolute path that open(2) would take (PATH_MAX with its NUL is 4096).
+/// Whether the text is an absolute path that open(2) accepts: PATH_MAX is 4096 bytes with the NUL.
 func isAbsolutePath(_ text: String) -> Bool { text.utf8.first == UInt8(ascii: "/") && text.utf8.count < 4096 }
 
-/// One that goes nowhere but down.
+/// Whether the text is an absolute path without the parts `.` and `..`.
 func isNormalizedPath(_ text: String) -> Bool {
     isAbsolutePath(text)
         && !text.utf8.split(separator: UInt8(ascii: "/")).contains {
@@ -55,16 +56,16 @@ func isNormalizedPath(_ text: String) -> Bool {
         }
 }
 
-/// What people see: 1 to 256 bytes, and nothing that moves a terminal's cursor.
+/// Whether the text is a valid display name: 1 to 256 bytes without control characters.
 func isDisplayName(_ text: String) -> Bool {
     (1...256).contains(text.utf8.count) && !text.unicodeScalars.contains(where: isControl)
 }
 
-/// systemd.socket(5): a port, an address and a port, a path, or an abstract name.
+/// Whether the text is a stream address of systemd.socket(5): a port, an address and a port, a path or an abstract name.
 func isSocket(_ text: String) -> Bool {
     func isPort(_ text: some StringProtocol) -> Bool { parseNumber(String(text), in: 1...65_535) != nil }
     if let first = text.utf8.first, first == UInt8(ascii: "/") || first == UInt8(ascii: "@") {
-        // sun_path has 108 bytes, with the NUL before an abstract name or behind a path.
+        // sun_path has 108 bytes, including the NUL before an abstract name or after a path.
         return (2...107).contains(text.utf8.count)
     }
     guard let colon = text.utf8.lastIndex(of: UInt8(ascii: ":")) else { return isPort(text) }
@@ -72,7 +73,7 @@ func isSocket(_ text: String) -> Bool {
     guard isPort(text[text.utf8.index(after: colon)...]) else { return false }
     if address.utf8.first == UInt8(ascii: "["), address.utf8.last == UInt8(ascii: "]") {
         let inside = address.utf8.dropFirst().dropLast()
-        // No more than looks like one: whoever binds it knows better.
+        // This only checks the characters of an IPv6 address. bind(2) reports an invalid one.
         return (2...45).contains(inside.count) && inside.contains(UInt8(ascii: ":"))
             && inside.allSatisfy {
                 Character(UnicodeScalar($0)).isHexDigit || $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: ".")
@@ -82,9 +83,9 @@ func isSocket(_ text: String) -> Bool {
     return parts.count == 4 && parts.allSatisfy { parseNumber(String($0), in: 0...255) != nil }
 }
 
-/// A size, or a part of the machine's memory.
+/// Parses a size in bytes or a percentage of the machine's memory.
 ///
-/// - Parameter memory: the machine's, in bytes; `nil`: nobody knows.
+/// - Parameter memory: the machine's memory in bytes, or `nil` if unknown.
 func parseAmount(_ text: String, memory: UInt64?) throws(ValueError) -> MemoryAmount? {
     guard let permyriad = parsePermyriad(text) else { return parseSize(text).map { .bytes($0) } }
     guard permyriad % 100 != 0 else { return .percent(permyriad / 100) }
@@ -92,7 +93,7 @@ func parseAmount(_ text: String, memory: UInt64?) throws(ValueError) -> MemoryAm
     return .bytes(memory / 10_000 * UInt64(permyriad))
 }
 
-/// As `parseAmount`, in bytes.
+/// Parses a size as `parseAmount` does and converts it to bytes.
 func parseBytes(_ text: String, memory: UInt64?) throws(ValueError) -> UInt64? {
     switch try parseAmount(text, memory: memory) {
     case .bytes(let bytes): return bytes
@@ -103,9 +104,11 @@ func parseBytes(_ text: String, memory: UInt64?) throws(ValueError) -> UInt64? {
     }
 }
 
-private let unknownMemory = ValueError(problem: "a percentage of the machine's memory, which could not be read")
+private let unknownMemory = ValueError(problem: "cannot use a percentage: the size of the machine's memory is unknown")
 
-/// `soft`, or `soft:hard`; `nil` where it is none, or the soft one is over the hard one.
+/// Parses a resource limit: one value for both limits, or `soft:hard`.
+///
+/// - Returns: `nil` if it is invalid or the soft limit exceeds the hard limit.
 func parseLimits(_ text: String, _ parse: (String) -> UInt64?) -> (soft: UInt64, hard: UInt64)? {
     let parts = text.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false).map { part -> UInt64? in
         part == "infinity" ? .max : parse(String(part))
@@ -116,11 +119,11 @@ func parseLimits(_ text: String, _ parse: (String) -> UInt64?) -> (soft: UInt64,
     return (soft, hard)
 }
 
-/// `LimitCPU=` counts seconds: a part of one is a whole one (as systemd).
+/// Parses the time span of `LimitCPU=` in seconds, rounded up as in systemd.
 func parseSeconds(_ text: String) -> UInt64? {
     guard let time = parseTimeSpan(text) ?? nil else { return nil }
     return UInt64(time.components.seconds) + (time.components.attoseconds > 0 ? 1 : 0)
 }
 
-/// A whole number of things.
+/// Parses a decimal number without a unit.
 func parseCount(_ text: String) -> UInt64? { number(Array(text.utf8)[...]) }

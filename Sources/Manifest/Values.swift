@@ -1,6 +1,6 @@
-/// A time span as systemd.time(7) writes it: `5s`, `1min 30s`, `500ms`, a bare number of seconds, `infinity`.
+/// Parses a time span of systemd.time(7): `5s`, `1min 30s`, `500ms`, a number of seconds without a unit, or `infinity`.
 ///
-/// - Returns: `.some(nil)` for infinity; `nil` for what is no time span, or one of more than a century.
+/// - Returns: `.some(nil)` for infinity. `nil` if the text is invalid or the time span exceeds 100 years.
 package func parseTimeSpan(_ text: String) -> Duration?? {
     var rest = trimmed(Array(text.utf8)[...])
     if rest.elementsEqual("infinity".utf8) { return .some(nil) }
@@ -9,13 +9,13 @@ package func parseTimeSpan(_ text: String) -> Duration?? {
     while true {
         rest = rest.drop(while: isBlank)
         guard !rest.isEmpty else { return found ? .some(.microseconds(Int64(total))) : nil }
-        guard let (whole, fraction) = takeDecimal(&rest) else { return nil }
+        guard let (whole, fraction) = scanDecimal(&rest) else { return nil }
         let hasBlank = rest.first.map(isBlank) ?? true
         rest = rest.drop(while: isBlank)
-        // Letters, and the bytes of a µ.
+        // Letters and the non-ASCII bytes of µ.
         let name = rest.prefix { $0 | 0x20 >= UInt8(ascii: "a") && $0 | 0x20 <= UInt8(ascii: "z") || $0 >= 0x80 }
         rest = rest[name.endIndex...]
-        // `12.34.56` is a slip, `12.34 .56` a sum (as in systemd).
+        // As in systemd, `12.34.56` is invalid and `12.34 .56` is a sum.
         guard !name.isEmpty || hasBlank else { return nil }
         guard let unit = timeUnits.first(where: { $0.names.contains { name.elementsEqual($0.utf8) } })?.microseconds,
             whole <= longestSpan / unit
@@ -26,7 +26,7 @@ package func parseTimeSpan(_ text: String) -> Duration?? {
     }
 }
 
-/// A hundred years in microseconds: more is a mistake, and sums of it stay far from what 64 bits hold.
+/// 100 years in microseconds. A longer time span is a mistake, and sums of such values cannot overflow 64 bits.
 private let longestSpan: UInt64 = 100 * 31_557_600 * 1_000_000
 
 private let timeUnits: [(names: [String], microseconds: UInt64)] = [
@@ -36,34 +36,36 @@ private let timeUnits: [(names: [String], microseconds: UInt64)] = [
     (["M", "month", "months"], 2_629_800_000_000), (["y", "year", "years"], 31_557_600_000_000),
 ]
 
-/// Digits behind a point, each worth a tenth of what the one before it was, in whole microseconds (as systemd counts).
+/// The value of the digits after a decimal point, in whole microseconds. As in systemd, each digit's weight is rounded down.
 private func tenths(of unit: UInt64, _ digits: ArraySlice<UInt8>) -> UInt64 {
-    var worth = unit
+    var weight = unit
     return digits.reduce(0) { sum, digit in
-        worth /= 10
-        return sum + UInt64(digit - UInt8(ascii: "0")) * worth
+        weight /= 10
+        return sum + UInt64(digit - UInt8(ascii: "0")) * weight
     }
 }
 
-/// `12`, `12.5`, `.5`: the number, and the digits behind the point.
-private func takeDecimal(_ text: inout ArraySlice<UInt8>) -> (whole: UInt64, fraction: ArraySlice<UInt8>)? {
+/// Removes a number such as `12`, `12.5` or `.5` from the start of the text: the integer and the digits after the point.
+private func scanDecimal(_ text: inout ArraySlice<UInt8>) -> (whole: UInt64, fraction: ArraySlice<UInt8>)? {
     let digits = text.prefix(while: isDigit)
-    let behind = text[digits.endIndex...]
-    guard behind.first == UInt8(ascii: ".") else {
-        text = behind
-        return number(digits).map { ($0, behind.prefix(0)) }
+    let rest = text[digits.endIndex...]
+    guard rest.first == UInt8(ascii: ".") else {
+        text = rest
+        return number(digits).map { ($0, rest.prefix(0)) }
     }
-    let fraction = behind.dropFirst().prefix(while: isDigit)
+    let fraction = rest.dropFirst().prefix(while: isDigit)
     text = text[fraction.endIndex...]
     guard !fraction.isEmpty else { return nil }
     return digits.isEmpty ? (0, fraction) : number(digits).map { ($0, fraction) }
 }
 
-/// As `parseTimeSpan` reads it: `1min 30s`. What is below a microsecond is left away; less than nothing is `0`.
+/// Formats a time span as systemd does, such as `1min 30s`; `parseTimeSpan` parses it.
+///
+/// The value is rounded down to microseconds. A negative value is formatted as `0`, and `nil` as `infinity`.
 package func formatTimeSpan(_ time: Duration?) -> String {
     guard let time else { return "infinity" }
     let (seconds, attoseconds) = time.components
-    // No span of ours is longer than a century; one that is is shown as long as it can be, in days.
+    // A value that would overflow is formatted in days. Values of manifests never exceed 100 years.
     guard seconds < Int64.max / 1_000_000 - 1 else { return "\(seconds / 86_400)d" }
     guard seconds >= 0 else { return "0" }
     var left = seconds * 1_000_000 + max(0, attoseconds / 1_000_000_000_000)
@@ -77,9 +79,9 @@ package func formatTimeSpan(_ time: Duration?) -> String {
     return parts.isEmpty ? "0" : parts.joined(separator: " ")
 }
 
-/// A size in bytes: `64M`, `1.5G`, `1G 512M`; K, M, G, T, P, E by 1024, the larger ones first, as systemd.
+/// Parses a size such as `64M`, `1.5G` or `1G 512M`. The units are powers of 1024; as in systemd, larger units come first.
 ///
-/// - Returns: `nil` for what is none, or more than an `Int64` holds.
+/// - Returns: the size in bytes, or `nil` if the text is invalid or the size exceeds `Int64.max`.
 package func parseSize(_ text: String) -> UInt64? {
     var rest = Array(text.utf8)[...]
     var units = sizeUnits[...]
@@ -89,7 +91,7 @@ package func parseSize(_ text: String) -> UInt64? {
         guard let whole = number(digits) else { return nil }
         rest = rest[digits.endIndex...]
         var fraction = rest.prefix(0)
-        // No digit behind the point is fine here: `10.M`.
+        // As in systemd, the digits after the point are optional: `10.M`.
         if rest.first == UInt8(ascii: ".") {
             fraction = rest.dropFirst().prefix(while: isDigit)
             rest = rest[fraction.endIndex...]
@@ -102,7 +104,7 @@ package func parseSize(_ text: String) -> UInt64? {
         units = units[(unit + 1)...]
         let (bytes, overflow) = whole.multipliedReportingOverflow(by: factor)
         guard !overflow, bytes <= UInt64(Int64.max) else { return nil }
-        // Each is at most an Int64's largest: the sum of three is what 64 bits don't hold.
+        // Each term is at most Int64.max, so the sum of two fits into 64 bits and the sum of three may not.
         total += part(of: factor, fraction)
         guard total <= UInt64(Int64.max) - bytes else { return nil }
         total += bytes
@@ -110,26 +112,26 @@ package func parseSize(_ text: String) -> UInt64? {
     return total
 }
 
-/// By falling size; bytes may go without a name.
+/// Sorted by size, largest first. The unit of bytes is optional.
 private let sizeUnits: [(name: UInt8?, shift: UInt64)] = [
     (UInt8(ascii: "E"), 60), (UInt8(ascii: "P"), 50), (UInt8(ascii: "T"), 40), (UInt8(ascii: "G"), 30),
     (UInt8(ascii: "M"), 20), (UInt8(ascii: "K"), 10), (UInt8(ascii: "B"), 0), (nil, 0),
 ]
 
-/// Digits behind a point, of a unit, rounded down. What is behind the eighteenth counts for nothing.
+/// The value of the digits after a decimal point in a unit, rounded down. Digits after the eighteenth are ignored.
 private func part(of unit: UInt64, _ digits: ArraySlice<UInt8>) -> UInt64 {
     let digits = digits.prefix(18)
     let divisor = repeatElement(UInt64(10), count: digits.count).reduce(1, *)
-    // Less than the divisor, so that the quotient is less than the unit.
+    // The digits are less than the divisor, so the quotient is less than the unit and fits.
     let product = (number(digits) ?? 0).multipliedFullWidth(by: unit)
     return divisor.dividingFullWidth(product).quotient
 }
 
-/// For people: `64.0M`.
+/// Formats a size with one decimal, such as `64.0M`.
 package func formatSize(_ bytes: UInt64) -> String {
     var value = Double(bytes)
     var unit = ""
-    // What would be shown as 1024.0 is one of the next unit.
+    // A value that rounds to 1024.0 is shown in the next unit.
     for next in ["K", "M", "G", "T", "P", "E"] where (value * 10).rounded() >= 10_240 {
         value /= 1024
         unit = next
@@ -139,7 +141,7 @@ package func formatSize(_ bytes: UInt64) -> String {
     return "\(tenths / 10).\(tenths % 10)\(unit)"
 }
 
-/// systemd's booleans.
+/// Parses a boolean as systemd does.
 func parseBoolean(_ text: String) -> Bool? {
     guard isASCII(text) else { return nil }
     switch text.lowercased() {
@@ -149,7 +151,9 @@ func parseBoolean(_ text: String) -> Bool? {
     }
 }
 
-/// Decimal digits, with a minus where the range has room for one; no other signs.
+/// Parses decimal digits with an optional minus sign.
+///
+/// - Returns: `nil` if the text is invalid or the number is out of range.
 func parseNumber(_ text: String, in range: ClosedRange<Int>) -> Int? {
     let isNegative = text.utf8.first == UInt8(ascii: "-")
     guard let size = number(Array(text.utf8.dropFirst(isNegative ? 1 : 0))[...]), let magnitude = Int(exactly: size)
@@ -158,7 +162,7 @@ func parseNumber(_ text: String, in range: ClosedRange<Int>) -> Int? {
     return range.contains(value) ? value : nil
 }
 
-/// `22`, `022`, `0777`: octal digits alone, as for UMask=.
+/// Parses octal digits such as `22`, `022` or `0777`.
 func parseOctal(_ text: String, upTo maximum: UInt32) -> UInt32? {
     guard !text.isEmpty else { return nil }
     var value: UInt32 = 0
@@ -170,12 +174,14 @@ func parseOctal(_ text: String, upTo maximum: UInt32) -> UInt32? {
     return value
 }
 
-/// `0%` to `100%`, whole.
+/// Parses an integer percentage from `0%` to `100%`.
 func parsePercent(_ text: String) -> Int? {
     parsePermyriad(text).flatMap { $0 % 100 == 0 ? $0 / 100 : nil }
 }
 
-/// `0%` to `100%`, with two digits behind the point, in hundredths of a percent (as systemd).
+/// Parses a percentage from `0%` to `100%` with at most two decimals, as in systemd.
+///
+/// - Returns: hundredths of a percent.
 func parsePermyriad(_ text: String) -> Int? {
     let bytes = Array(text.utf8)
     guard bytes.last == UInt8(ascii: "%") else { return nil }

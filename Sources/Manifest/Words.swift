@@ -1,20 +1,19 @@
-/// A word of a value, and where in the value it begins, in bytes.
+/// A word of a value and its offset in the value, in bytes.
 struct Word: Hashable {
     var text: String
     var offset: Int
 }
 
-/// Splits a value into words as systemd does: by white space, with single and double quotes, and C's escapes
-/// (systemd.syntax(7), "Quoting"). Linear in the value's size.
+/// Splits a value into words at blanks, with single and double quotes and C-style escapes (systemd.syntax(7), "Quoting").
 ///
-/// - Throws: a sentence.
+/// Takes time linear in the value's size.
 func splitWords(_ text: String) throws(ValueError) -> [Word] {
     var splitter = WordSplitter(bytes: Array(text.utf8))
     return try splitter.split()
 }
 
 private struct WordSplitter {
-    /// More than any command line that somebody wrote by hand.
+    /// Bounds the cost of a value. No command line of a manifest is as long.
     static let maximumWords = 4096
     let bytes: [UInt8]
     var position = 0
@@ -27,7 +26,7 @@ private struct WordSplitter {
             while position < bytes.count, isBlank(bytes[position]) { position += 1 }
             guard position < bytes.count else { return words }
             guard words.count < Self.maximumWords else {
-                throw ValueError(problem: "has more than \(Self.maximumWords) words", offset: position)
+                throw ValueError(problem: "more than \(Self.maximumWords) words", offset: position)
             }
             let start = position
             words.append(Word(text: try word(), offset: start))
@@ -62,10 +61,10 @@ private struct WordSplitter {
         }
         if let quote {
             let sign = Character(UnicodeScalar(quote.byte))
-            throw ValueError(problem: "the quote \(sign) is not closed", offset: quote.offset)
+            throw ValueError(problem: "missing closing quote \(sign)", offset: quote.offset)
         }
         guard let text = String(validating: word, as: UTF8.self) else {
-            throw ValueError(problem: "an escape makes it no UTF-8 text", offset: start)
+            throw ValueError(problem: "invalid UTF-8 after unescaping", offset: start)
         }
         return text
     }
@@ -73,7 +72,7 @@ private struct WordSplitter {
     private mutating func escape(into word: inout [UInt8]) throws(ValueError) {
         let start = position
         position += 1
-        guard position < bytes.count else { throw ValueError(problem: "ends with a backslash", offset: start) }
+        guard position < bytes.count else { throw ValueError(problem: "trailing backslash", offset: start) }
         let letter = bytes[position]
         position += 1
         switch letter {
@@ -92,13 +91,14 @@ private struct WordSplitter {
         case UInt8(ascii: "0")...UInt8(ascii: "3"):
             position -= 1
             word.append(UInt8(truncatingIfNeeded: try digits(3, radix: 8, start)))
-        // A semicolon alone would begin a second command (systemd.service(5), "Command lines").
+        // `\;` is a literal semicolon: systemd separates commands by a semicolon (systemd.service(5), "Command lines").
         case UInt8(ascii: ";") where word.isEmpty && (position == bytes.count || isBlank(bytes[position])):
             word.append(letter)
         default:
             let written = String(decoding: bytes[(start + 1)...].prefix(4), as: UTF8.self).unicodeScalars.prefix(1)
             throw ValueError(
-                problem: "“\\\(shown(String(written)))” is no escape, and a backslash itself is “\\\\”", offset: start)
+                problem: "invalid escape '\\\(sanitized(String(written)))'; a literal backslash is '\\\\'",
+                offset: start)
         }
     }
 
@@ -106,31 +106,31 @@ private struct WordSplitter {
         var value: UInt32 = 0
         for _ in 0..<count {
             guard position < bytes.count, let digit = hexDigit(bytes[position]), digit < radix else {
-                throw ValueError(problem: "an escape needs \(count) digits", offset: start)
+                throw ValueError(problem: "invalid escape: it needs \(count) digits", offset: start)
             }
             // Eight hexadecimal digits fill the 32 bits.
             value = value * radix + digit
             position += 1
         }
-        guard value != 0 else { throw ValueError(problem: "an escape can't stand for NUL", offset: start) }
+        guard value != 0 else { throw ValueError(problem: "invalid escape: NUL is not allowed", offset: start) }
         return value
     }
 
     private func scalar(_ value: UInt32, _ start: Int, into word: inout [UInt8]) throws(ValueError) {
         guard let scalar = UnicodeScalar(value), let encoded = UTF8.encode(scalar) else {
-            throw ValueError(problem: "an escape stands for no character", offset: start)
+            throw ValueError(problem: "invalid escape: not a Unicode character", offset: start)
         }
         word += encoded
     }
 }
 
-/// `%%` is a percent sign; systemd's other specifiers are refused: a program that got them as they stand would be started
-/// wrongly, and nobody would know.
+/// Replaces `%%` by a percent sign. Other specifiers of systemd are errors: they are not expanded, and the program would
+/// receive them as plain text.
 func withoutSpecifiers(_ text: String) throws(ValueError) -> String {
     try unescaped(text, UInt8(ascii: "%"), "specifiers")
 }
 
-/// `$$` is a dollar sign; variables are refused, for the same reason.
+/// Replaces `$$` by a dollar sign. Variables are errors because they are not expanded.
 func withoutVariables(_ text: String) throws(ValueError) -> String {
     try unescaped(text, UInt8(ascii: "$"), "variables")
 }
@@ -138,7 +138,7 @@ func withoutVariables(_ text: String) throws(ValueError) -> String {
 private func unescaped(_ text: String, _ sign: UInt8, _ what: String) throws(ValueError) -> String {
     guard text.utf8.contains(sign) else { return text }
     var result: [UInt8] = []
-    // Behind the first of two signs.
+    // Whether the previous byte was the first of a pair.
     var isOpen = false
     for byte in text.utf8 {
         if isOpen, byte != sign { break }
@@ -148,7 +148,9 @@ private func unescaped(_ text: String, _ sign: UInt8, _ what: String) throws(Val
     guard !isOpen else {
         let sign = Character(UnicodeScalar(sign))
         throw ValueError(
-            problem: "“\(shown(text))”: \(what) are not expanded, and a \(sign) itself is \(sign)\(sign)", offset: 0)
+            problem:
+                "invalid value \(quoted(text)): \(what) are not supported, and a literal \(sign) is \(sign)\(sign)",
+            offset: 0)
     }
     return String(decoding: result, as: UTF8.self)
 }

@@ -2,17 +2,18 @@ import Control
 import Glibc
 import Linux
 
-/// What all measurements have in common: where the programs are, how much is measured, and where it is told.
+/// The options of a benchmark run and its report.
 final class Bench {
     let programs: String
     let app: String
     let supervisord = "/usr/bin/supervisord"
-    /// For what stays: configuration, state, logs.
+    /// The directory for configuration, state and logs.
     let folder: String
-    /// For what lives as long as a daemon: in memory where the machine has such a file system, as /run is.
+    /// The directory for sockets and runtime files, on a file system in memory such as /run if there is one.
     let runtime: String
     let isQuick: Bool
-    /// Without cgroups every look at an app is a reading of all of /proc: with a thousand it would take minutes.
+    /// Whether the measurements use fewer apps. Without cgroups, greenroomd reads all of /proc to find the processes of one app,
+    /// which takes minutes with 1,000 apps.
     private(set) var hasFewApps = false
     let report: Report
 
@@ -30,7 +31,7 @@ final class Bench {
         ("rest", measureFootprint), ("core", measureCore),
     ]
 
-    /// - Parameter only: the one part to measure; `nil`: all.
+    /// - Parameter only: the name of the part to measure, or `nil` for all parts.
     /// - Returns: whether there is such a part.
     func run(only: String?) throws -> Bool {
         let chosen = Self.parts.filter { only == nil || $0.name == only }
@@ -41,8 +42,8 @@ final class Bench {
         return true
     }
 
-    /// Notes the cgroup that a containment names, for the script to remove should this program not come to it.
-    func remember(groupsOf containment: String) {
+    /// Records the cgroup in a containment description, so that the script removes it if this program is killed.
+    func record(groupsOf containment: String) {
         guard let word = containment.split(separator: " ").first(where: { $0.hasPrefix("/") }),
             let file = try? AppendFile(folder + "/groups")
         else { return }
@@ -66,7 +67,7 @@ final class Bench {
                     + "load \(load) at the start"
             ),
             ("greenroomd", "\(try greenroom.version()), \(containment)"),
-            ("peers", "supervisord \(supervisorVersion), and the bare calls of the kernel: these are the floor"),
+            ("peers", "supervisord \(supervisorVersion), and plain system calls as the lower bound"),
         ]
         greenroom.stop()
         report.begin()
@@ -76,7 +77,7 @@ final class Bench {
         let status = text("/var/lib/dpkg/status").split(separator: "\n")
         guard let start = status.firstIndex(of: "Package: supervisor"),
             let version = status[start...].first(where: { $0.hasPrefix("Version: ") })
-        else { return "of another source than Debian" }
+        else { return "of unknown version" }
         return String(version.dropFirst("Version: ".count))
     }
 
@@ -84,7 +85,7 @@ final class Bench {
         (try? readFile(at: path, limit: 64 << 20)).map { String(decoding: $0, as: UTF8.self) } ?? ""
     }
 
-    /// The value of the first line `NAME : VALUE`.
+    /// The value of the first line of the form `NAME : VALUE`.
     private func line(_ path: String, _ name: String) -> String? {
         let line = text(path).split(separator: "\n").first { $0.hasPrefix(name) }
         return line?.split(separator: ":", maxSplits: 1).last.map { String($0.drop { $0 == " " || $0 == "\t" }) }

@@ -2,8 +2,8 @@ import Glibc
 import Linux
 import Synchronization
 
-/// Memory that this program and the bench app share: an app notes there when it gets to run, so that nothing lies between
-/// its first line and the time that is known of it. The layout is the bench app's `struct slot`.
+/// Memory shared with the bench apps, in which an app records when it runs. The time is thus measured in the app's first
+/// statement. The layout is `struct slot` of the bench app (Sources/scripts/bench.d/app.c).
 final class Board {
     private static let slotSize = 64
     private let file: Descriptor
@@ -16,24 +16,24 @@ final class Board {
         let size = count * Self.slotSize
         guard ftruncate(file.raw, size) == 0,
             let memory = mmap(nil, size, PROT_READ | PROT_WRITE, MAP_SHARED, file.raw, 0), memory != MAP_FAILED
-        else { throw BenchFailure("no shared memory: error \(errno)") }
+        else { throw BenchFailure("cannot map shared memory: error \(errno)") }
         self.memory = memory
     }
 
     deinit { munmap(memory, count * Self.slotSize) }
 
-    /// By which other processes of this user open it.
+    /// The path by which other processes of this user open the memory.
     var path: String { "/proc/\(getpid())/fd/\(file.raw)" }
 
-    private enum Word: Int { case asked, answered, time, pid }
+    private enum Word: Int { case requested, answered, time, pid }
 
     private func word(_ slot: Int, _ word: Word) -> UnsafeMutablePointer<Atomic<UInt64>> {
         precondition(slot >= 0 && slot < count, "no slot \(slot)")
         return (memory + slot * Self.slotSize + word.rawValue * 8).assumingMemoryBound(to: Atomic<UInt64>.self)
     }
 
-    func ask(_ slot: Int, _ number: UInt64) {
-        word(slot, .asked).pointee.store(number, ordering: .releasing)
+    func request(_ slot: Int, _ number: UInt64) {
+        word(slot, .requested).pointee.store(number, ordering: .releasing)
     }
 
     func answered(_ slot: Int) -> UInt64 { word(slot, .answered).pointee.load(ordering: .acquiring) }
@@ -44,7 +44,7 @@ final class Board {
         memset(memory + slots.lowerBound * Self.slotSize, 0, slots.count * Self.slotSize)
     }
 
-    /// Waits until all of them have noted a time.
+    /// Waits until all slots have a time.
     func awaitTimes(_ slots: Range<Int>, _ what: String) throws {
         var next = slots.lowerBound
         try eventually(what, everyMicroseconds: 500) {

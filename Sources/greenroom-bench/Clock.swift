@@ -1,34 +1,35 @@
 import Glibc
 
-/// Nanoseconds of CLOCK_MONOTONIC, as the bench app's.
+/// The time of CLOCK_MONOTONIC in nanoseconds, which the bench app uses too.
 func clockNow() -> UInt64 {
     var time = timespec()
     clock_gettime(CLOCK_MONOTONIC, &time)
     return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
 }
 
-/// Leaves the processor to others.
+/// Sleeps.
 func rest(microseconds: Int) {
     usleep(UInt32(microseconds))
 }
 
-/// Looks again and again until it is so, seldom enough to leave the processors to what is measured.
+/// Waits until a condition holds. It polls rarely enough not to disturb the measured programs.
+///
 /// - Throws: after 20 s.
 func eventually(_ what: String, everyMicroseconds pace: Int = 100, _ isSo: () throws -> Bool) throws {
     let end = clockNow() + 20_000_000_000
     while try !isSo() {
-        guard clockNow() < end else { throw BenchFailure("waited 20 s in vain: \(what)") }
+        guard clockNow() < end else { throw BenchFailure("timeout after 20 s: \(what)") }
         rest(microseconds: pace)
     }
 }
 
-/// What can't be measured, in a sentence.
+/// The reason why a measurement failed.
 struct BenchFailure: Error, CustomStringConvertible {
     let description: String
     init(_ description: String) { self.description = description }
 }
 
-/// Measurements of one kind, in seconds.
+/// The measured values of one kind, in seconds.
 struct Samples {
     private(set) var seconds: [Double] = []
     private var isSorted = true
@@ -36,7 +37,7 @@ struct Samples {
     var count: Int { seconds.count }
 
     mutating func add(from start: UInt64, to end: UInt64) {
-        // Two processors' clocks may differ by some nanoseconds.
+        // The clocks of two processors may differ by some nanoseconds.
         seconds.append(end > start ? Double(end - start) / 1e9 : 0)
         isSorted = false
     }
@@ -46,7 +47,7 @@ struct Samples {
         isSorted = false
     }
 
-    /// Nearest rank; `share` of 1 is the largest. Zero where nothing was measured.
+    /// The percentile by nearest rank. A `share` of 1 is the maximum. The result is 0 if there are no values.
     mutating func percentile(_ share: Double) -> Double {
         if !isSorted { seconds.sort() }
         isSorted = true

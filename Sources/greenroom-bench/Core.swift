@@ -1,15 +1,16 @@
 import Glibc
 import Linux
 
-/// How many events the deciding core handles in a second, beside how many the kernel can hand to a process at all.
+/// Measures how many events per second the core handles, and how many bytes per second a process reads from a pipe.
 func measureCore(_ bench: Bench) throws {
-    bench.report.section("The core alone", "greenroom-sim --rate; beside it a byte through a pipe: write, poll, read")
-    let theirs = bareEvents(bench.isQuick ? 100_000 : 500_000)
+    bench.report.section(
+        "Core without the daemon", "greenroom-sim --rate; peer: a byte through a pipe with write, poll and read")
+    let theirs = pipeEvents(bench.isQuick ? 100_000 : 500_000)
     bench.report.add(
         Figure(name: "events", unit: .perSecond, ours: try coreRate(bench), peer: "pipe and poll", theirs: theirs))
 }
 
-/// From “core: 2797755 events/s (…)”.
+/// Parses the output of greenroom-sim: `core: 2797755 events/s (…)`.
 private func coreRate(_ bench: Bench) throws -> Double {
     let path = bench.folder + "/rate"
     let output = try Descriptor.open(path, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600)
@@ -17,18 +18,18 @@ private func coreRate(_ bench: Bench) throws -> Double {
     var starting = try startProcess(
         SpawnRequest(executable: program, arguments: ["--rate"], standardOutput: output.raw))
     try eventually("\(program) is executed") { try starting.outcome() != .pending }
-    reapBare(starting.pid)
+    waitForChild(starting.pid)
     let text = String(decoding: try readFile(at: path, limit: 4096), as: UTF8.self)
     let words = text.split(separator: " ")
     guard words.count > 2, words[0] == "core:", let rate = Double(words[1]) else {
-        throw BenchFailure("greenroom-sim --rate says: \(text)")
+        throw BenchFailure("unexpected output of greenroom-sim --rate: \(text)")
     }
     return rate
 }
 
-/// A byte into a pipe, poll(2), and the byte out of it: what the least event costs that comes from outside. In processor
-/// time, as greenroom-sim counts it, and the best of several passes.
-private func bareEvents(_ count: Int) -> Double {
+/// Measures how often per second a process can write a byte to a pipe, poll and read it: the minimum cost of an external
+/// event. Like greenroom-sim, it counts processor time and takes the best of several passes.
+private func pipeEvents(_ count: Int) -> Double {
     var ends: [Int32] = [-1, -1]
     guard pipe(&ends) == 0 else { return 0 }
     defer { for end in ends { close(end) } }

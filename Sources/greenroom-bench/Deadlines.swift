@@ -3,7 +3,7 @@ import JSON
 import Linux
 import Systemd
 
-/// How much later than promised a deadline's consequence comes.
+/// Measures how long after its deadline an app is killed.
 func measureDeadlines(_ bench: Bench) throws {
     try measureLaunchDeadlines(bench)
     try measureTerminateDeadlines(bench)
@@ -11,15 +11,15 @@ func measureDeadlines(_ bench: Bench) throws {
 
 private let shares = [("p50", 0.5), ("p99", 0.99), ("max", 1)]
 
-/// Apps that never say that they are ready, each with a deadline of its own. From outside: the time from before the call to
-/// launch until the process is dead, beyond what it was allowed. Beside it a program that does nothing but wait for as many
-/// timers, and kill a child of its own at each.
+/// Launches apps that never become ready, with different deadlines. The result is the time from the call to the end of the
+/// process, minus the deadline. The peer is a program that only waits for the same number of timers and kills a child at
+/// each one.
 private func measureLaunchDeadlines(_ bench: Bench) throws {
     let count = bench.hasFewApps ? 40 : 200
     let (start, step) = bench.hasFewApps ? (1500, 50) : (3000, 10)
     bench.report.section(
         "Deadline lateness",
-        "seen from outside, from the call to the process's end; \(count) apps that hang in their launch, then "
+        "from the call to the end of the process; \(count) apps that never become ready, then "
             + "\(terminating(bench)) that ignore SIGTERM")
     let board = try Board(slots: 2 * count)
     let manifests = (0..<count).map { number in
@@ -32,28 +32,28 @@ private func measureLaunchDeadlines(_ bench: Bench) throws {
     }
     let greenroom = try Greenroom(bench, "deadlines", apps: manifests)
     let first = clockNow() + UInt64(start) * 1_000_000
-    let peer = try spawnBare([
+    let peer = try spawnChild([
         bench.app, "timers", board.path, "\(count)", "\(count)", "\(first)", "\(step * 1_000_000)",
     ])
     var watch = EndWatch()
     for number in 0..<count {
         let due = clockNow() + UInt64(start + step * number) * 1_000_000
         _ = try greenroom.beginLaunch("app\(number)", background: true)
-        // One after the other: none of them waits for another's launch.
+        // Launches one app at a time, so that no launch delays another one.
         try eventually("a program runs") { board.time(number) != 0 }
         try watch.add(board.pid(number), due: due, isOurs: true)
     }
     watch.waitForAll()
-    reapBare(peer)
+    waitForChild(peer)
     var theirs = Samples()
     for number in 0..<count { theirs.add(Double(board.time(count + number)) / 1e9) }
     greenroom.stop()
-    bench.report.add("killed for its launch deadline", watch.ours, "timerfd, kill, waitpid", theirs, at: shares)
+    bench.report.add("launch deadline to end of the process", watch.ours, "timerfd, kill, waitpid", theirs, at: shares)
 }
 
 private func terminating(_ bench: Bench) -> Int { bench.hasFewApps ? 15 : 60 }
 
-/// Apps that are deaf to SIGTERM, and a second for each.
+/// Terminates apps that ignore SIGTERM, with a deadline of 1 s.
 private func measureTerminateDeadlines(_ bench: Bench) throws {
     let count = terminating(bench)
     let board = try Board(slots: 2 * count)
@@ -65,7 +65,7 @@ private func measureTerminateDeadlines(_ bench: Bench) throws {
                 lifecycle: "TerminateDeadlineSec=1s")
         )
     }
-    // All in the foreground: in the background a program dies in the idle class (L19), as supervisord's do not.
+    // All apps are in the foreground: in the background they would run in the idle class (L19), unlike supervisord's.
     let greenroom = try Greenroom(
         bench, "terminating", apps: manifests, configuration: "[Manager]\nForegroundLimit=\(count)\n")
     for (name, _) in manifests { try greenroom.finish(try greenroom.beginLaunch(name, background: false)) }
@@ -87,17 +87,19 @@ private func measureTerminateDeadlines(_ bench: Bench) throws {
     greenroom.stop()
     supervisor.stop()
     bench.report.add(
-        "deaf to SIGTERM, 1 s later killed", watch.ours, "supervisord", watch.theirs, at: shares)
+        "SIGTERM ignored, killed after 1 s", watch.ours, "supervisord", watch.theirs, at: shares)
 }
 
-/// Processes whose ends are waited for, and when each is due, in nanoseconds.
+/// Measures when processes end relative to their deadlines, which are in nanoseconds.
 private struct EndWatch {
     private var waiting: [(process: Linux.Process, due: UInt64, isOurs: Bool)] = []
     private(set) var ours = Samples()
     private(set) var theirs = Samples()
 
     mutating func add(_ pid: Int32, due: UInt64, isOurs: Bool) throws {
-        guard let process = try Process.open(pid) else { throw BenchFailure("process \(pid) has ended by itself") }
+        guard let process = try Process.open(pid) else {
+            throw BenchFailure("process \(pid) ended before its deadline")
+        }
         waiting.append((process, due, isOurs))
     }
 
@@ -105,7 +107,7 @@ private struct EndWatch {
         while !waiting.isEmpty { wait(milliseconds: 60_000) }
     }
 
-    /// Notes who ends within this time; without any left to wait for, at once.
+    /// Records the processes that end within this time. Returns early if there are none left.
     mutating func wait(milliseconds: Int) {
         let end = clockNow() + UInt64(milliseconds) * 1_000_000
         while !waiting.isEmpty {

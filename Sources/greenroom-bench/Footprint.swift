@@ -1,8 +1,8 @@
-/// What the daemon itself costs while it has nothing to do, beside supervisord with as many programs.
+/// Measures the memory and the wakeups of the idle daemon, and of supervisord with the same number of programs.
 func measureFootprint(_ bench: Bench) throws {
     let many = bench.hasFewApps ? 200 : 1000
     bench.report.section(
-        "At rest", "PSS of the daemon alone; ours with suspended apps, supervisord with programs that sleep")
+        "Idle", "PSS of the daemon process; greenroomd with suspended apps, supervisord with sleeping programs")
     let footprint = try Footprint(bench, many)
     try footprint.compare("without an app")
     try footprint.grow(to: 100)
@@ -10,7 +10,7 @@ func measureFootprint(_ bench: Bench) throws {
     try footprint.grow(to: many)
     try footprint.compare("with \(many) suspended apps")
     try footprint.countWakeups(seconds: bench.isQuick ? 3 : 10)
-    try footprint.launchAmongThem()
+    try footprint.launchMore()
     footprint.stop()
 }
 
@@ -37,7 +37,7 @@ private final class Footprint {
         supervisor.stop()
     }
 
-    /// More apps, launched into the background and suspended; as many more programs of supervisord's.
+    /// Launches and suspends more apps, and starts as many more programs with supervisord.
     func grow(to count: Int) throws {
         let new = self.count..<count
         let manifests = new.map {
@@ -45,7 +45,7 @@ private final class Footprint {
         }
         try greenroom.add(manifests)
         try greenroom.suspendAll(manifests.map(\.0))
-        try greenroom.forgetNews()
+        try greenroom.discardSignals()
         let command = [bench.app, "wait", board.path, "%(process_num)d"]
         programs += Supervisor.program(
             "upto\(count)", command, count: new.count, first: many + new.lowerBound, starts: true)
@@ -62,7 +62,7 @@ private final class Footprint {
                 theirs: try supervisor.pss()))
     }
 
-    /// Both in the same window. A wakeup is a switch of one of its threads: with nothing to do there must be none.
+    /// Counts the wakeups of both daemons in the same time. A wakeup is a context switch of a thread; greenroomd must have none.
     func countWakeups(seconds: Int) throws {
         let before = (try greenroom.switches(), try supervisor.switches())
         rest(microseconds: seconds * 1_000_000)
@@ -75,8 +75,8 @@ private final class Footprint {
                 theirs: Double(after.1 - before.1) / Double(seconds), isRequired: ours == 0))
     }
 
-    /// One more, of which the others should make no difference.
-    func launchAmongThem() throws {
+    /// Measures launches while many apps are suspended, which should not make a difference.
+    func launchMore() throws {
         let first = 2 * many
         let second = first + Self.launches
         try greenroom.add(
@@ -95,11 +95,11 @@ private final class Footprint {
                 try self.supervisor.call("supervisor.startProcess", [.string("more:\(other)"), .bool(false)])
             }
         }
-        bench.report.add("one more: call → its first line", ours, "supervisord", theirs)
+        bench.report.add("one more: call → first line of main", ours, "supervisord", theirs)
     }
 
     private func launch<T>(_ number: Int, _ samples: inout Samples, _ body: () throws -> T) throws -> T {
-        // So that neither has anything left to do of the one before.
+        // Both daemons finish the previous launch first.
         rest(microseconds: 20_000)
         let start = clockNow()
         let result = try body()

@@ -4,16 +4,16 @@ import JSON
 import Linux
 import Systemd
 
-/// A greenroomd of our own, and what is asked of it over its bus.
+/// A greenroomd that the benchmark starts, and calls of its control interface.
 final class Greenroom {
     private let server: Server
     let bus: BusConnection
     private let config: String
 
     /// - Parameters:
-    ///   - name: of its folder.
-    ///   - apps: manifests' text by ID.
-    ///   - configuration: `greenroom.conf`.
+    ///   - name: the name of its directory.
+    ///   - apps: IDs and manifests.
+    ///   - configuration: the text of `greenroom.conf`.
     init(_ bench: Bench, _ name: String, apps: [(String, String)] = [], configuration: String = "") throws {
         let root = bench.folder + "/" + name
         config = root + "/config"
@@ -28,12 +28,12 @@ final class Greenroom {
             environment: ["NOTIFY_SOCKET=\(runtime).ready"], log: root + "/log")
         let server = self.server
         try eventually("greenroomd is ready; see \(root)/log") {
-            if server.hasEnded { throw BenchFailure("greenroomd has ended: \(Self.log(root))") }
+            if server.hasEnded { throw BenchFailure("greenroomd exited: \(Self.log(root))") }
             guard let datagram = try ready.receive() else { return false }
             return String(decoding: datagram.bytes, as: UTF8.self).contains("READY=1")
         }
         bus = try BusConnection(path: runtime + "/bus")
-        bench.remember(groupsOf: try containment())
+        bench.record(groupsOf: try containment())
     }
 
     func stop() { server.stop() }
@@ -48,13 +48,13 @@ final class Greenroom {
         for (id, text) in apps { try replaceFile(at: "\(config)/apps/\(id).app", with: Array(text.utf8)) }
     }
 
-    /// More apps, in a daemon that runs.
+    /// Adds apps to the running daemon.
     func add(_ apps: [(String, String)]) throws {
         try Self.write(apps, config)
         _ = try call("Reload")
     }
 
-    /// A manifest that runs the bench app.
+    /// The text of a manifest for the bench app.
     static func manifest(_ arguments: [String], app: String = "", lifecycle: String = "") -> String {
         "[App]\nExecStart=\(arguments.joined(separator: " "))\n\(app)\n[Lifecycle]\n\(lifecycle)\n"
     }
@@ -83,7 +83,7 @@ final class Greenroom {
         try begin("Launch", [.string(app), .dictionary(background ? [("background", .bool(true))] : [])])
     }
 
-    /// Launches them all into the background, some at a time, and waits until they are suspended.
+    /// Launches apps into the background, at most 32 at a time, and waits until they are suspended.
     func suspendAll(_ apps: [String]) throws {
         var pending: [BusConnection.Pending] = []
         for app in apps {
@@ -95,31 +95,32 @@ final class Greenroom {
         while !left.isEmpty { left.remove(try next(state: "suspended")) }
     }
 
-    /// How apps are held together, in the daemon's words.
+    /// The daemon's description of how it contains the processes of an app.
     func containment() throws -> String { try call("Pressure")["containment"]?.stringValue ?? "?" }
 
     func version() throws -> String { try call("Version").stringValue ?? "?" }
 
-    // MARK: News
+    // MARK: Signals
 
-    /// Waits until an app comes into this state.
-    /// - Returns: which.
+    /// Waits until an app enters this state.
+    ///
+    /// - Returns: the app's ID.
     @discardableResult
     func next(state: String, of app: String? = nil) throws -> String {
         let deadline = EventLoop.now() + .seconds(30)
         while let signal = try bus.nextSignal(until: deadline) {
             guard signal.member == ControlNames.newsSignal, let first = signal.arguments.first else { continue }
-            let news = JSONValue(first)
-            guard news["kind"]?.stringValue == "stateChanged", news["state"]?.stringValue == state,
-                let name = news["app"]?.stringValue, app == nil || app == name
+            let event = JSONValue(first)
+            guard event["kind"]?.stringValue == "stateChanged", event["state"]?.stringValue == state,
+                let name = event["app"]?.stringValue, app == nil || app == name
             else { continue }
             return name
         }
-        throw BenchFailure("waited 30 s in vain: \(app ?? "an app") becomes \(state)")
+        throw BenchFailure("timeout after 30 s: \(app ?? "an app") did not enter the state \(state)")
     }
 
-    /// Drops the news that have come.
-    func forgetNews() throws {
+    /// Discards the signals that have arrived.
+    func discardSignals() throws {
         while try bus.nextSignal(until: EventLoop.now()) != nil {}
     }
 }

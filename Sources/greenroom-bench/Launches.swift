@@ -1,23 +1,24 @@
 import Glibc
 import Systemd
 
-/// A small C program that ends at once, launched by a bare posix_spawn(3), by greenroomd and by supervisord.
+/// Measures launches of a small C program that exits immediately: by posix_spawn(3), greenroomd and supervisord.
 func measureLaunches(_ bench: Bench) throws {
     let count = bench.isQuick ? 60 : 300
     bench.report.section(
-        "Launching", "a small C program that notes the time in its first line and ends; \(count) of them, in turns")
+        "Launch",
+        "\(count) launches of a small C program that records the time in its first statement; launchers alternate")
     let launches = try Launches(bench, count)
-    try launches.oneAfterAnother()
-    try launches.allAtOnce()
+    try launches.sequential()
+    try launches.parallel()
     try launches.emptyCalls()
     launches.stop()
 }
 
-/// How it went with one launcher.
-private struct Course {
-    /// From the call to the program's first line.
+/// The results of one launcher.
+private struct Results {
+    /// From the call to the first statement of the program.
     var first = Samples()
-    /// From the call to its answer.
+    /// From the call to its reply.
     var answer = Samples()
     var seconds = 0.0
 
@@ -39,8 +40,8 @@ private final class Launches {
         let manifests = (0..<count).map {
             ("app\($0)", Greenroom.manifest([bench.app, "stamp", board.path, "\($0)"]))
         }
-        // In the foreground, as a person launches: apps in the background run in the idle class (L19), which neither of the
-        // others does. All of them at once, so that none has to make room.
+        // Apps are launched into the foreground, as by a user: in the background they would run in the idle class (L19), unlike
+        // those of the other launchers. The limit allows all of them at once, so that none is moved to the background.
         greenroom = try Greenroom(
             bench, "launches", apps: manifests, configuration: "[Manager]\nForegroundLimit=\(count)\n")
         let command = [bench.app, "stamp", board.path, "%(process_num)d"]
@@ -53,11 +54,11 @@ private final class Launches {
         supervisor.stop()
     }
 
-    // MARK: One after the other
+    // MARK: Sequential launches
 
-    /// In turns, so that what else happens on the machine meets all of them alike.
-    func oneAfterAnother() throws {
-        var (bare, ours, theirs) = (Course(), Course(), Course())
+    /// Alternates between the launchers, so that other activity on the machine affects all of them.
+    func sequential() throws {
+        var (bare, ours, theirs) = (Results(), Results(), Results())
         let size = 20
         for first in stride(from: 0, to: count, by: size) {
             let block = first..<min(first + size, count)
@@ -66,22 +67,22 @@ private final class Launches {
                 let pending = try self.greenroom.beginLaunch("app\(number)", background: false)
                 try self.greenroom.finish(pending)
             }
-            try greenroom.forgetNews()
+            try greenroom.discardSignals()
             try run(block, &theirs) { number in
                 try self.supervisor.call("supervisor.startProcess", [.string("app:\(number)"), .bool(false)])
             }
         }
         addRate(
-            "one after the other", ours.perSecond, [("posix_spawn", bare.perSecond), ("supervisord", theirs.perSecond)])
-        for (peer, course) in [("posix_spawn", bare), ("supervisord", theirs)] {
-            bench.report.add("call → its first line", ours.first, peer, course.first)
+            "sequential", ours.perSecond, [("posix_spawn", bare.perSecond), ("supervisord", theirs.perSecond)])
+        for (peer, results) in [("posix_spawn", bare), ("supervisord", theirs)] {
+            bench.report.add("call → first line of main", ours.first, peer, results.first)
         }
-        for (peer, course) in [("posix_spawn + waitpid", bare), ("supervisord", theirs)] {
-            bench.report.add("call → answer", ours.answer, peer, course.answer)
+        for (peer, results) in [("posix_spawn + waitpid", bare), ("supervisord", theirs)] {
+            bench.report.add("call → reply", ours.answer, peer, results.answer)
         }
     }
 
-    private func run(_ block: Range<Int>, _ course: inout Course, _ launch: (Int) throws -> Void) throws {
+    private func run(_ block: Range<Int>, _ results: inout Results, _ launch: (Int) throws -> Void) throws {
         board.clear(block)
         var calls: [UInt64] = []
         let start = clockNow()
@@ -89,24 +90,24 @@ private final class Launches {
             let call = clockNow()
             calls.append(call)
             try launch(number)
-            course.answer.add(from: call, to: clockNow())
+            results.answer.add(from: call, to: clockNow())
         }
-        course.seconds += Double(clockNow() - start) / 1e9
+        results.seconds += Double(clockNow() - start) / 1e9
         try board.awaitTimes(block, "all programs were launched")
-        for (number, call) in zip(block, calls) { course.first.add(from: call, to: board.time(number)) }
-        // What is left to do of it is nobody else's burden.
+        for (number, call) in zip(block, calls) { results.first.add(from: call, to: board.time(number)) }
+        // The launcher finishes its work before the next one is measured.
         rest(microseconds: 20_000)
     }
 
-    private func spawn(_ number: Int) throws { reapBare(try spawnBare(command(number))) }
+    private func spawn(_ number: Int) throws { waitForChild(try spawnChild(command(number))) }
     private func command(_ number: Int) -> [String] { [bench.app, "stamp", board.path, "\(number)"] }
 
-    // MARK: All at once
+    // MARK: Parallel launches
 
-    func allAtOnce() throws {
+    func parallel() throws {
         var children: [pid_t] = []
-        let bare = try rate { for number in 0..<self.count { children.append(try spawnBare(self.command(number))) } }
-        for child in children { reapBare(child) }
+        let bare = try rate { for number in 0..<self.count { children.append(try spawnChild(self.command(number))) } }
+        for child in children { waitForChild(child) }
         var pending: [BusConnection.Pending] = []
         let ours = try rate {
             for number in 0..<self.count {
@@ -117,10 +118,10 @@ private final class Launches {
         let theirs = try rate {
             try self.supervisor.call("supervisor.startProcessGroup", [.string("app"), .bool(false)])
         }
-        addRate("all at once", ours, [("posix_spawn", bare), ("supervisord", theirs)])
+        addRate("parallel", ours, [("posix_spawn", bare), ("supervisord", theirs)])
     }
 
-    /// Launches a second, up to the first line of the last program.
+    /// The launches per second until the last program runs.
     private func rate(_ launchAll: () throws -> Void) throws -> Double {
         rest(microseconds: 300_000)
         board.clear(0..<count)
@@ -137,7 +138,7 @@ private final class Launches {
         }
     }
 
-    // MARK: What the way there costs
+    // MARK: Cost of a call
 
     func emptyCalls() throws {
         var (ours, theirs) = (Samples(), Samples())
@@ -149,6 +150,6 @@ private final class Launches {
             try supervisor.call("supervisor.getAPIVersion")
             theirs.add(from: call, to: clockNow())
         }
-        bench.report.add("a call that asks for nothing", ours, "supervisord", theirs)
+        bench.report.add("call without effect", ours, "supervisord", theirs)
     }
 }

@@ -1,32 +1,33 @@
 import Glibc
 import JSON
 
-/// What a figure is counted in, and whether more of it is better.
+/// The unit of a figure.
 enum Unit: String {
     case seconds, perSecond, bytes, wakeupsPerSecond
 
+    /// Whether a larger value is better.
     var isMoreBetter: Bool { self == .perSecond }
 }
 
-/// One line: something of ours beside the same of somebody else's, measured in the same run.
+/// One line of the report: a value of greenroomd and the same value of a peer, measured in the same run.
 struct Figure {
     var name: String
     var unit: Unit
     var ours: Double
     var peer: String
-    /// `nil`: there is none on this machine.
+    /// `nil` if the peer cannot run on this machine.
     var theirs: Double?
-    /// Where a figure has to be what it is, whatever the peer's.
+    /// Whether the value meets a requirement, or `nil` if there is none.
     var isRequired: Bool?
 
-    /// How many times as good as the peer's; above 1 is better. `nil` where that can't be said.
+    /// The ratio to the peer's value; above 1 is better. `nil` if a value is missing or 0.
     var advantage: Double? {
         guard let theirs, theirs > 0, ours > 0 else { return nil }
         return unit.isMoreBetter ? ours / theirs : theirs / ours
     }
 }
 
-/// The table as it grows, and in the end all of it as JSON.
+/// Prints the figures as a table while they are measured, or all of them as JSON at the end.
 final class Report {
     private let wantsJSON: Bool
     private var sections: [(title: String, figures: [Figure])] = []
@@ -43,7 +44,11 @@ final class Report {
         for (name, value) in machine { show(name.padded(12) + value) }
     }
 
-    /// - Parameter title: what is measured; how, in a few words behind it.
+    /// Starts a section of the table.
+    ///
+    /// - Parameters:
+    ///   - title: what is measured.
+    ///   - how: how it is measured.
     func section(_ title: String, _ how: String) {
         sections.append((title, []))
         show("")
@@ -61,7 +66,7 @@ final class Report {
                 + verdict(figure).aligned(Self.widths[3]) + "  " + figure.peer)
     }
 
-    /// The same percentiles of two sets of measurements.
+    /// Adds the same percentiles of two sets of values.
     func add(
         _ name: String, _ ours: Samples, _ peer: String, _ theirs: Samples?,
         at shares: [(String, Double)] = Report.usual
@@ -80,19 +85,19 @@ final class Report {
     private func verdict(_ figure: Figure) -> String {
         if let isRequired = figure.isRequired { return isRequired ? "ok" : "NOT OK" }
         guard let advantage = figure.advantage else { return "" }
-        // What is closer than that differs more from run to run.
+        // A smaller difference is within the variation between runs.
         if advantage > 1.05 { return "\(factor(advantage))× better" }
         if advantage < 1 / 1.05 { return "\(factor(1 / advantage))× worse" }
-        return "the same"
+        return "equal"
     }
 
     private func factor(_ value: Double) -> String {
         value < 9.95 ? fixed(value, digits: value < 1.95 ? 2 : 1) : fixed(value, digits: 0)
     }
 
-    // MARK: The end
+    // MARK: JSON
 
-    /// All figures in one document.
+    /// Prints all figures in one document, if JSON is wanted.
     func finish() {
         guard wantsJSON else { return }
         let figures = sections.flatMap { section in section.figures.map { json($0, section.title) } }
@@ -114,7 +119,7 @@ final class Report {
     }
 }
 
-// MARK: Words
+// MARK: Formatting
 
 private func text(_ value: Double, _ unit: Unit) -> String {
     switch unit {
@@ -144,7 +149,7 @@ private func fixed(_ value: Double, digits: Int) -> String {
     return "\(whole / Int(scale))." + String(repeating: "0", count: digits - fraction.count) + fraction
 }
 
-/// 12,345
+/// Formats a number with separators: `12,345`.
 private func grouped(_ value: Double) -> String {
     var text = ""
     for (index, digit) in String(Int(value.rounded())).reversed().enumerated() {
@@ -155,8 +160,8 @@ private func grouped(_ value: Double) -> String {
 }
 
 extension String {
-    /// Spaces behind it.
+    /// Appends spaces.
     fileprivate func padded(_ width: Int) -> String { self + String(repeating: " ", count: max(0, width - count)) }
-    /// Spaces before it.
+    /// Prepends spaces.
     fileprivate func aligned(_ width: Int) -> String { String(repeating: " ", count: max(0, width - count)) + self }
 }

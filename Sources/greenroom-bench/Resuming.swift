@@ -2,12 +2,13 @@ import Glibc
 import Linux
 import Systemd
 
-/// From the wish that a suspended program runs to its next instruction.
+/// Measures the time from the request to resume a suspended program to its next instruction.
 func measureResuming(_ bench: Bench) throws {
     let count = bench.isQuick ? 40 : 300
     bench.report.section(
         "Suspended → first instruction",
-        "from before Activate is sent, or the bare call is made, to the program's own note; \(count) each, in turns")
+        "from the call of Activate, or the plain system call, to the time that the program records; \(count) each, alternating"
+    )
     let resuming = try Resuming(bench)
     try resuming.measure("in a busy loop", Resuming.spinning, count)
     try resuming.measure("asleep in read(2)", Resuming.sleeping, count)
@@ -26,7 +27,7 @@ private final class Resuming {
     private var children: [pid_t] = []
     private var sequence: UInt64 = 0
 
-    /// Whose app it is; each has one of either kind.
+    /// What suspends an app. Each owner has one app of each kind.
     private enum Owner: Int, CaseIterable { case greenroom, group, signals }
 
     init(_ bench: Bench) throws {
@@ -48,11 +49,11 @@ private final class Resuming {
         greenroom = try Greenroom(bench, "resuming", apps: manifests)
         for kind in [Self.spinning, Self.sleeping] {
             if let group { try start(.group, kind) { try group.start(command(.group, kind), kind) } }
-            try start(.signals, kind) { self.children.append(try spawnBare(command(.signals, kind))) }
+            try start(.signals, kind) { self.children.append(try spawnChild(command(.signals, kind))) }
             try start(.greenroom, kind) {
                 try self.greenroom.finish(try self.greenroom.beginLaunch("app\(kind)", background: false))
             }
-            // None of them runs when it is not measured.
+            // Apps that are not measured are suspended.
             try group?.freeze(kind)
             stopChild(kind)
             try background(kind)
@@ -72,11 +73,11 @@ private final class Resuming {
         group?.remove()
         for child in children {
             kill(child, SIGKILL)
-            reapBare(child)
+            waitForChild(child)
         }
     }
 
-    // MARK: Suspended in three ways
+    // MARK: Suspending
 
     private func background(_ kind: Int) throws {
         try greenroom.call("Background", [.string("app\(kind)")])
@@ -108,16 +109,16 @@ private final class Resuming {
         let frozen = group == nil ? nil : thawed
         bench.report.add(name, ours, "cgroup.freeze ← 0", frozen)
         bench.report.add(name, ours, "SIGCONT", continued)
-        bench.report.add("\(name), until the answer", answers, "cgroup.freeze ← 0", frozen, at: [("p50", 0.5)])
+        bench.report.add("\(name), until the reply", answers, "cgroup.freeze ← 0", frozen, at: [("p50", 0.5)])
     }
 
     private func resume(_ owner: Owner, _ kind: Int, _ samples: inout Samples, _ body: () throws -> Void) throws {
         let slot = Self.slot(owner, kind)
         sequence += 1
         let number = sequence
-        board.ask(slot, number)
+        board.request(slot, number)
         if kind == Self.sleeping { try pipes[owner.rawValue].writeByte() }
-        // Everything has come to rest, as it has when somebody comes back to an app.
+        // All processes are idle before the measurement, as when a user returns to an app.
         rest(microseconds: 2000)
         let start = clockNow()
         try body()
@@ -126,26 +127,26 @@ private final class Resuming {
     }
 }
 
-/// Cgroups of our own, a group for each program, and the bare files that freeze them.
+/// A cgroup for each program, and the files that freeze them.
 private final class BareGroup {
     private let containment: Containment
     private var enclosures: [Enclosure] = []
     private var files: [Int32] = []
     private var starts: [Linux.Process] = []
 
-    /// `nil`: no cgroup can be made here.
+    /// - Returns: `nil` if no cgroup can be created on this machine.
     init?(_ bench: Bench) throws {
         let name = "greenroom-bench-\(getpid())"
         let mode = ContainmentMode.detect(name: name)
         guard case .cgroup(let root) = mode else { return nil }
-        bench.remember(groupsOf: root.path)
+        bench.record(groupsOf: root.path)
         containment = try Containment(mode: mode, name: name)
     }
 
     func start(_ command: [String], _ kind: Int) throws {
         let enclosure = try containment.create(app: "bare", run: UInt64(kind))
         guard let path = enclosure.path, let descriptor = enclosure.cgroupDescriptor else {
-            throw BenchFailure("no cgroup could be made")
+            throw BenchFailure("cannot create a cgroup")
         }
         let file = open(path + "/cgroup.freeze", O_WRONLY | O_CLOEXEC)
         guard file >= 0 else { throw BenchFailure("\(path)/cgroup.freeze: error \(errno)") }
@@ -170,13 +171,13 @@ private final class BareGroup {
 
     func remove() {
         for enclosure in enclosures { try? enclosure.killAll() }
-        for process in starts { reapBare(process.pid) }
+        for process in starts { waitForChild(process.pid) }
         for file in files { close(file) }
-        try? eventually("the group is gone") { try self.containment.removeRoot() == .removed }
+        try? eventually("the cgroup is removed") { try self.containment.removeRoot() == .removed }
     }
 }
 
-/// A pipe, of which a program far from us opens its end by a path.
+/// A pipe whose reading end another process opens by a path.
 private final class Pipe {
     private var ends: [Int32] = [-1, -1]
 

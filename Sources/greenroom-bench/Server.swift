@@ -1,15 +1,15 @@
 import Glibc
 import Linux
 
-/// A server that is measured: started on a folder of its own, ended with all that it started.
+/// A server process that is measured.
 final class Server {
     let process: Linux.Process
     private var isOver = false
 
-    /// - Parameter environment: what it has beside PATH and HOME.
+    /// - Parameter environment: variables in addition to PATH and HOME.
     init(_ executable: String, _ arguments: [String], environment: [String] = [], log: String) throws {
         let output = try Descriptor.open(log, O_WRONLY | O_CREAT | O_APPEND, mode: 0o600)
-        // It is to end also when this program does so without a word.
+        // The server gets SIGTERM when this program dies.
         let request = SpawnRequest(
             executable: "/usr/bin/setpriv", arguments: ["--pdeathsig", "TERM", executable] + arguments,
             environment: ["PATH=/usr/bin:/bin", "HOME=/", "SWIFT_BACKTRACE=enable=no"] + environment,
@@ -23,7 +23,7 @@ final class Server {
 
     var hasEnded: Bool { (try? process.hasEnded()) ?? true }
 
-    /// SIGTERM, once more where that is not enough, and then SIGKILL.
+    /// Sends SIGTERM, after 8 s a second one, and after 8 s more SIGKILL.
     func stop() {
         guard !isOver else { return }
         isOver = true
@@ -35,9 +35,9 @@ final class Server {
         _ = try? process.reap()
     }
 
-    // MARK: What it costs
+    // MARK: Costs
 
-    /// Proportional set size, in bytes: what is shared with other processes is divided among them.
+    /// The proportional set size (PSS) in bytes: shared memory is divided among the processes that share it.
     func pss() throws -> Double {
         guard let rollup = try ProcFS().memoryRollup(of: process.pid) else {
             throw BenchFailure("process \(process.pid) has no smaps_rollup")
@@ -45,7 +45,7 @@ final class Server {
         return Double(rollup.pss)
     }
 
-    /// How often its threads were given the processor, since they began.
+    /// The number of context switches of all threads.
     func switches() throws -> UInt64 {
         var sum: UInt64 = 0
         for thread in try folderEntries(at: "/proc/\(process.pid)/task") {
@@ -60,8 +60,8 @@ final class Server {
     }
 }
 
-/// Starts a program with posix_spawn(3) and nothing else.
-func spawnBare(_ arguments: [String]) throws -> pid_t {
+/// Starts a program with posix_spawn(3).
+func spawnChild(_ arguments: [String]) throws -> pid_t {
     var pid: pid_t = 0
     let strings = arguments.map { strdup($0) } + [nil]
     defer { for string in strings { free(string) } }
@@ -70,8 +70,8 @@ func spawnBare(_ arguments: [String]) throws -> pid_t {
     return pid
 }
 
-/// Waits for the end of a child.
-func reapBare(_ pid: pid_t) {
+/// Waits until a child process has ended.
+func waitForChild(_ pid: pid_t) {
     var status: Int32 = 0
     while waitpid(pid, &status, 0) < 0, errno == EINTR {}
 }

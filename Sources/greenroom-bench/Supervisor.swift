@@ -2,14 +2,14 @@ import Glibc
 import Linux
 import Systemd
 
-/// A supervisord of our own, and its XML-RPC over a connection that stays.
+/// A supervisord that the benchmark starts, and its XML-RPC interface over one connection.
 final class Supervisor {
     private let server: Server
     private let configuration: String
     private let socket: String
     private var connection: Int32 = -1
 
-    /// - Parameter programs: their sections.
+    /// - Parameter programs: the program sections of its configuration.
     init(_ bench: Bench, _ name: String, programs: String = "") throws {
         let root = bench.folder + "/" + name
         try createDirectories(at: root)
@@ -19,7 +19,7 @@ final class Supervisor {
         server = try Server(bench.supervisord, ["-n", "-c", configuration], log: root + "/log")
         let server = self.server
         try eventually("supervisord listens; see \(root)/log", everyMicroseconds: 10_000) {
-            if server.hasEnded { throw BenchFailure("supervisord has ended; see \(root)/log") }
+            if server.hasEnded { throw BenchFailure("supervisord exited; see \(root)/log") }
             connection = (try? UnixSocket.connect(to: socket)) ?? -1
             return connection >= 0
         }
@@ -48,8 +48,8 @@ final class Supervisor {
         try replaceFile(at: path, with: Array(text.utf8))
     }
 
-    /// A section: `count` of one kind, called GROUP:FIRST and so on, that keep no logs. `%(process_num)d` in the command is
-    /// the number.
+    /// A configuration section for `count` programs with the names GROUP:FIRST and so on, without log files. `%(process_num)d`
+    /// in the command is replaced by the number.
     static func program(
         _ group: String, _ command: [String], count: Int, first: Int = 0, starts: Bool = false, more: String = ""
     ) -> String {
@@ -69,7 +69,7 @@ final class Supervisor {
         """
     }
 
-    /// The configuration is read anew, and a group that is new in it is started.
+    /// Reloads the configuration with additional programs and starts a new group.
     func add(_ group: String, programs: String) throws {
         let root = String(configuration.dropLast("/supervisord.conf".count))
         try Self.write(configuration, root, socket, programs)
@@ -91,33 +91,35 @@ final class Supervisor {
         }
     }
 
-    /// Calls a method and waits for the answer, of which nothing but its success is looked at.
+    /// Calls a method and waits for the reply.
+    ///
+    /// - Throws: if the reply is a fault.
     func call(_ method: String, _ arguments: [Value] = []) throws {
         let body =
             "<?xml version='1.0'?><methodCall><methodName>\(method)</methodName><params>"
             + arguments.map(\.xml).joined() + "</params></methodCall>"
         let head = "POST /RPC2 HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/xml\r\nContent-Length: "
         try writeAll(Array("\(head)\(body.utf8.count)\r\n\r\n\(body)".utf8), to: connection)
-        let answer = try readAnswer(method)
-        guard answer.contains("<methodResponse>"), !answer.contains("<fault>") else {
-            throw BenchFailure("supervisord refuses \(method): \(answer)")
+        let reply = try readReply(method)
+        guard reply.contains("<methodResponse>"), !reply.contains("<fault>") else {
+            throw BenchFailure("supervisord: \(method) failed: \(reply)")
         }
     }
 
-    private func readAnswer(_ method: String) throws -> String {
+    private func readReply(_ method: String) throws -> String {
         var bytes: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 1 << 16)
         while true {
             var polled = pollfd(fd: connection, events: Int16(POLLIN), revents: 0)
-            guard poll(&polled, 1, 60_000) > 0 else { throw BenchFailure("supervisord does not answer \(method)") }
+            guard poll(&polled, 1, 60_000) > 0 else { throw BenchFailure("supervisord did not reply to \(method)") }
             let count = read(connection, &buffer, buffer.count)
-            guard count > 0 else { throw BenchFailure("supervisord ended the connection") }
+            guard count > 0 else { throw BenchFailure("supervisord closed the connection") }
             bytes += buffer[..<count]
             if let body = Self.body(bytes) { return body }
         }
     }
 
-    /// What follows the head of an HTTP answer; `nil` as long as not all of it is there.
+    /// The body of an HTTP response, or `nil` if it is incomplete.
     private static func body(_ bytes: [UInt8]) -> String? {
         let empty = Array("\r\n\r\n".utf8)
         guard bytes.count >= empty.count,

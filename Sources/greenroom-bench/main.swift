@@ -3,13 +3,12 @@ import Glibc
 let usage = """
     Usage: greenroom-bench --programs DIR --app PROGRAM --folder DIR --runtime DIR [--quick] [--json] [--only PART]
 
-    Measures greenroomd beside posix_spawn, cgroup.freeze, SIGCONT, timerfd and supervisord. Started by `make bench`, which
-    makes the folders and clears away what is left should this program be interrupted. Parts: launches, resuming, deadlines,
-    rest, core.
+    Measures greenroomd and, for comparison, posix_spawn, cgroup.freeze, SIGCONT, timerfd and supervisord. `make bench` starts
+    this program, creates the directories and cleans up after it. Parts: launches, resuming, deadlines, rest, core.
 
     """
 
-// In a plain function: everything stays with the one thread that made it.
+// A function, as top-level variables would belong to the main actor.
 private func start() -> Int32 {
     var values: [String: String] = [:]
     var flags: Set<String> = []
@@ -18,25 +17,25 @@ private func start() -> Int32 {
         switch word {
         case "--programs", "--app", "--folder", "--runtime", "--only": values[word] = words.popFirst()
         case "--quick", "--json": flags.insert(word)
-        default: return complain(usage, 2)
+        default: return fail(usage, 2)
         }
     }
     guard let programs = values["--programs"], let app = values["--app"], let folder = values["--folder"],
         let runtime = values["--runtime"]
-    else { return complain(usage, 2) }
+    else { return fail(usage, 2) }
     signal(SIGPIPE, SIG_IGN)
     let bench = Bench(
         programs: programs, app: app, folder: folder, runtime: runtime, isQuick: flags.contains("--quick"),
         wantsJSON: flags.contains("--json"))
     do {
-        guard try bench.run(only: values["--only"]) else { return complain(usage, 2) }
+        guard try bench.run(only: values["--only"]) else { return fail(usage, 2) }
         return 0
     } catch {
-        return complain("greenroom-bench: \(error)\n", 1)
+        return fail("greenroom-bench: \(error)\n", 1)
     }
 }
 
-private func complain(_ text: String, _ status: Int32) -> Int32 {
+private func fail(_ text: String, _ status: Int32) -> Int32 {
     _ = text.withCString { write(STDERR_FILENO, $0, strlen($0)) }
     return status
 }

@@ -1,7 +1,7 @@
 import ManifestProperties
 
-/// libFuzzer's own `main`, as a function (FuzzerInterface.h). SwiftPM names a program's entry itself, so the library's
-/// can't be the one.
+/// Runs libFuzzer's driver (FuzzerInterface.h). libFuzzer's own `main` cannot be used: SwiftPM generates the program's entry
+/// point.
 @_silgen_name("LLVMFuzzerRunDriver")
 private func runFuzzer(
     _ count: UnsafeMutablePointer<CInt>,
@@ -12,7 +12,7 @@ private func runFuzzer(
 var count = CommandLine.argc
 var arguments = CommandLine.unsafeArgv
 _ = runFuzzer(&count, &arguments) { bytes, count in
-    let found = violations(Array(UnsafeBufferPointer(start: bytes, count: count)))
-    if !found.isEmpty { fatalError(found.joined(separator: "\n")) }
+    let violated = violations(Array(UnsafeBufferPointer(start: bytes, count: count)))
+    if !violated.isEmpty { fatalError(violated.joined(separator: "\n")) }
     return 0
 }

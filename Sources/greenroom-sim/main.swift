@@ -1,22 +1,23 @@
 import Glibc
 import LifecycleSimulator
 
-/// Plays seeds against the core. Exit status: 0 all rules held, 1 one was broken, 2 wrong usage.
+/// Runs the simulator. Exit status: 0 if all rules hold, 1 if a rule is violated, 2 for a usage error.
 
 let usage = """
     Usage: greenroom-sim [--seed S] [--seeds K] [--events N] [--apps N] [--trace] [--keep-going]
            greenroom-sim --rate
 
-    Plays seeds S, S+1, … S+K-1 against the core that greenroomd decides with, N events each, with faults, and then until
-    everything rests. The same seed gives the same trace, byte for byte.
+    Simulates apps, users and the kernel with the lifecycle core of greenroomd and checks the rules after every event. Runs
+    the seeds S, S+1, … S+K-1 with N events each and faults, then without faults until all apps are idle. The same seed
+    gives the same trace.
 
-      --seed S     the first seed (1)
-      --seeds K    how many seeds (1)
-      --events N   events of each seed before its quiet phase (20000)
-      --apps N     how many apps; else the seed says
-      --keep-going one line for each seed that breaks a rule, instead of the first one's end
-      --trace      prints every event, what came of it, and the states after it
-      --rate       measures the core alone, in events a second
+      --seed S      first seed (default: 1)
+      --seeds K     number of seeds (default: 1)
+      --events N    events of each seed before the phase without faults (default: 20000)
+      --apps N      number of apps (default: chosen by the seed)
+      --keep-going  do not stop at the first seed that violates a rule; print one line for each
+      --trace       print every event, its effects and the states after it
+      --rate        measure the core, in events per second
     """
 
 struct Arguments {
@@ -28,7 +29,7 @@ struct Arguments {
     var keepsGoing = false
     var measuresRate = false
 
-    /// - Returns: `nil` if the words make no sense.
+    /// - Returns: `nil` if an argument is invalid.
     init?(_ words: [String]) {
         var rest = words[...]
         while let word = rest.popFirst() {
@@ -74,9 +75,9 @@ func fail(_ result: SimulationResult, _ finding: Finding, _ arguments: Arguments
     print(
         """
 
-        Broken: \(finding.rule.rawValue).
+        Rule violated: \(finding.rule.rawValue).
         \(finding.sentence)
-        Seed \(result.seed), event \(result.events). To see all of it:
+        Seed \(result.seed), event \(result.events). To print the trace:
           \(command(result.seed, arguments))
         """)
     exit(1)
@@ -87,21 +88,21 @@ func command(_ seed: UInt64, _ arguments: Arguments) -> String {
     return "greenroom-sim --seed \(seed) --events \(arguments.events)\(apps) --trace"
 }
 
-func play(_ arguments: Arguments) {
+func run(_ arguments: Arguments) {
     let start = seconds(of: CLOCK_MONOTONIC)
     var events = 0
     var checks = 0
     var virtual: Int64 = 0
-    var broken = 0
+    var violations = 0
     var faults = FaultCounts()
     var coverage = Coverage()
     for seed in arguments.seed..<(arguments.seed &+ arguments.seeds) {
-        LastWords.prepare(seed, command(seed, arguments))
+        CrashReport.prepare(seed, command(seed, arguments))
         let options = SimulationOptions(seed: seed, events: arguments.events, apps: arguments.apps)
         let result = simulate(options, print: arguments.isTraced ? { print($0) } : nil)
         if let finding = result.finding {
             if !arguments.keepsGoing { fail(result, finding, arguments) }
-            broken += 1
+            violations += 1
             print("seed \(seed), event \(result.events): \(finding.rule): \(finding.sentence)")
         }
         events += result.events
@@ -118,14 +119,14 @@ func play(_ arguments: Arguments) {
         """
 
         \(arguments.seeds) seeds, \(events) events, \(checks) checks, \(virtual / 3600) virtual hours: \(
-            broken == 0 ? "all rules held" : "\(broken) seeds broke a rule").
+            violations == 0 ? "all rules hold" : "\(violations) seeds violate a rule").
         \(Int(Double(events) / time)) events/s
         """)
-    if broken > 0 { exit(1) }
+    if violations > 0 { exit(1) }
 }
 
 func summarize(_ faults: FaultCounts, _ coverage: Coverage) {
-    print("Events by the phase of the app they concern (–: of no app, or of one without a manifest):\n")
+    print("Events by phase of their app (–: no app, or an app without a manifest):\n")
     for line in coverage.table { print(line) }
     print("\nFaults:\n")
     for fault in Fault.allCases {
@@ -134,8 +135,8 @@ func summarize(_ faults: FaultCounts, _ coverage: Coverage) {
     }
 }
 
-/// The best of several passes over what a few seeds bring, in processor time: other work on the machine can only make a
-/// pass slower.
+/// Measures the core with the recorded events of some seeds, in processor time. It prints the best of several passes: other
+/// work on the machine can only slow a pass down.
 func measureRate() {
     let recordings = (UInt64(1)...24).map { Recording(SimulationOptions(seed: $0, events: 10_000)) }
     let events = recordings.reduce(0) { $0 + $1.count }
@@ -147,11 +148,11 @@ func measureRate() {
         best = min(best, seconds(of: CLOCK_PROCESS_CPUTIME_ID) - start)
     }
     print("core: \(Int(Double(events) / best)) events/s (\(events) events, \(effects) effects)")
-    measureKeeping(recordings, events)
+    measureRecording(recordings, events)
 }
 
-/// What it costs that a daemon which follows can go on.
-func measureKeeping(_ recordings: [Recording], _ events: Int) {
+/// Measures the cost of recording events and saving snapshots, from which the next daemon recovers.
+func measureRecording(_ recordings: [Recording], _ events: Int) {
     func best(_ body: () -> Int) -> (seconds: Double, bytes: Int) {
         var best = (seconds: Double.infinity, bytes: 0)
         for _ in 0..<7 {
@@ -161,17 +162,17 @@ func measureKeeping(_ recordings: [Recording], _ events: Int) {
         }
         return best
     }
-    let kept = best { recordings.reduce(0) { $0 + $1.keep().bytes } }
+    let recorded = best { recordings.reduce(0) { $0 + $1.keep().bytes } }
     let snapshots = recordings.map { $0.snapshot() }
     let apps = snapshots.reduce(0) { $0 + $1.apps }
     let saved = best { snapshots.reduce(0) { $0 + $1.bytes() } }
-    print("kept: \(Int(kept.seconds / Double(events) * 1e9)) ns and \(kept.bytes / events) bytes an event")
-    print("saved: \(Int(saved.seconds / Double(apps) * 1e9)) ns and \(saved.bytes / apps) bytes an app")
+    print("recorded: \(Int(recorded.seconds / Double(events) * 1e9)) ns and \(recorded.bytes / events) bytes per event")
+    print("saved: \(Int(saved.seconds / Double(apps) * 1e9)) ns and \(saved.bytes / apps) bytes per app")
 }
 
 guard let arguments = Arguments(Array(CommandLine.arguments.dropFirst())) else {
     _ = (usage + "\n").withCString { write(STDERR_FILENO, $0, strlen($0)) }
     exit(2)
 }
-LastWords.install()
-if arguments.measuresRate { measureRate() } else { play(arguments) }
+CrashReport.install()
+if arguments.measuresRate { measureRate() } else { run(arguments) }

@@ -186,7 +186,7 @@ struct BadInputTests {
         let before = daemon.openDescriptors()
         let end = try daemon.launch("bad")
         #expect(end["outcome"]?.stringValue == "ended")
-        #expect(end["explanation"]?.stringValue?.contains("could not be launched") == true)
+        #expect(end["explanation"]?.stringValue?.contains("Could not be launched") == true)
         #expect(end["explanation"]?.stringValue?.contains(words) == true, "\(end)")
         #expect(end["receipt"]?["exitStatus"]?.integerValue == Int64(status))
         #expect(try daemon.state("bad") == "notRunning")

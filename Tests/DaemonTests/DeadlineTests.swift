@@ -41,7 +41,7 @@ struct DeadlineTests {
         try daemon.wait("leaky", "ended")
         let receipt = try #require(try daemon.receipts("leaky").last)
         #expect(receipt["code"]?.stringValue == "0x2182bad2")
-        #expect(receipt["explanation"]?.stringValue?.contains("“upload”") == true)
+        #expect(receipt["explanation"]?.stringValue?.contains("'upload'") == true)
         #expect(daemon.trace().contains("tasksExpiring"))
     }
 

@@ -67,7 +67,7 @@ struct LifecycleTests {
         #expect(try daemon.launch("sleep", background: true)["state"]?.stringValue == "background")
         try daemon.waitUntil("sleep", is: "suspended")
         #expect(try daemon.ask("Activate", "sleep")["state"]?.stringValue == "active")
-        #expect(try daemon.terminate("sleep")["explanation"]?.stringValue == "terminated on request: ended by SIGTERM")
+        #expect(try daemon.terminate("sleep")["explanation"]?.stringValue == "Terminated on request: ended by SIGTERM.")
         #expect(try daemon.state("sleep") == "notRunning")
     }
 

@@ -37,7 +37,7 @@ struct RecoveryPlaceTests {
             #expect(try second.state(app) == "notRunning")
             let receipts = try second.receipts(app)
             #expect(receipts.count == 1)
-            #expect(receipts.last?["explanation"]?.stringValue?.contains("was lost with the machine") == true)
+            #expect(receipts.last?["explanation"]?.stringValue?.contains("when the machine went down") == true)
             #expect(receipts.last?["exitStatus"] == nil && receipts.last?["signal"] == nil)
         }
         #expect(try second.receipts("never").isEmpty)

@@ -1,3 +1,4 @@
+import LifecycleCore
 import Linux
 
 @testable import Daemon

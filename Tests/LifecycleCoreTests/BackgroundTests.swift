@@ -117,7 +117,7 @@ struct BackgroundTests {
         #expect(receipt.state == .background)
         // Of the processor's time only what was used since it was told.
         #expect(receipt.deadline == .init(what: .background, allowed: .seconds(5), wall: .seconds(5), cpu: .seconds(1)))
-        #expect(receipt.explanation.hasPrefix("did not answer that it had entered the background within 5 s"))
+        #expect(receipt.explanation.hasPrefix("Killed: exceeded its background deadline (5s)"))
     }
 
     @Test(
@@ -162,7 +162,7 @@ struct BackgroundTests {
         let receipt = try harness.receipt("photos")
         #expect(receipt.namespace == .exit)
         #expect(receipt.exit == .exited(3))
-        #expect(receipt.explanation == "exited by itself with status 3")
+        #expect(receipt.explanation == "Exited with status 3.")
         #expect(receipt.state == .background)
         #expect(harness.state("photos") == .notRunning)
     }
@@ -298,7 +298,8 @@ struct BackgroundTests {
         harness.advance(.seconds(1))
         #expect(harness.told("photos").last == .willTerminate)
         let receipt = try harness.receipt("photos")
-        #expect(receipt.explanation == "ended instead of being suspended (ExitsOnSuspend=yes): exited with status 0")
+        #expect(
+            receipt.explanation == "Terminated instead of being suspended (ExitsOnSuspend=yes): exited with status 0.")
         #expect(receipt.state == .background)
         harness.advance(.seconds(600))
         #expect(harness.state("photos") == .notRunning)

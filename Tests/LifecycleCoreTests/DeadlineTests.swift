@@ -31,7 +31,7 @@ struct DeadlineTests {
         harness.terminate("photos")
         harness.happens(.run(harness.run("photos"), .thawed(attempt: 1)))
         #expect(!harness.reports().contains(.deadlineCancelled(id("photos"), .background)))
-        #expect(!harness.reports().contains(.deadlineCancelled(id("photos"), .resume)))
+        #expect(!harness.reports().contains(.deadlineCancelled(id("photos"), .thaw)))
         #expect(harness.state("photos") == .notRunning)
     }
 
@@ -46,7 +46,7 @@ struct DeadlineTests {
         case .launch: harness.bring("photos", into: .launching)
         case .background: harness.bring("photos", into: .entering)
         case .terminate: harness.bring("photos", into: .terminating)
-        case .resume:
+        case .thaw:
             harness.bring("photos", into: .suspended)
             harness.behave("photos") { $0.thaws = false }
             harness.activate("photos")
@@ -70,7 +70,7 @@ struct DeadlineTests {
         harness.behave("photos") { $0.isTraced = true }
         for round in 1...3 {
             harness.advance(time)
-            let deferred = harness.reports().filter { $0 == .deadlineDeferred(id("photos"), kind) }
+            let deferred = harness.reports().filter { $0 == .deadlineDeferred(id("photos"), kind, .debuggerAttached) }
             #expect(deferred.count == round)
             #expect(harness.view("photos").deadline == .init(what: kind, remaining: time))
         }
@@ -125,14 +125,14 @@ struct DeadlineTests {
     @Test(
         "what was found in an app that answered meanwhile is of no interest",
         arguments: [
-            DeadlineKind.launch, .background, .resume,
+            DeadlineKind.launch, .background, .thaw,
         ])
     func answeredMeanwhile(kind: DeadlineKind) {
         let (harness, time) = count(kind)
         harness.behave("photos") { $0.isInspected = false }
         harness.advance(time)
         let run = harness.run("photos")
-        let stages: [DeadlineKind: Stage] = [.launch: .launching, .background: .entering, .resume: .waking]
+        let stages: [DeadlineKind: Stage] = [.launch: .launching, .background: .entering, .thaw: .waking]
         harness.finish("photos", stages[kind]!, run)
         harness.happens(.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 0))))
         #expect(harness.killed() == [])

@@ -117,7 +117,7 @@ struct DisorderTests {
         let requests: [Request] = [
             .launch(.foreground, reason: .user, url: nil), .launch(.background, reason: .user, url: nil),
             .launch(.background, reason: .fetch, url: nil), .launch(.background, reason: .socket, url: nil),
-            .activate, .activate, .background, .interrupt, .resume, .terminate, .remove, .push(payload: "p"),
+            .activate, .activate, .background, .interrupt, .endInterruption, .terminate, .remove, .push(payload: "p"),
             .send(Notification(kind: "battery", payload: dice.pick(["1", "2"]))!),
             .send(Notification(kind: "time", payload: "")!),
         ]

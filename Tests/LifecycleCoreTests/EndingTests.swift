@@ -15,7 +15,7 @@ struct EndingTests {
         #expect(receipt.exit == .exited(203))
         #expect(receipt.pid == nil)
         #expect(receipt.state == .launching)
-        #expect(receipt.explanation == "could not be launched: /nowhere: no such file or directory")
+        #expect(receipt.explanation == "Could not be launched: /nowhere: no such file or directory.")
         #expect(harness.answers[request] == .ended(receipt))
         #expect(harness.killed() == [])
         #expect(harness.state("photos") == .notRunning)
@@ -41,7 +41,7 @@ struct EndingTests {
         harness.remove("photos")
         harness.happens(.run(harness.run("photos"), .spawnFailed(Self.noProgram)))
         #expect(harness.state("photos") == .notRunning)
-        #expect(harness.receipts.last?.explanation == "could not be launched: /nowhere: no such file or directory")
+        #expect(harness.receipts.last?.explanation == "Could not be launched: /nowhere: no such file or directory.")
 
         harness.launch("photos")
         let run = harness.run("photos")
@@ -51,7 +51,7 @@ struct EndingTests {
         harness.happens(.run(run, .spawnFailed(Self.noProgram)))
         #expect(harness.killed(since: mark) == [])
         #expect(harness.state("photos") == .notRunning)
-        #expect(harness.receipts.last?.explanation == "could not be launched: /nowhere: no such file or directory")
+        #expect(harness.receipts.last?.explanation == "Could not be launched: /nowhere: no such file or directory.")
     }
 
     @Test("a failed launch ends the run whatever the app was taken to be")
@@ -134,7 +134,7 @@ struct EndingTests {
         #expect(receipt.state == states[stage] ?? stage.state)
         #expect(receipt.namespace == .signal)
         #expect(receipt.code == 2)
-        #expect(receipt.explanation == "ended by SIGSEGV (core dumped), which nobody here sent")
+        #expect(receipt.explanation == "Crashed with SIGSEGV (core dumped).")
         #expect(receipt.exit == .signaled(11, coreDumped: true))
         #expect(receipt.cpu == .seconds(2))
         // The kernel's peak is for those whose size nobody knows: who was frozen was measured.
@@ -226,7 +226,7 @@ struct EndingTests {
         let harness = Harness("photos")
         harness.launch("photos")
         harness.exit("photos", .signaled(9, coreDumped: false))
-        #expect(try harness.receipt("photos").explanation == "ended by SIGKILL, which nobody here sent")
+        #expect(try harness.receipt("photos").explanation == "Killed by SIGKILL, which greenroomd did not send.")
 
         let other = Harness("photos")
         other.bring("photos", into: .ending)
@@ -241,7 +241,7 @@ struct EndingTests {
         harness.exit("photos", .exited(4))
         let receipt = try harness.receipt("photos")
         #expect(receipt.namespace == .exit)
-        #expect(receipt.explanation == "exited by itself with status 4")
+        #expect(receipt.explanation == "Exited with status 4.")
     }
 
     @Test(
@@ -282,7 +282,9 @@ struct EndingTests {
         #expect(receipt.namespace == .watchdog)
         #expect(receipt.code == 0x8bad_f00d)
         #expect(receipt.state == stage.state)
-        #expect(receipt.explanation.hasPrefix("was told to terminate (requested) and did not end within 5 s"))
+        #expect(
+            receipt.explanation.hasPrefix(
+                "Killed: exceeded its terminate deadline (5s) after it was told to terminate (requested)"))
         #expect(harness.answers[request] == .ended(receipt))
     }
 
@@ -296,7 +298,8 @@ struct EndingTests {
         #expect(receipt.namespace == .exit)
         #expect(receipt.code == 0)
         #expect(
-            receipt.explanation == "terminated on request: " + (bySignal ? "ended by SIGTERM" : "exited with status 0"))
+            receipt.explanation == "Terminated on request: "
+                + (bySignal ? "ended by SIGTERM." : "exited with status 0."))
     }
 
     @Test("a program that had stopped itself is continued, so that it can hear that it is to end")
@@ -321,7 +324,8 @@ struct EndingTests {
         #expect(!harness.told("photos").contains(.willTerminate))
         let receipt = try harness.receipt("photos")
         #expect(receipt.namespace == .exit)
-        #expect(receipt.explanation == "terminated on request: killed without notice, which it could not have heard")
+        let how = stage == .suspended ? "while suspended" : "without notice"
+        #expect(receipt.explanation == "Killed \(how): terminated on request.")
         #expect(receipt.state == stage.state)
     }
 
@@ -347,7 +351,7 @@ struct EndingTests {
             #expect(harness.answers[request] == .ended(receipt))
             #expect(receipt.namespace == .user)
             #expect(receipt.code == 0xdead_fa11)
-            #expect(receipt.explanation == "removed by the user")
+            #expect(receipt.explanation == "Killed: removed by the user.")
         }
     }
 
@@ -381,7 +385,7 @@ struct EndingTests {
         #expect(harness.killed() == [])
         harness.exit("photos")
         let receipt = try harness.receipt("photos")
-        #expect(receipt.explanation == "ended as it had announced: exited with status 0")
+        #expect(receipt.explanation == "Ended as the app had announced (STOPPING=1): exited with status 0.")
         #expect(receipt.state == stage.state)
     }
 

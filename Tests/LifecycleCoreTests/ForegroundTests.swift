@@ -12,7 +12,7 @@ struct ForegroundTests {
         let mark = harness.mark
         let interrupt = harness.request("photos", .interrupt)
         #expect(harness.answers[interrupt] == .done(.inactive))
-        let resume = harness.request("photos", .resume)
+        let resume = harness.request("photos", .endInterruption)
         #expect(harness.answers[resume] == .done(.active))
         #expect(harness.told("photos", since: mark) == [.willResignActive, .didBecomeActive])
         #expect(harness.changes("photos", since: mark) == ["inactive: interrupted", "active: interruptionEnded"])
@@ -25,12 +25,12 @@ struct ForegroundTests {
         let mark = harness.mark
         for _ in 0..<3 { harness.request("photos", .interrupt) }
         #expect(harness.view("photos").interruptions == 3)
-        for _ in 0..<2 { harness.request("photos", .resume) }
+        for _ in 0..<2 { harness.request("photos", .endInterruption) }
         #expect(harness.state("photos") == .inactive)
         #expect(harness.told("photos", since: mark) == [.willResignActive])
-        harness.request("photos", .resume)
+        harness.request("photos", .endInterruption)
         #expect(harness.state("photos") == .active)
-        let more = harness.request("photos", .resume)
+        let more = harness.request("photos", .endInterruption)
         #expect(harness.answers[more] == .refused(.notInterrupted))
     }
 
@@ -71,7 +71,7 @@ struct ForegroundTests {
         harness.happens(.run(harness.run("photos"), .ready))
         #expect(harness.answers[launch] == .done(.inactive))
         #expect(harness.told("photos") == [])
-        harness.request("photos", .resume)
+        harness.request("photos", .endInterruption)
         #expect(harness.told("photos") == [.didBecomeActive])
     }
 
@@ -81,7 +81,7 @@ struct ForegroundTests {
         harness.behave("photos") { $0.launching = .executes }
         harness.launch("photos")
         harness.request("photos", .interrupt)
-        let resume = harness.request("photos", .resume)
+        let resume = harness.request("photos", .endInterruption)
         #expect(harness.answers[resume] == .done(.launching))
         harness.happens(.run(harness.run("photos"), .ready))
         #expect(harness.state("photos") == .active)
@@ -168,7 +168,7 @@ struct ForegroundTests {
         harness.advance(.seconds(10))
         let receipt = try harness.receipt("photos")
         #expect(receipt.code == 0x8bad_f00d)
-        #expect(receipt.explanation.hasPrefix("gave no heartbeat (WATCHDOG=1) within 10 s"))
+        #expect(receipt.explanation.hasPrefix("Killed: sent no heartbeat (WATCHDOG=1) for 10s"))
         #expect(receipt.deadline?.what == .watchdog)
     }
 

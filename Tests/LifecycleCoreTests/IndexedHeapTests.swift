@@ -16,7 +16,7 @@ struct IndexedHeapTests {
             model[slot] = key
             let sorted = model.sorted { ($0.value, $0.key) < ($1.value, $1.key) }.map(\.key)
             #expect(heap.count == model.count)
-            #expect(heap.first?.slot == sorted.first)
+            #expect(heap.first?.index == sorted.first)
             #expect(heap.first?.key == sorted.first.flatMap { model[$0] })
             #expect(heap.smallest(5) == Array(sorted.prefix(5)))
             #expect(heap.key(of: slot) == key)

@@ -161,7 +161,7 @@ struct JetsamTests {
         #expect(harness.core.memory.apps == 50 * mebibyte)
         #expect(
             try harness.receipt("photos").explanation
-                == "killed to give memory back: all apps together were over their budget")
+                == "Killed while suspended to free memory: all apps together exceeded Budget=.")
         #expect(harness.state("mail") == .suspended)
     }
 

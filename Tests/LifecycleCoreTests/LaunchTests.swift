@@ -161,7 +161,7 @@ struct LaunchTests {
         #expect(receipt.state == .launching)
         #expect(
             receipt.deadline == .init(what: .launch, allowed: .seconds(5), wall: .seconds(5), cpu: .milliseconds(310)))
-        #expect(receipt.explanation == "did not finish launching within 5 s; it used 0.31 s of processor time")
+        #expect(receipt.explanation == "Killed: exceeded its launch deadline (5s); it used 310ms of CPU time.")
         #expect(harness.killed() == ["photos"])
     }
 
@@ -263,6 +263,6 @@ struct LaunchTests {
         other.terminate("photos")
         other.happens(.run(other.run("photos"), .ready))
         #expect(other.told("photos") == [.willTerminate])
-        #expect(try other.receipt("photos").explanation == "terminated on request: exited with status 0")
+        #expect(try other.receipt("photos").explanation == "Terminated on request: exited with status 0.")
     }
 }

@@ -115,7 +115,7 @@ struct NotificationTests {
         let again = harness.send("photos", "x-63", "2")
         let battery = harness.send("photos", "battery", "5")
         harness.push("photos", "hello")
-        #expect(harness.answers[another] == .refused(.tooMany("64 kinds of its own wait for it already")))
+        #expect(harness.answers[another] == .refused(.tooMany("64 kinds of its own are pending")))
         #expect(harness.answers[again] == .done(.launching))
         #expect(harness.answers[battery] == .done(.launching))
         harness.happens(.run(harness.run("photos"), .ready))

@@ -11,7 +11,7 @@ struct PhaseTableTests {
         "launch": .launch(.foreground, reason: .user, url: nil),
         "launch --background": .launch(.background, reason: .user, url: nil),
         "fetch": .launch(.background, reason: .fetch, url: nil),
-        "activate": .activate, "background": .background, "interrupt": .interrupt, "resume": .resume,
+        "activate": .activate, "background": .background, "interrupt": .interrupt, "resume": .endInterruption,
         "terminate": .terminate, "remove": .remove, "push": .push(payload: "p"),
         "send": .send(Notification(kind: "battery", payload: "9")!),
     ]

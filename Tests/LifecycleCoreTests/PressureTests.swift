@@ -38,7 +38,7 @@ struct PressureTests {
         let receipt = try harness.receipt("photos")
         #expect(receipt.namespace == .jetsam)
         #expect(receipt.exit == .exited(0))
-        #expect(receipt.explanation.hasPrefix("terminated to give memory back"))
+        #expect(receipt.explanation.hasPrefix("Terminated to free memory"))
     }
 
     @Test(
@@ -57,7 +57,8 @@ struct PressureTests {
         harness.happens(.pressureStalled(.critical))
         #expect(harness.killed() == ["photos", "mail"])
         #expect(
-            harness.receipts.first?.explanation == "killed to give memory back: the machine stalled for want of memory")
+            harness.receipts.first?.explanation
+                == "Killed while suspended to free memory: the machine stalled because memory was short.")
     }
 
     @Test("a stall while more than a quarter of the memory is available takes nobody: it is not for want of memory")

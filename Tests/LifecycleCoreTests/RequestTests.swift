@@ -68,7 +68,7 @@ struct RequestTests {
         harness.bring("photos", into: .launching)
         let waiting = (1..<64).map { _ in harness.activate("photos") }
         let more = harness.activate("photos")
-        #expect(harness.answers[more] == .refused(.tooMany("64 requests wait for it already")))
+        #expect(harness.answers[more] == .refused(.tooMany("64 requests are pending")))
         harness.finish("photos", .launching, harness.run("photos"))
         #expect(waiting.allSatisfy { harness.answers[$0] == .done(.active) })
         let again = harness.activate("photos")

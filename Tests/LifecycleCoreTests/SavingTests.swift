@@ -160,17 +160,9 @@ struct SavingTests {
             .run(RunID(1), .exited(.lost, cpu: .zero, memory: 0)),
         ]
         for event in others + Self.events(RunID(1 << 40)) {
-            var writer = ByteWriter()
-            writer.put(event)
-            var reader = ByteReader(writer.bytes)
-            let read: Event = try reader.take()
-            try reader.end()
-            #expect(read == event)
-            for length in 0..<writer.bytes.count {
-                var short = ByteReader(writer.bytes[..<length])
-                let part: Event? = try? short.take()
-                #expect(part == nil)
-            }
+            let bytes = LoggedEvent(event, at: Instant(sinceOrigin: .seconds(7))).savedBytes
+            #expect(try LoggedEvent(reading: bytes).event == event)
+            for length in bytes.indices { #expect((try? LoggedEvent(reading: bytes[..<length])) == nil) }
         }
     }
 }

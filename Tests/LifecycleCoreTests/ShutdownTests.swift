@@ -26,7 +26,8 @@ struct ShutdownTests {
         case .launching, .active, .inactive, .entering, .running, .waking: #expect(told == [.willTerminate])
         case .suspending, .suspended:
             #expect(told == [])
-            #expect(try harness.receipt("photos").explanation == "killed as Greenroom shuts down")
+            let how = stage == .suspended ? " while suspended" : ""
+            #expect(try harness.receipt("photos").explanation == "Killed\(how): greenroomd shuts down.")
         case .terminating, .ending: #expect(told == [])
         }
         #expect(harness.core.isFinished == [.suspending, .suspended].contains(stage))
@@ -66,7 +67,7 @@ struct ShutdownTests {
         #expect(!harness.core.isFinished)
         shutDown(harness, immediately: true)
         #expect(harness.core.isFinished)
-        #expect(harness.receipts.map(\.explanation) == Array(repeating: "killed as Greenroom shuts down", count: 2))
+        #expect(harness.receipts.map(\.explanation) == Array(repeating: "Killed: greenroomd shuts down.", count: 2))
         #expect(harness.effects.filter { $0 == .finish }.count == 1)
         shutDown(harness, immediately: true)
         #expect(harness.effects.filter { $0 == .finish }.count == 1)
@@ -77,7 +78,9 @@ struct ShutdownTests {
         let harness = Harness("photos")
         harness.launch("photos")
         shutDown(harness, immediately: false)
-        #expect(try harness.receipt("photos").explanation == "terminated as Greenroom shuts down: exited with status 0")
+        #expect(
+            try harness.receipt("photos").explanation
+                == "Terminated because greenroomd shuts down: exited with status 0.")
     }
 
     @Test("once the harness closes nothing is launched or asked any more, and nothing comes back by itself")

@@ -150,11 +150,11 @@ struct SuspensionTests {
         harness.bring("photos", into: .suspended)
         harness.behave("photos") { $0.thaws = false }
         harness.activate("photos")
-        #expect(harness.view("photos").deadline?.what == .resume)
+        #expect(harness.view("photos").deadline?.what == .thaw)
         harness.advance(.seconds(5))
         let receipt = try harness.receipt("photos")
         #expect(receipt.code == 0x8bad_f00d)
-        #expect(receipt.explanation.hasPrefix("did not run again after the thaw within 5 s"))
+        #expect(receipt.explanation.hasPrefix("Killed: did not run again within 5s of its thaw"))
     }
 
     @Test("a kill races a wake: nothing is told to the app after it")
@@ -305,7 +305,8 @@ struct SuspensionTests {
             let receipt = try harness.receipt("photos")
             #expect(receipt.code == 0x2182_bad4)
             #expect(
-                receipt.explanation.hasPrefix("the \(reason.rawValue) it was woken for was not completed within 30 s"))
+                receipt.explanation.hasPrefix(
+                    "Killed: did not complete the \(reason.rawValue) that it was woken for within 30s"))
         }
     }
 
@@ -379,7 +380,7 @@ struct SuspensionTests {
         let harness = Harness("photos")
         harness.bring("photos", into: .suspended)
         harness.task("photos", "upload")
-        #expect(harness.changes("photos").last == "background: task began")
+        #expect(harness.changes("photos").last == "background: taskBegan")
         #expect(harness.view("photos").backgroundTimeRemaining == .seconds(29))
     }
 

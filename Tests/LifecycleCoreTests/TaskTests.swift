@@ -39,7 +39,7 @@ struct TaskTests {
         harness.happens(.run(harness.run("photos"), .inspected(Inspection(traced: false, cpu: .seconds(3), memory: 0))))
         let receipt = try harness.receipt("photos")
         #expect(receipt.code == 0x2182_bad2)
-        #expect(receipt.explanation.contains("“sync”"))
+        #expect(receipt.explanation.contains("'sync'"))
         #expect(!receipt.explanation.contains("upload"))
     }
 
@@ -160,8 +160,8 @@ struct TaskTests {
         let receipt = try harness.receipt("photos")
         #expect(
             receipt.explanation
-                == "its background time of 30 s was used up with the tasks “a”, “b”, “c” and 2 more open; "
-                + "it used 0 s of processor time")
+                == "Killed: used up its background time (30s) with the tasks 'a', 'b', 'c' and 2 more open; "
+                + "it used 0s of CPU time.")
         #expect(receipt.namespace == .watchdog)
     }
 
@@ -294,7 +294,7 @@ struct TaskTests {
         let receipt = try harness.receipt("photos")
         #expect(receipt.namespace == .lifecycle)
         #expect(receipt.code == 0xbada_5e47)
-        #expect(receipt.explanation == "had 1001 background tasks open; 1000 are allowed")
-        #expect(harness.changes("photos").contains("terminating: too many tasks"))
+        #expect(receipt.explanation == "Killed: had 1001 background tasks open; the limit is 1000.")
+        #expect(harness.changes("photos").contains("terminating: tooManyTasks"))
     }
 }

@@ -1,7 +1,7 @@
 import LifecycleCore
 package import Manifest
 
-/// A manifest as a file that says the same.
+/// Renders a manifest as a file that is parsed to the same manifest.
 package func rendered(_ manifest: AppManifest) -> String {
     (app(manifest) + lifecycle(manifest) + signals(manifest) + memory(manifest)).joined(separator: "\n") + "\n"
 }
@@ -32,7 +32,7 @@ private func app(_ manifest: AppManifest) -> [String] {
     return lines
 }
 
-/// setrlimit(2)'s numbers.
+/// The resource numbers of setrlimit(2).
 private let limitNames: [Int32: String] = [
     0: "CPU", 1: "FSIZE", 2: "DATA", 3: "STACK", 4: "CORE", 6: "NPROC", 7: "NOFILE", 8: "MEMLOCK", 9: "AS",
 ]
@@ -77,7 +77,7 @@ private func memory(_ manifest: AppManifest) -> [String] {
         + ["[Wake]"] + manifest.listenStream.map { line("ListenStream", doubled($0, "%")) }
 }
 
-/// The blank keeps a backslash at the end from continuing the line.
+/// An assignment with a trailing space, so that a backslash at the end of the value does not continue the line.
 private func line(_ key: String, _ value: String) -> String { "\(key)=\(value) " }
 
 private func doubled(_ text: String, _ sign: Unicode.Scalar) -> String {
@@ -86,7 +86,7 @@ private func doubled(_ text: String, _ sign: Unicode.Scalar) -> String {
     return String(result)
 }
 
-/// A word, in quotes, with C's escapes for what they would not keep.
+/// A word in double quotes, with C-style escapes for control characters, quotes and backslashes.
 package func quoted(_ text: String) -> String {
     var result: [UInt8] = [UInt8(ascii: "\"")]
     for byte in doubled(text, "%").utf8 {

@@ -2,9 +2,9 @@ import LifecycleCore
 import Manifest
 import Testing
 
-@Suite("[App]")
+@Suite("Settings of section [App]")
 struct AppSettingTests {
-    @Test("Name= is for people: 1 to 256 bytes without control characters")
+    @Test("Name= accepts 1 to 256 bytes without control characters")
     func name() throws {
         #expect(try accepted("App", "Name=Fotos & Cö “x”").name == "Fotos & Cö “x”")
         #expect(try accepted("App", "Name=\u{0645}\u{06cc}\u{200c}\u{062e}").name == "\u{0645}\u{06cc}\u{200c}\u{062e}")
@@ -16,7 +16,7 @@ struct AppSettingTests {
         }
     }
 
-    @Test("ExecStart= is a program by its absolute path, and arguments")
+    @Test("ExecStart= accepts a program's absolute path and arguments")
     func command() throws {
         func command(_ text: String) throws -> [String]? { try read("[App]\nExecStart=\(text)\n").manifest?.exec }
         #expect(try command("/bin/app") == ["/bin/app"])
@@ -28,7 +28,7 @@ struct AppSettingTests {
         #expect(try command("/bin/app \(String(repeating: "a", count: 131_071))")?.last?.utf8.count == 131_071)
     }
 
-    @Test("what systemd would do with an ExecStart= is not passed on to the program as text")
+    @Test("prefixes, several commands, specifiers and variables in ExecStart= are errors")
     func refusedCommands() throws {
         func refuse(_ text: String, at offset: Int = 0, _ words: String) throws {
             let reading = try read("[App]\nExecStart=\(text)\n")
@@ -36,36 +36,36 @@ struct AppSettingTests {
             #expect(reading.diagnostics.map(\.column) == [11 + offset], "\(text): \(reading.lines)")
             #expect(reading.lines.first?.contains(words) == true, "\(reading.lines)")
         }
-        try refuse("app", "“app” is no absolute path")
-        try refuse("./app", "“./app” is no absolute path")
-        try refuse("\"\"", "“” is no absolute path")
-        try refuse("/bin/", "“/bin/” is a folder")
-        try refuse("/" + String(repeating: "a", count: 4095), "is no absolute path")
+        try refuse("app", "'app' is not an absolute path")
+        try refuse("./app", "'./app' is not an absolute path")
+        try refuse("\"\"", "'' is not an absolute path")
+        try refuse("/bin/", "'/bin/' is a directory")
+        try refuse("/" + String(repeating: "a", count: 4095), "is not an absolute path")
         for prefix in ["-", "@", ":", "+", "!", "!!", "|"] {
-            try refuse("\(prefix)/bin/app", "the prefix “\(prefix.prefix(1))” is not known here")
+            try refuse("\(prefix)/bin/app", "prefix '\(prefix.prefix(1))' is not supported")
         }
-        try refuse("/bin/a ; /bin/b", at: 7, "would begin a second command")
-        try refuse("/bin/a b ;", at: 9, "would begin a second command")
-        try refuse("/bin/a %i", at: 7, "specifiers are not expanded")
-        try refuse("/bin/%n", "specifiers are not expanded")
-        try refuse("/bin/a  ${B}", at: 8, "variables are not expanded")
-        try refuse("/bin/a x$B", at: 7, "variables are not expanded")
-        try refuse("/bin/a \"b", at: 7, "is not closed")
-        try refuse("/bin/a b\\q", at: 8, "is no escape")
-        try refuse("/bin/a \(String(repeating: "a", count: 131_072))", at: 7, "has 131072 bytes")
+        try refuse("/bin/a ; /bin/b", at: 7, "several commands are not supported")
+        try refuse("/bin/a b ;", at: 9, "several commands are not supported")
+        try refuse("/bin/a %i", at: 7, "specifiers are not supported")
+        try refuse("/bin/%n", "specifiers are not supported")
+        try refuse("/bin/a  ${B}", at: 8, "variables are not supported")
+        try refuse("/bin/a x$B", at: 7, "variables are not supported")
+        try refuse("/bin/a \"b", at: 7, "missing closing quote")
+        try refuse("/bin/a b\\q", at: 8, "invalid escape '\\q'")
+        try refuse("/bin/a \(String(repeating: "a", count: 131_072))", at: 7, "argument of 131072 bytes")
     }
 
-    @Test("a second ExecStart= is an error, but an empty one begins anew")
+    @Test("a second ExecStart= is an error unless an empty one resets the first")
     func secondCommand() throws {
         #expect(
             try read("[App]\nExecStart=/a\nExecStart=/b\n").lines == [
-                "a.app:3:11: error: ExecStart=: there is one already, and no empty ExecStart= before this one begins "
-                    + "anew; expected the absolute path of a program, and its arguments"
+                "a.app:3:11: error: ExecStart=: assigned more than once; an empty 'ExecStart=' resets it; "
+                    + "expected the absolute path of a program and its arguments"
             ])
         #expect(try read("[App]\nExecStart=/a\nExecStart=\nExecStart=/b\n").manifest?.exec == ["/b"])
     }
 
-    @Test("Type=, Relaunch=, LaunchAtStart=")
+    @Test("Type=, Relaunch= and LaunchAtStart= accept their keywords only")
     func words() throws {
         #expect(try accepted("App", "Type=simple").policy.readiness == .executed)
         #expect(try accepted("App", "Type=notify").policy.readiness == .notified)
@@ -82,7 +82,7 @@ struct AppSettingTests {
         for value in ["yes", "Foreground"] { try expectRefused("App", "LaunchAtStart", value) }
     }
 
-    @Test("User= and Group=: names or numbers, but none that means “stay who you are”")
+    @Test("User= and Group= accept names and numbers except those that setresuid(2) treats as unchanged")
     func accounts() throws {
         for name in ["root", "1000", "0", "_a.b-C9", "a$", "a@b", "65534"] {
             #expect(try accepted("App", "User=\(name)").user == name)
@@ -96,8 +96,8 @@ struct AppSettingTests {
             try expectRefused("App", "User", name)
             try expectRefused("App", "Group", name)
         }
-        try expectRefused("App", "User", "%u", "specifiers are not expanded")
-        try expectRefused("App", "SupplementaryGroups", "audio 65535", at: 6, "“65535”")
+        try expectRefused("App", "User", "%u", "specifiers are not supported")
+        try expectRefused("App", "SupplementaryGroups", "audio 65535", at: 6, "invalid value '65535'")
         #expect(
             try accepted("App", "SupplementaryGroups=a \"b\"", "SupplementaryGroups=c").supplementaryGroups == [
                 "a", "b", "c",
@@ -107,7 +107,7 @@ struct AppSettingTests {
         try expectRefused("App", "SupplementaryGroups", many + " g", at: many.utf8.count + 1, "more than 64 entries")
     }
 
-    @Test("WorkingDirectory=: an absolute path, or ~")
+    @Test("WorkingDirectory= accepts a normalized absolute path or ~")
     func workingDirectory() throws {
         for path in ["/", "/srv/my photos", "~", "/a..b", "/.a"] {
             #expect(try accepted("App", "WorkingDirectory=\(path)").workingDirectory == path)
@@ -118,7 +118,7 @@ struct AppSettingTests {
         }
     }
 
-    @Test("Environment=: words such as NAME=value, added up")
+    @Test("Environment= accepts assignments, and each Environment= adds to the list")
     func environment() throws {
         #expect(
             try accepted(
@@ -136,7 +136,7 @@ struct AppSettingTests {
         try expectRefused("App", "Environment", many + " A=1", at: 4096, "more than 1024 entries")
     }
 
-    @Test("all of an environment has at most a mebibyte, of how many files ever")
+    @Test("the environment of all files together is limited to 1 MiB")
     func largeEnvironment() throws {
         let entry = "[App]\nEnvironment=A=" + String(repeating: "a", count: 131_069) + "\n"
         let start = "[App]\nExecStart=/bin/app\n"
@@ -147,8 +147,8 @@ struct AppSettingTests {
         #expect(reading.lines.first?.hasPrefix("9.conf:2:13: error: Environment=: more than") == true)
     }
 
-    @Test("StateDirectory=, CacheDirectory=, RuntimeDirectory=: names that stay below")
-    func folders() throws {
+    @Test("StateDirectory=, CacheDirectory= and RuntimeDirectory= accept relative paths below their base directory")
+    func directories() throws {
         let manifest = try accepted(
             "App", #"StateDirectory=a a/b "c d""#, "CacheDirectory=./a//b/", "RuntimeDirectory=a%%",
             "RuntimeDirectory=..a")
@@ -160,12 +160,12 @@ struct AppSettingTests {
                 "/a", "..", "../a", "a/..", "a/../b", ".", "./", "a:b", "\"\"", "a\\nb", "%i",
                 String(repeating: "a", count: 256),
             ] { try expectRefused("App", key, name) }
-            try expectRefused("App", key, "a b /c", at: 4, "“/c”")
+            try expectRefused("App", key, "a b /c", at: 4, "invalid value '/c'")
             try expectRefused("App", key, Array(repeating: "a", count: 33).joined(separator: " "), at: 64)
         }
     }
 
-    @Test("UMask=, OOMScoreAdjust=, NoNewPrivileges=")
+    @Test("UMask=, OOMScoreAdjust= and NoNewPrivileges= accept values in their range only")
     func numbers() throws {
         #expect(try accepted("App", "UMask=0077").umask == 0o077)
         #expect(try accepted("App", "UMask=0").umask == 0)
@@ -178,7 +178,7 @@ struct AppSettingTests {
         try expectRefused("App", "NoNewPrivileges", "maybe", "yes or no")
     }
 
-    @Test("Limit…=: one limit, or soft:hard, by setrlimit(2)'s numbers")
+    @Test("Limit…= accepts one value or soft:hard and stores the resource number of setrlimit(2)")
     func limits() throws {
         func limit(_ setting: String) throws -> [UInt64] {
             let limits = try accepted("App", setting).limits
@@ -194,7 +194,7 @@ struct AppSettingTests {
         #expect(try limit("LimitSTACK=8M") == [3, 8 << 20, 8 << 20])
         #expect(try limit("LimitCORE=0") == [4, 0, 0])
         #expect(try limit("LimitMEMLOCK=64K:64K") == [8, 65_536, 65_536])
-        // Seconds, a part of one counts as one (as systemd).
+        // Fractions of a second are rounded up, as in systemd.
         #expect(try limit("LimitCPU=1min 500ms") == [0, 61, 61])
         #expect(try limit("LimitCPU=30:2min") == [0, 30, 120])
         for (key, value) in [
@@ -204,18 +204,18 @@ struct AppSettingTests {
         ] { try expectRefused("App", "Limit\(key)", value) }
     }
 
-    @Test("a limit that is given again replaces the one before")
+    @Test("a later limit of a resource replaces an earlier one")
     func limitsAgain() throws {
         let limits = try accepted("App", "LimitNOFILE=1", "LimitAS=1G", "LimitNOFILE=2").limits
         #expect(limits.map(\.resource) == [9, 7])
         #expect(limits.map(\.soft) == [1 << 30, 2])
     }
 
-    @Test("Group= without User= is warned of, where it stands")
+    @Test("Group= without User= is a warning at its location")
     func groupAlone() throws {
         #expect(
             try read(manifest("App", "Group=audio")).lines == [
-                "a.app:4:1: warning: Group= without User= changes the group alone"
+                "a.app:4:1: warning: Group= is set without User=; only the group is changed"
             ])
         #expect(try read(manifest("App", "Group=audio", "User=a")).lines == [])
     }

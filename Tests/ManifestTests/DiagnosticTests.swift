@@ -2,44 +2,47 @@ import LifecycleCore
 import Manifest
 import Testing
 
-@Suite("What is said of a file")
+@Suite("Diagnostics")
 struct DiagnosticTests {
-    @Test("file, line and column, or the file as a whole")
+    @Test("a diagnostic shows file, line and column, or only the file")
     func descriptions() {
         #expect(Diagnostic(.error, "a", line: 3, column: 7, "is bad").description == "a:3:7: error: is bad")
         #expect(Diagnostic(.warning, "a", line: 0, column: 0, "is odd").description == "a: warning: is odd")
     }
 
-    @Test("an unknown key is a warning with the nearest known one, and the app runs")
+    @Test("an unknown key is a warning that suggests the most similar key, and the manifest stays valid")
     func unknownKey() throws {
         let reading = try read(manifest("App", "  UMaks=7", "Nothing=1", "Deadline=2"))
         #expect(
             reading.lines == [
-                "a.app:4:3: warning: unknown key UMaks= in [App]; did you mean UMask=?",
-                "a.app:5:1: warning: unknown key Nothing= in [App]",
-                "a.app:6:1: warning: unknown key Deadline= in [App]",
+                "a.app:4:3: warning: unknown key 'UMaks' in section [App]; did you mean 'UMask'?",
+                "a.app:5:1: warning: unknown key 'Nothing' in section [App]",
+                "a.app:6:1: warning: unknown key 'Deadline' in section [App]",
             ])
         #expect(reading.manifest?.umask == 0o022)
     }
 
-    @Test("a key that another section has is a warning that names it")
+    @Test("a key of another section is a warning that names the section")
     func otherSection() throws {
         #expect(
             try read(manifest("Lifecycle", "MemoryMax=1G", "Typ=simple")).lines == [
-                "a.app:4:1: warning: MemoryMax= belongs into [Memory]; in [Lifecycle] it is ignored",
-                "a.app:5:1: warning: unknown key Typ= in [Lifecycle]; did you mean Type= in [App]?",
+                "a.app:4:1: warning: key 'MemoryMax' belongs in section [Memory]; it is ignored in section [Lifecycle]",
+                "a.app:5:1: warning: unknown key 'Typ' in section [Lifecycle]; did you mean 'Type' in section [App]?",
             ])
     }
 
-    @Test("the nearest key of the own section comes before one of another that is as near")
+    @Test("of equally similar keys the one of the same section is suggested")
     func ownSectionFirst() throws {
-        let start = "a.app:4:1: warning: unknown key Memoryning= in"
-        #expect(try read(manifest("Memory", "Memoryning=1")).lines == ["\(start) [Memory]; did you mean MemoryHigh=?"])
+        let start = "a.app:4:1: warning: unknown key 'Memoryning' in section"
         #expect(
-            try read(manifest("Signals", "Memoryning=1")).lines == ["\(start) [Signals]; did you mean MemoryWarning=?"])
+            try read(manifest("Memory", "Memoryning=1")).lines == ["\(start) [Memory]; did you mean 'MemoryHigh'?"])
+        #expect(
+            try read(manifest("Signals", "Memoryning=1")).lines == [
+                "\(start) [Signals]; did you mean 'MemoryWarning'?"
+            ])
     }
 
-    @Test("an unknown section is one warning, with the nearest known one, and its keys are passed over")
+    @Test("an unknown section is one warning that suggests the most similar section, and its keys are ignored")
     func unknownSection() throws {
         let reading = try read(
             "[App]\nExecStart=/bin/app\n [Lifecicle]\nWatchdogSec=x\nA=b\n[Service]\nA=b\n[App]\nName=n\n")
@@ -51,79 +54,79 @@ struct DiagnosticTests {
         #expect(reading.manifest?.name == "n")
     }
 
-    @Test("keys and sections are spelled as they are, in their case and without blanks")
+    @Test("keys and sections are case-sensitive and contain no blanks")
     func spelling() throws {
         #expect(
             try read(manifest("App", "umask=7", "U Mask=7") + "[ App ]\n").lines == [
-                "a.app:4:1: warning: unknown key umask= in [App]; did you mean UMask=?",
-                "a.app:5:1: warning: unknown key U Mask= in [App]; did you mean UMask=?",
+                "a.app:4:1: warning: unknown key 'umask' in section [App]; did you mean 'UMask'?",
+                "a.app:5:1: warning: unknown key 'U Mask' in section [App]; did you mean 'UMask'?",
                 "a.app:6:1: warning: unknown section [ App ]",
             ])
     }
 
-    @Test("a value's place is right on continuation lines, after text of several bytes, and after a byte order mark")
-    func places() throws {
+    @Test("locations are correct on continuation lines, after multibyte characters and after a byte order mark")
+    func locations() throws {
         let reading = try read(
             "\u{feff}[App]\nExecStart=/bin/app \\\n  ä \\\n# no\n  $x\n\tType \t=  \tx\nEnvironment=\\\n\\\n A=1 \\\n \"B\"\n"
         )
         #expect(
             reading.lines == [
-                "a.app:5:3: error: ExecStart=: “$x”: variables are not expanded, and a $ itself is $$; expected the "
-                    + "absolute path of a program, and its arguments",
-                "a.app:6:12: error: Type=: “x”: expected simple or notify",
-                "a.app:10:2: error: Environment=: “B”; expected words such as NAME=value",
+                "a.app:5:3: error: ExecStart=: invalid value '$x': variables are not supported, and a literal $ is $$; "
+                    + "expected the absolute path of a program and its arguments",
+                "a.app:6:12: error: Type=: invalid value 'x'; expected simple or notify",
+                "a.app:10:2: error: Environment=: invalid value 'B'; expected assignments such as NAME=value",
             ])
         #expect(
             try read(manifest("App", "Environment=ä=1")).lines == [
-                "a.app:4:13: error: Environment=: “ä=1”; expected words such as NAME=value"
+                "a.app:4:13: error: Environment=: invalid value 'ä=1'; expected assignments such as NAME=value"
             ])
         #expect(try read(manifest("App", "Environment=A=ä B")).diagnostics.map(\.column) == [18])
     }
 
-    @Test("errors of all files come in their order, each with its file")
+    @Test("diagnostics of several files come in the order of the files and name them")
     func files() throws {
         let reading = try read("[App]\nExecStart=/bin/app\nType=x\n", "[App]\nUMask=9\n", "[App]\nTyp=1\n")
         #expect(reading.diagnostics.map(\.file) == ["a.app", "1.conf", "2.conf"])
         #expect(reading.diagnostics.map(\.severity) == [.error, .error, .warning])
     }
 
-    @Test("a value that a later file mends is an error all the same")
-    func mendedLater() throws {
+    @Test("an invalid value is an error even if a later file overrides it")
+    func overriddenLater() throws {
         #expect(try read("[App]\nExecStart=/bin/app\nType=x\n", "[App]\nType=notify\n").manifest == nil)
     }
 
-    @Test("a hundred are shown, and how many there are beside")
+    @Test("100 diagnostics are shown and the rest are counted")
     func bounded() throws {
         let reading = try read(manifest("App") + String(repeating: "Wrong=1\n", count: 150))
         #expect(reading.diagnostics.count == 101)
-        #expect(reading.lines.last == "a.app: warning: and 50 more")
+        #expect(reading.lines.last == "a.app: warning: 50 more diagnostics are not shown")
         #expect(reading.manifest != nil)
     }
 
-    @Test("warnings, however many, hide no error")
+    @Test("errors replace warnings when there are more than 100 diagnostics")
     func errorsFirst() throws {
         let warnings = String(repeating: "Wrong=1\n", count: 150)
         let reading = try read(manifest("App") + warnings + "Type=x\nUMask=9\n")
         #expect(reading.manifest == nil)
         #expect(reading.diagnostics.count == 101)
         #expect(reading.diagnostics.filter { $0.severity == .error }.map(\.line) == [154, 155])
-        #expect(reading.lines.last == "a.app: warning: and 52 more")
+        #expect(reading.lines.last == "a.app: warning: 52 more diagnostics are not shown")
         let errors = try read(manifest("App") + String(repeating: "Type=x\n", count: 150))
         #expect(errors.diagnostics.filter { $0.severity == .error }.count == 100)
-        #expect(errors.lines.last == "a.app: warning: and 50 more")
+        #expect(errors.lines.last == "a.app: warning: 50 more diagnostics are not shown")
     }
 
-    @Test("what somebody else wrote is shown on one line, cut, and can do a terminal no harm")
+    @Test("quoted text of a file is cut to 60 characters and has no control characters")
     func harmless() throws {
         let reading = try read(manifest("App", "Type=\u{1b}[2J\u{9b}\u{202e}\u{2028}x"))
-        #expect(reading.lines == ["a.app:4:6: error: Type=: “�[2J���x”: expected simple or notify"])
+        #expect(reading.lines == ["a.app:4:6: error: Type=: invalid value '�[2J���x'; expected simple or notify"])
         let long = try read(manifest("App", "Type=" + String(repeating: "ä", count: 61)))
         #expect(
             long.lines == [
-                "a.app:4:6: error: Type=: “\(String(repeating: "ä", count: 60))…”: expected simple or notify"
+                "a.app:4:6: error: Type=: invalid value '\(String(repeating: "ä", count: 60))…'; expected simple or notify"
             ])
         let key = try read(manifest("App", "\u{1b}]0;x\u{7}=1"))
-        #expect(key.lines == ["a.app:4:1: warning: unknown key �]0;x�= in [App]"])
+        #expect(key.lines == ["a.app:4:1: warning: unknown key '�]0;x�' in section [App]"])
         #expect(try read("[\u{1b}a]\n[App]\nExecStart=/a\n").lines == ["a.app:1:1: warning: unknown section [�a]"])
     }
 }

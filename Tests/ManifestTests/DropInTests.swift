@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Drop-ins")
 struct DropInTests {
-    @Test("what comes later wins; lists are added to")
+    @Test("a later file overrides single values and adds to lists")
     func order() throws {
         let manifest = try #require(
             try read(
@@ -18,7 +18,7 @@ struct DropInTests {
         #expect(manifest.environment == ["A=1", "B=2", "C=3"])
     }
 
-    @Test("an empty value begins a list anew")
+    @Test("an empty value empties a list")
     func emptyLists() throws {
         let manifest = try #require(
             try read(
@@ -36,12 +36,12 @@ struct DropInTests {
         #expect(manifest.listenStream == [])
     }
 
-    @Test("an empty value gives any setting its default back")
+    @Test("an empty value resets every setting to its default")
     func emptyValues() throws {
         let full = try fullManifest()
         let text = rendered(full)
         for setting in AppManifest.settings(memory: nil) {
-            #expect(text.contains("\n\(setting.key)="), "\(setting.key)= is among what is tested here")
+            #expect(text.contains("\n\(setting.key)="), "\(setting.key)= is missing from the rendered manifest")
         }
         #expect(try read(text).manifest == full)
         let emptied = text.split(separator: "\n").filter { !$0.hasPrefix("ExecStart=") }
@@ -51,7 +51,7 @@ struct DropInTests {
         #expect(try read(text, emptied).manifest == defaults)
     }
 
-    /// Each setting another than its default.
+    /// A manifest in which no setting has its default value.
     private func fullManifest() throws -> AppManifest {
         var full = AppManifest(id: try #require(AppID("a")))
         full.exec = ["/a"]
@@ -99,13 +99,13 @@ struct DropInTests {
     }
 }
 
-@Suite("Which files count")
+@Suite("File selection")
 struct AppFilesTests {
     private func selected(_ vendor: FolderListing, _ config: FolderListing) -> [String] {
         AppFiles(vendor: vendor, config: config).selected.flatMap { ["\($0.id)"] + $0.paths }
     }
 
-    @Test("an ID is 1 to 128 letters, digits, underscores, dots and minuses, and begins with no dot")
+    @Test("an app ID has 1 to 128 letters, digits, underscores, dots and hyphens and does not start with a dot")
     func identifiers() {
         for name in ["a", "org.example.Photos", "_", "-", "a..b", "A-9_z.", String(repeating: "a", count: 128)] {
             #expect(AppID(name)?.name == name)
@@ -115,7 +115,7 @@ struct AppFilesTests {
         }
     }
 
-    @Test("apps come in the order of their IDs; what is no ID.app is passed over")
+    @Test("apps are sorted by ID, and files that are not named ID.app are ignored")
     func names() {
         let vendor = FolderListing(
             path: "/v",
@@ -126,7 +126,7 @@ struct AppFilesTests {
             ])
     }
 
-    @Test("the config folder's manifest wins, and may stand alone")
+    @Test("a manifest in the configuration directory overrides the vendor's and needs none")
     func configWins() {
         let vendor = FolderListing(path: "/v", apps: ["a.app", "b.app"])
         let config = FolderListing(path: "/c", apps: ["a.app", "c.app"])
@@ -134,7 +134,7 @@ struct AppFilesTests {
             selected(vendor, config) == ["a", "/c/apps/a.app", "b", "/v/apps/b.app", "c", "/c/apps/c.app"])
     }
 
-    @Test("drop-ins of both folders are read in the order of their names; of the same name the config folder's")
+    @Test("drop-ins of both directories are sorted by name, and the configuration directory overrides the same name")
     func dropIns() {
         let vendor = FolderListing(
             path: "/v", apps: ["a.app"],
@@ -149,13 +149,13 @@ struct AppFilesTests {
             ])
     }
 
-    @Test("names that differ in their bytes alone are two")
+    @Test("canonically equivalent names with different bytes are different files")
     func accents() {
         let vendor = FolderListing(path: "/v", apps: ["a.app"], dropIns: ["a.app.d": ["\u{e4}.conf", "a\u{308}.conf"]])
         #expect(AppFiles(vendor: vendor, config: FolderListing(path: "/c")).selected.first?.paths.count == 3)
     }
 
-    @Test("a file that is empty or a link to /dev/null in the config folder masks the vendor's")
+    @Test("an empty file or a link to /dev/null in the configuration directory masks the vendor's file")
     func masked() {
         let vendor = FolderListing(path: "/v", apps: ["a.app", "b.app"], dropIns: ["b.app.d": ["1.conf", "2.conf"]])
         let config = FolderListing(
@@ -164,7 +164,7 @@ struct AppFilesTests {
         #expect(selected(vendor, config) == ["b", "/v/apps/b.app", "/v/apps/b.app.d/2.conf"])
     }
 
-    @Test("a masked file in the vendor folder masks nothing of the config folder's")
+    @Test("a masked file in the vendor directory does not mask files of the configuration directory")
     func maskedVendor() {
         let vendor = FolderListing(path: "/v", apps: ["a.app"], masked: ["/v/apps/a.app"])
         let config = FolderListing(path: "/c", apps: ["a.app"])
@@ -172,7 +172,7 @@ struct AppFilesTests {
         #expect(selected(vendor, FolderListing(path: "/c")) == [])
     }
 
-    @Test("greenroom.conf: the config folder's or the vendor's, and the drop-ins of both")
+    @Test("greenroom.conf is selected from one directory and its drop-ins from both")
     func configuration() {
         let vendor = FolderListing(path: "/v", hasConfiguration: true, configurationDropIns: ["1.conf", "2.conf"])
         let config = FolderListing(path: "/c", hasConfiguration: true, configurationDropIns: ["2.conf", "0.conf", "x"])
@@ -187,7 +187,7 @@ struct AppFilesTests {
         #expect(AppFiles(vendor: FolderListing(path: "/v"), config: FolderListing(path: "/c")).configuration == [])
     }
 
-    @Test("more drop-ins than are read are not opened")
+    @Test("at most one drop-in more than the parser accepts is selected")
     func tooMany() {
         let names = (0..<1000).map { "\($0).conf" }
         let vendor = FolderListing(

@@ -4,8 +4,8 @@ import Manifest
 import ManifestProperties
 import Testing
 
-/// Inputs that the fuzzer found worth keeping: each reached code that no other did, or once broke something.
-@Suite("Seeds")
+/// Inputs that the fuzzer saved: each one covers code that no other input covers, or once violated a property.
+@Suite("Fuzzer seeds")
 struct SeedTests {
     private func seeds() throws -> [(name: String, bytes: [UInt8])] {
         let folder = "\(#filePath)".replacing("SeedTests.swift", with: "Seeds")
@@ -26,27 +26,27 @@ struct SeedTests {
         return seeds.sorted { $0.0 < $1.0 }
     }
 
-    @Test("every property holds of every seed")
+    @Test("every property holds for every seed")
     func properties() throws {
         let seeds = try seeds()
         #expect(seeds.count > 50)
         for seed in seeds { #expect(violations(seed.bytes) == [], "\(seed.name)") }
     }
 
-    @Test("seeds are found that are refused, that are taken, and that are warned of")
+    @Test("the seeds include valid manifests, invalid ones, and ones with warnings")
     func variety() throws {
         let id = try #require(AppID("a"))
         var kinds: Set<String> = []
         for seed in try seeds() {
             let (manifest, diagnostics) = parseManifest(
                 id: id, sources: [SourceFile(path: "a", bytes: seed.bytes)], memory: nil)
-            kinds.insert(manifest == nil ? "refused" : diagnostics.isEmpty ? "taken" : "warned of")
+            kinds.insert(manifest == nil ? "invalid" : diagnostics.isEmpty ? "valid" : "with warnings")
         }
-        #expect(kinds == ["refused", "taken", "warned of"])
+        #expect(kinds == ["invalid", "valid", "with warnings"])
     }
 
-    @Test("a manifest written anew says the same, whatever needs quoting")
-    func writtenAnew() throws {
+    @Test("a manifest with values that need quoting is equal after rendering and parsing")
+    func roundTrip() throws {
         var manifest = AppManifest(id: try #require(AppID("a")))
         manifest.exec = ["/a", "b c\"\\%$\u{1}", ""]
         manifest.environment = ["A= ", "B=\n"]

@@ -3,9 +3,9 @@ import Testing
 
 @testable import Manifest
 
-@Suite("[Lifecycle], [Signals], [Memory], [Wake]")
+@Suite("Settings of sections [Lifecycle], [Signals], [Memory] and [Wake]")
 struct SettingTests {
-    @Test("each time goes where its key says")
+    @Test("each time span is stored in the value of its key")
     func times() throws {
         let policy = try accepted(
             "Lifecycle", "LaunchDeadlineSec=1", "BackgroundDeadlineSec=2s", "TerminateDeadlineSec=3000ms",
@@ -22,7 +22,9 @@ struct SettingTests {
         #expect(policy.watchdog == .seconds(8))
     }
 
-    @Test("deadlines and budgets may be infinite; a notice and a delay may not")
+    @Test(
+        "infinity is valid for deadlines, budgets and the watchdog, but not for ExpirationNoticeSec= and SuspendDelaySec="
+    )
     func infinity() throws {
         let policy = try accepted(
             "Lifecycle", "LaunchDeadlineSec=infinity", "BackgroundDeadlineSec=infinity",
@@ -40,7 +42,7 @@ struct SettingTests {
     }
 
     @Test(
-        "a bad time is refused",
+        "an invalid time span is an error",
         arguments: [
             "LaunchDeadlineSec", "BackgroundDeadlineSec", "TerminateDeadlineSec", "ExtendedDeadlineMaxSec",
             "BackgroundTimeSec", "ExpirationNoticeSec", "SuspendDelaySec", "WatchdogSec",
@@ -51,14 +53,14 @@ struct SettingTests {
         }
     }
 
-    @Test("0 is a time like another, but no watchdog")
+    @Test("0 is a valid time span and disables the watchdog")
     func zero() throws {
         let policy = try accepted("Lifecycle", "BackgroundTimeSec=0", "ExpirationNoticeSec=0", "WatchdogSec=0s").policy
         #expect(policy.backgroundTime == .zero)
         #expect(policy.watchdog == nil)
     }
 
-    @Test("ExitsOnSuspend=, ProtectedData=, BackgroundModes=")
+    @Test("ExitsOnSuspend=, ProtectedData= and BackgroundModes= accept their keywords only")
     func others() throws {
         #expect(try accepted("Lifecycle", "ProtectedData=yes").policy.usesProtectedData)
         try expectRefused("Lifecycle", "ProtectedData", "perhaps")
@@ -72,14 +74,14 @@ struct SettingTests {
                 == [.location, .voip, .accessory, .processing])
         try expectRefused(
             "Lifecycle", "BackgroundModes", "fetch  pull", at: 7,
-            "“pull”; expected some of audio, location, voip, accessory, fetch, push, processing")
+            "invalid value 'pull'; expected one or more of audio, location, voip, accessory, fetch, push, processing")
         try expectRefused("Lifecycle", "BackgroundModes", "\"fetch\"")
     }
 
-    @Test("a notice that is longer than the time is warned of, where it stands")
+    @Test("ExpirationNoticeSec= above BackgroundTimeSec= is a warning at its location")
     func notice() throws {
         let message =
-            "ExpirationNoticeSec= is longer than BackgroundTimeSec=: tasks are warned as soon as they can be"
+            "ExpirationNoticeSec= exceeds BackgroundTimeSec=; tasks are notified when the background time starts"
         #expect(try read(manifest("Lifecycle", "BackgroundTimeSec=1")).lines == ["a.app:4:1: warning: \(message)"])
         #expect(
             try read(manifest("Lifecycle", "ExpirationNoticeSec=31", "BackgroundTimeSec=30")).lines == [
@@ -89,7 +91,7 @@ struct SettingTests {
         #expect(try read(manifest("Lifecycle", "ExpirationNoticeSec=1h", "BackgroundTimeSec=infinity")).lines == [])
     }
 
-    @Test("each signal goes where its key says; by default there is SIGTERM alone")
+    @Test("each signal is stored in the value of its key, and the only default is SIGTERM")
     func signals() throws {
         let none = try accepted("Signals").signals
         #expect(none == LifecycleSignals())
@@ -109,7 +111,7 @@ struct SettingTests {
     }
 
     @Test(
-        "signals that can't be caught are refused; none is one that is not sent, but there is always one to end",
+        "a signal that cannot be caught is an error, and none is valid except for Terminate=",
         arguments: [
             "ResignActive", "BecomeActive", "EnterBackground", "EnterForeground", "MemoryWarning", "TaskExpiring",
             "Terminate",
@@ -125,14 +127,14 @@ struct SettingTests {
         }
     }
 
-    @Test("JetsamPriority= from -1000 to 1000")
+    @Test("JetsamPriority= accepts -1000 to 1000")
     func priority() throws {
         #expect(try accepted("Memory", "JetsamPriority=-1000").policy.jetsamPriority == -1000)
         #expect(try accepted("Memory", "JetsamPriority=1000").policy.jetsamPriority == 1000)
         for value in ["1001", "-1001", "high", "+1", "1.0"] { try expectRefused("Memory", "JetsamPriority", value) }
     }
 
-    @Test("each size goes where its key says; percentages are of the machine's memory")
+    @Test("each size is stored in the value of its key, and percentages refer to the machine's memory")
     func sizes() throws {
         let manifest = try accepted(
             "Memory", "MemoryMax=1K", "MemoryHigh=10%", "SuspendedMemoryMax=12.5%", "SuspendedMemoryHigh=infinity")
@@ -143,25 +145,27 @@ struct SettingTests {
         #expect(try accepted("Memory", "SuspendedMemoryHigh=2G").policy.suspendedMemoryHigh == 2 << 30)
     }
 
-    @Test("a bad size is refused", arguments: ["MemoryMax", "MemoryHigh", "SuspendedMemoryMax", "SuspendedMemoryHigh"])
+    @Test(
+        "an invalid size is an error",
+        arguments: ["MemoryMax", "MemoryHigh", "SuspendedMemoryMax", "SuspendedMemoryHigh"])
     func badSizes(_ key: String) throws {
         for value in ["0", "0%", "101%", "64MB", "lots", "-1", "512M 1G", "8E", "1.555%"] {
             try expectRefused("Memory", key, value, "a size such as 64M or 10%, or infinity")
         }
         let unknown = try read(manifest("Memory", "\(key)=10%"), memory: nil)
-        #expect(unknown.lines.first?.contains("which could not be read") == true)
+        #expect(unknown.lines.first?.contains("the size of the machine's memory is unknown") == true)
         #expect(unknown.manifest == nil)
         #expect(try read(manifest("Memory", "\(key)=10.5%"), memory: nil).manifest == nil)
     }
 
-    @Test("hard limits say that nobody holds to them yet")
+    @Test("MemoryMax= and SuspendedMemoryMax= are warnings: they are not implemented")
     func hardLimits() throws {
         #expect(
             try read(manifest("Memory", "MemoryMax=1K", "SuspendedMemoryMax=1K")).diagnostics.map(\.line) == [4, 5])
         #expect(try read(manifest("Memory", "MemoryMax=1K", "MemoryMax=infinity")).lines == [])
     }
 
-    @Test("ListenStream= is one address a line, of any kind that systemd.socket(5) has for streams")
+    @Test("ListenStream= accepts one stream address of systemd.socket(5) per line")
     func sockets() throws {
         let good = [
             "8080", "1", "65535", "127.0.0.1:80", "255.255.255.255:1", "[::1]:80", "[::ffff:1.2.3.4]:80",
@@ -180,7 +184,7 @@ struct SettingTests {
         ] { try expectRefused("Wake", "ListenStream", value) }
     }
 
-    @Test("64 sockets, no more")
+    @Test("at most 64 sockets are accepted")
     func manySockets() throws {
         let text = manifest("Wake") + String(repeating: "ListenStream=80\n", count: 64)
         #expect(try read(text).manifest?.listenStream.count == 64)
@@ -190,7 +194,7 @@ struct SettingTests {
 
 @Suite("greenroom.conf")
 struct ConfigurationTests {
-    @Test("an empty one, or none, has the defaults")
+    @Test("an empty or missing file has the defaults")
     func defaults() {
         #expect(readConfiguration("").configuration == ManagerConfiguration())
         #expect(parseConfiguration(sources: [], memory: nil).0 == ManagerConfiguration())
@@ -199,7 +203,7 @@ struct ConfigurationTests {
         #expect(thresholds.map(\.1) == [PressureThreshold(.some, percent: 7), PressureThreshold(.full, percent: 10)])
     }
 
-    @Test("each setting goes where its key says")
+    @Test("each setting is stored in the value of its key")
     func settings() throws {
         let (configuration, lines) = readConfiguration(
             "[Manager]\nForegroundLimit=2\n[Memory]\nBudget=50%\nJetsamOrder=lru\nWarningAvailable=20%\n"
@@ -215,7 +219,7 @@ struct ConfigurationTests {
         #expect(found.criticalPressure == PressureThreshold(.some, percent: 30))
     }
 
-    @Test("what is off is off")
+    @Test("infinity and off disable the budget and the pressure thresholds")
     func off() throws {
         let found = try #require(
             readConfiguration("[Memory]\nBudget=1G\nBudget=infinity\nWarningPressure=off\nCriticalPressure=infinity\n")
@@ -224,7 +228,7 @@ struct ConfigurationTests {
         #expect(found.pressureThresholds.isEmpty)
     }
 
-    @Test("parts of a percent are bytes of the machine's memory, where that is known")
+    @Test("fractions of a percent are converted to bytes and need the size of the machine's memory")
     func partsOfPercent() {
         let text = "[Memory]\nWarningAvailable=12.5%\n"
         #expect(readConfiguration(text).configuration?.policy.warningAvailable == .bytes(1250))
@@ -234,7 +238,7 @@ struct ConfigurationTests {
     }
 
     @Test(
-        "bad values are errors with their places",
+        "an invalid value is an error at its location",
         arguments: [
             ("Manager", "ForegroundLimit", ["0", "1001", "-1", "none", "1.5"]),
             ("Memory", "Budget", ["0", "lots", "101%"]), ("Memory", "JetsamOrder", ["mru", "Largest"]),
@@ -247,34 +251,35 @@ struct ConfigurationTests {
             let (configuration, lines) = readConfiguration("[\(section)]\n\(key)=\(value)\n")
             #expect(configuration == nil, "\(key)=\(value)")
             #expect(lines.count == 1)
-            let start = "greenroom.conf:2:\(key.utf8.count + 2): error: \(key)=: “\(value)”: expected "
+            let start = "greenroom.conf:2:\(key.utf8.count + 2): error: \(key)=: invalid value '\(value)'; expected "
             #expect(lines.first?.hasPrefix(start) == true, "\(lines)")
         }
     }
 
-    @Test("keys of manifests are unknown here")
+    @Test("keys and sections of manifests are unknown in greenroom.conf")
     func unknown() {
         let (configuration, lines) = readConfiguration("[Manager]\nForgroundLimit=2\n[App]\nName=a\n")
         #expect(configuration == ManagerConfiguration())
         #expect(
             lines == [
-                "greenroom.conf:2:1: warning: unknown key ForgroundLimit= in [Manager]; did you mean ForegroundLimit=?",
+                "greenroom.conf:2:1: warning: unknown key 'ForgroundLimit' in section [Manager]; "
+                    + "did you mean 'ForegroundLimit'?",
                 "greenroom.conf:3:1: warning: unknown section [App]",
             ])
     }
 
-    @Test("levels in the wrong order are warned of")
+    @Test("CriticalAvailable= above WarningAvailable= is a warning")
     func wrongOrder() {
         #expect(
             readConfiguration("[Memory]\nCriticalAvailable=20%\n").lines == [
-                "greenroom.conf:2:1: warning: CriticalAvailable= is more than WarningAvailable=: it is critical before "
-                    + "it is a warning"
+                "greenroom.conf:2:1: warning: CriticalAvailable= exceeds WarningAvailable=; "
+                    + "the critical level is reached before the warning level"
             ])
         #expect(readConfiguration("[Memory]\nWarningAvailable=1\n").lines.count == 1)
         #expect(readConfiguration("[Memory]\nCriticalAvailable=10%\nWarningAvailable=1000\n").lines == [])
     }
 
-    @Test("drop-ins win, and an empty value is the default again")
+    @Test("drop-ins override values, and an empty value resets to the default")
     func dropIns() {
         let (configuration, _) = readConfiguration(
             "[Manager]\nForegroundLimit=2\n[Memory]\nBudget=1G\n", "[Manager]\nForegroundLimit=3\n[Memory]\nBudget=\n")

@@ -2,21 +2,21 @@ import LifecycleCore
 import Manifest
 import Testing
 
-/// What a manifest and its drop-ins were read as.
+/// The result of parsing a manifest and its drop-ins.
 struct Reading {
     var manifest: AppManifest?
     var diagnostics: [Diagnostic]
 
-    /// `a.app:2:11: error: …`
+    /// The diagnostics as text: `a.app:2:11: error: …`.
     var lines: [String] { diagnostics.map(\.description) }
 }
 
-/// As `a.app`, `1.conf`, `2.conf`, …
+/// Names the files: `first`, `1.conf`, `2.conf`, …
 private func sources(_ files: [[UInt8]], _ first: String) -> [SourceFile] {
     files.enumerated().map { SourceFile(path: $0.offset == 0 ? first : "\($0.offset).conf", bytes: $0.element) }
 }
 
-/// 10,000 bytes of memory: percentages come out even.
+/// The machine's memory in bytes. Percentages of 10,000 are integers.
 let memory: UInt64 = 10_000
 
 func read(bytes files: [UInt8]..., memory: UInt64? = memory) throws -> Reading {
@@ -32,12 +32,12 @@ func read(_ text: String, _ dropIns: String..., memory: UInt64? = memory) throws
     return Reading(manifest: manifest, diagnostics: diagnostics)
 }
 
-/// A whole manifest with these settings of a section; the first of them is in line 4.
+/// The text of a manifest with these settings in a section. The first setting is on line 4.
 func manifest(_ section: String, _ settings: String...) -> String {
     "[App]\nExecStart=/bin/app\n[\(section)]\n" + settings.map { $0 + "\n" }.joined()
 }
 
-/// What such a manifest is read as; it has no fault.
+/// Parses a manifest with these settings and expects no error.
 func accepted(_ section: String, _ settings: String...) throws -> AppManifest {
     let text = "[App]\nExecStart=/bin/app\n[\(section)]\n" + settings.map { $0 + "\n" }.joined()
     let reading = try read(text)
@@ -45,7 +45,7 @@ func accepted(_ section: String, _ settings: String...) throws -> AppManifest {
     return try #require(reading.manifest, "\(settings)")
 }
 
-/// A value that is refused: one error, at the column, which names the key and says what is expected.
+/// Expects exactly one error for a value: at the offset of the value, with the key and the description of valid values.
 func expectRefused(
     _ section: String, _ key: String, _ value: String, at offset: Int = 0, _ words: String = "",
     sourceLocation: SourceLocation = #_sourceLocation
@@ -59,7 +59,8 @@ func expectRefused(
     #expect(errors[0].column == key.utf8.count + 2 + offset, "\(errors[0])", sourceLocation: sourceLocation)
     #expect(errors[0].message.hasPrefix("\(key)=: "), sourceLocation: sourceLocation)
     #expect(errors[0].message.contains("expected "), sourceLocation: sourceLocation)
-    #expect(errors[0].message.contains(words), "\(errors[0]) has “\(words)”", sourceLocation: sourceLocation)
+    #expect(
+        errors[0].message.contains(words), "\(errors[0]) does not contain '\(words)'", sourceLocation: sourceLocation)
 }
 
 func readConfiguration(_ text: String, _ dropIns: String..., memory: UInt64? = memory) -> (

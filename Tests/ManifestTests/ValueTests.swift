@@ -2,10 +2,10 @@ import Testing
 
 @testable import Manifest
 
-@Suite("Values as systemd writes them")
+@Suite("Values in systemd's syntax")
 struct ValueTests {
     @Test(
-        "time spans: numbers with units, added up (systemd.time(7))",
+        "a time span is the sum of numbers with units (systemd.time(7))",
         arguments: [
             ("5s", 5_000_000), ("5", 5_000_000), ("0", 0), ("1min 30s", 90_000_000), ("1min30s", 90_000_000),
             ("1h30", 3_630_000_000), ("2 h", 7_200_000_000), ("500ms", 500_000), ("50us", 50), ("50µs", 50),
@@ -21,7 +21,7 @@ struct ValueTests {
     }
 
     @Test(
-        "what is no time span",
+        "an invalid time span is not parsed",
         arguments: [
             "", " ", "s", "5x", "5S", "5Ms", "-5", "-0", "+5", "5.", ".", "5. 5", "5.s", "12.34.56", "5s 12.34.56",
             "1e3", "0x5",
@@ -34,14 +34,14 @@ struct ValueTests {
         #expect(parseTimeSpan(text) == nil, "\(text)")
     }
 
-    @Test("infinity is no limit")
+    @Test("infinity is parsed as no limit")
     func infinity() {
         #expect(parseTimeSpan("infinity") == .some(nil))
         #expect(parseTimeSpan(" infinity\t") == .some(nil))
     }
 
     @Test(
-        "time spans are shown as they are read",
+        "time spans are formatted in the syntax in which they are parsed",
         arguments: [
             ("0", Duration.zero), ("5s", .seconds(5)), ("1min 30s", .seconds(90)), ("1d 1h", .seconds(90_000)),
             ("500ms", .milliseconds(500)), ("1s 1us", .microseconds(1_000_001)), ("infinity", nil),
@@ -52,7 +52,7 @@ struct ValueTests {
     }
 
     @Test(
-        "sizes by 1024, the larger units first",
+        "a size is the sum of numbers with units of powers of 1024, largest unit first",
         arguments: [
             ("0", 0), ("1", 1), ("64M", 67_108_864), ("64B", 64), ("1K", 1024), ("1.5K", 1536), ("0.3M", 314_572),
             ("2G", 2_147_483_648), ("1T", 1 << 40), ("1P", 1 << 50), ("1E", 1 << 60), ("7E", 7 << 60),
@@ -65,7 +65,7 @@ struct ValueTests {
     }
 
     @Test(
-        "what is no size",
+        "an invalid size is not parsed",
         arguments: [
             "", "M", "-1", "+1", "1k", "1KB", "1KiB", "1Ki", "512M 1G", "1G 1G", "1x", ".5G", "1. 5K", "1e6", "0x10",
             "1,5G",
@@ -78,7 +78,7 @@ struct ValueTests {
     }
 
     @Test(
-        "sizes are shown with one digit behind the point, of the unit that fits",
+        "sizes are formatted with one decimal in the largest unit below them",
         arguments: [
             (0, "0B"), (1023, "1023B"), (1024, "1.0K"), (1536, "1.5K"), (67_108_864, "64.0M"), (1_048_524, "1023.9K"),
             (1_048_575, "1.0M"), (1 << 30, "1.0G"), (.max, "16.0E"),
@@ -87,7 +87,7 @@ struct ValueTests {
         #expect(formatSize(bytes) == text)
     }
 
-    @Test("percentages with two digits behind the point, in hundredths")
+    @Test("percentages have at most two decimals and are parsed as hundredths of a percent")
     func percentages() {
         for (text, expected) in [("0%", 0), ("7%", 700), ("100%", 10_000), ("12.5%", 1250), ("12.05%", 1205)] {
             #expect(parsePermyriad(text) == expected, "\(text)")
@@ -99,14 +99,14 @@ struct ValueTests {
         #expect(parsePercent("7.5%") == nil)
     }
 
-    @Test("booleans, in any case")
+    @Test("booleans are case-insensitive")
     func booleans() {
         for text in ["1", "yes", "y", "true", "t", "on", "YES", "True"] { #expect(parseBoolean(text) == true) }
         for text in ["0", "no", "n", "false", "f", "off", "NO", "oFF"] { #expect(parseBoolean(text) == false) }
         for text in ["", "2", "ye", "maybe", "yes\u{301}", "ＹＥＳ"] { #expect(parseBoolean(text) == nil, "\(text)") }
     }
 
-    @Test("numbers are digits, and a minus where there is room for one")
+    @Test("numbers are digits with an optional minus sign, within their range")
     func numbers() {
         #expect(parseNumber("-1000", in: -1000...1000) == -1000)
         #expect(parseNumber("-0", in: -1...1) == 0)
@@ -123,7 +123,7 @@ struct ValueTests {
     }
 
     @Test(
-        "signals by name or number (signal(7))",
+        "a signal is parsed from its name or number (signal(7))",
         arguments: [
             ("SIGTERM", 15), ("TERM", 15), ("15", 15), ("SIGUSR1", 10), ("SIGRTMIN", 34), ("RTMIN+1", 35),
             ("SIGRTMIN+0", 34), ("SIGRTMIN+30", 64), ("RTMAX", 64), ("SIGRTMAX-30", 34), ("64", 64), ("1", 1),
@@ -135,7 +135,7 @@ struct ValueTests {
     }
 
     @Test(
-        "what is no signal",
+        "an invalid signal is not parsed",
         arguments: [
             "", "SIG", "term", "SIGSIGTERM", "0", "65", "-1", "+15", "RTMIN+31", "RTMAX-31", "RTMIN-1", "RTMAX+1",
             "RTMIN1",
@@ -145,19 +145,19 @@ struct ValueTests {
         #expect(parseSignal(text) == nil, "\(text)")
     }
 
-    @Test("signals that nobody can catch are no signals to send: SIGKILL, SIGSTOP, and the two of glibc's threads")
+    @Test("SIGKILL, SIGSTOP and the two signals that glibc reserves are not accepted as signals that can be caught")
     func uncatchable() {
         for text in ["KILL", "SIGSTOP", "9", "19", "32", "33"] { #expect(parseCatchable(text) == nil, "\(text)") }
         #expect(parseCatchable("SIGCONT") == 18)
     }
 }
 
-@Suite("“Did you mean …?”")
+@Suite("Suggestions for misspelled names")
 struct NearestTests {
     private let keys = ["ExecStart", "Type", "User", "UMask"]
 
     @Test(
-        "the nearest name, up to a third of its letters wrong, whatever their case",
+        "the most similar name is suggested, regardless of case",
         arguments: [
             ("ExecStrat", "ExecStart"), ("execstart", "ExecStart"), ("ExceStrt", "ExecStart"), ("Exec", nil),
             ("Typ", "Type"), ("Tyep", "Type"), ("User", "User"), ("Usr", "User"), ("UMaks", "UMask"), ("Foo", nil),
@@ -167,7 +167,7 @@ struct NearestTests {
         #expect(nearest(written, among: keys) == expected, "\(written)")
     }
 
-    @Test("a third of the letters may be wrong, no more; exchanged neighbours are one wrong letter")
+    @Test("at most a third of the letters may differ, and two exchanged neighbours count as one")
     func most() {
         #expect(nearest("abcdxy", among: ["abcdef"]) == "abcdef")
         #expect(nearest("abcxyz", among: ["abcdef"]) == nil)
@@ -177,7 +177,7 @@ struct NearestTests {
         #expect(nearest("xyabcdefg", among: ["abcdefg"]) == "abcdefg")
     }
 
-    @Test("of two that are as near the first; of none, none")
+    @Test("of equally similar names the first is suggested, and of no names none")
     func ties() {
         #expect(nearest("ab", among: ["aa", "bb"]) == "aa")
         #expect(nearest("ab", among: ["bb", "aa"]) == "bb")
@@ -185,7 +185,7 @@ struct NearestTests {
         #expect(nearest("ab", among: []) == nil)
     }
 
-    @Test("what is longer than any key is like none")
+    @Test("no suggestion is made for a name of more than 64 bytes")
     func long() {
         let long = String(repeating: "a", count: 65)
         #expect(nearest(long, among: [long]) == nil)

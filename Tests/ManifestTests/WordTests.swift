@@ -2,13 +2,13 @@ import Testing
 
 @testable import Manifest
 
-/// As systemd.syntax(7) has it, “Quoting”.
+/// Tests the syntax of systemd.syntax(7), "Quoting".
 @Suite("Words, quotes and escapes")
 struct WordTests {
     private func words(_ text: String) throws -> [String] { try splitWords(text).map(\.text) }
 
     @Test(
-        "words are split at blanks; quotes keep blanks together, in the middle of a word too",
+        "words are split at blanks outside quotes, and quotes may start inside a word",
         arguments: [
             ("a b\tc", ["a", "b", "c"]), (" a  b ", ["a", "b"]), ("", []), (" \t", []), ("\"a b\"", ["a b"]),
             ("'a b' c", ["a b", "c"]), ("a\"b c\"d", ["ab cd"]), ("''", [""]), ("a '' b", ["a", "", "b"]),
@@ -19,7 +19,7 @@ struct WordTests {
     }
 
     @Test(
-        "C's escapes, in quotes and out of them",
+        "C-style escapes are replaced inside and outside quotes",
         arguments: [
             (#"\a\b\f\n\r\t\v"#, "\u{7}\u{8}\u{c}\n\r\t\u{b}"), (#"\\"#, "\\"), (#"\""#, "\""), (#"\'"#, "'"),
             (#"\s"#, " "), (#"a\sb"#, "a b"), (#"\x41\x7a"#, "Az"), (#"\xc3\xa4"#, "ä"), (#"\101\060"#, "A0"),
@@ -31,7 +31,7 @@ struct WordTests {
     }
 
     @Test(
-        "what is no escape is refused, where its backslash stands",
+        "an invalid escape is an error at its backslash",
         arguments: [
             (#"a\"#, 1), (#"ab\q"#, 2), (#"\x4"#, 0), (#"\x4g"#, 0), (#"\xg4"#, 0), (#"a\x00"#, 1), (#"\400"#, 0),
             (#"\08"#, 0), (#"\01"#, 0), (#"\000"#, 0), (#"\ud800"#, 0), (#"\U00110000"#, 0), (#"\u123"#, 0),
@@ -43,40 +43,42 @@ struct WordTests {
         #expect(error.problem != nil)
     }
 
-    @Test("a word that escapes make no UTF-8 is refused, where it begins", arguments: [#"a b\xff"#, #"a "\xc3""#])
+    @Test(
+        "a word that is not valid UTF-8 after unescaping is an error at its start",
+        arguments: [#"a b\xff"#, #"a "\xc3""#])
     func noText(_ text: String) throws {
         #expect(try #require(throws: ValueError.self) { try splitWords(text) }.offset == 2)
     }
 
     @Test(
-        "a quote that is not closed is refused, where it was opened",
+        "a missing closing quote is an error at the opening quote",
         arguments: [("a \"b", 2), ("a b'c\"", 3), ("\"a\" \"", 4), ("\"a\\\"", 0)])
     func openQuotes(_ text: String, _ offset: Int) throws {
         let error = try #require(throws: ValueError.self) { try splitWords(text) }
         #expect(error.offset == offset)
-        #expect(error.problem?.contains("is not closed") == true)
+        #expect(error.problem?.contains("missing closing quote") == true)
     }
 
-    @Test("a word knows where it begins, in bytes")
+    @Test("the offset of a word is in bytes")
     func offsets() throws {
         #expect(try splitWords("ä \"b c\"  d").map(\.offset) == [0, 3, 10])
     }
 
-    @Test("4096 words are split, no more")
+    @Test("4096 words are accepted and one more is an error")
     func tooMany() throws {
         #expect(try words(String(repeating: "a ", count: 4096)).count == 4096)
         let error = try #require(throws: ValueError.self) { try splitWords(String(repeating: "a ", count: 4097)) }
         #expect(error.offset == 8192)
     }
 
-    @Test("an accent behind a blank, a quote or a backslash does not hide it")
+    @Test("a combining accent after a blank, a quote or a backslash does not change its meaning")
     func accents() throws {
         #expect(try words("a \u{301}b") == ["a", "\u{301}b"])
         #expect(try words("\"\u{301} \"\u{301}") == ["\u{301} \u{301}"])
         #expect(throws: ValueError.self) { try splitWords("\\\u{301}") }
     }
 
-    @Test("%% and $$ are the signs themselves; alone they are refused, as nothing is expanded")
+    @Test("%% and $$ are literal signs, and specifiers and variables are errors")
     func signs() throws {
         #expect(try withoutSpecifiers("100%%") == "100%")
         #expect(try withoutSpecifiers("%%%%a%%") == "%%a%")

@@ -47,7 +47,7 @@ extension Breakage {
         },
         Breakage(name: "ignores the end of an interruption", rule: .interruptionsNest) { core, _ in
             Mutant(core: core) { mutant, event, now in
-                if case .requested(let request, let id, .resume) = event,
+                if case .requested(let request, let id, .endInterruption) = event,
                     let view = mutant.core.view(of: id, at: now), view.state == .inactive
                 {
                     return [.answer(request, .done(.inactive))]

@@ -1,28 +1,39 @@
-// A scripted app for the tests of the daemon: does what its arguments say, then waits for signals. With TRACE set to a
-// file it notes there, a line each, what it was told: the tests read it.
+// A scripted app for the tests of the daemon. It executes its arguments as commands and then waits for signals. If TRACE names
+// a file, it appends a line for each lifecycle signal that it receives.
 //
-//   ready                 READY=1                        say TEXT       any notify message
-//   background=answer     on EnterBackground: X_GREENROOM_BACKGROUND=1
-//   background=ignore     … nothing                      background=stop  … SIGSTOP to itself
-//   background=task:NAME  … begins a task, then answers
-//   background=exit:N     … exits instead
-//   expire=end:NAME       on TaskExpiring: ends the task
-//   term=ignore           SIGTERM does nothing           term=exit:N    … exits with N
-//   term=linger           … sends a TCP socket that takes a quarter of an hour to close
-//   begin NAME  end NAME  a background task              tasks N        begins N of them
-//   allocate BYTES        touches so much memory         fork N         N children in sessions of their own
-//   store NAME[=TEXT]     a memfd with a text (“hi”), with FDSTORE=1      stored  traces LISTEN_FDNAMES
-//   contents              traces what it was handed over: NAME=TEXT each
-//   sigwait               takes its signals one by one, a while after they came, the lowest number first
-//   orphan                an orphan of its own goes on as the main process (MAINPID=); the first ends
-//   child                 a child goes on as the main process; the first waits for ever
-//   bomb N                forks N times, each child too  spin           never rests
-//   exit N  crash  stop   ends, dies of SIGSEGV, stops itself
-//   flood N  huge  junk  descriptors N                   bad manners on the notify socket
-//   usurp N               says N times that somebody else's process is the main one
-//   intrude PATH          as nobody, sends such a socket to the bus at PATH; needs root
+//   ready                 sends READY=1
+//   say TEXT              sends any notify message
+//   background=answer     after EnterBackground: sends X_GREENROOM_BACKGROUND=1 (the default)
+//   background=ignore     … does nothing
+//   background=stop       … stops itself with SIGSTOP
+//   background=task:NAME  … begins a task, then sends X_GREENROOM_BACKGROUND=1
+//   background=exit:N     … exits with status N
+//   expire=end:NAME       after TaskExpiring: ends the task
+//   term=ignore           ignores SIGTERM
+//   term=exit:N           exits with status N after SIGTERM
+//   term=linger           sends, after SIGTERM, a TCP socket that takes 15 minutes to close
+//   begin NAME, end NAME  begins or ends a background task
+//   tasks N               begins N background tasks
+//   allocate BYTES        allocates memory and writes to it
+//   fork N                starts N processes in sessions of their own, whose parents have exited
+//   store NAME[=TEXT]     stores a memfd with a text ("hi" by default), with FDSTORE=1
+//   stored                traces LISTEN_FDNAMES
+//   contents              traces the passed descriptors as NAME=TEXT
+//   sigwait               handles pending signals one at a time with a delay, lowest number first
+//   orphan                makes a grandchild the main process (MAINPID=) and exits
+//   child                 makes a child the main process (MAINPID=) and waits
+//   bomb N                forks N processes, which fork too
+//   spin                  runs a busy loop
+//   exit N, crash, stop   exits, dies of SIGSEGV, stops itself
+//   flood N               sends N status messages
+//   huge                  sends a datagram of 60,000 bytes
+//   junk                  sends an invalid datagram
+//   descriptors N         sends N descriptors
+//   usurp N               sends MAINPID=1 N times
+//   intrude PATH          sends, as the user 65534, a socket that takes 15 minutes to close to the bus at PATH; needs root
 //   chatter N             sends N datagrams of 80 messages each
-//   close                 closes all descriptors         print TEXT     a line in the trace
+//   close                 closes all descriptors
+//   print TEXT            appends a line to the trace
 //
 // With the arguments `kill-at entry|exit NUMBER PID FILE` it is no app: it kills another process at a system call.
 #include <errno.h>
@@ -124,7 +135,7 @@ static void send_descriptors(int count, int descriptor) {
     sendmsg(notify_fd, &message, 0);
 }
 
-/// A connection with itself that is full, and that waits for the reader when it is closed (SO_LINGER, socket(7)).
+/// Creates a TCP connection with a full send buffer. Closing it blocks until the data is read (SO_LINGER, socket(7)).
 static int lingering_socket(void) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof address;
@@ -140,7 +151,7 @@ static int lingering_socket(void) {
     return one;
 }
 
-/// Leaves nobody who has the socket but whoever is to read it.
+/// Sends a lingering socket to the bus so that afterwards only the receiver has a descriptor of it.
 static void intrude(const char *path) {
     int one = lingering_socket();
     if (fork() != 0) {
@@ -165,7 +176,7 @@ static void intrude(const char *path) {
     header->cmsg_type = SCM_RIGHTS;
     header->cmsg_len = CMSG_LEN(sizeof(int));
     memcpy(CMSG_DATA(header), &one, sizeof one);
-    // From Linux 6.16 on that may be refused here already.
+    // Since Linux 6.16 the receiver can refuse descriptors, and sendmsg fails (SO_PASSRIGHTS).
     _exit(sendmsg(bus, &message, MSG_NOSIGNAL) == 1 || errno == EPERM ? 0 : 92);
 }
 
@@ -196,7 +207,7 @@ static void entered_background(void) {
     }
 }
 
-static void told(int number) {
+static void handle_signal(int number) {
     if (number == SIGUSR1) return entered_background();
     if (number == SIGUSR2) return trace("didBecomeActive");
     if (number == SIGRTMIN + 1) return trace("memoryWarning");
@@ -220,13 +231,13 @@ static void told(int number) {
 
 static void fork_child(void) {
     if (fork() != 0) { wait(NULL); return; }
-    // Twice, and into a session of its own: an orphan that nothing ties to us but its group.
+    // Forks twice and starts a session: only the cgroup connects the orphan to the app.
     setsid();
     if (fork() == 0) for (;;) pause();
     _exit(0);
 }
 
-// MAINPID=: returns in the process that goes on.
+// Announces another process as the main process with MAINPID= and returns in that process.
 static void hand_over(int as_orphan) {
     int done[2];
     char byte;
@@ -246,7 +257,7 @@ static void hand_over(int as_orphan) {
 }
 
 static void allocate(size_t bytes) {
-    // Volatile: memory that nobody reads again would not be written, or even asked for, in a release build.
+    // Volatile, as an optimized build would remove memory that is never read.
     volatile char *memory = malloc(bytes);
     if (!memory) _exit(97);
     for (size_t i = 0; i < bytes; i += 4096) memory[i] = (char)i;
@@ -292,7 +303,7 @@ static int act(const char *what, const char *value) {
     if (!strncmp(what, "background=", 11)) return on_background = what + 11, 0;
     if (!strncmp(what, "expire=", 7)) return on_expire = what + 7, 0;
     if (!strncmp(what, "term=", 5)) return on_term = what + 5, catch(SIGTERM), 0;
-    fprintf(stderr, "test app: what is “%s”?\n", what);
+    fprintf(stderr, "test app: unknown command '%s'\n", what);
     _exit(64);
 }
 
@@ -325,10 +336,10 @@ int main(int count, char **arguments) {
     if (count == 6 && !strcmp(arguments[1], "kill-at"))
         return kill_at(arguments[2], atol(arguments[3]), atoi(arguments[4]), arguments[5]);
     if (pipe2(signal_pipe, O_CLOEXEC) != 0) return 96;
-    int told_by[] = {SIGUSR1, SIGUSR2, SIGRTMIN + 1, SIGRTMIN + 2, SIGRTMIN + 3, SIGRTMIN + 4};
-    for (size_t i = 0; i < sizeof told_by / sizeof *told_by; i++) {
-        catch(told_by[i]);
-        sigaddset(&waited, told_by[i]);
+    int lifecycle_signals[] = {SIGUSR1, SIGUSR2, SIGRTMIN + 1, SIGRTMIN + 2, SIGRTMIN + 3, SIGRTMIN + 4};
+    for (size_t i = 0; i < sizeof lifecycle_signals / sizeof *lifecycle_signals; i++) {
+        catch(lifecycle_signals[i]);
+        sigaddset(&waited, lifecycle_signals[i]);
     }
     open_notify();
     trace("willFinishLaunching");
@@ -336,13 +347,13 @@ int main(int count, char **arguments) {
     unsigned char number;
     while (is_waiting) {
         int taken;
-        // So that what is sent together is found together.
+        // Waits for signals that are sent at almost the same time.
         poll(NULL, 0, 20);
-        if (sigwait(&waited, &taken) == 0) told(taken);
+        if (sigwait(&waited, &taken) == 0) handle_signal(taken);
     }
     for (;;) {
         ssize_t got = read(signal_pipe[0], &number, 1);
-        if (got == 1) told(number);
+        if (got == 1) handle_signal(number);
         else if (got < 0 && errno != EINTR) return 95;
     }
 }

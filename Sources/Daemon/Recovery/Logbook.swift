@@ -117,10 +117,7 @@ final class Logbook {
 
     /// Records an event, before the core handles it.
     func append(_ event: Event, at now: Instant) {
-        write(.event) { writer in
-            writer.put(now)
-            writer.put(event)
-        }
+        write(.event) { LoggedEvent(event, at: now).save(to: &$0) }
     }
 
     /// The number of the event that the core handled last, counted since the first logbook.
@@ -165,13 +162,7 @@ final class Logbook {
     private func update(_ name: String, _ record: [UInt8]?) {
         guard records[name] != record else { return }
         records[name] = record
-        write(.record) { Self.put(name, record, to: &$0) }
-    }
-
-    private static func put(_ name: String, _ record: [UInt8]?, to writer: inout ByteWriter) {
-        writer.put(text: name)
-        writer.put(byte: record == nil ? 0 : 1)
-        writer.put(bytes: record ?? [])
+        write(.record) { LoggedRecord(name: name, content: record).save(to: &$0) }
     }
 
     /// Records all that `body` records, or, if the daemon dies meanwhile, nothing of it.
@@ -244,9 +235,7 @@ final class Logbook {
     private func compact(_ core: LifecycleCore) throws {
         var entries = Self.entry(.core, core.saved.bytes)
         for (name, record) in records.sorted(by: { $0.key < $1.key }) {
-            var writer = ByteWriter()
-            Self.put(name, record, to: &writer)
-            entries += Self.entry(.record, writer.bytes)
+            entries += Self.entry(.record, LoggedRecord(name: name, content: record).savedBytes)
         }
         let new = path + ".new"
         _ = try removeFile(at: new)

@@ -116,10 +116,8 @@ extension Logbook {
                 eventsRead += 1
                 if canReplay { try replay(content) }
             case .record:
-                var reader = ByteReader(content)
-                let name = try reader.text(upTo: 512, "a record's name")
-                let isPresent = try reader.byte() == 1
-                recovered?.records[name] = isPresent ? Array(try reader.bytes(reader.left)) : nil
+                let record = try LoggedRecord(reading: content)
+                recovered?.records[record.name] = record.content
             case nil:
                 // A newer version may have added a kind.
                 if canReplay { throw Problem("\(path): an entry of an unknown kind") }
@@ -127,10 +125,8 @@ extension Logbook {
         }
 
         private mutating func replay(_ content: ArraySlice<UInt8>) throws {
-            var reader = ByteReader(content)
-            let now: Instant = try reader.take()
-            let event: Event = try reader.take()
-            try reader.end()
+            let logged = try LoggedEvent(reading: content)
+            let (event, now) = (logged.event, logged.at)
             recovered?.last = now
             guard eventsRead <= eventsHandled else {
                 if !isCautious { recovered?.events.append((event, now)) }

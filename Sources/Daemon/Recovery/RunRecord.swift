@@ -42,54 +42,51 @@ struct RunRecord: Hashable {
         name.hasPrefix(prefix) ? UInt64(name.dropFirst(prefix.count)).map(RunID.init) : nil
     }
 
-    /// The longest text in bytes. What an app says about itself fits into a datagram of 4096 bytes.
-    private static let longest = 8192
+    var bytes: [UInt8] { savedBytes }
+}
 
-    var bytes: [UInt8] {
-        var writer = ByteWriter()
-        writer.put(app)
-        writer.put(signed: Int64(pid ?? -1))
-        writer.put(number: startTime)
-        for text in [marker, statusText] {
-            writer.put(byte: text == nil ? 0 : 1)
-            if let text { writer.put(text: text) }
-        }
-        writer.put(byte: owner == nil ? 0 : 1)
-        if let owner {
-            writer.put(number: UInt64(owner.uid))
-            writer.put(number: UInt64(owner.gid))
-        }
-        writer.put(signed: errno.map { Int64($0) } ?? -1)
-        writer.put(number: notices.lastEffect.event)
-        writer.put(number: UInt64(notices.lastEffect.index))
-        writer.put(byte: notices.isSending ? 1 : 0)
-        writer.put(number: UInt64(notices.waiting.count))
-        for notice in notices.waiting { writer.put(notice) }
-        return writer.bytes
+extension RunRecord: SavedRecord {
+    static var blank: RunRecord { RunRecord(app: .blank) }
+
+    mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.required(1, &app)
+        try coder.optional(2, &pid)
+        try coder.field(3, &startTime)
+        try coder.optional(4, &marker)
+        var (uid, gid) = (owner?.uid, owner?.gid)
+        try coder.optional(5, &uid)
+        try coder.optional(6, &gid)
+        if let uid, let gid { owner = Owner(uid: uid, gid: gid) }
+        try coder.optional(7, &statusText)
+        try coder.optional(8, &errno)
+        try coder.field(9, &notices)
     }
+}
 
-    init(reading bytes: [UInt8]) throws(SavedError) {
-        var reader = ByteReader(bytes)
-        app = try reader.take()
-        let number = try reader.signed()
-        pid = number < 0 ? nil : Int32(truncatingIfNeeded: number)
-        startTime = try reader.number()
-        marker = try reader.flag() ? try reader.text(upTo: Self.longest, "a marker") : nil
-        statusText = try reader.flag() ? try reader.text(upTo: Self.longest, "a status") : nil
-        if try reader.flag() {
-            let uid = try reader.number(upTo: UInt64(UInt32.max), "a user")
-            owner = Owner(uid: UInt32(uid), gid: UInt32(try reader.number(upTo: UInt64(UInt32.max), "a group")))
-        }
-        let number2 = try reader.signed()
-        errno = number2 < 0 ? nil : Int32(truncatingIfNeeded: number2)
-        let event = try reader.number()
-        let effect = EffectID(event: event, index: Int(try reader.number(upTo: 1 << 24, "an effect")))
-        let isSending = try reader.flag()
-        var waiting: [Notice] = []
+extension NoticeQueue: SavedRecord {
+    static var blank: NoticeQueue { NoticeQueue() }
+
+    mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        var saved = waiting.map { SavedNotice(notice: $0) }
         // One more than wait: it is recorded before all are sent.
-        let count = try reader.number(upTo: UInt64(NoticeQueue.capacity + 1), "notices")
-        for _ in 0..<count { waiting.append(try reader.take()) }
-        notices = NoticeQueue(waiting: waiting, isSending: isSending, lastEffect: effect)
-        try reader.end()
+        try coder.list(1, &saved, upTo: Self.capacity + 1)
+        var isSending = isSending
+        try coder.flag(2, &isSending)
+        var effect = lastEffect
+        try coder.field(3, &effect.event)
+        try coder.field(4, &effect.index)
+        // A notice that only a newer version knows cannot be sent.
+        let isFirstKnown = saved.first?.notice != nil
+        self = NoticeQueue(
+            waiting: saved.compactMap(\.notice), isSending: isSending && isFirstKnown, lastEffect: effect)
+    }
+}
+
+/// A notice in a list; `nil`: this version does not know it.
+private struct SavedNotice: SavedRecord {
+    var notice: Notice?
+    static var blank: SavedNotice { SavedNotice() }
+    mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.optional(1, &notice)
     }
 }

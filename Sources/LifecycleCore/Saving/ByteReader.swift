@@ -1,9 +1,11 @@
-/// Why bytes are not what was saved.
+/// Why bytes are not what a daemon could have saved.
 package struct SavedError: Error, Hashable, CustomStringConvertible {
-    /// Where, from the start.
+    /// Position in the saved bytes, from their start.
     package var offset: Int
-    /// What is wrong there and what was expected, in one sentence.
+    /// What is wrong there, and what was expected, in one sentence.
     package var sentence: String
+    /// The value is a case that this version does not know. A field that has a default keeps it then.
+    var isUnknownCase = false
 
     package init(offset: Int, _ sentence: String) {
         self.offset = offset
@@ -13,31 +15,36 @@ package struct SavedError: Error, Hashable, CustomStringConvertible {
     package var description: String { "byte \(offset): \(sentence)" }
 }
 
-/// Takes apart what `ByteWriter` has put together. Whatever the bytes are, it ends with values within their bounds or with
-/// an error.
+/// Reads what `ByteWriter` wrote. Whatever the bytes are, reading ends with values within their bounds or with an error.
 package struct ByteReader {
     private let bytes: ArraySlice<UInt8>
     private var position: Int
+    /// Where offsets in errors are counted from.
+    private let origin: Int
 
-    package init(_ bytes: ArraySlice<UInt8>) {
-        self.bytes = bytes
-        position = bytes.startIndex
-    }
+    package init(_ bytes: ArraySlice<UInt8>) { self.init(bytes, origin: bytes.startIndex) }
 
     package init(_ bytes: [UInt8]) { self.init(bytes[...]) }
 
-    package var offset: Int { position - bytes.startIndex }
+    private init(_ bytes: ArraySlice<UInt8>, origin: Int) {
+        self.bytes = bytes
+        self.origin = origin
+        position = bytes.startIndex
+    }
+
+    package var offset: Int { position - origin }
+    /// How many bytes are left to read.
     package var left: Int { bytes.endIndex - position }
 
     package func error(_ sentence: String) -> SavedError { SavedError(offset: offset, sentence) }
 
-    /// That all was read.
+    /// - Throws: if bytes are left over.
     package func end() throws(SavedError) {
         if left > 0 { throw error("\(left) bytes are left over") }
     }
 
     package mutating func byte() throws(SavedError) -> UInt8 {
-        guard position < bytes.endIndex else { throw error("ends in the middle") }
+        guard position < bytes.endIndex else { throw error("the bytes end in the middle of a value") }
         defer { position += 1 }
         return bytes[position]
     }
@@ -48,6 +55,14 @@ package struct ByteReader {
         return bytes[position..<(position + count)]
     }
 
+    /// A reader of the next `length`-prefixed bytes, which are skipped here.
+    mutating func nested() throws(SavedError) -> ByteReader {
+        let length = try number()
+        guard length <= UInt64(left) else { throw error("\(length) bytes expected, \(left) are left") }
+        return ByteReader(try bytes(Int(length)), origin: origin)
+    }
+
+    /// An unsigned number in LEB128.
     package mutating func number() throws(SavedError) -> UInt64 {
         var value: UInt64 = 0
         var shift: UInt64 = 0
@@ -61,59 +76,30 @@ package struct ByteReader {
         }
     }
 
+    /// A signed number in zigzag LEB128.
     package mutating func signed() throws(SavedError) -> Int64 {
         let value = try number()
         return Int64(bitPattern: (value >> 1) ^ (0 &- (value & 1)))
     }
 
-    /// A number within bounds.
+    /// - Throws: if the number is larger than `limit`. `what` names it in the error.
     package mutating func number(upTo limit: UInt64, _ what: String) throws(SavedError) -> UInt64 {
         let value = try number()
         guard value <= limit else { throw error("\(what) \(value), expected at most \(limit)") }
         return value
     }
 
-    /// A count of things that take at least a byte each.
-    package mutating func count(upTo limit: Int, _ what: String) throws(SavedError) -> Int {
-        let value = try number()
-        guard value <= UInt64(min(limit, left)) else {
-            throw error("\(value) \(what), expected at most \(min(limit, left))")
-        }
-        return Int(value)
-    }
-
-    package mutating func text(upTo limit: Int, _ what: String) throws(SavedError) -> String {
-        let length = try count(upTo: limit, "bytes of \(what)")
-        guard let text = String(validating: try bytes(length), as: UTF8.self) else {
-            throw error("\(what) is no UTF-8")
-        }
+    /// All bytes that are left, as UTF-8. `what` names the text in errors.
+    package mutating func rest(upTo limit: Int, _ what: String) throws(SavedError) -> String {
+        guard left <= limit else { throw error("\(what) of \(left) bytes, expected at most \(limit)") }
+        guard let text = String(validating: try bytes(left), as: UTF8.self) else { throw error("\(what) is not UTF-8") }
         return text
     }
 
-    package mutating func take<T: Storable>() throws(SavedError) -> T { try T(from: &self) }
-
-    package mutating func take<T: Storable>(upTo limit: Int, _ what: String) throws(SavedError) -> [T] {
-        let number = try count(upTo: limit, what)
-        var values: [T] = []
-        values.reserveCapacity(number)
-        for _ in 0..<number { values.append(try T(from: &self)) }
-        return values
-    }
-
-    package mutating func optional<T: Storable>() throws(SavedError) -> T? {
-        try flag() ? try T(from: &self) : nil
-    }
-
-    package mutating func flag() throws(SavedError) -> Bool {
-        switch try byte() {
-        case 0: false
-        case 1: true
-        case let other: throw error("\(other), expected 0 or 1")
-        }
-    }
-
-    /// What a case's number is not.
-    package func unknown(_ number: UInt8, _ what: String) -> SavedError {
-        error("\(number) is no \(what)")
+    /// The error for a case number that this version does not know.
+    package func unknownCase(_ number: UInt64, _ type: Any.Type) -> SavedError {
+        var error = error("\(type) has no case \(number)")
+        error.isUnknownCase = true
+        return error
     }
 }

@@ -6,10 +6,17 @@ package enum Checksum {
         return value
     }
 
-    package static func crc32(_ bytes: some Sequence<UInt8>) -> UInt32 {
-        let table = table
-        var value = ~UInt32(0)
-        for byte in bytes { value = table[Int(UInt8(truncatingIfNeeded: value) ^ byte)] ^ (value >> 8) }
-        return ~value
+    package static func crc32(_ bytes: [UInt8]) -> UInt32 { crc32(bytes[...]) }
+
+    package static func crc32(_ bytes: ArraySlice<UInt8>) -> UInt32 {
+        bytes.withUnsafeBufferPointer { bytes in
+            table.withUnsafeBufferPointer { table in
+                var value = ~UInt32(0)
+                for byte in bytes {
+                    value = table[Int(UInt8(truncatingIfNeeded: value) ^ byte)] ^ (value >> 8)
+                }
+                return ~value
+            }
+        }
     }
 }

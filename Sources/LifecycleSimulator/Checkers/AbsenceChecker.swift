@@ -47,7 +47,7 @@ struct AbsenceChecker {
             isUndisturbed = false
             switch request {
             case .activate, .launch(.foreground, _, _): if let app { isWanted[app] = true }
-            case .launch, .background, .interrupt, .resume, .terminate, .remove, .push, .send: break
+            case .launch, .background, .interrupt, .endInterruption, .terminate, .remove, .push, .send: break
             }
         case .configured, .started, .registered, .unregistered, .shutdownRequested: isUndisturbed = false
         default: break

@@ -40,7 +40,7 @@ struct DeadlineChecker {
             isInspecting[app] = false
         } else if case .run(_, .reattached(let heard, let late)) = event {
             // A thaw that nobody saw to is not the app's fault.
-            open[app][DeadlineKind.resume.place]?.start = now
+            open[app][DeadlineKind.thaw.place]?.start = now
             for kind in [DeadlineKind.launch, .background, .wake] where !heard {
                 open[app][kind.place]?.isDoubtful = true
             }
@@ -74,7 +74,7 @@ struct DeadlineChecker {
             checkMissed(app, id, kind, event, now, &findings)
             close(app, kind, &findings, id)
             missed = app
-        case .report(.deadlineDeferred(let id, let kind)):
+        case .report(.deadlineDeferred(let id, let kind, _)):
             let isReattached = if case .run(_, .reattached) = event { true } else { false }
             let isTraced = (found == true || isReattached) && isOpen(kind, of: app)
             findings.check(isTraced, .deadlinesAreFair, "\(id): \(kind) is put off, but no debugger was found")
@@ -183,7 +183,7 @@ extension DeadlineKind {
         case .backgroundTime: 3
         case .wake: 4
         case .watchdog: 5
-        case .resume: 6
+        case .thaw: 6
         }
     }
 }

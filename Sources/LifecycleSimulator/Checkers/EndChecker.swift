@@ -45,7 +45,7 @@ struct EndChecker {
             hasCompleted[app] = false
             isEndWanted[app] = false
         case .activate, .launch(.foreground, _, _), .background: isEndWanted[app] = false
-        case .interrupt, .resume, .send: break
+        case .interrupt, .endInterruption, .send: break
         }
     }
 

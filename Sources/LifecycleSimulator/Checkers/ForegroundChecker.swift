@@ -19,7 +19,7 @@ struct ForegroundChecker {
         case .activate, .launch(.foreground, _, _):
             asked = (id, app, activated[app])
             activate(app)
-        case .launch, .background, .interrupt, .resume, .terminate, .remove, .push, .send: break
+        case .launch, .background, .interrupt, .endInterruption, .terminate, .remove, .push, .send: break
         }
     }
 

@@ -14,7 +14,7 @@ struct InterruptionChecker {
         guard let app, case .requested(let request, _, let what) = event else { return }
         switch what {
         case .interrupt: asked = (request, app, 1)
-        case .resume: asked = (request, app, -1)
+        case .endInterruption: asked = (request, app, -1)
         case .launch, .activate, .background, .terminate, .remove, .push, .send: break
         }
     }

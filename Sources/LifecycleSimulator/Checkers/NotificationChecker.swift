@@ -46,7 +46,7 @@ struct NotificationChecker {
         case .send(let notification):
             file(request, app, Pending(kind: notification.kind, payload: notification.payload), shadow)
         case .push(let payload): file(request, app, Pending(kind: Notification.push, payload: payload), shadow)
-        case .launch, .activate, .background, .interrupt, .resume, .terminate, .remove: break
+        case .launch, .activate, .background, .interrupt, .endInterruption, .terminate, .remove: break
         }
     }
 

@@ -39,7 +39,7 @@ struct RequestChecker {
         case .activate, .launch(.foreground, _, _): .foreground
         case .background: .background
         case .terminate, .remove: .end
-        case .interrupt, .resume, .push, .send, .launch(.background, _, _): .other
+        case .interrupt, .endInterruption, .push, .send, .launch(.background, _, _): .other
         }
     }
 

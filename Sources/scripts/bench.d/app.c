@@ -1,15 +1,15 @@
-// What the benchmarks launch, freeze and kill: a small C program that notes on a board in shared memory when it gets to run.
+// The app of the benchmarks. It records in shared memory when it runs.
 //
-//   app stamp BOARD SLOT          notes the time, and ends
-//   app wait BOARD SLOT           notes the time, and sleeps for ever
-//   app stubborn BOARD SLOT       the same, deaf to SIGTERM
-//   app spin BOARD SLOT           never rests; notes when it sees that it was asked
-//   app asleep BOARD SLOT PIPE    sleeps until a byte comes, notes when it has read it
-//   app timers BOARD SLOT COUNT FIRST STEP    has COUNT children, and a timerfd that is due FIRST and then each STEP ns
-//                                             later: kills a child each time, and notes in slot after slot how long
-//                                             after the time it was dead and reaped
+//   app stamp BOARD SLOT          records the time and exits
+//   app wait BOARD SLOT           records the time and sleeps
+//   app stubborn BOARD SLOT       does the same and ignores SIGTERM
+//   app spin BOARD SLOT           runs a busy loop and records the time of each request
+//   app asleep BOARD SLOT PIPE    reads a pipe and records the time after each byte
+//   app timers BOARD SLOT COUNT FIRST STEP    forks COUNT children and sets a timerfd to FIRST, FIRST + STEP, … (in ns).
+//                                             At each expiration it kills and reaps a child and records in the next slot
+//                                             how many ns this took after the expiration
 //
-// BOARD is a path, SLOT a number. greenroom-bench's Board.swift knows the same layout.
+// BOARD is the path of the shared memory, SLOT a number. Board.swift of greenroom-bench declares the same layout.
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -27,11 +27,11 @@
 #include <unistd.h>
 
 struct slot {
-    _Atomic uint64_t asked;    // a number that the benchmark writes
-    _Atomic uint64_t answered; // the same number, when the app has seen it
-    _Atomic uint64_t time;     // of CLOCK_MONOTONIC, in ns, when it saw it
+    _Atomic uint64_t requested; // a number that the benchmark writes
+    _Atomic uint64_t answered;  // the same number, written by the app
+    _Atomic uint64_t time;      // of CLOCK_MONOTONIC, in ns, when the app saw the request
     _Atomic uint64_t pid;
-    uint64_t unused[4]; // a cache line each
+    uint64_t unused[4]; // Each slot has a cache line of its own.
 };
 
 static uint64_t now(void) {
@@ -40,7 +40,7 @@ static uint64_t now(void) {
     return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
-static _Noreturn void give_up(const char *what) {
+static _Noreturn void fail(const char *what) {
     fprintf(stderr, "bench app: %s: %s\n", what, strerror(errno));
     exit(1);
 }
@@ -48,9 +48,9 @@ static _Noreturn void give_up(const char *what) {
 static struct slot *map_board(const char *path) {
     int fd = open(path, O_RDWR | O_CLOEXEC);
     struct stat about;
-    if (fd < 0 || fstat(fd, &about) != 0) give_up(path);
+    if (fd < 0 || fstat(fd, &about) != 0) fail(path);
     void *board = mmap(NULL, (size_t)about.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (board == MAP_FAILED) give_up("mmap");
+    if (board == MAP_FAILED) fail("mmap");
     return board;
 }
 
@@ -60,25 +60,25 @@ static void answer(struct slot *slot, uint64_t time, uint64_t number) {
 }
 
 static void spin(struct slot *slot) {
-    uint64_t answered = atomic_load(&slot->asked);
+    uint64_t answered = atomic_load(&slot->requested);
     for (;;) {
-        uint64_t asked = atomic_load_explicit(&slot->asked, memory_order_relaxed);
-        if (asked == answered) continue;
-        answer(slot, now(), asked);
-        answered = asked;
+        uint64_t requested = atomic_load_explicit(&slot->requested, memory_order_relaxed);
+        if (requested == answered) continue;
+        answer(slot, now(), requested);
+        answered = requested;
     }
 }
 
-static void sleep_until_asked(struct slot *slot, const char *path) {
+static void sleep_until_requested(struct slot *slot, const char *path) {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) give_up(path);
+    if (fd < 0) fail(path);
     unsigned char byte;
-    while (read(fd, &byte, 1) == 1) answer(slot, now(), atomic_load(&slot->asked));
+    while (read(fd, &byte, 1) == 1) answer(slot, now(), atomic_load(&slot->requested));
 }
 
-static pid_t make_victim(void) {
+static pid_t fork_child(void) {
     pid_t pid = fork();
-    if (pid < 0) give_up("fork");
+    if (pid < 0) fail("fork");
     if (pid > 0) return pid;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     for (;;) pause();
@@ -86,16 +86,16 @@ static pid_t make_victim(void) {
 
 static void run_timers(struct slot *slot, uint64_t count, uint64_t first, uint64_t step) {
     int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
-    pid_t *victims = calloc(count, sizeof *victims);
-    if (fd < 0 || !victims) give_up("timerfd_create");
-    for (uint64_t i = 0; i < count; i++) victims[i] = make_victim();
+    pid_t *children = calloc(count, sizeof *children);
+    if (fd < 0 || !children) fail("timerfd_create");
+    for (uint64_t i = 0; i < count; i++) children[i] = fork_child();
     for (uint64_t i = 0; i < count; i++) {
         uint64_t due = first + i * step, expirations;
         struct itimerspec setting = {.it_value = {.tv_sec = (time_t)(due / 1000000000), .tv_nsec = (long)(due % 1000000000)}};
-        if (timerfd_settime(fd, TFD_TIMER_ABSTIME, &setting, NULL) != 0) give_up("timerfd_settime");
-        if (read(fd, &expirations, sizeof expirations) < 0) give_up("read");
-        kill(victims[i], SIGKILL);
-        waitpid(victims[i], NULL, 0);
+        if (timerfd_settime(fd, TFD_TIMER_ABSTIME, &setting, NULL) != 0) fail("timerfd_settime");
+        if (read(fd, &expirations, sizeof expirations) < 0) fail("read");
+        kill(children[i], SIGKILL);
+        waitpid(children[i], NULL, 0);
         answer(slot + i, now() - due, 1);
     }
 }
@@ -114,7 +114,7 @@ int main(int count, char **arguments) {
     atomic_store(&slot->time, started);
     if (!strcmp(what, "stamp")) return 0;
     if (!strcmp(what, "spin")) spin(slot);
-    if (!strcmp(what, "asleep") && count == 5) sleep_until_asked(slot, arguments[4]);
+    if (!strcmp(what, "asleep") && count == 5) sleep_until_requested(slot, arguments[4]);
     if (!strcmp(what, "wait") || !strcmp(what, "stubborn")) for (;;) pause();
     return 2;
 }

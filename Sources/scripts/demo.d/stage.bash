@@ -1,12 +1,14 @@
-# What the demo is made of: a daemon of its own, its news, and words for them. Sourced by ../demo.
+# Functions of the demo: the daemon, its lifecycle events and their output. Sourced by ../demo.
 # shellcheck shell=bash
 
 LC_ALL=C.UTF-8
 export LC_ALL
 
-folder= daemon= group= news= ordinal=0 failures=() kept=0
-declare -A state=() code=() receipt=() held=()
-onstage=
+folder= daemon= group= events= number=0 failures=() passed=0
+# By app: its state, its exit code and receipt, and its output that is not printed yet.
+declare -A state=() code=() receipt=() delayed=()
+# The apps of the current part.
+current=
 
 if [ -t 1 ] && [ -z "${NO_COLOR:-}" ] && [ "${TERM:-dumb}" != dumb ]; then
     bold=$'\e[1m' faint=$'\e[2m' red=$'\e[31m' green=$'\e[32m' yellow=$'\e[33m' blue=$'\e[34m' plain=$'\e[0m'
@@ -15,67 +17,67 @@ else
 fi
 
 # Sets `now`: milliseconds since 1970.
-look_at_clock() { now=$((10#${EPOCHREALTIME/[.,]/} / 1000)); }
-look_at_clock
+read_clock() { now=$((10#${EPOCHREALTIME/[.,]/} / 1000)); }
+read_clock
 started=$now
-# An interruption may find standard error elsewhere.
-exec {complaints}>&2
+# Standard error may be redirected when a signal arrives.
+exec {errors}>&2
 day=86400000
 
 # MILLISECONDS → 12.345
 seconds() { printf '%d.%03d' $(($1 / 1000)) $(($1 % 1000)); }
 
-# ---- Words on the terminal
+# ---- Output
 
-# A new part: its heading, and the apps it is about. What these did before is told now.
+# part TITLE APP…: starts a part. Prints the heading and the earlier events of these apps.
 part() {
-    ordinal=$((ordinal + 1))
-    printf '\n%s%d. %s%s\n' "$bold" "$ordinal" "$1" "$plain"
+    number=$((number + 1))
+    printf '\n%s%d. %s%s\n' "$bold" "$number" "$1" "$plain"
     shift
-    onstage=" $* "
+    current=" $* "
     local app
     for app; do
-        printf '%s' "${held[$app]:-}"
-        held[$app]=
+        printf '%s' "${delayed[$app]:-}"
+        delayed[$app]=
     done
 }
 
 say() { printf '   %s\n' "$*"; }
 
-# A line of the story: TIME APP STATE TEXT, colour.
+# line TIME APP STATE TEXT COLOUR: prints an event.
 line() { printf '%s%8s%s  %s%-7s%s%s%-12s%s%s\n' "$faint" "$1" "$plain" "$bold" "$2" "$plain" "$5" "$3" "$plain" "$4"; }
 
-# What was promised: a sentence, and a command that is true if it holds.
-promise() {
+# expect SENTENCE COMMAND…: checks that the command succeeds and prints the sentence.
+expect() {
     local sentence=$1
     shift
     if "$@"; then
-        kept=$((kept + 1))
+        passed=$((passed + 1))
         say "$green✓$plain $sentence"
     else
         failures+=("$sentence")
-        say "$red✗ This did not hold: $sentence$plain"
+        say "$red✗ Failed: $sentence$plain"
     fi
 }
 
 # ---- The daemon
 
-# The demo can't go on.
-give_up() {
+# Ends the demo with an error and the last lines of the daemon's log.
+fail() {
     printf '%sdemo: %s%s\n' "$red" "$*" "$plain" >&2
-    [ ! -s "$folder/log" ] || { echo "The daemon said:"; tail -n 15 "$folder/log"; } >&2
+    [ ! -s "$folder/log" ] || { echo "Log of the daemon:"; tail -n 15 "$folder/log"; } >&2
     exit 1
 }
 
 ctl() { "$bin/greenroomctl" --runtime "$folder/run" "$@"; }
 
-# As above, shown before and without its answer: the news tell.
+# Prints a command and runs it. Its output is not printed, as events show the result.
 run() {
     say "$faint\$ greenroomctl $*$plain"
-    ctl "$@" >"$folder/answer" 2>&1 || give_up "greenroomctl $*: $(cat "$folder/answer")"
+    ctl "$@" >"$folder/answer" 2>&1 || fail "greenroomctl $*: $(cat "$folder/answer")"
 }
 
-# Sets `value` to that of KEY, a string or a number, where it first stands in a JSON text.
+# json KEY TEXT: sets `value` to the first value of KEY in a JSON text, a string or a number.
 json() {
     value=
     [[ $2 =~ \"$1\":\ *(\"([^\"]*)\"|[-0-9.]+) ]] || return 1
@@ -87,10 +89,10 @@ free_port() {
         2>/dev/null
 }
 
-# A folder with the manifests, and a daemon on it that ends when this shell does, however that ends.
+# Creates a directory with the manifests and starts a daemon, which gets SIGTERM when this shell ends.
 start_daemon() {
     folder=$(mktemp -d "${TMPDIR:-/tmp}/greenroom-demo.XXXXXX") || exit 1
-    # A socket's path has room for 107 bytes.
+    # The path of a socket has at most 107 bytes.
     if [ ${#folder} -gt 70 ]; then
         rmdir "$folder"
         folder=$(mktemp -d /tmp/greenroom-demo.XXXXXX) || exit 1
@@ -107,125 +109,126 @@ start_daemon() {
     daemon=$!
     local tries=0
     until [ -S "$folder/run/bus" ]; do
-        kill -0 $daemon 2>/dev/null || give_up "greenroomd did not start"
-        [ $((tries += 1)) -lt 500 ] || give_up "greenroomd is not ready after 10 s"
+        kill -0 $daemon 2>/dev/null || fail "greenroomd did not start"
+        [ $((tries += 1)) -lt 500 ] || fail "greenroomd is not ready after 10 s"
         sleep 0.02
     done
-    listen
+    subscribe
 }
 
-# Follows the news. The connection stands when something that was done has come back as news.
-listen() {
-    exec {news}< <(exec "$bin/greenroomctl" --runtime "$folder/run" --json watch 2>/dev/null)
+# Subscribes to lifecycle events. The subscription works when the events of a simulated memory level arrive.
+subscribe() {
+    exec {events}< <(exec "$bin/greenroomctl" --runtime "$folder/run" --json watch 2>/dev/null)
     local entry tries=0
-    until ctl pressure warning >/dev/null 2>&1; ctl pressure normal >/dev/null 2>&1; read -r -t 0.1 -u "$news" entry; do
-        [ $((tries += 1)) -lt 100 ] || give_up "greenroomctl watch hears nothing"
+    until ctl pressure warning >/dev/null 2>&1; ctl pressure normal >/dev/null 2>&1; read -r -t 0.1 -u "$events" entry; do
+        [ $((tries += 1)) -lt 100 ] || fail "greenroomctl watch prints no events"
     done
     until [[ $entry == *'memory: normal'* ]]; do
-        read -r -t 5 -u "$news" entry || give_up "greenroomctl watch hears nothing more"
+        read -r -t 5 -u "$events" entry || fail "greenroomctl watch stopped printing events"
     done
-    json containment "$(ctl --json pressure)" || give_up "greenroomctl pressure does not say how apps are contained"
+    json containment "$(ctl --json pressure)" || fail "greenroomctl pressure does not print the containment"
     [[ $value =~ below\ (/[^ ]+) ]] && group=${BASH_REMATCH[1]}
     local version
     version=$(ctl --version)
-    say "greenroomd ${version##* } is $value."
+    say "greenroomd ${version##* }: $value"
 }
 
-# Reads news until APP is in the state WANTED, or `ended`, or WANTED is what happened to it.
+# await APP WANTED: reads events until the app enters the state WANTED or has an event of the kind WANTED.
 await() {
     local app=$1 wanted=$2 entry end
     [ "$wanted" != ended ] || [ -z "${code[$app]:-}" ] || return 0
-    look_at_clock
+    read_clock
     end=$((now + 30000))
     while [ $now -lt $end ]; do
-        look_at_clock
-        if ! read -r -t 1 -u "$news" entry; then
-            # Above 128: nothing came. Else there will be nothing more.
-            [ $? -gt 128 ] || give_up "greenroomd has ended"
+        read_clock
+        if ! read -r -t 1 -u "$events" entry; then
+            # A status above 128 is a timeout, another one the end of the stream.
+            [ $? -gt 128 ] || fail "greenroomd exited"
             continue
         fi
-        heard "$entry"
-        [ "$heard_app" = "$app" ] || continue
-        [ "$heard_what" != "$wanted" ] || return 0
-        [ "$heard_what" != ended ] || give_up "$app ended instead of becoming $wanted"
+        handle_event "$entry"
+        [ "$event_app" = "$app" ] || continue
+        [ "$event_state" != "$wanted" ] || return 0
+        [ "$event_state" != ended ] || fail "$app ended; expected $wanted"
     done
-    give_up "$app: no “$wanted” in 30 s (it is ${state[$app]:-not running})"
+    fail "$app: timeout after 30 s: expected $wanted; the state is ${state[$app]:-notRunning}"
 }
 
-# One piece of news: remembers it, and tells it or keeps it for its part of the story.
-heard() {
+# Records an event, and prints it now or in the part of its app. Sets `event_app` and `event_state`, which is the new state or
+# the kind of the event.
+handle_event() {
     local entry=$1 time text kind reason
     [[ $entry =~ \"time\":\"[-0-9]+T([0-9]+):([0-9]+):([0-9]+)\.([0-9]+)Z\" ]] || return 0
     time=$((10#${BASH_REMATCH[1]} * 3600000 + 10#${BASH_REMATCH[2]} * 60000))
     time=$((time + 10#${BASH_REMATCH[3]} * 1000 + 10#${BASH_REMATCH[4]}))
     time=$(((time - started % day + day) % day))
-    json kind "$entry"; kind=$value heard_what=$value
-    json app "$entry"; heard_app=$value
+    json kind "$entry"; kind=$value event_state=$value
+    json app "$entry"; event_app=$value
     json reason "$entry"; reason=$value
     case $kind in
-    stateChanged) json state "$entry"; heard_what=$value state[$heard_app]=$value ;;
+    stateChanged) json state "$entry"; event_state=$value state[$event_app]=$value ;;
     ended)
-        json code "$entry"; code[$heard_app]=$value
-        json receipt "$entry"; receipt[$heard_app]=$value
+        json code "$entry"; code[$event_app]=$value
+        json receipt "$entry"; receipt[$event_app]=$value
         ;;
     esac
     json message "$entry"
-    text=$(tell "$(seconds $time)" "$kind" "$reason" "${value#*: }")
+    text=$(describe "$(seconds $time)" "$kind" "$reason" "${value#*: }")
     [ -n "$text" ] || return 0
-    if [[ $onstage == *" ${heard_app:-memory} "* ]]; then
+    if [[ $current == *" ${event_app:-memory} "* ]]; then
         echo "$text"
     else
-        held[${heard_app:-memory}]+=$text$'\n'
+        delayed[${event_app:-memory}]+=$text$'\n'
     fi
 }
 
-# TIME KIND REASON MESSAGE → a line in plain words, or nothing for what is over in the same moment.
-tell() {
+# describe TIME KIND REASON MESSAGE: prints an event as a line, or nothing for a transient state.
+describe() {
     case $2 in
-    stateChanged) tell_state "$1" "$heard_what" "$3" "$4" ;;
-    ended) line "$1" "$heard_app" ended "$4" "$red" ;;
-    deadlineMissed | tasksExpiring) line "$1" "$heard_app" '' "$4" "$yellow" ;;
-    taskBegan | taskEnded) line "$1" "$heard_app" '' "$4" '' ;;
-    memoryLevelChanged) tell_memory "$1" "${4%% *}" ;;
+    stateChanged) describe_state "$1" "$event_state" "$3" "$4" ;;
+    ended) line "$1" "$event_app" ended "$4" "$red" ;;
+    deadlineMissed | tasksExpiring) line "$1" "$event_app" '' "$4" "$yellow" ;;
+    taskBegan | taskEnded) line "$1" "$event_app" '' "$4" '' ;;
+    memoryLevelChanged) describe_memory "$1" "${4%% *}" ;;
     esac
 }
 
-tell_memory() {
+describe_memory() {
     case $2 in
-    normal) line "$1" memory "$2" "enough came back" "$green" ;;
-    warning) line "$1" memory "$2" "nine tenths of the budget are used" "$yellow" ;;
-    critical) line "$1" memory "$2" "all apps together are over the budget" "$red" ;;
+    normal) line "$1" memory "$2" "the apps use less than 90% of the memory budget" "$green" ;;
+    warning) line "$1" memory "$2" "the apps use 90% of the memory budget" "$yellow" ;;
+    critical) line "$1" memory "$2" "the apps exceed the memory budget" "$red" ;;
     esac
 }
 
-tell_state() {
+describe_state() {
     case $2/$3/$4 in
-    launching/*) line "$1" "$heard_app" "$2" "a process comes into being" '' ;;
-    active/ready/*) line "$1" "$heard_app" "$2" "ready, and in the foreground" "$green" ;;
-    active/*) line "$1" "$heard_app" "$2" "in the foreground again" "$green" ;;
-    # Thawed, on its way to the foreground.
+    launching/*) line "$1" "$event_app" "$2" "the process is started" '' ;;
+    active/ready/*) line "$1" "$event_app" "$2" "ready and in the foreground" "$green" ;;
+    active/*) line "$1" "$event_app" "$2" "in the foreground again" "$green" ;;
+    # Transient: the app is resumed on its way to the foreground.
     background/requested/suspended*) ;;
-    background/ready/*) line "$1" "$heard_app" "$2" "ready, and in the background" '' ;;
-    background/displaced/*) line "$1" "$heard_app" "$2" "makes room: one app is in the foreground at a time" '' ;;
-    background/*) line "$1" "$heard_app" "$2" "told to finish what it is doing" '' ;;
-    suspended/*) line "$1" "$heard_app" "$2" "has nothing left to do: not one instruction more" "$blue" ;;
-    terminating/requested/*) line "$1" "$heard_app" "$2" "told to end" '' ;;
+    background/ready/*) line "$1" "$event_app" "$2" "ready and in the background" '' ;;
+    background/displaced/*) line "$1" "$event_app" "$2" "moved to the background: only one app is in the foreground" '' ;;
+    background/*) line "$1" "$event_app" "$2" "notified to finish its work" '' ;;
+    suspended/*) line "$1" "$event_app" "$2" "has no work left; its processes are frozen" "$blue" ;;
+    terminating/requested/*) line "$1" "$event_app" "$2" "notified to terminate" '' ;;
     esac
 }
 
-# ---- The end
+# ---- Cleanup
 
-# Ends the daemon, and with it its apps. False if something is left.
+# Stops the daemon and its apps. Fails if processes or cgroups are left.
 stop_daemon() {
     local pid=$daemon
     [ -n "$pid" ] || return 0
     daemon=
-    # It gives its apps 5 s; asked twice it gives them none.
+    # The daemon gives its apps 5 s to terminate. After a second SIGTERM it kills them at once.
     end "$pid" TERM 400 || end "$pid" TERM 150 || end "$pid" KILL 150
     nothing_is_left
 }
 
-# PID SIGNAL TRIES: whether it is gone after that many fiftieths of a second.
+# end PID SIGNAL TRIES: sends a signal and waits for the end of the process, 20 ms for each try. Fails if it still runs.
 end() {
     kill "-$2" "$1" 2>/dev/null
     local tries=0
@@ -235,8 +238,8 @@ end() {
     done
 }
 
-# Looks for processes that know of the demo's folder. The name comes on standard input: on the command line grep would
-# find itself.
+# Checks that the cgroup is removed and that no process has the directory in its environment or command line. grep reads the
+# pattern from standard input: on its command line it would find itself.
 nothing_is_left() {
     [ -z "$group" ] || [ ! -e "$group" ] || return 1
     ! grep -lsaF -f - /proc/[0-9]*/environ /proc/[0-9]*/cmdline <<<"$folder/" >/dev/null
@@ -246,11 +249,11 @@ leave() {
     local status=$?
     trap '' INT TERM HUP PIPE
     trap - EXIT
-    # shellcheck disable=SC2046 # a number each
+    # shellcheck disable=SC2046 # The output is a list of numbers.
     kill $(jobs -p) 2>/dev/null
-    stop_daemon || { echo "demo: something is left of $folder" >&"$complaints"; status=1; }
+    stop_daemon || { echo "demo: processes or cgroups of $folder are left" >&"$errors"; status=1; }
     [ -z "$folder" ] || rm -rf "$folder"
-    [ $status -lt 128 ] || echo "demo: interrupted; nothing is left of it" >&"$complaints"
+    [ $status -lt 128 ] || echo "demo: interrupted; all processes and files were removed" >&"$errors"
     exit $status
 }
 

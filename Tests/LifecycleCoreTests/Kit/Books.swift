@@ -139,7 +139,7 @@ struct Books {
         case .deadlineMet(let app, let kind, _), .deadlineCancelled(let app, let kind),
             .deadlineMissed(let app, let kind):
             if deadlines[app, default: []].remove(kind) == nil { fault("\(report), which does not count") }
-        case .deadlineExtended(let app, let kind, _), .deadlineDeferred(let app, let kind):
+        case .deadlineExtended(let app, let kind, _), .deadlineDeferred(let app, let kind, _):
             if !deadlines[app, default: []].contains(kind) { fault("\(report), which does not count") }
         case .taskBegan, .taskEnded, .taskRefused, .tasksExpiring, .freezeTimedOut, .killTakesLong, .stoppedItself,
             .wakeCompleted, .relaunchScheduled, .memoryLevelChanged, .ended:

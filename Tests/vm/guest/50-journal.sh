@@ -1,4 +1,4 @@
-# The journal: fields, message IDs, the catalogue, and what apps write themselves.
+# Checks the journal: fields, message IDs, the message catalog, and the output of apps.
 changed=9570bb5ede0f40818b031ee3bb636b62
 ended=cb462029ca494b4da27d0aeb15b48612
 cat >/usr/local/bin/talker <<'END'
@@ -14,35 +14,35 @@ ctl launch talker >/dev/null
 ctl terminate talker >/dev/null
 last() { journalctl -b -o json -n 1 "$@"; }
 
-check "a change of state has its ID, the app, the state and the reason" wait_for 10 eval \
+check "the entry of a state change has its message ID, app, state and reason" wait_for 10 eval \
     "last MESSAGE_ID=$changed GREENROOM_APP=talker GREENROOM_STATE=active | grep -q GREENROOM_REASON"
 entry=$(last MESSAGE_ID=$ended GREENROOM_APP=talker)
 for name in GREENROOM_CODE GREENROOM_NAMESPACE GREENROOM_RECEIPT GREENROOM_STATE PRIORITY CODE_FILE CODE_LINE; do
-    check "an end has $name=" has "$entry" "\"$name\""
+    check "the entry of a termination has $name=" has "$entry" "\"$name\""
 done
-check "entries come from the service" has "$entry" '"_SYSTEMD_UNIT":"greenroomd.service"'
-check "the catalogue explains an end, with the app's name" \
+check "entries have the unit greenroomd.service" has "$entry" '"_SYSTEMD_UNIT":"greenroomd.service"'
+check "the message catalog explains a termination and names the app" \
     has "$(journalctl -b -x -n 1 -o short MESSAGE_ID=$ended GREENROOM_APP=talker)" "Subject: App talker has ended"
 missing=
 for id in $(journalctl -b _COMM=greenroomd -o json | grep -o '"MESSAGE_ID":"[0-9a-f]*"' | sort -u | cut -d'"' -f4); do
     journalctl --list-catalog "$id" >/dev/null 2>&1 || missing="$missing $id"
 done
-check "every ID that was used is in the catalogue" same "$missing" ""
-check "what an app writes is in the journal under its ID" \
+check "every message ID in the journal is in the message catalog" same "$missing" ""
+check "the output of an app is in the journal with its ID" \
     wait_for 10 eval "last SYSLOG_IDENTIFIER=talker _TRANSPORT=stdout PRIORITY=6 | grep -q 'first line of talker'"
-check "with the level it gives a line" has "$(last SYSLOG_IDENTIFIER=talker PRIORITY=3)" "something is wrong"
-check "with the user and the unit that it really comes from" \
+check "the priority prefix of a line is applied" has "$(last SYSLOG_IDENTIFIER=talker PRIORITY=3)" "something is wrong"
+check "the line has the unit greenroom-apps.service" \
     has "$(last SYSLOG_IDENTIFIER=talker PRIORITY=3)" '"_SYSTEMD_UNIT":"greenroom-apps.service"'
-check "and the user" has "$(last SYSLOG_IDENTIFIER=talker PRIORITY=3)" '"_UID":"1000"'
+check "the line has the user ID of the app" has "$(last SYSLOG_IDENTIFIER=talker PRIORITY=3)" '"_UID":"1000"'
 log=$(ctl log talker)
-check "greenroomctl log has both: what it wrote" has "$log" "first line of talker"
-check "and what became of it" has "$log" "talker: launching"
-check "greenroomctl log --json is JSON" has "$(ctl log --json -n 1 talker)" '"MESSAGE"'
-check "without an app it is the daemon's" has "$(ctl log -n 50)" "greenroomd"
-check "an entry that another user makes up is not shown" eval \
+check "greenroomctl log prints the output of the app" has "$log" "first line of talker"
+check "greenroomctl log prints the entries of the daemon about the app" has "$log" "talker: launching"
+check "greenroomctl log --json prints JSON" has "$(ctl log --json -n 1 talker)" '"MESSAGE"'
+check "greenroomctl log without an app prints the entries of the daemon" has "$(ctl log -n 50)" "greenroomd"
+check "greenroomctl log does not print entries of other users" eval \
     "runuser -u user -- logger --journald <<<\$'MESSAGE=lies\nGREENROOM_APP=talker'; sleep 1; ! ctl log talker | grep lies"
 
-# journald is replaced, as by an upgrade of systemd.
+# Restarts journald, as an upgrade of systemd does.
 cat >/usr/local/bin/chatty <<'END'
 #!/bin/sh
 n=0
@@ -56,14 +56,14 @@ lines() { journalctl -b SYSLOG_IDENTIFIER=chatty -o cat | grep -c '^line'; }
 wait_for 20 eval '[ "$(lines)" -gt 2 ]'
 systemctl restart systemd-journald
 before=$(lines)
-check "what an app writes goes on to the journal when journald was replaced" wait_for 30 eval '[ "$(lines)" -gt $((before + 3)) ]'
+check "the output of an app is in the journal after a restart of journald" wait_for 30 eval '[ "$(lines)" -gt $((before + 3)) ]'
 ctl terminate chatty >/dev/null
-check "and so do the daemon's own entries" \
+check "the entries of the daemon are in the journal after a restart of journald" \
     wait_for 20 eval "last MESSAGE_ID=$ended GREENROOM_APP=chatty | grep -q GREENROOM_RECEIPT"
 rm $apps/chatty.app
 ctl reload >/dev/null
 
-# What an administrator sees of a short life.
+# Prints the entries of a short run.
 echo "     systemctl status greenroomd:"
 systemctl status greenroomd --no-pager --lines 5 | sed 's/^/     | /'
 echo "     journalctl -o verbose, the end of talker:"

@@ -1,7 +1,7 @@
-# A daemon that dies leaves its apps alive; the next one is there at once, and knows all that the first one knew.
+# Kills the daemon. Its apps keep running, and the next daemon recovers their state.
 cat >/usr/local/bin/late <<'END'
 #!/bin/bash
-# Says that it is ready when it is told to, and only then.
+# Reports that it is ready when the file exists.
 until [ -e /run/vm-test/say ]; do sleep 0.1; done
 systemd-notify --ready
 touch /run/vm-test/said
@@ -16,8 +16,8 @@ ctl reload >/dev/null
 ctl launch idle --background >/dev/null
 ctl launch passing --background >/dev/null
 ctl launch front >/dev/null
-check "one is suspended" wait_for 20 is idle suspended
-check "one is in front" is front active
+check "idle is suspended" wait_for 20 is idle suspended
+check "front is active" is front active
 wait_for 20 is passing suspended
 idle=$(pid idle) front=$(pid front) passing=$(pid passing) daemon=$(property greenroomd MainPID)
 runs=$(property greenroomd NRestarts)
@@ -28,50 +28,50 @@ settings() {
     systemctl daemon-reload
 }
 
-# Long enough to look at a house without a daemon.
+# Delays the restart so that the apps can be checked without a daemon.
 settings '[Unit]' StartLimitIntervalSec=0 '[Service]' RestartSec=5s
 rm -f /run/vm-test/say /run/vm-test/said
 ctl launch late --background >/run/vm-test/late 2>&1 &
 wait_for 20 is late launching
 late=$(pid late)
 kill -KILL "$daemon"
-check "without a daemon the suspended app stays frozen" frozen idle
-check "and the others run" kill -0 "$front" "$late"
+check "without a daemon, the suspended app stays frozen" frozen idle
+check "without a daemon, the other apps run" kill -0 "$front" "$late"
 touch /run/vm-test/say
 kill -KILL "$passing"
-check "one says that it is ready to nobody, and another one ends" \
+check "without a daemon, an app reports that it is ready and another one ends" \
     wait_for 20 eval "[ -e /run/vm-test/said ] && [ ! -e /proc/$passing ]"
-check "all that before the next daemon came" refuse systemctl is-active greenroomd
-check "after SIGKILL systemd starts it again" wait_for 30 restarted "$runs"
-check "it is another process" refuse same "$(property greenroomd MainPID)" "$daemon"
-check "greenroomctl finds it" wait_for 10 ctl list
-check "the suspended app is the same, and suspended" eval "is idle suspended && same $idle \$(pid idle) && frozen idle"
-check "the one in front is the same, and active" eval "is front active && same $front \$(pid front)"
-check "what was said to nobody is heard" wait_for 20 eval "is late suspended && same $late \$(pid late)"
+check "the daemon has not been restarted yet" fails systemctl is-active greenroomd
+check "systemd restarts the daemon after SIGKILL" wait_for 30 restarted "$runs"
+check "the daemon is another process" fails same "$(property greenroomd MainPID)" "$daemon"
+check "greenroomctl connects to the new daemon" wait_for 10 ctl list
+check "the suspended app has the same process and is suspended" eval "is idle suspended && same $idle \$(pid idle) && frozen idle"
+check "the app in the foreground has the same process and is active" eval "is front active && same $front \$(pid front)"
+check "the notification that was sent without a daemon is delivered" wait_for 20 eval "is late suspended && same $late \$(pid late)"
 wait
-check "whoever waited for it is told, by the next daemon" has "$(cat /run/vm-test/late)" "late: background"
-check "the one that ended meanwhile has its receipt" wait_for 10 receipt passing suspended
+check "the waiting greenroomctl launch gets its result from the new daemon" has "$(cat /run/vm-test/late)" "late: background"
+check "the app that ended without a daemon has a receipt" wait_for 10 receipt passing suspended
 ctl receipts -n 1 passing | sed 's/^/     /'
-check "both still do what they are told" eval "ctl activate idle && wait_for 20 is front suspended"
-check "the apps' unit never stopped" systemctl is-active greenroom-apps
+check "both apps change their state" eval "ctl activate idle && wait_for 20 is front suspended"
+check "greenroom-apps.service is active" systemctl is-active greenroom-apps
 check "apps can be launched" ctl launch front
 wait_for 20 is idle suspended
 
-# A daemon that hangs is found by the watchdog.
+# The watchdog of systemd replaces a daemon that hangs.
 settings '[Unit]' StartLimitIntervalSec=0 '[Service]' WatchdogSec=3s
 kill -KILL "$(property greenroomd MainPID)"
 sleep 1
-check "it is up again, with a watchdog of 3 s" wait_for 30 eval '[ "$(property greenroomd WatchdogUSec)" = 3s ] && systemctl is-active greenroomd'
+check "the daemon is active with a watchdog of 3 s" wait_for 30 eval '[ "$(property greenroomd WatchdogUSec)" = 3s ] && systemctl is-active greenroomd'
 runs=$(property greenroomd NRestarts)
 sleep 5
-check "it keeps the watchdog content" same "$(property greenroomd NRestarts)" "$runs"
+check "the daemon notifies the watchdog in time" same "$(property greenroomd NRestarts)" "$runs"
 kill -STOP "$(property greenroomd MainPID)"
-check "a daemon that hangs is replaced" wait_for 60 restarted "$runs"
+check "systemd restarts a daemon that hangs" wait_for 60 restarted "$runs"
 journalctl -b -u greenroomd -o cat -n 50 | grep -iE 'watchdog|recovered' | sed 's/^/     /'
-check "the suspended app is the same, and suspended" eval "is idle suspended && same $idle \$(pid idle) && frozen idle"
-check "the one in front is the same, and active" eval "is front active && same $front \$(pid front)"
+check "the suspended app has the same process and is suspended" eval "is idle suspended && same $idle \$(pid idle) && frozen idle"
+check "the app in the foreground has the same process and is active" eval "is front active && same $front \$(pid front)"
 
-# Killed again and again, at any moment, while apps come and go.
+# Kills the daemon at random times while apps are launched and terminated.
 settings '[Unit]' StartLimitIntervalSec=0 '[Service]' RestartSec=20ms
 kill -KILL "$(property greenroomd MainPID)"
 rm -f /run/vm-test/enough
@@ -98,17 +98,17 @@ wait_for 30 ctl list
 touch /run/vm-test/enough
 wait
 echo "     $kills kills; $(cat /run/vm-test/load-* | wc -l) requests meanwhile"
-check "after $kills of them at random moments every app is the same, and as it was" same "$(world)" "$before"
-check "it was each time that somebody looked" test $same -ge 4
-check "no request was lost or refused" \
+check "after $kills kills at random times every app has the same process and state" same "$(world)" "$before"
+check "every app had the same process and state during the kills" test $same -ge 4
+check "no request was lost or failed" \
     same "$(grep -hvE ': (background|suspended)$|terminated on request' /run/vm-test/load-*)" ""
 for app in load1 load2; do
     launches=$(ctl --json status $app | grep -o '"launches": *[0-9]*' | grep -o '[0-9]*')
-    check "$app: each of its $launches launches has its receipt" same \
+    check "$app: each of its $launches launches has a receipt" same \
         "$(ctl --json receipts $app | grep -o '"id":' | wc -l)" "$launches"
     [ "$(ctl --json receipts $app | grep -o '"namespace":"[a-z]*"' | sort -u)" = '"namespace":"exit"' ] ||
         journalctl -b -o short-precise GREENROOM_APP=$app | tail -n 60 | sed 's/^/     /'
-    check "nothing of it is left" wait_for 10 eval "! ls -d $group/$app.run*"
+    check "$app: all cgroups are removed" wait_for 10 eval "! ls -d $group/$app.run*"
 done
 rm -r /run/systemd/system/greenroomd.service.d
 systemctl daemon-reload

@@ -1,12 +1,12 @@
-# An upgrade under load, then a restart, then a crash: one client downloads from an app all the while, another counts the
-# heartbeats of a second one, and two more launch and terminate apps without a rest.
+# Upgrades, restarts and kills the daemon under load: one client downloads from an app, one counts the ticks of a second app,
+# and two clients launch and terminate apps in a loop.
 mkdir -p /srv/web
 head -c 100M /dev/urandom >/srv/web/film
 printf '%s\n' '[App]' 'ExecStart=/bin/busybox httpd -f -p 8080 -h /srv/web' User=nobody >$apps/web.app
 printf '%s\n' '[App]' Type=notify 'ExecStart=/root/vm-test/ticker.py 8081' >$apps/ticker.app
 for app in load1 load2; do manifest $app "ready"; done
 manifest resident "ready"
-# One whose main process is another than the one that was launched (MAINPID=).
+# An app whose main process is not the process that was launched (MAINPID=).
 manifest mover "orphan ready"
 mkdir -p /etc/greenroom/greenroom.conf.d
 printf '%s\n' '[Manager]' ForegroundLimit=2 >/etc/greenroom/greenroom.conf.d/test.conf
@@ -14,9 +14,9 @@ ctl reload >/dev/null
 ctl launch resident --background >/dev/null
 ctl launch mover --background >/dev/null
 ctl launch web >/dev/null
-check "the one that counts is launched" ctl launch ticker
-check "so is a web server, and it stays in the foreground" is web active
-check "one is suspended" wait_for 20 is resident suspended
+check "the app with the ticks is launched" ctl launch ticker
+check "the web server is active too" is web active
+check "resident is suspended" wait_for 20 is resident suspended
 wait_for 20 is mover suspended
 pids() { for app in web ticker resident mover; do pid $app; done; }
 before=$(pids) daemon=$(property greenroomd MainPID)
@@ -33,43 +33,43 @@ load() {
     done >/run/vm-test/load-"$1" 2>&1
 }
 for app in load1 load2; do load $app & done
-# What the load alone does to the clients.
-check "apps come and go" wait_for 60 eval '[ "$(wc -l </run/vm-test/load-load1)" -gt 10 ]'
+# Measures the clients under load before the upgrade.
+check "apps are launched and terminated" wait_for 60 eval '[ "$(wc -l </run/vm-test/load-load1)" -gt 10 ]'
 
 echo "upgrade" >/run/vm-test/phase
-check "the next version installs over it" dpkg -i ./greenroom-next.deb
-check "it is the next version" has "$(dpkg-query -W greenroom)" next
-check "the daemon has replaced itself: the same process, the new program" eval \
+check "the next version installs" dpkg -i ./greenroom-next.deb
+check "the next version is installed" has "$(dpkg-query -W greenroom)" next
+check "the daemon has the same process ID and executes the new program" eval \
     "same \$(property greenroomd MainPID) $daemon && [ /proc/$daemon/exe -ef /usr/bin/greenroomd ]"
-check "it is active" systemctl is-active greenroomd
-check "every app is the same, and the suspended one suspended" eval 'same "$(pids)" "$before" && frozen resident'
+check "the daemon is active" systemctl is-active greenroomd
+check "every app has the same process, and the suspended app is frozen" eval 'same "$(pids)" "$before" && frozen resident'
 echo "restart" >/run/vm-test/phase
-check "systemctl restart" systemctl restart greenroomd
-check "makes it another process" refuse same "$(property greenroomd MainPID)" "$daemon"
-check "and every app is the same" eval 'same "$(pids)" "$before" && is web active && frozen resident'
+check "systemctl restart succeeds" systemctl restart greenroomd
+check "the daemon has another process ID" fails same "$(property greenroomd MainPID)" "$daemon"
+check "every app has the same process and state after the restart" eval 'same "$(pids)" "$before" && is web active && frozen resident'
 echo "kill -9" >/run/vm-test/phase
 runs=$(property greenroomd NRestarts)
 kill -KILL "$(property greenroomd MainPID)"
-check "after SIGKILL, too" wait_for 30 eval \
+check "every app has the same process and state after SIGKILL" wait_for 30 eval \
     '[ "$(property greenroomd NRestarts)" -gt "$runs" ] && same "$(pids)" "$before" && is web active && frozen resident'
 echo "under load" >/run/vm-test/phase
 touch /run/vm-test/enough
 wait
 
 read -r count digest longest </run/vm-test/download
-check "the download is whole, byte for byte" same "$count $digest" \
+check "the download is complete and correct" same "$count $digest" \
     "$(stat -c %s /srv/web/film) $(sha256sum </srv/web/film | cut -d' ' -f1)"
-echo "     it waited $longest ms for the next bytes at most"
-check "no heartbeat is missing" has "$(cat /run/vm-test/ticks)" "0 missing"
-echo "     the longest time between two heartbeats, which come each 10 ms: $(cut -d';' -f2 /run/vm-test/ticks)"
-check "no request was lost or refused" \
+echo "     longest time between two reads: $longest ms"
+check "no tick is missing" has "$(cat /run/vm-test/ticks)" "0 missing"
+echo "     longest time between two ticks (sent every 10 ms): $(cut -d';' -f2 /run/vm-test/ticks)"
+check "no request was lost or failed" \
     same "$(grep -hvE ': (background|suspended)$|terminated on request' /run/vm-test/load-*)" ""
 for app in load1 load2; do
     launches=$(ctl --json status $app | grep -o '"launches": *[0-9]*' | grep -o '[0-9]*')
-    check "$app: each of its $launches launches has its receipt" same \
+    check "$app: each of its $launches launches has a receipt" same \
         "$(ctl --json receipts $app | grep -o '"id":' | wc -l)" "$launches"
 done
-check "the one that moved is suspended still" eval "is mover suspended && frozen mover"
+check "the app with another main process is still suspended" eval "is mover suspended && frozen mover"
 for app in web ticker resident mover; do ctl terminate $app >/dev/null 2>&1; done
 rm -rf $apps/{load1,load2,resident,mover,web,ticker}.app /srv/web /etc/greenroom/greenroom.conf.d
 ctl reload >/dev/null

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""download.py PORT PATH PACE: downloads a file at PACE bytes a second until /run/vm-test/enough is there, then as fast as
-it comes. Prints how many bytes came, their SHA-256, and the longest time that it waited for the next one."""
+"""download.py PORT PATH PACE: downloads a file at PACE bytes per second until /run/vm-test/enough exists, then without limit.
+Prints the number of bytes, their SHA-256 and the longest time between two reads in ms."""
 import hashlib
 import os
 import socket
@@ -9,7 +9,7 @@ import time
 
 port, path, pace = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 connection = socket.socket()
-# Little is on its way at a time: what the server does not do is noticed soon.
+# A small buffer, so that a pause of the server is noticed soon.
 connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16384)
 connection.connect(("127.0.0.1", port))
 connection.sendall(f"GET {path} HTTP/1.0\r\n\r\n".encode())

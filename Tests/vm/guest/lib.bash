@@ -1,4 +1,4 @@
-# What phases have: check, skip, wait_for; and short names for what they look at.
+# Functions of the phases: check, skip, wait_for, and queries of the daemon and systemd.
 set -u
 export SYSTEMD_COLORS=0 SYSTEMD_PAGER=cat LC_ALL=C.UTF-8
 apps=/etc/greenroom/apps
@@ -6,28 +6,28 @@ group=/sys/fs/cgroup/greenroom.slice/greenroom-apps.service/greenroom
 testapp=/root/vm-test/greenroom-testapp
 [ ! -e /usr/local/bin/greenroom-testapp ] || testapp=/usr/local/bin/greenroom-testapp
 
-note() { echo "$1" | tee -a /run/vm-test/log; }
+record() { echo "$1" | tee -a /run/vm-test/log; }
 
-# check SENTENCE COMMAND…: ok if it succeeds; otherwise its output is shown.
+# check SENTENCE COMMAND…: passes if the command succeeds; otherwise prints its output.
 check() {
     local sentence=$1 output
     shift
     if output=$("$@" 2>&1); then
-        note "ok   $sentence"
+        record "ok   $sentence"
     else
-        note "FAIL $sentence"
+        record "FAIL $sentence"
         printf '%s\n' "$*" "$output" | head -n 25 | sed 's/^/     | /'
     fi
 }
-skip() { note "skip $1"; }
+skip() { record "skip $1"; }
 
-# wait_for SECONDS COMMAND…: until it succeeds.
+# wait_for SECONDS COMMAND…: waits until the command succeeds.
 wait_for() {
     local end=$((SECONDS + $1))
     shift
     until "$@" >/dev/null 2>&1; do
         if [ $SECONDS -ge $end ]; then
-            echo "waited in vain for: $*"
+            echo "timeout: $*"
             "$@"
             return 1
         fi
@@ -35,8 +35,8 @@ wait_for() {
     done
 }
 
-# refuse COMMAND…: succeeds if it fails.
-refuse() { ! "$@"; }
+# fails COMMAND…: succeeds if the command fails.
+fails() { ! "$@"; }
 
 ctl() { timeout 60 greenroomctl "$@"; }
 field() { ctl list | awk -v app="$1" -v column="$2" '$1 == app { print $column }'; }
@@ -44,7 +44,7 @@ state() { field "$1" 2; }
 is() { [ "$(state "$1")" = "$2" ] || { ctl list; return 1; }; }
 pid() { field "$1" 3; }
 property() { systemctl show "$1" --property "$2" --value; }
-# receipt APP WORD…: its last receipt has them all.
+# receipt APP WORD…: checks that the last receipt of the app contains all words.
 receipt() {
     local text app=$1
     shift
@@ -53,12 +53,12 @@ receipt() {
     for word in "$@"; do [[ $text == *"$word"* ]] || return 1; done
 }
 frozen() { grep -q '^frozen 1' "$group/$1".run*/cgroup.events; }
-# whose PID UID
+# runs_as PID UID: checks the real, effective and saved user ID.
 runs_as() { [ "$(awk '/^Uid:/ { print $2 $3 $4 }' "/proc/$1/status")" = "$2$2$2" ]; }
-same() { [ "$1" = "$2" ] || { echo "“$1” is not “$2”"; return 1; }; }
-has() { grep -qF -- "$2" <<<"$1" || { echo "no “$2” in: $1"; return 1; }; }
+same() { [ "$1" = "$2" ] || { echo "'$1' differs from '$2'"; return 1; }; }
+has() { grep -qF -- "$2" <<<"$1" || { echo "'$2' not found in: $1"; return 1; }; }
 
-# manifest ID SCRIPT LINES…: one that runs the scripted app and says what it is told by signals.
+# manifest ID SCRIPT LINE…: creates a manifest for the scripted app with its signals.
 manifest() {
     local id=$1 script=$2
     shift 2
@@ -72,6 +72,4 @@ MemoryWarning=SIGRTMIN+1
 END
     } >"$apps/$id.app"
 }
-# there VERB: whether this greenroomctl has it.
-there() { ! greenroomctl help "$1" | grep -q 'not there yet'; }
 as_user() { runuser -u user -- env XDG_RUNTIME_DIR=/run/user/1000 "$@"; }

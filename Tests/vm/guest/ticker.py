@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""ticker.py PORT: an app that sends whoever connects a number and the time, a hundred times a second.
+"""ticker.py PORT: an app that sends a number and the time to its client, 100 times per second.
 
-ticker.py PORT watch: reads that. The longest time between two, by what /run/vm-test/phase says, is printed at the end, when
-/run/vm-test/enough is there; and how many numbers were left out."""
+ticker.py PORT watch: the client. When /run/vm-test/enough exists, it prints the count of missing numbers and the longest time
+between two numbers for each phase, which it reads from /run/vm-test/phase."""
 import os
 import socket
 import sys

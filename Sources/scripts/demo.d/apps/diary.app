@@ -1,4 +1,4 @@
-# A shell script that finishes its work when it is sent to the background.
+# A shell script that finishes its work when it enters the background.
 [App]
 Name=Diary
 Type=notify

@@ -1,4 +1,4 @@
-# Holds 80 MiB and does nothing.
+# Allocates 80 MiB and waits.
 [App]
 Name=Large
 Type=notify

@@ -1,4 +1,4 @@
-# Begins a background task and never ends it. It has 6 s instead of 30 s, so that the demo stays short.
+# Begins a background task and does not end it. The background time is 6s instead of 30s to keep the demo short.
 [App]
 Name=Leak
 Type=notify

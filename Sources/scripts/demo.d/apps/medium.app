@@ -1,4 +1,4 @@
-# Holds 60 MiB and does nothing.
+# Allocates 60 MiB and waits.
 [App]
 Name=Medium
 Type=notify

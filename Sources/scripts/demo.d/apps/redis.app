@@ -1,4 +1,4 @@
-# A program that tells systemd when it is ready, and so tells Greenroom.
+# A program that supports systemd's notify protocol, which Greenroom uses too.
 [App]
 Name=Redis
 Type=notify

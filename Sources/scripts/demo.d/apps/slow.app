@@ -1,4 +1,4 @@
-# Is told to enter the background and takes its time.
+# Does not enter the background in time.
 [App]
 Name=Slow
 Type=notify

@@ -1,4 +1,4 @@
-# Holds 40 MiB and does nothing.
+# Allocates 40 MiB and waits.
 [App]
 Name=Small
 Type=notify

@@ -1,4 +1,4 @@
-# Type=notify, and nobody ever says READY=1: it hangs in its launch.
+# Type=notify without READY=1: the launch does not finish.
 [App]
 Name=Stuck
 Type=notify

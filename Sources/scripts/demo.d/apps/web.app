@@ -1,4 +1,4 @@
-# A program that knows nothing of Greenroom.
+# An unmodified program.
 [App]
 Name=Web server
 ExecStart=@PYTHON@ -m http.server @PORT@ --bind 127.0.0.1 --directory @FOLDER@/site

@@ -3,19 +3,26 @@ struct Deadline: Hashable, Sendable {
     var kind: DeadlineKind
     var start: Instant
     var allowed: Duration
-    /// It has passed, and is looked into before it counts as missed: a debugger may be attached (L48).
+    /// It has passed, and the run is inspected before it counts as missed: a debugger may be attached (L48).
     var isInspected = false
-    /// The app may have answered while nobody listened: it is not missed, but taken for answered.
+    /// The app may have answered while there was no daemon: when it passes, it counts as met.
     var isDoubtful = false
 
     var end: Instant { start + allowed }
-    /// When there is something to do about it.
+    /// When it passes; `nil`: it has passed.
     var due: Instant? { isInspected ? nil : end }
 
     func used(at now: Instant) -> Duration { now - start }
     func remaining(at now: Instant) -> Duration { max(.zero, end - now) }
 
-    /// L25: `EXTEND_TIMEOUT_USEC=` never shortens, and all of it together stays below `limit`.
+    /// Starts again at `start`.
+    mutating func restart(at start: Instant) {
+        self.start = start
+        isInspected = false
+    }
+
+    /// L25: `EXTEND_TIMEOUT_USEC=` never shortens a deadline, and all extensions together stay within `limit`.
+    /// - Returns: whether the deadline is later now.
     mutating func extend(by time: Duration, at now: Instant, limit: Duration?) -> Bool {
         var end = now + time
         if let limit { end = min(end, start + max(limit, allowed)) }

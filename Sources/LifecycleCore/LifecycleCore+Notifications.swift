@@ -1,0 +1,53 @@
+/// Notifications to apps (L31, L32).
+extension LifecycleCore {
+    mutating func sendRequested(_ request: RequestID, _ index: Int, _ notification: Notification, _ now: Instant) {
+        switch apps[index].phase {
+        case .notRunning: return answer(request, .refused(.notRunning))
+        case .terminating, .ending: return answer(request, .refused(.ending))
+        case .launching, .foreground, .enteringBackground, .background, .suspending, .suspended, .waking: break
+        }
+        if notify(index, notification) == .full {
+            let limit = "\(NotificationQueue.maximumKinds) kinds of its own are pending"
+            return answer(request, .refused(.tooMany(limit)))
+        }
+        answer(request, .done(apps[index].state))
+    }
+
+    /// Delivers a notification, or keeps it for an app that cannot take it now.
+    @discardableResult
+    mutating func notify(_ index: Int, _ notification: Notification) -> NotificationQueue.Filing? {
+        let filing = file(index, notification)
+        if filing == .full { return filing }
+        switch apps[index].execution {
+        case .foreground?: deliverNotifications(index, inForeground: true)
+        case .enteringBackground?, .background?:
+            deliverNotifications(index, inForeground: false)
+        case .waking(let waking)?:
+            deliverNotifications(index, inForeground: waking.pending == .foreground)
+        case nil, .launching?, .suspending?, .suspended?,
+            .terminating?:
+            break
+        }
+        return filing
+    }
+
+    /// Puts a notification into the app's queue.
+    /// - Returns: what became of it; `nil`: there was none.
+    @discardableResult
+    mutating func file(_ index: Int, _ notification: Notification?) -> NotificationQueue.Filing? {
+        guard let notification else { return nil }
+        let isHeld =
+            switch apps[index].phase {
+            case .suspending, .suspended: true
+            case .notRunning, .launching, .foreground, .enteringBackground, .background, .waking, .terminating,
+                .ending:
+                false
+            }
+        return apps[index].notifications.file(notification, isHeld: isHeld)
+    }
+
+    mutating func deliverNotifications(_ index: Int, inForeground: Bool) {
+        let due = apps[index].notifications.take(inForeground: inForeground)
+        if !due.isEmpty { effects.append(.deliver(self[run: index].id, due)) }
+    }
+}

@@ -1,0 +1,214 @@
+/// Events as the daemon logs them, so that a daemon that follows a crash decides again what was decided. Only the version
+/// that wrote a log of events replays it.
+extension Event: SavedUnion {
+    package func save(to writer: inout ByteWriter) {
+        switch self {
+        case .run(let run, let event): writer.put(case: 1, run, event)
+        case .registered(let id, let policy, let launches): writer.put(case: 2, id, policy, launches)
+        case .unregistered(let id): writer.put(case: 3, id)
+        case .configured(let policy): writer.put(case: 4, policy)
+        case .started: writer.put(case: 5)
+        case .recovered: writer.put(case: 6)
+        case .requested(let request, let id, let what): writer.put(case: 7, request, id, what)
+        case .requestAbandoned(let request): writer.put(case: 8, request)
+        case .shutdownRequested(let immediately): writer.put(case: 9, immediately)
+        case .sleepRequested: writer.put(case: 10)
+        case .awoke: writer.put(case: 11)
+        case .locked: writer.put(case: 12)
+        case .unlocked: writer.put(case: 13)
+        case .deadlineReached: writer.put(case: 14)
+        case .memoryMeasured(let reading): writer.put(case: 15, reading)
+        case .pressureStalled(let level): writer.put(case: 16, level)
+        case .pressureSimulated(let request, let level): writer.put(case: 17, request, level)
+        }
+    }
+
+    package init?(case number: UInt64, _ values: inout RecordReader) throws(SavedError) {
+        switch number {
+        case 1: self = .run(try values.next(), try values.next())
+        case 2: self = .registered(try values.next(), try values.next(), launches: try values.next())
+        case 3: self = .unregistered(try values.next())
+        case 4: self = .configured(try values.next())
+        case 5: self = .started
+        case 6: self = .recovered
+        case 7: self = .requested(try values.next(), try values.next(), try values.next())
+        case 8: self = .requestAbandoned(try values.next())
+        case 9: self = .shutdownRequested(immediately: try values.next())
+        case 10: self = .sleepRequested
+        case 11: self = .awoke
+        case 12: self = .locked
+        case 13: self = .unlocked
+        case 14: self = .deadlineReached
+        case 15: self = .memoryMeasured(try values.next())
+        case 16: self = .pressureStalled(try values.next())
+        case 17: self = .pressureSimulated(try values.next(), try values.next())
+        default: return nil
+        }
+    }
+}
+
+extension RunEvent: SavedUnion {
+    package func save(to writer: inout ByteWriter) {
+        switch self {
+        case .spawned(let pid): writer.put(case: 1, pid)
+        case .executed: writer.put(case: 2)
+        case .spawnFailed(let problem): writer.put(case: 3, problem)
+        case .notified(let notice, let delivered, let cpu): writer.put(case: 4, notice, delivered, cpu)
+        case .frozen(let attempt, let memory): writer.put(case: 5, attempt, SavedSize(memory))
+        case .thawed(let attempt): writer.put(case: 6, attempt)
+        case .inspected(let inspection): writer.put(case: 7, inspection)
+        case .exited(let status, let cpu, let memory): writer.put(case: 8, status, cpu, SavedSize(memory))
+        case .emptied: writer.put(case: 9)
+        case .reattached(let messagesKept, let noticesDelayed): writer.put(case: 10, messagesKept, noticesDelayed)
+        case .ready: writer.put(case: 11)
+        case .backgroundEntered: writer.put(case: 12)
+        case .stopped: writer.put(case: 13)
+        case .continued: writer.put(case: 14)
+        case .taskBegan(let name, let owner): writer.put(case: 15, name, owner)
+        case .taskEnded(let name): writer.put(case: 16, name)
+        case .timeoutExtended(let time): writer.put(case: 17, time)
+        case .wakeCompleted(let result): writer.put(case: 18, result)
+        case .heartbeat: writer.put(case: 19)
+        case .heartbeatGivenUp: writer.put(case: 20)
+        case .stopping: writer.put(case: 21)
+        case .mainProcessChanged(let pid): writer.put(case: 22, pid)
+        }
+    }
+
+    package init?(case number: UInt64, _ values: inout RecordReader) throws(SavedError) {
+        switch number {
+        case 1: self = .spawned(pid: try values.next())
+        case 2: self = .executed
+        case 3: self = .spawnFailed(try values.next())
+        case 4: self = .notified(try values.next(), delivered: try values.next(), cpu: try values.next())
+        case 5: self = .frozen(attempt: try values.next(), memory: try values.nextSize())
+        case 6: self = .thawed(attempt: try values.next())
+        case 7: self = .inspected(try values.next())
+        case 8: self = .exited(try values.next(), cpu: try values.next(), memory: try values.nextSize())
+        case 9: self = .emptied
+        case 10: self = .reattached(messagesKept: try values.next(), noticesDelayed: try values.next())
+        case 11: self = .ready
+        case 12: self = .backgroundEntered
+        case 13: self = .stopped
+        case 14: self = .continued
+        case 15: self = .taskBegan(name: try values.next(), owner: try values.next())
+        case 16: self = .taskEnded(name: try values.next())
+        case 17: self = .timeoutExtended(by: try values.next())
+        case 18: self = .wakeCompleted(try values.next())
+        case 19: self = .heartbeat
+        case 20: self = .heartbeatGivenUp
+        case 21: self = .stopping
+        case 22: self = .mainProcessChanged(pid: try values.next())
+        default: return nil
+        }
+    }
+}
+
+extension RecordReader {
+    /// The next value of a case, a size in bytes.
+    mutating func nextSize() throws(SavedError) -> UInt64 {
+        let size: SavedSize = try next()
+        return size.bytes
+    }
+}
+
+extension SpawnProblem: SavedRecord {
+    package static var blank: SpawnProblem { SpawnProblem(sentence: "", exitStatus: 0) }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.required(1, &sentence)
+        try coder.required(2, &exitStatus)
+    }
+}
+
+extension Inspection: SavedRecord {
+    package static var blank: Inspection { Inspection(traced: false, cpu: .zero, memory: 0) }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.flag(1, &traced)
+        try coder.required(2, &cpu)
+        try coder.size(3, &memory)
+    }
+}
+
+extension Notice: SavedUnion {
+    package func save(to writer: inout ByteWriter) {
+        switch self {
+        case .willResignActive: writer.put(case: 1)
+        case .didEnterBackground: writer.put(case: 2)
+        case .willEnterForeground: writer.put(case: 3)
+        case .didBecomeActive: writer.put(case: 4)
+        case .willTerminate: writer.put(case: 5)
+        case .memoryWarning(let level): writer.put(case: 6, level)
+        case .tasksExpiring: writer.put(case: 7)
+        }
+    }
+
+    package init?(case number: UInt64, _ values: inout RecordReader) throws(SavedError) {
+        switch number {
+        case 1: self = .willResignActive
+        case 2: self = .didEnterBackground
+        case 3: self = .willEnterForeground
+        case 4: self = .didBecomeActive
+        case 5: self = .willTerminate
+        case 6: self = .memoryWarning(try values.next())
+        case 7: self = .tasksExpiring
+        default: return nil
+        }
+    }
+}
+
+extension Request: SavedUnion {
+    package func save(to writer: inout ByteWriter) {
+        switch self {
+        case .launch(let state, let reason, let url):
+            writer.put(case: 1, Launch(state: state, reason: reason, url: url))
+        case .activate: writer.put(case: 2)
+        case .background: writer.put(case: 3)
+        case .interrupt: writer.put(case: 4)
+        case .endInterruption: writer.put(case: 5)
+        case .terminate: writer.put(case: 6)
+        case .remove: writer.put(case: 7)
+        case .push(let payload): writer.put(case: 8, payload)
+        case .send(let notification): writer.put(case: 9, notification)
+        }
+    }
+
+    package init?(case number: UInt64, _ values: inout RecordReader) throws(SavedError) {
+        switch number {
+        case 1:
+            let launch: Launch = try values.next()
+            self = .launch(launch.state, reason: launch.reason, url: launch.url)
+        case 2: self = .activate
+        case 3: self = .background
+        case 4: self = .interrupt
+        case 5: self = .endInterruption
+        case 6: self = .terminate
+        case 7: self = .remove
+        case 8: self = .push(payload: try values.next())
+        case 9: self = .send(try values.next())
+        default: return nil
+        }
+    }
+}
+
+// MARK: Memory
+
+extension MemoryReading: SavedRecord {
+    package static var blank: MemoryReading { MemoryReading(total: 0, available: 0, sizes: []) }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.size(1, &total)
+        try coder.size(2, &available)
+        try coder.list(3, &sizes, upTo: SavedLimits.apps)
+    }
+}
+
+extension MemoryReading.Size: SavedRecord {
+    package static var blank: MemoryReading.Size { MemoryReading.Size(run: RunID(0), bytes: 0) }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.required(1, &run)
+        try coder.size(2, &bytes)
+    }
+}

@@ -1,0 +1,93 @@
+extension AppPolicy: SavedRecord {
+    package static var blank: AppPolicy { AppPolicy() }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.field(1, &readiness)
+        try coder.optional(2, &launchAtStart)
+        try coder.field(3, &relaunch)
+        try coder.nullable(4, &launchDeadline)
+        try coder.nullable(5, &backgroundDeadline)
+        try coder.nullable(6, &terminateDeadline)
+        try coder.nullable(7, &extendedDeadlineMax)
+        try coder.nullable(8, &backgroundTime)
+        try coder.field(9, &expirationNotice)
+        try coder.field(10, &suspendDelay)
+        try coder.optional(11, &watchdog)
+        try coder.flag(12, &exitsOnSuspend)
+        try coder.flag(13, &usesProtectedData)
+        try coder.field(14, &backgroundModes)
+        try coder.field(15, &jetsamPriority)
+        try coder.optional(16, &memoryHigh)
+        try coder.optional(17, &suspendedMemoryHigh)
+    }
+}
+
+extension ManagerPolicy: SavedRecord {
+    package static var blank: ManagerPolicy { ManagerPolicy() }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.field(1, &foregroundLimit)
+        try coder.optional(2, &budget)
+        try coder.field(3, &jetsamOrder)
+        try coder.field(4, &warningAvailable)
+        try coder.field(5, &criticalAvailable)
+    }
+}
+
+extension MemoryAmount: SavedUnion {
+    package func save(to writer: inout ByteWriter) {
+        switch self {
+        case .bytes(let bytes): writer.put(case: 1, bytes)
+        case .percent(let percent): writer.put(case: 2, percent)
+        }
+    }
+
+    package init?(case number: UInt64, _ values: inout RecordReader) throws(SavedError) {
+        switch number {
+        case 1: self = .bytes(try values.next())
+        case 2: self = .percent(try values.next())
+        default: return nil
+        }
+    }
+}
+
+extension Launch: SavedRecord {
+    package static var blank: Launch { Launch(state: .foreground, reason: .user) }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.required(1, &state)
+        try coder.field(2, &reason)
+        try coder.optional(3, &url)
+        try coder.flag(4, &isFirst)
+    }
+}
+
+extension Notification: SavedUnion {
+    package func save(to writer: inout ByteWriter) { writer.put(case: 1, kind, payload) }
+
+    package init?(case number: UInt64, _ values: inout RecordReader) throws(SavedError) {
+        guard number == 1 else { return nil }
+        let kind: String = try values.next()
+        let payload: String = try values.next()
+        if kind == Self.push, payload.utf8.count <= Self.maximumPayload {
+            self.init(pushed: payload)
+        } else if let notification = Notification(kind: kind, payload: payload) {
+            self = notification
+        } else {
+            throw values.reader.error("not a notification")
+        }
+    }
+}
+
+extension NotificationQueue: SavedRecord {
+    package static var blank: NotificationQueue { NotificationQueue() }
+    /// An app's own kinds are bounded; of each other kind there is one at most.
+    private static var limit: Int { maximumKinds + Notification.kinds.count + 1 }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        var (pending, known) = (pending, known)
+        try coder.list(1, &pending, upTo: Self.limit)
+        try coder.list(2, &known, upTo: Self.limit)
+        self = NotificationQueue(pending: pending, known: known)
+    }
+}

@@ -1,0 +1,175 @@
+extension Deadline: SavedRecord {
+    package static var blank: Deadline { Deadline(kind: .launch, start: .origin, allowed: .zero) }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.required(1, &kind)
+        try coder.required(2, &start)
+        try coder.required(3, &allowed)
+        try coder.flag(4, &isInspected)
+        try coder.flag(5, &isDoubtful)
+    }
+}
+
+extension Assertion: SavedRecord {
+    package static var blank: Assertion { Assertion(kind: .task(name: ""), owner: .daemon, began: .origin) }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.required(1, &kind)
+        try coder.field(2, &owner)
+        try coder.required(3, &began)
+        try coder.optional(4, &end)
+        try coder.flag(5, &isDoubtful)
+    }
+}
+
+extension Assertion.Kind: SavedUnion {
+    package func save(to writer: inout ByteWriter) {
+        switch self {
+        case .task(let name): writer.put(case: 1, name)
+        case .wake(let wake): writer.put(case: 2, wake)
+        }
+    }
+
+    package init?(case number: UInt64, _ values: inout RecordReader) throws(SavedError) {
+        switch number {
+        case 1: self = .task(name: try values.next())
+        case 2: self = .wake(try values.next())
+        default: return nil
+        }
+    }
+}
+
+extension Assertion.Owner: SavedUnion {
+    package func save(to writer: inout ByteWriter) {
+        switch self {
+        case .process(let pid): writer.put(case: 1, pid)
+        case .daemon: writer.put(case: 2)
+        }
+    }
+
+    package init?(case number: UInt64, _ values: inout RecordReader) throws(SavedError) {
+        switch number {
+        case 1: self = .process(try values.next())
+        case 2: self = .daemon
+        default: return nil
+        }
+    }
+}
+
+extension Wake: SavedRecord {
+    package static var blank: Wake { Wake(reason: .push, deadline: .blank, mustComplete: false) }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.field(1, &reason)
+        try coder.required(2, &deadline)
+        try coder.flag(3, &mustComplete)
+    }
+
+    package var fault: String? { deadline.fault(unless: .wake) }
+}
+
+extension AssertionList: SavedRecord {
+    package static var blank: AssertionList { AssertionList() }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        var saved = all
+        try coder.list(1, &saved, upTo: LifecycleCore.maximumTasks + 2)
+        self = AssertionList(saved: saved)
+    }
+
+    package var fault: String? { all.count { $0.taskName == nil } > 1 ? "two wakes at the same time" : nil }
+}
+
+extension BackgroundBudget: SavedUnion {
+    package func save(to writer: inout ByteWriter) {
+        switch self {
+        case .idle: writer.put(case: 1)
+        case .counting(let counting): writer.put(case: 2, counting.deadline, counting.isNoticeGiven)
+        case .paused(let paused): writer.put(case: 3, paused.left, paused.isNoticeGiven)
+        case .spent: writer.put(case: 4)
+        }
+    }
+
+    package init?(case number: UInt64, _ values: inout RecordReader) throws(SavedError) {
+        switch number {
+        case 1: self = .idle
+        case 2:
+            let deadline: Deadline = try values.next()
+            if let fault = deadline.fault(unless: .backgroundTime) { throw values.reader.error(fault) }
+            self = .counting(Counting(deadline: deadline, isNoticeGiven: try values.next()))
+        case 3: self = .paused(Paused(left: try values.next(), isNoticeGiven: try values.next()))
+        case 4: self = .spent
+        default: return nil
+        }
+    }
+}
+
+extension Deadline {
+    fileprivate func fault(unless kind: DeadlineKind) -> String? {
+        self.kind == kind ? nil : "a deadline for \(self.kind.rawValue) where one for \(kind.rawValue) was expected"
+    }
+}
+
+extension Run: SavedRecord {
+    package static var blank: Run { Run(id: RunID(0), created: .origin) }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.required(1, &id)
+        try coder.required(2, &created)
+        try coder.optional(3, &pid)
+        try coder.flag(4, &isExecuted)
+        try coder.size(5, &memory)
+        try coder.field(6, &assertions)
+        try coder.field(7, &budget)
+        try coder.field(8, &interruptions)
+        try coder.flag(9, &isTerminationRequested)
+        try coder.flag(10, &isStopped)
+        try coder.flag(11, &isThrottled)
+        try coder.field(12, &freezeAttempt)
+        try coder.field(13, &cpuAtLastNotice)
+    }
+
+    package var fault: String? {
+        if let pid, pid < 0 { return "pid \(pid)" }
+        guard freezeAttempt >= 0, (0...LifecycleCore.maximumInterruptions).contains(interruptions) else {
+            return "\(interruptions) interruptions and \(freezeAttempt) freezes"
+        }
+        return nil
+    }
+}
+
+extension Waiter: SavedRecord {
+    package static var blank: Waiter { Waiter(request: RequestID(0), goal: .awake) }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.required(1, &request)
+        try coder.required(2, &goal)
+        try coder.flag(3, &isAfterEnd)
+    }
+}
+
+extension App: SavedRecord {
+    package static var blank: App { App(id: .blank, policy: AppPolicy(), since: .origin, launches: 0) }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.required(1, &id)
+        try coder.field(2, &policy)
+        try coder.field(3, &isRegistered)
+        try coder.flag(4, &isRemoved)
+        try coder.required(5, &life)
+        try coder.required(6, &since)
+        try coder.field(7, &launches)
+        try coder.optional(8, &lastReceipt)
+        try coder.field(9, &notifications)
+        try coder.list(10, &waiters, upTo: LifecycleCore.maximumWaiters)
+        try coder.field(11, &earlyEnds)
+        try coder.field(12, &launchDeaths)
+        try coder.optional(13, &postponedUntil)
+    }
+
+    package var fault: String? {
+        guard launches >= 0, earlyEnds >= 0, launchDeaths >= 0 else { return "\(id) has a negative count" }
+        if isRemoved, phase != .notRunning || !waiters.isEmpty { return "\(id) is removed and runs" }
+        return nil
+    }
+}

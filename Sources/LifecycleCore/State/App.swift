@@ -1,0 +1,94 @@
+/// What the core knows of one app.
+struct App: Hashable, Sendable {
+    var id: AppID
+    var policy: AppPolicy
+    /// There is a manifest.
+    var isRegistered = true
+    /// There is neither a manifest nor a process any more: the index is free.
+    var isRemoved = false
+    /// Its timer, rank and waiters may have changed in this event. Always `false` between events.
+    var isTouched = false
+    var life = ProcessLife.notRunning(NotRunning())
+    /// When the state that users see was entered.
+    var since: Instant
+    var launches: Int
+    var lastReceipt: UInt64?
+    var notifications = NotificationQueue()
+    var waiters: [Waiter] = []
+    /// Early ends in a row (L11).
+    var earlyEnds = 0
+    /// Deaths while launching in a row: after two the restoration state is dropped (L11).
+    var launchDeaths = 0
+    /// Before this instant only a user launches it (L11).
+    var postponedUntil: Instant?
+
+    init(id: AppID, policy: AppPolicy, since: Instant, launches: Int) {
+        self.id = id
+        self.policy = policy
+        self.since = since
+        self.launches = launches
+    }
+
+    var phase: Phase { life.phase }
+    /// The state that users see.
+    var state: AppState { life.state }
+
+    /// Takes the life out, so that the run in it is changed in place, without the app's reference to it. It must be put
+    /// back.
+    mutating func takeLife() -> ProcessLife {
+        var taken = ProcessLife.notRunning(NotRunning())
+        swap(&taken, &life)
+        return taken
+    }
+
+    /// The run, if the app has a process.
+    var run: Run? {
+        switch life {
+        case .notRunning: nil
+        case .running(let running): running.run
+        case .ending(let ending): ending.run
+        }
+    }
+
+    /// What the run does, if it is not ending.
+    var execution: Execution? {
+        switch life {
+        case .running(let running): running.execution
+        case .notRunning, .ending: nil
+        }
+    }
+
+    /// How the run ends, if it is ending.
+    var ending: Ending? {
+        switch life {
+        case .ending(let ending): ending
+        case .notRunning, .running: nil
+        }
+    }
+
+    /// The deadline of the transition that is under way, or of the next heartbeat.
+    var transitionDeadline: Deadline? {
+        get { execution?.deadline }
+        set {
+            switch takeLife() {
+            case .running(var running):
+                running.execution.deadline = newValue
+                life = .running(running)
+            case let other: life = other
+            }
+        }
+    }
+}
+
+/// A client that waits until its request is carried out.
+struct Waiter: Hashable, Sendable {
+    enum Goal: CaseIterable, Hashable, Sendable {
+        case foreground, background, ended
+        /// That the app runs, wherever: it is woken for something.
+        case awake
+    }
+    var request: RequestID
+    var goal: Goal
+    /// The client waits for what comes after the end that is under way.
+    var isAfterEnd = false
+}

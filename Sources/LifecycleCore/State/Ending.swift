@@ -1,0 +1,74 @@
+/// The end of a run, from SIGKILL or the exit of the main process until its cgroup is empty.
+///
+///     everything ──▶ processes ──▶ over        the main process exits, then the cgroup empties
+///         └────────▶ exitStatus ──▶ over       the cgroup empties, then the exit status is reported
+struct Ending: Hashable, Sendable {
+    /// What is still to come.
+    enum Remains: Hashable, Sendable {
+        /// The exit of the main process, and the empty cgroup.
+        case everything
+        /// The main process exited. Other processes of the run are left.
+        indirect case processes(Receipt)
+        /// No process is left. How the main process exited is not reported yet.
+        case exitStatus
+    }
+
+    var run: Run
+    /// Why it was killed; `nil`: it was not.
+    var cause: KillCause?
+    /// The state that users saw before.
+    var from: AppState
+    var start: Instant
+    var remains = Remains.everything
+    /// SIGKILL was sent.
+    var isKilled = false
+    /// When to log a warning that processes survive SIGKILL, and to send it again.
+    var warnAt: Instant
+    /// Why the app had been told to terminate, if all its processes ended at once then.
+    var termination: TerminationCause?
+    /// The end takes so long that jetsam no longer waits for its memory.
+    var isOverdue = false
+    /// The state to relaunch it into; `nil`: it is not relaunched.
+    var relaunch: LaunchState?
+    /// The launch that was requested for after the end.
+    var next: Launch?
+
+    init(_ run: Run, cause: KillCause?, from: AppState, start: Instant, warnAt: Instant) {
+        self.run = run
+        self.cause = cause
+        self.from = from
+        self.start = start
+        self.warnAt = warnAt
+    }
+
+    /// Set once the main process exited (L45).
+    var receipt: Receipt? {
+        switch remains {
+        case .processes(let receipt): receipt
+        case .everything, .exitStatus: nil
+        }
+    }
+}
+
+/// Why an app was told to terminate.
+enum TerminationCause: Hashable, Sendable {
+    case requested, exitsOnSuspend, shutdown
+    /// The app announced its end (`STOPPING=1`).
+    case selfInitiated
+    case jetsam(MemoryCause, [Receipt.Candidate])
+}
+
+/// Why a run was sent SIGKILL.
+enum KillCause: Hashable, Sendable {
+    case missedDeadline(Receipt.DeadlineUse)
+    case leakedTasks([String], Receipt.DeadlineUse)
+    case wakeNotCompleted(LaunchReason, Receipt.DeadlineUse)
+    case tooManyTasks(Int)
+    case removed
+    /// On request, while it could not receive a notice.
+    case terminatedWithoutNotice
+    case shutdown
+    case jetsam(MemoryCause, [Receipt.Candidate])
+    /// It missed its terminate deadline.
+    case terminationIgnored(TerminationCause, Receipt.DeadlineUse)
+}

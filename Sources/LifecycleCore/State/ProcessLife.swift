@@ -1,0 +1,105 @@
+/// Whether an app has a process. What only exists with a process is in `Run`, and what only exists while the process is not
+/// ending is in `Execution`, so that neither can outlive the process.
+///
+///                    launch                exit, kill
+///     notRunning ───────────────▶ running ────────────▶ ending
+///         ▲                                                │
+///         └──────────── no process of the run is left ─────┘
+///
+/// iOS has no `ending`: an app there is one process. Here the run is over when its cgroup is empty (L47).
+enum ProcessLife: Hashable, Sendable {
+    case notRunning(NotRunning)
+    /// The process exists, or is about to be created.
+    case running(Running)
+    /// The run was killed, or its main process exited. Some of its processes may be left.
+    indirect case ending(Ending)
+}
+
+/// A run and what it does. A value like any other; it lies on the heap, so that a life is small to copy, and its parts are
+/// changed in place as long as no copy shares them.
+struct Running: Hashable, @unchecked Sendable {
+    // Sendable, because storage that is shared is never changed. For the same reason overlapping accesses to it need no check
+    // at run time: the compiler checks those to the struct.
+    private final class Storage {
+        @exclusivity(unchecked) var run: Run
+        @exclusivity(unchecked) var execution: Execution
+
+        init(run: Run, execution: Execution) {
+            self.run = run
+            self.execution = execution
+        }
+    }
+    private var storage: Storage
+
+    init(run: Run, execution: Execution) { storage = Storage(run: run, execution: execution) }
+
+    var run: Run {
+        _read { yield storage.run }
+        _modify {
+            copyIfShared()
+            yield &storage.run
+        }
+    }
+
+    var execution: Execution {
+        _read { yield storage.execution }
+        _modify {
+            copyIfShared()
+            yield &storage.execution
+        }
+    }
+
+    private mutating func copyIfShared() {
+        if isKnownUniquelyReferenced(&storage) { return }
+        storage = Storage(run: storage.run, execution: storage.execution)
+    }
+
+    static func == (a: Running, b: Running) -> Bool {
+        a.storage === b.storage || a.run == b.run && a.execution == b.execution
+    }
+
+    func hash(into hasher: inout Hasher) {
+        hasher.combine(run)
+        hasher.combine(execution)
+    }
+}
+
+struct NotRunning: Hashable, Sendable {
+    /// A launch that the daemon does by itself (`Relaunch=`, L11).
+    struct Relaunch: Hashable, Sendable {
+        var at: Instant
+        var state: LaunchState
+    }
+    var relaunch: Relaunch?
+}
+
+/// One run of an app, from the launch until its cgroup is empty.
+struct Run: Hashable, Sendable {
+    var id: RunID
+    var created: Instant
+    /// The main process.
+    var pid: Int32?
+    /// `execve` succeeded. Reported once, by this daemon or the previous one.
+    var isExecuted = false
+    /// The last known size in bytes.
+    var memory: UInt64 = 0
+    /// Why it may run in the background.
+    var assertions = AssertionList()
+    var budget = BackgroundBudget.idle
+    /// Interruptions that have begun and not ended. They nest (L13).
+    var interruptions = 0
+    /// A user asked for its end, and for nothing else since. It is not relaunched.
+    var isTerminationRequested = false
+    /// The main process stopped itself and was not continued.
+    var isStopped = false
+    var isThrottled = false
+    /// Counts freezes, so that a late outcome of an earlier freeze is recognized.
+    var freezeAttempt = 0
+    /// Processor time that the run had used at its last notice with a deadline.
+    var cpuAtLastNotice: Duration = .zero
+
+    init(id: RunID, created: Instant) {
+        self.id = id
+        self.created = created
+    }
+}
