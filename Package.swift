@@ -48,17 +48,19 @@ let package = Package(
             name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
         .systemLibrary(
             name: "CJansson", pkgConfig: "jansson", providers: [.apt(["libjansson-dev"])]),
-        room("Linux", ["CLinux"]),
-        room("Systemd", ["CSystemd"]),
+        // Descriptors, errors and sockets: what Linux and Systemd share.
+        room("Posix", ["CLinux"]),
+        room("Linux", ["Posix", "CLinux"]),
+        room("Systemd", ["Posix", "CSystemd"]),
         room("JSON", ["CJansson"]),
         room("Control", ["Systemd", "JSON"]),
 
         // The house.
-        room("Daemon", ["LifecycleCore", "Manifest", "Linux", "Systemd", "JSON", "Control"]),
+        room("Daemon", ["LifecycleCore", "Manifest", "Posix", "Linux", "Systemd", "JSON", "Control"]),
         room("Greenroom", ["Systemd"]),
         program("greenroomd", ["Daemon"]),
         program("greenroom-sim", ["LifecycleCore", "LifecycleSimulator"]),
-        program("greenroom-bench", ["Linux", "Systemd", "JSON", "Control"]),
+        program("greenroom-bench", ["Posix", "Linux", "Systemd", "JSON", "Control"]),
         program("greenroomctl", ["LifecycleCore", "Manifest", "Systemd", "JSON", "Control"]),
 
         tests("LifecycleCoreTests", ["LifecycleCore"]),
@@ -69,15 +71,16 @@ let package = Package(
             swiftSettings: house),
         tests("ManifestTests", ["LifecycleCore", "Manifest", "ManifestProperties"], exclude: ["Seeds"]),
         .target(name: "TestKit", path: "Tests/TestKit", swiftSettings: house),
-        tests("LinuxTests", ["Linux", "TestKit"]),
-        tests("SystemdTests", ["Systemd", "JSON", "TestKit"]),
-        tests("ControlTests", ["greenroomctl", "Control", "Systemd", "JSON", "LifecycleCore", "TestKit"]),
+        tests("PosixTests", ["Posix", "TestKit"]),
+        tests("LinuxTests", ["Linux", "Posix", "TestKit"]),
+        tests("SystemdTests", ["Systemd", "Posix", "JSON", "TestKit"]),
+        tests("ControlTests", ["greenroomctl", "Control", "Posix", "Systemd", "JSON", "LifecycleCore", "TestKit"]),
         // A scripted app, and the daemon itself: what the daemon's tests run for real.
         .executableTarget(name: "greenroom-testapp", path: "Tests/TestApp", cSettings: houseC),
         tests(
             "DaemonTests",
             [
-                "Daemon", "LifecycleCore", "Linux", "Systemd", "JSON", "Control", "Manifest", "greenroomd",
+                "Daemon", "LifecycleCore", "Posix", "Linux", "Systemd", "JSON", "Control", "Manifest", "greenroomd",
                 "greenroomctl", "greenroom-testapp", "TestKit",
             ]),
     ],

@@ -1,5 +1,6 @@
 import LifecycleCore
 import Linux
+import Posix
 import Systemd
 
 /// An app's own notify socket: what comes here is this app's, whoever of its processes wrote it (law 5). Whatever the app
@@ -48,7 +49,7 @@ final class AppChannel {
         } else {
             socket = try DatagramSocket(at: path, mode: 0o600, owner: owner)
         }
-        source = try loop.addDescriptor(socket.descriptor.raw, events: .readable) { [weak self] _ in self?.readable() }
+        source = try loop.addDescriptor(socket.descriptor, events: .readable) { [weak self] _ in self?.readable() }
     }
 
     /// A copy of the socket in systemd's store would keep it in epoll(7) if it were closed first.
@@ -62,7 +63,7 @@ final class AppChannel {
     }
 
     /// For whoever keeps it beyond this daemon.
-    var descriptor: Int32 { socket.descriptor.raw }
+    var descriptor: SharedDescriptor { socket.descriptor }
 
     /// What was written before the app ended, or was frozen, still counts.
     func drain() {

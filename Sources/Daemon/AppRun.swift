@@ -1,6 +1,7 @@
 import LifecycleCore
 import Linux
 import Manifest
+import Posix
 import Systemd
 
 /// The hands on one run of one app: its process, its group, its channel. Decides nothing.

@@ -1,6 +1,7 @@
 import Glibc
 import Linux
 import Manifest
+import Posix
 
 /// As whom an app runs (`User=`, `Group=`, `SupplementaryGroups=`).
 struct AppUser {

@@ -2,6 +2,7 @@ import Control
 import Glibc
 import LifecycleCore
 import Linux
+import Posix
 import Systemd
 
 /// The machine's bus (or the user's), and what is said of it in the journal: each thing once, when it changes.

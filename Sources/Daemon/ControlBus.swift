@@ -3,6 +3,7 @@ import JSON
 import LifecycleCore
 import Linux
 import Manifest
+import Posix
 import Systemd
 
 /// The house as D-Bus shows it, on the private socket and on the machine's bus: requests in, answers and news out. Knows
@@ -28,9 +29,9 @@ final class ControlBus {
         shell.heard = { [unowned self] in self.announcer.note($0) }
     }
 
-    /// Serves the private socket, and joins the bus at `address` as soon as there is one.
+    /// Serves the private socket, for root and the daemon's user, and the message bus at `busAddress` as soon as it exists.
     ///
-    /// - Parameter socket: the one that an earlier daemon listened with.
+    /// - Parameter socket: the listening socket of the previous instance.
     func listen(at path: String, _ socket: consuming Descriptor?, busAddress: String?, authoriser: Authoriser) throws {
         let objects = BusObjects()
         objects.add(at: ControlNames.managerPath, [managerInterface()])
@@ -41,18 +42,15 @@ final class ControlBus {
         objects.addObjectManager(at: ControlNames.managerPath)
         objects.authorise = { [authoriser] in authoriser.decide($0, $1, $2) }
         let server = try BusServer(
-            loop: house.loop, path: path, adopting: socket?.take(), mode: 0o666, names: [ControlNames.busName],
+            loop: house.loop, path: path, adopting: socket, mode: 0o600, names: [ControlNames.busName],
             objects: objects)
         let store = house.performer.store
         if store.isThere, !server.isAdopted {
-            // One of that name which nobody could use any more.
+            // Removes a stored socket of this name, which no client can reach any more.
             store.forget(HandedDescriptors.controlSocket)
             store.keep(server.listener, HandedDescriptors.controlSocket)
         }
-        server.closer = StrangersClosers().closer
-        server.onComplaint = { [house] in house.complain($0) }
-        server.onPeer = { [authoriser] in authoriser.meet($0) }
-        server.onPeerGone = { [authoriser] peer, _ in authoriser.forget(peer) }
+        server.onWarning = { [house] in house.complain($0) }
         self.server = server
         guard let busAddress else { return }
         let bus = try MessageBus(
@@ -62,7 +60,7 @@ final class ControlBus {
     }
 
     /// What a program that takes this one's place listens with.
-    var socketToKeep: [(name: String, descriptor: Int32)] {
+    var socketToKeep: [(name: String, descriptor: SharedDescriptor)] {
         server.map { [(HandedDescriptors.controlSocket, $0.listener)] } ?? []
     }
 

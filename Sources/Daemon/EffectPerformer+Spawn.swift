@@ -2,6 +2,7 @@ import Glibc
 import LifecycleCore
 import Linux
 import Manifest
+import Posix
 import Systemd
 
 /// From the wish to launch to a program that runs, or the sentence that says why not.
@@ -72,8 +73,8 @@ extension EffectPerformer {
             inherited: inheritedEnvironment)
         var request = makeRequest(manifest, user, environment.entries(folders: folders), enclosure)
         let output = outputStream(manifest.id)
-        request.standardOutput = output?.raw
-        request.standardError = output?.raw
+        request.standardOutput = output
+        request.standardError = output
         // Before there is a process, so that none is ever there of which nobody knows.
         keepNote(of: run)
         try watchStart(run, try startProcess(request))
@@ -120,7 +121,7 @@ extension EffectPerformer {
     private func outputStream(_ app: AppID) -> SharedDescriptor? {
         do {
             if journal.usesJournald, let stream = try JournalStream.open(identifier: app.name) {
-                return SharedDescriptor(Descriptor(adopting: stream))
+                return SharedDescriptor(stream)
             }
             return try ownStandardError()
         } catch {

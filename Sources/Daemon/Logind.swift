@@ -1,6 +1,7 @@
 import Glibc
 import LifecycleCore
 import Linux
+import Posix
 import Systemd
 
 /// logind (org.freedesktop.login1(5)): the machine waits for the apps before it sleeps or is switched off (L15), and a
@@ -33,7 +34,7 @@ final class Logind {
     private let user: UInt32?
     /// The unique name of logind; `nil`: there is none.
     private var owner: String?
-    private var inhibitor: Descriptor?
+    private var inhibitor: SharedDescriptor?
     /// It is an earlier daemon's, and logind was not found yet.
     private var isInherited: Bool
     private var isAsking = false
@@ -56,7 +57,7 @@ final class Logind {
         send: @escaping (Event) -> Void
     ) throws {
         isInherited = inherited != nil
-        inhibitor = inherited
+        if let inherited { inhibitor = SharedDescriptor(inherited) }
         self.loop = loop
         self.bus = bus
         self.journal = journal
@@ -141,9 +142,8 @@ final class Logind {
     }
 
     /// For a program that takes this one's place: the machine is held on.
-    var inhibitorToKeep: [(name: String, descriptor: Int32)] {
-        guard let raw = inhibitor?.raw else { return [] }
-        return [(HandedDescriptors.inhibitor, raw)]
+    var inhibitorToKeep: [(name: String, descriptor: SharedDescriptor)] {
+        inhibitor.map { [(HandedDescriptors.inhibitor, $0)] } ?? []
     }
 
     /// Every app is where it should be.
@@ -164,7 +164,7 @@ final class Logind {
     private func inhibit() {
         guard owner != nil, inhibitor == nil, !isAsking, preparation == nil, bus.peer != nil else { return }
         isAsking = true
-        do throws(SystemdError) {
+        do throws(SystemError) {
             try bus.callForDescriptor(
                 Names.service, path: Names.path, interface: Names.manager, member: "Inhibit",
                 [
@@ -177,16 +177,12 @@ final class Logind {
         }
     }
 
-    private func inhibited(_ result: Result<Int32, BusError>) {
+    private func inhibited(_ result: Result<SharedDescriptor, BusError>) {
         isAsking = false
         switch result {
         case .success(let descriptor):
             // Where it is late, the machine is on its way already, and nobody holds it back any more.
-            if preparation == nil, owner != nil {
-                inhibitor = Descriptor(adopting: descriptor)
-            } else {
-                close(descriptor)
-            }
+            if preparation == nil, owner != nil { inhibitor = descriptor }
         case .failure(let error):
             guard owner != nil, preparation == nil else { return }
             journal.log(

@@ -1,6 +1,7 @@
 import LifecycleCore
 import Linux
 import Manifest
+import Posix
 import Systemd
 
 /// The machine's memory: what there is, and the kernel's word when it stalls for want of it.
@@ -50,7 +51,7 @@ private final class Trigger {
     var source: EventSource?
 
     init(_ trigger: consuming PressureTrigger) { self.trigger = trigger }
-    var descriptor: Int32 { trigger.descriptor.raw }
+    var descriptor: SharedDescriptor { trigger.descriptor }
 
     /// The source goes before the descriptor is closed.
     deinit { source?.cancel() }

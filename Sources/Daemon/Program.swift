@@ -3,6 +3,7 @@ import Glibc
 import LifecycleCore
 import Linux
 import Manifest
+import Posix
 import Systemd
 
 /// Builds the house, runs it, and leaves nothing behind.
@@ -17,7 +18,7 @@ package func runDaemon(_ options: DaemonOptions) -> Int32 {
 }
 
 package func complainToTerminal(_ sentence: String) {
-    try? writeAll(Array("greenroomd: \(sentence)\n".utf8), to: 2)
+    try? writeAll(Array("greenroomd: \(sentence)\n".utf8), to: SharedDescriptor.standardError.descriptor)
 }
 
 private final class Program {
@@ -242,7 +243,7 @@ private final class Program {
         logbook.close(shell.core)
         try Reexecution.run(
             performer.descriptorsToKeep + bus.socketToKeep + (bus.logind?.inhibitorToKeep ?? [])
-                + [(HandedDescriptors.lock, lock.descriptor.raw)])
+                + [(HandedDescriptors.lock, lock.descriptor)])
     }
 
     /// `systemctl restart` means this program, not the apps. Whom nobody can ask is to stop.

@@ -4,6 +4,7 @@ import JSON
 import LifecycleCore
 import Linux
 import Manifest
+import Posix
 import Systemd
 
 /// Receipts on disk: one JSON document a line, appended in one write, so that a crash in the middle loses at most that

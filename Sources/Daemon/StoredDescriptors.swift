@@ -1,5 +1,6 @@
 import LifecycleCore
 import Linux
+import Posix
 
 /// What apps store with us for their next launch (`FDSTORE=1`): bounded, and handed back as `LISTEN_FDS`.
 final class StoredDescriptors {
@@ -53,8 +54,8 @@ final class StoredDescriptors {
         let isState = Self.sizeLimits[name] != nil
         if isState {
             // Before it is measured, so that it stays at that. One whose seals are sealed is measured again.
-            try? MemoryFile.sealSize(descriptor.raw)
-            if let refusal = Self.refusal(name, descriptor.raw) { return .refused(refusal) }
+            try? MemoryFile.sealSize(descriptor.descriptor)
+            if let refusal = Self.refusal(name, descriptor) { return .refused(refusal) }
         }
         let others = isState ? shelf.entries.count { $0.name != name } : shelf.entries.count
         guard others < Self.maximumPerApp else {
@@ -74,10 +75,10 @@ final class StoredDescriptors {
     private func keep(_ entry: Entry, of app: AppID) -> Int {
         var written = 0
         if store.isThere {
-            store.keep(entry.descriptor.raw, HandedDescriptors.stored(entry.serial))
+            store.keep(entry.descriptor, HandedDescriptors.stored(entry.serial))
         } else {
             do {
-                written = try files?.save(entry.descriptor.raw, entry.name, entry.serial) ?? 0
+                written = try files?.save(entry.descriptor, entry.name, entry.serial) ?? 0
             } catch {
                 complain(app, "\(error)")
             }
@@ -116,7 +117,7 @@ final class StoredDescriptors {
 
     private func take(_ name: String, _ serial: UInt64, of app: AppID, _ handed: HandedDescriptors) -> Descriptor? {
         if let descriptor = handed.take(HandedDescriptors.stored(serial)) {
-            files?.adopt(descriptor.raw, name, serial)
+            files?.adopt(descriptor, name, serial)
             return descriptor
         }
         guard let files else { return nil }
@@ -130,10 +131,10 @@ final class StoredDescriptors {
 
     /// Over a stop in order.
     func archive(in archive: StateArchive, complain: (String) -> Void) {
-        var entries: [(app: AppID, name: String, descriptor: Int32)] = []
+        var entries: [(app: AppID, name: String, descriptor: SharedDescriptor)] = []
         for (app, shelf) in shelves.sorted(by: { $0.key < $1.key }) {
-            for entry in shelf.entries where Self.refusal(entry.name, entry.descriptor.raw) == nil {
-                entries.append((app, entry.name, entry.descriptor.raw))
+            for entry in shelf.entries where Self.refusal(entry.name, entry.descriptor) == nil {
+                entries.append((app, entry.name, entry.descriptor))
             }
         }
         archive.save(entries.filter { Self.sizeLimits[$0.name] != nil }, complain: complain)
@@ -150,9 +151,9 @@ final class StoredDescriptors {
     }
 
     /// All, for whoever takes them along.
-    var all: [(name: String, descriptor: Int32)] {
+    var all: [(name: String, descriptor: SharedDescriptor)] {
         shelves.values.flatMap { shelf in
-            shelf.entries.map { (HandedDescriptors.stored($0.serial), $0.descriptor.raw) }
+            shelf.entries.map { (HandedDescriptors.stored($0.serial), $0.descriptor) }
         }
     }
 
@@ -188,37 +189,20 @@ final class StoredDescriptors {
     func passed(to app: AppID, complain: (String) -> Void) -> [PassedDescriptor] {
         guard let shelf = shelves[app] else { return [] }
         shelf.entries.removeAll { entry in
-            guard let refusal = Self.refusal(entry.name, entry.descriptor.raw) else { return false }
+            guard let refusal = Self.refusal(entry.name, entry.descriptor) else { return false }
             complain(refusal + ", and is dropped")
             release(entry)
             return true
         }
-        return shelf.entries.map { PassedDescriptor(fd: $0.descriptor.raw, name: $0.name) }
+        return shelf.entries.map { PassedDescriptor($0.descriptor, name: $0.name) }
     }
 
     /// Why this can't be what its name says; `nil`: it can.
-    private static func refusal(_ name: String, _ raw: Int32) -> String? {
+    private static func refusal(_ name: String, _ shared: SharedDescriptor) -> String? {
         guard let limit = sizeLimits[name] else { return nil }
-        guard MemoryFile.isMemoryFile(raw), let size = try? MemoryFile.size(raw) else {
+        guard MemoryFile.isMemoryFile(shared.descriptor), let size = try? MemoryFile.size(shared.descriptor) else {
             return "FDNAME=\(name) has to be a memfd"
         }
         return size <= limit ? nil : "FDNAME=\(name) holds \(size) bytes; \(limit) are allowed"
-    }
-}
-
-/// A descriptor in a collection, which can't hold what can't be copied.
-final class SharedDescriptor {
-    let raw: Int32
-    private let closer: DescriptorCloser?
-
-    /// - Parameter closer: of whoever sent it; `nil`: it is our own.
-    init(_ descriptor: consuming Descriptor, closer: DescriptorCloser? = nil) {
-        raw = descriptor.take()
-        self.closer = closer
-    }
-
-    deinit {
-        guard let closer else { return _ = Descriptor(adopting: raw) }
-        closer.close(raw)
     }
 }

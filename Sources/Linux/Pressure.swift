@@ -1,15 +1,15 @@
-import CLinux
 import Glibc
+package import Posix
 
-/// What share of the tasks stalled on memory counts (kernel: accounting/psi.rst).
+/// Which tasks must stall on memory to count (kernel: accounting/psi.rst).
 package enum PressureKind: String {
-    /// At least one.
+    /// At least one task.
     case some
-    /// All that could run.
+    /// All tasks that could run.
     case full
 }
 
-/// Why there can be no trigger here.
+/// Why a pressure trigger is not available.
 package struct PressureUnavailable: Error, Equatable, CustomStringConvertible {
     package let errno: Int32
     package let path: String
@@ -30,18 +30,18 @@ package struct PressureUnavailable: Error, Equatable, CustomStringConvertible {
     }
 }
 
-/// A line in the sand: its descriptor polls POLLPRI each time when tasks stalled for `stall` within a `window`, at most
-/// once a window. POLLERR says that the cgroup is gone: drop the trigger then.
+/// A pressure trigger: its descriptor reports POLLPRI when tasks have stalled for `stall` within a `window`, at most once in
+/// each window. POLLERR means that the cgroup no longer exists; drop the trigger then.
 package struct PressureTrigger: ~Copyable {
-    package let descriptor: Descriptor
-    /// As granted: at least what was asked for, in the same proportion.
+    package let descriptor: SharedDescriptor
+    /// The granted values: at least the requested ones, in the same proportion.
     package let stall: Duration
     package let window: Duration
 
     /// - Parameters:
     ///   - path: /proc/pressure/memory or a cgroup's memory.pressure.
-    ///   - window: 0.5 to 10 s. Without CAP_SYS_RESOURCE the kernel takes multiples of 2 s only (older ones nothing);
-    ///     then the next one up is taken, and as much more stall.
+    ///   - window: 0.5 to 10 s. Without CAP_SYS_RESOURCE the kernel accepts only multiples of 2 s (older kernels none); the
+    ///     next larger one is used then, with a proportionally longer stall.
     package init(
         path: String = "/proc/pressure/memory", _ kind: PressureKind, stall: Duration, window: Duration
     ) throws(PressureUnavailable) {
@@ -57,7 +57,7 @@ package struct PressureTrigger: ~Copyable {
             made = try Self.open(path, kind, scaled)
             granted = scaled
         }
-        descriptor = made
+        descriptor = SharedDescriptor(made)
         self.stall = .microseconds(granted.stall)
         self.window = .microseconds(granted.window)
     }
@@ -65,18 +65,22 @@ package struct PressureTrigger: ~Copyable {
     private static func open(
         _ path: String, _ kind: PressureKind, _ line: (stall: Int64, window: Int64)
     ) throws(PressureUnavailable) -> Descriptor {
-        let number = clinux_openat(AT_FDCWD, path, O_RDWR | O_NONBLOCK | O_NOCTTY, 0)
-        if number < 0 { throw PressureUnavailable(errno: -number, path: path) }
-        let file = Descriptor(adopting: number)
-        // With its NUL, which the kernel overwrites.
+        let file: Descriptor
+        do {
+            file = try Descriptor.open(path, O_RDWR | O_NONBLOCK | O_NOCTTY)
+        } catch {
+            throw PressureUnavailable(errno: error.errno, path: path)
+        }
+        let number = file.raw
+        // With the NUL, which the kernel overwrites.
         let bytes = Array("\(kind.rawValue) \(line.stall) \(line.window)".utf8) + [0]
-        let count = retryInterrupted { write(file.raw, bytes, bytes.count) }
+        let count = retryInterrupted { write(number, bytes, bytes.count) }
         if count < 0 { throw PressureUnavailable(errno: errno, path: path) }
         return file
     }
 }
 
-/// One line of a pressure file.
+/// One line of a pressure file (some or full).
 package struct PressureLevel: Equatable {
     /// Hundredths of a percent of the last 10, 60 and 300 seconds.
     package var average10: Int
@@ -84,7 +88,7 @@ package struct PressureLevel: Equatable {
     package var average300: Int
     package var total: Duration
 
-    /// - Returns: nil where the line of this kind is missing or unreadable.
+    /// - Returns: `nil` if the line of this kind is missing or cannot be parsed.
     package init?(parsing bytes: [UInt8], _ kind: PressureKind) {
         var scanner = ByteScanner(bytes)
         while let line = scanner.line() {
@@ -110,7 +114,7 @@ extension ByteScanner {
     }
 }
 
-/// "12.34" is 1234.
+/// Parses "12.34" as 1234.
 private func hundredths(_ word: ArraySlice<UInt8>) -> Int? {
     let parts = word.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
     guard parts.count == 2, parts[1].count == 2, let whole: Int = parseNumber(parts[0]),
@@ -120,7 +124,7 @@ private func hundredths(_ word: ArraySlice<UInt8>) -> Int? {
 }
 
 extension Duration {
-    /// Rounded down and limited to 1,000 s, far beyond the kernel's 10 s, so that products cannot overflow.
+    /// Whole microseconds, rounded down and limited to 1,000 s, so that products cannot overflow. The kernel's limit is 10 s.
     var wholeMicroseconds: Int64 {
         let (seconds, attoseconds) = components
         return min(max(seconds, 0), 999) * 1_000_000 + attoseconds / 1_000_000_000_000

@@ -1,5 +1,6 @@
 import CSystemd
 import Glibc
+import Posix
 
 /// A D-Bus error: its name, and a sentence for people.
 package struct BusError: Error, Equatable, CustomStringConvertible {
@@ -52,7 +53,7 @@ extension BusError {
     @discardableResult
     static func check(_ result: Int32, _ what: @autoclosure () -> String) throws(BusError) -> Int32 {
         guard result < 0 else { return result }
-        throw BusError(name(ofErrno: -result), "\(what()): \(errnoText(-result))")
+        throw BusError(name(ofErrno: -result), "\(what()): \(SystemError.text(of: -result))")
     }
 
     /// libsystemd's error name for an errno: its own table knows which are standard D-Bus errors.

@@ -1,4 +1,5 @@
 import CSystemd
+package import Posix
 
 /// A set of objects to be served, the same on any number of connections. Complete it before the first connection:
 /// what is added later is not seen by those that exist.
@@ -68,16 +69,16 @@ package final class BusObjects {
     }
 
     /// Registers all objects on a connection, whose callbacks go to `peer`.
-    func register(on bus: OpaquePointer, for peer: BusPeer) throws(SystemdError) {
+    func register(on bus: OpaquePointer, for peer: BusPeer) throws(SystemError) {
         for entry in entries { try entry.register(on: bus, for: peer) }
         for path in managerPaths {
-            try check(sd_bus_add_object_manager(bus, nil, path), "sd_bus_add_object_manager", path: path)
+            try check(sd_bus_add_object_manager(bus, nil, path), "sd_bus_add_object_manager", path)
         }
     }
 }
 
 extension BusObjects.Entry {
-    func register(on bus: OpaquePointer, for peer: BusPeer) throws(SystemdError) {
+    func register(on bus: OpaquePointer, for peer: BusPeer) throws(SystemError) {
         for vtable in vtables {
             let name = vtable.interface.name
             try addSlot(Binding(self, vtable, peer), "vtable \(name)") { slot, userdata in
@@ -95,13 +96,13 @@ extension BusObjects.Entry {
     private func addSlot(
         _ binding: Binding, _ what: String,
         _ add: (UnsafeMutablePointer<OpaquePointer?>, UnsafeMutableRawPointer) -> Int32
-    ) throws(SystemdError) {
+    ) throws(SystemError) {
         var slot: OpaquePointer?
         let userdata = Unmanaged.passRetained(binding).toOpaque()
         let result = add(&slot, userdata)
         guard result >= 0, let slot else {
             releaseUserdata(userdata)
-            throw SystemdError("registering the \(what) at", errno: -result, path: path)
+            throw SystemError(call: "registering the \(what) at", errno: -result, path: path)
         }
         float(slot)
     }

@@ -1,5 +1,6 @@
 import CSystemd
 import Glibc
+package import Posix
 
 /// The one loop of a program, over sd-event. It belongs to the thread that made it: neither it nor anything attached to
 /// it is Sendable. Make it in a plain function, not in an `async` or main-actor one.
@@ -10,24 +11,24 @@ package final class EventLoop {
     /// The sd_event behind it, for the bus connections of this room.
     let event: OpaquePointer
     private var deferred: [() -> Void] = []
-    private var deferSource: OpaquePointer?
+    private var deferredCall: DeferredCall?
 
-    package init() throws(SystemdError) {
+    package init() throws(SystemError) {
         var event: OpaquePointer?
         try check(sd_event_new(&event), "sd_event_new")
-        guard let event else { throw SystemdError("sd_event_new", errno: ENOMEM) }
+        guard let event else { throw SystemError(call: "sd_event_new", errno: ENOMEM) }
         self.event = event
     }
 
     deinit {
-        if let deferSource { sd_event_source_disable_unref(deferSource) }
+        deferredCall = nil
         sd_event_unref(event)
     }
 
     // MARK: Running
 
     /// Serves events until `exit` is called, and returns its code.
-    package func run() throws(SystemdError) -> Int32 {
+    package func run() throws(SystemError) -> Int32 {
         try check(sd_event_loop(event), "sd_event_loop")
     }
 
@@ -39,7 +40,7 @@ package final class EventLoop {
     /// Serves at most one source, waiting for it no longer than `timeout` (`nil`: for ever).
     /// - Returns: whether there was one. `false` at the time-out and after `exit`.
     @discardableResult
-    package func runOnce(timeout: Duration?) throws(SystemdError) -> Bool {
+    package func runOnce(timeout: Duration?) throws(SystemError) -> Bool {
         guard sd_event_get_state(event) != SD_EVENT_FINISHED else { return false }
         return try check(sd_event_run(event, timeout.map(\.wholeMicroseconds) ?? UInt64.max), "sd_event_run") > 0
     }
@@ -57,15 +58,15 @@ package final class EventLoop {
 
     // MARK: Sources
 
-    /// Calls `handler` whenever one of `events` (or an error or hang-up) shows on a descriptor, which stays the
-    /// caller's: it must stay open until the source is cancelled.
+    /// Calls `handler` for each of `events`, and for an error or a hang-up, on a descriptor. The source keeps the descriptor
+    /// open until it is cancelled.
     package func addDescriptor(
-        _ descriptor: Int32, events: DescriptorEvents, priority: EventPriority = .normal,
+        _ descriptor: SharedDescriptor, events: DescriptorEvents, priority: EventPriority = .normal,
         handler: @escaping (DescriptorEvents) -> Void
-    ) throws(SystemdError) -> EventSource {
-        try add("sd_event_add_io", HandlerBox(handler), priority) { event, source, userdata in
+    ) throws(SystemError) -> EventSource {
+        try add("sd_event_add_io", HandlerBox(handler), priority, descriptor) { event, source, userdata in
             sd_event_add_io(
-                event, source, descriptor, events.rawValue,
+                event, source, descriptor.raw, events.rawValue,
                 { _, _, revents, userdata in
                     HandlerBox<DescriptorEvents>.call(userdata, DescriptorEvents(rawValue: revents))
                     return 0
@@ -73,18 +74,23 @@ package final class EventLoop {
         }
     }
 
+    /// A signal is served at most 50 times in 100 ms (microseconds): an app that stops and continues itself causes a SIGCHLD
+    /// each time, and would otherwise keep sources of a lower priority from being served.
+    private static let signalInterval: UInt64 = 100_000
+    private static let signalBurst: UInt32 = 50
+
     /// Calls `handler` in the loop when a signal arrives, which is blocked for this thread first and stays so
     /// (sd_event_add_signal(3) refuses a signal that is not blocked).
     package func addSignal(
         _ signal: Int32, priority: EventPriority = .normal, handler: @escaping (SignalInfo) -> Void
-    ) throws(SystemdError) -> EventSource {
+    ) throws(SystemError) -> EventSource {
         var set = sigset_t()
         sigemptyset(&set)
-        guard sigaddset(&set, signal) == 0 else { throw SystemdError("sigaddset \(signal)", errno: EINVAL) }
+        guard sigaddset(&set, signal) == 0 else { throw SystemError(call: "sigaddset \(signal)", errno: EINVAL) }
         let blocked = pthread_sigmask(SIG_BLOCK, &set, nil)
-        guard blocked == 0 else { throw SystemdError("pthread_sigmask", errno: blocked) }
+        guard blocked == 0 else { throw SystemError(call: "pthread_sigmask", errno: blocked) }
         return try add("sd_event_add_signal", HandlerBox(handler), priority) { event, source, userdata in
-            sd_event_add_signal(
+            let result = sd_event_add_signal(
                 event, source, signal,
                 { _, info, userdata in
                     guard let info = info?.pointee else { return 0 }
@@ -94,13 +100,17 @@ package final class EventLoop {
                     HandlerBox<SignalInfo>.call(userdata, came)
                     return 0
                 }, userdata)
+            if result >= 0, let source = source.pointee {
+                sd_event_source_set_ratelimit(source, Self.signalInterval, Self.signalBurst)
+            }
+            return result
         }
     }
 
     /// Makes a timer, not armed yet, whose handler gets the time it was armed for.
     package func makeTimer(
         priority: EventPriority = .normal, handler: @escaping (Duration) -> Void
-    ) throws(SystemdError) -> Timer {
+    ) throws(SystemError) -> Timer {
         var pointer: OpaquePointer?
         let source = try add("sd_event_add_time", HandlerBox(handler), priority) { event, source, userdata in
             let result = sd_event_add_time(
@@ -114,25 +124,17 @@ package final class EventLoop {
             pointer = source.pointee
             return result
         }
-        guard let pointer else { throw SystemdError("sd_event_add_time", errno: ENOMEM) }
+        guard let pointer else { throw SystemError(call: "sd_event_add_time", errno: ENOMEM) }
         return Timer(pointer, source)
     }
 
-    /// Calls `work` from the loop, after the handler that is running and in the order of the calls.
+    /// Calls `work` in a later turn of the loop. Calls are made in order, all that wait in one turn.
     package func callLater(_ work: @escaping () -> Void) {
         deferred.append(work)
-        if let deferSource {
-            sd_event_source_set_enabled(deferSource, Int32(SD_EVENT_ONESHOT))
-            return
+        if deferredCall == nil {
+            deferredCall = DeferredCall(loop: self) { [unowned self] in runDeferred() }
         }
-        let result = sd_event_add_defer(
-            event, &deferSource,
-            { _, userdata in
-                guard let userdata else { return 0 }
-                Unmanaged<EventLoop>.fromOpaque(userdata).takeUnretainedValue().runDeferred()
-                return 0
-            }, Unmanaged.passUnretained(self).toOpaque())
-        precondition(result >= 0, "sd_event_add_defer: \(errnoText(-result))")
+        deferredCall?.schedule()
     }
 
     private func runDeferred() {
@@ -141,26 +143,43 @@ package final class EventLoop {
         for item in work { item() }
     }
 
+    /// Adds a defer source, which the caller drops in its handler. `nil` after the loop has ended (`exit`).
+    func addDeferred(priority: EventPriority, handler: @escaping () -> Void) -> EventSource? {
+        do throws(SystemError) {
+            return try add("sd_event_add_defer", HandlerBox(handler), priority) { event, source, userdata in
+                sd_event_add_defer(
+                    event, source,
+                    { _, userdata in
+                        HandlerBox<Void>.call(userdata, ())
+                        return 0
+                    }, userdata)
+            }
+        } catch {
+            precondition(error.errno == ESTALE, "\(error)")
+            return nil
+        }
+    }
+
     /// Lets the loop itself send systemd its heartbeat, at the pace it asks for in `WATCHDOG_USEC`.
     /// - Returns: whether the service manager asked for one.
-    package func setWatchdog(_ enabled: Bool) throws(SystemdError) -> Bool {
+    package func setWatchdog(_ enabled: Bool) throws(SystemError) -> Bool {
         try check(sd_event_set_watchdog(event, enabled ? 1 : 0), "sd_event_set_watchdog") > 0
     }
 
     /// Adds a source of any kind: the box is retained for it and released by its destroy callback.
     private func add<Input>(
-        _ call: String, _ box: HandlerBox<Input>, _ priority: EventPriority,
+        _ call: String, _ box: HandlerBox<Input>, _ priority: EventPriority, _ descriptor: SharedDescriptor? = nil,
         _ make: (OpaquePointer, UnsafeMutablePointer<OpaquePointer?>, UnsafeMutableRawPointer) -> Int32
-    ) throws(SystemdError) -> EventSource {
+    ) throws(SystemError) -> EventSource {
         var source: OpaquePointer?
         let userdata = Unmanaged.passRetained(box).toOpaque()
         let result = make(event, &source, userdata)
         guard result >= 0, let source else {
             releaseUserdata(userdata)
-            throw SystemdError(call, errno: result < 0 ? -result : ENOMEM)
+            throw SystemError(call: call, errno: result < 0 ? -result : ENOMEM)
         }
         sd_event_source_set_destroy_callback(source, releaseUserdata)
         sd_event_source_set_priority(source, priority.rawValue)
-        return EventSource(owning: source)
+        return EventSource(owning: source, watching: descriptor)
     }
 }

@@ -1,4 +1,5 @@
 import CSystemd
+package import Posix
 
 /// What a source's callback needs, kept alive by the source itself: libsystemd holds one reference and gives it back in
 /// the source's destroy callback, which it calls only when no handler of the source is running. So a handler may drop
@@ -28,17 +29,21 @@ func releaseUserdata(_ userdata: UnsafeMutableRawPointer?) {
 /// inside the handler itself. A handler that mentions its source's owner should do so weakly.
 package final class EventSource {
     private var source: OpaquePointer?
+    /// Stays open until the source is cancelled: a closed descriptor would stay in epoll(7) if another process has a copy.
+    private var descriptor: SharedDescriptor?
 
     /// Takes over the caller's reference of `source`, whose userdata is a retained `HandlerBox`.
-    init(owning source: OpaquePointer) {
+    init(owning source: OpaquePointer, watching descriptor: SharedDescriptor?) {
         self.source = source
+        self.descriptor = descriptor
     }
 
-    /// Stops the source for good. Cancel before closing the descriptor it watches.
+    /// Stops the source for good.
     package func cancel() {
         guard let source else { return }
         self.source = nil
         sd_event_source_disable_unref(source)
+        descriptor = nil
     }
 
     package var isCancelled: Bool { source == nil }
@@ -53,12 +58,12 @@ package final class EventSource {
         set {
             guard let source else { return }
             let result = sd_event_source_set_enabled(source, Int32(newValue ? SD_EVENT_ON : SD_EVENT_OFF))
-            precondition(result >= 0, "sd_event_source_set_enabled: \(errnoText(-result))")
+            precondition(result >= 0, "sd_event_source_set_enabled: \(SystemError.text(of: -result))")
         }
     }
 
     /// Waits for other events of the same descriptor from now on.
-    package func setEvents(_ events: DescriptorEvents) throws(SystemdError) {
+    package func setEvents(_ events: DescriptorEvents) throws(SystemError) {
         guard let source else { return }
         try check(sd_event_source_set_io_events(source, events.rawValue), "sd_event_source_set_io_events")
     }
@@ -106,9 +111,12 @@ package struct EventPriority: Equatable, Sendable {
         self.rawValue = rawValue
     }
 
+    /// Deadlines, and whether a new process has executed its program.
     package static let important = EventPriority(-100)
+    /// Processes, notify sockets, signals.
     package static let normal = EventPriority(0)
-    package static let idle = EventPriority(100)
+    /// Bus peers: served when no app and no process waits.
+    package static let peer = EventPriority(50)
 }
 
 /// A signal that arrived: signalfd_siginfo's fields (signalfd(2)).

@@ -1,5 +1,6 @@
 import CSystemd
 import Glibc
+package import Posix
 
 /// syslog's levels, sd-daemon(3).
 package enum LogLevel: Int32, Comparable, CaseIterable, Sendable {
@@ -49,7 +50,7 @@ package final class Journal {
     package let usesJournald: Bool
     /// `nil`: nothing goes to standard error.
     package let errorStyle: ErrorStyle?
-    private let errorDescriptor: Int32
+    private let errorDescriptor: SharedDescriptor
     /// Kept between entries, so that logging does not allocate once it has grown.
     private var buffer: [UInt8] = []
     private let journalPath: String
@@ -60,14 +61,15 @@ package final class Journal {
     /// Looks for journald, and at standard error.
     package convenience init(level: LogLevel = .info) {
         let hasJournald = access(JournalSocket.standardPath, W_OK) == 0
-        let style = Self.styleOfStandardError(2)
+        let style = Self.styleOfStandardError(.standardError)
         let isTerminal = if case .terminal = style { true } else { false }
         self.init(level: level, usesJournald: hasJournald, errorStyle: hasJournald && !isTerminal ? nil : style)
     }
 
     /// - Parameter journalPath: journald's socket, where not the machine's is meant.
     package init(
-        level: LogLevel, usesJournald: Bool, errorStyle: ErrorStyle?, errorDescriptor: Int32 = 2,
+        level: LogLevel, usesJournald: Bool, errorStyle: ErrorStyle?,
+        errorDescriptor: SharedDescriptor = .standardError,
         journalPath: String? = nil
     ) {
         self.journalPath = journalPath ?? JournalSocket.standardPath
@@ -77,11 +79,11 @@ package final class Journal {
         self.errorDescriptor = errorDescriptor
     }
 
-    package static func styleOfStandardError(_ descriptor: Int32) -> ErrorStyle {
-        if isatty(descriptor) == 1 { return .terminal(colour: getenv("NO_COLOR").map { $0.pointee == 0 } ?? true) }
+    package static func styleOfStandardError(_ descriptor: SharedDescriptor) -> ErrorStyle {
+        if isatty(descriptor.raw) == 1 { return .terminal(colour: getenv("NO_COLOR").map { $0.pointee == 0 } ?? true) }
         var status = stat()
         // DEVICE:INODE of the stream that the journal reads, systemd.exec(5).
-        guard let stream = getenv("JOURNAL_STREAM"), fstat(descriptor, &status) == 0,
+        guard let stream = getenv("JOURNAL_STREAM"), fstat(descriptor.raw, &status) == 0,
             String(cString: stream) == "\(status.st_dev):\(status.st_ino)"
         else { return .plain }
         return .prefixed
@@ -107,7 +109,7 @@ package final class Journal {
     private func send(
         _ level: LogLevel, _ message: String, _ fields: [(String, String)], _ file: StaticString, _ line: UInt
     ) -> Bool {
-        if socket == nil { socket = JournalSocket(path: journalPath) }
+        if socket == nil { socket = try? JournalSocket(path: journalPath) }
         buffer.removeAll(keepingCapacity: true)
         append("MESSAGE", message)
         append("PRIORITY", String(level.rawValue))
@@ -150,9 +152,9 @@ package final class Journal {
         buffer.append(UInt8(ascii: "\n"))
         // A reader that has stopped must not stop us with it: a lost line is better. A pipe that polls as writable has
         // room for PIPE_BUF bytes, and no line is longer.
-        var poll = pollfd(fd: errorDescriptor, events: Int16(POLLOUT), revents: 0)
+        var poll = pollfd(fd: errorDescriptor.raw, events: Int16(POLLOUT), revents: 0)
         guard Glibc.poll(&poll, 1, 0) > 0 else { return }
-        _ = buffer.withUnsafeBytes { Glibc.write(errorDescriptor, $0.baseAddress, $0.count) }
+        _ = buffer.withUnsafeBytes { Glibc.write(errorDescriptor.raw, $0.baseAddress, $0.count) }
     }
 
     /// One entry is one line, and nothing in it steers a terminal.

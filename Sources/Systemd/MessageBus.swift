@@ -1,3 +1,5 @@
+package import Posix
+
 /// A lasting place on a bus: objects under a well-known name, as long as the bus's daemon is there. It may come late, be
 /// restarted, or never come; nothing here waits for it, and while its socket does not exist nothing runs either.
 package final class MessageBus {
@@ -46,7 +48,7 @@ package final class MessageBus {
     /// - Parameter takesDescriptors: for who trusts everybody on the bus, see `callForDescriptor`.
     package init(
         loop: EventLoop, address: String, name: String?, objects: BusObjects, takesDescriptors: Bool = false
-    ) throws(SystemdError) {
+    ) throws(SystemError) {
         self.takesDescriptors = takesDescriptors
         self.loop = loop
         self.address = address
@@ -68,14 +70,14 @@ package final class MessageBus {
     /// Begins; from now on it keeps itself connected.
     package func connect() {
         guard peer == nil, newcomer == nil else { return }
-        do throws(SystemdError) {
+        do throws(SystemError) {
             let made = try BusPeer(
                 loop: loop, busAddress: address, objects: objects, takesDescriptors: takesDescriptors)
             newcomer = made
             made.onReady = { [weak self] in self?.up() }
             made.onGone = { [weak self] reason in self?.down(reason) }
         } catch {
-            down(errnoText(error.code))
+            down(SystemError.text(of: error.errno))
         }
     }
 
@@ -112,11 +114,11 @@ package final class MessageBus {
     /// them, and closing these takes as long as the sender likes (see `StrangersCloser`).
     package func callForDescriptor(
         _ destination: String, path: String, interface: String, member: String, _ arguments: [Variant],
-        timeout: Duration, reply: @escaping (Result<Int32, BusError>) -> Void
-    ) throws(SystemdError) {
+        timeout: Duration, reply: @escaping (Result<SharedDescriptor, BusError>) -> Void
+    ) throws(SystemError) {
         let errand = try BusPeer(loop: loop, busAddress: address, takesDescriptors: true)
         errands.append(errand)
-        let finish: (Result<Int32, BusError>) -> Void = { [weak self, weak errand] result in
+        let finish: (Result<SharedDescriptor, BusError>) -> Void = { [weak self, weak errand] result in
             errand?.close()
             self?.errands.removeAll { $0 === errand }
             reply(result)

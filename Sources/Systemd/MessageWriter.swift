@@ -1,4 +1,5 @@
 import CSystemd
+import Posix
 
 /// Appends values to a message that is being made.
 struct MessageWriter {
@@ -25,7 +26,7 @@ struct MessageWriter {
         case .string(let text): try string("s", text)
         case .objectPath(let text): try string("o", text)
         case .signature(let text): try string("g", text)
-        case .descriptor(let number): try basic("h", number)
+        case .descriptor(let descriptor): try basic("h", descriptor.raw)
         case .bytes(let bytes): try append(bytes)
         case .array(let element, let values): try container("a", element, values)
         case .dictionary(let pairs): try append(pairs)

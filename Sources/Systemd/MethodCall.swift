@@ -1,4 +1,5 @@
 import CSystemd
+package import Posix
 
 /// A call of one of our methods. It is answered once, now or later; dropped without an answer it fails by itself.
 package final class MethodCall {

@@ -1,5 +1,6 @@
 import CSystemd
 import Glibc
+import Posix
 
 /// A call that waits for its answer; retained by libsystemd's slot, finished exactly once.
 final class OutgoingCall {
@@ -15,7 +16,7 @@ final class OutgoingCall {
     }
 
     /// For an answer that is one descriptor, of which the handler gets a copy of its own.
-    init(forDescriptor handler: @escaping (Result<Int32, BusError>) -> Void) {
+    init(forDescriptor handler: @escaping (Result<SharedDescriptor, BusError>) -> Void) {
         self.handler = { handler(Self.read($0) { message throws(BusError) in try Self.descriptor(in: message) }) }
     }
 
@@ -39,15 +40,17 @@ final class OutgoingCall {
     }
 
     /// The message keeps its own, and closes it.
-    private static func descriptor(in message: OpaquePointer) throws(BusError) -> Int32 {
+    private static func descriptor(in message: OpaquePointer) throws(BusError) -> SharedDescriptor {
         var descriptor: Int32 = -1
         try BusError.check(
             withUnsafeMutableBytes(of: &descriptor) {
                 sd_bus_message_read_basic(message, ascii("h"), $0.baseAddress)
             }, "the answer is no descriptor")
-        let copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 3)
-        guard copy >= 0 else { throw .failed("the answer's descriptor could not be kept: \(errnoText(errno))") }
-        return copy
+        do throws(SystemError) {
+            return SharedDescriptor(try Descriptor.duplicate(of: descriptor))
+        } catch {
+            throw .failed("the descriptor of the answer could not be duplicated: \(error)")
+        }
     }
 
     /// Sends `message` on `bus`; `call` is finished by the reply, by the time-out or by the end of the connection.
@@ -69,7 +72,7 @@ final class OutgoingCall {
 func float(_ slot: OpaquePointer) {
     sd_bus_slot_set_destroy_callback(slot, releaseUserdata)
     let result = sd_bus_slot_set_floating(slot, 1)
-    precondition(result >= 0, "sd_bus_slot_set_floating: \(errnoText(-result))")
+    precondition(result >= 0, "sd_bus_slot_set_floating: \(SystemError.text(of: -result))")
     sd_bus_slot_unref(slot)
 }
 

@@ -1,4 +1,5 @@
 import CSystemd
+import Posix
 
 /// One absolute deadline on CLOCK_MONOTONIC, to be set again and again. The daemon needs a single one, behind a heap of
 /// its own: sd-event rearms its timerfd for each that expires, so that a thousand at once end up 18 ms late.
@@ -24,7 +25,7 @@ package final class Timer {
             return
         }
         let result = sd_event_source_set_time(pointer, time.wholeMicroseconds)
-        precondition(result >= 0, "sd_event_source_set_time: \(errnoText(-result))")
+        precondition(result >= 0, "sd_event_source_set_time: \(SystemError.text(of: -result))")
         sd_event_source_set_enabled(pointer, Int32(SD_EVENT_ONESHOT))
     }
 

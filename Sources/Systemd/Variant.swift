@@ -1,3 +1,5 @@
+package import Posix
+
 /// A value of the D-Bus type system. Descriptors (`h`) can be sent, but reading one is refused, except where it is what a
 /// call is made for (`BusPeer.callForDescriptor`).
 package indirect enum Variant: Sendable {
@@ -13,8 +15,8 @@ package indirect enum Variant: Sendable {
     case string(String)
     case objectPath(String)
     case signature(String)
-    /// Open until the message has been made, which has a copy of its own.
-    case descriptor(Int32)
+    /// Each message gets a duplicate.
+    case descriptor(SharedDescriptor)
     /// `ay`, in one piece.
     case bytes([UInt8])
     /// The signature of the elements, which an empty array could not tell, and the elements.

@@ -1,6 +1,7 @@
 import Control
 import Glibc
 import Linux
+import Posix
 
 /// What all measurements have in common: where the programs are, how much is measured, and where it is told.
 final class Bench {

@@ -1,5 +1,6 @@
 import Glibc
 import Linux
+import Posix
 import Synchronization
 
 /// Memory that this program and the bench app share: an app notes there when it gets to run, so that nothing lies between

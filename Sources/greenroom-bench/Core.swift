@@ -1,5 +1,6 @@
 import Glibc
 import Linux
+import Posix
 
 /// How many events the deciding core handles in a second, beside how many the kernel can hand to a process at all.
 func measureCore(_ bench: Bench) throws {
@@ -12,10 +13,10 @@ func measureCore(_ bench: Bench) throws {
 /// From “core: 2797755 events/s (…)”.
 private func coreRate(_ bench: Bench) throws -> Double {
     let path = bench.folder + "/rate"
-    let output = try Descriptor.open(path, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600)
+    let output = SharedDescriptor(try Descriptor.open(path, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600))
     let program = bench.programs + "/greenroom-sim"
     var starting = try startProcess(
-        SpawnRequest(executable: program, arguments: ["--rate"], standardOutput: output.raw))
+        SpawnRequest(executable: program, arguments: ["--rate"], standardOutput: output))
     try eventually("\(program) is executed") { try starting.outcome() != .pending }
     reapBare(starting.pid)
     let text = String(decoding: try readFile(at: path, limit: 4096), as: UTF8.self)

@@ -2,6 +2,7 @@ import Control
 import Glibc
 import JSON
 import Linux
+import Posix
 import Systemd
 
 /// A greenroomd of our own, and what is asked of it over its bus.

@@ -1,5 +1,6 @@
 import Glibc
 import Linux
+import Posix
 import Testing
 
 /// A root group of our own for one test, where this machine allows one.

@@ -1,5 +1,6 @@
 import Glibc
 import Linux
+import Posix
 import Testing
 
 /// A made-up machine: a folder with ordinary files where the kernel has cgroups.

@@ -1,5 +1,6 @@
 import Glibc
 import Linux
+import Posix
 import TestKit
 import Testing
 
@@ -165,13 +166,20 @@ struct FileTests {
     @Test("a descriptor that was taken is not closed, and a duplicate is its own")
     func descriptors() throws {
         let path = try scratch.file("f")
-        let number = try Descriptor.open(path, O_RDONLY).take()
+        let number = try Descriptor.open(path, O_RDONLY).release()
         #expect(fcntl(number, F_GETFD) == FD_CLOEXEC)
-        let first = Descriptor.adopt(number)
+        let first = Descriptor(adopting: number)
         let copy = try first.duplicate()
         #expect(copy.raw != number && copy.raw >= 3)
         #expect(fcntl(copy.raw, F_GETFD) == FD_CLOEXEC)
     }
+}
+
+extension SharedDescriptor {
+    fileprivate var isMemoryFile: Bool { MemoryFile.isMemoryFile(descriptor) }
+    fileprivate var isSealed: Bool { MemoryFile.isSealed(descriptor) }
+    fileprivate func size() throws -> Int { try MemoryFile.size(descriptor) }
+    fileprivate func contents(limit: Int) throws -> [UInt8]? { try MemoryFile.contents(descriptor, limit: limit) }
 }
 
 @Suite("Locks and files in memory")
@@ -223,29 +231,29 @@ struct LockAndMemoryFileTests {
 
     @Test("a sealed file in memory holds its contents and cannot change")
     func sealed() throws {
-        let file = try MemoryFile.sealed("state", Array("hello".utf8))
-        #expect(MemoryFile.isSealed(file.raw))
-        #expect(try MemoryFile.size(file.raw) == 5)
+        let file = SharedDescriptor(try MemoryFile.sealed("state", Array("hello".utf8)))
+        #expect(file.isSealed)
+        #expect(try file.size() == 5)
         #expect(write(file.raw, "x", 1) < 0 && errno == EPERM)
         #expect(ftruncate(file.raw, 0) < 0)
-        #expect(try MemoryFile.contents(file.raw, limit: 5) == Array("hello".utf8))
-        #expect(try MemoryFile.contents(file.raw, limit: 4) == nil)
+        #expect(try file.contents(limit: 5) == Array("hello".utf8))
+        #expect(try file.contents(limit: 4) == nil)
         #expect(fcntl(file.raw, F_GETFD) == FD_CLOEXEC)
     }
 
     @Test("what an app offers is read only if it is a file in memory")
     func offered() throws {
-        let open = try MemoryFile.empty("x")
-        #expect(!MemoryFile.isSealed(open.raw))
-        #expect(try MemoryFile.contents(open.raw, limit: 10) == [])
-        try MemoryFile.seal(open.raw)
-        #expect(MemoryFile.isSealed(open.raw))
-        #expect(throws: SystemError.self) { try MemoryFile.seal(open.raw) }
-        let pipe = try Pipe()
-        #expect(!MemoryFile.isMemoryFile(pipe.read.raw))
-        #expect(try MemoryFile.contents(pipe.read.raw, limit: 10) == nil)
-        let device = try Descriptor.open("/dev/zero", O_RDONLY)
-        #expect(try MemoryFile.contents(device.raw, limit: 10) == nil)
+        let open = SharedDescriptor(try MemoryFile.empty("x"))
+        #expect(!open.isSealed)
+        #expect(try open.contents(limit: 10) == [])
+        try MemoryFile.seal(open.descriptor)
+        #expect(open.isSealed)
+        #expect(throws: SystemError.self) { try MemoryFile.seal(open.descriptor) }
+        let end = SharedDescriptor(try Pipe().closingWrite())
+        #expect(!end.isMemoryFile)
+        #expect(try end.contents(limit: 10) == nil)
+        let device = SharedDescriptor(try Descriptor.open("/dev/zero", O_RDONLY))
+        #expect(try device.contents(limit: 10) == nil)
     }
 }
 

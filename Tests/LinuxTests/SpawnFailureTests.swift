@@ -1,5 +1,6 @@
 import Glibc
 import Linux
+import Posix
 import TestKit
 import Testing
 
@@ -67,15 +68,18 @@ struct SpawnFailureTests {
 
     @Test("descriptors that are not open")
     func descriptors() throws {
+        let closed = SharedDescriptor.notOpen
         let passed = try failure(
             SpawnRequest(
                 executable: "/bin/true",
-                passedDescriptors: [PassedDescriptor(fd: 0, name: "good"), PassedDescriptor(fd: 9999, name: "bad")]))
+                passedDescriptors: [
+                    PassedDescriptor(try standardInput(), name: "good"), PassedDescriptor(closed, name: "bad"),
+                ]))
         #expect(passed == SpawnFailure(stage: .descriptors, errno: EBADF, path: "bad"))
         #expect(passed.sentence == "cannot hand over the descriptor \"bad\": Bad file descriptor")
-        #expect(try failure(SpawnRequest(executable: "/bin/true", standardInput: 9999)).exitStatus == 208)
-        #expect(try failure(SpawnRequest(executable: "/bin/true", standardOutput: 9999)).exitStatus == 209)
-        #expect(try failure(SpawnRequest(executable: "/bin/true", standardError: 9999)).exitStatus == 222)
+        #expect(try failure(SpawnRequest(executable: "/bin/true", standardInput: closed)).exitStatus == 208)
+        #expect(try failure(SpawnRequest(executable: "/bin/true", standardOutput: closed)).exitStatus == 209)
+        #expect(try failure(SpawnRequest(executable: "/bin/true", standardError: closed)).exitStatus == 222)
     }
 
     @Test("a limit that cannot be")
@@ -128,7 +132,7 @@ struct SpawnFailureTests {
     }
 
     @Test("requests that cannot be carried out are refused before there is a process")
-    func refused() {
+    func refused() throws {
         func refusal(_ request: SpawnRequest) -> SystemError? {
             do {
                 _ = try startProcess(request)
@@ -141,9 +145,10 @@ struct SpawnFailureTests {
         #expect(refusal(SpawnRequest(executable: "/bin/true", arguments: ["a\0b"]))?.errno == EINVAL)
         #expect(refusal(SpawnRequest(executable: "/bin/true", oomScoreAdjust: 1001))?.errno == EINVAL)
         #expect(refusal(SpawnRequest(executable: "/bin/true", processIDVariables: ["A=B"]))?.errno == EINVAL)
-        let colon = SpawnRequest(executable: "/bin/true", passedDescriptors: [PassedDescriptor(fd: 0, name: "a:b")])
+        let colon = SpawnRequest(
+            executable: "/bin/true", passedDescriptors: [PassedDescriptor(try standardInput(), name: "a:b")])
         #expect(refusal(colon)?.call == "LISTEN_FDNAMES")
-        #expect(refusal(SpawnRequest(executable: "/bin/true", cgroup: 9999))?.errno == EBADF)
+        #expect(refusal(SpawnRequest(executable: "/bin/true", cgroup: .notOpen))?.errno == EBADF)
     }
 
     @Test("too long an argument list comes back as a failure to execute")

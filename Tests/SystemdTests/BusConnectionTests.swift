@@ -1,11 +1,12 @@
 import Glibc
+import Posix
 import Systemd
 import Testing
 
 /// A served exhibit on a thread of its own, for clients that block.
 final class ServedThread {
     let folder: TemporaryFolder
-    private let stop: Pipe
+    private let stop: TestPipe
     private var thread = pthread_t()
 
     var path: String { folder.path + "/bus" }
@@ -13,10 +14,10 @@ final class ServedThread {
     /// What the thread takes with it.
     private final class Start {
         let path: String
-        let stop: Int32
-        let ready: Int32
+        let stop: SharedDescriptor
+        let ready: SharedDescriptor
 
-        init(path: String, stop: Int32, ready: Int32) {
+        init(path: String, stop: SharedDescriptor, ready: SharedDescriptor) {
             self.path = path
             self.stop = stop
             self.ready = ready
@@ -25,8 +26,8 @@ final class ServedThread {
 
     init() throws {
         folder = try TemporaryFolder()
-        stop = try Pipe()
-        let ready = try Pipe()
+        stop = try TestPipe()
+        let ready = try TestPipe()
         let start = Start(path: folder.path + "/bus", stop: stop.reading, ready: ready.writing)
         let result = pthread_create(
             &thread, nil,
@@ -45,7 +46,7 @@ final class ServedThread {
 
     /// Serves until the other end of `stop` is closed. A call of `Later` is answered by the next `Echo`, and each `Echo`
     /// of a string is told of in a signal.
-    private static func serve(_ path: String, stop: Int32, ready: Int32) throws {
+    private static func serve(_ path: String, stop: SharedDescriptor, ready: SharedDescriptor) throws {
         let loop = try EventLoop()
         let exhibit = Exhibit()
         let server = try BusServer(loop: loop, path: path, names: [Exhibit.name], objects: exhibit.objects())
@@ -59,7 +60,7 @@ final class ServedThread {
                 path: Exhibit.path, interface: Exhibit.manager, member: "Changed", [.string(text), .uint32(1)])
         }
         let source = try loop.addDescriptor(stop, events: .readable) { _ in loop.exit(0) }
-        _ = write(ready, "x", 1)
+        _ = write(ready.raw, "x", 1)
         _ = try loop.run()
         source.cancel()
     }
@@ -148,7 +149,7 @@ struct BusConnectionTests {
         #expect(throws: BusError.noServer("no greenroomd listens at \(path) (No such file or directory)")) {
             _ = try BusConnection(path: path)
         }
-        close(try UnixSocket.listen(at: path, mode: 0o600))
+        _ = try UnixSocket.listen(at: path, mode: 0o600)
         #expect(throws: BusError.noServer("no greenroomd listens at \(path) (Connection refused)")) {
             _ = try BusConnection(path: path)
         }
@@ -156,9 +157,10 @@ struct BusConnectionTests {
 
     @Test("a server that closes at once is told apart from one that is not there")
     func refused() throws {
-        let ends = try socketPair()
-        close(ends.1)
-        let error = #expect(throws: BusError.self) { _ = try BusConnection(descriptor: ends.0, name: "the server") }
+        let end = try socketPair().0
+        let error = #expect(throws: BusError.self) {
+            _ = try BusConnection(descriptor: end.descriptor.duplicate(), name: "the server")
+        }
         #expect(error?.name == "org.freedesktop.DBus.Error.Disconnected")
     }
 }

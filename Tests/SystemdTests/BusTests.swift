@@ -1,4 +1,5 @@
 import Glibc
+import Posix
 import Systemd
 import Testing
 
@@ -177,10 +178,17 @@ struct BusTests {
         #expect(seen[0][2...].map(\.member) == ["InterfacesAdded", "InterfacesRemoved"])
     }
 
+    private func connectedPeers(_ loop: EventLoop, _ handler: BusObjects) throws -> (daemon: BusPeer, app: BusPeer) {
+        let (near, far) = try socketPair()
+        return (
+            try BusPeer(loop: loop, descriptor: near.descriptor.duplicate(), role: .server(names: [])),
+            try BusPeer(loop: loop, descriptor: far.descriptor.duplicate(), role: .client, objects: handler)
+        )
+    }
+
     @Test("both ends of a socket pair can call each other, as a daemon and its app do")
     func bothWays() throws {
         let loop = try EventLoop()
-        let ends = try socketPair()
         let handler = BusObjects()
         handler.add(
             at: "/app",
@@ -189,8 +197,7 @@ struct BusTests {
                     "org.example.Handler1", methods: [BusMethod("Suspend", out: "s") { $0.reply([.string("done")]) }])
             ]
         )
-        let daemon = try BusPeer(loop: loop, descriptor: ends.0, role: .server(names: []))
-        let app = try BusPeer(loop: loop, descriptor: ends.1, role: .client, objects: handler)
+        let (daemon, app) = try connectedPeers(loop, handler)
         var answer: Result<[Variant], BusError>?
         try daemon.call(path: "/app", interface: "org.example.Handler1", member: "Suspend", timeout: patience) {
             answer = $0

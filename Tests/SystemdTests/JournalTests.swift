@@ -1,4 +1,5 @@
 import Glibc
+import Posix
 import Systemd
 import TestKit
 import Testing
@@ -7,7 +8,7 @@ import Testing
 struct JournalTests {
     /// What arrives on standard error, given this style.
     private func written(_ style: Journal.ErrorStyle, _ log: (Journal) -> Void) throws -> String {
-        let pipe = try Pipe()
+        let pipe = try TestPipe()
         log(Journal(level: .info, usesJournald: false, errorStyle: style, errorDescriptor: pipe.writing))
         pipe.closeWriting()
         return String(decoding: pipe.read(), as: UTF8.self)
@@ -66,7 +67,7 @@ struct JournalTests {
 
     @Test("a reader that has stopped does not stop us")
     func fullPipe() throws {
-        let pipe = try Pipe()
+        let pipe = try TestPipe()
         let journal = Journal(level: .info, usesJournald: false, errorStyle: .plain, errorDescriptor: pipe.writing)
         for _ in 0..<2000 { journal.log(.info, String(repeating: "x", count: 100)) }
         #expect(!pipe.read().isEmpty)
@@ -74,10 +75,9 @@ struct JournalTests {
 
     @Test("the style follows what standard error is")
     func style() throws {
-        let pipe = try Pipe()
+        let pipe = try TestPipe()
         #expect(Journal.styleOfStandardError(pipe.writing) == .plain)
-        let terminal = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
-        defer { close(terminal) }
+        let terminal = SharedDescriptor(try Descriptor.open("/dev/ptmx", O_RDWR | O_NOCTTY))
         guard case .terminal = Journal.styleOfStandardError(terminal) else {
             Issue.record("a terminal was not recognised")
             return
@@ -87,9 +87,9 @@ struct JournalTests {
     @Test("a stream that the journal reads is known by its inode")
     func journalStream() throws {
         try inOwnProcess {
-            let pipe = try Pipe()
+            let pipe = try TestPipe()
             var status = stat()
-            #expect(fstat(pipe.writing, &status) == 0)
+            #expect(fstat(pipe.writing.raw, &status) == 0)
             setenv("JOURNAL_STREAM", "\(status.st_dev):\(status.st_ino)", 1)
             #expect(Journal.styleOfStandardError(pipe.writing) == .prefixed)
             setenv("JOURNAL_STREAM", "\(status.st_dev):\(status.st_ino + 1)", 1)
@@ -170,7 +170,7 @@ struct JournalTests {
 
     @Test("where journald is gone its entries are on standard error, and the next one is told of them")
     func goneJournald() throws {
-        let pipe = try Pipe()
+        let pipe = try TestPipe()
         let folder = makeTemporaryFolder("journald")
         defer { removeTree(folder) }
         let path = folder + "/socket"

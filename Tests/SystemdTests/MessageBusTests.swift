@@ -1,4 +1,5 @@
 import Glibc
+import Posix
 import Systemd
 import Testing
 
@@ -78,8 +79,8 @@ struct MessageBusTests {
     @Test("a bus that accepts and says nothing holds up nobody")
     func silentBus() throws {
         let folder = try TemporaryFolder()
-        let listener = try UnixSocket.listen(at: folder.path + "/bus", mode: 0o600)
-        defer { close(listener) }
+        let listener = SharedDescriptor(try UnixSocket.listen(at: folder.path + "/bus", mode: 0o600))
+        defer { withExtendedLifetime(listener) {} }
         let loop = try EventLoop()
         let place = try MessageBus(
             loop: loop, address: BusAddress.unix(path: folder.path + "/bus"), name: Exhibit.name,

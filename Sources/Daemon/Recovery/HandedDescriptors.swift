@@ -1,5 +1,6 @@
 import LifecycleCore
 import Linux
+import Posix
 
 /// Descriptors that outlived the daemon before this one: in systemd's store, or through exec in place.
 final class HandedDescriptors {
@@ -8,12 +9,9 @@ final class HandedDescriptors {
     init() { all = [:] }
 
     /// Takes over what was handed over, by name; of two of one name the first.
-    init(adopting handed: [(name: String, descriptor: Int32)]) {
+    init(adopting handed: [(name: String, descriptor: SharedDescriptor)]) {
         all = [:]
-        for (name, descriptor) in handed {
-            let shared = SharedDescriptor(Descriptor(adopting: descriptor))
-            if all[name] == nil { all[name] = shared }
-        }
+        for (name, descriptor) in handed where all[name] == nil { all[name] = descriptor }
     }
 
     static func notifySocket(_ run: RunID) -> String { "notify-\(run)" }
@@ -34,6 +32,6 @@ final class HandedDescriptors {
     /// `nil`: there is none of this name, or it can't be duplicated.
     func take(_ name: String) -> Descriptor? {
         guard let shared = all.removeValue(forKey: name) else { return nil }
-        return try? Descriptor.duplicate(of: shared.raw)
+        return try? shared.descriptor.duplicate()
     }
 }

@@ -1,5 +1,6 @@
 import LifecycleCore
 import Linux
+import Posix
 import Systemd
 
 /// What has to outlive this daemon and is no file: kept by the service manager, where one offers it (sd_notify(3),
@@ -12,7 +13,7 @@ extension EffectPerformer {
     }
 
     /// All that a program which takes this one's place needs.
-    var descriptorsToKeep: [(name: String, descriptor: Int32)] {
+    var descriptorsToKeep: [(name: String, descriptor: SharedDescriptor)] {
         var all = stored.all
         for run in runs.values {
             all.append((HandedDescriptors.notifySocket(run.id), run.channel.descriptor))
@@ -45,7 +46,7 @@ struct DescriptorStore {
             && (environment("FDSTORE") != nil || environment("INVOCATION_ID") != nil)
     }
 
-    func keep(_ descriptor: Int32, _ name: String) {
+    func keep(_ descriptor: SharedDescriptor, _ name: String) {
         do { _ = try ServiceManager.store([descriptor], name: name) } catch { complain("\(error)") }
     }
 

@@ -1,5 +1,6 @@
 import LifecycleCore
 import Linux
+import Posix
 
 /// What is kept of a run beside what the core knows: by what its processes are found again.
 struct RunNote: Hashable {

@@ -1,5 +1,6 @@
 import LifecycleCore
 import Linux
+import Posix
 
 /// Restoration states and snapshots as files, where nobody keeps descriptors beyond this daemon: their contents as they
 /// were when they were offered. A descriptor of any other kind can't be kept so.
@@ -23,14 +24,14 @@ final class StateFiles {
 
     /// - Returns: how many bytes were written.
     /// - Throws: why a daemon that follows will not have it.
-    func save(_ raw: Int32, _ name: String, _ serial: UInt64) throws -> Int {
+    func save(_ shared: SharedDescriptor, _ name: String, _ serial: UInt64) throws -> Int {
         guard let limit = StoredDescriptors.sizeLimits[name], let budget = Self.budgets[name] else { return 0 }
-        let size = try MemoryFile.size(raw)
+        let size = try MemoryFile.size(shared.descriptor)
         let others = sizes.values.reduce(0) { $0 + ($1.name == name ? $1.bytes : 0) }
         guard others + size <= budget else {
             throw Problem("FDNAME=\(name) does not outlive this daemon: of all apps they take \(others + size) bytes")
         }
-        try MemoryFile.save(raw, at: path(serial), limit: limit)
+        try MemoryFile.save(shared.descriptor, at: path(serial), limit: limit)
         sizes[serial] = (name, size)
         return size
     }
@@ -39,14 +40,14 @@ final class StateFiles {
     func load(_ name: String, _ serial: UInt64) throws -> Descriptor? {
         guard let limit = StoredDescriptors.sizeLimits[name], exists(at: path(serial)) else { return nil }
         let memory = try MemoryFile.load(path(serial), name: name, limit: limit)
-        sizes[serial] = (name, try MemoryFile.size(memory.raw))
+        sizes[serial] = (name, try MemoryFile.size(memory))
         return memory
     }
 
     /// Of a descriptor that was handed over: the file of it stays, if there is one.
-    func adopt(_ raw: Int32, _ name: String, _ serial: UInt64) {
+    func adopt(_ descriptor: borrowing Descriptor, _ name: String, _ serial: UInt64) {
         guard exists(at: path(serial)) else { return }
-        sizes[serial] = (name, (try? MemoryFile.size(raw)) ?? 0)
+        sizes[serial] = (name, (try? MemoryFile.size(descriptor)) ?? 0)
     }
 
     func remove(_ serial: UInt64) {
@@ -75,7 +76,7 @@ struct StateArchive {
 
     private static let names = [StoredDescriptors.state, StoredDescriptors.snapshot]
 
-    func save(_ entries: [(app: AppID, name: String, descriptor: Int32)], complain: (String) -> Void) {
+    func save(_ entries: [(app: AppID, name: String, descriptor: SharedDescriptor)], complain: (String) -> Void) {
         guard !entries.isEmpty else { return }
         do {
             try createDirectories(at: folder, mode: 0o700)
@@ -87,10 +88,10 @@ struct StateArchive {
             guard let limit = StoredDescriptors.sizeLimits[name] else { continue }
             let path = "\(folder)/\(app.name).\(name)"
             do {
-                let size = try MemoryFile.size(descriptor)
+                let size = try MemoryFile.size(descriptor.descriptor)
                 guard size <= left[name] ?? 0 else { throw Problem("\(path): no room is left for \(size) bytes") }
                 left[name]? -= size
-                try MemoryFile.save(descriptor, at: path, limit: limit)
+                try MemoryFile.save(descriptor.descriptor, at: path, limit: limit)
             } catch {
                 complain("\(error)")
             }
