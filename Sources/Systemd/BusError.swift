@@ -36,6 +36,7 @@ extension BusError {
     package static func noReply(_ message: String) -> BusError {
         BusError("org.freedesktop.DBus.Error.NoReply", message)
     }
+    package var isOfAccessDenied: Bool { name == "org.freedesktop.DBus.Error.AccessDenied" }
     package var isOfNoServer: Bool { name == "org.freedesktop.DBus.Error.NoServer" }
     /// Of a connection that the other side ended, or let wait for too long.
     package var isOfLostConnection: Bool {

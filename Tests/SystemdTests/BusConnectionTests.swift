@@ -71,6 +71,110 @@ final class ServedThread {
     }
 }
 
+/// The exhibit on a message bus, on a thread of its own.
+private final class BusThread {
+    private let stop: TestPipe
+    private var thread = pthread_t()
+
+    private final class Start {
+        let address: String
+        let stop: SharedDescriptor
+        let ready: SharedDescriptor
+
+        init(_ address: String, _ stop: SharedDescriptor, _ ready: SharedDescriptor) {
+            (self.address, self.stop, self.ready) = (address, stop, ready)
+        }
+    }
+
+    init(_ address: String) throws {
+        stop = try TestPipe()
+        let ready = try TestPipe()
+        let start = Start(address, stop.reading, ready.writing)
+        let result = pthread_create(
+            &thread, nil,
+            { argument in
+                let start = Unmanaged<Start>.fromOpaque(argument!).takeRetainedValue()
+                do { try BusThread.serve(start) } catch { Issue.record(error) }
+                return nil
+            }, Unmanaged.passRetained(start).toOpaque())
+        try #require(result == 0)
+        _ = ready.read()
+    }
+
+    /// Serves until the other end of `stop` is closed. Each `Echo` of a string sends a signal.
+    private static func serve(_ start: Start) throws {
+        let loop = try EventLoop()
+        let exhibit = Exhibit()
+        let bus = try MessageBus(loop: loop, address: start.address, name: Exhibit.name, objects: exhibit.objects())
+        exhibit.onEcho = { [unowned bus] value in
+            guard let text = value.unwrapped.stringValue else { return }
+            try? bus.peer?.emitSignal(
+                path: Exhibit.path, interface: Exhibit.manager, member: "Changed", [.string(text), .uint32(1)])
+        }
+        bus.onName = { if $0 == .owned { _ = write(start.ready.raw, "x", 1) } }
+        bus.connect()
+        let source = try loop.addDescriptor(start.stop, events: .readable) { _ in loop.exit(0) }
+        _ = try loop.run()
+        source.cancel()
+    }
+
+    deinit {
+        stop.closeWriting()
+        pthread_join(thread, nil)
+    }
+}
+
+@Suite("Blocking client on a message bus", .serialized, .enabled(if: PrivateBus.isPossible, PrivateBus.whyNot))
+struct BusConnectionOnBusTests {
+    private func echo(_ client: BusConnection, _ text: String) throws -> [Variant] {
+        try client.call(
+            path: Exhibit.path, interface: Exhibit.manager, member: "Echo", [.variant(.string(text))],
+            timeout: patience)
+    }
+
+    @Test("calls are answered and signals arrive, and the connection ends when the service does")
+    func service() throws {
+        let bus = try PrivateBus()
+        var thread: BusThread? = try BusThread(bus.address)
+        let client = try BusConnection(busAddress: bus.address, destination: Exhibit.name)
+        #expect(try echo(client, "one") == [.variant(.string("one"))])
+        let signal = try client.nextSignal(until: EventLoop.now() + patience)
+        #expect(signal?.member == "Changed" && signal?.arguments.first == .string("one"))
+        #expect(client.isOpen)
+        withExtendedLifetime(thread) {}
+        thread = nil
+        let error = #expect(throws: BusError.self) {
+            while try client.nextSignal(until: EventLoop.now() + patience) != nil {}
+        }
+        #expect(error?.name == "org.freedesktop.DBus.Error.Disconnected")
+        #expect(!client.isOpen)
+    }
+
+    @Test("a signal of another program is not accepted as the service's")
+    func forged() throws {
+        let bus = try PrivateBus()
+        let thread = try BusThread(bus.address)
+        let client = try BusConnection(busAddress: bus.address, destination: Exhibit.name)
+        let other = try BusStage(bus, name: "org.example.Other")
+        try other.settle()
+        try other.place.peer?.emitSignal(
+            path: Exhibit.path, interface: Exhibit.manager, member: "Changed", [.string("forged"), .uint32(1)])
+        _ = try other.ask(other.client(), "Who")
+        _ = try echo(client, "own")
+        #expect(try client.nextSignal(until: EventLoop.now() + patience)?.arguments.first == .string("own"))
+        withExtendedLifetime(thread) {}
+    }
+
+    @Test("a name without an owner is reported as no server, and nothing is started for it")
+    func nobody() throws {
+        let bus = try PrivateBus()
+        let error = #expect(throws: BusError.self) {
+            _ = try BusConnection(busAddress: bus.address, destination: "org.example.Missing")
+        }
+        #expect(error == .noServer("no program owns org.example.Missing on the message bus"))
+    }
+}
+
 @Suite("Blocking client", .serialized)
 struct BusConnectionTests {
     private func echo(_ client: BusConnection, _ value: Variant) throws -> Variant? {
