@@ -1,8 +1,8 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-/// What every room is built with: Swift 6, warnings as errors, and imports that say what they use.
-let house: [SwiftSetting] = [
+/// The settings of every Swift target: Swift 6, warnings are errors, explicit imports.
+let swiftSettings: [SwiftSetting] = [
     .swiftLanguageMode(.v6),
     .treatAllWarnings(as: .error),
     .enableUpcomingFeature("ExistentialAny"),
@@ -10,23 +10,23 @@ let house: [SwiftSetting] = [
     .enableUpcomingFeature("MemberImportVisibility"),
 ]
 
-/// For C files: GNU names, and warnings that stop the build.
-let houseC: [CSetting] = [
+/// The settings of C targets: GNU names, warnings are errors.
+let cSettings: [CSetting] = [
     .define("_GNU_SOURCE"),
     .unsafeFlags(["-Wall", "-Wextra", "-Werror"]),
 ]
 
-/// A room: a library target whose doors are its dependencies (docs/ARCHITECTURE.md).
-func room(_ name: String, _ doors: [Target.Dependency] = []) -> Target {
-    .target(name: name, dependencies: doors, swiftSettings: house)
+/// A library target with its dependencies (docs/ARCHITECTURE.md).
+func library(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+    .target(name: name, dependencies: dependencies, swiftSettings: swiftSettings)
 }
 
-func program(_ name: String, _ doors: [Target.Dependency]) -> Target {
-    .executableTarget(name: name, dependencies: doors, swiftSettings: house)
+func program(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+    .executableTarget(name: name, dependencies: dependencies, swiftSettings: swiftSettings)
 }
 
-func tests(_ name: String, _ doors: [Target.Dependency], exclude: [String] = []) -> Target {
-    .testTarget(name: name, dependencies: doors, exclude: exclude, swiftSettings: house)
+func tests(_ name: String, _ dependencies: [Target.Dependency], exclude: [String] = []) -> Target {
+    .testTarget(name: name, dependencies: dependencies, exclude: exclude, swiftSettings: swiftSettings)
 }
 
 let package = Package(
@@ -37,27 +37,27 @@ let package = Package(
         .executable(name: "greenroomctl", targets: ["greenroomctl"]),
     ],
     targets: [
-        // The core and what decides with it: no I/O.
-        room("LifecycleCore"),
-        room("LifecycleSimulator", ["LifecycleCore"]),
-        room("Manifest", ["LifecycleCore"]),
+        // The core and its parsers and simulator: no I/O.
+        library("LifecycleCore"),
+        library("LifecycleSimulator", ["LifecycleCore"]),
+        library("Manifest", ["LifecycleCore"]),
 
-        // The hands.
-        .target(name: "CLinux", cSettings: houseC),
+        // The OS layer.
+        .target(name: "CLinux", cSettings: cSettings),
         .systemLibrary(
             name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
         .systemLibrary(
             name: "CJansson", pkgConfig: "jansson", providers: [.apt(["libjansson-dev"])]),
         // Descriptors, errors and sockets: what Linux and Systemd share.
-        room("Posix", ["CLinux"]),
-        room("Linux", ["Posix", "CLinux"]),
-        room("Systemd", ["Posix", "CSystemd"]),
-        room("JSON", ["CJansson"]),
-        room("Control", ["Systemd", "JSON"]),
+        library("Posix", ["CLinux"]),
+        library("Linux", ["Posix", "CLinux"]),
+        library("Systemd", ["Posix", "CSystemd"]),
+        library("JSON", ["CJansson"]),
+        library("Control", ["Systemd", "JSON"]),
 
-        // The house.
-        room("Daemon", ["LifecycleCore", "Manifest", "Posix", "Linux", "Systemd", "JSON", "Control"]),
-        room("Greenroom", ["Systemd"]),
+        // The daemon and the programs.
+        library("Daemon", ["LifecycleCore", "Manifest", "Posix", "Linux", "Systemd", "JSON", "Control"]),
+        library("Greenroom", ["Systemd"]),
         program("greenroomd", ["Daemon"]),
         program("greenroom-sim", ["LifecycleCore", "LifecycleSimulator"]),
         program("greenroom-bench", ["Posix", "Linux", "Systemd", "JSON", "Control"]),
@@ -65,18 +65,18 @@ let package = Package(
 
         tests("LifecycleCoreTests", ["LifecycleCore"]),
         tests("SimulatorTests", ["LifecycleCore", "LifecycleSimulator"]),
-        // What must hold of any manifest: for the tests' seeds, and for the fuzzer.
+        // Properties of every manifest, for the tests and the fuzzer.
         .target(
             name: "ManifestProperties", dependencies: ["LifecycleCore", "Manifest"], path: "Tests/ManifestProperties",
-            swiftSettings: house),
+            swiftSettings: swiftSettings),
         tests("ManifestTests", ["LifecycleCore", "Manifest", "ManifestProperties"], exclude: ["Seeds"]),
-        .target(name: "TestKit", path: "Tests/TestKit", swiftSettings: house),
+        .target(name: "TestKit", path: "Tests/TestKit", swiftSettings: swiftSettings),
         tests("PosixTests", ["Posix", "TestKit"]),
         tests("LinuxTests", ["Linux", "Posix", "TestKit"]),
         tests("SystemdTests", ["Systemd", "Posix", "JSON", "TestKit"]),
         tests("ControlTests", ["greenroomctl", "Control", "Posix", "Systemd", "JSON", "LifecycleCore", "TestKit"]),
-        // A scripted app, and the daemon itself: what the daemon's tests run for real.
-        .executableTarget(name: "greenroom-testapp", path: "Tests/TestApp", cSettings: houseC),
+        // A scripted app for the daemon's tests.
+        .executableTarget(name: "greenroom-testapp", path: "Tests/TestApp", cSettings: cSettings),
         tests(
             "DaemonTests",
             [
@@ -91,6 +91,6 @@ let package = Package(
 if Context.environment["GREENROOM_FUZZ"] == "1" {
     package.targets.append(
         .executableTarget(
-            name: "greenroom-fuzz", dependencies: ["ManifestProperties"], swiftSettings: house,
+            name: "greenroom-fuzz", dependencies: ["ManifestProperties"], swiftSettings: swiftSettings,
             linkerSettings: [.unsafeFlags(["-use-ld=lld"])]))
 }

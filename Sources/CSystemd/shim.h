@@ -10,8 +10,8 @@
 #include <systemd/sd-journal.h>
 
 /*
- * Entries of an sd_bus vtable. The library's own macros are initialisers, which Swift cannot use, and sd-bus-vtable.h
- * asks for unused bytes of the union to be zero where the table is not static: hence memset, then the fields.
+ * Entries of an sd_bus vtable. Swift cannot use the library's macros, which are initialisers. sd-bus-vtable.h requires unused
+ * bytes of the union to be zero.
  */
 
 static inline void csystemd_vtable_start(sd_bus_vtable *entry) {
@@ -27,7 +27,7 @@ static inline void csystemd_vtable_end(sd_bus_vtable *entry) {
     entry->type = _SD_BUS_VTABLE_END;
 }
 
-/* `names`: the names of the arguments, then of the results, each ended by a NUL, then one NUL more. */
+/* `names`: the names of the arguments and then of the results, each with a NUL, then another NUL. */
 static inline void csystemd_vtable_method(sd_bus_vtable *entry, const char *member, const char *signature,
                                           const char *result, const char *names, sd_bus_message_handler_t handler,
                                           uint64_t flags) {
@@ -61,7 +61,7 @@ static inline void csystemd_vtable_property(sd_bus_vtable *entry, const char *me
     entry->x.property.get = get;
 }
 
-/* Flags, as plain functions: Swift does not import the 64 bit enumerators of an anonymous enum as one type. */
+/* Flags as functions: Swift does not import the 64 bit enumerators of an anonymous enum with one type. */
 
 static inline uint64_t csystemd_flag_unprivileged(void) { return SD_BUS_VTABLE_UNPRIVILEGED; }
 static inline uint64_t csystemd_flag_constant(void) { return SD_BUS_VTABLE_PROPERTY_CONST; }

@@ -90,7 +90,7 @@ final class AppChannel {
                 return true
             }
             let parsed = NotifyDatagram(datagram.bytes)
-            for complaint in parsed.complaints { complainAtTimes(complaint) }
+            for warning in parsed.warnings { complainAtTimes(warning) }
             window.messages += max(0, parsed.messages.count - 1)
             let sender = datagram.sender.pid
             receive(parsed.messages, &datagram.descriptors, sender)

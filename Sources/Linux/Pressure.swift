@@ -80,49 +80,6 @@ package struct PressureTrigger: ~Copyable {
     }
 }
 
-/// One line of a pressure file (some or full).
-package struct PressureLevel: Equatable {
-    /// Hundredths of a percent of the last 10, 60 and 300 seconds.
-    package var average10: Int
-    package var average60: Int
-    package var average300: Int
-    package var total: Duration
-
-    /// - Returns: `nil` if the line of this kind is missing or cannot be parsed.
-    package init?(parsing bytes: [UInt8], _ kind: PressureKind) {
-        var scanner = ByteScanner(bytes)
-        while let line = scanner.line() {
-            var words = ByteScanner(line)
-            guard words.word()?.elementsEqual(kind.rawValue.utf8) == true else { continue }
-            guard let ten = words.value("avg10=").flatMap(hundredths),
-                let sixty = words.value("avg60=").flatMap(hundredths),
-                let threeHundred = words.value("avg300=").flatMap(hundredths),
-                let total: Int64 = words.value("total=").flatMap({ parseNumber($0) })
-            else { return nil }
-            (average10, average60, average300) = (ten, sixty, threeHundred)
-            self.total = .microseconds(total)
-            return
-        }
-        return nil
-    }
-}
-
-extension ByteScanner {
-    fileprivate mutating func value(_ prefix: String) -> ArraySlice<UInt8>? {
-        guard let word = word(), word.starts(with: prefix.utf8) else { return nil }
-        return word.dropFirst(prefix.utf8.count)
-    }
-}
-
-/// Parses "12.34" as 1234.
-private func hundredths(_ word: ArraySlice<UInt8>) -> Int? {
-    let parts = word.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-    guard parts.count == 2, parts[1].count == 2, let whole: Int = parseNumber(parts[0]),
-        let part: Int = parseNumber(parts[1]), (0...100).contains(whole), part >= 0
-    else { return nil }
-    return whole * 100 + part
-}
-
 extension Duration {
     /// Whole microseconds, rounded down and limited to 1,000 s, so that products cannot overflow. The kernel's limit is 10 s.
     var wholeMicroseconds: Int64 {

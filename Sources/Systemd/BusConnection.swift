@@ -212,7 +212,7 @@ package final class BusConnection {
         guard let message = made else { throw .failed("the message could not be created") }
         defer { sd_bus_message_unref(message) }
         try MessageWriter.append(arguments, to: message)
-        // The programs of this class are run by people, whom polkit may ask for a password.
+        // polkit may ask the user of the program for a password.
         sd_bus_message_set_allow_interactive_authorization(message, 1)
         sd_bus_message_set_auto_start(message, 0)
         let pending = Pending()

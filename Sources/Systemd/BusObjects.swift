@@ -1,17 +1,17 @@
 import CSystemd
 package import Posix
 
-/// A set of objects to be served, the same on any number of connections. Complete it before the first connection:
-/// what is added later is not seen by those that exist.
+/// A set of objects that any number of connections serve. Complete it before the first connection: existing connections do not
+/// serve objects that are added later.
 package final class BusObjects {
     private(set) var entries: [Entry] = []
     private(set) var managerPaths: [String] = []
 
-    /// Decides whether somebody who is neither root nor our own user may call a method of `BusAccess.owner`: calls back
-    /// once, now or later, with the error to answer or `nil`.
+    /// Decides whether a user other than root and the user of this process may call a method of `BusAccess.owner`. It calls
+    /// `decided` once, at once or later, with the error or with `nil`.
     package typealias Authorise = (MethodCall, PeerCredentials, _ decided: @escaping (BusError?) -> Void) -> Void
 
-    /// Without it, they may not.
+    /// `nil`: such calls are refused.
     package var authorise: Authorise?
 
     package init() {}
@@ -21,8 +21,8 @@ package final class BusObjects {
         entries.append(Entry(path: path, collection: nil, interfaces, owner: self))
     }
 
-    /// Serves `interfaces` at each object directly below `prefix`, whose names (unescaped) are known to `contains` and
-    /// listed by `list`.
+    /// Serves `interfaces` at each object directly below `prefix`. `contains` reports whether a name (unescaped) exists, and
+    /// `list` returns all names.
     package func add(
         below prefix: String, contains: @escaping (String) -> Bool, list: @escaping () -> [String],
         _ interfaces: [BusInterface]
@@ -55,20 +55,20 @@ package final class BusObjects {
             vtables = interfaces.map { Vtable($0) }
         }
 
-        /// The object at this path, where there is one.
+        /// Returns the object at this path; `nil` without one.
         func target(_ path: String) -> BusTarget? {
             guard let collection else { return path == self.path ? BusTarget(path: path, id: "") : nil }
             guard let id = ObjectPath.decode(path, below: self.path), collection.contains(id) else { return nil }
             return BusTarget(path: path, id: id)
         }
 
-        /// The paths of all objects below the prefix.
+        /// Returns the paths of all objects below the prefix.
         func paths() -> [String] {
             collection.map { $0.list().map { ObjectPath.encode($0, below: path) } } ?? []
         }
     }
 
-    /// Registers all objects on a connection, whose callbacks go to `peer`.
+    /// Registers all objects on a connection; `peer` gets its calls.
     func register(on bus: OpaquePointer, for peer: BusPeer) throws(SystemError) {
         for entry in entries { try entry.register(on: bus, for: peer) }
         for path in managerPaths {

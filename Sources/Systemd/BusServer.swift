@@ -46,7 +46,7 @@ package final class BusServer {
     private let identity: FileIdentity?
     private var listening: EventSource?
     private var handshakeTimer: Timer?
-    /// Connections whose handshake is not finished, oldest first, with the time by which it must be.
+    /// Connections whose handshake is not finished, oldest first, with its deadline.
     private var newcomers: [(peer: BusPeer, deadline: Duration)] = []
     private var lastNumber: UInt64 = 0
     /// The warnings of this second.
@@ -65,7 +65,7 @@ package final class BusServer {
     ///   - adopted: the socket of a previous server. It is used if it listens at this path, otherwise closed.
     ///   - mode: of the socket's file.
     ///   - names: the bus names that the server answers to (`org.greenroom`).
-    ///   - permittedUsers: who may connect, by uid; by default root and the user of this process.
+    ///   - permittedUsers: the uids that may connect; by default root and the user of this process.
     /// - Throws: ENAMETOOLONG for a path of more than 107 bytes; EADDRINUSE if another program listens there.
     package init(
         loop: EventLoop, path: String, adopting adopted: consuming Descriptor? = nil, mode: UInt32 = 0o600,

@@ -2,13 +2,15 @@ import CSystemd
 import Glibc
 package import Posix
 
-/// The one loop of a program, over sd-event. It belongs to the thread that made it: neither it nor anything attached to
-/// it is Sendable. Make it in a plain function, not in an `async` or main-actor one.
+/// The event loop of a program (sd-event(3)). It belongs to the thread that created it; neither the loop nor its sources are
+/// Sendable. Create it in a plain function, not in an `async` or main-actor one.
 ///
-/// Handlers do not throw and libsystemd is always told of success, for an error returned to it would switch the source
-/// off without a word. What goes wrong in a handler is the handler's to deal with.
+/// A turn of the loop serves one source: of the pending sources with the highest priority the one that has been pending
+/// longest. Sources of a higher priority must be bounded in rate, so that each source is reached.
+///
+/// Handlers do not throw, and libsystemd always gets success: it disables a source whose handler returns an error.
 package final class EventLoop {
-    /// The sd_event behind it, for the bus connections of this room.
+    /// The sd_event object.
     let event: OpaquePointer
     private var deferred: [() -> Void] = []
     private var deferredCall: DeferredCall?
@@ -32,20 +34,20 @@ package final class EventLoop {
         try check(sd_event_loop(event), "sd_event_loop")
     }
 
-    /// Makes `run` return with this code after the handler that is running.
+    /// Makes `run` return this code after the current handler.
     package func exit(_ code: Int32) {
         sd_event_exit(event, code)
     }
 
-    /// Serves at most one source, waiting for it no longer than `timeout` (`nil`: for ever).
-    /// - Returns: whether there was one. `false` at the time-out and after `exit`.
+    /// Runs one turn: serves at most one source, and waits for it for at most `timeout` (`nil`: without limit).
+    /// - Returns: whether a source was served. `false` at the timeout and after `exit`.
     @discardableResult
     package func runOnce(timeout: Duration?) throws(SystemError) -> Bool {
         guard sd_event_get_state(event) != SD_EVENT_FINISHED else { return false }
         return try check(sd_event_run(event, timeout.map(\.wholeMicroseconds) ?? UInt64.max), "sd_event_run") > 0
     }
 
-    /// The time of CLOCK_MONOTONIC: since boot, not counting when the machine slept (L48).
+    /// The time of CLOCK_MONOTONIC: since boot, without the time in which the machine slept (L48).
     package static func now() -> Duration {
         var time = timespec()
         let result = clock_gettime(CLOCK_MONOTONIC, &time)
@@ -53,7 +55,7 @@ package final class EventLoop {
         return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
     }
 
-    /// The time of CLOCK_MONOTONIC, read anew at each call.
+    /// The time of CLOCK_MONOTONIC, read at each call.
     package func now() -> Duration { Self.now() }
 
     // MARK: Sources
@@ -79,8 +81,8 @@ package final class EventLoop {
     private static let signalInterval: UInt64 = 100_000
     private static let signalBurst: UInt32 = 50
 
-    /// Calls `handler` in the loop when a signal arrives, which is blocked for this thread first and stays so
-    /// (sd_event_add_signal(3) refuses a signal that is not blocked).
+    /// Calls `handler` in the loop when a signal arrives. The signal is blocked for this thread and stays blocked, as
+    /// sd_event_add_signal(3) requires.
     package func addSignal(
         _ signal: Int32, priority: EventPriority = .normal, handler: @escaping (SignalInfo) -> Void
     ) throws(SystemError) -> EventSource {
@@ -107,7 +109,7 @@ package final class EventLoop {
         }
     }
 
-    /// Makes a timer, not armed yet, whose handler gets the time it was armed for.
+    /// Creates a timer that is not armed. Its handler gets the time for which it was armed.
     package func makeTimer(
         priority: EventPriority = .normal, handler: @escaping (Duration) -> Void
     ) throws(SystemError) -> Timer {
@@ -119,7 +121,7 @@ package final class EventLoop {
                     HandlerBox<Duration>.call(userdata, .microseconds(microseconds))
                     return 0
                 }, userdata)
-            // A new time source is armed; one that waits for its first `arm` must not be.
+            // libsystemd arms a new time source at once.
             if result >= 0 { sd_event_source_set_enabled(source.pointee, Int32(SD_EVENT_OFF)) }
             pointer = source.pointee
             return result
@@ -160,13 +162,13 @@ package final class EventLoop {
         }
     }
 
-    /// Lets the loop itself send systemd its heartbeat, at the pace it asks for in `WATCHDOG_USEC`.
-    /// - Returns: whether the service manager asked for one.
+    /// Lets the loop send WATCHDOG=1 to the service manager, at the interval of `WATCHDOG_USEC`.
+    /// - Returns: whether the service manager requires it.
     package func setWatchdog(_ enabled: Bool) throws(SystemError) -> Bool {
         try check(sd_event_set_watchdog(event, enabled ? 1 : 0), "sd_event_set_watchdog") > 0
     }
 
-    /// Adds a source of any kind: the box is retained for it and released by its destroy callback.
+    /// Adds a source of any kind. The source retains the box and releases it in its destroy callback.
     private func add<Input>(
         _ call: String, _ box: HandlerBox<Input>, _ priority: EventPriority, _ descriptor: SharedDescriptor? = nil,
         _ make: (OpaquePointer, UnsafeMutablePointer<OpaquePointer?>, UnsafeMutableRawPointer) -> Int32

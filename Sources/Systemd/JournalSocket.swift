@@ -2,8 +2,8 @@ import CSystemd
 import Glibc
 import Posix
 
-/// journald's native protocol (systemd.io/JOURNAL_NATIVE_PROTOCOL), without ever waiting: sd_journal_sendv(3) waits for a
-/// journald that has stopped or is too slow, and with the caller would stand everything that it looks after.
+/// Sends entries in journald's native protocol (systemd.io/JOURNAL_NATIVE_PROTOCOL) without blocking. sd_journal_sendv(3)
+/// blocks if journald has stopped or is too slow.
 final class JournalSocket {
     static let standardPath = "/run/systemd/journal/socket"
 
@@ -16,9 +16,9 @@ final class JournalSocket {
 
     enum Outcome {
         case taken
-        /// journald takes nothing now, or never this one.
+        /// journald does not accept the entry, or no entry now.
         case missed
-        /// Nobody listens there.
+        /// No journald listens.
         case gone
     }
 
@@ -30,7 +30,7 @@ final class JournalSocket {
         }
     }
 
-    /// Appends one field: `NAME=VALUE`, or where the value has several lines its name, length and bytes.
+    /// Appends one field: `NAME=VALUE`, or for a value of several lines its name, length and bytes.
     static func append(_ name: String, _ value: some Sequence<UInt8>, to entry: inout [UInt8]) {
         let value = Array(value)
         entry.append(contentsOf: name.utf8)

@@ -92,7 +92,7 @@ struct DatagramTests {
         #expect(try server.receive() == nil)
     }
 
-    @Test("systemd-notify's kind of sender, another process, is told by its own number")
+    @Test("the sender of a datagram is the process that sent it, as with systemd-notify")
     func otherProcess() throws {
         let server = try DatagramSocket(at: path)
         guard access("/usr/bin/python3", X_OK) == 0 else {

@@ -27,7 +27,7 @@ struct FileTests {
         #expect(SystemError(call: "x", errno: EIO, path: "a\n\u{1b}[b").description.contains("a\u{FFFD}\u{FFFD}[b"))
     }
 
-    @Test("of a stranger's folder the files are removed, no link is followed, and folders stay")
+    @Test("the files in another user's folder are removed, no link is followed, and folders stay")
     func emptied() throws {
         let folder = scratch.path + "/inbox"
         try createDirectories(at: folder + "/own")
@@ -95,7 +95,7 @@ struct FileTests {
         let error = thrown { () throws(SystemError) in try replaceFile(at: scratch.path + "/folder", with: [1]) }
         #expect(error?.errno == EISDIR)
         #expect(try folderNames(scratch.path) == ["f", "folder"])
-        // A temporary file of a daemon that died, or a trap laid in its place, is not written through.
+        // A temporary file that a crash left, or a link in its place, is not written to.
         let victim = try scratch.file("victim", "precious")
         symlink(victim, "\(scratch.path)/.f.\(getpid())~")
         try replaceFile(at: path, with: Array("newer".utf8))
@@ -121,7 +121,7 @@ struct FileTests {
         #expect(thrown { () throws(SystemError) in try createDirectories(at: file) } != nil)
     }
 
-    @Test("a link in the last place is refused, and so is another user's on the way")
+    @Test("a link as the last component is refused, and so is another user's link among the parents")
     func links() throws {
         try createDirectories(at: scratch.path + "/real/inner", mode: 0o755)
         symlink(scratch.path + "/real", scratch.path + "/link")
@@ -138,7 +138,7 @@ struct FileTests {
         }
     }
 
-    @Test("a link on the way is not followed out of a folder where others could put another in its place")
+    @Test("a link among the parents is not followed if another user could replace it")
     func exchangeableLink() throws {
         try createDirectories(at: scratch.path + "/real/inner")
         try createDirectories(at: scratch.path + "/open", mode: 0o777)
@@ -184,7 +184,7 @@ extension SharedDescriptor {
 
 @Suite("Locks and files in memory")
 struct LockAndMemoryFileTests {
-    @Test("a lock is held once, names its holder, and is free when the holder lets go")
+    @Test("a lock has one holder, names it, and is free when the holder releases it")
     func lock() throws {
         let scratch = try Scratch()
         let path = scratch.path + "/lock"
@@ -195,7 +195,7 @@ struct LockAndMemoryFileTests {
                 return
             }
             #expect(fcntl(lock.descriptor.raw, F_GETFD) == FD_CLOEXEC)
-            // Whoever may read it could hold it himself.
+            // A user who may read the file could lock it.
             var about = stat()
             #expect(stat(path, &about) == 0 && about.st_mode & 0o777 == 0o600)
             let second = try LockFile.acquire(at: path)
@@ -212,7 +212,7 @@ struct LockAndMemoryFileTests {
         }
     }
 
-    @Test("a lock that says nonsense about its holder is still held, and a link is no lock")
+    @Test("a lock file with an invalid pid is still locked, and a link is refused")
     func nonsense() throws {
         let scratch = try Scratch()
         let path = try scratch.file("lock", "zzz")
@@ -268,7 +268,7 @@ struct UserTests {
         #expect(try supplementaryGroups(of: "root", gid: 0).contains(0))
     }
 
-    @Test("who is not there is nil; a number needs no entry; what means nobody to the kernel is nobody")
+    @Test("a missing user is nil; a number needs no entry; -1 is not a user")
     func missing() throws {
         #expect(try lookUpUser("no-such-user-here") == nil)
         #expect(try lookUpGroup("no-such-group-here") == nil)

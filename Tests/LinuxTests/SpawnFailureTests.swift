@@ -36,7 +36,7 @@ struct SpawnFailureTests {
         #expect(failure.exitStatus == 203)
     }
 
-    @Test("a script whose interpreter is missing says which")
+    @Test("a script with a missing interpreter reports its name")
     func missingInterpreter() throws {
         let scratch = try Scratch()
         let script = try scratch.file("script", "#! /no/such/interpreter -x\n", mode: 0o755)
@@ -76,7 +76,7 @@ struct SpawnFailureTests {
                     PassedDescriptor(try standardInput(), name: "good"), PassedDescriptor(closed, name: "bad"),
                 ]))
         #expect(passed == SpawnFailure(stage: .descriptors, errno: EBADF, path: "bad"))
-        #expect(passed.sentence == "cannot hand over the descriptor \"bad\": Bad file descriptor")
+        #expect(passed.sentence == "cannot pass the descriptor \"bad\": Bad file descriptor")
         #expect(try failure(SpawnRequest(executable: "/bin/true", standardInput: closed)).exitStatus == 208)
         #expect(try failure(SpawnRequest(executable: "/bin/true", standardOutput: closed)).exitStatus == 209)
         #expect(try failure(SpawnRequest(executable: "/bin/true", standardError: closed)).exitStatus == 222)
@@ -92,7 +92,7 @@ struct SpawnFailureTests {
         #expect(failure.exitStatus == 205)
     }
 
-    @Test("credentials that are not ours to give", .enabled(if: geteuid() == 0, "needs root to become nobody first"))
+    @Test("credentials that the process may not set", .enabled(if: geteuid() == 0, "needs root to become nobody first"))
     func credentials() throws {
         let many = Credentials(uid: 1, gid: 1, groups: [UInt32](repeating: 1, count: 65_537))
         let tooMany = try failure(SpawnRequest(executable: "/bin/true", credentials: many))

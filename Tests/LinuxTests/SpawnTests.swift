@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Starting processes")
 struct SpawnTests {
-    @Test("a program gets its arguments, its environment and nothing of ours")
+    @Test("a program gets its arguments and its environment, and inherits nothing else")
     func argumentsAndEnvironment() throws {
         let result = try run(
             SpawnRequest(
@@ -145,7 +145,7 @@ struct SpawnTests {
         _ = try starting.process.waitForEnd()
     }
 
-    @Test("its OOM score is set without touching ours")
+    @Test("its OOM score adjustment is set without changing the parent's")
     func oomScore() throws {
         let before = try readFile(at: "/proc/self/oom_score_adj", limit: 20)
         let request = SpawnRequest(executable: "/bin/cat", arguments: ["/proc/self/oom_score_adj"], oomScoreAdjust: 777)
@@ -182,7 +182,7 @@ struct SpawnTests {
         }
     }
 
-    @Test("no descriptor of ours is left after starts, failures and reaping")
+    @Test("starts, failures and reaping leave no descriptor open")
     func noDescriptorLeakHere() throws {
         try inOwnProcess {
             let before = try folderNames("/proc/self/fd")

@@ -20,7 +20,7 @@ final class Scratch {
     }
 }
 
-/// Waits until a descriptor is readable or hung up; fails the test after ten seconds, which no healthy run needs.
+/// Waits until a descriptor is readable or hung up; fails the test after ten seconds.
 func wait(for descriptor: SharedDescriptor, events: Int16 = Int16(POLLIN)) throws {
     var entry = pollfd(fd: descriptor.raw, events: events, revents: 0)
     while true {
@@ -31,7 +31,7 @@ func wait(for descriptor: SharedDescriptor, events: Int16 = Int16(POLLIN)) throw
     }
 }
 
-/// Asks again and again, giving the other processes a millisecond each time.
+/// Checks a condition every millisecond, for at least ten seconds.
 func eventually(_ what: String, _ condition: () throws -> Bool) throws {
     for _ in 0..<10_000 {
         if try condition() { return }
@@ -57,7 +57,7 @@ extension Process {
     }
 }
 
-/// What a program wrote, and how it ended.
+/// The output of a program and how it ended.
 struct Finished {
     var output: String
     var status: EndStatus

@@ -25,7 +25,7 @@ struct UnixSocketTests {
         _ = try UnixSocket.connect(to: path)
     }
 
-    @Test("a socket that a dead program left is replaced; one that is in use is not")
+    @Test("a socket whose program has ended is replaced; one that is in use is not")
     func stale() throws {
         let folder = try TemporaryFolder()
         let path = folder.path + "/bus"
@@ -41,7 +41,7 @@ struct UnixSocketTests {
         }
     }
 
-    @Test("a socket that was handed over is known by its path, as long as one lies there")
+    @Test("a socket that was passed is recognised by its path, as long as a socket exists there")
     func handedOver() throws {
         let folder = try TemporaryFolder()
         let (path, other) = (folder.path + "/bus", folder.path + "/other")
@@ -58,7 +58,7 @@ struct UnixSocketTests {
         #expect(!listens(descriptor, path))
     }
 
-    @Test("a socket that was handed over is of no use where another's lies at its path, though that one has ended")
+    @Test("a socket that was passed is not used if the file at its path belongs to another socket")
     func handedOverInVain() throws {
         let folder = try TemporaryFolder()
         let path = folder.path + "/bus"
@@ -69,7 +69,7 @@ struct UnixSocketTests {
             #expect(!listens(first, path))
             let second = SharedDescriptor(try UnixSocket.listen(at: path, mode: 0o600))
             #expect(listens(second, path))
-            // Nobody takes a connection, and there is room for no more.
+            // No connection is accepted, and the backlog is full.
             var waiting: [SharedDescriptor] = []
             #expect(throws: (any Error).self) {
                 while true { waiting.append(SharedDescriptor(try UnixSocket.connect(to: path, timeout: .seconds(1)))) }
@@ -78,7 +78,7 @@ struct UnixSocketTests {
         }
     }
 
-    @Test("another kind of file is left alone")
+    @Test("a file of another kind is not replaced")
     func otherFile() throws {
         let folder = try TemporaryFolder()
         let path = folder.path + "/bus"
@@ -89,7 +89,7 @@ struct UnixSocketTests {
         #expect(mode(path) == 0o644)
     }
 
-    @Test("a path of 107 bytes is taken, one of 108 is refused with the limit")
+    @Test("a path of 107 bytes is accepted, one of 108 is refused with the limit")
     func longPath() throws {
         let folder = try TemporaryFolder()
         let longest = folder.path + "/" + String(repeating: "x", count: 107 - folder.path.utf8.count - 1)

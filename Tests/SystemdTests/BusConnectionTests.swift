@@ -45,7 +45,7 @@ final class ServedThread {
     }
 
     /// Serves until the other end of `stop` is closed. A call of `Later` is answered by the next `Echo`, and each `Echo`
-    /// of a string is told of in a signal.
+    /// of a string sends a signal.
     private static func serve(_ path: String, stop: SharedDescriptor, ready: SharedDescriptor) throws {
         let loop = try EventLoop()
         let exhibit = Exhibit()
@@ -168,6 +168,9 @@ struct BusConnectionOnBusTests {
     @Test("a name without an owner is reported as no server, and nothing is started for it")
     func nobody() throws {
         let bus = try PrivateBus()
+        // The bus daemon listens by then.
+        let other = try BusStage(bus)
+        try other.settle()
         let error = #expect(throws: BusError.self) {
             _ = try BusConnection(busAddress: bus.address, destination: "org.example.Missing")
         }
@@ -246,7 +249,7 @@ struct BusConnectionTests {
         #expect(throws: BusError.self) { _ = try echo(client, .bool(true)) }
     }
 
-    @Test("without a server the error says who does not listen where")
+    @Test("without a server the error names the server and the socket")
     func nobody() throws {
         let folder = try TemporaryFolder()
         let path = folder.path + "/bus"
@@ -259,7 +262,7 @@ struct BusConnectionTests {
         }
     }
 
-    @Test("a server that closes at once is told apart from one that is not there")
+    @Test("a server that closes the connection at once is reported as disconnected")
     func refused() throws {
         let end = try socketPair().0
         let error = #expect(throws: BusError.self) {

@@ -13,7 +13,7 @@ final class Exhibit {
 
     var ids = ["org.example.Photos", "mail"]
     var states: [String: String] = [:]
-    /// Calls of `Later` that nobody has answered yet.
+    /// Calls of `Later` without an answer.
     var waiting: [MethodCall] = []
     var calls = 0
     var goneWhileWaiting = 0
@@ -122,7 +122,7 @@ final class Stage {
         return bytes
     }
 
-    /// Calls and serves until the answer is there.
+    /// Calls a method and runs the loop until the answer arrives.
     func ask(
         _ client: BusPeer, _ member: String, _ arguments: [Variant] = [], interface: String = Exhibit.manager,
         path: String = Exhibit.path

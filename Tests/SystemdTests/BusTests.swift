@@ -56,7 +56,7 @@ struct BusTests {
         let stage = try Stage()
         guard case .failure(let error) = try stage.ask(try stage.client(), "Forget") else { throw Missing() }
         #expect(error.name == "org.freedesktop.DBus.Error.NoReply")
-        #expect(error.message == "org.example.Manager1.Forget was given up without an answer.")
+        #expect(error.message == "org.example.Manager1.Forget was dropped without an answer.")
     }
 
     @Test("an answer may come later, and others are served meanwhile")
@@ -92,7 +92,7 @@ struct BusTests {
         #expect(call.isAnswered)
     }
 
-    @Test("when the caller goes, its waiting call is told, and answering is harmless")
+    @Test("when a caller disconnects, the handler of its waiting call is called, and a late answer has no effect")
     func peerGone() throws {
         let stage = try Stage()
         let client = try stage.client()
@@ -117,7 +117,7 @@ struct BusTests {
         #expect(stage.server.peers.first?.credentials?.gid == getegid())
     }
 
-    @Test("objects below a prefix are told apart by their names; one that is not there is unknown")
+    @Test("objects below a prefix are identified by their names; one that does not exist is unknown")
     func collection() throws {
         let stage = try Stage()
         let client = try stage.client()
@@ -213,7 +213,7 @@ struct BusTests {
         }
     }
 
-    @Test("a call that nobody answers ends with its time-out")
+    @Test("a call without an answer ends with its timeout")
     func timeout() throws {
         let stage = try Stage()
         let client = try stage.client()
@@ -226,7 +226,7 @@ struct BusTests {
         #expect(error.name == "org.freedesktop.DBus.Error.NoReply")
     }
 
-    @Test("properties are read, and one that fails says why")
+    @Test("properties are read, and one that fails returns its error")
     func properties() throws {
         let stage = try Stage()
         let client = try stage.client()

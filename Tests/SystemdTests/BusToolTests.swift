@@ -74,7 +74,7 @@ struct BusToolTests {
     }
 
     @Test(
-        "gdbus hears the signals of an object, as they come from the owner of the name",
+        "gdbus receives the signals of an object, as they come from the owner of the name",
         .enabled(if: isInstalled("gdbus"), "gdbus is not installed"))
     func gdbusMonitor() throws {
         let stage = try Stage()

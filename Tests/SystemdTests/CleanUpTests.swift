@@ -4,13 +4,13 @@ import Systemd
 import TestKit
 import Testing
 
-/// In a process of its own, where nobody else opens descriptors.
+/// In a process of its own, where no other test opens descriptors.
 @Suite("Cleaning up")
 struct CleanUpTests {
-    @Test("after a busy day every descriptor is closed and every object gone")
+    @Test("after many connections every descriptor is closed and every object is released")
     func everything() throws {
         try inOwnProcess {
-            // What libsystemd opens once and keeps is opened by then.
+            // libsystemd opens some descriptors once and keeps them.
             try CleanUpTests.day()
             let before = openDescriptors()
             for _ in 0..<5 { try CleanUpTests.day() }
@@ -19,7 +19,7 @@ struct CleanUpTests {
         }
     }
 
-    /// A server with callers, strangers, a call that waits and a peer that goes in the middle of it.
+    /// A server with callers, connections without a handshake, a call that waits and a peer that disconnects meanwhile.
     static func day() throws {
         weak var exhibit: Exhibit?
         weak var loop: EventLoop?
@@ -64,7 +64,7 @@ struct CleanUpTests {
                 }
                 #expect(throws: BusError.self) { _ = try BusConnection(path: folder.path + "/none" + path) }
             }
-            // Not a socket at all: the descriptor is taken over and closed all the same.
+            // A descriptor that is not a socket is closed too.
             var pipe: TestPipe? = try TestPipe()
             #expect(throws: SystemError.self) {
                 _ = try BusPeer(loop: loop, descriptor: #require(pipe).reading.descriptor.duplicate(), role: .client)
@@ -86,7 +86,8 @@ struct CleanUpTests {
         }
     }
 
-    @Test("what libsystemd closes by itself is no longer waited for, also while another process has a copy of it")
+    @Test(
+        "a descriptor that libsystemd closes is not watched any more, also while another process has a duplicate of it")
     func copied() throws {
         // libsystemd aborts the process otherwise.
         try inOwnProcess {
@@ -95,7 +96,7 @@ struct CleanUpTests {
             // There is no socket yet: libsystemd waits for it with a descriptor that it then closes.
             let peer = try BusPeer(loop: loop, busAddress: "unix:path=\(folder.path)/bus")
             for _ in 0..<5 { try loop.runOnce(timeout: .milliseconds(1)) }
-            // As a process has that is just being made.
+            // As in a process that is about to exec.
             let copies = (3..<64).map { fcntl($0, F_DUPFD_CLOEXEC, 100) }
             let listener = SharedDescriptor(try UnixSocket.listen(at: folder.path + "/bus", mode: 0o600))
             for number in 0..<20 {

@@ -23,7 +23,7 @@ struct EventLoopTests {
         #expect(try !loop.runOnce(timeout: .zero))
     }
 
-    @Test("a disabled source is silent until it is enabled, and an edge is told once")
+    @Test("a disabled source is not served until it is enabled, and an edge is reported once")
     func disabledAndEdge() throws {
         let loop = try EventLoop()
         let pipe = try TestPipe()
@@ -63,7 +63,7 @@ struct EventLoopTests {
         #expect(closure == nil)
     }
 
-    @Test("a source that is dropped without a word is gone")
+    @Test("a source that is dropped is not served any more")
     func dropSilently() throws {
         let loop = try EventLoop()
         let pipe = try TestPipe()

@@ -15,12 +15,12 @@ final class TemporaryFolder {
     deinit { removeTree(path) }
 }
 
-/// What the tests wait for at most, however slow the machine: reaching it is a failure.
+/// The longest time that a test waits, also on a slow machine. A test that reaches it fails.
 let patience = Duration.seconds(30)
 
 extension EventLoop {
     /// Serves events until `condition` holds.
-    /// - Returns: whether it held before the patience was over.
+    /// - Returns: whether it held before the time was over.
     func serve(until condition: () -> Bool) throws -> Bool {
         let deadline = now() + patience
         while !condition() {

@@ -65,7 +65,7 @@ struct JournalTests {
         #expect(lines[1].utf8.count <= 4096)
     }
 
-    @Test("a reader that has stopped does not stop us")
+    @Test("a reader of standard error that does not read does not block the program")
     func fullPipe() throws {
         let pipe = try TestPipe()
         let journal = Journal(level: .info, usesJournald: false, errorStyle: .plain, errorDescriptor: pipe.writing)
@@ -155,7 +155,7 @@ struct JournalTests {
         #expect(entry.hasSuffix("\nGREENROOM_APP=mail\n"))
     }
 
-    @Test("a journald that has stopped does not stop us, and is told how much it missed")
+    @Test("a journald that does not read does not block the program, and gets the number of lost entries")
     func stoppedJournald() throws {
         let journald = try FakeJournald()
         let journal = Journal(level: .info, usesJournald: true, errorStyle: nil, journalPath: journald.path)
@@ -168,7 +168,7 @@ struct JournalTests {
         #expect(entry.contains("\nGREENROOM_LOST_ENTRIES=\(5000 - heard)\n"))
     }
 
-    @Test("where journald is gone its entries are on standard error, and the next one is told of them")
+    @Test("without journald its entries go to standard error, and the next journald gets their number")
     func goneJournald() throws {
         let pipe = try TestPipe()
         let folder = makeTemporaryFolder("journald")

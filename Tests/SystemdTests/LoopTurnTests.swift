@@ -48,7 +48,7 @@ struct LoopTurnTests {
         let stage = try Stage()
         let flood = try Flood(stage.path)
         #expect(try stage.loop.serve { stage.server.peers.first?.isReady == true })
-        // The calls that arrived with the handshake are handled by now, and the flood goes on.
+        // The calls that arrived with the handshake are handled by now; the flood continues.
         for _ in 0..<100 { #expect(try stage.loop.runOnce(timeout: patience)) }
         return (stage, flood)
     }

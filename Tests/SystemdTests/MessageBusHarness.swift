@@ -79,7 +79,7 @@ final class BusStage {
         place.connect()
     }
 
-    /// Serves until the name is ours.
+    /// Runs the loop until this connection owns the name.
     func settle() throws {
         #expect(try loop.serve { self.place.nameState == .owned })
     }
