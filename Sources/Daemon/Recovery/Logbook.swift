@@ -1,6 +1,7 @@
 import Control
 import LifecycleCore
 import Linux
+import Posix
 import Systemd
 
 /// Records what the next daemon needs if this one dies: a snapshot of the core, every event since, and records of what
