@@ -4,32 +4,32 @@ import Testing
 
 @Suite("Deadlines and tasks of real processes")
 struct DeadlineTests {
-    @Test("L7: an app that hangs in its launch is killed, and whoever launched it is told why")
+    @Test("an app that misses its launch deadline is killed with 0x8badf00d, and the caller is told why (L7)")
     func launchDeadline() throws {
         let daemon = try TestDaemon([
             "hang": TestDaemon.manifest("", "[Lifecycle]\nLaunchDeadlineSec=200ms", hangs: true)
         ])
         let end = try daemon.launch("hang")
         #expect(end["outcome"]?.stringValue == "ended")
-        let receipt = try #require(end["receipt"])
+        let receipt = try #require(end["lastReceipt"])
         #expect(receipt["code"]?.stringValue == "0x8badf00d")
         #expect(receipt["state"]?.stringValue == "launching")
         #expect(receipt["deadline"]?["what"]?.stringValue == "launch")
         #expect(receipt["deadline"]?["allowedSeconds"]?.numberValue == 0.2)
     }
 
-    @Test("L16: an app that does not answer that it is in the background is killed")
+    @Test("an app that misses its background deadline is killed (L16)")
     func backgroundDeadline() throws {
         let daemon = try TestDaemon([
             "slow": TestDaemon.manifest("background=ignore", "[Lifecycle]\nBackgroundDeadlineSec=200ms")
         ])
         try daemon.launch("slow")
         let end = try daemon.ask("Background", "slow")
-        #expect(end["receipt"]?["code"]?.stringValue == "0x8badf00d")
-        #expect(end["receipt"]?["deadline"]?["what"]?.stringValue == "background")
+        #expect(end["lastReceipt"]?["code"]?.stringValue == "0x8badf00d")
+        #expect(end["lastReceipt"]?["deadline"]?["what"]?.stringValue == "background")
     }
 
-    @Test("L22, L23: a leaked task is warned of, then the app is killed and the receipt names it")
+    @Test("an app that leaks a task is notified, then killed, and the receipt names the task (L22, L23)")
     func leakedTask() throws {
         let root = try TestDaemon.makeFolder()
         let times = "[Lifecycle]\nBackgroundTimeSec=400ms\nExpirationNoticeSec=200ms"
@@ -45,7 +45,7 @@ struct DeadlineTests {
         #expect(daemon.trace().contains("tasksExpiring"))
     }
 
-    @Test("L21: an app with a task open is not suspended; when it ends the task, it is")
+    @Test("an app is not suspended before its last task has ended (L21)")
     func taskHolds() throws {
         let times = "[Lifecycle]\nBackgroundTimeSec=10s\nExpirationNoticeSec=9800ms\nSuspendDelaySec=0"
         let daemon = try TestDaemon(["polite": TestDaemon.manifest("background=task:save expire=end:save", times)])
@@ -56,7 +56,7 @@ struct DeadlineTests {
         try daemon.wait("polite", "stateChanged", state: "suspended")
     }
 
-    @Test("L27: more than a thousand tasks are too many")
+    @Test("an app with more than 1,000 tasks is killed (L27)")
     func tooManyTasks() throws {
         let daemon = try TestDaemon(["eager": TestDaemon.manifest("tasks 1100")])
         try daemon.launch("eager")
@@ -64,7 +64,7 @@ struct DeadlineTests {
         #expect(try daemon.receipts("eager").last?["code"]?.stringValue == "0xbada5e47")
     }
 
-    @Test("L46: an app that ignores SIGTERM is killed after its deadline")
+    @Test("an app that ignores SIGTERM is killed at its terminate deadline (L46)")
     func terminateDeadline() throws {
         let daemon = try TestDaemon([
             "deaf": TestDaemon.manifest("term=ignore", "[Lifecycle]\nTerminateDeadlineSec=200ms")
@@ -72,20 +72,20 @@ struct DeadlineTests {
         try daemon.launch("deaf")
         try daemon.settle("deaf", catches: 15)
         let end = try daemon.terminate("deaf")
-        #expect(end["receipt"]?["code"]?.stringValue == "0x8badf00d")
-        #expect(end["receipt"]?["deadline"]?["what"]?.stringValue == "terminate")
+        #expect(end["lastReceipt"]?["code"]?.stringValue == "0x8badf00d")
+        #expect(end["lastReceipt"]?["deadline"]?["what"]?.stringValue == "terminate")
     }
 
-    @Test("L42: removed by the user, an app is killed at once")
+    @Test("an app that the user removes is killed at once (L42)")
     func removed() throws {
         let daemon = try TestDaemon(["app": TestDaemon.manifest("term=ignore")])
         try daemon.launch("app")
         let end = try daemon.terminate("app", remove: true)
-        #expect(end["receipt"]?["code"]?.stringValue == "0xdeadfa11")
-        #expect(end["receipt"]?["namespace"]?.stringValue == "user")
+        #expect(end["lastReceipt"]?["code"]?.stringValue == "0xdeadfa11")
+        #expect(end["lastReceipt"]?["namespace"]?.stringValue == "user")
     }
 
-    @Test("L25: EXTEND_TIMEOUT_USEC= moves the launch deadline")
+    @Test("EXTEND_TIMEOUT_USEC= extends the launch deadline (L25)")
     func extended() throws {
         let script = "say EXTEND_TIMEOUT_USEC=20000000"
         let daemon = try TestDaemon([
@@ -99,7 +99,7 @@ struct DeadlineTests {
         #expect(try daemon.finish(request)["outcome"]?.stringValue == "superseded")
     }
 
-    @Test("L48: while a debugger is attached the deadline starts anew", .enabled(if: exists(at: "/usr/bin/gdb")))
+    @Test("a deadline starts again while a debugger is attached (L48)", .enabled(if: exists(at: "/usr/bin/gdb")))
     func debugger() throws {
         let daemon = try TestDaemon([
             "hang": TestDaemon.manifest("", "[Lifecycle]\nLaunchDeadlineSec=3s", hangs: true)
@@ -109,6 +109,6 @@ struct DeadlineTests {
         let debugger = try daemon.runDebugger(on: try daemon.pid("hang"))
         try daemon.wait("hang", "deadlineDeferred")
         _ = try debugger.signal(9)
-        #expect(try daemon.finish(request)["receipt"]?["code"]?.stringValue == "0x8badf00d")
+        #expect(try daemon.finish(request)["lastReceipt"]?["code"]?.stringValue == "0x8badf00d")
     }
 }

@@ -1,16 +1,18 @@
 import Glibc
 import Linux
+import Posix
 import Synchronization
 
-/// systemd, as far as a service's descriptors are concerned (sd_pid_notify_with_fds(3)): keeps what is stored with it,
-/// by name, beyond the life of the daemon, and hands it to the next. On a thread of its own, as systemd is a process of
-/// its own: a daemon waits for whoever does not read (unix(7), `net.unix.max_dgram_qlen`).
+/// A service manager with a file descriptor store (sd_pid_notify_with_fds(3)): keeps descriptors by name after the
+/// daemon has ended, and passes them to the next one. It reads on a thread: the daemon blocks if its messages are not
+/// read (unix(7), `net.unix.max_dgram_qlen`).
 final class FakeServiceManager: Sendable {
     /// One descriptor in the store.
     private struct Kept {
         var name: String
-        var raw: Int32
-        /// `FDPOLL=0`: else it is closed when it hangs up, as a pidfd does.
+        var descriptor: SharedDescriptor
+        var raw: Int32 { descriptor.raw }
+        /// Without `FDPOLL=0`: closed on a hang-up, as a pidfd has when its process ends.
         var isPolled: Bool
     }
 
@@ -18,29 +20,29 @@ final class FakeServiceManager: Sendable {
     private let kept = Mutex<[Kept]>([])
     private let said = Mutex<[String]>([])
     /// A byte for each READY=1, and one for each `sync`.
-    private let ready = Pipe()
-    private let synced = Pipe()
+    private let ready: Bell
+    private let synced: Bell
 
-    private struct Pipe: Sendable {
-        let reading: Int32
-        let writing: Int32
+    private struct Bell: Sendable {
+        let reading: SharedDescriptor
+        let writing: SharedDescriptor
 
-        init() {
-            var ends: [Int32] = [-1, -1]
-            precondition(pipe(&ends) == 0, "pipe: \(errno)")
-            for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-            (reading, writing) = (ends[0], ends[1])
+        init() throws {
+            let pipe = try Pipe()
+            try pipe.read.setNonBlocking(false)
+            reading = SharedDescriptor(try pipe.read.duplicate())
+            writing = SharedDescriptor(pipe.closingRead())
         }
-        func ring() { _ = write(writing, "x", 1) }
+        func ring() { _ = write(writing.raw, "x", 1) }
         func take() {
             var byte: UInt8 = 0
-            _ = read(reading, &byte, 1)
+            _ = read(reading.raw, &byte, 1)
         }
-        func close() { for end in [reading, writing] { _ = Glibc.close(end) } }
     }
 
     init(in folder: String) throws {
         path = folder + "/manager"
+        (ready, synced) = (try Bell(), try Bell())
         let socket = try DatagramSocket(at: path)
         let start = Start(self, consume socket)
         var thread = pthread_t()
@@ -67,18 +69,12 @@ final class FakeServiceManager: Sendable {
         }
     }
 
-    deinit {
-        kept.withLock { for one in $0 { close(one.raw) } }
-        ready.close()
-        synced.close()
-    }
-
     // MARK: On the thread
 
-    /// - Returns: whether to go on.
+    /// - Returns: whether to continue.
     private func serve(_ socket: borrowing DatagramSocket) -> Bool {
         var polled = pollfd(fd: socket.descriptor.raw, events: Int16(POLLIN), revents: 0)
-        // Nobody tells the thread that the manager is dropped.
+        // The thread has to check now and then whether the manager still exists.
         poll(&polled, 1, 50)
         while let datagram = try? socket.receive() {
             var datagram = datagram
@@ -93,20 +89,17 @@ final class FakeServiceManager: Sendable {
         let name = lines.first { $0.hasPrefix("FDNAME=") }.map { String($0.dropFirst(7)) } ?? "stored"
         if lines.contains("FDSTORE=1") {
             while let descriptor = descriptors.takeFirst() {
-                let raw = descriptor.take()
+                let shared = SharedDescriptor(descriptor)
                 let isPolled = !lines.contains("FDPOLL=0")
                 kept.withLock { all in
-                    // systemd drops what it has already.
-                    guard !all.contains(where: { isSame($0.raw, raw) }) else { return _ = close(raw) }
-                    all.append(Kept(name: name, raw: raw, isPolled: isPolled))
+                    // systemd ignores what it has stored already.
+                    guard !all.contains(where: { isSame($0.raw, shared.raw) }) else { return }
+                    all.append(Kept(name: name, descriptor: shared, isPolled: isPolled))
                 }
             }
         }
         if lines.contains("FDSTOREREMOVE=1") {
-            kept.withLock { all in
-                for one in all where one.name == name { close(one.raw) }
-                all.removeAll { $0.name == name }
-            }
+            kept.withLock { all in all.removeAll { $0.name == name } }
         }
         if lines.contains("READY=1") { ready.ring() }
         if lines.contains("X_SYNC=1") { synced.ring() }
@@ -120,7 +113,7 @@ final class FakeServiceManager: Sendable {
 
     // MARK: Asked by tests
 
-    /// Until all is read that was said up to now.
+    /// Waits until all messages that were sent are read.
     func sync() throws {
         try sendDatagram("X_SYNC=1", to: path)
         synced.take()
@@ -132,14 +125,14 @@ final class FakeServiceManager: Sendable {
         return kept.withLock { $0.map(\.name).sorted() }
     }
 
-    /// Those that are there for apps.
+    /// The names of what is stored for apps.
     func names() throws -> [String] { try allNames().filter { $0 != "control" } }
 
-    /// Readable when the daemon has said READY=1.
-    var readyDescriptor: Int32 { ready.reading }
+    /// Readable when the daemon has sent READY=1.
+    var readyDescriptor: SharedDescriptor { ready.reading }
     func takeReady() { ready.take() }
 
-    /// What the next daemon is handed: all that has not hung up, in the order stored.
+    /// The descriptors for the next daemon: all without a hang-up, in the order stored.
     func handOver() throws -> [PassedDescriptor] {
         try sync()
         return kept.withLock { all in
@@ -147,18 +140,14 @@ final class FakeServiceManager: Sendable {
                 var polled = pollfd(fd: one.raw, events: 0, revents: 0)
                 return one.isPolled && poll(&polled, 1, 0) > 0
             }
-            for one in gone { close(one.raw) }
             all.removeAll { one in gone.contains { $0.raw == one.raw } }
-            return all.map { PassedDescriptor(fd: $0.raw, name: $0.name) }
+            return all.map { PassedDescriptor($0.descriptor, name: $0.name) }
         }
     }
 
-    /// Forgets a name of its own accord, as where `FileDescriptorStoreMax=` is too small.
+    /// Loses a descriptor, as if `FileDescriptorStoreMax=` were too small.
     func lose(_ name: String) throws {
         try sync()
-        kept.withLock { all in
-            for one in all where one.name == name { close(one.raw) }
-            all.removeAll { $0.name == name }
-        }
+        kept.withLock { all in all.removeAll { $0.name == name } }
     }
 }
