@@ -1,18 +1,17 @@
 package import Systemd
 
-/// The names of the control interface, which the daemon serves and the command line calls: an interface that is added to,
-/// but never renamed.
+/// The names of the control interface. Names are added, but never changed.
 package enum ControlNames {
     package static let busName = "org.greenroom"
     package static let managerPath = "/org/greenroom"
     package static let managerInterface = "org.greenroom.Manager1"
     package static let appPrefix = "/org/greenroom/app"
     package static let appInterface = "org.greenroom.App1"
-    /// `News(a{sv})`: everything that happens, as it happens.
-    package static let newsSignal = "News"
+    /// `LifecycleEvent(a{sv})`: the one signal of the manager, with a `LifecycleEvent` record.
+    package static let lifecycleEventSignal = "LifecycleEvent"
     package static let version = "0.1.0"
 
-    /// Why a call was refused: `org.greenroom.Error.…`, each with a sentence.
+    /// The D-Bus errors, `org.greenroom.Error.…`. Each error carries a sentence for people.
     package enum Failure: String, CaseIterable, Sendable {
         case unknownApp = "UnknownApp"
         case notRunning = "NotRunning"

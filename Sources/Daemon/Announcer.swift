@@ -3,11 +3,13 @@ import LifecycleCore
 import Manifest
 import Systemd
 
-/// Tells bus clients what has become of the objects: PropertiesChanged, InterfacesAdded and InterfacesRemoved. Once a turn
-/// of the loop and only what is another now than when it was last told, however often it changed in between.
+/// Sends the standard signals about objects: PropertiesChanged, InterfacesAdded and InterfacesRemoved.
+///
+/// It sends once in a turn of the loop, and only the properties whose values differ from those that were last sent, however
+/// often they changed in between.
 final class Announcer {
-    /// An app's properties that are announced.
-    struct Face: Equatable {
+    /// The properties of an app whose changes are announced.
+    struct Properties: Equatable {
         var name: String
         var state: AppState
         var pid: Int32
@@ -16,12 +18,13 @@ final class Announcer {
     }
 
     private unowned let bus: ControlBus
-    private var faces: [AppID: Face] = [:]
+    /// What was last sent.
+    private var announced: [AppID: Properties] = [:]
     private var level: MemoryLevel?
-    /// Apps of which something may have changed, in the order it did.
+    /// Apps whose properties may have changed, in the order of the changes.
     private var changed: [AppID] = []
     private var isChanged: Set<AppID> = []
-    /// Apps that were last told to be in the foreground: who loses its place to another is not in the news itself.
+    /// The foreground apps that were last sent: an app that loses its foreground slot to another has no report of its own.
     private var inFront: [AppID] = []
     private var isScheduled = false
 
@@ -29,7 +32,7 @@ final class Announcer {
         self.bus = bus
     }
 
-    // MARK: What may have changed something
+    // MARK: Possible changes
 
     func note(_ event: Event) {
         switch event {
@@ -40,8 +43,8 @@ final class Announcer {
         }
     }
 
-    func note(_ news: Report) {
-        switch news {
+    func note(_ report: Report) {
+        switch report {
         case .stateChanged(let id, from: _, to: _, reason: _): note(id)
         case .ended(let receipt): note(receipt.app)
         case .memoryLevelChanged: schedule()
@@ -63,39 +66,40 @@ final class Announcer {
         }
     }
 
-    // MARK: Telling
+    // MARK: Signals
 
     private func announce() {
         for id in inFront where isChanged.insert(id).inserted { changed.append(id) }
-        var told = 0
-        while told < changed.count, !isTooFast() {
-            announce(changed[told])
-            told += 1
+        var count = 0
+        while count < changed.count, !isCongested() {
+            announce(changed[count])
+            count += 1
         }
-        for id in changed[..<told] { isChanged.remove(id) }
-        changed.removeFirst(told)
+        for id in changed[..<count] { isChanged.remove(id) }
+        changed.removeFirst(count)
         inFront = bus.shell.core.foregroundApps
         announceLevel()
     }
 
-    /// Whether the bus's daemon is slower than the apps change: what they are like in the end is told when it has caught up.
-    private func isTooFast() -> Bool {
+    /// Whether the message bus takes signals more slowly than apps change. Their latest properties are sent once it has
+    /// caught up.
+    private func isCongested() -> Bool {
         guard let peer = bus.messageBus?.peer, peer.isCongested else { return false }
         peer.onDrained = { [weak self] in self?.schedule() }
         return true
     }
 
     private func announce(_ id: AppID) {
-        let before = faces[id]
-        let now = bus.service.face(of: id)
+        let before = announced[id]
+        let now = bus.service.properties(of: id)
         guard before != now else { return }
-        faces[id] = now
+        announced[id] = now
         let path = ObjectPath.encode(id.name, below: ControlNames.appPrefix)
         switch (before, now) {
-        case (nil, let now?): tellAdded(path, id, now)
-        case (_?, nil): tellRemoved(path)
+        case (nil, let now?): emitAdded(path, id, now)
+        case (_?, nil): emitRemoved(path)
         case (let before?, let now?):
-            tell(path, ControlNames.appInterface, now.properties.filter { !before.properties.contains($0) })
+            emitChanged(path, ControlNames.appInterface, now.values.filter { !before.values.contains($0) })
         case (nil, nil): break
         }
     }
@@ -106,27 +110,28 @@ final class Announcer {
         let isFirst = level == nil
         level = now
         if isFirst { return }
-        tell(
+        emitChanged(
             ControlNames.managerPath, ControlNames.managerInterface,
-            [Face.Property(name: "MemoryLevel", value: .string(now.name))])
+            [Property(name: "MemoryLevel", value: .string(now.name))])
     }
 
-    private func tell(_ path: String, _ interface: String, _ properties: [Face.Property]) {
+    private func emitChanged(_ path: String, _ interface: String, _ properties: [Property]) {
         let values = Variant.dictionary(properties.map { ($0.name, $0.value) })
         emit(
             path, "org.freedesktop.DBus.Properties", "PropertiesChanged",
             [.string(interface), values, .strings([])])
     }
 
-    /// What libsystemd serves at each object beside ours: clients count an object as gone when all of its interfaces are.
+    /// The interfaces that libsystemd adds to each object. A client considers an object removed when all of its interfaces
+    /// are.
     private static let standardInterfaces = [
         "org.freedesktop.DBus.Peer", "org.freedesktop.DBus.Introspectable", "org.freedesktop.DBus.Properties",
     ]
 
-    private func tellAdded(_ path: String, _ id: AppID, _ face: Face) {
+    private func emitAdded(_ path: String, _ id: AppID, _ properties: Properties) {
         if bus.audience.isEmpty { return }
         let own = ControlService.propertyNames.compactMap { name in
-            bus.service.property(name, of: id, face).map { (name, $0) }
+            bus.service.property(name, of: id, properties).map { (name, $0) }
         }
         let interfaces =
             Self.standardInterfaces.map { Variant.entry(.string($0), .dictionary([])) }
@@ -136,7 +141,7 @@ final class Announcer {
             [.objectPath(path), .array("{sa{sv}}", interfaces)])
     }
 
-    private func tellRemoved(_ path: String) {
+    private func emitRemoved(_ path: String) {
         emit(
             ControlNames.managerPath, "org.freedesktop.DBus.ObjectManager", "InterfacesRemoved",
             [.objectPath(path), .strings(Self.standardInterfaces + [ControlNames.appInterface])])
@@ -147,14 +152,18 @@ final class Announcer {
     }
 }
 
-extension Announcer.Face {
+extension Announcer {
     struct Property: Equatable {
         let name: String
         let value: Variant
     }
+}
 
-    /// Under the names that App1 has for them.
-    var properties: [Property] {
+extension Announcer.Properties {
+    typealias Property = Announcer.Property
+
+    /// The properties with their names in `App1`.
+    var values: [Property] {
         [
             Property(name: "Name", value: .string(name)), Property(name: "State", value: .string(state.rawValue)),
             Property(name: "Pid", value: .int32(pid)), Property(name: "Foreground", value: .bool(isForeground)),
@@ -164,31 +173,31 @@ extension Announcer.Face {
 }
 
 extension ControlService {
-    /// `nil`: there is no such object.
-    func face(of id: AppID) -> Announcer.Face? {
+    /// `nil` if there is no such object.
+    func properties(of id: AppID) -> Announcer.Properties? {
         view(of: id).map { view in
-            Announcer.Face(
+            Announcer.Properties(
                 name: performer.manifests[id]?.name ?? id.name, state: view.state, pid: view.pid ?? 0,
                 isForeground: view.isForeground, lastReceipt: view.lastReceipt ?? 0)
         }
     }
 
-    /// The properties of App1, in the order in which introspection shows them.
+    /// The properties of `App1`, in the order of introspection.
     static let propertyNames = [
         "Id", "Name", "State", "Pid", "Foreground", "LastReceipt", "MemoryBytes", "Launches",
     ]
 
-    /// A property of App1; `nil`: there is none of that name.
-    func property(_ name: String, of id: AppID, _ face: Announcer.Face) -> Variant? {
+    /// A property of `App1`; `nil` if there is none of that name.
+    func property(_ name: String, of id: AppID, _ properties: Announcer.Properties) -> Variant? {
         switch name {
         case "Id": .string(id.name)
         case "MemoryBytes": .uint64(memory(of: view(of: id)))
         case "Launches": .uint64(UInt64(view(of: id)?.launches ?? 0))
-        default: face.properties.first { $0.name == name }?.value
+        default: properties.values.first { $0.name == name }?.value
         }
     }
 
-    /// Bytes. Of an app that runs the size is of now; a frozen one's can't have changed.
+    /// An app's size in bytes: of a running app it is read now; a suspended app's was read when it was frozen.
     func memory(of view: AppView?) -> UInt64 {
         guard let view, let run = view.run.flatMap({ performer.runs[$0] }) else { return 0 }
         return run.isFrozen ? view.memory : run.memory

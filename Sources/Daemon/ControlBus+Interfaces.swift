@@ -1,33 +1,32 @@
 import Control
-import JSON
 import LifecycleCore
 import Manifest
 import Systemd
 
-/// The interfaces as introspection shows them. Reading is free; all else needs root, the daemon's own user, or polkit's
-/// leave (`Authoriser`).
+/// The interfaces as introspection shows them. Every user may read; all other methods are for root, for the daemon's own
+/// user, and for callers that polkit authorizes (`Authoriser`).
 extension ControlBus {
     func managerInterface() -> BusInterface {
         BusInterface(
-            ControlNames.managerInterface, methods: readingMethods() + askingMethods() + machineMethods(),
+            ControlNames.managerInterface, methods: queryMethods() + requestMethods() + daemonMethods(),
             properties: [
                 BusProperty("MemoryLevel", "s", .announced) { [unowned self] _ in
                     .string(self.shell.core.memory.level.name)
                 }
             ],
-            signals: [BusSignalDeclaration(ControlNames.newsSignal, "a{sv}", arguments: ["news"])])
+            signals: [BusSignalDeclaration(ControlNames.lifecycleEventSignal, "a{sv}", arguments: ["event"])])
     }
 
-    private func readingMethods() -> [BusMethod] {
+    private func queryMethods() -> [BusMethod] {
         [
             BusMethod("List", out: "aa{sv}", results: ["apps"], access: .anyone) { [unowned self] call in
-                call.reply([.dictionaries(self.service.appRecords())])
+                call.reply([self.service.appStatuses().variant])
             },
             BusMethod("Status", in: "s", out: "a{sv}", arguments: ["app"], results: ["status"], access: .anyone) {
                 [unowned self] call in
                 let name = call.text(0)
-                guard let record = self.service.appRecord(name) else { return call.fail(self.service.unknownApp(name)) }
-                call.reply([.dictionary(record)])
+                guard let status = self.service.appStatus(name) else { return call.fail(self.service.unknownApp(name)) }
+                call.reply([status.variant])
             },
             BusMethod(
                 "Receipts", in: "su", out: "aa{sv}", arguments: ["app", "limit"], results: ["receipts"], access: .anyone
@@ -36,7 +35,7 @@ extension ControlBus {
                 [unowned self] call in self.receipt(call)
             },
             BusMethod("Pressure", out: "a{sv}", results: ["memory"], access: .anyone) { [unowned self] call in
-                call.reply([.dictionary(self.service.memoryRecord())])
+                call.reply([self.service.memoryStatus().variant])
             },
             BusMethod("Version", out: "s", results: ["version"], access: .anyone) { call in
                 call.reply([.string(ControlNames.version)])
@@ -44,8 +43,8 @@ extension ControlBus {
         ]
     }
 
-    private func askingMethods() -> [BusMethod] {
-        func asking(_ name: String, _ request: Request) -> BusMethod {
+    private func requestMethods() -> [BusMethod] {
+        func requesting(_ name: String, _ request: Request) -> BusMethod {
             BusMethod(name, in: "s", out: "a{sv}", arguments: ["app"], results: ["result"]) { [unowned self] call in
                 self.request(call, call.text(0), request)
             }
@@ -54,8 +53,9 @@ extension ControlBus {
             BusMethod("Launch", in: "sa{sv}", out: "a{sv}", arguments: ["app", "options"], results: ["result"]) {
                 [unowned self] call in self.launch(call, call.text(0), call.options(1))
             },
-            asking("Activate", .activate), asking("Background", .background), asking("Interrupt", .interrupt),
-            asking("Resume", .endInterruption),
+            requesting("Activate", .activate), requesting("Background", .background),
+            requesting("Interrupt", .interrupt),
+            requesting("Resume", .endInterruption),
             BusMethod("Terminate", in: "sb", out: "a{sv}", arguments: ["app", "remove"], results: ["result"]) {
                 [unowned self] call in
                 self.request(call, call.text(0), call.flag(1) ? .remove : .terminate)
@@ -69,40 +69,39 @@ extension ControlBus {
         ]
     }
 
-    private func machineMethods() -> [BusMethod] {
+    private func daemonMethods() -> [BusMethod] {
         [
             BusMethod("SimulatePressure", in: "s", out: "a{sv}", arguments: ["level"], results: ["result"]) {
                 [unowned self] call in
                 guard let level = MemoryLevel(name: call.text(0)) else {
-                    return call.fail(
-                        ControlNames.Failure.invalidArgument.error(
-                            "“\(call.text(0))” is no memory level; expected normal, warning or critical"))
+                    return self.invalid(
+                        call, "Invalid memory level '\(call.text(0))'; expected normal, warning or critical.")
                 }
                 self.simulate(call, level)
             },
             BusMethod("Reexec", out: "a{sv}", results: ["result"]) { [unowned self] call in
-                call.reply([.dictionary([("outcome", .string("done"))])])
-                // Once the answer is on its way.
+                call.reply([RequestResult(.done).variant])
+                // After the answer was sent.
                 self.service.loop.callLater { [service = self.service] in
-                    do { try service.reexec() } catch { service.logWarning("not replaced: \(error)") }
+                    do { try service.reexec() } catch { service.logWarning("Cannot reexecute: \(error)") }
                 }
             },
             BusMethod("Reload", out: "a{sv}", results: ["result"]) { [unowned self] call in
-                call.reply([.dictionary(self.service.reload())])
+                call.reply([self.service.reload().variant])
             },
         ]
     }
 
     func appInterface() -> BusInterface {
-        func asking(_ name: String, _ request: Request) -> BusMethod {
+        func requesting(_ name: String, _ request: Request) -> BusMethod {
             BusMethod(name, out: "a{sv}", results: ["result"]) { [unowned self] call in
                 self.request(call, call.target.id, request)
             }
         }
         func property(_ name: String, _ signature: String, _ change: BusProperty.Change = .announced) -> BusProperty {
             BusProperty(name, signature, change) { [unowned self] target throws(BusError) in
-                guard let id = AppID(target.id), let face = self.service.face(of: id),
-                    let value = self.service.property(name, of: id, face)
+                guard let id = AppID(target.id), let properties = self.service.properties(of: id),
+                    let value = self.service.property(name, of: id, properties)
                 else { throw self.service.unknownApp(target.id) }
                 return value
             }
@@ -113,8 +112,9 @@ extension ControlBus {
                 BusMethod("Launch", in: "a{sv}", out: "a{sv}", arguments: ["options"], results: ["result"]) {
                     [unowned self] call in self.launch(call, call.target.id, call.options(0))
                 },
-                asking("Activate", .activate), asking("Background", .background), asking("Interrupt", .interrupt),
-                asking("Resume", .endInterruption),
+                requesting("Activate", .activate), requesting("Background", .background),
+                requesting("Interrupt", .interrupt),
+                requesting("Resume", .endInterruption),
                 BusMethod("Terminate", in: "b", out: "a{sv}", arguments: ["remove"], results: ["result"]) {
                     [unowned self] call in self.request(call, call.target.id, call.flag(0) ? .remove : .terminate)
                 },
@@ -126,46 +126,43 @@ extension ControlBus {
             ])
     }
 
-    // MARK: What the methods do
+    // MARK: Methods
 
-    /// The longest URL, as browsers allow it to be typed and more than a launch environment should hold.
+    /// The longest URL in bytes; browsers accept as much in the address bar.
     private static let maximumURL = 8192
 
     private func launch(_ call: MethodCall, _ app: String, _ options: [(String, Variant)]) {
-        var state = LaunchState.foreground
-        var reason = LaunchReason.user
-        var url: String?
-        for (name, value) in options {
-            switch name {
-            case "background":
-                guard let isBackground = value.boolValue else {
-                    return invalid(call, "the option background is yes or no (b), not of the type \(value.signature)")
-                }
-                state = isBackground ? .background : .foreground
-            case "reason":
-                guard let text = value.stringValue, let named = LaunchReason(rawValue: text) else {
-                    let known = LaunchReason.allCases.map(\.rawValue).joined(separator: ", ")
-                    return invalid(
-                        call, "“\(value.stringValue ?? "")” is no reason to launch; expected one of \(known)")
-                }
-                reason = named
-            case "url":
-                guard let text = value.stringValue, !text.isEmpty, text.utf8.count <= Self.maximumURL,
-                    text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7f })
-                else {
-                    return invalid(call, "a URL has 1 to \(Self.maximumURL) bytes and no spaces or control characters")
-                }
-                url = text
-                if reason == .user { reason = .url }
-            default: return invalid(call, "unknown option “\(name)”; known are background, reason and url")
-            }
+        // Unlike in a record that is read, an unknown option is refused: it would change what the caller expects.
+        let known = LaunchOptions.fields.map(\.key)
+        if let unknown = options.first(where: { !known.contains($0.0) }) {
+            return invalid(call, "Unknown option '\(unknown.0)'; expected \(known.joined(separator: ", ")).")
         }
-        request(call, app, .launch(state, reason: reason, url: url))
+        do throws(RecordError) {
+            let options = try LaunchOptions(variant: .dictionary(options))
+            let state: LaunchState = options.background == true ? .background : .foreground
+            let name = options.reason ?? LaunchReason.user.rawValue
+            guard var reason = LaunchReason(rawValue: name) else {
+                let names = LaunchReason.allCases.map(\.rawValue).joined(separator: ", ")
+                return invalid(call, "Invalid launch reason '\(name)'; expected \(names).")
+            }
+            if reason == .user, options.url != nil { reason = .url }
+            if let url = options.url, !Self.isURL(url) {
+                return invalid(
+                    call, "Invalid URL; expected 1 to \(Self.maximumURL) bytes without spaces and control characters.")
+            }
+            request(call, app, .launch(state, reason: reason, url: options.url))
+        } catch {
+            invalid(call, "Invalid launch options: \(error).")
+        }
+    }
+
+    private static func isURL(_ text: String) -> Bool {
+        !text.isEmpty && text.utf8.count <= maximumURL && text.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7f }
     }
 
     private func push(_ call: MethodCall) {
         guard call.text(1).utf8.count <= Notification.maximumPayload, !call.text(1).utf8.contains(0) else {
-            return invalid(call, "a payload has at most \(Notification.maximumPayload) bytes, and no NUL")
+            return invalid(call, "Invalid payload; expected at most \(Notification.maximumPayload) bytes without NUL.")
         }
         request(call, call.text(0), .push(payload: call.text(1)))
     }
@@ -175,8 +172,8 @@ extension ControlBus {
             let kinds = Notification.kinds.joined(separator: ", ")
             return invalid(
                 call,
-                "a notification is of one of the kinds \(kinds), or of your own: x- and letters, digits or -; its payload "
-                    + "has at most \(Notification.maximumPayload) bytes")
+                "Invalid notification; expected one of the kinds \(kinds), or x- followed by letters, digits or '-', and "
+                    + "a payload of at most \(Notification.maximumPayload) bytes.")
         }
         request(call, call.text(0), .send(notification))
     }
@@ -189,13 +186,13 @@ extension ControlBus {
         let name = call.text(0)
         let limit = call.arguments[1].intValue.map { $0 == 0 ? ReceiptStore.kept : Int($0) } ?? ReceiptStore.kept
         do {
-            // Of an app whose manifest is gone there may still be receipts.
+            // An app whose manifest was removed may still have receipts.
             guard name.isEmpty || AppID(name) != nil else { return call.fail(service.unknownApp(name)) }
             let found = try service.receipts.read(app: AppID(name), limit: min(limit, ReceiptStore.kept))
             if found.isEmpty, let id = AppID(name), shell.core.state(of: id) == nil {
                 return call.fail(service.unknownApp(name))
             }
-            call.reply([.dictionaries(found.map(\.record))])
+            call.reply([found.variant])
         } catch {
             call.fail(ControlNames.Failure.failed.error("\(error)"))
         }
@@ -207,16 +204,16 @@ extension ControlBus {
             guard let found = try service.receipts.receipt(id) else {
                 return call.fail(
                     ControlNames.Failure.unknownReceipt.error(
-                        "there is no receipt \(id); the last \(ReceiptStore.kept) are kept"))
+                        "There is no receipt \(id); the last \(ReceiptStore.kept) are kept."))
             }
-            call.reply([.dictionary(found.record)])
+            call.reply([found.variant])
         } catch {
             call.fail(ControlNames.Failure.failed.error("\(error)"))
         }
     }
 }
 
-/// The bus has checked the arguments against the method's signature.
+/// The bus has already checked the arguments against the method's signature.
 extension MethodCall {
     fileprivate func text(_ index: Int) -> String { arguments[index].stringValue ?? "" }
     fileprivate func flag(_ index: Int) -> Bool { arguments[index].boolValue ?? false }

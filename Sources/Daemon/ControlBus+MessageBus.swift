@@ -4,11 +4,11 @@ import LifecycleCore
 import Linux
 import Systemd
 
-/// The machine's bus (or the user's), and what is said of it in the journal: each thing once, when it changes.
+/// The message bus of the system or of the user, and the log entries about it: one for each change.
 extension ControlBus {
-    /// Begins to look for the bus, and for logind; nothing waits for them.
+    /// Starts to connect to the message bus and to logind, without waiting for them.
     ///
-    /// - Parameter inhibitor: of an earlier daemon.
+    /// - Parameter inhibitor: the one that the previous daemon held.
     func joinBus(_ options: DaemonOptions, _ inhibitor: consuming Descriptor?, _ journal: Journal) throws {
         messageBus?.onName = { [unowned self] in self.nameChanged($0, journal) }
         messageBus?.onDown = { [unowned self] in self.busIsDown($0, journal) }
@@ -41,24 +41,24 @@ extension ControlBus {
     private func busIsDown(_ reason: String, _ journal: Journal) {
         journal.log(
             .notice, MessageID.bus,
-            "the bus at \(messageBus?.address ?? "") is away (\(reason)); the private socket serves on")
+            "Lost the message bus at \(messageBus?.address ?? "") (\(reason)); the private socket remains available")
         if systemBus === messageBus { logind?.busIsDown() }
     }
 
     private func nameChanged(_ name: MessageBus.Name, _ journal: Journal) {
         let service = ControlNames.busName
-        let meanwhile = "; until then only the private socket is served"
         switch name {
-        case .owned: journal.log(.info, MessageID.bus, "\(service) is on the bus")
+        case .owned: journal.log(.info, MessageID.bus, "Acquired the bus name \(service).")
         case .waiting:
             journal.log(
                 .warning, MessageID.bus,
-                "another program has the name \(service) on the bus; it is taken over when that one ends\(meanwhile)")
-        case .lost: journal.log(.warning, MessageID.bus, "the name \(service) on the bus was taken away")
+                "Another program owns the bus name \(service); queued for it, and serving only the private socket")
+        case .lost:
+            journal.log(.warning, MessageID.bus, "Lost the bus name \(service); serving only the private socket")
         case .refused(let error):
             journal.log(
                 .warning, MessageID.bus,
-                "the bus does not let us have the name \(service): \(error.message) (its policy is in \(service).conf)")
+                "Cannot acquire the bus name \(service): \(error.message) (the bus policy is in \(service).conf)")
         }
     }
 }

@@ -1,25 +1,23 @@
 import Control
-import JSON
 import LifecycleCore
 import Linux
 import Manifest
 import Systemd
 
-/// The house as D-Bus shows it, on the private socket and on the machine's bus: requests in, answers and news out. Knows
-/// no rule of the lifecycle.
+/// The D-Bus interface of the daemon, on the private socket and on the message bus: passes requests to the core, and sends
+/// answers and signals. It contains no rule of the lifecycle.
 final class ControlBus {
     let shell: Shell
     let service: ControlService
     private(set) var server: BusServer?
-    /// The machine's bus, or the user's; `nil` where there can be none.
+    /// The system's message bus, or the user's; `nil` where there can be none.
     private(set) var messageBus: MessageBus?
-    /// Where logind is: the same in a system's daemon, the machine's in a user's.
+    /// The bus of logind: `messageBus` in a system daemon, the system's in a user's daemon.
     var systemBus: MessageBus?
     var logind: Logind?
     private var nextRequest: UInt64 = 1
-    /// Who waits for which answer.
+    /// The calls that wait for an answer of the core.
     private var waiting: [RequestID: (call: MethodCall, app: String)] = [:]
-    /// What the objects looked like when they were last told of.
     lazy var announcer = Announcer(self)
 
     init(service: ControlService, shell: Shell) {
@@ -66,8 +64,9 @@ final class ControlBus {
         server.map { [(HandedDescriptors.controlSocket, $0.listener)] } ?? []
     }
 
-    /// - Parameter toBeContinued: the service manager has the socket, and another daemon is about to: whoever connects
-    ///   meanwhile waits.
+    /// Closes the private socket and leaves the message bus.
+    ///
+    /// - Parameter toBeContinued: whether the next daemon takes the socket over; connections wait for it meanwhile.
     func close(toBeContinued: Bool = false) {
         if toBeContinued { server?.leaveInPlace() }
         server = nil
@@ -76,9 +75,9 @@ final class ControlBus {
         messageBus = nil
     }
 
-    // MARK: Asking the core
+    // MARK: Requests
 
-    /// Asks for something of an app; the answer comes when it has come about, or will not.
+    /// Passes a request to the core. The call is answered when the request is carried out, or is not going to be.
     func request(_ call: MethodCall, _ name: String, _ what: Request) {
         guard let id = AppID(name), shell.core.state(of: id) != nil else {
             return call.fail(service.unknownApp(name))
@@ -104,73 +103,73 @@ final class ControlBus {
     func answer(_ request: RequestID, _ answer: Answer) {
         guard let (call, app) = waiting.removeValue(forKey: request) else { return }
         switch answer {
-        case .done(let state): call.reply([.dictionary(result("done", state))])
+        case .done(let state): call.reply([RequestResult(.done, state: state.rawValue).variant])
         case .superseded(let state):
-            let why = "a later request wanted it \(state.wish)"
-            call.reply([.dictionary(result("superseded", state) + [("explanation", .string(why))])])
+            var result = RequestResult(.superseded, state: state.rawValue)
+            result.explanation = "A later request asked for \(state.asGoal)."
+            call.reply([result.variant])
         case .ended(let receipt):
-            let json = JSONValue(receipt, time: service.clock.now())
-            call.reply([
-                .dictionary(
-                    result("ended", .notRunning)
-                        + [("explanation", .string(receipt.explanation)), ("receipt", Variant(json))])
-            ])
-        case .refused(let refusal): call.fail(service.error(refusal, about: app))
+            var result = RequestResult(.ended, state: AppState.notRunning.rawValue)
+            result.explanation = receipt.explanation
+            result.lastReceipt = service.receipts.record(of: receipt)
+            call.reply([result.variant])
+        case .refused(let refusal): call.fail(service.error(refusal, call.attempt(on: app)))
         case .simulated(let victim):
-            let took = victim.map { [("victim", Variant.string($0.name))] } ?? []
-            call.reply([.dictionary([("level", .string(shell.core.memory.level.name))] + took)])
+            var result = SimulationResult()
+            result.level = shell.core.memory.level.name
+            result.victim = victim?.name
+            call.reply([result.variant])
         }
     }
 
-    private func result(_ outcome: String, _ state: AppState) -> [(String, Variant)] {
-        [("outcome", .string(outcome)), ("state", .string(state.rawValue))]
-    }
+    // MARK: Signals
 
-    // MARK: Telling
-
-    /// Everybody who hears signals now. On the bus nobody knows whether somebody listens.
+    /// The peers that receive signals: those of the private socket, and the message bus, which distributes them.
     var audience: [BusPeer] {
         let peers = server?.peers.filter(\.isReady) ?? []
         guard let bus = messageBus?.peer, !bus.isCongested else { return peers }
         return peers + [bus]
     }
 
-    func publish(_ news: Report, _ entry: LogEntry) {
-        announcer.note(news)
+    /// Sends a report as the signal `LifecycleEvent`.
+    func publish(_ report: Report, _ entry: LogEntry) {
+        service.recordTime(of: report)
+        announcer.note(report)
         var audience = self.audience
-        // What only interests those who look for faults is for the private socket: the bus is shared with all others.
+        // Debugging entries go to the private socket alone: all programs share the message bus.
         if entry.priority == .debug { audience.removeAll { $0 === messageBus?.peer } }
         guard !audience.isEmpty else { return }
-        var record: [(String, Variant)] = [
-            ("time", .string(service.clock.now())), ("kind", .string(entry.kind)), ("message", .string(entry.message)),
-            ("priority", .int32(entry.priority.rawValue)),
-        ]
-        if let app = entry.app { record.append(("app", .string(app.name))) }
-        for (name, value) in entry.fields {
-            guard let key = Self.keys[name], !record.contains(where: { $0.0 == key }) else { continue }
-            record.append((key, .string(value)))
-        }
+        var event = entry.event
+        event.time = service.clock.now()
+        let arguments = [event.variant]
         for peer in audience {
             try? peer.emitSignal(
                 path: ControlNames.managerPath, interface: ControlNames.managerInterface,
-                member: ControlNames.newsSignal, [.dictionary(record)])
+                member: ControlNames.lifecycleEventSignal, arguments)
         }
     }
-
-    /// Journal fields under the names that JSON has for them.
-    private static let keys = [
-        "GREENROOM_STATE": "state", "GREENROOM_REASON": "reason", "GREENROOM_CODE": "code",
-        "GREENROOM_NAMESPACE": "namespace", "GREENROOM_RECEIPT": "receipt", "GREENROOM_TASK": "task",
-        "GREENROOM_DEADLINE": "deadline", "GREENROOM_MEMORY_LEVEL": "level",
-    ]
 }
 
 extension AppState {
-    fileprivate var wish: String {
+    /// What a request for the state asks for, for the sentence "A later request asked for …".
+    fileprivate var asGoal: String {
         switch self {
-        case .active, .inactive, .launching: "in the foreground"
-        case .background, .suspended: "in the background"
-        case .terminating, .notRunning: "ended"
+        case .active, .inactive, .launching: "the foreground"
+        case .background, .suspended: "the background"
+        case .terminating, .notRunning: "its end"
+        }
+    }
+}
+
+extension MethodCall {
+    /// What the call attempts, for the sentence "Cannot …".
+    fileprivate func attempt(on app: String) -> String {
+        switch member {
+        case "Background": "move '\(app)' to the background"
+        case "Push": "push to '\(app)'"
+        case "Send": "send a notification to '\(app)'"
+        case "SimulatePressure": "simulate memory pressure"
+        default: "\(member.lowercased()) '\(app)'"
         }
     }
 }

@@ -1,20 +1,20 @@
 import Control
-import JSON
 import LifecycleCore
 import Linux
 import Manifest
 import Systemd
 
-/// What the bus shows of the daemon, and what changes it: apps, memory, manifests.
+/// Makes the records that bus clients read, and reloads the manifests.
 final class ControlService {
     let loop: EventLoop
     let clock = WallClock()
+    private var stateTimestamps = StateTimestamps()
     let receipts: ReceiptStore
     let shell: Shell
     let performer: EffectPerformer
     let library: ManifestLibrary
     let containment: Containment
-    /// Replaces this daemon by the program that lies where its own was; returns only by throwing.
+    /// Executes the program file of the daemon again, in this process; returns only by throwing.
     var reexec: () throws -> Void = {}
 
     init(
@@ -31,68 +31,68 @@ final class ControlService {
 
     func view(of id: AppID) -> AppView? { shell.core.view(of: id, at: shell.now) }
 
-    // MARK: Records (a{sv}, with the keys of the command line's JSON)
+    // MARK: Records
 
-    func appRecords() -> [[(String, Variant)]] {
+    func appStatuses() -> [AppStatus] {
         let names = Set(shell.core.appIDs.map(\.name)).union(library.broken.keys.map(\.name))
-        return names.sorted().compactMap(appRecord)
+        return names.sorted().compactMap(appStatus)
     }
 
-    func appRecord(_ name: String) -> [(String, Variant)]? {
+    /// `nil` if there is no such app. An app that an error in its manifest disables has a status with that error.
+    func appStatus(_ name: String) -> AppStatus? {
         guard let id = AppID(name) else { return nil }
-        let error = library.broken[id].map { [("error", Variant.string($0))] } ?? []
-        guard let view = view(of: id) else {
-            guard !error.isEmpty else { return nil }
-            return [("id", .string(name)), ("name", .string(name)), ("state", .string("notRunning"))] + error
-        }
-        let run = view.run.flatMap { performer.runs[$0] }
-        var record: [(String, Variant)] = [
-            ("id", .string(name)), ("name", .string(performer.manifests[id]?.name ?? name)),
-            ("state", .string(view.state.rawValue)),
-        ]
-        if let pid = view.pid { record.append(("pid", .int32(pid))) }
-        record.append(("since", .string(clock.format(ago: shell.now - view.since))))
-        record += [
-            ("memoryBytes", .uint64(memory(of: view))), ("tasks", .dictionaries(view.tasks.map(taskRecord))),
-            ("foreground", .bool(view.isForeground)), ("launches", .uint64(UInt64(view.launches))),
-            ("interruptions", .uint64(UInt64(view.interruptions))),
-        ]
-        if let deadline = view.deadline {
-            record.append(
-                (
-                    "deadline",
-                    .dictionary([
-                        ("what", .string(deadline.what.rawValue)),
-                        ("remainingSeconds", .double(deadline.remaining.seconds)),
-                    ])
-                ))
-        }
-        if let left = view.backgroundTimeRemaining {
-            record.append(("backgroundTimeRemainingSeconds", .double(left.seconds)))
-        }
-        if let time = view.launchPostponed { record.append(("launchPostponedSeconds", .double(time.seconds))) }
-        if let text = run?.statusText { record.append(("statusText", .string(text))) }
-        if let last = receipts.last(of: id) { record.append(("lastReceipt", .dictionary(last))) }
-        return record + error
+        var status = AppStatus()
+        status.id = name
+        status.name = performer.manifests[id]?.name ?? name
+        status.state = AppState.notRunning.rawValue
+        status.error = library.broken[id]
+        guard let view = view(of: id) else { return status.error == nil ? nil : status }
+        status.state = view.state.rawValue
+        status.pid = view.pid
+        status.since = since(view)
+        status.memoryBytes = memory(of: view)
+        status.tasks = view.tasks.map(TaskStatus.init)
+        status.deadline = view.deadline.map(DeadlineStatus.init)
+        status.foreground = view.isForeground
+        status.launches = UInt64(view.launches)
+        status.interruptions = UInt64(view.interruptions)
+        status.backgroundTimeRemaining = view.backgroundTimeRemaining
+        status.launchPostponed = view.launchPostponed
+        status.statusText = view.run.flatMap { performer.runs[$0] }?.statusText
+        status.lastReceipt = receipts.last(of: id)
+        return status
     }
 
-    private func taskRecord(_ task: AppView.Task) -> [(String, Variant)] {
-        var record: [(String, Variant)] = [("name", .string(task.name)), ("ageSeconds", .double(task.age.seconds))]
-        if let left = task.remaining { record.append(("remainingSeconds", .double(left.seconds))) }
-        return record + [("owner", .int32(task.owner))]
+    private func since(_ view: AppView) -> Timestamp {
+        stateTimestamps.timestamp(of: view.id, since: view.since, now: (shell.now, clock.now()))
     }
 
-    func memoryRecord() -> [(String, Variant)] {
+    /// Fixes the time of a change of state, and removes that of an app that no longer exists.
+    func recordTime(of report: Report) {
+        switch report {
+        case .stateChanged(let id, from: _, to: _, reason: _):
+            if let view = view(of: id) { _ = since(view) }
+        case .ended(let receipt):
+            if view(of: receipt.app) == nil { stateTimestamps.remove(receipt.app) }
+        case .deadlineStarted, .deadlineExtended, .deadlineMet, .deadlineCancelled, .deadlineMissed, .deadlineDeferred,
+            .taskBegan, .taskEnded, .taskRefused, .tasksExpiring, .freezeTimedOut, .killTakesLong, .stoppedItself,
+            .wakeCompleted, .relaunchScheduled, .memoryLevelChanged:
+            break
+        }
+    }
+
+    func memoryStatus() -> MemoryStatus {
         let memory = shell.core.memory
         let machine = performer.memory.read()
-        var record: [(String, Variant)] = [
-            ("level", .string(memory.level.name)), ("totalBytes", .uint64(machine.total)),
-            ("availableBytes", .uint64(machine.available)), ("appsBytes", .uint64(memory.apps)),
-            ("containment", .string(containment.mode.summary)),
-        ]
-        if let cause = memory.cause { record.append(("cause", .string(cause.rawValue))) }
-        if let budget = memory.budget { record.append(("budgetBytes", .uint64(budget))) }
-        return record
+        var status = MemoryStatus()
+        status.level = memory.level.name
+        status.reason = memory.cause?.rawValue
+        status.totalBytes = machine.total
+        status.availableBytes = machine.available
+        status.appsBytes = memory.apps
+        status.budgetBytes = memory.budget
+        status.containment = containment.mode.summary
+        return status
     }
 
     func logWarning(_ sentence: String) {
@@ -102,74 +102,95 @@ final class ControlService {
     // MARK: Errors
 
     func unknownApp(_ name: String) -> BusError {
-        guard AppID(name) != nil else {
+        guard let id = AppID(name) else {
             return ControlNames.Failure.unknownApp.error(
-                "“\(name.prefix(64))” is no app's name: those have 1 to \(AppID.maximumLength) letters, digits, “_”, “.” "
-                    + "or “-”, and begin with no dot")
+                "'\(name.prefix(64))' is not a valid app ID: an ID has 1 to \(AppID.maximumLength) letters, digits, '_', "
+                    + "'.' or '-', and does not start with '.'.")
         }
-        if let id = AppID(name), let error = library.broken[id] {
-            return ControlNames.Failure.unknownApp.error("\(name) is disabled by an error in its manifest: \(error)")
+        if let error = library.broken[id] {
+            return ControlNames.Failure.unknownApp.error(
+                "App '\(name)' is disabled by an error in its manifest: \(error)")
         }
-        let near = library.nearest(name).map { "; did you mean \($0)?" } ?? ""
-        return ControlNames.Failure.unknownApp.error("there is no app \(name)\(near)")
+        let near = library.nearest(name).map { " Did you mean '\($0)'?" } ?? ""
+        return ControlNames.Failure.unknownApp.error("There is no app '\(name)'.\(near)")
     }
 
-    func error(_ refusal: Refusal, about app: String) -> BusError {
-        let (failure, sentence): (ControlNames.Failure, String) =
+    /// - Parameter attempt: what was refused, for the sentence: "launch 'web'".
+    func error(_ refusal: Refusal, _ attempt: String) -> BusError {
+        let (failure, cause): (ControlNames.Failure, String) =
             switch refusal {
-            case .unknownApp: (.unknownApp, "there is no app \(app) any more")
-            case .notRunning: (.notRunning, "\(app) is not running")
+            case .unknownApp: (.unknownApp, "the app no longer exists")
+            case .notRunning: (.notRunning, "it is not running")
             case .running:
-                (
-                    .running,
-                    "\(app) runs already; a URL reaches only an app that is launched with it (activate it without)"
-                )
-            case .ending: (.ending, "\(app) is about to end")
-            case .notInForeground:
-                (.notInForeground, "\(app) is not in the foreground: only there it can be interrupted")
-            case .notInterrupted: (.notInterrupted, "\(app) is not interrupted")
+                (.running, "it is already running, and a URL is passed at launch only; use activate without a URL")
+            case .ending: (.ending, "it is terminating")
+            case .notInForeground: (.notInForeground, "it is not in the foreground")
+            case .notInterrupted: (.notInterrupted, "it is not interrupted")
             case .modeNotDeclared(let mode):
-                (.modeNotDeclared, "\(app) does not declare BackgroundModes=\(mode) in its manifest")
+                (.modeNotDeclared, "its manifest does not declare BackgroundModes=\(mode)")
             case .launchPostponed(let time):
                 (
                     .launchPostponed,
-                    "\(app) ended early the last times: it is not launched for another \(time.timeSpan), "
-                        + "unless a user launches it"
+                    "it ended early several times; until \(time.timeSpan) from now only a user can launch it"
                 )
-            case .shuttingDown: (.shuttingDown, "Greenroom is shutting down")
-            case .tooMany(let sentence): (.tooMany, "\(app): \(sentence)")
+            case .shuttingDown: (.shuttingDown, "greenroomd is shutting down")
+            case .tooMany(let bound): (.tooMany, bound)
             }
-        return failure.error(sentence)
+        return failure.error("Cannot \(attempt): \(cause).")
     }
 
     // MARK: Manifests
 
-    /// Reads all manifests and the configuration anew. Apps that run go on; what changed counts from the next transition.
-    func reload() -> [(String, Variant)] {
+    /// Reads all manifests and the configuration again. Running apps keep running; a change takes effect with an app's
+    /// next transition.
+    func reload() -> ReloadResult {
         let changes = library.read()
         apply(changes)
-        return [
-            ("apps", .uint64(UInt64(library.manifests.count))), ("errors", .strings(changes.errors)),
-            ("warnings", .strings(changes.warnings)),
-        ]
+        var result = ReloadResult()
+        result.apps = UInt64(library.manifests.count)
+        result.errors = changes.errors
+        result.warnings = changes.warnings
+        return result
     }
 
     func apply(_ changes: ManifestLibrary.Changes) {
         performer.setManifests(library.manifests, broken: Set(library.broken.keys))
         shell.send(.configured(library.configuration.policy))
-        for id in changes.gone { shell.send(.unregistered(id)) }
+        for id in changes.gone {
+            shell.send(.unregistered(id))
+            stateTimestamps.remove(id)
+        }
         for manifest in library.manifests.values.sorted(by: { $0.id < $1.id }) {
             shell.send(.registered(manifest.id, manifest.policy, launches: performer.launches.count(manifest.id)))
         }
         performer.memory.watch(library.configuration.pressureThresholds, send: shell.send)
-        // What `systemctl status` shows. A service manager that is gone is no reason to fail.
+        // `systemctl status` shows it. An unreachable service manager is not an error here.
         _ = try? ServiceManager.notify(.status(summary))
     }
 
-    /// “3 apps”.
+    /// `3 apps, 1 disabled by an error in its manifest`.
     var summary: String {
         let count = library.manifests.count
-        let broken = library.broken.isEmpty ? "" : ", \(library.broken.count) disabled by an error in its manifest"
+        let manifests = library.broken.count == 1 ? "its manifest" : "their manifests"
+        let broken = library.broken.isEmpty ? "" : ", \(library.broken.count) disabled by an error in \(manifests)"
         return "\(count) app\(count == 1 ? "" : "s")" + broken
+    }
+}
+
+extension TaskStatus {
+    fileprivate init(_ task: AppView.Task) {
+        self.init()
+        name = task.name
+        remaining = task.remaining
+        age = task.age
+        owner = task.owner
+    }
+}
+
+extension DeadlineStatus {
+    fileprivate init(_ deadline: AppView.Deadline) {
+        self.init()
+        what = deadline.what.rawValue
+        remaining = deadline.remaining
     }
 }

@@ -116,10 +116,10 @@ final class EffectPerformer {
     /// To the journal and to all who watch.
     private func chronicle(_ report: Report) {
         switch rateLimiter.judge(report, at: Instant(sinceOrigin: loop.now())) {
-        case .said: break
-        case .unsaid: return
-        case .saidAfter(let app, let count):
-            logWarning(app, "\(count) pieces of news of it were left out: too many at once")
+        case .accepted: break
+        case .suppressed: return
+        case .acceptedAfter(let app, let count):
+            logWarning(app, "too many events; \(count) suppressed")
         }
         let entry = LogEntry(report)
         journal.log(entry)

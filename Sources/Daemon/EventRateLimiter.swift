@@ -1,16 +1,18 @@
 import LifecycleCore
 
-/// How much one app may have us say of it. What an app brings about by a line on its socket is one entry in the journal
-/// each, and journald drops what any service, such as this daemon, writes beyond 10,000 entries in 30 s
-/// (`RateLimitBurst=`, journald.conf(5)): one talkative app would silence the news of all others.
+/// Limits the log entries that one app can cause.
+///
+/// Each line that an app writes to its notify socket can cause an entry, and journald drops what a service, such as this
+/// daemon, writes beyond 10,000 entries in 30s (`RateLimitBurst=`, journald.conf(5)). Without a limit, one app could
+/// suppress the entries about all others.
 struct EventRateLimiter {
-    /// Entries of one app in a second that it can bring about at will. A third of what journald takes.
+    /// The entries that one app can cause in a second: a third of what journald accepts.
     static let perSecond = 100
 
     enum Verdict: Hashable {
-        case said, unsaid
-        /// Said again, after so many were not.
-        case saidAfter(AppID, unsaid: Int)
+        case accepted, suppressed
+        /// The report is accepted, after so many of the app were suppressed.
+        case acceptedAfter(AppID, suppressed: Int)
     }
 
     private struct Window {
@@ -20,25 +22,25 @@ struct EventRateLimiter {
 
     private var windows: [AppID: Window] = [:]
 
-    /// Whether a piece of news is to be said.
+    /// Whether a report is logged and published.
     mutating func judge(_ report: Report, at now: Instant) -> Verdict {
-        guard let app = report.appAtWill else { return .said }
+        guard let app = report.causingApp else { return .accepted }
         guard var window = windows[app], now < window.end else {
-            let unsaid = (windows[app]?.count ?? 0) - Self.perSecond
+            let suppressed = (windows[app]?.count ?? 0) - Self.perSecond
             windows[app] = Window(end: now + .seconds(1), count: 1)
-            return unsaid > 0 ? .saidAfter(app, unsaid: unsaid) : .said
+            return suppressed > 0 ? .acceptedAfter(app, suppressed: suppressed) : .accepted
         }
         window.count += 1
         windows[app] = window
-        return window.count <= Self.perSecond ? .said : .unsaid
+        return window.count <= Self.perSecond ? .accepted : .suppressed
     }
 
     mutating func forget(_ app: AppID) { windows[app] = nil }
 }
 
 extension Report {
-    /// The app, of news that it can bring about as often as it likes.
-    fileprivate var appAtWill: AppID? {
+    /// The app of a report that the app can cause as often as it likes; `nil` for all other reports.
+    fileprivate var causingApp: AppID? {
         switch self {
         case .taskBegan(let app, _), .taskEnded(let app, _), .taskRefused(let app, _), .stoppedItself(let app, _),
             .deadlineExtended(let app, _, _), .wakeCompleted(let app, _):

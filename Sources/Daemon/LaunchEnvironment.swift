@@ -81,10 +81,4 @@ extension Duration {
         let (seconds, attoseconds) = components
         return seconds * 1_000_000 + attoseconds / 1_000_000_000_000
     }
-
-    /// For JSON and D-Bus, in thousandths.
-    package var seconds: Double {
-        let (seconds, attoseconds) = components
-        return Double(seconds) + Double(attoseconds / 1_000_000_000_000_000) / 1000
-    }
 }

@@ -1,17 +1,29 @@
+package import Control
 package import LifecycleCore
 package import Systemd
 
-/// One piece of news in words: for the journal, and for whoever watches.
+/// One log entry about a report of the core: a sentence, its journal fields, and the event that bus clients receive.
 package struct LogEntry: Hashable, Sendable {
     package var priority: LogLevel
     package var messageID: String
-    /// What happened, as `watch --json` names it.
-    package var kind: String
     package var app: AppID?
-    /// One line; begins with the app's name.
+    /// One line; begins with the app's ID.
     package var message: String
-    /// Journal fields beside `GREENROOM_APP=`.
-    package var fields: [(name: String, value: String)] = []
+    /// What happened, with the keys of the control interface. The time is set when the event is sent.
+    package var event: LifecycleEvent
+
+    /// Journal fields beside `MESSAGE_ID=` and `GREENROOM_APP=`.
+    package var fields: [(name: String, value: String)] {
+        let single: [(String, String?)] = [
+            ("GREENROOM_STATE", event.state), ("GREENROOM_PREVIOUS_STATE", event.previousState),
+            ("GREENROOM_REASON", event.reason), ("GREENROOM_DEADLINE", event.deadline?.what),
+            ("GREENROOM_RESULT", event.result), ("GREENROOM_MEMORY_LEVEL", event.level),
+            ("GREENROOM_NAMESPACE", event.namespace), ("GREENROOM_CODE", event.code),
+            ("GREENROOM_RECEIPT", event.receipt.map { String($0) }),
+        ]
+        return single.compactMap { name, value in value.map { (name, $0) } }
+            + event.tasks.map { ("GREENROOM_TASK", $0.name) }
+    }
 
     package static func == (a: LogEntry, b: LogEntry) -> Bool {
         a.messageID == b.messageID && a.message == b.message && a.app == b.app
@@ -24,123 +36,138 @@ package struct LogEntry: Hashable, Sendable {
 }
 
 extension LogEntry {
-    /// The news in words. States, codes and names are spelled as the command line and the journal's fields spell them.
-    package init(_ news: Report) {
-        switch news {
+    /// The entry of a report. States, codes and names are spelled as in the command line's output.
+    package init(_ report: Report) {
+        switch report {
         case .stateChanged(let app, let from, let to, let reason):
-            self.init(
-                to.isWorthNotice ? .notice : .info, MessageID.stateChanged, "stateChanged", app,
-                "\(from.rawValue) → \(to.rawValue) (\(reason.rawValue))",
-                [("GREENROOM_STATE", to.rawValue), ("GREENROOM_REASON", reason.rawValue)])
+            self.init(stateOf: app, from: from, to: to, reason)
         case .deadlineStarted(let app, let what, let time):
-            self.init(
-                .debug, MessageID.deadlineStarted, "deadlineStarted", app,
-                "has \(time.timeSpan) for \(what.rawValue)", [("GREENROOM_DEADLINE", what.rawValue)])
+            self.init(.debug, .deadlineStarted, app, what, "started: \(time.timeSpan)") { $0.allowed = time }
         case .deadlineExtended(let app, let what, let time):
-            self.init(
-                .info, MessageID.deadlineExtended, "deadlineExtended", app,
-                "extended its deadline for \(what.rawValue) by \(time.timeSpan)",
-                [("GREENROOM_DEADLINE", what.rawValue)])
+            self.init(.info, .deadlineExtended, app, what, "extended by \(time.timeSpan)") { $0.extended = time }
         case .deadlineMet(let app, let what, let used):
-            self.init(
-                .debug, MessageID.deadlineMet, "deadlineMet", app,
-                "kept its deadline for \(what.rawValue): \(used.timeSpan)",
-                [("GREENROOM_DEADLINE", what.rawValue)])
-        case .deadlineCancelled(let app, let what):
-            self.init(
-                .debug, MessageID.deadlineCancelled, "deadlineCancelled", app,
-                "no longer has a deadline for \(what.rawValue)", [("GREENROOM_DEADLINE", what.rawValue)])
-        case .deadlineMissed(let app, let what):
-            self.init(
-                .warning, MessageID.deadlineMissed, "deadlineMissed", app, "missed its deadline for \(what.rawValue)",
-                [("GREENROOM_DEADLINE", what.rawValue)])
+            self.init(.debug, .deadlineMet, app, what, "met after \(used.timeSpan)") { $0.wall = used }
+        case .deadlineCancelled(let app, let what): self.init(.debug, .deadlineCancelled, app, what, "cancelled")
+        case .deadlineMissed(let app, let what): self.init(.warning, .deadlineMissed, app, what, "missed")
         case .deadlineDeferred(let app, let what, let cause):
-            self.init(
-                .notice, MessageID.deadlineDeferred, "deadlineDeferred", app,
-                "its deadline for \(what.rawValue) starts again: \(cause.sentence)",
-                [("GREENROOM_DEADLINE", what.rawValue)])
-        case .ended(let receipt): self.init(receipt)
-        case .memoryLevelChanged(let level, let cause):
-            self.init(
-                level == .normal ? .notice : .warning, MessageID.memoryLevelChanged, "memoryLevelChanged", nil,
-                "memory: \(level.name)\(level == .normal ? "" : " (\(cause.rawValue))")",
-                [("GREENROOM_MEMORY_LEVEL", level.name), ("GREENROOM_REASON", cause.rawValue)])
-        case .taskBegan, .taskEnded, .taskRefused, .tasksExpiring: self.init(task: news)
-        case .freezeTimedOut, .killTakesLong, .stoppedItself, .wakeCompleted, .relaunchScheduled:
-            self.init(oddity: news)
-        }
-    }
-
-    private init(task news: Report) {
-        switch news {
+            self.init(.notice, .deadlineDeferred, app, what, "starts again: \(cause.sentence)")
         case .taskBegan(let app, let name):
-            self.init(
-                .info, MessageID.taskBegan, "taskBegan", app, "began the task “\(name)”", [("GREENROOM_TASK", name)])
+            self.init(.info, .taskBegan, app, [name], "background task began: '\(name)'")
         case .taskEnded(let app, let name):
-            self.init(
-                .info, MessageID.taskEnded, "taskEnded", app, "ended the task “\(name)”", [("GREENROOM_TASK", name)])
+            self.init(.info, .taskEnded, app, [name], "background task ended: '\(name)'")
         case .taskRefused(let app, let name):
             self.init(
-                .notice, MessageID.taskRefused, "taskRefused", app,
-                "began the task “\(name)” too late: its background time is used up, or it is about to end",
-                [("GREENROOM_TASK", name)])
+                .notice, .taskRefused, app, [name],
+                "background task refused: '\(name)': no background time is left, or the app is about to end")
         case .tasksExpiring(let app, let names):
-            let list = names.prefix(3).map { "“\($0)”" }.joined(separator: ", ")
-            let more = names.count > 3 ? " and \(names.count - 3) more" : ""
             self.init(
-                .notice, MessageID.tasksExpiring, "tasksExpiring", app,
-                "is about to run out of background time: \(list)\(more)",
-                names.prefix(3).map { ("GREENROOM_TASK", $0) })
-        default: preconditionFailure("not about a task: \(news)")
+                .notice, .tasksExpiring, app, names, "background time expires soon; open tasks: \(Self.list(names))")
+        case .freezeTimedOut(let app):
+            self.init(
+                .warning, .freezeTimedOut, app,
+                "cannot freeze: a process is in uninterruptible sleep; the app keeps running; retrying later")
+        case .killTakesLong(let app):
+            self.init(.warning, .killTakesLong, app, "processes survive SIGKILL; waiting for the kernel to end them")
+        case .stoppedItself(let app, let state):
+            self.init(.notice, .stoppedItself, app, "main process stopped (\(state.rawValue))") {
+                $0.state = state.rawValue
+            }
+        case .wakeCompleted(let app, let result):
+            self.init(.info, .wakeCompleted, app, "wake completed: \(result.rawValue)") { $0.result = result.rawValue }
+        case .relaunchScheduled(let app, let time, let ends): self.init(relaunchOf: app, time, earlyEnds: ends)
+        case .memoryLevelChanged(let level, let cause): self.init(level, cause)
+        case .ended(let receipt): self.init(receipt)
         }
     }
 
-    private init(oddity news: Report) {
-        switch news {
-        case .freezeTimedOut(let app):
-            self.init(
-                .warning, MessageID.freezeTimedOut, "freezeTimedOut", app,
-                "could not be frozen (a process of it can't be interrupted); runs on, and is tried again", [])
-        case .killTakesLong(let app):
-            self.init(
-                .warning, MessageID.killTakesLong, "killTakesLong", app,
-                "was sent SIGKILL, and processes of it are still there", [])
-        case .stoppedItself(let app, let state):
-            self.init(
-                .notice, MessageID.stoppedItself, "stoppedItself", app, "has stopped itself while \(state.rawValue)",
-                [("GREENROOM_STATE", state.rawValue)])
-        case .wakeCompleted(let app, let result):
-            self.init(
-                .info, MessageID.wakeCompleted, "wakeCompleted", app,
-                "has done what it was woken for: \(result.rawValue)",
-                [("GREENROOM_REASON", result.rawValue)])
-        case .relaunchScheduled(let app, let time, let deaths):
-            let times = deaths > 1 ? " (ended early \(deaths) times in a row)" : ""
-            self.init(
-                .notice, MessageID.relaunchScheduled, "relaunchScheduled", app,
-                time == .zero ? "is launched again" : "will be launched again in \(time.timeSpan)\(times)", [])
-        default: preconditionFailure("not an oddity: \(news)")
+    // MARK: Kinds of entries
+
+    private init(stateOf app: AppID, from: AppState, to: AppState, _ reason: StateReason) {
+        self.init(
+            to.isNotable ? .notice : .info, .stateChanged, app,
+            "state changed: \(from.rawValue) → \(to.rawValue) (\(reason.rawValue))"
+        ) {
+            $0.state = to.rawValue
+            $0.previousState = from.rawValue
+            $0.reason = reason.rawValue
+        }
+    }
+
+    /// - Parameter what: what became of the deadline.
+    private init(
+        _ priority: LogLevel, _ kind: LifecycleEvent.Kind, _ app: AppID, _ deadline: DeadlineKind, _ what: String,
+        _ set: (inout DeadlineStatus) -> Void = { _ in }
+    ) {
+        var status = DeadlineStatus()
+        status.what = deadline.rawValue
+        set(&status)
+        self.init(priority, kind, app, "deadline for \(deadline.inWords) \(what)") { $0.deadline = status }
+    }
+
+    /// How many tasks an entry names: an app may have a thousand.
+    private static let namedTasks = 3
+
+    private init(
+        _ priority: LogLevel, _ kind: LifecycleEvent.Kind, _ app: AppID, _ tasks: [String], _ message: String
+    ) {
+        self.init(priority, kind, app, message) {
+            $0.tasks = tasks.prefix(Self.namedTasks).map(TaskStatus.init(named:))
+        }
+    }
+
+    private static func list(_ names: [String]) -> String {
+        let named = names.prefix(namedTasks).map { "'\($0)'" }.joined(separator: ", ")
+        return named + (names.count > namedTasks ? " and \(names.count - namedTasks) more" : "")
+    }
+
+    private init(relaunchOf app: AppID, _ time: Duration, earlyEnds: Int) {
+        let times = earlyEnds > 1 ? " (ended early \(earlyEnds) times in a row)" : ""
+        let message = time == .zero ? "relaunching" : "relaunching in \(time.timeSpan)\(times)"
+        self.init(.notice, .relaunchScheduled, app, message) {
+            $0.relaunch = time
+            $0.earlyEnds = UInt64(max(0, earlyEnds))
+        }
+    }
+
+    private init(_ level: MemoryLevel, _ cause: MemoryCause) {
+        self.init(
+            level == .normal ? .notice : .warning, .memoryLevelChanged, nil,
+            "Memory level changed: \(level.name)\(level == .normal ? "" : " (\(cause.rawValue))")"
+        ) {
+            $0.level = level.name
+            $0.reason = cause.rawValue
         }
     }
 
     private init(_ receipt: Receipt) {
         let isFine = receipt.namespace == .exit && (receipt.exit == .exited(0) || receipt.pid != nil)
         self.init(
-            isFine ? .notice : .warning, MessageID.ended, "ended", receipt.app,
-            "\(receipt.explanation) [\(receipt.namespace.rawValue) \(receipt.codeText), receipt \(receipt.id)]",
-            [
-                ("GREENROOM_CODE", receipt.codeText), ("GREENROOM_NAMESPACE", receipt.namespace.rawValue),
-                ("GREENROOM_RECEIPT", String(receipt.id)), ("GREENROOM_STATE", receipt.state.rawValue),
-            ])
+            isFine ? .notice : .warning, .ended, receipt.app, "\(receipt.explanation) (\(receipt.reference))"
+        ) {
+            $0.state = receipt.state.rawValue
+            $0.namespace = receipt.namespace.rawValue
+            $0.code = receipt.codeText
+            $0.receipt = receipt.id
+        }
     }
 
     private init(
-        _ priority: LogLevel, _ messageID: String, _ kind: String, _ app: AppID?, _ message: String,
-        _ fields: [(name: String, value: String)]
+        _ priority: LogLevel, _ kind: LifecycleEvent.Kind, _ app: AppID?, _ message: String,
+        _ set: (inout LifecycleEvent) -> Void = { _ in }
     ) {
-        self.init(
-            priority: priority, messageID: messageID, kind: kind, app: app,
-            message: app.map { "\($0): \(message)" } ?? message, fields: fields)
+        let line = app.map { "\($0): \(message)" } ?? message
+        var event = LifecycleEvent(kind, app: app?.name)
+        event.message = line
+        event.priority = priority.rawValue
+        set(&event)
+        self.init(priority: priority, messageID: MessageID.of(kind), app: app, message: line, event: event)
+    }
+}
+
+extension TaskStatus {
+    fileprivate init(named name: String) {
+        self.init()
+        self.name = name
     }
 }
 
@@ -154,13 +181,17 @@ extension DeferralCause {
 }
 
 extension AppState {
-    /// States that people look for; the others are on the way there.
-    fileprivate var isWorthNotice: Bool {
+    /// Whether a user waits for the state; the others lead to one of these.
+    fileprivate var isNotable: Bool {
         switch self {
         case .notRunning, .active, .background, .suspended: true
         case .launching, .inactive, .terminating: false
         }
     }
+}
+
+extension DeadlineKind {
+    fileprivate var inWords: String { self == .backgroundTime ? "background time" : rawValue }
 }
 
 extension MemoryLevel {
@@ -179,8 +210,16 @@ extension MemoryLevel {
 }
 
 extension Receipt {
-    /// The code as the table of codes spells it: small ones in decimal, the others in hexadecimal.
+    /// The code as the table of codes in docs/LIFECYCLE.md spells it: small ones in decimal, the others in hexadecimal.
     package var codeText: String {
-        code < 0x1_0000 ? String(code) : "0x" + String(code, radix: 16)
+        isSmall ? String(code) : "0x" + String(code, radix: 16)
     }
+
+    /// Where to read more: `receipt 12`, or `0x8badf00d, receipt 12`. Codes 0, 1 and 2 only repeat the namespace, and
+    /// read like an exit status.
+    fileprivate var reference: String {
+        (isSmall ? "" : codeText + ", ") + "receipt \(id)"
+    }
+
+    private var isSmall: Bool { code < 0x1_0000 }
 }

@@ -6,32 +6,31 @@ import Linux
 import Manifest
 import Systemd
 
-/// Receipts on disk: one JSON document a line, appended in one write, so that a crash in the middle loses at most that
-/// one. Nothing is ever written over. A file that is full becomes the older of two, in place of the one before, by its name
-/// alone: so no end waits for the disk (`fsync` may take seconds where it is busy).
+/// The receipts on disk: one JSON document a line, each appended with one write, so that a crash during the write loses at
+/// most that line. No line is ever changed. A full file is renamed and so replaces the older of two files; no end of an
+/// app waits for `fsync`, which takes seconds on a busy disk.
 ///
-/// The last of each app is kept in memory too, as every `List` asks for it.
+/// The last receipt of each app is in memory too, because every `List` shows it.
 final class ReceiptStore {
-    /// How many are there at least, once there were so many; a file is full when it holds as many.
+    /// How many receipts are kept at least, once there were as many; a file with as many lines is full.
     static let kept = 1000
-    /// A line that is longer was not written by us.
+    /// The longest line in bytes; the daemon writes no longer one.
     private static let maximumLine = 64 << 10
-    /// `kept` and the last of as many apps as there may be, at 3 KiB; most are half of one.
+    /// The largest file in bytes: `kept` receipts and the last ones of `maximumApps` apps, at 3 KiB each. Most have half
+    /// a KiB.
     private static let maximumFile = 32 << 20
-    /// Of more apps than this the last receipt is not remembered: apps that are gone count too.
+    /// How many apps' last receipts are in memory; apps that no longer exist count too.
     private static let maximumApps = ManifestLibrary.maximumApps
 
     /// The last receipt of an app.
     private struct Last {
-        var id: UInt64
-        /// As the bus shows it: of two thousand apps, to read as many lines anew would take half of what a list takes.
-        var record: [(String, Variant)]
-        /// Otherwise it goes with the older file, and has to be written again before.
+        var record: ReceiptRecord
+        /// A receipt that is only in the older file is written again before that file is replaced.
         var isInNewerFile: Bool
         var isHandedOver = false
 
-        /// As it is on disk, with its newline.
-        var line: [UInt8] { Array((JSONValue(.dictionary(record)).serialized(pretty: false) + "\n").utf8) }
+        /// The line of the file, with its newline.
+        var line: [UInt8] { Array((record.json.serialized(pretty: false) + "\n").utf8) }
     }
 
     private let path: String
@@ -42,7 +41,7 @@ final class ReceiptStore {
     private var count = 0
     private var last: [AppID: Last] = [:]
     private(set) var nextID: UInt64 = 1
-    /// What was wrong with the files at start, for the log.
+    /// What was wrong with the files at the start, for the log.
     private(set) var problem: String?
 
     init(folders: Folders, clock: WallClock) throws {
@@ -54,21 +53,20 @@ final class ReceiptStore {
         for path in [older, path] {
             guard let bytes = readOrSetAside(path) else { continue }
             learn(bytes, isNewerFile: path == self.path)
-            // A crash in the middle: what comes next begins a line of its own.
+            // After a crash during a write, the next receipt starts on a line of its own.
             if path == self.path, bytes.last != UInt8(ascii: "\n") {
                 try AppendFile(path).append([UInt8(ascii: "\n")])
             }
         }
     }
 
-    /// Adds one. Called once an end.
+    /// Adds a receipt, once for each end of an app.
     func write(_ receipt: Receipt) throws {
-        // A daemon before this one has written it, and did not come as far as to say so.
+        // The previous daemon wrote it, and died before it recorded that.
         guard receipt.id >= nextID else { return }
-        let json = JSONValue(receipt, time: clock.now())
-        let last = Last(id: receipt.id, record: json.record, isInNewerFile: false)
+        let last = Last(record: ReceiptRecord(receipt, time: clock.now()), isInNewerFile: false)
         nextID = receipt.id + 1
-        // Also where the disk refuses it.
+        // Before the write, so that it is known even if the disk refuses it.
         remember(receipt.app, last)
         try AppendFile(path).append(last.line)
         self.last[receipt.app]?.isInNewerFile = true
@@ -76,20 +74,28 @@ final class ReceiptStore {
         if count >= Self.kept { try turnOver() }
     }
 
-    /// The last `limit` of an app, or of all, the oldest first; at most `kept`. Lines that are no receipts (a torn one) are
-    /// passed over.
-    func read(app: AppID? = nil, limit: Int) throws -> [JSONValue] {
+    /// The last `limit` receipts of an app or of all apps, the oldest first; at most `kept`. Lines that hold no receipt are
+    /// ignored.
+    func read(app: AppID? = nil, limit: Int) throws -> [ReceiptRecord] {
         try read(limit: limit) { app == nil || $0.app == app }
     }
 
-    func receipt(_ id: UInt64) throws -> JSONValue? { try read(limit: 1) { $0.id == id }.first }
+    func receipt(_ id: UInt64) throws -> ReceiptRecord? { try read(limit: 1) { $0.id == id }.first }
 
     /// The receipt of an app's last end.
-    func last(of app: AppID) -> [(String, Variant)]? { last[app]?.record }
+    func last(of app: AppID) -> ReceiptRecord? { last[app]?.record }
 
-    /// Puts the receipt of an app's last end where the app finds it, readable for its user; the path, or `nil` before its
-    /// first. Below the runtime folder, as that is in memory: on a disk, a new file at each end costs more than all else of
-    /// it (ext4 passes over inodes that were deleted in the last minutes one by one).
+    /// The record of a receipt of the core: the stored one if there is one, so that its time is the same everywhere.
+    func record(of receipt: Receipt) -> ReceiptRecord {
+        if let known = last[receipt.app]?.record, known.id == receipt.id { return known }
+        return ReceiptRecord(receipt, time: clock.now())
+    }
+
+    /// Writes the receipt of an app's last end to the file of `GREENROOM_LAST_RECEIPT`, readable for the app's user. The
+    /// file is below the runtime folder, in memory: on a disk, a new file at each end costs more than the rest of the end
+    /// (ext4 skips recently deleted inodes one by one).
+    ///
+    /// - Returns: the path; `nil` before the first end.
     func handOver(to app: AppID) throws -> String? {
         guard let known = last[app] else { return nil }
         let path = "\(lastFolder)/\(app.name).json"
@@ -100,7 +106,7 @@ final class ReceiptStore {
         return path
     }
 
-    /// Nobody is there to be handed anything.
+    /// Removes the files of `handOver`, when the daemon ends and no app is left.
     func removeHandedOver() throws {
         try removeFiles(in: lastFolder)
         try removeFile(at: lastFolder, folder: true)
@@ -108,12 +114,12 @@ final class ReceiptStore {
 
     // MARK: The two files
 
-    /// A file that is no such file of ours (far too large, no regular one) must not keep the daemon from starting.
+    /// A file that cannot be read (too large, not a regular file) is renamed, so that the daemon starts without it.
     private func readOrSetAside(_ path: String) -> [UInt8]? {
         do {
             return try readFileIfPresent(at: path, limit: Self.maximumFile)
         } catch {
-            problem = "\(error); it is now \(path).unreadable, and a new one is begun"
+            problem = "\(error); renamed to \(path).unreadable, starting with an empty file"
             rename(path, path + ".unreadable")
             return nil
         }
@@ -124,30 +130,32 @@ final class ReceiptStore {
             guard let head = Head(line), let json = parse(line) else { continue }
             nextID = max(nextID, head.id + 1)
             if isNewerFile { count += 1 }
-            if let known = last[head.app], known.id > head.id { continue }
-            remember(head.app, Last(id: head.id, record: json.record, isInNewerFile: isNewerFile))
+            if let known = last[head.app], known.record.id > head.id { continue }
+            guard let record = try? ReceiptRecord(json: json) else { continue }
+            remember(head.app, Last(record: record, isInNewerFile: isNewerFile))
         }
     }
 
     private func remember(_ app: AppID, _ receipt: Last) {
-        if last[app] == nil, last.count >= Self.maximumApps, let oldest = last.min(by: { $0.value.id < $1.value.id }) {
+        if last[app] == nil, last.count >= Self.maximumApps,
+            let oldest = last.min(by: { $0.value.record.id < $1.value.record.id })
+        {
             last[oldest.key] = nil
         }
         last[app] = receipt
     }
 
-    /// The newer file becomes the older one. Whatever happens in the middle, nothing is lost by it: at worst a line is there
-    /// twice.
+    /// Makes the newer file the older one. A crash at any point loses no receipt; at worst a line exists twice.
     private func turnOver() throws {
-        // Where that fails, not at each end again.
+        // First, so that a failure is not repeated at each end.
         count = 0
-        let lines = last.values.filter { !$0.isInNewerFile }.sorted { $0.id < $1.id }.flatMap(\.line)
+        let lines = last.values.filter { !$0.isInNewerFile }.sorted { $0.record.id < $1.record.id }.flatMap(\.line)
         if !lines.isEmpty { try AppendFile(path).append(lines) }
         guard rename(path, older) == 0 else { throw SystemError(call: "rename", errno: errno, path: path) }
         for app in last.keys { last[app]?.isInNewerFile = false }
     }
 
-    private func read(limit: Int, where isWanted: (Head) -> Bool) throws -> [JSONValue] {
+    private func read(limit: Int, where isWanted: (Head) -> Bool) throws -> [ReceiptRecord] {
         var lines: [(id: UInt64, text: ArraySlice<UInt8>)] = []
         for path in [path, older] {
             guard let bytes = try readFileIfPresent(at: path, limit: Self.maximumFile) else { continue }
@@ -155,13 +163,13 @@ final class ReceiptStore {
                 if let head = Head(line), isWanted(head) { lines.append((head.id, line)) }
             }
         }
-        // From the end, as the last are wanted; the older file ends with some that are much older.
+        // The newest first. The files are not in order: a file ends with older receipts that were written again.
         lines.sort { $0.id > $1.id }
-        var found: [JSONValue] = []
+        var found: [ReceiptRecord] = []
         var previous: UInt64?
         for (id, text) in lines where id != previous && found.count < min(limit, Self.kept) {
-            guard let json = parse(text) else { continue }
-            found.append(json)
+            guard let json = parse(text), let record = try? ReceiptRecord(json: json) else { continue }
+            found.append(record)
             previous = id
         }
         return found.reversed()
@@ -172,7 +180,7 @@ final class ReceiptStore {
     }
 }
 
-/// How each line of ours begins: `{"id":7,"app":"photos"`. Tells whose it is without reading all of it.
+/// The start of a line: `{"id":7,"app":"photos"`. It identifies the receipt without a parse of the whole line.
 private struct Head {
     let id: UInt64
     let app: AppID
@@ -184,7 +192,7 @@ private struct Head {
         rest = rest.dropFirst(digits.count)
         guard rest.skip(#","app":""#) else { return nil }
         let name = rest.prefix(AppID.maximumLength + 1).prefix { $0 != UInt8(ascii: "\"") }
-        // As JSON's and D-Bus's readers have it, whole numbers are signed.
+        // Whole numbers in JSON are signed 64-bit numbers here.
         guard let id = Int64(String(decoding: digits, as: UTF8.self)),
             let app = AppID(String(decoding: name, as: UTF8.self)),
             rest.dropFirst(name.count).first == UInt8(ascii: "\"")
@@ -195,9 +203,10 @@ private struct Head {
 }
 
 extension ArraySlice<UInt8> {
+    /// Removes a prefix; `false` if the bytes do not start with it.
     fileprivate mutating func skip(_ text: StaticString) -> Bool {
-        let isThere = text.withUTF8Buffer { starts(with: $0) }
-        if isThere { removeFirst(text.utf8CodeUnitCount) }
-        return isThere
+        let hasPrefix = text.withUTF8Buffer { starts(with: $0) }
+        if hasPrefix { removeFirst(text.utf8CodeUnitCount) }
+        return hasPrefix
     }
 }

@@ -1,26 +1,45 @@
-import Glibc
+import Control
 import LifecycleCore
 
-/// The time of day, for people: nothing is decided by it.
+/// CLOCK_REALTIME, for timestamps that people read. No decision depends on it.
 struct WallClock {
-    init() {}
+    private let read: () -> Timestamp
 
-    /// Now, in RFC 3339, UTC, to the millisecond.
-    func now() -> String { format(secondsAgo: 0) }
-
-    /// When something was that `since` ago was.
-    func format(ago: Duration) -> String { format(secondsAgo: ago.seconds) }
-
-    private func format(secondsAgo: Double) -> String {
-        var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
-        let milliseconds = Int(time.tv_sec) * 1000 + time.tv_nsec / 1_000_000 - Int(secondsAgo * 1000)
-        var seconds = time_t(milliseconds / 1000)
-        var parts = tm()
-        gmtime_r(&seconds, &parts)
-        func two(_ number: Int32) -> String { number < 10 ? "0\(number)" : "\(number)" }
-        let fraction = String(milliseconds % 1000 + 1000).dropFirst()
-        return "\(parts.tm_year + 1900)-\(two(parts.tm_mon + 1))-\(two(parts.tm_mday))"
-            + "T\(two(parts.tm_hour)):\(two(parts.tm_min)):\(two(parts.tm_sec)).\(fraction)Z"
+    init(read: @escaping () -> Timestamp = Timestamp.now) {
+        self.read = read
     }
+
+    func now() -> Timestamp { read() }
+}
+
+/// When each app entered its state, on CLOCK_REALTIME.
+///
+/// The core counts on CLOCK_MONOTONIC. An instant is converted once, when the state changes or when it is first asked for
+/// after a start of the daemon, and is then fixed, like systemd's `StateChangeTimestamp`: two calls give the same `since`,
+/// and neither a later change of the system clock nor a sleep of the machine moves it.
+struct StateTimestamps {
+    private struct Stamp {
+        var instant: Instant
+        var time: Timestamp
+    }
+
+    private var stamps: [AppID: Stamp] = [:]
+
+    /// - Parameters:
+    ///   - instant: when the app entered its state.
+    ///   - now: the current time on both clocks.
+    /// - Returns: the time in whole milliseconds. Reading two clocks is exact to less than that, so another daemon process
+    ///   arrives at the same time.
+    mutating func timestamp(
+        of app: AppID, since instant: Instant, now: (instant: Instant, time: Timestamp)
+    ) -> Timestamp {
+        if let known = stamps[app], known.instant == instant { return known.time }
+        let exact = now.time - (now.instant - instant)
+        let time = Timestamp(microseconds: exact.microseconds / 1000 * 1000)
+        stamps[app] = Stamp(instant: instant, time: time)
+        return time
+    }
+
+    /// Removes an app that no longer exists.
+    mutating func remove(_ app: AppID) { stamps[app] = nil }
 }

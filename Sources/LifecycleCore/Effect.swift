@@ -149,12 +149,12 @@ package enum Report: Hashable, Sendable {
     indirect case ended(Receipt)
 }
 
-/// Why an app changed its state.
+/// Why an app changed its state. The raw values are the words of the control interface and of the journal.
 package enum StateReason: String, CaseIterable, Hashable, Sendable {
     case launched, ready, requested, displaced, interrupted, interruptionEnded, idle, woken, ended, jetsam
     case taskBegan, missedDeadline, tooManyTasks, exitsOnSuspend, shutdown, freezeTimedOut
-    /// Before the machine sleeps (L15).
-    case sleep
+    /// L15.
+    case sleep = "beforeSleep"
     case locked, awoke, unlocked
 }
 

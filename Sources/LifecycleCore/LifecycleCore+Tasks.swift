@@ -15,9 +15,9 @@ extension LifecycleCore {
         case .launching, .foreground, .enteringBackground, .background, .suspending, .suspended, .waking: break
         }
         if self[run: index].budget == .spent || isTooLate(index) { return report(.taskRefused(id, name: name)) }
-        let count = self[run: index].assertions.beginTask(task)
+        let excess = self[run: index].assertions.beginTask(task, limit: Self.maximumTasks)
         report(.taskBegan(id, name: name))
-        if count > Self.maximumTasks { return kill(index, .tooManyTasks(count), .tooManyTasks, now) }
+        if let excess { return kill(index, .tooManyTasks(excess), .tooManyTasks, now) }
         assertionBegan(index, now)
     }
 

@@ -1,6 +1,5 @@
 import Control
 import Glibc
-import JSON
 import Linux
 import Systemd
 
@@ -67,15 +66,16 @@ final class Greenroom {
             timeout: .seconds(60))
     }
 
+    /// The first value of the answer.
     @discardableResult
-    func finish(_ pending: BusConnection.Pending) throws -> JSONValue {
+    func finish(_ pending: BusConnection.Pending) throws -> Variant {
         try bus.wait(for: pending, until: nil)
         guard let result = pending.result else { throw BenchFailure("greenroomd did not answer") }
-        return try result.get().first.map { JSONValue($0) } ?? .null
+        return try result.get().first ?? .dictionary([])
     }
 
     @discardableResult
-    func call(_ member: String, _ arguments: [Variant] = []) throws -> JSONValue {
+    func call(_ member: String, _ arguments: [Variant] = []) throws -> Variant {
         try finish(try begin(member, arguments))
     }
 
@@ -96,7 +96,7 @@ final class Greenroom {
     }
 
     /// The daemon's description of how it contains the processes of an app.
-    func containment() throws -> String { try call("Pressure")["containment"]?.stringValue ?? "?" }
+    func containment() throws -> String { try MemoryStatus(variant: try call("Pressure")).containment }
 
     func version() throws -> String { try call("Version").stringValue ?? "?" }
 
@@ -109,10 +109,12 @@ final class Greenroom {
     func next(state: String, of app: String? = nil) throws -> String {
         let deadline = EventLoop.now() + .seconds(30)
         while let signal = try bus.nextSignal(until: deadline) {
-            guard signal.member == ControlNames.newsSignal, let first = signal.arguments.first else { continue }
-            let event = JSONValue(first)
-            guard event["kind"]?.stringValue == "stateChanged", event["state"]?.stringValue == state,
-                let name = event["app"]?.stringValue, app == nil || app == name
+            guard signal.member == ControlNames.lifecycleEventSignal, let first = signal.arguments.first else {
+                continue
+            }
+            let event = try LifecycleEvent(variant: first)
+            guard event.kind == LifecycleEvent.Kind.stateChanged.rawValue, event.state == state,
+                let name = event.app, app == nil || app == name
             else { continue }
             return name
         }

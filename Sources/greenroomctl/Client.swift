@@ -1,31 +1,35 @@
 import Control
 import Glibc
-import JSON
 import Systemd
 
-/// The daemon, as this program talks to it.
+/// The connection to the daemon: calls, the wait for answers, and errors as sentences.
 final class Client {
     private(set) var bus: BusConnection
     let endpoint: Endpoint
-    /// How long one that is gone, or that goes while it shakes hands, has to be there again. systemd starts the next one
-    /// after 100 ms.
-    private static let patience = Duration.seconds(10)
-    /// Somebody sits there who could be asked for a password.
-    private let hasUser: Bool
+    /// How long a daemon that is being replaced has to accept a connection again. systemd starts the next one after 100 ms.
+    private static let reconnectTimeout = Duration.seconds(10)
+    private let options: Options
     private(set) var agent: PasswordAgent?
 
-    init(_ endpoint: Endpoint, hasUser: Bool) throws(Failure) {
+    struct Options {
+        /// Whether a user can be asked for a password.
+        var isInteractive: Bool
+        /// Whether text is made fit for a terminal: with `escaped`, before anything else reads it.
+        var escapesText: Bool
+    }
+
+    init(_ endpoint: Endpoint, _ options: Options) throws(Failure) {
         self.endpoint = endpoint
-        self.hasUser = hasUser
+        self.options = options
         bus = try Self.connect(endpoint, isExpected: false)
     }
 
-    /// After the daemon was lost: connects to the one that follows it.
+    /// Connects to the next daemon, after the connection was lost.
     func reconnect() throws(Failure) { bus = try Self.connect(endpoint, isExpected: true) }
 
-    /// - Parameter isExpected: where nobody listens somebody will.
+    /// - Parameter isExpected: whether to wait for a daemon if none listens.
     private static func connect(_ endpoint: Endpoint, isExpected: Bool) throws(Failure) -> BusConnection {
-        let limit = EventLoop.now() + patience
+        let limit = EventLoop.now() + reconnectTimeout
         while true {
             do throws(BusError) {
                 return try BusConnection(path: endpoint.socket)
@@ -37,9 +41,10 @@ final class Client {
         }
     }
 
-    /// Calls a method that answers at once, with one value, and that can be called twice: if the daemon is lost meanwhile
-    /// the one that follows it is asked.
-    func call(_ member: String, _ arguments: [Variant] = []) throws(Failure) -> JSONValue {
+    /// Calls a method that answers at once and may be repeated: if the connection is lost, the next daemon is called.
+    func call<Value: RecordValue>(
+        _ member: String, _ arguments: [Variant] = [], as type: Value.Type = Value.self
+    ) throws(Failure) -> Value {
         do throws(Failure) {
             return try callOnce(member, arguments)
         } catch  where error.isLost {
@@ -48,30 +53,31 @@ final class Client {
         }
     }
 
-    private func callOnce(_ member: String, _ arguments: [Variant]) throws(Failure) -> JSONValue {
+    private func callOnce<Value: RecordValue>(_ member: String, _ arguments: [Variant]) throws(Failure) -> Value {
+        let answer: [Variant]
         do throws(BusError) {
-            let answer = try bus.call(
+            answer = try bus.call(
                 path: ControlNames.managerPath, interface: ControlNames.managerInterface, member: member, arguments)
-            return Self.value(answer)
         } catch {
             throw failure(ofCall: error)
         }
+        return try decode(answer, "the answer to \(member)")
     }
 
-    /// What the daemon refused is asked for once more with polkit's agent at hand, where nobody else asks for a password. Not
-    /// from the start, as most who may need none.
-    func insisting<Answer>(_ ask: () throws(Failure) -> Answer) throws(Failure) -> Answer {
+    /// Repeats a refused request with polkit's password agent, on a terminal where no other agent runs. The agent is started
+    /// only then, because most users need none.
+    func withAuthorization<Answer>(_ request: () throws(Failure) -> Answer) throws(Failure) -> Answer {
         do throws(Failure) {
-            return try ask()
+            return try request()
         } catch {
-            guard error.isRefusal, hasUser, let agent = PasswordAgent() else { throw error }
+            guard error.isRefusal, options.isInteractive, let agent = PasswordAgent() else { throw error }
             self.agent = agent
             defer { self.agent = nil }
-            return try ask()
+            return try request()
         }
     }
 
-    /// Calls a method that answers when something has come about, however long that takes.
+    /// Calls a method that answers when the request was carried out, however long that takes.
     func begin(_ member: String, _ arguments: [Variant]) throws(Failure) -> BusConnection.Pending {
         do throws(BusError) {
             return try bus.callAsync(
@@ -81,45 +87,58 @@ final class Client {
         }
     }
 
-    /// Waits for an answer, at most until a time of `EventLoop.now`.
-    /// - Returns: `nil`: not yet.
-    func answer(_ pending: BusConnection.Pending, until deadline: Duration?) throws(Failure) -> JSONValue? {
+    /// Waits for an answer.
+    ///
+    /// - Parameter deadline: a time of `EventLoop.now`; `nil` waits without end.
+    /// - Returns: `nil` if there is no answer yet.
+    func answer<Value: RecordValue>(
+        _ pending: BusConnection.Pending, until deadline: Duration?, as type: Value.Type = Value.self
+    ) throws(Failure) -> Value? {
+        let answer: [Variant]
         do throws(BusError) {
             guard try bus.wait(for: pending, until: deadline), let result = pending.result else { return nil }
-            return Self.value(try result.get())
+            answer = try result.get()
         } catch {
             throw failure(ofCall: error)
         }
+        return try decode(answer, "the answer")
     }
 
-    /// The next piece of news.
-    func news() throws(Failure) -> JSONValue {
-        do throws(BusError) {
-            while let signal = try bus.nextSignal(until: nil) {
-                if signal.interface == ControlNames.managerInterface, signal.member == ControlNames.newsSignal {
-                    return Self.value(signal.arguments)
-                }
+    /// The next event. Waits without end.
+    func nextEvent() throws(Failure) -> LifecycleEvent {
+        while true {
+            let signal: BusSignal?
+            do throws(BusError) {
+                signal = try bus.nextSignal(until: nil)
+            } catch {
+                throw Self.failure(error, endpoint)
             }
-        } catch {
-            throw Self.failure(error, endpoint)
+            guard let signal else { throw Failure("greenroomd at \(escaped(endpoint.socket)) closed the connection.") }
+            if signal.interface == ControlNames.managerInterface, signal.member == ControlNames.lifecycleEventSignal {
+                return try decode(signal.arguments, signal.member)
+            }
         }
-        throw Failure("greenroomd at \(escaped(endpoint.socket)) has nothing more to tell")
     }
 
-    private static func value(_ answer: [Variant]) -> JSONValue {
-        answer.first.map { JSONValue($0) } ?? .object([])
+    private func decode<Value: RecordValue>(_ answer: [Variant], _ what: String) throws(Failure) -> Value {
+        let value = answer.first ?? .dictionary([])
+        do throws(RecordError) {
+            return try Value(variant: options.escapesText ? value.escapingText() : value)
+        } catch {
+            throw Failure("Cannot read \(what): \(escaped("\(error)")).")
+        }
     }
 
-    // MARK: Errors in words
+    // MARK: Errors as sentences
 
-    /// The bus itself refuses with interface and number; what it means is short.
+    /// libsystemd's own refusal names interface and user ID; this sentence is shorter.
     private func failure(ofCall error: BusError) -> Failure {
         guard error.name == "org.freedesktop.DBus.Error.AccessDenied" else {
             var failure = Self.failure(error, endpoint)
             failure.isLost = !bus.isOpen
             return failure
         }
-        return Failure("only root and the user that greenroomd runs as may ask for that")
+        return Failure("Access denied: only root and the user of greenroomd may do this.")
     }
 
     private static func failure(_ error: BusError, _ endpoint: Endpoint) -> Failure {
@@ -127,23 +146,38 @@ final class Client {
         let standard = "org.freedesktop.DBus.Error."
         if error.name == ControlNames.Failure.accessDenied.name {
             return Failure(
-                sentence, hint: "Try as root; the system's daemon lets members of the group greenroom, too.",
+                sentence, hint: "Try as root. The system daemon also accepts members of the group greenroom.",
                 isRefusal: true)
         }
         guard error.name.hasPrefix(standard) else { return Failure(sentence) }
         switch error.name.dropFirst(standard.count) {
         case "NoServer": return Failure(sentence, hint: hint(endpoint))
-        case "AccessDenied": return Failure(sentence, hint: "Try as root, or as the user that greenroomd runs as.")
+        case "AccessDenied": return Failure(sentence, hint: "Try as root, or as the user of greenroomd.")
         case "UnknownMethod", "UnknownInterface", "UnknownObject":
-            return Failure("this greenroomd does not know how to do that: it is older than this greenroomctl")
+            return Failure("greenroomd does not support this request: it is older than greenroomctl.")
         default: return Failure(sentence)
         }
     }
 
     private static func hint(_ endpoint: Endpoint) -> String {
         if let other = endpoint.other, access(other.socket, F_OK) == 0 {
-            return "There is one at \(escaped(other.socket)): try greenroomctl \(other.option) …"
+            return "Another greenroomd runs at \(escaped(other.socket)); try: greenroomctl \(other.option) …"
         }
-        return "Start one with: \(endpoint.start)"
+        return "To start it: \(endpoint.start)"
+    }
+}
+
+extension Variant {
+    /// The same value with `escaped` strings.
+    fileprivate func escapingText() -> Variant {
+        switch self {
+        case .string(let text): .string(escaped(text))
+        case .array(let signature, let elements): .array(signature, elements.map { $0.escapingText() })
+        case .dictionary(let entries): .dictionary(entries.map { ($0, $1.escapingText()) })
+        case .variant(let value): .variant(value.escapingText())
+        case .byte, .bool, .int16, .uint16, .int32, .uint32, .int64, .uint64, .double, .objectPath, .signature,
+            .descriptor, .bytes, .entry, .structure:
+            self
+        }
     }
 }

@@ -1,9 +1,9 @@
 import Glibc
 
-/// What the program finds around it, as values, so that tests can say it.
+/// What the program reads from its surroundings, as values that tests can set.
 package struct Environment: Sendable {
     package var isRoot: Bool
-    /// Looks up a variable.
+    /// The value of an environment variable.
     package var variable: @Sendable (String) -> String?
 
     package init(isRoot: Bool, variable: @escaping @Sendable (String) -> String?) {
@@ -15,19 +15,19 @@ package struct Environment: Sendable {
         isRoot: geteuid() == 0, variable: { name in getenv(name).map { String(cString: $0) } })
 }
 
-/// Which daemon is meant, and what to say where there is none.
+/// The daemon to connect to, and hints for the case that it does not run.
 package struct Endpoint: Equatable, Sendable {
     static let systemRuntime = "/run/greenroom"
 
     package var runtime: String
-    /// How to start a daemon there.
+    /// The command that starts this daemon.
     package var start: String
-    /// Another one that may be meant, with the option that names it.
+    /// The socket of the other daemon that the user may mean, and the option that selects it.
     package var other: (socket: String, option: String)?
 
     package var socket: String { runtime + "/bus" }
 
-    /// `--runtime`, else the system's for root and `--system`, else the user's.
+    /// With `--runtime` that folder; for root and with `--system` the system daemon; otherwise the user's daemon.
     package init(_ invocation: Invocation, _ environment: Environment) throws(Failure) {
         let user = Self.userRuntime(environment)
         if let given = invocation.options[.runtime] {
@@ -42,11 +42,11 @@ package struct Endpoint: Equatable, Sendable {
             start = "greenroomd --user"
             other = (Self.systemRuntime + "/bus", "--system")
         } else {
-            throw Failure("neither XDG_RUNTIME_DIR nor HOME is set: say --runtime DIR or --system")
+            throw Failure("Neither XDG_RUNTIME_DIR nor HOME is set; use --runtime DIR or --system.")
         }
     }
 
-    /// As the daemon's (`Folders`): without a session there is no XDG_RUNTIME_DIR.
+    /// The same folder as the daemon's (`Folders`). Without a session, XDG_RUNTIME_DIR is not set.
     private static func userRuntime(_ environment: Environment) -> String? {
         func folder(_ name: String) -> String? {
             environment.variable(name).flatMap { $0.hasPrefix("/") ? $0 : nil }
@@ -60,15 +60,15 @@ package struct Endpoint: Equatable, Sendable {
     }
 }
 
-/// Why it did not come about: a sentence, and the exit status.
+/// Why the command failed: a sentence, and the exit status.
 package struct Failure: Error, Equatable, Sendable {
     package var sentence: String
     package var status: Int32
-    /// What may help, on a line of its own.
+    /// What the user can do, on a line of its own.
     package var hint: String?
-    /// The daemon went away while it was asked; another one may follow.
+    /// Whether the connection was lost during a call; another daemon may follow.
     package var isLost = false
-    /// The daemon does not let this user.
+    /// Whether the daemon refused this user.
     package var isRefusal: Bool
 
     package init(_ sentence: String, status: Int32 = 1, hint: String? = nil, isRefusal: Bool = false) {

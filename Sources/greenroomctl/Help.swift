@@ -1,4 +1,4 @@
-/// What `help` shows.
+/// The texts of `help`.
 enum Help {
     static var general: String {
         let width = 24
@@ -11,28 +11,28 @@ enum Help {
         return """
             Usage: greenroomctl [--json] [--user|--system] [--runtime DIR] VERB …
 
-            Shows apps and moves them through their lives.
+            Query and control the lifecycle of apps.
 
-            Looking:
+            Query:
             \(lines([.list, .status, .receipts, .receipt, .log, .watch]))
-            Moving:
+            Control:
             \(lines([.launch, .activate, .background, .interrupt, .resume, .terminate, .push, .send]))
-            The house:
+            Daemon:
             \(lines([.pressure, .verify, .reload, .reexec, .help]))
             Options, anywhere on the line:
-              --json                  one JSON document (watch: one object a line)
-              --system, --user        the system's daemon (root's default) or one's own
-              --runtime DIR           the daemon that has this runtime folder
-              --version
-              -h, --help              also behind a verb
-              --                      what follows are no options
+              --json                  Print one JSON document (watch: one object a line)
+              --system, --user        Connect to the system daemon (default for root), or to the user's
+              --runtime DIR           Connect to the daemon with this runtime folder
+              --version               Show the version
+              -h, --help              Show this help, or the help of the verb
+              --                      End of options
 
-            Exit status: 0 done, 1 failed, 2 wrong usage, 3 for the status of an app that is not running.
+            Exit status: 0 success, 1 failure, 2 usage error, 3 for status of an app that is not running.
 
             """
     }
 
-    /// Options stay out of the list of verbs.
+    /// The usage without options, for the list of verbs.
     private static func shortUsage(_ verb: Verb) -> String {
         switch verb {
         case .launch, .terminate: "APP"
@@ -44,98 +44,114 @@ enum Help {
 
     static func text(of verb: Verb) -> String {
         let usage = verb.usage.isEmpty ? "" : " " + verb.usage
-        let summary = verb.summary.prefix(1).uppercased() + verb.summary.dropFirst() + "."
-        let head = "Usage: greenroomctl \(verb.rawValue)\(usage)\n\n\(summary)\n"
-        guard verb.isThere else { return head + "\nThis verb is not there yet.\n" }
+        let head = "Usage: greenroomctl \(verb.rawValue)\(usage)\n\n\(verb.summary).\n"
+        guard verb.isImplemented else { return head + "\nNot implemented.\n" }
         return details(verb).map { head + "\n" + $0 + "\n" } ?? head
     }
 
     private static func details(_ verb: Verb) -> String? {
         switch verb {
-        case .list, .status, .receipts, .receipt, .log, .watch: looking(verb)
-        case .launch, .activate, .background, .interrupt, .resume, .terminate, .push, .send: moving(verb)
-        case .pressure, .verify, .reload, .reexec: house(verb)
+        case .list, .status, .receipts, .receipt, .log, .watch: queryDetails(verb)
+        case .launch, .activate, .background, .interrupt, .resume, .terminate, .push, .send: controlDetails(verb)
+        case .pressure, .verify, .reload, .reexec: daemonDetails(verb)
         case .help, .open, .snapshot: nil
         }
     }
 
-    private static func looking(_ verb: Verb) -> String? {
+    private static func queryDetails(_ verb: Verb) -> String? {
         switch verb {
         case .list:
             """
-            Columns: ID, state, pid, memory, since when it is in that state, and what counts: its deadline, its open
-            background tasks, an error in its manifest. Into a pipe there is no heading, an absent value is “-”, and times
-            are in RFC 3339: so `greenroomctl list | awk '$2 == "suspended" { print $1 }'` works.
+            Columns: ID, state, PID, memory, the time since the app entered its state, and its deadline, its background
+            tasks or the error in its manifest. If standard output is not a terminal, there is no heading, an absent value
+            is '-', and times are in RFC 3339: greenroomctl list | awk '$2 == "suspended" { print $1 }'
             """
         case .status: "The exit status is 3 if one of the apps is not running."
         case .receipts:
             """
-              -n, --lines N           only the last N; all that are kept otherwise
+              -n, --lines N           Show only the last N receipts
 
-            Columns: ID, time, app, namespace and code, explanation. Also of apps whose manifest is gone.
+            Columns: ID, time, app, namespace, code and explanation. Receipts remain after a manifest is removed.
             """
         case .log:
             """
-              -f, --follow            what comes, as it comes
-              -n, --lines N           only the last N
+              -f, --follow            Print new entries as they arrive
+              -n, --lines N           Show only the last N entries
 
-            Shown by journalctl(1), which also says who may read it.
+            The entries are shown by journalctl(1), and with the caller's access to the journal.
             """
         case .watch:
             """
-              -v, --verbose           also deadlines that begin and are kept
+              -v, --verbose           Print deadlines that start and are met, too
 
-            With APPs only what concerns these. Ends with the daemon, or with Ctrl-C.
+            With APP, only events of these apps are printed. It ends with the daemon, or with Ctrl-C.
             """
         default: nil
         }
     }
 
-    private static func moving(_ verb: Verb) -> String? {
+    private static func controlDetails(_ verb: Verb) -> String? {
         switch verb {
         case .launch:
             """
-              --background            into the background, with 30 s of background time
-              --reason REASON         what the app is told: user (default), url, push, fetch, socket, timer, accessory,
-                                      location, relaunch. Only a user's launch is not postponed after early ends.
-              --url URL               what it is to open
+              --background            Launch into the background, with 30s of background time
+              --reason REASON         The launch reason that the app is given: user (default), url, push, fetch, socket,
+                                      timer, accessory, location or relaunch. After several early ends, launches that
+                                      wake the app (push, fetch, socket, timer, accessory, location) are postponed.
+              --url URL               The URL to open
 
-            An app that runs is activated. Fails with the reason if the app ends before it is there.
+            A running app is activated. If the app ends before it is active, the exit status is 1.
             """
-        case .activate: "Launches it if it is not running. The app that was activated longest ago makes room."
-        case .background: "It has its deadline to answer, then the time of its tasks, then it is suspended."
-        case .interrupt, .resume: "Interruptions nest: the app is active again when the last of them ended."
+        case .activate:
+            """
+            Launches the app if it is not running. If all foreground slots are taken, the app that was activated first
+            moves to the background.
+            """
+        case .background:
+            """
+            The app has its background deadline to finish. It is suspended when its background tasks have ended or its
+            background time has expired.
+            """
+        case .interrupt, .resume: "Interruptions nest: the app becomes active when the last one has ended."
         case .terminate:
             """
-              --remove                killed at once, without a word; its restoration state is dropped
+              --remove                Kill the app at once, and drop its restoration state
 
-            The app is told and has its deadline to end, then it is killed. A suspended app is killed without a word.
+            The app is notified and has its terminate deadline to end; then it is killed. A suspended app is killed without
+            notice.
             """
-        case .push: "The app has 30 s to complete it, and must declare BackgroundModes=push."
+        case .push: "The app has 30s to complete the push. Its manifest must declare BackgroundModes=push."
         case .send:
             """
             Kinds: accessory, orientation, time, battery, proximity, protectedData, display, screenMode, settings, locale,
-            account, memory, and one's own, which begin with “x-”. Of each kind a suspended app keeps the latest.
+            account, memory, and kinds of your own, which start with 'x-'. A suspended app receives the latest
+            notification of each kind when it resumes.
             """
         default: nil
         }
     }
 
-    private static func house(_ verb: Verb) -> String? {
+    private static func daemonDetails(_ verb: Verb) -> String? {
         switch verb {
-        case .pressure: "Simulating a level does what that level would do: it warns apps, and may take one."
+        case .pressure:
+            """
+            LEVEL is normal, warning or critical. A simulated level has the effects of a real one: apps are warned, and
+            at critical an app may be killed.
+            """
         case .verify:
             """
-            FILE is ID.app, one of its drop-ins (ID.app.d/*.conf) or greenroom.conf; drop-ins beside it are read too. Says
-            file:line:column of each error and warning. The exit status is 1 if there is an error.
+            FILE is ID.app, a drop-in (ID.app.d/*.conf) or greenroom.conf. The drop-ins of a file are checked with it. Each
+            error and warning is printed as FILE:LINE:COLUMN. The exit status is 1 if there is an error.
             """
         case .reload:
-            "Apps that run go on. The exit status is 1 if a manifest has an error; the others count all the same."
+            """
+            Running apps keep running. The exit status is 1 if a manifest has an error; all other manifests are loaded.
+            """
         case .reexec:
             """
-            The program that lies where the daemon's own was takes its place, in the same process: after an upgrade, the new
-            one. Apps run on, frozen ones stay frozen, deadlines go on. Requests that somebody waits for are carried out,
-            but not answered.
+            The daemon executes its program file again, in the same process: after an upgrade, the new version. Apps keep
+            running, suspended apps stay suspended, and deadlines continue. Pending requests are carried out, but their
+            callers receive no answer.
             """
         default: nil
         }

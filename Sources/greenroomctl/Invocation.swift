@@ -2,23 +2,25 @@ import Control
 import LifecycleCore
 import Manifest
 
-/// What a command line asks for.
+/// A parsed command line.
 package struct Invocation: Equatable, Sendable {
     package var verb: Verb
     package var operands: [String]
-    /// Flags have an empty value.
+    /// The value of a flag is empty.
     package var options: [Option: String]
 
     package enum Parsed: Equatable, Sendable {
         case run(Invocation)
-        /// To standard output, and done.
+        /// To print to standard output; exit status 0.
         case show(String)
-        /// To standard error; exit status 2.
+        /// A usage error: to print to standard error; exit status 2.
         case wrong(String)
     }
 
     func has(_ option: Option) -> Bool { options[option] != nil }
 
+    /// Parses a command line.
+    ///
     /// - Parameter arguments: without the program's name.
     package static func parse(_ arguments: [String]) -> Parsed {
         var reader = ArgumentReader(arguments)
@@ -27,92 +29,100 @@ package struct Invocation: Equatable, Sendable {
         let wantsHelp = reader.options[.help] != nil
         guard let word = reader.words.first else {
             if let problem = reader.problem { return .wrong(problem) }
-            return wantsHelp ? .show(Help.general) : .wrong("a verb is missing")
+            return wantsHelp ? .show(Help.general) : .wrong("missing verb")
         }
         guard let verb = Verb(rawValue: word) else {
             if let problem = reader.problem { return .wrong(problem) }
-            return .wrong("unknown verb “\(escaped(word))”\(suggestion(word, Verb.allCases.map(\.rawValue)))")
+            return .wrong("unknown verb '\(escaped(word))'\(suggestion(word, Verb.allCases.map(\.rawValue)))")
         }
         if wantsHelp { return .show(Help.text(of: verb)) }
-        // Its options are not there either: what counts is said when it runs.
-        guard verb.isThere else { return .run(Invocation(verb: verb, operands: [], options: reader.options)) }
+        // Its options are unknown, too. The error follows when the verb runs.
+        guard verb.isImplemented else { return .run(Invocation(verb: verb, operands: [], options: reader.options)) }
         if let problem = reader.problem { return .wrong(problem) }
         let invocation = Invocation(verb: verb, operands: Array(reader.words.dropFirst()), options: reader.options)
         if let problem = invocation.problem() { return .wrong(problem) }
         return verb == .help ? help(invocation) : .run(invocation)
     }
 
+    /// The verb of a command line that may have errors.
+    static func verb(in arguments: [String]) -> Verb? {
+        var reader = ArgumentReader(arguments)
+        reader.readAll()
+        return reader.words.first.flatMap { Verb(rawValue: $0) }
+    }
+
     private static func help(_ invocation: Invocation) -> Parsed {
         guard let word = invocation.operands.first else { return .show(Help.general) }
         guard let verb = Verb(rawValue: word) else {
-            return .wrong("unknown verb “\(escaped(word))”\(suggestion(word, Verb.allCases.map(\.rawValue)))")
+            return .wrong("unknown verb '\(escaped(word))'\(suggestion(word, Verb.allCases.map(\.rawValue)))")
         }
         return .show(Help.text(of: verb))
     }
 
-    // MARK: What does not fit
+    // MARK: Usage errors
 
     private func problem() -> String? {
         if let option = Option.allCases.first(where: { has($0) && !($0.verbs ?? [verb]).contains(verb) }) {
-            let verbs = (option.verbs ?? []).filter(\.isThere).map(\.rawValue).joined(separator: " and ")
-            return "\(option.long) goes with \(verbs), not with \(verb.rawValue)"
+            let verbs = (option.verbs ?? []).filter(\.isImplemented).map(\.rawValue).joined(separator: " and ")
+            return "\(verb.rawValue): unexpected option '\(option.long)'; it is for \(verbs)"
         }
-        if has(.user), has(.system) { return "--user and --system exclude each other" }
-        if operands.count < verb.operands.lowerBound { return "\(verb.rawValue) needs \(missing)" }
+        if has(.user), has(.system) { return "--user and --system are mutually exclusive" }
+        if operands.count < verb.operands.lowerBound { return "\(verb.rawValue): missing argument \(missing)" }
         if operands.count > verb.operands.upperBound {
-            let extra = operands[verb.operands.upperBound]
-            return "“\(escaped(extra))” is one word too many for \(verb.rawValue)"
+            return "\(verb.rawValue): unexpected argument '\(escaped(operands[verb.operands.upperBound]))'"
         }
-        return badValue()
+        return invalidValue()
     }
 
     private var missing: String {
         switch verb {
-        case .receipt: "the ID of a receipt"
-        case .verify: "a file"
-        case .send where operands.count == 1: "the kind of notification"
-        default: "an app"
+        case .receipt: "ID"
+        case .verify: "FILE"
+        case .send where operands.count == 1: "KIND"
+        default: "APP"
         }
     }
 
-    /// Values that are known to be wrong before anybody is asked.
-    private func badValue() -> String? {
+    /// Values that can be refused without the daemon.
+    private func invalidValue() -> String? {
         if verb == .receipt, let text = operands.first, UInt64(text) == nil {
-            return "“\(escaped(text))” is no receipt's ID: those are numbers"
+            return "receipt: invalid ID '\(escaped(text))'; expected a number"
         }
         if verb == .log, let text = operands.first, AppID(text) == nil {
-            return "“\(escaped(text))” cannot be the name of an app"
+            return "log: invalid app ID '\(escaped(text))'"
         }
         if verb == .pressure, let text = operands.first, MemoryLevelName(rawValue: text) == nil {
-            let names = MemoryLevelName.allCases.map(\.rawValue)
-            return "“\(escaped(text))” is no memory level\(Self.suggestion(text, names)); "
-                + "expected \(names.joined(separator: ", "))"
+            return "pressure: invalid level '\(escaped(text))'"
+                + Self.expectation(text, MemoryLevelName.allCases.map(\.rawValue))
         }
         if let text = options[.lines], UInt32(text) == nil {
-            return "--lines: “\(escaped(text))” is no number"
+            return "--lines: invalid number '\(escaped(text))'"
         }
         if let text = options[.reason], LaunchReason(rawValue: text) == nil {
-            let names = LaunchReason.allCases.map(\.rawValue)
-            return "--reason: “\(escaped(text))” is no reason to launch\(Self.suggestion(text, names)); "
-                + "expected one of \(names.joined(separator: ", "))"
+            return "--reason: invalid value '\(escaped(text))'"
+                + Self.expectation(text, LaunchReason.allCases.map(\.rawValue))
         }
         return nil
     }
 
+    private static func expectation(_ written: String, _ known: [String]) -> String {
+        "\(suggestion(written, known)); expected \(known.joined(separator: ", "))"
+    }
+
     fileprivate static func suggestion(_ written: String, _ known: [String]) -> String {
-        nearest(written, among: known).map { "; did you mean \($0)?" } ?? ""
+        nearest(written, among: known).map { "; did you mean '\($0)'?" } ?? ""
     }
 }
 
-/// The levels that memory can be in, as `pressure` spells them.
+/// The arguments of `pressure`.
 private enum MemoryLevelName: String, CaseIterable { case normal, warning, critical }
 
-/// Sorts arguments into words and options. `--` ends the options; a lone `-` is a word.
+/// Splits arguments into words and options. `--` ends the options; a single `-` is a word.
 private struct ArgumentReader {
     private var rest: ArraySlice<String>
     private(set) var words: [String] = []
     private(set) var options: [Option: String] = [:]
-    /// The first thing that was wrong.
+    /// The first error.
     private(set) var problem: String?
 
     init(_ arguments: [String]) {
@@ -140,8 +150,8 @@ private struct ArgumentReader {
         let name = parts.first.map(String.init) ?? ""
         guard let option = Option(rawValue: name) else {
             let known = Option.allCases.map(\.rawValue)
-            let near = nearest(name, among: known).map { "; did you mean --\($0)?" } ?? ""
-            return complain("unknown option “--\(escaped(name))”\(near)")
+            let near = nearest(name, among: known).map { "; did you mean '--\($0)'?" } ?? ""
+            return fail("unrecognized option '--\(escaped(name))'\(near)")
         }
         take(option, written: option.long, inline: parts.count == 2 ? String(parts[1]) : nil)
     }
@@ -150,7 +160,7 @@ private struct ArgumentReader {
         var letters = argument.dropFirst()
         while let letter = letters.popFirst() {
             guard let option = Option.allCases.first(where: { $0.short == letter }) else {
-                return complain("unknown option “-\(escaped(String(letter)))”")
+                return fail("invalid option '-\(escaped(String(letter)))'")
             }
             guard option.value != nil, !letters.isEmpty else {
                 take(option, written: "-\(letter)", inline: nil)
@@ -161,18 +171,18 @@ private struct ArgumentReader {
     }
 
     private mutating func take(_ option: Option, written: String, inline: String?) {
-        guard let kind = option.value else {
-            if inline != nil { complain("\(written) takes no value") }
+        guard let placeholder = option.value else {
+            if inline != nil { fail("option '\(written)' does not take a value") }
             options[option] = ""
             return
         }
         guard let value = inline ?? rest.popFirst(), !value.isEmpty else {
-            return complain("\(written) needs a value: \(kind)")
+            return fail("option '\(written)' requires a value \(placeholder)")
         }
         options[option] = value
     }
 
-    private mutating func complain(_ sentence: String) {
+    private mutating func fail(_ sentence: String) {
         problem = problem ?? sentence
     }
 }

@@ -2,10 +2,10 @@ import Glibc
 import LifecycleCore
 import Manifest
 
-/// Checks one file as the daemon would read it: with the drop-ins beside it, and with what only the file system and the
-/// user database know.
+/// Checks one file as the daemon reads it, together with its drop-ins, and compares it with the file system and the user
+/// database.
 struct ManifestCheck {
-    /// As it was given.
+    /// The path as given.
     private let file: String
 
     init(_ file: String) {
@@ -19,27 +19,27 @@ struct ManifestCheck {
         return checkApp(file)
     }
 
-    // MARK: Which files belong together
+    // MARK: Files of one manifest
 
     private func isDropIn(of folder: String) -> Bool {
         file.hasSuffix(".conf") && lastPart(folderPart(file)) == folder
     }
 
-    /// For `…/ID.app.d/NAME.conf`: `…/ID.app`.
+    /// `…/ID.app` for `…/ID.app.d/NAME.conf`.
     private var manifestOfDropIn: String? {
         let folder = folderPart(file)
         return file.hasSuffix(".conf") && folder.hasSuffix(".app.d") ? String(folder.dropLast(2)) : nil
     }
 
-    /// The file and what lies in FILE.d, in the order of the names, as systemd.unit(5) has it; masked ones (empty, or links
-    /// to /dev/null) are passed over.
+    /// The file and the drop-ins in FILE.d, in the order of their names (systemd.unit(5)). Masked drop-ins (empty, or links
+    /// to /dev/null) are ignored.
     private func sources(_ main: String, _ problems: inout [Diagnostic]) -> [SourceFile] {
         var paths = [main]
         let folder = main + ".d"
         for name in dropInNames(folderEntries(folder)) where !isMasked("\(folder)/\(name)") {
             paths.append("\(folder)/\(name)")
         }
-        // One more than is read: the parser has the sentence for that.
+        // One more than the daemon reads, so that the parser reports it.
         return paths.prefix(maximumSources + 1).compactMap { path in
             switch readFile(path) {
             case .success(let bytes): return SourceFile(path: path, bytes: bytes)
@@ -53,7 +53,7 @@ struct ManifestCheck {
     private func checkConfiguration() -> [Diagnostic] {
         var problems: [Diagnostic] = []
         let main = lastPart(file) == "greenroom.conf" ? file : String(folderPart(file).dropLast(2))
-        // A drop-in may stand alone: the file itself need not be there.
+        // A drop-in may exist without the main file.
         let isAlone = main != file && access(main, F_OK) != 0
         let sources = isAlone ? sourcesAlone(&problems) : sources(main, &problems)
         guard problems.isEmpty else { return problems }
@@ -75,8 +75,8 @@ struct ManifestCheck {
             return [
                 Diagnostic(
                     .error, file, line: 0, column: 0,
-                    "is passed over by its name: expected ID.app with 1 to \(AppID.maximumLength) letters, digits, “_”, "
-                        + "“.” or “-” before the “.app”, or greenroom.conf")
+                    "ignored because of its name; expected ID.app with an ID of 1 to \(AppID.maximumLength) letters, "
+                        + "digits, '_', '.' or '-', or greenroom.conf")
             ]
         }
         var problems: [Diagnostic] = []
@@ -86,15 +86,16 @@ struct ManifestCheck {
         return diagnostics + (parsed.map { checkSurroundings($0, sources) } ?? [])
     }
 
-    // MARK: What only the machine knows
+    // MARK: The file system and the user database
 
-    /// Warnings, for the file may be meant for another machine.
+    /// Only warnings, because the manifest may be for another machine.
     private func checkSurroundings(_ manifest: AppManifest, _ sources: [SourceFile]) -> [Diagnostic] {
         var found: [Diagnostic] = []
         func warn(_ key: String, _ message: String) {
-            let place = place(of: key, sources)
+            let position = position(of: key, sources)
             found.append(
-                Diagnostic(.warning, place.file, line: place.line, column: place.column, "\(key)=: \(message)"))
+                Diagnostic(
+                    .warning, position.file, line: position.line, column: position.column, "\(key)=: \(message)"))
         }
         if let program = manifest.exec.first, let problem = whyNotExecutable(program) { warn("ExecStart", problem) }
         if let user = manifest.user, UInt32(user) == nil, getpwnam(user) == nil {
@@ -111,7 +112,7 @@ struct ManifestCheck {
             if stat(folder, &status) != 0 {
                 warn("WorkingDirectory", "\(folder): \(String(cString: strerror(errno)))")
             } else if status.st_mode & S_IFMT != S_IFDIR {
-                warn("WorkingDirectory", "\(folder) is no folder")
+                warn("WorkingDirectory", "\(folder) is not a directory")
             }
         }
         return found
@@ -120,13 +121,13 @@ struct ManifestCheck {
     private func whyNotExecutable(_ program: String) -> String? {
         var status = stat()
         guard stat(program, &status) == 0 else { return "\(program): \(String(cString: strerror(errno)))" }
-        guard status.st_mode & S_IFMT == S_IFREG else { return "\(program) is no file that can be run" }
-        // Not access(2): the app may run as somebody else than we do.
+        guard status.st_mode & S_IFMT == S_IFREG else { return "\(program) is not a regular file" }
+        // Not access(2): the app may run as another user.
         return status.st_mode & 0o111 == 0 ? "\(program) is not executable" : nil
     }
 
-    /// Where a key was last given; the first file as a whole if it can't be found again.
-    private func place(of key: String, _ sources: [SourceFile]) -> (file: String, line: Int, column: Int) {
+    /// The position of the last assignment of a key; line 0 if there is none.
+    private func position(of key: String, _ sources: [SourceFile]) -> (file: String, line: Int, column: Int) {
         for source in sources.reversed() {
             let lines = source.bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
             for (index, line) in lines.enumerated().reversed() {
@@ -145,7 +146,7 @@ struct ManifestCheck {
     }
 }
 
-/// In bytes, for percentages; MemTotal of /proc/meminfo, as the daemon sees it.
+/// The memory of the machine in bytes, for percentages: the MemTotal of /proc/meminfo.
 private var machineMemory: UInt64? {
     let (pages, size) = (sysconf(Int32(_SC_PHYS_PAGES)), sysconf(Int32(_SC_PAGESIZE)))
     return pages > 0 && size > 0 ? UInt64(pages) * UInt64(size) : nil
@@ -161,16 +162,16 @@ private func folderPart(_ path: String) -> String {
     path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
 }
 
-/// Not larger than a manifest may be, and no pipe that would never end.
+/// Reads a regular file of at most the size of a manifest.
 private func readFile(_ path: String) -> Result<[UInt8], Failure> {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard descriptor >= 0 else { return .failure(Failure(String(cString: strerror(errno)))) }
     defer { close(descriptor) }
     var status = stat()
     guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
-        return .failure(Failure("is no regular file"))
+        return .failure(Failure("not a regular file"))
     }
-    // One more than is allowed: the parser has the sentence for that.
+    // One byte more than allowed, so that the parser reports it.
     let limit = SourceFile.maximumSize + 1
     var bytes: [UInt8] = []
     var chunk = [UInt8](repeating: 0, count: 1 << 16)
@@ -193,7 +194,7 @@ private func isMasked(_ path: String) -> Bool {
     return isNull || (status.st_mode & S_IFMT == S_IFREG && status.st_size == 0)
 }
 
-/// /dev/null, by its number (null(4)): major 1, minor 3.
+/// The device number of /dev/null (null(4)): major 1, minor 3.
 private let nullDevice: UInt = 1 << 8 | 3
 
 private func folderEntries(_ path: String) -> [String] {

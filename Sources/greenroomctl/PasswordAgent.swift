@@ -1,16 +1,16 @@
 import Glibc
 
-/// polkit's agent for terminals (pkttyagent(1)), that asks for a password what this process asks the daemon for: as systemctl
-/// starts it. Ends with this value.
+/// polkit's password agent for terminals (pkttyagent(1)), started as systemctl starts it: it asks for the password for
+/// requests of this process. The agent ends with this value.
 final class PasswordAgent {
-    /// How long it may take to tell polkit of itself; what comes later is as if there were none.
-    private static let patience: Int32 = 5000
-    /// Where it finds the end of the pipe that it closes once polkit knows of it.
+    /// How long the agent has to register with polkit, in milliseconds. After that, requests are sent without it.
+    private static let registrationTimeout: Int32 = 5000
+    /// The descriptor that the agent closes once it is registered.
     private static let notifyDescriptor: Int32 = 3
 
     private let pid: pid_t
 
-    /// `nil`: there is none.
+    /// `nil` if no agent is installed.
     init?() {
         var ends: [Int32] = [-1, -1]
         guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {
@@ -21,7 +21,7 @@ final class PasswordAgent {
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
         posix_spawn_file_actions_adddup2(&actions, ends[1], Self.notifyDescriptor)
-        // Whom the session's own agent would ask, that one asks (`--fallback`); it serves its parent, this process.
+        // With `--fallback` an agent of the session takes precedence. The agent serves its parent, this process.
         let line: [String] = ["pkttyagent", "--notify-fd", "\(Self.notifyDescriptor)", "--fallback"]
         let words = line.map { strdup($0) } + [nil]
         defer { for word in words { free(word) } }
@@ -30,9 +30,9 @@ final class PasswordAgent {
         close(ends[1])
         guard result == 0 else { return nil }
         self.pid = pid
-        // It says nothing, but ends its side; so does one that could not do it, with which it is as without one.
+        // The descriptor closes when the agent is registered, or when it failed; then the request is refused again.
         var polled = pollfd(fd: ends[0], events: Int16(POLLIN), revents: 0)
-        while poll(&polled, 1, Self.patience) < 0, errno == EINTR {}
+        while poll(&polled, 1, Self.registrationTimeout) < 0, errno == EINTR {}
     }
 
     deinit {

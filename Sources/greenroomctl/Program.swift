@@ -1,30 +1,33 @@
+import Control
 import Glibc
 import JSON
 
-/// The whole program but for its exit.
-/// - Returns: the exit status: 0 done, 1 failed, 2 wrong usage, 3 for the status of an app that is not running.
+/// Runs the command line.
+///
+/// - Returns: the exit status: 0 success, 1 failure, 2 usage error, 3 for `status` of an app that is not running.
 package func runCommandLine(_ arguments: [String], _ environment: Environment) -> Int32 {
     do throws(Failure) {
         switch Invocation.parse(arguments) {
         case .show(let text):
             try write(text, to: STDOUT_FILENO)
             return 0
-        case .wrong(let sentence): throw Failure(sentence, status: 2, hint: "Try: \(helpCommand(arguments))")
+        case .wrong(let sentence):
+            throw Failure(sentence, status: 2, hint: "Try '\(helpCommand(arguments))' for more information.")
         case .run(let invocation): return try Session(invocation, environment).perform()
         }
     } catch {
-        complain(error)
+        printError(error)
         return error.status
     }
 }
 
-/// Who got as far as a verb is shown what that one takes.
+/// The help of the verb, if the line has one.
 private func helpCommand(_ arguments: [String]) -> String {
-    let verb = arguments.first { !$0.hasPrefix("-") }.flatMap { Verb(rawValue: $0) }
+    let verb = Invocation.verb(in: arguments)
     return "greenroomctl help" + (verb.map { $0 == .help ? "" : " \($0.rawValue)" } ?? "")
 }
 
-/// One command on its way.
+/// One invocation of a verb.
 struct Session {
     let invocation: Invocation
     let environment: Environment
@@ -53,33 +56,32 @@ struct Session {
         case .reexec: try reexec()
         case .help: 0
         case .log: try log()
-        case .open, .snapshot: throw Failure("“\(invocation.verb.rawValue)” is not there yet")
+        case .open, .snapshot: throw Failure("\(invocation.verb.rawValue): not implemented")
         }
     }
 
     func connect() throws(Failure) -> Client {
-        try Client(try Endpoint(invocation, environment), hasUser: !wantsJSON && isatty(STDIN_FILENO) == 1)
+        try Client(
+            try Endpoint(invocation, environment),
+            Client.Options(isInteractive: !wantsJSON && isatty(STDIN_FILENO) == 1, escapesText: !wantsJSON))
     }
 
     func show(_ text: String) throws(Failure) {
         try write(text, to: STDOUT_FILENO)
     }
 
-    /// One document; spread over lines for people.
+    /// One document; on a terminal spread over several lines.
     func show(_ json: JSONValue) throws(Failure) {
         try show(json.serialized(pretty: screen.isTerminal) + "\n")
     }
 
-    /// An instant: how long ago on a terminal, in RFC 3339 elsewhere.
-    func when(_ record: Record, _ key: String) -> String? {
-        guard screen.isTerminal, let moment = record.moment(key) else { return record.text(key) }
-        return ago(Moment.now().seconds - moment.seconds)
+    /// A time in a table: how long ago on a terminal, RFC 3339 elsewhere.
+    func when(_ time: Timestamp) -> String {
+        screen.isTerminal ? formattedAge(Timestamp.now() - time) : time.rfc3339
     }
 
-    /// An instant in full, for sheets.
-    func whenInFull(_ record: Record, _ key: String) -> String? {
-        guard let moment = record.moment(key) else { return record.text(key) }
-        let past = ago(Moment.now().seconds - moment.seconds)
-        return screen.isTerminal ? "\(moment.local("%F %T")) (\(past))" : record.text(key)
+    /// A time in a sheet: `2025-11-21 07:12:03 (3min ago)` on a terminal, RFC 3339 elsewhere.
+    func whenInFull(_ time: Timestamp) -> String {
+        screen.isTerminal ? "\(time.local("%F %T")) (\(formattedAge(Timestamp.now() - time)))" : time.rfc3339
     }
 }

@@ -1,19 +1,19 @@
 import Glibc
 
-/// What standard output and standard error are, and what may be done to them.
+/// What standard output and standard error are: terminals or not, their width, and whether they show colours.
 struct Screen {
     let isTerminal: Bool
     let hasColor: Bool
-    /// Of standard output; `nil`: no terminal, nothing is wrapped or clipped.
+    /// The width of standard output in columns; `nil` if it is no terminal, and nothing is wrapped.
     let width: Int?
     let errorIsTerminal: Bool
     let errorHasColor: Bool
 
     init(_ environment: Environment) {
-        // A terminal that can't move its cursor can't do colours either (terminfo's “dumb”).
+        // A terminal that cannot move its cursor shows no colours either (terminfo's "dumb").
         let term = environment.variable("TERM") ?? ""
         let isSmart = !term.isEmpty && term != "dumb"
-        // no-color.org: when present and not empty.
+        // no-color.org: NO_COLOR counts if it is set and not empty.
         let wantsColor = isSmart && (environment.variable("NO_COLOR") ?? "").isEmpty
         isTerminal = isatty(STDOUT_FILENO) == 1
         errorIsTerminal = isatty(STDERR_FILENO) == 1 && isSmart
@@ -27,14 +27,14 @@ struct Screen {
     }
 }
 
-/// The width of a terminal; 80 where it does not say.
+/// The width of a terminal; 80 if it does not report one.
 func columns(_ descriptor: Int32) -> Int {
     var size = winsize()
     guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }
     return Int(size.ws_col)
 }
 
-/// A look, by its SGR parameters (ECMA-48).
+/// A text style, by its SGR parameters (ECMA-48).
 enum Style: String {
     case heading = "4"
     case bold = "1"
@@ -48,7 +48,7 @@ enum Style: String {
 
     func applied(to text: String) -> String { text.isEmpty ? "" : "\u{1B}[\(rawValue)m\(text)\u{1B}[0m" }
 
-    /// Of an app's state.
+    /// The style of an app's state.
     init?(state: String) {
         switch state {
         case "active": self = .good
@@ -61,7 +61,8 @@ enum Style: String {
     }
 }
 
-/// Writes all of it. A reader that has gone ends the program by SIGPIPE, as pipes have it; where that is ignored, quietly.
+/// Writes the whole text. If the reader of a pipe has closed it, SIGPIPE ends the program; where SIGPIPE is ignored, the
+/// program ends without a message.
 func write(_ text: String, to descriptor: Int32) throws(Failure) {
     var bytes = Array(text.utf8)[...]
     while !bytes.isEmpty {
@@ -69,21 +70,21 @@ func write(_ text: String, to descriptor: Int32) throws(Failure) {
         if count > 0 {
             bytes = bytes.dropFirst(count)
         } else if errno == EAGAIN {
-            // Somebody else has made the terminal non-blocking.
+            // Another program made the terminal non-blocking.
             var polled = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
             poll(&polled, 1, -1)
         } else if errno == EPIPE {
             throw Failure("")
         } else if errno != EINTR {
-            throw Failure("could not write: \(String(cString: strerror(errno)))")
+            throw Failure("Cannot write: \(String(cString: strerror(errno)))")
         }
     }
 }
 
-/// A sentence to standard error, with the program's name before it.
-func complain(_ failure: Failure) {
+/// Prints an error to standard error, after the program's name.
+func printError(_ failure: Failure) {
     guard !failure.sentence.isEmpty else { return }
     let hint = failure.hint.map { $0 + "\n" } ?? ""
-    // Where standard error is of no use, the exit status has to do.
+    // If standard error cannot be written, the exit status remains.
     try? write("greenroomctl: \(failure.sentence)\n\(hint)", to: STDERR_FILENO)
 }

@@ -1,6 +1,6 @@
 import Glibc
 
-/// An app's journal: what greenroomd wrote of it, and what it wrote itself. The reading is journalctl's.
+/// `log`: the journal entries of greenroomd about an app, and the app's own output. journalctl(1) shows them.
 extension Session {
     private static let journalctl = "/usr/bin/journalctl"
 
@@ -12,13 +12,14 @@ extension Session {
         let reason = errno
         for pointer in pointers { free(pointer) }
         guard reason == ENOENT else {
-            throw Failure("\(Self.journalctl) cannot be run: \(String(cString: strerror(reason)))")
+            throw Failure("Cannot execute \(Self.journalctl): \(String(cString: strerror(reason)))")
         }
-        throw Failure("there is no journalctl here: without a journal greenroomd writes to its standard error")
+        throw Failure(
+            "journalctl is not installed. Without the journal, greenroomd writes its log to standard error.")
     }
 
-    /// Whose daemon it is: entries are taken from this user alone, as anybody may write any field but those that begin
-    /// with an underscore.
+    /// The user of the daemon. Only this user's entries are shown: every user can write any field, except for those that
+    /// start with an underscore.
     private func user(of endpoint: Endpoint) -> UInt32 {
         var about = stat()
         if stat(endpoint.socket, &about) == 0 { return about.st_uid }
@@ -26,9 +27,9 @@ extension Session {
     }
 }
 
-/// What is asked of journalctl.
+/// The arguments of journalctl.
 struct JournalQuery: Equatable {
-    /// Without the program's name. The app's name is one (`Invocation` refuses others): no option, and no `+`.
+    /// Without the program's name. The app's ID is valid (`Invocation` checks it), so it is no option and no `+`.
     let arguments: [String]
 
     init(_ invocation: Invocation, daemonUser: UInt32) {
@@ -41,7 +42,7 @@ struct JournalQuery: Equatable {
             arguments = options + daemon
             return
         }
-        // What the daemon says of it, or what came through the stream that the daemon opened for it.
+        // The daemon's entries about the app, or the output stream that the daemon opened for it.
         arguments = options + daemon + ["GREENROOM_APP=\(app)", "+", "_TRANSPORT=stdout", "SYSLOG_IDENTIFIER=\(app)"]
     }
 }

@@ -1,33 +1,31 @@
-import Glibc
-import JSON
+import Control
+import LifecycleCore
 import Systemd
 
-/// Why apps ended.
+/// Verbs that show why apps ended.
 extension Session {
     func receipts() throws(Failure) -> Int32 {
         let limit = invocation.options[.lines].flatMap { UInt32($0) }
-        // 0 asks for all that are kept; nobody who says “the last 0” wants that.
-        let answer =
-            limit == 0
-            ? JSONValue.array([])
-            : try connect().call("Receipts", [.string(operands.first ?? ""), .uint32(limit ?? 0)])
+        var receipts: [ReceiptRecord] = []
+        // The method takes 0 for all receipts; `-n 0` means none.
+        if limit != 0 {
+            receipts = try connect().call("Receipts", [.string(operands.first ?? ""), .uint32(limit ?? 0)])
+        }
         guard !wantsJSON else {
-            try show(answer)
+            try show(receipts.json)
             return 0
         }
-        let records = (answer.arrayValue ?? []).map { Record($0) }
-        if records.isEmpty, screen.isTerminal {
-            let whose = operands.first.map { " of \(escaped($0))" } ?? ""
-            try show("No receipts\(whose): nothing has ended yet.\n")
+        if receipts.isEmpty, screen.isTerminal {
+            let app = operands.first.map { " for '\(escaped($0))'" } ?? ""
+            try show("No receipts\(app).\n")
             return 0
         }
-        var table = Table(["ID", "TIME", "APP", "WHY", "CODE", "EXPLANATION"], right: [0])
-        table.rows = records.map { receipt in
-            let style = severity(receipt)
+        var table = Table(["ID", "TIME", "APP", "NAMESPACE", "CODE", "EXPLANATION"], right: [0])
+        table.rows = receipts.map { receipt in
+            let style = style(of: receipt)
             return [
-                Cell(receipt.integer("id").map(String.init)), Cell(when(receipt, "time")),
-                Cell(receipt.text("app"), .bold), Cell(receipt.text("namespace"), style),
-                Cell(receipt.text("code"), style), Cell(receipt.text("explanation")),
+                Cell(String(receipt.id)), Cell(when(receipt.time)), Cell(receipt.app, .bold),
+                Cell(receipt.namespace, style), Cell(receipt.code, style), Cell(receipt.explanation),
             ]
         }
         try show(table.text(screen))
@@ -36,104 +34,74 @@ extension Session {
 
     func receipt() throws(Failure) -> Int32 {
         let id = operands.first.flatMap { UInt64($0) } ?? 0
-        let answer = try connect().call("Receipt", [.uint64(id)])
-        guard !wantsJSON else {
-            try show(answer)
-            return 0
-        }
-        try show(sheet(of: Record(answer)))
+        let receipt = try connect().call("Receipt", [.uint64(id)], as: ReceiptRecord.self)
+        try wantsJSON ? show(receipt.json) : show(sheet(receipt))
         return 0
     }
 
-    private func sheet(of receipt: Record) -> String {
-        let title = "Receipt \(receipt.integer("id") ?? 0): \(receipt.text("app") ?? "?")"
+    private func sheet(_ receipt: ReceiptRecord) -> String {
         var sheet = Sheet()
-        sheet.add("Ended", ending(receipt), severity(receipt))
-        let meaning = Self.meaning(receipt.text("code") ?? "", receipt.text("namespace") ?? "")
-        sheet.add("Code", codeLine(receipt) + (meaning.map { ": \($0)" } ?? ""))
-        sheet.add("Time", whenInFull(receipt, "time"))
+        sheet.add("Cause", receipt.explanation, style(of: receipt))
+        sheet.add("State", receipt.state)
+        let meaning = Self.meaning(receipt.code, receipt.namespace).map { ": \($0)" } ?? ""
+        sheet.add("Code", "\(receipt.namespace) \(receipt.code)\(meaning)")
+        sheet.add("Time", whenInFull(receipt.time))
         sheet.add("Process", processLine(receipt))
-        sheet.add("Lived", receipt.seconds("wallSeconds").map(measured))
-        sheet.add("CPU", receipt.seconds("cpuSeconds").map(measured))
-        sheet.add("Memory", receipt.integer("memoryBytes").map(size))
-        if let use = receipt.record("deadline") { sheet.add("Deadline", deadlineLine(use)) }
-        let candidates = receipt.records("candidates")
-        if !candidates.isEmpty { sheet.add("Considered", candidateLines(candidates, receipt.text("app"))) }
-        return screen.paint(title, .bold) + "\n" + sheet.text(screen)
+        sheet.add("Run time", receipt.wall.timeSpan)
+        sheet.add("CPU", receipt.cpu.timeSpan)
+        sheet.add("Memory", formattedSize(receipt.memoryBytes))
+        sheet.add("Deadline", receipt.deadline.map(deadlineLine))
+        sheet.add("Candidates", candidateLines(receipt))
+        return screen.paint("Receipt \(receipt.id): \(receipt.app)", .bold) + "\n" + sheet.text(screen)
     }
 
-    /// “while launching: did not finish launching within 5 s”.
-    func ending(_ receipt: Record) -> String {
-        let explanation = receipt.text("explanation") ?? "the daemon does not say why"
-        guard let state = receipt.text("state").map(whileIn), !explanation.contains(state) else { return explanation }
-        return "\(state): \(explanation)"
+    private func processLine(_ receipt: ReceiptRecord) -> String {
+        guard let pid = receipt.pid else { return "none" }
+        let core = receipt.coreDumped == true ? " (core dumped)" : ""
+        if let signal = receipt.signal { return "\(pid), killed by \(signalName(signal))\(core)" }
+        if let status = receipt.exitStatus { return "\(pid), exit status \(status)" }
+        return "\(pid), exit status unknown"
     }
 
-    private func codeLine(_ receipt: Record) -> String {
-        [receipt.text("namespace"), receipt.text("code")].compactMap { $0 }.joined(separator: " ")
-    }
-
-    private func processLine(_ receipt: Record) -> String {
-        guard let pid = receipt.integer("pid") else { return "none came into being" }
-        let core = receipt.flag("coreDumped") ? ", core dumped" : ""
-        if let signal = receipt.integer("signal") { return "\(pid), ended by \(name(ofSignal: signal))\(core)" }
-        if let status = receipt.integer("exitStatus") { return "\(pid), exit status \(status)" }
-        return "\(pid), how it ended is not known"
-    }
-
-    private func deadlineLine(_ use: Record) -> String {
-        let allowed = use.seconds("allowedSeconds").map(timeSpan) ?? "?"
-        var parts = ["\(allowed) \(purpose(use.text("what") ?? "?"))"]
-        if let wall = use.seconds("wallSeconds") { parts.append("\(measured(wall)) passed") }
-        if let cpu = use.seconds("cpuSeconds") { parts.append("\(measured(cpu)) of CPU used") }
+    private func deadlineLine(_ deadline: DeadlineStatus) -> String {
+        var parts = ["\(deadline.allowed.map(\.timeSpan) ?? "?") \(deadline.purpose)"]
+        if let wall = deadline.wall { parts.append("\(wall.timeSpan) elapsed") }
+        if let cpu = deadline.cpu { parts.append("\(cpu.timeSpan) CPU") }
         return parts.joined(separator: ", ")
     }
 
-    private func candidateLines(_ candidates: [Record], _ taken: String?) -> [String] {
-        let width = candidates.map { displayWidth($0.text("app") ?? "?") }.max() ?? 0
-        return candidates.enumerated().map { index, candidate in
-            let app = candidate.text("app") ?? "?"
-            let memory = candidate.integer("memoryBytes").map(size) ?? "?"
-            let mark = app == taken ? "  ← taken" : ""
-            return "\(index + 1). " + app.padded(to: width + 2) + candidate.state.padded(to: 12) + memory + mark
+    private func candidateLines(_ receipt: ReceiptRecord) -> [String] {
+        let width = receipt.candidates.map { displayWidth($0.app) }.max() ?? 0
+        return receipt.candidates.enumerated().map { index, candidate in
+            let size = formattedSize(candidate.memoryBytes)
+            let mark = candidate.app == receipt.app ? "  ← killed" : ""
+            return "\(index + 1). \(candidate.app.padded(to: width + 2))\(candidate.state.padded(to: 12))\(size)\(mark)"
         }
     }
 
-    /// An end of its own accord with status 0 is nothing to look at; all else is.
-    private func severity(_ receipt: Record) -> Style? {
-        switch receipt.json["namespace"]?.stringValue {
-        case "exit": (receipt.integer("exitStatus") ?? 0) == 0 ? .faint : .moving
+    private func style(of receipt: ReceiptRecord) -> Style? {
+        switch receipt.namespace {
+        case "exit": (receipt.exitStatus ?? 0) == 0 ? .faint : .moving
         case "user": .faint
         case "jetsam": .moving
         default: .bad
         }
     }
 
-    /// What a code stands for (docs/LIFECYCLE.md, “Ends”).
+    /// What a code means (docs/LIFECYCLE.md, "Ends").
     private static func meaning(_ code: String, _ namespace: String) -> String? {
         switch (namespace, code) {
-        case ("watchdog", "0x8badf00d"): "a launch, background or terminate deadline was missed"
-        case ("watchdog", "0x2182bad2"): "background time was used up with a task open"
-        case ("watchdog", "0x2182bad4"): "a wake was not completed in time"
-        case ("lifecycle", "0xdead10cc"): "suspended with a lock or shared resource in hand"
+        case ("watchdog", "0x8badf00d"): "missed a launch, background or terminate deadline"
+        case ("watchdog", "0x2182bad2"): "background time expired with an open task"
+        case ("watchdog", "0x2182bad4"): "did not complete a wake in time"
+        case ("lifecycle", "0xdead10cc"): "held a lock or a shared resource while suspended"
         case ("lifecycle", "0xbada5e47"): "too many background tasks"
         case ("user", "0xdeadfa11"): "removed by the user"
-        case ("resource", "0xc51bad01"): "background CPU limit"
-        case ("jetsam", "1"): "memory"
+        case ("resource", "0xc51bad01"): "exceeded the background CPU limit"
+        case ("jetsam", "1"): "killed to free memory"
         case ("signal", "2"): "a signal that Greenroom did not send"
-        case ("exit", "0"): "ended by itself or as asked"
+        case ("exit", "0"): "exited, or terminated on request"
         default: nil
         }
     }
-}
-
-/// `SIGKILL`, or the number where it has no name.
-private func name(ofSignal number: Int64) -> String {
-    let names: [Int32: String] = [
-        SIGHUP: "SIGHUP", SIGINT: "SIGINT", SIGQUIT: "SIGQUIT", SIGILL: "SIGILL", SIGTRAP: "SIGTRAP",
-        SIGABRT: "SIGABRT", SIGBUS: "SIGBUS", SIGFPE: "SIGFPE", SIGKILL: "SIGKILL", SIGUSR1: "SIGUSR1",
-        SIGSEGV: "SIGSEGV", SIGUSR2: "SIGUSR2", SIGPIPE: "SIGPIPE", SIGALRM: "SIGALRM", SIGTERM: "SIGTERM",
-        SIGXCPU: "SIGXCPU", SIGXFSZ: "SIGXFSZ", SIGSYS: "SIGSYS",
-    ]
-    return Int32(exactly: number).flatMap { names[$0] } ?? "signal \(number)"
 }

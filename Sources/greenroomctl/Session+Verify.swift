@@ -2,7 +2,7 @@ import Glibc
 import JSON
 import Manifest
 
-/// `verify`: what the daemon would say of files, without one.
+/// `verify`: checks manifests as the daemon does, without a daemon.
 extension Session {
     func verify() throws(Failure) -> Int32 {
         var found: [Diagnostic] = []
@@ -10,17 +10,17 @@ extension Session {
             let diagnostics = ManifestCheck(file).run()
             found += diagnostics
             guard !wantsJSON else { continue }
-            try show(diagnostics.isEmpty ? "\(escaped(file)): fine\n" : diagnostics.map(line).joined())
+            try show(diagnostics.isEmpty ? "\(escaped(file)): OK\n" : diagnostics.map(line).joined())
         }
         if wantsJSON { try show(.array(found.map(json))) }
         return found.contains { $0.severity == .error } ? 1 : 0
     }
 
     private func line(_ diagnostic: Diagnostic) -> String {
-        let place = diagnostic.line == 0 ? "" : ":\(diagnostic.line):\(diagnostic.column)"
+        let position = diagnostic.line == 0 ? "" : ":\(diagnostic.line):\(diagnostic.column)"
         let severity = screen.paint(
             "\(diagnostic.severity.rawValue):", diagnostic.severity == .error ? .worst : .moving)
-        return "\(escaped(diagnostic.file))\(place): \(severity) \(escaped(diagnostic.message))\n"
+        return "\(escaped(diagnostic.file))\(position): \(severity) \(escaped(diagnostic.message))\n"
     }
 
     private func json(_ diagnostic: Diagnostic) -> JSONValue {

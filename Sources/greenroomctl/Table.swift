@@ -1,4 +1,4 @@
-/// One place in a table.
+/// One cell of a table.
 struct Cell {
     var text: String
     var style: Style?
@@ -9,11 +9,11 @@ struct Cell {
     }
 }
 
-/// Rows in columns. On a terminal with a heading, and the last column is broken to the screen; elsewhere every place is
-/// filled (“-”), so that a line's words can be counted.
+/// Rows in aligned columns. On a terminal there is a heading, and the last column is wrapped. Elsewhere an empty cell is
+/// `-`, so that the columns can be counted.
 struct Table {
     var heading: [String]
-    /// Columns that are set to the right: numbers.
+    /// The columns that are aligned to the right: numbers.
     var right: Set<Int> = []
     var rows: [[Cell]] = []
 
@@ -40,32 +40,32 @@ struct Table {
         }
         guard let last = row.last else { return "\n" }
         let indent = widths.dropLast().reduce(0) { $0 + $1 + 2 }
-        let lines = Self.broken(last.text, indent: indent, screen)
+        let lines = Self.wrappedLines(last.text, indent: indent, screen)
         result += lines.map { screen.paint($0, last.style) }
             .joined(separator: "\n" + String(repeating: " ", count: indent))
         while result.last == " " { result.removeLast() }
         return result + "\n"
     }
 
-    /// The narrowest column in which text is still broken.
+    /// The narrowest column, in characters, in which text is wrapped.
     private static let narrow = 24
 
-    static func broken(_ text: String, indent: Int, _ screen: Screen) -> [String] {
+    static func wrappedLines(_ text: String, indent: Int, _ screen: Screen) -> [String] {
         guard let width = screen.width, width - indent >= narrow else { return [text] }
         return wrapped(text, to: width - indent)
     }
 }
 
-/// “Label: value” lines, the labels set to the right.
+/// Lines of the form `Label: value`, the labels aligned to the right.
 struct Sheet {
     private var lines: [(label: String, value: String, style: Style?)] = []
 
-    /// Leaves out what there is not.
+    /// Adds a line; none for an absent or empty value.
     mutating func add(_ label: String, _ value: String?, _ style: Style? = nil) {
         if let value, !value.isEmpty { lines.append((label, value, style)) }
     }
 
-    /// Several values below each other.
+    /// Adds several values below each other.
     mutating func add(_ label: String, _ values: [String]) {
         for (index, value) in values.enumerated() { lines.append((index == 0 ? label : "", value, nil)) }
     }
@@ -75,7 +75,7 @@ struct Sheet {
         return lines.map { label, value, style in
             let name = label.isEmpty ? "" : label + ":"
             let gap = String(repeating: " ", count: width - displayWidth(name))
-            let value = Table.broken(value, indent: width + 1, screen)
+            let value = Table.wrappedLines(value, indent: width + 1, screen)
                 .map { screen.paint($0, style) }
                 .joined(separator: "\n" + String(repeating: " ", count: width + 1))
             return "\(gap)\(screen.paint(name, .faint)) \(value)\n"

@@ -1,5 +1,5 @@
-/// What apps, manifests and other people's programs have written, fit for a terminal: controls, and the characters that
-/// turn the direction of writing or begin a line, are spelled out.
+/// Makes text of apps, manifests and other programs safe to print on a terminal: control characters, and characters that
+/// change the direction of writing or start a line, are escaped (`\x1b`, `\u202e`).
 package func escaped(_ text: String) -> String {
     guard text.unicodeScalars.contains(where: isUnprintable) else { return text }
     var result = ""
@@ -32,8 +32,8 @@ private func isUnprintable(_ scalar: Unicode.Scalar) -> Bool {
     }
 }
 
-/// How many columns a text takes on a terminal: two for East Asian wide characters and most pictures, none for marks that
-/// sit on the one before. Close to wcwidth(3), which Swift's Glibc does not have.
+/// The width of a text on a terminal in columns: two for East Asian wide characters and most emoji, none for combining
+/// marks. Close to wcwidth(3), which Swift's Glibc lacks.
 package func displayWidth(_ text: String) -> Int {
     text.unicodeScalars.reduce(0) { $0 + width($1) }
 }
@@ -53,12 +53,12 @@ private func width(_ scalar: Unicode.Scalar) -> Int {
 }
 
 extension String {
-    /// With spaces behind, up to a width; a longer text gets one.
+    /// The text followed by spaces, up to a width; a longer text is followed by one space.
     func padded(to width: Int) -> String {
         self + String(repeating: " ", count: max(1, width - displayWidth(self)))
     }
 
-    /// At most so many columns, the last of them an ellipsis where something was left out.
+    /// The text cut to a width, with an ellipsis in the last column if it was longer.
     func clipped(to columns: Int) -> String {
         guard displayWidth(self) > columns else { return self }
         var result = ""
@@ -73,7 +73,7 @@ extension String {
     }
 }
 
-/// Breaks a text at its spaces into lines of at most so many columns; longer words stay whole.
+/// Wraps a text at its spaces into lines of at most `columns`; a longer word is not broken.
 package func wrapped(_ text: String, to columns: Int) -> [String] {
     var lines: [String] = []
     var line = ""

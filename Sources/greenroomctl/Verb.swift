@@ -1,13 +1,13 @@
-/// What can be asked for, in the order of the help.
+/// The verbs, in the order of the help.
 package enum Verb: String, CaseIterable, Sendable {
     case list, status, receipts, receipt, log, watch
     case launch, activate, background, interrupt, resume, terminate, push, send
     case pressure, verify, reload, reexec
     case help
-    // Promised by the contract, and not there yet.
+    // Not implemented.
     case open, snapshot
 
-    /// What stands behind the verb in its usage line.
+    /// The arguments in the usage line.
     var usage: String {
         switch self {
         case .list, .reload, .reexec: ""
@@ -28,7 +28,7 @@ package enum Verb: String, CaseIterable, Sendable {
         }
     }
 
-    /// How many words may follow.
+    /// How many arguments the verb takes.
     var operands: ClosedRange<Int> {
         switch self {
         case .list, .reload, .reexec: 0...0
@@ -42,46 +42,44 @@ package enum Verb: String, CaseIterable, Sendable {
         }
     }
 
-    /// Whether there is code behind it.
-    var isThere: Bool {
+    var isImplemented: Bool {
         switch self {
         case .open, .snapshot: false
         case .list, .status, .receipts, .receipt, .log, .watch, .launch, .activate, .background, .interrupt, .resume,
-            .terminate,
-            .push, .send, .pressure, .verify, .reload, .reexec, .help:
+            .terminate, .push, .send, .pressure, .verify, .reload, .reexec, .help:
             true
         }
     }
 
-    /// One line, for the list of verbs.
+    /// The line in the list of verbs.
     var summary: String {
         switch self {
-        case .list: "all apps, a line each"
-        case .status: "one app in full; without APP, the house"
-        case .receipts: "why apps ended, the last at the bottom"
-        case .receipt: "one end in full: deadline, memory, who else could have been taken"
-        case .watch: "every change as it happens"
-        case .launch: "launches an app and waits until it is active, or in the background"
-        case .activate: "brings an app to the foreground"
-        case .background: "sends an app to the background"
-        case .interrupt: "an interruption begins: active apps become inactive"
-        case .resume: "an interruption ends"
-        case .terminate: "tells an app to end; --remove: as the user's removal, at once"
-        case .push: "wakes or launches an app with a push"
-        case .send: "a notification; suspended apps get it when they run again"
-        case .pressure: "the state of memory; with a level, simulates it"
-        case .verify: "checks manifests as the daemon would, without one"
-        case .reload: "the daemon reads all manifests anew"
-        case .help: "this, or more about one verb"
-        case .open: "opens a URL in an app"
-        case .snapshot: "what an app last showed"
-        case .log: "the journal: of an app, with what it wrote itself, or of all"
-        case .reexec: "replaces the daemon, the apps running on"
+        case .list: "List all apps"
+        case .status: "Show an app in detail; without APP, the daemon"
+        case .receipts: "List why apps ended, the latest last"
+        case .receipt: "Show one receipt in detail"
+        case .watch: "Print events as they happen"
+        case .launch: "Launch an app and wait until it is active, or in the background"
+        case .activate: "Bring an app to the foreground"
+        case .background: "Move an app to the background"
+        case .interrupt: "Begin an interruption: the app becomes inactive"
+        case .resume: "End an interruption"
+        case .terminate: "Terminate an app; with --remove, kill it at once"
+        case .push: "Wake or launch an app with a push notification"
+        case .send: "Send a notification; a suspended app receives it when it resumes"
+        case .pressure: "Show the memory level; with LEVEL, simulate it"
+        case .verify: "Check manifests as the daemon does, without a daemon"
+        case .reload: "Reload all manifests and the configuration"
+        case .help: "Show this help, or the help of a verb"
+        case .open: "Open a URL in an app"
+        case .snapshot: "Show the last snapshot of an app"
+        case .log: "Show the journal entries and the output of an app, or all entries"
+        case .reexec: "Replace the daemon; apps keep running"
         }
     }
 }
 
-/// What can be said beside the verb, anywhere on the line.
+/// The options. They may stand anywhere on the line.
 package enum Option: String, CaseIterable, Sendable {
     case json, user, system, runtime, help, version
     case background, reason, url, remove, lines, verbose, follow
@@ -98,18 +96,18 @@ package enum Option: String, CaseIterable, Sendable {
         }
     }
 
-    /// What its value is, for those that have one.
+    /// The name of the value in help and errors; `nil` for a flag.
     var value: String? {
         switch self {
-        case .runtime: "a folder"
-        case .reason: "a reason to launch, such as user, push or timer"
-        case .url: "a URL"
-        case .lines: "a number"
+        case .runtime: "DIR"
+        case .reason: "REASON"
+        case .url: "URL"
+        case .lines: "N"
         case .json, .user, .system, .help, .version, .background, .remove, .verbose, .follow: nil
         }
     }
 
-    /// The verbs it goes with; `nil`: all.
+    /// The verbs that accept the option; `nil` for all.
     var verbs: [Verb]? {
         switch self {
         case .json, .user, .system, .runtime, .help, .version: nil

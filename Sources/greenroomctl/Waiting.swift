@@ -1,13 +1,12 @@
+import Control
 import Glibc
-import JSON
 import Systemd
 
-/// Waits for the answer of one request. On a terminal it shows what for, with the time left; Ctrl-C ends the waiting, not
-/// what was asked for.
+/// Waits for the answer to one request. On a terminal it shows the app's state and the time left. Ctrl-C ends the wait;
+/// the daemon still carries the request out.
 struct Waiting {
-    /// How often the daemon is asked how far it is, on a terminal: as often as one can read it. Answers that come sooner
-    /// leave nothing to show, and nothing flickers.
-    private static let pace = Duration.milliseconds(250)
+    /// How often the terminal is updated: four times a second can be read. A faster answer leaves no line behind.
+    private static let interval = Duration.milliseconds(250)
 
     private let client: Client
     private let app: String
@@ -16,49 +15,44 @@ struct Waiting {
     init(_ client: Client, app: String, _ screen: Screen) {
         self.client = client
         self.app = app
-        // It writes where a password is asked for.
+        // The password agent writes to the same line.
         isShown = screen.errorIsTerminal && client.agent == nil
     }
 
-    func wait(for member: String, _ arguments: [Variant]) throws(Failure) -> JSONValue {
+    func wait(for member: String, _ arguments: [Variant]) throws(Failure) -> RequestResult {
         let erase = isShown ? ProgressLine.erase : ""
-        Interruption.answer(with: "\(erase)greenroomctl: no longer waiting; the request for \(escaped(app)) goes on\n")
+        Interruption.print(
+            "\(erase)greenroomctl: Stopped waiting; greenroomd still carries out the request for '\(escaped(app))'.\n")
         let request = try client.begin(member, arguments)
         var line = ProgressLine()
         defer { line.clear() }
         while true {
-            let deadline = isShown ? EventLoop.now() + Self.pace : nil
-            if let answer = try client.answer(request, until: deadline) { return answer }
+            let deadline = isShown ? EventLoop.now() + Self.interval : nil
+            if let answer = try client.answer(request, until: deadline, as: RequestResult.self) { return answer }
             if let status = currentStatus() { line.draw(text(status)) }
         }
     }
 
-    /// Why the daemon won't tell is no matter here: the request itself will be answered.
-    private func currentStatus() -> Record? {
-        guard let asked = try? client.begin("Status", [.string(app)]),
-            let answer = try? client.answer(asked, until: EventLoop.now() + Self.pace)
-        else { return nil }
-        return Record(answer)
+    /// `nil` after an error: it does not matter here, because the request itself is answered.
+    private func currentStatus() -> AppStatus? {
+        guard let pending = try? client.begin("Status", [.string(app)]) else { return nil }
+        return (try? client.answer(pending, until: EventLoop.now() + Self.interval, as: AppStatus.self)) ?? nil
     }
 
-    private func text(_ status: Record) -> String {
-        let head = "\(escaped(app)): \(status.state)"
-        guard let deadline = status.record("deadline"), let left = deadline.seconds("remainingSeconds") else {
-            return head + " …"
-        }
-        return "\(head), \(timeSpan(left)) left \(purpose(deadline.text("what") ?? "?"))"
+    private func text(_ status: AppStatus) -> String {
+        "\(escaped(app)): \(status.state)" + (status.deadline?.timeLeft.map { ", \($0)" } ?? " …")
     }
 }
 
-/// One line at the bottom of standard error, written over and over.
+/// One line at the bottom of standard error, which is overwritten.
 private struct ProgressLine {
-    /// To the first column, and nothing behind it.
+    /// Moves to the first column and clears the line.
     static let erase = "\r\u{1B}[K"
     private var isDrawn = false
 
     mutating func draw(_ text: String) {
         isDrawn = true
-        // The terminal may have another width by now; its last column would make some of them begin a new line.
+        // The width may have changed. On some terminals, text in the last column starts a new line.
         try? write(Self.erase + text.clipped(to: columns(STDERR_FILENO) - 1), to: STDERR_FILENO)
     }
 
@@ -69,13 +63,13 @@ private struct ProgressLine {
     }
 }
 
-/// What is said at Ctrl-C, before the program ends with 130 as shells have it.
+/// The message at Ctrl-C, before the program exits with 130 (128 + SIGINT, as in shells).
 private enum Interruption {
-    /// Set before the handler is, which may only read it (signal-safety(7)).
+    /// Set before the signal handler, which may only read it (signal-safety(7)).
     nonisolated(unsafe) private static var text: UnsafeMutableBufferPointer<UInt8>?
 
-    static func answer(with sentence: String) {
-        // Ignored from the start: somebody runs us in the background and does not want us interrupted.
+    static func print(_ sentence: String) {
+        // A shell without job control starts background programs with SIGINT ignored; it stays ignored.
         var before = sigaction()
         sigaction(SIGINT, nil, &before)
         guard unsafeBitCast(before.__sigaction_handler.sa_handler, to: Int.self) == unsafeBitCast(SIG_DFL, to: Int.self)

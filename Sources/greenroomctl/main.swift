@@ -1,6 +1,6 @@
 import Glibc
 
-// In a plain function: everything stays with the one thread that made it.
+// In a function: global variables of a main file belong to the main actor.
 private func start() -> Int32 {
     runCommandLine(Array(CommandLine.arguments.dropFirst()), Environment.ofProcess)
 }

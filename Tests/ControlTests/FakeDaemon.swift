@@ -4,10 +4,10 @@ import Systemd
 import TestKit
 import Testing
 
-/// What the tests wait for at most, however slow the machine: reaching it is a failure.
-let patience = Duration.seconds(30)
+/// The longest wait of a test, for a slow machine: reaching it is a failure.
+let timeout = Duration.seconds(30)
 
-/// Serves the control interface with answers that a test has made up, and runs the command line against it.
+/// Serves the control interface with the answers of a test, and runs the command line against it.
 final class FakeDaemon {
     let folder = TemporaryFolder()
     let loop: EventLoop
@@ -15,10 +15,10 @@ final class FakeDaemon {
     private var server: BusServer?
     private var timer: Systemd.Timer?
     private var answers: [String: (MethodCall) -> Void] = [:]
-    /// What was called, in its order.
+    /// The calls, in their order.
     private(set) var calls: [(member: String, arguments: [Variant])] = []
-    /// Calls that are kept unanswered.
-    var kept: [MethodCall] = []
+    /// Calls that are not answered yet.
+    var pending: [MethodCall] = []
 
     var runtime: String { folder.path }
 
@@ -50,11 +50,11 @@ final class FakeDaemon {
         answers[member] = answer
     }
 
-    func answer(_ member: String, _ value: Variant) {
-        on(member) { $0.reply([value]) }
+    func answer(_ member: String, _ value: some RecordValue) {
+        on(member) { $0.reply(value) }
     }
 
-    /// When somebody has connected and the handshake is done: before that nobody is told anything.
+    /// Runs `work` when a client has connected and finished the handshake: it receives no signal before that.
     func onceConnected(_ work: @escaping (FakeDaemon) -> Void) {
         server?.onPeer = { [unowned self] peer in self.whenReady(peer, work) }
     }
@@ -65,24 +65,24 @@ final class FakeDaemon {
         timer?.arm(at: loop.now() + .milliseconds(1))
     }
 
-    func tell(_ news: [(String, Variant)]) {
+    func emit(_ event: LifecycleEvent) {
         try? server?.emitSignal(
             path: ControlNames.managerPath, interface: ControlNames.managerInterface,
-            member: ControlNames.newsSignal, [.dictionary(news)])
+            member: ControlNames.lifecycleEventSignal, [event.variant])
     }
 
-    /// Ends all connections, as a daemon that dies does.
+    /// Closes all connections, like a daemon that dies.
     func hangUp() {
         for peer in server?.peers ?? [] { peer.close() }
     }
 
-    /// As a daemon does that is replaced while it is asked.
+    /// Closes all connections during a call, like a daemon that is replaced.
     func die(with call: MethodCall) {
-        kept.append(call)
+        pending.append(call)
         loop.callLater { [unowned self] in self.hangUp() }
     }
 
-    /// As one that is not: nobody listens any more.
+    /// Stops listening, like a daemon that is not replaced.
     func goAway() { server = nil }
 
     func count(of member: String) -> Int { calls.count { $0.member == member } }
@@ -98,7 +98,7 @@ final class FakeDaemon {
     }
 }
 
-/// A folder of its own for a test, removed with all that is in it.
+/// A folder for one test, removed with its content.
 final class TemporaryFolder {
     let path = makeTemporaryFolder("greenroomctl")
 
@@ -106,7 +106,7 @@ final class TemporaryFolder {
         removeTree(path)
     }
 
-    /// Writes a file below it, with the folders on the way.
+    /// Writes a file into the folder, and creates the folders of its path.
     @discardableResult
     func write(_ name: String, _ text: String) throws -> String {
         var folder = path
@@ -119,4 +119,8 @@ final class TemporaryFolder {
         fclose(file)
         return "\(path)/\(name)"
     }
+}
+
+extension MethodCall {
+    func reply(_ value: some RecordValue) { reply([value.variant]) }
 }

@@ -3,7 +3,7 @@ import greenroomctl
 
 @Suite("Arguments")
 struct InvocationTests {
-    @Test("options stand before or behind the verb, with or without an equals sign")
+    @Test("options may stand before or after the verb, with or without an equals sign")
     func options() {
         for line in [
             ["--json", "--runtime", "/r", "launch", "photos", "--background"],
@@ -19,7 +19,7 @@ struct InvocationTests {
         }
     }
 
-    @Test("two hyphens end the options, a single one is a word")
+    @Test("two hyphens end the options, a single hyphen is an argument")
     func endOfOptions() {
         guard case .run(let invocation) = Invocation.parse(["send", "photos", "x-a", "--", "--json"]) else {
             Issue.record("refused")
@@ -34,7 +34,7 @@ struct InvocationTests {
         #expect(push.operands == ["photos", "-"])
     }
 
-    @Test("letters may be joined, and carry their value")
+    @Test("short options take their value with or without a space")
     func letters() {
         for line in [["receipts", "-n5"], ["receipts", "-n", "5"], ["receipts", "--lines=5"]] {
             guard case .run(let invocation) = Invocation.parse(line) else {
@@ -46,49 +46,49 @@ struct InvocationTests {
     }
 
     @Test(
-        "wrong usage is told in a sentence",
+        "a usage error is one sentence",
         arguments: [
-            ([], "a verb is missing"),
-            (["--json"], "a verb is missing"),
-            (["lsit"], "unknown verb “lsit”; did you mean list?"),
-            (["frobnicate"], "unknown verb “frobnicate”"),
-            (["a\u{1B}[2Jb"], "unknown verb “a\\x1b[2Jb”"),
-            (["list", "--jsno"], "unknown option “--jsno”; did you mean --json?"),
-            (["--frob", "list"], "unknown option “--frob”"),
-            (["list", "-x"], "unknown option “-x”"),
-            (["list", "--json=1"], "--json takes no value"),
-            (["list", "--runtime"], "--runtime needs a value: a folder"),
-            (["list", "--runtime="], "--runtime needs a value: a folder"),
-            (["list", "photos"], "“photos” is one word too many for list"),
-            (["--user", "--system", "list"], "--user and --system exclude each other"),
-            (["launch"], "launch needs an app"),
-            (["launch", "a", "b"], "“b” is one word too many for launch"),
-            (["activate", "a", "--background"], "--background goes with launch, not with activate"),
-            (["launch", "a", "--remove"], "--remove goes with terminate, not with launch"),
+            ([], "missing verb"),
+            (["--json"], "missing verb"),
+            (["lsit"], "unknown verb 'lsit'; did you mean 'list'?"),
+            (["frobnicate"], "unknown verb 'frobnicate'"),
+            (["a\u{1B}[2Jb"], "unknown verb 'a\\x1b[2Jb'"),
+            (["list", "--jsno"], "unrecognized option '--jsno'; did you mean '--json'?"),
+            (["--frob", "list"], "unrecognized option '--frob'"),
+            (["list", "-x"], "invalid option '-x'"),
+            (["list", "--json=1"], "option '--json' does not take a value"),
+            (["list", "--runtime"], "option '--runtime' requires a value DIR"),
+            (["list", "--runtime="], "option '--runtime' requires a value DIR"),
+            (["list", "photos"], "list: unexpected argument 'photos'"),
+            (["--user", "--system", "list"], "--user and --system are mutually exclusive"),
+            (["launch"], "launch: missing argument APP"),
+            (["launch", "a", "b"], "launch: unexpected argument 'b'"),
+            (["activate", "a", "--background"], "activate: unexpected option '--background'; it is for launch"),
+            (["launch", "a", "--remove"], "launch: unexpected option '--remove'; it is for terminate"),
             (
                 ["launch", "a", "--reason", "whim"],
-                "--reason: “whim” is no reason to launch; expected one of user, url, push,"
+                "--reason: invalid value 'whim'; expected user, url, push,"
             ),
-            (["send", "a"], "send needs the kind of notification"),
-            (["receipt"], "receipt needs the ID of a receipt"),
-            (["receipt", "photos"], "“photos” is no receipt's ID: those are numbers"),
-            (["receipts", "-n", "x"], "--lines: “x” is no number"),
+            (["send", "a"], "send: missing argument KIND"),
+            (["receipt"], "receipt: missing argument ID"),
+            (["receipt", "photos"], "receipt: invalid ID 'photos'; expected a number"),
+            (["receipts", "-n", "x"], "--lines: invalid number 'x'"),
             (
                 ["pressure", "critcal"],
-                "“critcal” is no memory level; did you mean critical?; expected normal, warning, critical"
+                "pressure: invalid level 'critcal'; did you mean 'critical'?; expected normal, warning, critical"
             ),
-            (["verify"], "verify needs a file"),
-            (["help", "lunch"], "unknown verb “lunch”; did you mean launch?"),
+            (["verify"], "verify: missing argument FILE"),
+            (["help", "lunch"], "unknown verb 'lunch'; did you mean 'launch'?"),
         ] as [([String], String)])
     func wrongUsage(line: [String], expected: String) {
         guard case .wrong(let sentence) = Invocation.parse(line) else {
-            Issue.record("\(line) was taken")
+            Issue.record("\(line) was accepted")
             return
         }
         #expect(sentence.hasPrefix(expected), "\(sentence)")
     }
 
-    @Test("help is shown for all, and for each verb", arguments: Verb.allCases)
+    @Test("there is general help, and help for each verb", arguments: Verb.allCases)
     func help(verb: Verb) {
         guard case .show(let one) = Invocation.parse([verb.rawValue, "--help"]),
             case .show(let same) = Invocation.parse(["help", verb.rawValue]),
@@ -99,13 +99,13 @@ struct InvocationTests {
         }
         #expect(one == same)
         #expect(one.hasPrefix("Usage: greenroomctl \(verb.rawValue)"))
-        let isThere = ![.open, .snapshot].contains(verb)
-        #expect(all.contains("\n  \(verb.rawValue) ") == isThere)
+        let isImplemented = ![.open, .snapshot].contains(verb)
+        #expect(all.contains("\n  \(verb.rawValue) ") == isImplemented)
         for line in (one + all).split(separator: "\n") { #expect(line.count <= 120, "\(line)") }
     }
 
-    @Test("verbs that are not there yet are taken with any options: the answer is about the verb")
-    func notThereYet() {
+    @Test("a verb that is not implemented is accepted with any options: the error is about the verb")
+    func notImplemented() {
         guard case .run(let invocation) = Invocation.parse(["snapshot", "photos", "-f", "--since", "today"]) else {
             Issue.record("refused")
             return
@@ -114,7 +114,7 @@ struct InvocationTests {
     }
 }
 
-@Suite("Which daemon")
+@Suite("Selecting the daemon")
 struct EndpointTests {
     private func endpoint(_ line: [String], root: Bool = false, _ variables: [String: String] = [:]) throws -> Endpoint
     {
@@ -122,7 +122,7 @@ struct EndpointTests {
         return try Endpoint(invocation, Environment(isRoot: root) { variables[$0] })
     }
 
-    @Test("the system's for root, one's own for others, and the one that is named for everybody")
+    @Test("the system daemon is the default for root, the user's daemon for other users; --runtime selects any")
     func runtime() throws {
         let home = ["HOME": "/home/ada"]
         let session = ["HOME": "/home/ada", "XDG_RUNTIME_DIR": "/run/user/7"]
@@ -135,9 +135,9 @@ struct EndpointTests {
         #expect(try endpoint(["list"], ["HOME": "relative", "XDG_RUNTIME_DIR": "/x"]).socket == "/x/greenroom/bus")
     }
 
-    @Test("without any folder for the user there is a sentence")
+    @Test("without a folder for the user there is an error")
     func noHome() {
-        #expect(throws: Failure("neither XDG_RUNTIME_DIR nor HOME is set: say --runtime DIR or --system")) {
+        #expect(throws: Failure("Neither XDG_RUNTIME_DIR nor HOME is set; use --runtime DIR or --system.")) {
             try endpoint(["list"], ["HOME": "relative"])
         }
     }

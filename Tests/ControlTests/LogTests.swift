@@ -2,14 +2,14 @@ import Testing
 
 @testable import greenroomctl
 
-@Suite("The journal of an app")
+@Suite("log")
 struct LogTests {
     private func query(_ line: [String], daemonUser: UInt32 = 0) -> [String]? {
         guard case .run(let invocation) = Invocation.parse(["log"] + line) else { return nil }
         return JournalQuery(invocation, daemonUser: daemonUser).arguments
     }
 
-    @Test("is what the daemon says of it, and what it wrote itself")
+    @Test("shows the daemon's entries about an app, and the app's output")
     func app() {
         #expect(
             query(["photos"]) == [
@@ -18,12 +18,12 @@ struct LogTests {
             ])
     }
 
-    @Test("without an app it is the daemon's, of the user whose daemon it is")
-    func house() {
+    @Test("without an app shows the entries of the daemon's user")
+    func wholeDaemon() {
         #expect(query([], daemonUser: 1000) == ["_COMM=greenroomd", "_UID=1000"])
     }
 
-    @Test("follows, counts and speaks JSON as it was asked to, and nothing else gets through as an option")
+    @Test("passes --follow, --lines and --json to journalctl, and no other option")
     func options() throws {
         let all = try #require(query(["photos", "-f", "-n", "5", "--json"]))
         #expect(all.prefix(3) == ["--follow", "--lines=5", "--output=json"])
@@ -31,14 +31,14 @@ struct LogTests {
         #expect(query(["photos", "--root=/"]) == nil)
     }
 
-    @Test("what cannot be an app's name never reaches journalctl")
+    @Test("an invalid app ID never reaches journalctl")
     func names() throws {
         for name in ["--root=/", "a b", "a+b", "../x", "a=b", "+"] {
             guard case .wrong(let sentence) = Invocation.parse(["log", "--", name]) else {
-                Issue.record("“\(name)” was taken")
+                Issue.record("'\(name)' was accepted")
                 continue
             }
-            #expect(sentence.contains("cannot be the name of an app"))
+            #expect(sentence.contains("invalid app ID"))
         }
     }
 }

@@ -3,9 +3,9 @@ import Glibc
 import Systemd
 import Testing
 
-@Suite("Being asked for a password")
+@Suite("Password agent")
 struct PasswordAgentTests {
-    /// One that says with what it was called, and by whom, and lives until it is ended.
+    /// An agent that writes its parent, its pid and its arguments to a file, and runs until it is killed.
     private static let ready = """
         #!/bin/sh
         echo "$PPID $$ $*" >"$ASKED"
@@ -21,9 +21,11 @@ struct PasswordAgentTests {
                 if daemon.calls.count <= times {
                     call.fail(ControlNames.Failure.accessDenied.error("\(member) is for root; polkit is asked first"))
                 } else {
-                    call.reply([
-                        member == "Launch" ? Records.done("active") : .dictionary([("level", .string("normal"))])
-                    ])
+                    if member == "Launch" {
+                        call.reply(Records.done("active"))
+                    } else {
+                        call.reply(Records.simulated("normal"))
+                    }
                 }
             }
         }
@@ -35,8 +37,8 @@ struct PasswordAgentTests {
         return ["PATH=\(daemon.runtime)/bin", "ASKED=\(daemon.runtime)/asked"]
     }
 
-    /// By a process of its own: one that another test starts just now has all that we have open until it executes its program,
-    /// and a program that somebody may write to is not executed (ETXTBSY).
+    /// Installs a program from another process. A process that another test forks at the same time holds a copy of our open
+    /// descriptors until it executes its program, and a file that is open for writing cannot be executed (ETXTBSY).
     private func install(_ file: String, as program: String) throws {
         let line: [String] = ["install", "-m", "755", file, program]
         let words = line.map { strdup($0) } + [nil]
@@ -48,7 +50,7 @@ struct PasswordAgentTests {
         try #require(status == 0)
     }
 
-    /// The words of its call.
+    /// The words that the agent wrote.
     private func asked(_ daemon: FakeDaemon) -> [String]? {
         guard let file = fopen(daemon.runtime + "/asked", "r") else { return nil }
         defer { fclose(file) }
@@ -59,7 +61,7 @@ struct PasswordAgentTests {
     }
 
     @Test(
-        "on a terminal polkit's agent is started when it is refused, it is asked again, and the agent is ended",
+        "on a terminal a refused request is repeated with polkit's agent, which is then ended",
         arguments: [["launch", "photos"], ["pressure", "normal"]])
     func asks(line: [String]) throws {
         let daemon = try daemon(refusing: 1)
@@ -76,7 +78,7 @@ struct PasswordAgentTests {
         #expect(kill(pid, 0) < 0 && errno == ESRCH)
     }
 
-    @Test("it is asked again once, and then told what may help", arguments: [ready, "#!/bin/sh\nexit 127\n"])
+    @Test("a request that is refused again fails with a hint", arguments: [ready, "#!/bin/sh\nexit 127\n"])
     func refusedForGood(agent: String) throws {
         let daemon = try daemon(refusing: 9)
         let outcome = try daemon.run(
@@ -87,9 +89,9 @@ struct PasswordAgentTests {
     }
 
     @Test(
-        "there is no agent without a terminal, in JSON, or where none is installed",
+        "no agent is started without a terminal, with --json, or where none is installed",
         arguments: [(false, [], ready), (true, ["--json"], ready), (true, [], nil)])
-    func nobody(terminal: Bool, options: [String], agent: String?) throws {
+    func noAgent(terminal: Bool, options: [String], agent: String?) throws {
         let daemon = try daemon(refusing: 1)
         let program = try RunningProgram(
             ["--runtime", daemon.runtime, "launch", "photos"] + options,

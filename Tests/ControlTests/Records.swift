@@ -1,66 +1,106 @@
 import Control
 import Systemd
 
-/// Made-up records with the interface's keys.
+/// Made-up records.
 enum Records {
-    static let receipt: [(String, Variant)] = [
-        ("id", .uint64(12)), ("app", .string("photos")), ("pid", .int32(4711)),
-        ("time", .string("2025-11-21T07:12:03.250Z")), ("state", .string("launching")),
-        ("namespace", .string("watchdog")), ("code", .string("0x8badf00d")),
-        ("explanation", .string("did not finish launching within 5 s")), ("signal", .int32(9)),
-        ("coreDumped", .bool(false)), ("wallSeconds", .double(5.21)), ("cpuSeconds", .double(0.31)),
-        ("memoryBytes", .uint64(14_365_491)),
-        (
-            "deadline",
-            .dictionary([
-                ("what", .string("launch")), ("allowedSeconds", .double(5)), ("wallSeconds", .double(5.02)),
-                ("cpuSeconds", .double(0.3)),
-            ])
-        ),
-        (
-            "candidates",
-            .dictionaries([
-                [("app", .string("photos")), ("state", .string("suspended")), ("memoryBytes", .uint64(1 << 30))],
-                [("app", .string("mail")), ("state", .string("background")), ("memoryBytes", .uint64(1 << 20))],
-            ])
-        ),
-    ]
+    static let time = Timestamp(rfc3339: "2025-11-21T07:12:03.250Z") ?? Timestamp(microseconds: 0)
 
-    static let photos: [(String, Variant)] = [
-        ("id", .string("photos")), ("name", .string("Photos")), ("state", .string("background")), ("pid", .int32(4711)),
-        ("since", .string("2025-11-21T07:12:03.250Z")), ("memoryBytes", .uint64(14_365_491)),
-        (
-            "tasks",
-            .dictionaries([
-                [
-                    ("name", .string("up\u{1B}[2Jload")), ("remainingSeconds", .double(28.2)),
-                    ("ageSeconds", .double(2)),
-                    ("owner", .int32(4712)),
-                ]
-            ])
-        ),
-        ("deadline", .dictionary([("what", .string("background")), ("remainingSeconds", .double(3.21))])),
-        ("foreground", .bool(false)), ("launches", .uint64(3)), ("interruptions", .uint64(0)),
-        ("statusText", .string("busy\nwith \u{202E}things")), ("lastReceipt", .dictionary(receipt)),
-    ]
-
-    static let mail: [(String, Variant)] = [
-        ("id", .string("org.example.Mail")), ("name", .string("org.example.Mail")), ("state", .string("notRunning")),
-        ("since", .string("2025-11-21T07:00:00.000Z")), ("memoryBytes", .uint64(0)), ("tasks", .dictionaries([])),
-        ("foreground", .bool(false)), ("launches", .uint64(0)), ("interruptions", .uint64(0)),
-    ]
-
-    static let broken: [(String, Variant)] = [
-        ("id", .string("broken")), ("name", .string("broken")), ("state", .string("notRunning")),
-        ("error", .string("broken.app:2:1: error: no such key")),
-    ]
-
-    static func done(_ state: String) -> Variant {
-        .dictionary([("outcome", .string("done")), ("state", .string(state))])
+    static let receipt = make(ReceiptRecord()) {
+        $0.id = 12
+        $0.app = "photos"
+        $0.pid = 4711
+        $0.time = time
+        $0.state = "launching"
+        $0.namespace = "watchdog"
+        $0.code = "0x8badf00d"
+        $0.explanation = "Killed: exceeded its launch deadline (5s)."
+        $0.signal = 9
+        $0.coreDumped = false
+        $0.wall = .milliseconds(5210)
+        $0.cpu = .milliseconds(310)
+        $0.memoryBytes = 14_365_491
+        $0.deadline = make(DeadlineStatus()) {
+            $0.what = "launch"
+            $0.allowed = .seconds(5)
+            $0.wall = .milliseconds(5020)
+            $0.cpu = .milliseconds(300)
+        }
+        $0.candidates = [candidate("photos", "suspended", 1 << 30), candidate("mail", "background", 1 << 20)]
     }
 
-    static let ended = Variant.dictionary([
-        ("outcome", .string("ended")), ("state", .string("notRunning")),
-        ("explanation", .string("did not finish launching within 5 s")), ("receipt", .dictionary(receipt)),
-    ])
+    static let photos = make(AppStatus()) {
+        $0.id = "photos"
+        $0.name = "Photos"
+        $0.state = "background"
+        $0.pid = 4711
+        $0.since = time
+        $0.memoryBytes = 14_365_491
+        $0.tasks = [
+            make(TaskStatus()) {
+                $0.name = "up\u{1B}[2Jload"
+                $0.remaining = .milliseconds(28_200)
+                $0.age = .seconds(2)
+                $0.owner = 4712
+            }
+        ]
+        $0.deadline = make(DeadlineStatus()) {
+            $0.what = "background"
+            $0.remaining = .milliseconds(3210)
+        }
+        $0.launches = 3
+        $0.statusText = "busy\nwith \u{202E}things"
+        $0.lastReceipt = receipt
+    }
+
+    static let mail = make(AppStatus()) {
+        $0.id = "org.example.Mail"
+        $0.name = "org.example.Mail"
+        $0.state = "notRunning"
+        $0.since = Timestamp(rfc3339: "2025-11-21T07:00:00Z")
+    }
+
+    static let broken = make(AppStatus()) {
+        $0.id = "broken"
+        $0.name = "broken"
+        $0.state = "notRunning"
+        $0.error = "broken.app:2:1: error: no such key"
+    }
+
+    static let memory = make(MemoryStatus()) {
+        $0.level = "warning"
+        $0.reason = "pressure"
+        $0.totalBytes = 8 << 30
+        $0.availableBytes = 2 << 30
+        $0.appsBytes = 1 << 30
+        $0.budgetBytes = 3 << 30
+        $0.containment = "cgroup v2"
+    }
+
+    static func done(_ state: String) -> RequestResult { RequestResult(.done, state: state) }
+
+    static let ended = make(RequestResult(.ended, state: "notRunning")) {
+        $0.explanation = receipt.explanation
+        $0.lastReceipt = receipt
+    }
+
+    static func simulated(_ level: String, victim: String? = nil) -> SimulationResult {
+        make(SimulationResult()) {
+            $0.level = level
+            $0.victim = victim
+        }
+    }
+
+    static func make<Value>(_ value: Value, _ set: (inout Value) -> Void) -> Value {
+        var value = value
+        set(&value)
+        return value
+    }
+
+    private static func candidate(_ app: String, _ state: String, _ size: UInt64) -> JetsamCandidate {
+        make(JetsamCandidate()) {
+            $0.app = app
+            $0.state = state
+            $0.memoryBytes = size
+        }
+    }
 }

@@ -4,9 +4,9 @@ import JSON
 import Systemd
 import Testing
 
-@Suite("Asking for a change")
+@Suite("Control verbs")
 struct RequestTests {
-    @Test("each verb calls its method with what was given")
+    @Test("each verb calls its method with the arguments of the command line")
     func calls() throws {
         let expected: [([String], String, [Variant])] = [
             (["launch", "a"], "Launch", [.string("a"), .dictionary([])]),
@@ -38,7 +38,7 @@ struct RequestTests {
         }
     }
 
-    @Test("an app that ended instead is a failure that says why and names the receipt")
+    @Test("if the app ended instead, the command fails with the cause and names the receipt")
     func endedInstead() throws {
         let daemon = try FakeDaemon()
         daemon.answer("Launch", Records.ended)
@@ -46,81 +46,83 @@ struct RequestTests {
         #expect(outcome.status == 1)
         #expect(
             outcome.errors
-                == "greenroomctl: photos: ended while launching: did not finish launching within 5 s (receipt 12)\n")
+                == "greenroomctl: photos: ended while launching: Killed: exceeded its launch deadline (5s).\n"
+                + "See: greenroomctl receipt 12\n")
         #expect(outcome.output.isEmpty)
         let json = try daemon.run("launch", "photos", "--json")
         #expect(json.status == 1)
-        #expect(try JSONValue.parse(json.output)["receipt"]?["id"]?.integerValue == 12)
+        #expect(try JSONValue.parse(json.output)["lastReceipt"]?["id"]?.integerValue == 12)
     }
 
-    @Test("for terminate the end is what was asked for")
+    @Test("for terminate the end of the app is the success")
     func terminated() throws {
         let daemon = try FakeDaemon()
         daemon.answer("Terminate", Records.ended)
         let outcome = try daemon.run("terminate", "photos")
         #expect(outcome.status == 0)
-        #expect(outcome.output == "photos: did not finish launching within 5 s (receipt 12)\n")
+        #expect(outcome.output == "photos: Killed: exceeded its launch deadline (5s). (receipt 12)\n")
     }
 
-    @Test("a request that a later one overtook fails, and says where the app is now")
+    @Test("a request that a later one superseded fails, and the message has the state")
     func superseded() throws {
         let daemon = try FakeDaemon()
         daemon.answer(
             "Activate",
-            .dictionary([
-                ("outcome", .string("superseded")), ("state", .string("background")),
-                ("explanation", .string("a later request wanted it in the background")),
-            ]))
+            Records.make(RequestResult(.superseded, state: "background")) {
+                $0.explanation = "A later request asked for the background."
+            })
         let outcome = try daemon.run("activate", "photos")
         #expect(outcome.status == 1)
         #expect(
             outcome.errors
-                == "greenroomctl: photos: a later request wanted it in the background; it is background now\n")
+                == "greenroomctl: photos: A later request asked for the background. It is background now.\n")
     }
 
-    @Test("a notification for a suspended app is told to be waiting for it")
+    @Test("a notification to a suspended app is reported as pending")
     func notified() throws {
         let daemon = try FakeDaemon()
         daemon.answer("Send", Records.done("suspended"))
         #expect(
             try daemon.run("send", "photos", "battery").output
-                == "photos: suspended: it gets the notification when it runs again\n")
+                == "photos: suspended; the notification is delivered when the app resumes\n")
     }
 
-    @Test("a refusal is one sentence, without D-Bus's names")
+    @Test("a refusal is one escaped sentence, without D-Bus names")
     func refused() throws {
         let daemon = try FakeDaemon()
-        daemon.on("Interrupt") { $0.fail(ControlNames.Failure.notRunning.error("photos is not running\u{1B}[0m")) }
+        daemon.on("Interrupt") {
+            $0.fail(ControlNames.Failure.notRunning.error("Cannot interrupt 'photos': it is not running.\u{1B}[0m"))
+        }
         let outcome = try daemon.run("interrupt", "photos")
         #expect(outcome.status == 1)
-        #expect(outcome.errors == "greenroomctl: photos is not running\\x1b[0m\n")
+        #expect(outcome.errors == "greenroomctl: Cannot interrupt 'photos': it is not running.\\x1b[0m\n")
     }
 
-    @Test("no permission is told without numbers and interfaces")
+    @Test("a refusal of libsystemd is reported without user IDs and interfaces")
     func denied() throws {
         let daemon = try FakeDaemon()
         daemon.on("Launch") { $0.fail(.accessDenied("org.greenroom.Manager1.Launch is only for uid 0 and root.")) }
         let outcome = try daemon.run("launch", "photos")
         #expect(outcome.status == 1)
         #expect(
-            outcome.errors == "greenroomctl: only root and the user that greenroomd runs as may ask for that\n")
+            outcome.errors == "greenroomctl: Access denied: only root and the user of greenroomd may do this.\n")
     }
 
-    @Test("a daemon without the method is told to be older")
+    @Test("a daemon without the method is reported as older")
     func unknownMethod() throws {
         let daemon = try FakeDaemon()
         let outcome = try daemon.run("reload")
         #expect(outcome.status == 1)
         #expect(
             outcome.errors
-                == "greenroomctl: this greenroomd does not know how to do that: it is older than this greenroomctl\n")
+                == "greenroomctl: greenroomd does not support this request: it is older than greenroomctl.\n")
     }
 
-    @Test("a daemon that dies meanwhile, and is not followed by another, is told as that")
+    @Test("a daemon that dies during the call and is not replaced is reported")
     func gone() throws {
         let daemon = try FakeDaemon()
         daemon.on("Launch") { [unowned daemon] call in
-            daemon.kept.append(call)
+            daemon.pending.append(call)
             daemon.loop.callLater { daemon.goAway() }
         }
         let outcome = try daemon.run("launch", "photos")
@@ -129,15 +131,15 @@ struct RequestTests {
     }
 
     @Test(
-        "a daemon that is replaced meanwhile is asked again",
+        "a request is repeated if the daemon is replaced during the call",
         arguments: ["launch", "activate", "background", "terminate"])
     func replaced(verb: String) throws {
         let daemon = try FakeDaemon()
         let member = verb.prefix(1).uppercased() + verb.dropFirst()
-        daemon.answer("Status", .dictionary(Records.mail))
+        daemon.answer("Status", Records.mail)
         daemon.on(member) { [unowned daemon] call in
             if daemon.count(of: member) == 1 { return daemon.die(with: call) }
-            call.reply([Records.done("active")])
+            call.reply(Records.done("active"))
         }
         let outcome = try daemon.run(verb, "photos")
         #expect(outcome.status == 0, "\(outcome.errors)")
@@ -146,30 +148,30 @@ struct RequestTests {
         #expect(outcome.errors.isEmpty)
     }
 
-    @Test("one that was launched and has ended meanwhile is not launched once more")
+    @Test("an app that was launched and ended during the replacement is not launched again")
     func endedMeanwhile() throws {
         let daemon = try FakeDaemon()
         daemon.on("Launch") { [unowned daemon] in daemon.die(with: $0) }
-        let receipt = Records.receipt.map { $0.0 == "time" ? ("time", .string("2999-01-01T00:00:00.000Z")) : $0 }
-        daemon.answer("Status", .dictionary(Records.mail + [("lastReceipt", .dictionary(receipt))]))
+        let later = Records.make(Records.receipt) { $0.time = Timestamp(microseconds: 32_472_144_000_000_000) }
+        daemon.answer("Status", Records.make(Records.mail) { $0.lastReceipt = later })
         let outcome = try daemon.run("launch", "photos")
         #expect(outcome.status == 1)
         #expect(outcome.errors.contains("photos: ended while launching"))
         #expect(daemon.count(of: "Launch") == 1)
     }
 
-    @Test("an end from before the request is no answer to it")
+    @Test("an end before the request is not its answer")
     func endedBefore() throws {
         let daemon = try FakeDaemon()
-        daemon.answer("Status", .dictionary(Records.mail + [("lastReceipt", .dictionary(Records.receipt))]))
+        daemon.answer("Status", Records.make(Records.mail) { $0.lastReceipt = Records.receipt })
         daemon.on("Launch") { [unowned daemon] call in
             if daemon.count(of: "Launch") == 1 { return daemon.die(with: call) }
-            call.reply([Records.done("active")])
+            call.reply(Records.done("active"))
         }
         #expect(try daemon.run("launch", "photos").output == "photos: active\n")
     }
 
-    @Test("what counts each time it is asked for is not asked for twice", arguments: ["push", "interrupt", "resume"])
+    @Test("a request that is not idempotent is not repeated", arguments: ["push", "interrupt", "resume"])
     func notTwice(verb: String) throws {
         let daemon = try FakeDaemon()
         let member = verb.prefix(1).uppercased() + verb.dropFirst()
@@ -178,26 +180,27 @@ struct RequestTests {
         #expect(outcome.status == 1)
         #expect(
             outcome.errors
-                == "greenroomctl: photos: greenroomd was replaced before it answered; it may have been done\n")
+                == "greenroomctl: photos: greenroomd was replaced before it answered; the request may have been carried "
+                + "out.\n")
         #expect(daemon.count(of: member) == 1)
     }
 
-    @Test("who looks while the daemon is replaced sees what the next one says")
-    func lookedAgain() throws {
+    @Test("a query is repeated if the daemon is replaced during the call")
+    func queryRepeated() throws {
         let daemon = try FakeDaemon()
         daemon.on("List") { [unowned daemon] call in
             if daemon.count(of: "List") == 1 { return daemon.die(with: call) }
-            call.reply([.dictionaries([Records.mail])])
+            call.reply([Records.mail])
         }
         let outcome = try daemon.run("list")
         #expect(outcome.status == 0)
         #expect(outcome.output.hasPrefix("org.example.Mail"))
     }
 
-    @Test("a daemon that dies each time it is asked is not asked for ever")
+    @Test("after ten lost connections a request fails")
     func diesAlways() throws {
         let daemon = try FakeDaemon()
-        daemon.answer("Status", .dictionary(Records.mail))
+        daemon.answer("Status", Records.mail)
         daemon.on("Launch") { [unowned daemon] in daemon.die(with: $0) }
         let outcome = try daemon.run("launch", "photos")
         #expect(outcome.status == 1)
@@ -205,22 +208,22 @@ struct RequestTests {
         #expect(daemon.count(of: "Launch") == 11)
     }
 
-    @Test("without a daemon there is a sentence, and how to start one")
+    @Test("without a daemon the error says how to start one")
     func noDaemon() throws {
         let folder = TemporaryFolder()
         let program = try RunningProgram(["--runtime", folder.path, "list"], environment: [], terminal: false)
         let outcome = try program.finish(in: EventLoop())
         #expect(outcome.status == 1)
         #expect(outcome.errors.hasPrefix("greenroomctl: no greenroomd listens at \(folder.path)/bus"))
-        #expect(outcome.errors.hasSuffix("\nStart one with: greenroomd --runtime \(folder.path)\n"))
+        #expect(outcome.errors.hasSuffix("\nTo start it: greenroomd --runtime \(folder.path)\n"))
     }
 
-    @Test("an interrupt ends the waiting with 130 and says that the request goes on")
+    @Test("SIGINT ends the wait with status 130; the message says that the request is still carried out")
     func interrupted() throws {
         let daemon = try FakeDaemon()
         var pid: pid_t = 0
         daemon.on("Launch") { [unowned daemon] call in
-            daemon.kept.append(call)
+            daemon.pending.append(call)
             kill(pid, SIGINT)
         }
         let program = try RunningProgram(
@@ -228,10 +231,11 @@ struct RequestTests {
         pid = program.pid
         let outcome = try program.finish(in: daemon.loop)
         #expect(outcome.status == 130)
-        #expect(outcome.errors == "greenroomctl: no longer waiting; the request for photos goes on\n")
+        #expect(
+            outcome.errors == "greenroomctl: Stopped waiting; greenroomd still carries out the request for 'photos'.\n")
     }
 
-    @Test("wrong usage exits with 2, and a verb that is not there yet with 1")
+    @Test("a usage error exits with 2, a verb that is not implemented with 1")
     func exits() throws {
         let loop = try EventLoop()
         func run(_ line: String...) throws -> Outcome {
@@ -239,11 +243,18 @@ struct RequestTests {
         }
         let wrong = try run("lsit")
         #expect(wrong.status == 2)
-        #expect(wrong.errors == "greenroomctl: unknown verb “lsit”; did you mean list?\nTry: greenroomctl help\n")
-        #expect(try run("--json", "send", "photos").errors.hasSuffix("\nTry: greenroomctl help send\n"))
+        #expect(
+            wrong.errors == "greenroomctl: unknown verb 'lsit'; did you mean 'list'?\n"
+                + "Try 'greenroomctl help' for more information.\n")
+        #expect(
+            try run("--json", "send", "photos").errors.hasSuffix(
+                "\nTry 'greenroomctl help send' for more information.\n"))
+        // The hint names the verb, not the value of an option before it.
+        let runtime = try run("--runtime", "status", "launch", "a", "b")
+        #expect(runtime.errors.hasSuffix("'greenroomctl help launch' for more information.\n"))
         let open = try run("open", "photos", "x:y")
         #expect(open.status == 1)
-        #expect(open.errors == "greenroomctl: “open” is not there yet\n")
+        #expect(open.errors == "greenroomctl: open: not implemented\n")
         #expect(try run("--version").output == "greenroomctl \(ControlNames.version)\n")
     }
 }

@@ -3,21 +3,21 @@ import Systemd
 import TestKit
 import Testing
 
-/// How a program ended, and what it said.
+/// How a program ended, and its output.
 struct Outcome {
-    /// The exit status; minus the signal that ended it.
+    /// The exit status, or minus the signal that ended the program.
     let status: Int32
     let output: String
-    /// On a terminal all is in `output`.
+    /// Standard error. Empty on a terminal, where it is in `output`.
     let errors: String
 }
 
-/// The command line as a process of its own, on pipes or on a terminal of its own.
+/// greenroomctl in its own process, on pipes or on its own terminal.
 final class RunningProgram {
     let pid: pid_t
     private var ends: [Int32]
     private(set) var texts: [[UInt8]]
-    /// The terminal's other side.
+    /// The master side of the terminal.
     private let keyboard: Int32?
 
     var output: String { String(decoding: texts[0], as: UTF8.self) }
@@ -29,7 +29,7 @@ final class RunningProgram {
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
-        // The threads that run tests block signals, and what runs the tests may ignore some: no matter here.
+        // Test threads block signals, and the test runner may ignore some; the program starts with the defaults.
         var (none, some) = (sigset_t(), sigset_t())
         sigemptyset(&none)
         for set in [SIGINT, SIGPIPE] { sigaddset(&some, set) }
@@ -40,8 +40,8 @@ final class RunningProgram {
         posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
         if terminal {
             let (master, path) = try Self.openTerminal()
-            // POSIX_SPAWN_SETSID: in a session of its own it becomes the controlling terminal by being opened, and Ctrl-C
-            // a signal.
+            // POSIX_SPAWN_SETSID: in its own session the first terminal that is opened becomes the controlling one, so that
+            // Ctrl-C sends a signal.
             flags |= 0x80
             for descriptor: Int32 in 0...2 { posix_spawn_file_actions_addopen(&actions, descriptor, path, O_RDWR, 0) }
             (ends, keyboard) = ([master], master)
@@ -66,8 +66,8 @@ final class RunningProgram {
         self.pid = pid
     }
 
-    /// A new pseudoterminal, 80 columns wide: its master and the other side's path. Swift's Glibc has no posix_openpt(3);
-    /// these are the calls behind it (ioctl_tty(2)).
+    /// Opens a pseudoterminal with 80 columns: its master, and the path of its other side. Swift's Glibc lacks
+    /// posix_openpt(3); these are its system calls (ioctl_tty(2)).
     private static func openTerminal() throws -> (master: Int32, path: String) {
         let (setLock, getNumber): (UInt, UInt) = (0x4004_5431, 0x8004_5430)  // TIOCSPTLCK, TIOCGPTN
         let master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
@@ -75,13 +75,13 @@ final class RunningProgram {
         var (lock, number): (Int32, UInt32) = (0, 0)
         try #require(ioctl(master, setLock, &lock) == 0)
         try #require(ioctl(master, getNumber, &number) == 0)
-        var size: [UInt16] = [30, 80, 0, 0]  // struct winsize: rows, columns, and two that nobody uses
+        var size: [UInt16] = [30, 80, 0, 0]  // struct winsize: rows, columns, two unused fields
         try #require(ioctl(master, UInt(TIOCSWINSZ), &size) == 0)
         return (master, "/dev/pts/\(number)")
     }
 
-    /// Sockets in a pipe's place: they are close-on-exec from the first moment, so that programs which other tests start
-    /// meanwhile do not hold them open.
+    /// A socket pair instead of a pipe: it is created close-on-exec, so that programs which other tests start at the same
+    /// time do not hold it open.
     private static func makePipe() throws -> (read: Int32, write: Int32) {
         var ends: [Int32] = [-1, -1]
         let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
@@ -97,7 +97,7 @@ final class RunningProgram {
         if let keyboard { _ = Glibc.write(keyboard, text, text.utf8.count) }
     }
 
-    /// Serves the loop, and `during` after all that is said, until the program has nothing more to say.
+    /// Serves the loop until the program has closed its output; calls `during` after each piece of output.
     func finish(in loop: EventLoop, during: ((RunningProgram) -> Void)? = nil) throws -> Outcome {
         var open = Set(ends)
         var sources: [EventSource] = []
@@ -106,7 +106,7 @@ final class RunningProgram {
                 try loop.addDescriptor(end, events: .readable) { [unowned self] _ in
                     var chunk = [UInt8](repeating: 0, count: 4096)
                     let count = read(end, &chunk, chunk.count)
-                    // A terminal whose last user is gone says EIO.
+                    // A terminal whose other side is closed returns EIO.
                     if count <= 0 {
                         open.remove(end)
                         sources[index].cancel()
@@ -116,7 +116,7 @@ final class RunningProgram {
                     }
                 })
         }
-        let deadline = loop.now() + patience
+        let deadline = loop.now() + timeout
         while !open.isEmpty {
             if loop.now() > deadline {
                 kill(pid, SIGKILL)

@@ -9,7 +9,7 @@ struct TerminalTests {
     @Test("list has a heading, colours and a summary")
     func list() throws {
         let daemon = try FakeDaemon()
-        daemon.answer("List", .dictionaries([Records.mail, Records.photos]))
+        daemon.answer("List", [Records.mail, Records.photos])
         let outcome = try daemon.run("list", environment: smart, terminal: true)
         #expect(outcome.status == 0)
         #expect(outcome.output.hasPrefix("\u{1B}[4mID\u{1B}[0m"))
@@ -20,22 +20,22 @@ struct TerminalTests {
     }
 
     @Test(
-        "NO_COLOR and a dumb terminal get no colour, and the heading all the same",
+        "with NO_COLOR and on a dumb terminal there is a heading without colour",
         arguments: [
             ["TERM=xterm", "NO_COLOR=1"], ["TERM=dumb"], [],
         ])
     func noColor(environment: [String]) throws {
         let daemon = try FakeDaemon()
-        daemon.answer("List", .dictionaries([Records.photos]))
+        daemon.answer("List", [Records.photos])
         let outcome = try daemon.run("list", environment: environment, terminal: true)
         #expect(outcome.output.hasPrefix("ID "))
         #expect(!outcome.output.contains("\u{1B}"))
     }
 
-    @Test("an empty NO_COLOR is none")
+    @Test("an empty NO_COLOR has no effect")
     func emptyNoColor() throws {
         let daemon = try FakeDaemon()
-        daemon.answer("List", .dictionaries([Records.photos]))
+        daemon.answer("List", [Records.photos])
         #expect(
             try daemon.run("list", environment: smart + ["NO_COLOR="], terminal: true).output.contains("\u{1B}[36m"))
     }
@@ -44,23 +44,22 @@ struct TerminalTests {
     func broken() throws {
         let daemon = try FakeDaemon()
         let explanation = String(repeating: "word ", count: 60)
-        let receipt = Records.receipt.map { $0.0 == "explanation" ? ($0.0, Variant.string(explanation)) : $0 }
-        daemon.answer("Receipts", .dictionaries([receipt]))
+        daemon.answer("Receipts", [Records.make(Records.receipt) { $0.explanation = explanation }])
         let outcome = try daemon.run("receipts", environment: ["TERM=dumb"], terminal: true)
         let lines = outcome.output.split(whereSeparator: \.isNewline)
         #expect(lines.count > 4)
         #expect(lines.allSatisfy { $0.count <= 80 })
     }
 
-    @Test("waiting shows the state and the time left, and clears it")
+    @Test("a wait shows the state and the time left, and clears the line")
     func waiting() throws {
         let daemon = try FakeDaemon()
-        var looks = 0
-        daemon.on("Launch") { [unowned daemon] in daemon.kept.append($0) }
+        var updates = 0
+        daemon.on("Launch") { [unowned daemon] in daemon.pending.append($0) }
         daemon.on("Status") { [unowned daemon] call in
-            call.reply([.dictionary(Records.photos)])
-            looks += 1
-            if looks == 2 { daemon.kept.removeFirst().reply([Records.done("active")]) }
+            call.reply(Records.photos)
+            updates += 1
+            if updates == 2 { daemon.pending.removeFirst().reply(Records.done("active")) }
         }
         let outcome = try daemon.run("launch", "photos", environment: smart, terminal: true)
         #expect(outcome.status == 0)
@@ -69,33 +68,33 @@ struct TerminalTests {
         #expect(outcome.output.hasSuffix("\r\u{1B}[Kphotos: active\r\n"))
     }
 
-    @Test("an answer that comes at once shows nothing else")
+    @Test("a fast answer leaves no progress line")
     func atOnce() throws {
         let daemon = try FakeDaemon()
         daemon.answer("Activate", Records.done("active"))
         #expect(try daemon.run("activate", "photos", environment: smart, terminal: true).output == "photos: active\r\n")
     }
 
-    @Test("into a pipe nobody asks how far it is")
+    @Test("without a terminal the status is not polled")
     func silent() throws {
         let daemon = try FakeDaemon()
         let timer = try daemon.loop.makeTimer { [unowned daemon] _ in
-            daemon.kept.removeFirst().reply([Records.done("active")])
+            daemon.pending.removeFirst().reply(Records.done("active"))
         }
         daemon.on("Launch") { [unowned daemon] call in
-            daemon.kept.append(call)
-            // Longer than the pace at which a terminal would be told.
+            daemon.pending.append(call)
+            // Longer than the interval of the progress line.
             timer.arm(at: daemon.loop.now() + .milliseconds(700))
         }
         #expect(try daemon.run("launch", "photos", environment: smart).status == 0)
         #expect(daemon.calls.map(\.member) == ["Launch"])
     }
 
-    @Test("Ctrl-C clears the line and says that the request goes on")
+    @Test("Ctrl-C clears the line and says that the request is still carried out")
     func interrupted() throws {
         let daemon = try FakeDaemon()
-        daemon.on("Launch") { [unowned daemon] in daemon.kept.append($0) }
-        daemon.answer("Status", .dictionary(Records.photos))
+        daemon.on("Launch") { [unowned daemon] in daemon.pending.append($0) }
+        daemon.answer("Status", Records.photos)
         var hasTyped = false
         let outcome = try daemon.run("launch", "photos", environment: smart, terminal: true) { program in
             if !hasTyped, program.output.contains("left to") {
@@ -105,6 +104,7 @@ struct TerminalTests {
         }
         #expect(outcome.status == 130)
         #expect(
-            outcome.output.hasSuffix("\r\u{1B}[Kgreenroomctl: no longer waiting; the request for photos goes on\r\n"))
+            outcome.output.hasSuffix(
+                "\r\u{1B}[Kgreenroomctl: Stopped waiting; greenroomd still carries out the request for 'photos'.\r\n"))
     }
 }

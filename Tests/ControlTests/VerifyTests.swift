@@ -12,25 +12,25 @@ struct VerifyTests {
         try RunningProgram(["verify"] + arguments, environment: [], terminal: false).finish(in: EventLoop())
     }
 
-    @Test("a manifest without fault is fine, and no daemon is asked")
+    @Test("a valid manifest is OK, without a daemon")
     func fine() throws {
         let app = try folder.write("photos.app", good)
         let outcome = try verify(app)
         #expect(outcome.status == 0)
-        #expect(outcome.output == "\(app): fine\n")
+        #expect(outcome.output == "\(app): OK\n")
     }
 
-    @Test("an error has its place and makes the exit status 1; the other files are checked all the same")
+    @Test("an error has its position and makes the exit status 1; the other files are checked, too")
     func error() throws {
         let bad = try folder.write("bad.app", "[App]\nExecStart=true\n")
         let app = try folder.write("photos.app", good)
         let outcome = try verify(bad, app)
         #expect(outcome.status == 1)
         #expect(outcome.output.hasPrefix("\(bad):2:11: error: ExecStart=: "))
-        #expect(outcome.output.hasSuffix("\(app): fine\n"))
+        #expect(outcome.output.hasSuffix("\(app): OK\n"))
     }
 
-    @Test("drop-ins count, in the order of their names, and are named in what is said")
+    @Test("drop-ins are read in the order of their names, and diagnostics name them")
     func dropIns() throws {
         let app = try folder.write("photos.app", good)
         let dropIn = try folder.write("photos.app.d/20-user.conf", "[App]\nUserr=root\n")
@@ -45,7 +45,7 @@ struct VerifyTests {
         }
     }
 
-    @Test("a program, a user, a group and a folder that are not there are warned of, where they are named")
+    @Test("a program, a user, a group and a folder that do not exist are warnings with the position of the key")
     func surroundings() throws {
         let plain = try folder.write("plain", "")
         let app = try folder.write(
@@ -63,29 +63,29 @@ struct VerifyTests {
                 """)
     }
 
-    @Test("the daemon's own file is known by its name")
+    @Test("greenroom.conf and its drop-ins are recognized by their names")
     func configuration() throws {
         let file = try folder.write("greenroom.conf", "[Manager]\nForegroundLimit=none\n")
         let outcome = try verify(file)
         #expect(outcome.status == 1)
         #expect(outcome.output.hasPrefix("\(file):2:17: error: ForegroundLimit=: "))
         let dropIn = try folder.write("alone/greenroom.conf.d/a.conf", "[Memory]\nBudget=1G\n")
-        #expect(try verify(dropIn).output == "\(dropIn): fine\n")
+        #expect(try verify(dropIn).output == "\(dropIn): OK\n")
     }
 
-    @Test("what the daemon would pass over or could not read is an error")
+    @Test("a file that the daemon ignores or cannot read is an error")
     func unreadable() throws {
         let other = try folder.write("photos.service", good)
-        #expect(try verify(other).output.hasPrefix("\(other): error: is passed over by its name"))
+        #expect(try verify(other).output.hasPrefix("\(other): error: ignored because of its name"))
         #expect(
             try verify("\(folder.path)/no.app").output == "\(folder.path)/no.app: error: No such file or directory\n")
         mkdir(folder.path + "/folder.app", 0o700)
         let outcome = try verify("\(folder.path)/folder.app")
-        #expect(outcome.output == "\(folder.path)/folder.app: error: is no regular file\n")
+        #expect(outcome.output == "\(folder.path)/folder.app: error: not a regular file\n")
         #expect(outcome.status == 1)
     }
 
-    @Test("--json is one array of what was found")
+    @Test("--json is one array of diagnostics")
     func json() throws {
         let bad = try folder.write("bad.app", "[App]\nExecStart=true\n")
         let app = try folder.write("photos.app", good)

@@ -3,26 +3,27 @@ import JSON
 import Systemd
 import Testing
 
-@Suite("Watching")
+@Suite("watch")
 struct WatchTests {
-    private func news(_ app: String, _ kind: String, priority: Int32 = 6) -> [(String, Variant)] {
-        [
-            ("time", .string("2025-11-21T07:12:03.250Z")), ("kind", .string(kind)), ("app", .string(app)),
-            ("message", .string("\(app): \(kind)\u{7}")), ("priority", .int32(priority)),
-        ]
+    private func event(_ kind: LifecycleEvent.Kind, _ app: String, priority: Int32 = 6) -> LifecycleEvent {
+        Records.make(LifecycleEvent(kind, app: app)) {
+            $0.time = Records.time
+            $0.message = "\(app): \(kind.rawValue)\u{7}"
+            $0.priority = priority
+        }
     }
 
     private func daemon() throws -> FakeDaemon {
         let daemon = try FakeDaemon()
         daemon.onceConnected { daemon in
-            daemon.tell(news("photos", "stateChanged"))
-            daemon.tell(news("photos", "deadlineStarted", priority: 7))
-            daemon.tell(news("mail", "ended", priority: 4))
+            daemon.emit(event(.stateChanged, "photos"))
+            daemon.emit(event(.deadlineStarted, "photos", priority: 7))
+            daemon.emit(event(.ended, "mail", priority: 4))
         }
         return daemon
     }
 
-    /// Each line is waited for: the daemon ends only when the last one has come through.
+    /// Closes the connection when the last line was printed.
     private func watch(_ arguments: String..., until last: String) throws -> Outcome {
         let daemon = try daemon()
         let program = try RunningProgram(
@@ -32,30 +33,31 @@ struct WatchTests {
         }
     }
 
-    @Test("news comes a line each and at once, without what is only for debugging")
+    @Test("each event is a line that is written at once, without events for debugging")
     func lines() throws {
         let outcome = try watch(until: "mail")
         #expect(
             outcome.output == """
-                2025-11-21T07:12:03.250Z  photos: stateChanged\\x07
-                2025-11-21T07:12:03.250Z  mail: ended\\x07
+                2025-11-21T07:12:03.250000Z  photos: stateChanged\\x07
+                2025-11-21T07:12:03.250000Z  mail: ended\\x07
 
                 """)
         #expect(outcome.status == 1)
         #expect(outcome.errors.contains("ended the connection"))
     }
 
-    @Test("--verbose shows deadlines too, names show only theirs")
+    @Test("--verbose prints events for debugging, and apps restrict the output to their events")
     func chosen() throws {
         #expect(try watch("--verbose", until: "mail").output.contains("deadlineStarted"))
-        #expect(try watch("mail", until: "mail").output == "2025-11-21T07:12:03.250Z  mail: ended\\x07\n")
+        #expect(try watch("mail", until: "mail").output == "2025-11-21T07:12:03.250000Z  mail: ended\\x07\n")
     }
 
-    @Test("--json is one object a line")
+    @Test("--json prints one object a line, with the time in RFC 3339")
     func json() throws {
         let lines = try watch("--json", until: "mail").output.split(separator: "\n")
         try #require(lines.count == 2)
         #expect(try JSONValue.parse(String(lines[0]))["kind"]?.stringValue == "stateChanged")
+        #expect(try JSONValue.parse(String(lines[0]))["time"]?.stringValue == "2025-11-21T07:12:03.250000Z")
         #expect(try JSONValue.parse(String(lines[1]))["app"]?.stringValue == "mail")
     }
 }

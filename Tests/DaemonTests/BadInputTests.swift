@@ -186,7 +186,7 @@ struct BadInputTests {
         #expect(end["outcome"]?.stringValue == "ended")
         #expect(end["explanation"]?.stringValue?.contains("Could not be launched") == true)
         #expect(end["explanation"]?.stringValue?.contains(words) == true, "\(end)")
-        #expect(end["receipt"]?["exitStatus"]?.integerValue == Int64(status))
+        #expect(end["lastReceipt"]?["exitStatus"]?.integerValue == Int64(status))
         #expect(try daemon.state("bad") == "notRunning")
         try daemon.eventually("its descriptors are back") { daemon.openDescriptors() == before }
     }
@@ -221,7 +221,7 @@ struct BadInputTests {
         let daemon = try TestDaemon(["photos": TestDaemon.manifest("")])
         #expect(throws: BusError.self) { try daemon.launch("photso") }
         do { try daemon.launch("photso") } catch let error as BusError {
-            #expect(error.message.contains("did you mean photos?"))
+            #expect(error.message.contains("Did you mean 'photos'?"))
         }
         for name in ["", ".hidden", "a/b", "../../etc", String(repeating: "x", count: 5000), "ä"] {
             #expect(daemon.failure("Activate", [.string(name)]) == "UnknownApp")

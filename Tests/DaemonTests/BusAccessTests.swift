@@ -4,9 +4,9 @@ import Linux
 import Systemd
 import Testing
 
-/// Who may do what. Becoming another user takes root.
+/// Access of unprivileged users. The tests start programs as another user, which needs root.
 @Suite(
-    "Who may manage apps", .enabled(if: PrivateBus.isPossible && geteuid() == 0, PrivateBus.whyNot),
+    "Access to the interface", .enabled(if: PrivateBus.isPossible && geteuid() == 0, PrivateBus.whyNot),
     .enabled(if: isInstalled("setpriv") && isInstalled("busctl"), "setpriv or busctl is not installed"))
 struct BusAccessTests {
     private static let photos = TestDaemon.manifest("")
@@ -16,10 +16,10 @@ struct BusAccessTests {
     ]
 
     private func launch(_ stage: BusStage, _ options: String...) throws -> (status: Int32, text: String) {
-        try stage.run(["busctl", "--system"] + options + Self.launch, asStranger: true)
+        try stage.run(["busctl", "--system"] + options + Self.launch, asUnprivileged: true)
     }
 
-    @Test("a stranger may read everything, and without polkit manage nothing")
+    @Test("an unprivileged user may read everything, and without polkit cannot manage apps")
     func withoutPolkit() throws {
         let stage = try BusStage(["photos": Self.photos])
         for words in [
@@ -29,7 +29,7 @@ struct BusAccessTests {
             ["introspect", ControlNames.busName, BusStage.path("photos")],
             ["tree", ControlNames.busName],
         ] {
-            let answer = try stage.run(["busctl", "--system", "--no-pager"] + words, asStranger: true)
+            let answer = try stage.run(["busctl", "--system", "--no-pager"] + words, asUnprivileged: true)
             #expect(answer.status == 0, "\(words): \(answer.text)")
         }
         let refused = try launch(stage)
@@ -39,7 +39,9 @@ struct BusAccessTests {
         #expect(try stage.daemon.state("photos") == "notRunning")
     }
 
-    @Test("polkit's yes lets a stranger manage; it is told who asks for what")
+    @Test(
+        "with polkit's authorization an unprivileged user manages apps; polkit receives the caller, the method and the app"
+    )
     func allowed() throws {
         let stage = try BusStage(["photos": Self.photos])
         let polkit = try FakePolkit(stage)
@@ -59,7 +61,7 @@ struct BusAccessTests {
                     [.entry(.string("method"), .string("Launch")), .entry(.string("app"), .string("photos"))]))
     }
 
-    @Test("polkit's no, and its wish for a password, are refusals by name with a sentence")
+    @Test("without authorization, or with authentication required, the call fails with AccessDenied and a sentence")
     func refused() throws {
         let stage = try BusStage(["photos": Self.photos])
         let polkit = try FakePolkit(stage)
@@ -73,13 +75,13 @@ struct BusAccessTests {
             [
                 "gdbus", "call", "--system", "--dest", ControlNames.busName, "--object-path", "/org/greenroom",
                 "--method", "org.greenroom.Manager1.Activate", "photos",
-            ], asStranger: true)
+            ], asUnprivileged: true)
         #expect(error.text.contains("org.greenroom.Error.AccessDenied"), "\(error.text)")
         #expect(try stage.daemon.state("photos") == "notRunning")
         #expect(polkit.questions.count == 4)
     }
 
-    @Test("a person is asked only where the call allows it", arguments: [true, false])
+    @Test("polkit may ask for a password only if the call allows it", arguments: [true, false])
     func interaction(isAllowed: Bool) throws {
         let stage = try BusStage(["photos": Self.photos])
         let polkit = try FakePolkit(stage)
@@ -88,17 +90,17 @@ struct BusAccessTests {
         #expect(polkit.questions.map(\.mayAsk) == [isAllowed])
     }
 
-    @Test("while polkit asks, others are served; when the caller goes, polkit is told to stop asking")
+    @Test("a pending polkit question blocks no other call, and is cancelled when its caller disconnects")
     func callerGone() throws {
         let stage = try BusStage(["photos": Self.photos])
         let polkit = try FakePolkit(stage)
-        let running = try stage.start(["busctl", "--system"] + Self.launch, asStranger: true)
+        let running = try stage.start(["busctl", "--system"] + Self.launch, asUnprivileged: true)
         try stage.serve("polkit's question") { !polkit.questions.isEmpty }
         #expect(try stage.ask("Version").get().count == 1)
         _ = try running.process.signal(SIGKILL)
         try stage.serve("the cancellation") { !polkit.cancelled.isEmpty }
         #expect(polkit.cancelled == [polkit.questions[0].cancellation])
-        // Too late: nobody waits, and nothing is done for who does not.
+        // A late answer has no effect: the caller is gone.
         polkit.questions[0].answer(true)
         #expect(try stage.ask("Version").get().count == 1)
         #expect(try stage.daemon.state("photos") == "notRunning")
@@ -106,12 +108,12 @@ struct BusAccessTests {
         _ = try running.process.reap()
     }
 
-    @Test("one user's calls that wait for polkit are bounded")
+    @Test("the calls of one user that wait for polkit are limited")
     func bounded() throws {
         let stage = try BusStage(["photos": Self.photos])
         let polkit = try FakePolkit(stage)
         var waiting: [BusStage.Running] = []
-        for _ in 0..<8 { waiting.append(try stage.start(["busctl", "--system"] + Self.launch, asStranger: true)) }
+        for _ in 0..<8 { waiting.append(try stage.start(["busctl", "--system"] + Self.launch, asUnprivileged: true)) }
         try stage.serve("eight questions") { polkit.questions.count == 8 }
         #expect(try launch(stage).text.contains("too many calls wait for polkit's decision"))
         for question in polkit.questions { question.answer(false) }
@@ -123,20 +125,20 @@ struct BusAccessTests {
         #expect(try launch(stage).status == 0)
     }
 
-    @Test("on the private socket polkit is asked about the process and its user")
+    @Test("on the private socket polkit receives the process and its user")
     func privateSocket() throws {
         let stage = try BusStage(["photos": Self.photos])
         let polkit = try FakePolkit(stage)
         polkit.decide = { $0.answer(true) }
         let words = ["busctl", "--address=unix:path=\(stage.daemon.runtime)/bus"] + Self.launch
-        let done = try stage.run(words, asStranger: true)
+        let done = try stage.run(words, asUnprivileged: true)
         #expect(done.status == 0, "\(done.text)")
         let subject = try #require(polkit.questions.first?.subject.structureValue)
         #expect(subject.first == .string("unix-process"))
-        #expect(subject.last?["uid"] == .int32(Int32(BusStage.stranger)))
+        #expect(subject.last?["uid"] == .int32(Int32(BusStage.unprivilegedUser)))
         #expect(subject.last?["start-time"]?.uintValue ?? 0 > 0)
         polkit.decide = { $0.answer(false) }
-        let refused = try stage.run(words, asStranger: true)
+        let refused = try stage.run(words, asUnprivileged: true)
         #expect(refused.text.contains("polkit does not let uid 65534"), "\(refused.text)")
     }
 }

@@ -4,11 +4,11 @@ import Linux
 import Systemd
 import Testing
 
-/// What tests wait for at most, however slow the machine: reaching it is a failure.
-private let patience = Duration.seconds(60)
+/// The longest wait of a test, for a slow machine: reaching it is a failure.
+private let timeout = Duration.seconds(60)
 
-/// A daemon on a private bus, and a client there. Everything of the test's own is served by its one loop, so what waits
-/// for it has to be asked through `ask` and `run`.
+/// A daemon on a private message bus, and a client of that bus. One loop serves everything in the test process, so a call that
+/// waits for the test process has to use `ask` or `run`.
 final class BusStage {
     let root: String
     let bus: PrivateBus
@@ -44,11 +44,11 @@ final class BusStage {
     }
 
     func serve(_ what: String, until condition: () throws -> Bool) throws {
-        let deadline = loop.now() + patience
+        let deadline = loop.now() + timeout
         while try !condition() {
             guard loop.now() < deadline else {
                 throw TestFailure(
-                    "waited for \(what) in vain; the log: \(TestDaemon.text(of: root + "/log").suffix(2000))")
+                    "timed out waiting for \(what); the log: \(TestDaemon.text(of: root + "/log").suffix(2000))")
             }
             try loop.runOnce(timeout: .seconds(1))
         }
@@ -62,7 +62,7 @@ final class BusStage {
     ) throws -> Result<[Variant], BusError> {
         var answer: Result<[Variant], BusError>?
         try client.call(
-            ControlNames.busName, path: path, interface: interface, member: member, arguments, timeout: patience
+            ControlNames.busName, path: path, interface: interface, member: member, arguments, timeout: timeout
         ) { answer = $0 }
         try serve("an answer to \(member)") { answer != nil }
         return try #require(answer)
@@ -70,24 +70,26 @@ final class BusStage {
 
     static func path(_ app: String) -> String { ObjectPath.encode(app, below: ControlNames.appPrefix) }
 
-    /// The signals of our objects so far, of one name.
-    func heard(_ member: String) -> [BusSignal] {
+    /// The signals of the daemon's objects so far, of one name.
+    func signals(named member: String) -> [BusSignal] {
         signals.filter { $0.member == member && $0.path.hasPrefix(ControlNames.managerPath) }
     }
 
-    /// Everything that PropertiesChanged told of an app's property, in order.
-    func told(_ property: String, of app: String) -> [Variant] {
-        heard("PropertiesChanged").filter { $0.path == BusStage.path(app) }.compactMap { $0.arguments[1][property] }
+    /// The values of an app's property in all PropertiesChanged signals, in order.
+    func changes(of property: String, in app: String) -> [Variant] {
+        signals(named: "PropertiesChanged").filter { $0.path == BusStage.path(app) }.compactMap {
+            $0.arguments[1][property]
+        }
     }
 
     // MARK: Programs
 
-    /// nobody, on every Linux.
-    static let stranger: UInt32 = 65534
+    /// The user "nobody" of every Linux distribution.
+    static let unprivilegedUser: UInt32 = 65534
 
-    /// Runs a program while the loop serves, with the private bus as the system's.
-    func run(_ words: [String], asStranger: Bool = false) throws -> (status: Int32, text: String) {
-        let running = try start(words, asStranger: asStranger)
+    /// Runs a program while the loop serves, with the private bus as the system bus.
+    func run(_ words: [String], asUnprivileged: Bool = false) throws -> (status: Int32, text: String) {
+        let running = try start(words, asUnprivileged: asUnprivileged)
         try serve("the end of \(words[0])") { try running.hasEnded() }
         let status: Int32 =
             switch try running.process.reap()?.status {
@@ -107,13 +109,15 @@ final class BusStage {
 
     private var programs = 0
 
-    func start(_ words: [String], asStranger: Bool = false) throws -> Running {
+    func start(_ words: [String], asUnprivileged: Bool = false) throws -> Running {
         programs += 1
         let path = "\(root)/output-\(programs)"
         let output = try Descriptor.open(path, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o666)
         var all = words
-        if asStranger {
-            all = ["setpriv", "--reuid=\(Self.stranger)", "--regid=\(Self.stranger)", "--clear-groups"] + words
+        if asUnprivileged {
+            all =
+                ["setpriv", "--reuid=\(Self.unprivilegedUser)", "--regid=\(Self.unprivilegedUser)", "--clear-groups"]
+                + words
         }
         let request = SpawnRequest(
             executable: "/usr/bin/" + all[0], arguments: Array(all.dropFirst()),
@@ -122,18 +126,18 @@ final class BusStage {
         var starting = try startProcess(request)
         let process = starting.process
         while try starting.outcome() == .pending { waitForReadable([starting.outcomeDescriptor]) }
-        // So that its end ends a turn of the loop.
+        // The end of the process wakes the loop.
         let source = try loop.addDescriptor(process.descriptor, events: .readable) { _ in }
         return Running(process: process, output: path, source: source)
     }
 
     /// busctl on the private bus.
-    func busctl(_ words: String..., asStranger: Bool = false) throws -> (status: Int32, text: String) {
-        try run(["busctl", "--system", "--no-pager"] + words, asStranger: asStranger)
+    func busctl(_ words: String..., asUnprivileged: Bool = false) throws -> (status: Int32, text: String) {
+        try run(["busctl", "--system", "--no-pager"] + words, asUnprivileged: asUnprivileged)
     }
 }
 
-/// polkit, as far as anybody asks it here.
+/// A polkit with the methods that the daemon calls.
 final class FakePolkit {
     struct Question {
         let call: MethodCall
@@ -151,7 +155,7 @@ final class FakePolkit {
     private let place: MessageBus
     private(set) var questions: [Question] = []
     private(set) var cancelled: [Variant] = []
-    /// Answers at once, where it is set.
+    /// Answers each question immediately, if set.
     var decide: ((Question) -> Void)?
 
     init(_ stage: BusStage) throws {

@@ -4,12 +4,12 @@ import Linux
 import Systemd
 import Testing
 
-/// org.greenroom on a bus with a daemon of its own, under the policy that is installed.
-@Suite("org.greenroom on the bus", .enabled(if: PrivateBus.isPossible && geteuid() == 0, PrivateBus.whyNot))
+/// org.greenroom on a private message bus, under the installed bus policy.
+@Suite("org.greenroom on the message bus", .enabled(if: PrivateBus.isPossible && geteuid() == 0, PrivateBus.whyNot))
 struct BusTests {
     private static let photos = TestDaemon.manifest("")
 
-    @Test("the same objects are on the bus and on the private socket")
+    @Test("the message bus and the private socket have the same objects")
     func sameObjects() throws {
         let stage = try BusStage(["photos": Self.photos, "org.example.Mail": Self.photos])
         let arguments = (path: ControlNames.managerPath, interface: "org.freedesktop.DBus.ObjectManager")
@@ -23,49 +23,54 @@ struct BusTests {
         #expect(paths?.sorted() == [BusStage.path("org.example.Mail"), BusStage.path("photos")])
     }
 
-    @Test("what is asked for over the bus comes about, and whoever listens is told of what changed, once")
-    func told() throws {
+    @Test("a request over the message bus is carried out, and each change is signalled once")
+    func signals() throws {
         let stage = try BusStage(["photos": Self.photos])
         let answer = try stage.ask("Launch", [.string("photos"), .dictionary([])]).get()
         #expect(answer.first?["outcome"] == .string("done"))
         #expect(answer.first?["state"] == .string("active"))
-        try stage.serve("the last change") { stage.told("State", of: "photos").last == .string("active") }
+        try stage.serve("the last change") { stage.changes(of: "State", in: "photos").last == .string("active") }
         let pid = try stage.daemon.pid("photos")
-        #expect(stage.told("Pid", of: "photos") == [.int32(pid)])
-        #expect(stage.told("Foreground", of: "photos") == [.bool(true)])
-        // Inactive and active come in one breath: that is one change for those who watch objects.
-        #expect(stage.told("State", of: "photos") == [.string("launching"), .string("active")])
-        let states = stage.heard("News").compactMap { $0.arguments.first?["state"]?.stringValue }
+        #expect(stage.changes(of: "Pid", in: "photos") == [.int32(pid)])
+        #expect(stage.changes(of: "Foreground", in: "photos") == [.bool(true)])
+        // The app becomes inactive and active in one turn of the loop: PropertiesChanged has the last value alone.
+        #expect(stage.changes(of: "State", in: "photos") == [.string("launching"), .string("active")])
+        let states = stage.signals(named: ControlNames.lifecycleEventSignal).compactMap {
+            $0.arguments.first?["state"]?.stringValue
+        }
         #expect(states == ["launching", "inactive", "active"])
-        // What only interests those who look for faults stays on the private socket.
-        #expect(!stage.heard("News").contains { $0.arguments.first?["kind"] == .string("deadlineStarted") })
+        // Events for debugging are sent on the private socket alone.
+        #expect(
+            !stage.signals(named: ControlNames.lifecycleEventSignal).contains {
+                $0.arguments.first?["kind"] == .string("deadlineStarted")
+            })
         _ = try stage.ask("Terminate", [.bool(false)], path: BusStage.path("photos"), interface: "org.greenroom.App1")
-        try stage.serve("the end") { stage.told("State", of: "photos").last == .string("notRunning") }
-        #expect(stage.told("Pid", of: "photos").last == .int32(0))
-        #expect(stage.told("LastReceipt", of: "photos").last?.uintValue ?? 0 > 0)
+        try stage.serve("the end") { stage.changes(of: "State", in: "photos").last == .string("notRunning") }
+        #expect(stage.changes(of: "Pid", in: "photos").last == .int32(0))
+        #expect(stage.changes(of: "LastReceipt", in: "photos").last?.uintValue ?? 0 > 0)
     }
 
-    @Test("manifests that come and go are objects that come and go, here and there")
+    @Test("an object is added and removed with its manifest, on the message bus and on the private socket")
     func objectsComeAndGo() throws {
         let stage = try BusStage(["photos": Self.photos])
         let path = stage.daemon.config + "/apps/mail.app"
         try replaceFile(at: path, with: Array(Self.photos.utf8))
         _ = try stage.ask("Reload").get()
-        try stage.serve("InterfacesAdded") { !stage.heard("InterfacesAdded").isEmpty }
-        let added = try #require(stage.heard("InterfacesAdded").first)
+        try stage.serve("InterfacesAdded") { !stage.signals(named: "InterfacesAdded").isEmpty }
+        let added = try #require(stage.signals(named: "InterfacesAdded").first)
         #expect(added.path == ControlNames.managerPath)
         #expect(added.arguments.first == .objectPath(BusStage.path("mail")))
-        // What the signal tells is what asking would.
+        // The signal has the same properties as GetAll.
         let all = try stage.ask(
             "GetAll", [.string(ControlNames.appInterface)], path: BusStage.path("mail"),
             interface: "org.freedesktop.DBus.Properties"
         ).get()
-        let told = added.arguments[1].arrayValue?.last
-        #expect(told == .entry(.string(ControlNames.appInterface), all[0]))
+        let signalled = added.arguments[1].arrayValue?.last
+        #expect(signalled == .entry(.string(ControlNames.appInterface), all[0]))
         unlink(path)
         _ = try stage.ask("Reload").get()
-        try stage.serve("InterfacesRemoved") { !stage.heard("InterfacesRemoved").isEmpty }
-        #expect(stage.heard("InterfacesRemoved").first?.arguments.first == .objectPath(BusStage.path("mail")))
+        try stage.serve("InterfacesRemoved") { !stage.signals(named: "InterfacesRemoved").isEmpty }
+        #expect(stage.signals(named: "InterfacesRemoved").first?.arguments.first == .objectPath(BusStage.path("mail")))
         let here = try ["InterfacesAdded", "InterfacesRemoved"].map { name in
             while let signal = try stage.daemon.bus.nextSignal(until: EventLoop.now() + .seconds(60)) {
                 if signal.member == name { return signal.arguments }
@@ -73,10 +78,10 @@ struct BusTests {
             throw TestFailure("no \(name) on the private socket")
         }
         #expect(here[0] == added.arguments)
-        #expect(here[1] == stage.heard("InterfacesRemoved").first?.arguments)
+        #expect(here[1] == stage.signals(named: "InterfacesRemoved").first?.arguments)
     }
 
-    @Test("when the bus is restarted the daemon is there again, and its apps never noticed")
+    @Test("after a restart of the message bus the daemon is on it again, and its apps are untouched")
     func restart() throws {
         let stage = try BusStage(["photos": Self.photos])
         try stage.daemon.launch("photos")
@@ -88,7 +93,7 @@ struct BusTests {
         var answer: Variant?
         try stage.serve("org.greenroom on the new bus") {
             if back.isReady, answer == nil {
-                // The name comes a moment after the bus.
+                // The daemon acquires the name after it has connected.
                 back.callDaemon("GetNameOwner", [.string(ControlNames.busName)]) { answer = (try? $0.get())?.first }
             }
             return answer != nil
@@ -96,24 +101,24 @@ struct BusTests {
         #expect(try stage.daemon.pid("photos") == pid)
     }
 
-    @Test("a name that is taken is waited for, in a sentence in the log, and the private socket serves")
+    @Test("if another program owns the name, the daemon queues for it, logs a warning and serves the private socket")
     func nameTaken() throws {
         let first = try BusStage(["photos": Self.photos])
         let root = try TestDaemon.makeFolder()
         symlink(first.root + "/system-bus", root + "/system-bus")
         let second = try TestDaemon(["mail": Self.photos], root: root)
         #expect(try second.state("mail") == "notRunning")
-        try first.serve("the sentence") {
-            TestDaemon.text(of: root + "/log").contains("another program has the name org.greenroom on the bus")
+        try first.serve("the warning") {
+            TestDaemon.text(of: root + "/log").contains("Another program owns the bus name org.greenroom")
         }
         first.daemon.stop()
         try first.serve("the second's turn") {
-            TestDaemon.text(of: root + "/log").contains("org.greenroom is on the bus")
+            TestDaemon.text(of: root + "/log").contains("Acquired the bus name org.greenroom.")
         }
     }
 
     @Test(
-        "busctl, gdbus and Python read, call, and are told of errors by name",
+        "busctl, gdbus and Python read properties, call methods and receive errors by name",
         .enabled(if: isInstalled("busctl") && isInstalled("gdbus"), "busctl or gdbus is not installed"))
     func realClients() throws {
         let stage = try BusStage(["photos": Self.photos])
@@ -131,15 +136,16 @@ struct BusTests {
             "--method", "org.greenroom.Manager1.Activate", "photo",
         ])
         #expect(unknown.status == 1)
-        #expect(unknown.text.contains("org.greenroom.Error.UnknownApp: there is no app photo; did you mean photos?"))
+        #expect(
+            unknown.text.contains("org.greenroom.Error.UnknownApp: There is no app 'photo'. Did you mean 'photos'?"))
         let script = """
             import dbus
             bus = dbus.SystemBus()
-            house = bus.get_object('org.greenroom', '/org/greenroom')
-            objects = house.GetManagedObjects(dbus_interface='org.freedesktop.DBus.ObjectManager')
+            manager = bus.get_object('org.greenroom', '/org/greenroom')
+            objects = manager.GetManagedObjects(dbus_interface='org.freedesktop.DBus.ObjectManager')
             print(objects['/org/greenroom/app/photos']['org.greenroom.App1']['State'])
-            result = house.Terminate('photos', False, dbus_interface='org.greenroom.Manager1')
-            print(result['outcome'], result['receipt']['signal'])
+            result = manager.Terminate('photos', False, dbus_interface='org.greenroom.Manager1')
+            print(result['outcome'], result['lastReceipt']['signal'])
             """
         guard try stage.run(["python3", "-c", "import dbus"]).status == 0 else {
             print("skipped: Python has no dbus module (Debian: python3-dbus)")

@@ -11,7 +11,7 @@ struct DeadlineTests {
         ])
         let end = try daemon.launch("hang")
         #expect(end["outcome"]?.stringValue == "ended")
-        let receipt = try #require(end["receipt"])
+        let receipt = try #require(end["lastReceipt"])
         #expect(receipt["code"]?.stringValue == "0x8badf00d")
         #expect(receipt["state"]?.stringValue == "launching")
         #expect(receipt["deadline"]?["what"]?.stringValue == "launch")
@@ -25,8 +25,8 @@ struct DeadlineTests {
         ])
         try daemon.launch("slow")
         let end = try daemon.ask("Background", "slow")
-        #expect(end["receipt"]?["code"]?.stringValue == "0x8badf00d")
-        #expect(end["receipt"]?["deadline"]?["what"]?.stringValue == "background")
+        #expect(end["lastReceipt"]?["code"]?.stringValue == "0x8badf00d")
+        #expect(end["lastReceipt"]?["deadline"]?["what"]?.stringValue == "background")
     }
 
     @Test("L22, L23: a leaked task is warned of, then the app is killed and the receipt names it")
@@ -72,8 +72,8 @@ struct DeadlineTests {
         try daemon.launch("deaf")
         try daemon.settle("deaf", catches: 15)
         let end = try daemon.terminate("deaf")
-        #expect(end["receipt"]?["code"]?.stringValue == "0x8badf00d")
-        #expect(end["receipt"]?["deadline"]?["what"]?.stringValue == "terminate")
+        #expect(end["lastReceipt"]?["code"]?.stringValue == "0x8badf00d")
+        #expect(end["lastReceipt"]?["deadline"]?["what"]?.stringValue == "terminate")
     }
 
     @Test("L42: removed by the user, an app is killed at once")
@@ -81,8 +81,8 @@ struct DeadlineTests {
         let daemon = try TestDaemon(["app": TestDaemon.manifest("term=ignore")])
         try daemon.launch("app")
         let end = try daemon.terminate("app", remove: true)
-        #expect(end["receipt"]?["code"]?.stringValue == "0xdeadfa11")
-        #expect(end["receipt"]?["namespace"]?.stringValue == "user")
+        #expect(end["lastReceipt"]?["code"]?.stringValue == "0xdeadfa11")
+        #expect(end["lastReceipt"]?["namespace"]?.stringValue == "user")
     }
 
     @Test("L25: EXTEND_TIMEOUT_USEC= moves the launch deadline")
@@ -109,6 +109,6 @@ struct DeadlineTests {
         let debugger = try daemon.runDebugger(on: try daemon.pid("hang"))
         try daemon.wait("hang", "deadlineDeferred")
         _ = try debugger.signal(9)
-        #expect(try daemon.finish(request)["receipt"]?["code"]?.stringValue == "0x8badf00d")
+        #expect(try daemon.finish(request)["lastReceipt"]?["code"]?.stringValue == "0x8badf00d")
     }
 }

@@ -3,23 +3,32 @@ import Testing
 
 @testable import Daemon
 
-@Suite("What one app may have us say")
-struct NewsGateTests {
+@Suite("Rate limit of log entries")
+struct EventRateLimiterTests {
     private let app = AppID("talkative")!
     private let other = AppID("quiet")!
 
-    @Test("Beyond a hundred pieces of news a second an app's own are left out, and then it is said how many")
+    @Test("of more than a hundred reports that an app causes in a second the rest is suppressed and then counted")
     func limit() {
-        var gate = EventRateLimiter()
+        var limiter = EventRateLimiter()
+        let report = Report.taskBegan(app, name: "a")
         var now = Instant(sinceOrigin: .seconds(5))
-        let news = Report.taskBegan(app, name: "a")
-        for _ in 0..<EventRateLimiter.perSecond { #expect(gate.judge(news, at: now) == .said) }
-        for _ in 0..<7 { #expect(gate.judge(news, at: now) == .unsaid) }
-        // The others are heard, and so is what Greenroom itself does with the app.
-        #expect(gate.judge(.taskBegan(other, name: "a"), at: now) == .said)
-        #expect(gate.judge(.freezeTimedOut(app), at: now) == .said)
+        for _ in 0..<EventRateLimiter.perSecond { #expect(limiter.judge(report, at: now) == .accepted) }
+        for _ in 0..<7 { #expect(limiter.judge(report, at: now) == .suppressed) }
+        // Other apps, and reports that the app cannot cause at will, are not limited.
+        #expect(limiter.judge(.taskBegan(other, name: "a"), at: now) == .accepted)
+        #expect(limiter.judge(.freezeTimedOut(app), at: now) == .accepted)
         now = Instant(sinceOrigin: .seconds(6))
-        #expect(gate.judge(news, at: now) == .saidAfter(app, unsaid: 7))
-        #expect(gate.judge(news, at: now) == .said)
+        #expect(limiter.judge(report, at: now) == .acceptedAfter(app, suppressed: 7))
+        #expect(limiter.judge(report, at: now) == .accepted)
+    }
+
+    @Test("an app that is forgotten starts with a new window")
+    func forgotten() {
+        var limiter = EventRateLimiter()
+        let now = Instant(sinceOrigin: .seconds(5))
+        for _ in 0...EventRateLimiter.perSecond { _ = limiter.judge(.taskBegan(app, name: "a"), at: now) }
+        limiter.forget(app)
+        #expect(limiter.judge(.taskBegan(app, name: "a"), at: now) == .accepted)
     }
 }

@@ -1,13 +1,15 @@
 import Control
+import Daemon
 import Glibc
+import LifecycleCore
 import Linux
 import Systemd
 import Testing
 
-/// What is installed for tools and bindings to read is what the daemon shows.
+/// The installed introspection data and docs/DBUS.md match the daemon.
 @Suite("Introspection")
 struct IntrospectionTests {
-    /// An interface as the daemon shows it, from its opening tag to its end.
+    /// The XML of an interface in the introspection data of the daemon.
     static func live(_ daemon: TestDaemon, _ interface: String, at path: String) throws -> String {
         let answer = try daemon.bus.call(
             path: path, interface: "org.freedesktop.DBus.Introspectable", member: "Introspect")
@@ -19,7 +21,7 @@ struct IntrospectionTests {
     }
 
     @Test(
-        "the installed XML is what the daemon shows of itself",
+        "the installed XML is the introspection data of the daemon",
         arguments: [
             (ControlNames.managerInterface, ControlNames.managerPath),
             (ControlNames.appInterface, BusStage.path("photos")),
@@ -28,11 +30,11 @@ struct IntrospectionTests {
         let daemon = try TestDaemon(["photos": TestDaemon.manifest("")])
         let live = try Self.live(daemon, interface, at: path)
         let file = "\(PrivateBus.data)/\(interface).xml"
-        // Sources/scripts/introspection writes it anew.
-        #expect(TestDaemon.text(of: file).contains("\n\(live)\n"), "\(file) is not what the daemon shows:\n\(live)")
+        // Sources/scripts/introspection writes the file.
+        #expect(TestDaemon.text(of: file).contains("\n\(live)\n"), "\(file) differs from the daemon:\n\(live)")
     }
 
-    @Test("every method, property, signal and error has its place in docs/DBUS.md")
+    @Test("docs/DBUS.md has every method, property, signal and error")
     func documented() throws {
         let text = TestDaemon.text(of: "\(PrivateBus.data)/../docs/DBUS.md")
         let daemon = try TestDaemon(["photos": TestDaemon.manifest("")])
@@ -44,12 +46,55 @@ struct IntrospectionTests {
             let parts = interface.split(separator: "\n")[1...]
             for line in parts where ["<method ", "<property ", "<signal "].contains(where: { line.contains($0) }) {
                 let name = try #require(line.split(separator: "\"").dropFirst().first)
-                #expect(text.contains("`\(name)"), "docs/DBUS.md says nothing of \(name)")
+                #expect(text.contains("`\(name)"), "docs/DBUS.md lacks \(name)")
             }
         }
         for failure in ControlNames.Failure.allCases {
             #expect(
-                text.contains("`\(failure.rawValue)`"), "docs/DBUS.md says nothing of the error \(failure.rawValue)")
+                text.contains("`\(failure.rawValue)`"), "docs/DBUS.md lacks the error \(failure.rawValue)")
         }
+    }
+
+    @Test("docs/DBUS.md has the keys of every record with their types, in order, and no others")
+    func records() throws {
+        let text = TestDaemon.text(of: "\(PrivateBus.data)/../docs/DBUS.md")
+        try check(AppStatus.self, text)
+        try check(TaskStatus.self, text)
+        try check(DeadlineStatus.self, text)
+        try check(ReceiptRecord.self, text)
+        try check(JetsamCandidate.self, text)
+        try check(MemoryStatus.self, text)
+        try check(SimulationResult.self, text)
+        try check(LaunchOptions.self, text)
+        try check(RequestResult.self, text)
+        try check(ReloadResult.self, text)
+        try check(LifecycleEvent.self, text)
+    }
+
+    private func check<Value: Record>(_ record: Value.Type, _ text: String) throws {
+        let heading = try #require(text.firstRange(of: "\n### \(record)\n"), "docs/DBUS.md lacks \(record)")
+        let section = text[heading.upperBound...].split(separator: "\n#", maxSplits: 1)[0]
+        let table = try #require(section.firstRange(of: "|---|---|---|---|\n"))
+        let rows = section[table.upperBound...].split(separator: "\n", omittingEmptySubsequences: false)
+            .prefix { $0.hasPrefix("|") }
+        let documented = rows.map { row in
+            let cells = row.split(separator: "|").map { $0.drop { $0 == " " } }
+            return "\(cells[0].prefix { $0 != " " }) \(cells[1].prefix { $0 != " " }) "
+                + (row.contains(" Optional") ? "optional" : "required")
+        }
+        let actual = record.fields.map { "`\($0.key)` `\($0.signature)` \($0.isRequired ? "required" : "optional")" }
+        #expect(documented == actual, "\(record)")
+    }
+
+    @Test("docs/DBUS.md has every word of the core that a record can contain")
+    func words() throws {
+        let text = TestDaemon.text(of: "\(PrivateBus.data)/../docs/DBUS.md")
+        let words =
+            LifecycleEvent.Kind.allCases.map(\.rawValue) + StateReason.allCases.map(\.rawValue)
+            + AppState.allCases.map(\.rawValue) + DeadlineKind.allCases.map(\.rawValue)
+            + MemoryCause.allCases.map(\.rawValue) + MemoryLevel.allCases.map(\.name)
+            + WakeResult.allCases.map(\.rawValue) + Receipt.Namespace.allCases.map(\.rawValue)
+            + LaunchReason.allCases.map(\.rawValue) + RequestResult.Outcome.allCases.map(\.rawValue)
+        for word in words { #expect(text.contains("`\(word)`"), "docs/DBUS.md lacks \(word)") }
     }
 }

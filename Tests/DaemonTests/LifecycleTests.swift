@@ -19,7 +19,7 @@ struct LifecycleTests {
         try daemon.eventually("it heard it again") { daemon.trace().count { $0 == "didBecomeActive" } == 2 }
         let end = try daemon.terminate("photos")
         #expect(end["outcome"]?.stringValue == "ended")
-        #expect(end["receipt"]?["signal"]?.integerValue == 15)
+        #expect(end["lastReceipt"]?["signal"]?.integerValue == 15)
         #expect(
             daemon.trace() == [
                 "willFinishLaunching", "didBecomeActive", "willResignActive", "didEnterBackground",

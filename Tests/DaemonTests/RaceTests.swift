@@ -45,7 +45,7 @@ extension RaceTests {
         try daemon.terminate("right", remove: true)
         #expect(rename(daemon.runtime + "/notify", daemon.runtime + "/away") == 0)
         let end = try daemon.launch("right")
-        #expect(end["receipt"]?["exitStatus"]?.integerValue == 207, "\(end)")
+        #expect(end["lastReceipt"]?["exitStatus"]?.integerValue == 207, "\(end)")
         try daemon.eventually("its group is gone") { groups(of: "right").isEmpty }
         #expect(rename(daemon.runtime + "/away", daemon.runtime + "/notify") == 0)
         #expect(try daemon.launch("right")["state"]?.stringValue == "active")

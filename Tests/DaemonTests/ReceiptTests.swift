@@ -15,7 +15,7 @@ struct ReceiptTests {
         #expect(late["code"]?.stringValue == "0x8badf00d", "\(late)")
         #expect(late["signal"]?.integerValue == 9)
         try daemon.launch("three")
-        #expect(try daemon.terminate("three")["receipt"]?["exitStatus"]?.integerValue == 3)
+        #expect(try daemon.terminate("three")["lastReceipt"]?["exitStatus"]?.integerValue == 3)
     }
 
     @Test("L17: an orphan that is the main process answers by stopping itself, as any main process")
@@ -38,7 +38,7 @@ struct ReceiptTests {
         // Killed with it, its parent left it to us.
         #expect(late["signal"]?.integerValue == 9, "\(late)")
         try daemon.launch("three")
-        let receipt = try #require(try daemon.terminate("three")["receipt"])
+        let receipt = try #require(try daemon.terminate("three")["lastReceipt"])
         #expect(receipt["exitStatus"] == nil && receipt["signal"] == nil, "\(receipt)")
         #expect(receipt["explanation"]?.stringValue?.contains("unknown status") == true)
     }

@@ -12,7 +12,7 @@ struct RecoveryTests {
     private struct Facts: Equatable {
         var state: String
         var pid: Int32
-        var since: String
+        var since: Int64
         var launches: Int64
         var isFrozen: Bool
     }
@@ -21,7 +21,7 @@ struct RecoveryTests {
         let status = try daemon.status(app)
         let pid = try daemon.pid(app)
         return Facts(
-            state: status["state"]?.stringValue ?? "", pid: pid, since: status["since"]?.stringValue ?? "",
+            state: status["state"]?.stringValue ?? "", pid: pid, since: status["since"]?.integerValue ?? 0,
             launches: status["launches"]?.integerValue ?? -1, isFrozen: try daemon.frozen(app))
     }
 
@@ -83,7 +83,7 @@ struct RecoveryTests {
         try first.launch("photos")
         first.crash()
         let second = try first.successor()
-        let receipt = try second.terminate("photos")["receipt"]
+        let receipt = try second.terminate("photos")["lastReceipt"]
         // Since Linux 6.15; and where somebody reaps orphans.
         let status = receipt?["exitStatus"]?.integerValue
         #expect(status == 7 || status == nil)
@@ -175,7 +175,7 @@ struct RecoveryTests {
         // Not in doubt: it was heard all the time, and has said nothing.
         #expect(try daemon.state("slow") == "background")
         #expect(try daemon.ask("Activate", "back")["state"]?.stringValue == "active")
-        #expect(try daemon.terminate("front")["receipt"]?["exitStatus"]?.integerValue == 7)
+        #expect(try daemon.terminate("front")["lastReceipt"]?["exitStatus"]?.integerValue == 7)
         #expect(daemon.stop() == .exited(0))
     }
 }

@@ -192,7 +192,7 @@ final class TestDaemon {
             timeout: .seconds(60))
     }
 
-    /// A call that asks for a transition: `outcome`, `state`, `explanation`, `receipt`.
+    /// A call that asks for a transition: `outcome`, `state`, `explanation`, `lastReceipt`.
     @discardableResult
     func ask(_ member: String, _ app: String, _ more: [Variant] = []) throws -> JSONValue {
         JSONValue(try call(member, [.string(app)] + more)[0])
@@ -235,7 +235,7 @@ final class TestDaemon {
     func news(_ what: String, where isMeant: (JSONValue) -> Bool) throws -> JSONValue {
         let deadline = EventLoop.now() + .seconds(60)
         while let signal = try bus.nextSignal(until: deadline) {
-            guard signal.member == ControlNames.newsSignal, let first = signal.arguments.first else {
+            guard signal.member == ControlNames.lifecycleEventSignal, let first = signal.arguments.first else {
                 continue
             }
             let record = JSONValue(first)

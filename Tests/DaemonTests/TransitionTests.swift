@@ -31,14 +31,14 @@ struct TransitionTests {
         let wake: [Variant] = [
             .string("frail"), .dictionary([("background", .bool(true)), ("reason", .string("timer"))]),
         ]
-        #expect(try JSONValue(daemon.call("Launch", wake)[0])["receipt"]?["exitStatus"]?.integerValue == 3)
+        #expect(try JSONValue(daemon.call("Launch", wake)[0])["lastReceipt"]?["exitStatus"]?.integerValue == 3)
         try daemon.waitUntil("frail", is: "notRunning")
         #expect(daemon.failure("Launch", wake) == "LaunchPostponed")
         let first = try #require(try daemon.status("frail")["launchPostponedSeconds"]?.numberValue)
         #expect(first <= 10)
         // Asked for by somebody it is launched at once, and counts anew.
         for _ in 0..<2 {
-            #expect(try daemon.launch("frail")["receipt"]?["exitStatus"]?.integerValue == 3)
+            #expect(try daemon.launch("frail")["lastReceipt"]?["exitStatus"]?.integerValue == 3)
             try daemon.waitUntil("frail", is: "notRunning")
             #expect(daemon.failure("Launch", wake) == "LaunchPostponed")
             #expect(try #require(try daemon.status("frail")["launchPostponedSeconds"]?.numberValue) <= 10)

@@ -1,7 +1,7 @@
-# bash completion for greenroomctl. packaging/check holds it to what the program knows.
+# bash completion for greenroomctl. packaging/check compares it with the program.
 
-# The first word of each line that the program prints, asked of the same daemon as on the line.
-__greenroomctl_ask() {
+# Prints the first word of each line of the program's output, from the daemon that the command line selects.
+__greenroomctl_query() {
     command greenroomctl "${daemon[@]}" "$@" 2>/dev/null | while read -r word _; do printf '%s\n' "$word"; done
 }
 
@@ -43,20 +43,20 @@ _greenroomctl() {
             words='list status receipts receipt log watch launch activate background interrupt resume terminate push
                 send pressure verify reload reexec help'
             ;;
-        status | watch) words=$(__greenroomctl_ask list) ;;
+        status | watch) words=$(__greenroomctl_query list) ;;
         receipts | log | launch | activate | background | interrupt | resume | terminate | push)
-            ((operands == 0)) && words=$(__greenroomctl_ask list)
+            ((operands == 0)) && words=$(__greenroomctl_query list)
             ;;
         send)
             case $operands in
-            0) words=$(__greenroomctl_ask list) ;;
+            0) words=$(__greenroomctl_query list) ;;
             1)
                 words='accessory orientation time battery proximity protectedData display screenMode settings locale
                     account memory x-'
                 ;;
             esac
             ;;
-        receipt) ((operands == 0)) && words=$(__greenroomctl_ask receipts) ;;
+        receipt) ((operands == 0)) && words=$(__greenroomctl_query receipts) ;;
         pressure) words='normal warning critical' ;;
         help) words='list status receipts receipt log watch launch activate background interrupt resume terminate push
             send pressure verify reload reexec help' ;;

@@ -1,6 +1,6 @@
-# fish completion for greenroomctl. packaging/check holds it to what the program knows.
+# fish completion for greenroomctl. packaging/check compares it with the program.
 
-function __greenroomctl_ask
+function __greenroomctl_query
     set -l words (commandline -opc)
     set -l daemon
     for i in (seq 2 (count $words))
@@ -17,11 +17,11 @@ function __greenroomctl_ask
 end
 
 function __greenroomctl_apps
-    __greenroomctl_ask list | string replace -r '^(\S+)\s+(\S+).*' '$1\t$2'
+    __greenroomctl_query list | string replace -r '^(\S+)\s+(\S+).*' '$1\t$2'
 end
 
 function __greenroomctl_receipts
-    __greenroomctl_ask receipts | string replace -r '^\s*(\S+)\s+\S+\s+(\S+).*' '$1\t$2'
+    __greenroomctl_query receipts | string replace -r '^\s*(\S+)\s+\S+\s+(\S+).*' '$1\t$2'
 end
 
 set -l verbs list status receipts receipt log watch launch activate background interrupt resume terminate push send \
@@ -29,32 +29,32 @@ set -l verbs list status receipts receipt log watch launch activate background i
 set -l none "not __fish_seen_subcommand_from $verbs"
 
 complete -c greenroomctl -f
-complete -c greenroomctl -l json -d 'One JSON document'
-complete -c greenroomctl -l system -d 'The daemon of the system'
-complete -c greenroomctl -l user -d 'One\'s own daemon'
-complete -c greenroomctl -l runtime -xa '(__fish_complete_directories)' -d 'The daemon that has this runtime folder'
+complete -c greenroomctl -l json -d 'Print one JSON document'
+complete -c greenroomctl -l system -d 'Connect to the system daemon'
+complete -c greenroomctl -l user -d 'Connect to the user\'s daemon'
+complete -c greenroomctl -l runtime -xa '(__fish_complete_directories)' -d 'Connect to the daemon with this runtime folder'
 complete -c greenroomctl -s h -l help -d 'Show help'
 complete -c greenroomctl -n $none -l version -d 'Show the version'
 
-complete -c greenroomctl -n $none -a list -d 'All apps, a line each'
-complete -c greenroomctl -n $none -a status -d 'One app in full; without APP, the house'
-complete -c greenroomctl -n $none -a receipts -d 'Why apps ended'
-complete -c greenroomctl -n $none -a receipt -d 'One end in full'
-complete -c greenroomctl -n $none -a log -d 'The journal of an app'
-complete -c greenroomctl -n $none -a watch -d 'Every change as it happens'
-complete -c greenroomctl -n $none -a launch -d 'Launches an app'
-complete -c greenroomctl -n $none -a activate -d 'Brings an app to the foreground'
-complete -c greenroomctl -n $none -a background -d 'Sends an app to the background'
-complete -c greenroomctl -n $none -a interrupt -d 'An interruption begins'
-complete -c greenroomctl -n $none -a resume -d 'An interruption ends'
-complete -c greenroomctl -n $none -a terminate -d 'Tells an app to end'
-complete -c greenroomctl -n $none -a push -d 'Wakes or launches an app with a push'
-complete -c greenroomctl -n $none -a send -d 'A notification'
-complete -c greenroomctl -n $none -a pressure -d 'The state of memory; simulates a level'
-complete -c greenroomctl -n $none -a verify -d 'Checks manifests'
-complete -c greenroomctl -n $none -a reload -d 'Reads all manifests anew'
-complete -c greenroomctl -n $none -a reexec -d 'Replaces the daemon, the apps running on'
-complete -c greenroomctl -n $none -a help -d 'This, or more about one verb'
+complete -c greenroomctl -n $none -a list -d 'List all apps'
+complete -c greenroomctl -n $none -a status -d 'Show an app in detail, or the daemon'
+complete -c greenroomctl -n $none -a receipts -d 'List why apps ended'
+complete -c greenroomctl -n $none -a receipt -d 'Show one receipt in detail'
+complete -c greenroomctl -n $none -a log -d 'Show the journal of an app'
+complete -c greenroomctl -n $none -a watch -d 'Print events as they happen'
+complete -c greenroomctl -n $none -a launch -d 'Launch an app'
+complete -c greenroomctl -n $none -a activate -d 'Bring an app to the foreground'
+complete -c greenroomctl -n $none -a background -d 'Move an app to the background'
+complete -c greenroomctl -n $none -a interrupt -d 'Begin an interruption'
+complete -c greenroomctl -n $none -a resume -d 'End an interruption'
+complete -c greenroomctl -n $none -a terminate -d 'Terminate an app'
+complete -c greenroomctl -n $none -a push -d 'Send a push notification'
+complete -c greenroomctl -n $none -a send -d 'Send a notification'
+complete -c greenroomctl -n $none -a pressure -d 'Show or simulate the memory level'
+complete -c greenroomctl -n $none -a verify -d 'Check manifests'
+complete -c greenroomctl -n $none -a reload -d 'Reload all manifests and the configuration'
+complete -c greenroomctl -n $none -a reexec -d 'Replace the daemon; apps keep running'
+complete -c greenroomctl -n $none -a help -d 'Show help'
 
 complete -c greenroomctl -n '__fish_seen_subcommand_from status receipts log watch launch activate background interrupt resume terminate push send' \
     -a '(__greenroomctl_apps)'
@@ -64,11 +64,11 @@ complete -c greenroomctl -n '__fish_seen_subcommand_from verify' -F
 complete -c greenroomctl -n '__fish_seen_subcommand_from pressure' -a 'normal warning critical'
 complete -c greenroomctl -n '__fish_seen_subcommand_from send' \
     -a 'accessory orientation time battery proximity protectedData display screenMode settings locale account memory x-'
-complete -c greenroomctl -n '__fish_seen_subcommand_from launch' -l background -d 'Into the background'
-complete -c greenroomctl -n '__fish_seen_subcommand_from launch' -l url -x -d 'What it is to open'
-complete -c greenroomctl -n '__fish_seen_subcommand_from launch' -l reason -x -d 'What the app is told' \
+complete -c greenroomctl -n '__fish_seen_subcommand_from launch' -l background -d 'Launch into the background'
+complete -c greenroomctl -n '__fish_seen_subcommand_from launch' -l url -x -d 'URL to open'
+complete -c greenroomctl -n '__fish_seen_subcommand_from launch' -l reason -x -d 'Launch reason' \
     -a 'user url push fetch socket timer accessory location relaunch'
-complete -c greenroomctl -n '__fish_seen_subcommand_from terminate' -l remove -d 'At once, as its removal'
-complete -c greenroomctl -n '__fish_seen_subcommand_from receipts log' -s n -l lines -x -d 'Only the last'
-complete -c greenroomctl -n '__fish_seen_subcommand_from log' -s f -l follow -d 'As it comes'
-complete -c greenroomctl -n '__fish_seen_subcommand_from watch' -s v -l verbose -d 'Also deadlines'
+complete -c greenroomctl -n '__fish_seen_subcommand_from terminate' -l remove -d 'Kill at once, drop the restoration state'
+complete -c greenroomctl -n '__fish_seen_subcommand_from receipts log' -s n -l lines -x -d 'Show only the last N'
+complete -c greenroomctl -n '__fish_seen_subcommand_from log' -s f -l follow -d 'Print new entries as they arrive'
+complete -c greenroomctl -n '__fish_seen_subcommand_from watch' -s v -l verbose -d 'Print deadlines that start and are met'

@@ -1,5 +1,5 @@
 #compdef greenroomctl
-# zsh completion for greenroomctl. packaging/check holds it to what the program knows.
+# zsh completion for greenroomctl. packaging/check compares it with the program.
 
 _greenroomctl_daemon() {
     local -a daemon
@@ -26,32 +26,32 @@ _greenroomctl() {
     local -A opt_args
     local -a common verbs
     common=(
-        '--json[one JSON document]'
-        '(--user --runtime)--system[the daemon of the system]'
-        "(--system --runtime)--user[one's own daemon]"
-        '(--system --user)--runtime=[the daemon that has this runtime folder]:folder:_files -/'
+        '--json[print one JSON document]'
+        '(--user --runtime)--system[connect to the system daemon]'
+        "(--system --runtime)--user[connect to the user's daemon]"
+        '(--system --user)--runtime=[connect to the daemon with this runtime folder]:folder:_files -/'
         '(- *)'{-h,--help}'[show help]'
     )
     verbs=(
-        'list:all apps, a line each'
-        'status:one app in full; without APP, the house'
-        'receipts:why apps ended'
-        'receipt:one end in full'
-        'log:the journal of an app'
-        'watch:every change as it happens'
-        'launch:launches an app'
-        'activate:brings an app to the foreground'
-        'background:sends an app to the background'
-        'interrupt:an interruption begins'
-        'resume:an interruption ends'
-        'terminate:tells an app to end'
-        'push:wakes or launches an app with a push'
-        'send:a notification'
-        'pressure:the state of memory; simulates a level'
-        'verify:checks manifests'
-        'reload:reads all manifests anew'
-        'reexec:replaces the daemon, the apps running on'
-        'help:this, or more about one verb'
+        'list:list all apps'
+        'status:show an app in detail, or the daemon'
+        'receipts:list why apps ended'
+        'receipt:show one receipt in detail'
+        'log:show the journal of an app'
+        'watch:print events as they happen'
+        'launch:launch an app'
+        'activate:bring an app to the foreground'
+        'background:move an app to the background'
+        'interrupt:begin an interruption'
+        'resume:end an interruption'
+        'terminate:terminate an app'
+        'push:send a push notification'
+        'send:send a notification'
+        'pressure:show or simulate the memory level'
+        'verify:check manifests'
+        'reload:reload all manifests and the configuration'
+        'reexec:replace the daemon; apps keep running'
+        'help:show help'
     )
     _arguments -C $common '(- *)--version[show the version]' '1:verb:->verb' '*::operand:->operands' && return
     case $state in
@@ -59,20 +59,20 @@ _greenroomctl() {
     operands)
         case $line[1] in
         status) _arguments $common '*:app:_greenroomctl_apps' ;;
-        watch) _arguments $common '(-v --verbose)'{-v,--verbose}'[also deadlines]' '*:app:_greenroomctl_apps' ;;
-        receipts) _arguments $common '(-n --lines)'{-n,--lines=}'[only the last]:number' '1:app:_greenroomctl_apps' ;;
+        watch) _arguments $common '(-v --verbose)'{-v,--verbose}'[print deadlines that start and are met]' '*:app:_greenroomctl_apps' ;;
+        receipts) _arguments $common '(-n --lines)'{-n,--lines=}'[show only the last N]:number' '1:app:_greenroomctl_apps' ;;
         receipt) _arguments $common '1:receipt:_greenroomctl_receipts' ;;
         log)
-            _arguments $common '(-f --follow)'{-f,--follow}'[as it comes]' \
-                '(-n --lines)'{-n,--lines=}'[only the last]:number' '1:app:_greenroomctl_apps'
+            _arguments $common '(-f --follow)'{-f,--follow}'[print new entries as they arrive]' \
+                '(-n --lines)'{-n,--lines=}'[show only the last N]:number' '1:app:_greenroomctl_apps'
             ;;
         launch)
-            _arguments $common '--background[into the background]' '--url=[what it is to open]:url:_urls' \
-                '--reason=[what the app is told]:reason:(user url push fetch socket timer accessory location relaunch)' \
+            _arguments $common '--background[launch into the background]' '--url=[URL to open]:url:_urls' \
+                '--reason=[launch reason]:reason:(user url push fetch socket timer accessory location relaunch)' \
                 '1:app:_greenroomctl_apps'
             ;;
         activate | background | interrupt | resume) _arguments $common '1:app:_greenroomctl_apps' ;;
-        terminate) _arguments $common '--remove[at once, as its removal]' '1:app:_greenroomctl_apps' ;;
+        terminate) _arguments $common '--remove[kill at once, drop the restoration state]' '1:app:_greenroomctl_apps' ;;
         push) _arguments $common '1:app:_greenroomctl_apps' '2:payload' ;;
         send)
             _arguments $common '1:app:_greenroomctl_apps' '3:payload' \

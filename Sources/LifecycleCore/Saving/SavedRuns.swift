@@ -127,6 +127,10 @@ extension Run: SavedRecord {
         try coder.flag(11, &isThrottled)
         try coder.field(12, &freezeAttempt)
         try coder.field(13, &cpuAtLastNotice)
+        #if NEXT_RELEASE
+            var later: String? = "a field of the next release"
+            try coder.optional(14, &later)
+        #endif
     }
 
     package var fault: String? {
@@ -165,6 +169,10 @@ extension App: SavedRecord {
         try coder.field(11, &earlyEnds)
         try coder.field(12, &launchDeaths)
         try coder.optional(13, &postponedUntil)
+        #if NEXT_RELEASE
+            var later: UInt64? = 14
+            try coder.optional(14, &later)
+        #endif
     }
 
     package var fault: String? {

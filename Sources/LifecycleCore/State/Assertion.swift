@@ -59,10 +59,13 @@ struct AssertionList: Hashable, Sendable {
     var taskNames: [String] { all.compactMap(\.taskName) }
     var hasTasks: Bool { all.contains(where: \.isTask) }
 
-    /// - Returns: how many tasks there are now.
-    mutating func beginTask(_ task: Assertion) -> Int {
+    /// - Returns: how many tasks there are now, if they are more than `limit`.
+    mutating func beginTask(_ task: Assertion, limit: Int) -> Int? {
         all.append(task)
-        return all.count(where: \.isTask)
+        // Counting them each time would make a thousand tasks a million steps.
+        if all.count <= limit { return nil }
+        let count = all.count(where: \.isTask)
+        return count > limit ? count : nil
     }
 
     /// Removes the oldest task that meets a condition.

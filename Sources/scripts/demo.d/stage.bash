@@ -123,7 +123,7 @@ subscribe() {
     until ctl pressure warning >/dev/null 2>&1; ctl pressure normal >/dev/null 2>&1; read -r -t 0.1 -u "$events" entry; do
         [ $((tries += 1)) -lt 100 ] || fail "greenroomctl watch prints no events"
     done
-    until [[ $entry == *'memory: normal'* ]]; do
+    until [[ $entry == *'"level":"normal"'* ]]; do
         read -r -t 5 -u "$events" entry || fail "greenroomctl watch stopped printing events"
     done
     json containment "$(ctl --json pressure)" || fail "greenroomctl pressure does not print the containment"
@@ -160,7 +160,7 @@ handle_event() {
     local entry=$1 time text kind reason
     [[ $entry =~ \"time\":\"[-0-9]+T([0-9]+):([0-9]+):([0-9]+)\.([0-9]+)Z\" ]] || return 0
     time=$((10#${BASH_REMATCH[1]} * 3600000 + 10#${BASH_REMATCH[2]} * 60000))
-    time=$((time + 10#${BASH_REMATCH[3]} * 1000 + 10#${BASH_REMATCH[4]}))
+    time=$((time + 10#${BASH_REMATCH[3]} * 1000 + 10#${BASH_REMATCH[4]:0:3}))
     time=$(((time - started % day + day) % day))
     json kind "$entry"; kind=$value event_state=$value
     json app "$entry"; event_app=$value
@@ -185,7 +185,7 @@ handle_event() {
 # describe TIME KIND REASON MESSAGE: prints an event as a line, or nothing for a transient state.
 describe() {
     case $2 in
-    stateChanged) describe_state "$1" "$event_state" "$3" "$4" ;;
+    stateChanged) describe_state "$1" "$event_state" "$3" "${4#state changed: }" ;;
     ended) line "$1" "$event_app" ended "$4" "$red" ;;
     deadlineMissed | tasksExpiring) line "$1" "$event_app" '' "$4" "$yellow" ;;
     taskBegan | taskEnded) line "$1" "$event_app" '' "$4" '' ;;

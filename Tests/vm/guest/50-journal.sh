@@ -36,7 +36,7 @@ check "the line has the unit greenroom-apps.service" \
 check "the line has the user ID of the app" has "$(last SYSLOG_IDENTIFIER=talker PRIORITY=3)" '"_UID":"1000"'
 log=$(ctl log talker)
 check "greenroomctl log prints the output of the app" has "$log" "first line of talker"
-check "greenroomctl log prints the entries of the daemon about the app" has "$log" "talker: launching"
+check "greenroomctl log prints the entries of the daemon about the app" has "$log" "talker: state changed"
 check "greenroomctl log --json prints JSON" has "$(ctl log --json -n 1 talker)" '"MESSAGE"'
 check "greenroomctl log without an app prints the entries of the daemon" has "$(ctl log -n 50)" "greenroomd"
 check "greenroomctl log does not print entries of other users" eval \

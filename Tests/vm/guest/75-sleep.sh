@@ -18,7 +18,7 @@ check "systemctl suspend succeeds" systemctl suspend
 check "the machine slept" wait_for 30 test -e /run/vm-test/slept
 check "the daemon released its inhibitor before the limit of logind" test $((SECONDS - began)) -lt 6
 check "the app was in the background while the machine slept" grep -qE '^awake +(background|suspended)' /run/vm-test/asleep
-check "the state change has the reason" changed background "before the machine sleeps"
+check "the state change has the reason" changed background beforeSleep
 check "after the sleep the app is active again" wait_for 20 is awake active
 check "the app is notified that protected data is available" grep -qx available /run/greenroom/inbox/awake/protectedData
 check "the daemon holds an inhibitor again" wait_for 10 inhibits

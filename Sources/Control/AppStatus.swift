@@ -1,0 +1,85 @@
+/// One app, as `Status`, `List` and `greenroomctl status` show it.
+package struct AppStatus: Record {
+    /// The app's ID: the name of its manifest.
+    package var id = ""
+    /// The name for people.
+    package var name = ""
+    /// `notRunning`, `launching`, `inactive`, `active`, `background`, `suspended` or `terminating`.
+    package var state = ""
+    /// The main process; absent where there is none.
+    package var pid: Int32?
+    /// When the app entered its state; absent for an app that an error in its manifest disables.
+    package var since: Timestamp?
+    package var memoryBytes: UInt64 = 0
+    package var tasks: [TaskStatus] = []
+    /// The nearest deadline of the app.
+    package var deadline: DeadlineStatus?
+    /// Whether the app is in the foreground, or on its way there.
+    package var foreground = false
+    /// How often the app was launched.
+    package var launches: UInt64 = 0
+    /// Open interruptions (L13).
+    package var interruptions: UInt64 = 0
+    /// What is left of the background time (L24); absent where it is infinite.
+    package var backgroundTimeRemaining: Duration?
+    /// Until the app may be launched again without the user (L11).
+    package var launchPostponed: Duration?
+    /// The text that the app set with `STATUS=`.
+    package var statusText: String?
+    package var lastReceipt: ReceiptRecord?
+    /// The error in the manifest that disables the app.
+    package var error: String?
+
+    package init() {}
+
+    package static let fields: [RecordField<AppStatus>] = [
+        .required("id", \.id), .required("name", \.name), .required("state", \.state), .optional("pid", \.pid),
+        .optional("since", \.since), .required("memoryBytes", \.memoryBytes), .required("tasks", \.tasks),
+        .optional("deadline", \.deadline), .required("foreground", \.foreground), .required("launches", \.launches),
+        .required("interruptions", \.interruptions),
+        .optional("backgroundTimeRemainingSeconds", \.backgroundTimeRemaining),
+        .optional("launchPostponedSeconds", \.launchPostponed), .optional("statusText", \.statusText),
+        .optional("lastReceipt", \.lastReceipt), .optional("error", \.error),
+    ]
+}
+
+/// An open background task (L21).
+package struct TaskStatus: Record {
+    package var name = ""
+    /// Until the task expires; absent where that is never (L24).
+    package var remaining: Duration?
+    /// How long the task has been open. Absent in a `LifecycleEvent`.
+    package var age: Duration?
+    /// The process that began the task. Absent in a `LifecycleEvent`.
+    package var owner: Int32?
+
+    package init() {}
+
+    package static let fields: [RecordField<TaskStatus>] = [
+        .required("name", \.name), .optional("remainingSeconds", \.remaining), .optional("ageSeconds", \.age),
+        .optional("owner", \.owner),
+    ]
+}
+
+/// A deadline: of a running app, of a `LifecycleEvent`, or the one that counted when an app ended.
+package struct DeadlineStatus: Record {
+    /// `launch`, `background`, `terminate`, `backgroundTime`, `wake`, `watchdog` or `resume`.
+    package var what = ""
+    /// The time left.
+    package var remaining: Duration?
+    /// The whole time that the app has.
+    package var allowed: Duration?
+    /// How much an extension adds (L25).
+    package var extended: Duration?
+    /// The time that passed since the start of the deadline.
+    package var wall: Duration?
+    /// The processor time that the app used meanwhile; absent where it was not measured.
+    package var cpu: Duration?
+
+    package init() {}
+
+    package static let fields: [RecordField<DeadlineStatus>] = [
+        .required("what", \.what), .optional("remainingSeconds", \.remaining), .optional("allowedSeconds", \.allowed),
+        .optional("extendedSeconds", \.extended), .optional("wallSeconds", \.wall), .optional("cpuSeconds", \.cpu),
+    ]
+}

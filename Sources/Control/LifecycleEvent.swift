@@ -1,0 +1,55 @@
+/// Something that happened, as the signal `LifecycleEvent` and `greenroomctl watch` tell it.
+package struct LifecycleEvent: Record {
+    /// What can happen. A daemon of another version may have more kinds, so `kind` is a string.
+    package enum Kind: String, CaseIterable, Sendable {
+        case stateChanged
+        case deadlineStarted, deadlineExtended, deadlineMet, deadlineCancelled, deadlineMissed, deadlineDeferred
+        case taskBegan, taskEnded, taskRefused, tasksExpiring
+        case freezeTimedOut, killTakesLong, stoppedItself, wakeCompleted, relaunchScheduled
+        case memoryLevelChanged, ended
+    }
+
+    package var time = Timestamp(microseconds: 0)
+    /// A `Kind`.
+    package var kind = ""
+    /// The sentence of the log.
+    package var message = ""
+    /// As in syslog(3): 4 is a warning, 7 is for debugging.
+    package var priority: Int32 = 6
+    package var app: String?
+    /// The app's new state, or the one in which it ended.
+    package var state: String?
+    package var previousState: String?
+    /// Why the state or the memory level changed: one word.
+    package var reason: String?
+    package var deadline: DeadlineStatus?
+    /// Background tasks, with their names alone.
+    package var tasks: [TaskStatus] = []
+    /// What came of a wake: `new-data`, `no-data` or `failed`.
+    package var result: String?
+    /// Until the app is launched again.
+    package var relaunch: Duration?
+    /// Early ends in a row (L11).
+    package var earlyEnds: UInt64?
+    /// The memory level: `normal`, `warning` or `critical`.
+    package var level: String?
+    package var namespace: String?
+    package var code: String?
+    package var receipt: UInt64?
+
+    package init() {}
+
+    package init(_ kind: Kind, app: String? = nil) {
+        self.kind = kind.rawValue
+        self.app = app
+    }
+
+    package static let fields: [RecordField<LifecycleEvent>] = [
+        .required("time", \.time), .required("kind", \.kind), .required("message", \.message),
+        .required("priority", \.priority), .optional("app", \.app), .optional("state", \.state),
+        .optional("previousState", \.previousState), .optional("reason", \.reason), .optional("deadline", \.deadline),
+        .list("tasks", \.tasks), .optional("result", \.result), .optional("relaunchSeconds", \.relaunch),
+        .optional("earlyEnds", \.earlyEnds), .optional("level", \.level), .optional("namespace", \.namespace),
+        .optional("code", \.code), .optional("receipt", \.receipt),
+    ]
+}

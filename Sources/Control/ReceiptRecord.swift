@@ -1,0 +1,56 @@
+/// Why an app ended (L45), as `Receipt` and `greenroomctl receipt` show it and as the daemon stores it.
+package struct ReceiptRecord: Record {
+    /// Counts up, over restarts of the daemon too.
+    package var id: UInt64 = 0
+    package var app = ""
+    /// Absent where there was no process.
+    package var pid: Int32?
+    /// When the end was recorded.
+    package var time = Timestamp(microseconds: 0)
+    /// The app's state when its end began.
+    package var state = ""
+    /// `watchdog`, `lifecycle`, `user`, `resource`, `jetsam`, `signal` or `exit`.
+    package var namespace = ""
+    /// The code of docs/LIFECYCLE.md: `0`, `0x8badf00d`.
+    package var code = ""
+    /// One sentence, the cause first.
+    package var explanation = ""
+    /// The exit status, of a main process that exited.
+    package var exitStatus: Int32?
+    /// The number of the signal, of a main process that a signal ended.
+    package var signal: Int32?
+    /// Whether the kernel wrote a core dump; with `signal` only.
+    package var coreDumped: Bool?
+    /// From the creation of the process to its end.
+    package var wall = Duration.zero
+    package var cpu = Duration.zero
+    /// The last known size.
+    package var memoryBytes: UInt64 = 0
+    /// The deadline that counted at the end.
+    package var deadline: DeadlineStatus?
+    /// The apps that jetsam could have killed, in its order.
+    package var candidates: [JetsamCandidate] = []
+
+    package init() {}
+
+    package static let fields: [RecordField<ReceiptRecord>] = [
+        .required("id", \.id), .required("app", \.app), .optional("pid", \.pid), .required("time", \.time),
+        .required("state", \.state), .required("namespace", \.namespace), .required("code", \.code),
+        .required("explanation", \.explanation), .optional("exitStatus", \.exitStatus), .optional("signal", \.signal),
+        .optional("coreDumped", \.coreDumped), .required("wallSeconds", \.wall), .required("cpuSeconds", \.cpu),
+        .required("memoryBytes", \.memoryBytes), .optional("deadline", \.deadline), .list("candidates", \.candidates),
+    ]
+}
+
+/// An app that jetsam could have killed.
+package struct JetsamCandidate: Record {
+    package var app = ""
+    package var state = ""
+    package var memoryBytes: UInt64 = 0
+
+    package init() {}
+
+    package static let fields: [RecordField<JetsamCandidate>] = [
+        .required("app", \.app), .required("state", \.state), .required("memoryBytes", \.memoryBytes),
+    ]
+}

@@ -1,0 +1,61 @@
+/// The answer to a request for a change of an app, and to `Reexec`.
+package struct RequestResult: Record {
+    package enum Outcome: String, CaseIterable, Sendable {
+        /// The change came about.
+        case done
+        /// The app ended instead; `lastReceipt` says why.
+        case ended
+        /// A later request asked for something else.
+        case superseded
+    }
+
+    /// An `Outcome`.
+    package var outcome = ""
+    /// The app's state now; absent for `Reexec`.
+    package var state: String?
+    /// One sentence.
+    package var explanation: String?
+    package var lastReceipt: ReceiptRecord?
+
+    package init() {}
+
+    package init(_ outcome: Outcome, state: String? = nil) {
+        self.outcome = outcome.rawValue
+        self.state = state
+    }
+
+    package static let fields: [RecordField<RequestResult>] = [
+        .required("outcome", \.outcome), .optional("state", \.state), .optional("explanation", \.explanation),
+        .optional("lastReceipt", \.lastReceipt),
+    ]
+}
+
+/// The options of `Launch`.
+package struct LaunchOptions: Record {
+    /// Launch into the background; the default is the foreground.
+    package var background: Bool?
+    /// The reason that the app is given: `user`, `url`, `push`, … The default is `user`, with a URL `url`.
+    package var reason: String?
+    package var url: String?
+
+    package init() {}
+
+    package static let fields: [RecordField<LaunchOptions>] = [
+        .optional("background", \.background), .optional("reason", \.reason), .optional("url", \.url),
+    ]
+}
+
+/// The answer to `Reload`.
+package struct ReloadResult: Record {
+    /// How many manifests are valid.
+    package var apps: UInt64 = 0
+    /// Diagnostics, a line each: `FILE:LINE:COLUMN: error: …`.
+    package var errors: [String] = []
+    package var warnings: [String] = []
+
+    package init() {}
+
+    package static let fields: [RecordField<ReloadResult>] = [
+        .required("apps", \.apps), .required("errors", \.errors), .required("warnings", \.warnings),
+    ]
+}

@@ -1,0 +1,81 @@
+import Control
+import Glibc
+import Systemd
+
+/// Verbs about the daemon as a whole.
+extension Session {
+    func pressure() throws(Failure) -> Int32 {
+        let client = try connect()
+        guard let level = operands.first else {
+            let status = try client.call("Pressure", as: MemoryStatus.self)
+            var sheet = Sheet()
+            addMemory(status, to: &sheet)
+            try wantsJSON ? show(status.json) : show(sheet.text(screen))
+            return 0
+        }
+        let result = try client.withAuthorization { () throws(Failure) in
+            let pending = try client.begin("SimulatePressure", [.string(level)])
+            return try client.answer(pending, until: nil, as: SimulationResult.self)
+        }
+        guard let result else { throw Failure("greenroomd did not answer.") }
+        if wantsJSON {
+            try show(result.json)
+        } else {
+            let victim = result.victim.map { "; killed \($0)" } ?? "; no app was killed"
+            try show("Memory level: \(result.level) (simulated)\(level == "normal" ? "" : victim)\n")
+        }
+        return 0
+    }
+
+    func addMemory(_ memory: MemoryStatus, to sheet: inout Sheet) {
+        let isNormal = memory.level == "normal"
+        let reason = isNormal ? "" : memory.reason.map { " (\($0))" } ?? ""
+        sheet.add("Memory", memory.level + reason, isNormal ? .lively : memory.level == "warning" ? .moving : .worst)
+        let share =
+            memory.totalBytes > 0 && memory.availableBytes <= memory.totalBytes
+            ? " (\(Int((Double(memory.availableBytes) / Double(memory.totalBytes) * 100).rounded()))%)" : ""
+        sheet.add(
+            "Available", "\(formattedSize(memory.availableBytes)) of \(formattedSize(memory.totalBytes))\(share)")
+        let budget = memory.budgetBytes.map { " of a budget of \(formattedSize($0))" } ?? ""
+        sheet.add("Apps", formattedSize(memory.appsBytes) + budget)
+        sheet.add("Containment", memory.containment)
+    }
+
+    /// How long the new program has to answer. The apps do not wait for it.
+    private static let reexecTimeout = Duration.seconds(10)
+
+    /// Requests the replacement, and waits until the new program answers.
+    func reexec() throws(Failure) -> Int32 {
+        let client = try connect()
+        let result = try client.withAuthorization { () throws(Failure) in
+            try client.call("Reexec", as: RequestResult.self)
+        }
+        let limit = EventLoop.now() + Self.reexecTimeout
+        // The old program's connection ends with it.
+        while EventLoop.now() < limit, (try? client.bus.nextSignal(until: limit)) ?? nil != nil {}
+        while true {
+            if let version = try? connect().call("Version", as: String.self) {
+                try wantsJSON ? show(result.json) : show("Reexecuted greenroomd \(version).\n")
+                return 0
+            }
+            guard EventLoop.now() < limit else { throw Failure("The new greenroomd does not answer.") }
+            poll(nil, 0, 10)
+        }
+    }
+
+    func reload() throws(Failure) -> Int32 {
+        let client = try connect()
+        let result = try client.withAuthorization { () throws(Failure) in
+            try client.call("Reload", as: ReloadResult.self)
+        }
+        if wantsJSON {
+            try show(result.json)
+        } else {
+            for line in result.errors + result.warnings { try show(line + "\n") }
+            try show("Loaded \(result.apps) \(result.apps == 1 ? "app" : "apps").\n")
+        }
+        guard !result.errors.isEmpty else { return 0 }
+        let count = result.errors.count
+        throw Failure("\(count) \(count == 1 ? "error" : "errors"); all other manifests were loaded.")
+    }
+}

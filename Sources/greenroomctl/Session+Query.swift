@@ -1,0 +1,159 @@
+import Control
+import LifecycleCore
+import Systemd
+
+/// Verbs that show apps.
+extension Session {
+    func list() throws(Failure) -> Int32 {
+        let apps = try connect().call("List", as: [AppStatus].self)
+        try wantsJSON ? show(apps.json) : show(table(apps))
+        return 0
+    }
+
+    private func table(_ apps: [AppStatus]) -> String {
+        guard !apps.isEmpty || !screen.isTerminal else {
+            return
+                "No apps. To add one, put a manifest into the folder 'apps' of the daemon's configuration, then run: "
+                + "greenroomctl reload\n"
+        }
+        var table = Table(["ID", "STATE", "PID", "MEMORY", "SINCE", "TASKS/DEADLINE"], right: [2, 3])
+        table.rows = apps.map { app in
+            let style: Style? = app.error == nil ? nil : .bad
+            return [
+                Cell(app.id, style ?? .bold), Cell(app.state, Style(state: app.state)),
+                Cell(app.pid.map { String($0) }), Cell(memory(of: app)), Cell(app.since.map(when)),
+                Cell(app.error ?? pendingEvents(app), style),
+            ]
+        }
+        return table.text(screen) + (screen.isTerminal ? summary(apps) : "")
+    }
+
+    /// `5 apps: 1 active, 3 suspended, 1 not running.`
+    private func summary(_ apps: [AppStatus]) -> String {
+        let order = ["active", "inactive", "launching", "background", "suspended", "terminating", "notRunning"]
+        let parts = order.compactMap { state -> String? in
+            let count = apps.count { $0.state == state }
+            return count == 0 ? nil : "\(count) \(stateInWords(state))"
+        }
+        let text = "\(apps.count) \(apps.count == 1 ? "app" : "apps"): \(parts.joined(separator: ", "))."
+        return "\n" + screen.paint(text, .faint) + "\n"
+    }
+
+    private func memory(of app: AppStatus) -> String? {
+        app.isNotRunning ? nil : formattedSize(app.memoryBytes)
+    }
+
+    /// The deadline, the first tasks and a postponed launch, on one line.
+    private func pendingEvents(_ app: AppStatus) -> String {
+        var parts: [String] = []
+        if let deadline = app.deadline?.timeLeft { parts.append(deadline) }
+        for task in app.tasks.prefix(2) {
+            let left = task.remaining.map { " (\(countdown($0)) left)" } ?? ""
+            parts.append("task '\(task.name)'\(left)")
+        }
+        if app.tasks.count > 2 { parts.append("\(app.tasks.count - 2) more tasks") }
+        if let time = app.launchPostponed { parts.append("launch postponed for \(countdown(time))") }
+        return parts.joined(separator: ", ")
+    }
+
+    // MARK: status
+
+    func status() throws(Failure) -> Int32 {
+        guard !operands.isEmpty else { return try daemonStatus() }
+        let client = try connect()
+        var found: [AppStatus] = []
+        var problems: [Failure] = []
+        for name in operands {
+            do throws(Failure) {
+                found.append(try client.call("Status", [.string(name)]))
+            } catch {
+                problems.append(error)
+            }
+        }
+        if wantsJSON {
+            if operands.count > 1 { try show(found.json) } else if let app = found.first { try show(app.json) }
+        } else {
+            try show(found.map(sheet).joined(separator: "\n"))
+        }
+        for problem in problems { printError(problem) }
+        if let problem = problems.first { return problem.status }
+        return found.contains { $0.isNotRunning } ? 3 : 0
+    }
+
+    /// Without an app: the daemon, the memory, and all apps.
+    private func daemonStatus() throws(Failure) -> Int32 {
+        let client = try connect()
+        let apps = try client.call("List", as: [AppStatus].self)
+        guard !wantsJSON else {
+            try show(apps.json)
+            return 0
+        }
+        let version = try client.call("Version", as: String.self)
+        var sheet = Sheet()
+        sheet.add("greenroomd", "\(version), at \(escaped(client.endpoint.socket))")
+        addMemory(try client.call("Pressure"), to: &sheet)
+        try show(sheet.text(screen) + "\n" + table(apps))
+        return 0
+    }
+
+    private func sheet(_ app: AppStatus) -> String {
+        let name = app.name == app.id ? "" : " – \(app.name)"
+        let style = app.error == nil ? Style(state: app.state) : .bad
+        var sheet = Sheet()
+        sheet.add("State", app.state + (app.since.map { " since \(whenInFull($0))" } ?? ""), style)
+        sheet.add("Error", app.error, .bad)
+        sheet.add("PID", app.pid.map { String($0) })
+        sheet.add("Memory", memory(of: app))
+        sheet.add("Launches", app.error == nil ? String(app.launches) : nil)
+        if app.interruptions > 0 { sheet.add("Interruptions", String(app.interruptions)) }
+        sheet.add("Status", app.statusText)
+        sheet.add("Tasks", app.tasks.map(taskLine))
+        sheet.add("Deadline", app.deadline?.timeLeft, .moving)
+        // The same time may already be shown as the deadline.
+        if app.deadline?.what != "backgroundTime" {
+            sheet.add("Background", app.backgroundTimeRemaining.map { "\(countdown($0)) of background time left" })
+        }
+        sheet.add("Postponed", app.launchPostponed.map { "only a user can launch it for \(countdown($0))" })
+        if let receipt = app.lastReceipt {
+            sheet.add("Last end", whenInFull(receipt.time))
+            sheet.add("", ["\(receipt.explanation) (receipt \(receipt.id))"])
+        }
+        return screen.paint("●", style) + " " + screen.paint(app.id, .bold) + name + "\n" + sheet.text(screen)
+    }
+
+    private func taskLine(_ task: TaskStatus) -> String {
+        let left = task.remaining.map { ", \(countdown($0)) left" } ?? ""
+        let age = task.age.map { ", began \(formattedAge($0))" } ?? ""
+        let owner = task.owner.map { ", process \($0)" } ?? ""
+        return "'\(task.name)'\(left)\(age)\(owner)"
+    }
+}
+
+extension AppStatus {
+    var isNotRunning: Bool { state == "notRunning" }
+}
+
+extension DeadlineStatus {
+    /// `3.2s left to finish launching`.
+    var timeLeft: String? { remaining.map { "\(countdown($0)) left \(purpose)" } }
+
+    /// What the time is for; follows "3.2s left" or "5s".
+    var purpose: String {
+        switch what {
+        case "launch": "to finish launching"
+        case "background": "to enter the background"
+        case "terminate": "to terminate"
+        case "backgroundTime": "of background time"
+        case "wake": "to complete the wake"
+        case "watchdog": "until the next heartbeat"
+        case "resume": "to resume execution"
+        default: "for \(what)"
+        }
+    }
+}
+
+/// A remaining time: with tenths of a second below ten seconds.
+func countdown(_ time: Duration) -> String { time.timeSpan(digits: time < .seconds(10) ? 1 : 0) }
+
+/// A state in a sentence.
+func stateInWords(_ state: String) -> String { state == "notRunning" ? "not running" : state }

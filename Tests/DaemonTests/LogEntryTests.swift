@@ -1,0 +1,189 @@
+import Control
+import LifecycleCore
+import Systemd
+import Testing
+
+@testable import Daemon
+
+private let web = AppID("web")!
+
+private struct Sentence: CustomTestStringConvertible, Sendable {
+    var report: Report
+    var priority: LogLevel
+    var message: String
+    var fields: [String]
+    var testDescription: String { message }
+
+    init(_ report: Report, _ priority: LogLevel, _ message: String, _ fields: String...) {
+        self.report = report
+        self.priority = priority
+        self.message = message
+        self.fields = fields
+    }
+}
+
+/// An end with SIGKILL, unless `change` sets another one.
+private func receipt(
+    _ namespace: Receipt.Namespace, _ code: UInt32, _ explanation: String, _ change: (inout Receipt) -> Void = { _ in }
+) -> Report {
+    var receipt = Receipt(
+        id: 12, app: web, run: RunID(1), pid: 7, state: .active, namespace: namespace, code: code,
+        explanation: explanation, exit: .signaled(9, coreDumped: false), wall: .seconds(1), cpu: .zero, memory: 1)
+    change(&receipt)
+    return .ended(receipt)
+}
+
+@Suite("Log entries")
+struct LogEntryTests {
+    private static let sentences: [Sentence] = [
+        Sentence(
+            .stateChanged(web, from: .background, to: .suspended, reason: .idle), .notice,
+            "web: state changed: background → suspended (idle)", "GREENROOM_STATE=suspended",
+            "GREENROOM_PREVIOUS_STATE=background", "GREENROOM_REASON=idle"),
+        Sentence(
+            .stateChanged(web, from: .notRunning, to: .launching, reason: .sleep), .info,
+            "web: state changed: notRunning → launching (beforeSleep)", "GREENROOM_STATE=launching",
+            "GREENROOM_PREVIOUS_STATE=notRunning", "GREENROOM_REASON=beforeSleep"),
+        Sentence(
+            .deadlineStarted(web, .launch, .seconds(5)), .debug, "web: deadline for launch started: 5s",
+            "GREENROOM_DEADLINE=launch"),
+        Sentence(
+            .deadlineExtended(web, .terminate, by: .seconds(90)), .info,
+            "web: deadline for terminate extended by 1min 30s", "GREENROOM_DEADLINE=terminate"),
+        Sentence(
+            .deadlineMet(web, .background, used: .milliseconds(310)), .debug,
+            "web: deadline for background met after 310ms", "GREENROOM_DEADLINE=background"),
+        Sentence(
+            .deadlineCancelled(web, .backgroundTime), .debug, "web: deadline for background time cancelled",
+            "GREENROOM_DEADLINE=backgroundTime"),
+        Sentence(
+            .deadlineMissed(web, .watchdog), .warning, "web: deadline for watchdog missed",
+            "GREENROOM_DEADLINE=watchdog"),
+        Sentence(
+            .deadlineDeferred(web, .launch), .notice,
+            "web: deadline for launch starts again: a debugger is attached", "GREENROOM_DEADLINE=launch"),
+        Sentence(
+            .taskBegan(web, name: "upload"), .info, "web: background task began: 'upload'", "GREENROOM_TASK=upload"),
+        Sentence(
+            .taskEnded(web, name: "upload"), .info, "web: background task ended: 'upload'", "GREENROOM_TASK=upload"),
+        Sentence(
+            .taskRefused(web, name: "upload"), .notice,
+            "web: background task refused: 'upload': no background time is left, or the app is about to end",
+            "GREENROOM_TASK=upload"),
+        Sentence(
+            .tasksExpiring(web, names: ["a", "b"]), .notice,
+            "web: background time expires soon; open tasks: 'a', 'b'", "GREENROOM_TASK=a", "GREENROOM_TASK=b"),
+        Sentence(
+            .tasksExpiring(web, names: ["a", "b", "c", "d", "e"]), .notice,
+            "web: background time expires soon; open tasks: 'a', 'b', 'c' and 2 more", "GREENROOM_TASK=a",
+            "GREENROOM_TASK=b", "GREENROOM_TASK=c"),
+        Sentence(
+            .freezeTimedOut(web), .warning,
+            "web: cannot freeze: a process is in uninterruptible sleep; the app keeps running; retrying later"),
+        Sentence(
+            .killTakesLong(web), .warning, "web: processes survive SIGKILL; waiting for the kernel to end them"),
+        Sentence(
+            .stoppedItself(web, in: .background), .notice, "web: main process stopped (background)",
+            "GREENROOM_STATE=background"),
+        Sentence(
+            .wakeCompleted(web, .newData), .info, "web: wake completed: new-data", "GREENROOM_RESULT=new-data"),
+        Sentence(.relaunchScheduled(web, after: .zero, deaths: 1), .notice, "web: relaunching"),
+        Sentence(.relaunchScheduled(web, after: .seconds(10), deaths: 1), .notice, "web: relaunching in 10s"),
+        Sentence(
+            .relaunchScheduled(web, after: .seconds(80), deaths: 4), .notice,
+            "web: relaunching in 1min 20s (ended early 4 times in a row)"),
+        Sentence(
+            .memoryLevelChanged(.critical, .budget), .warning, "Memory level changed: critical (budget)",
+            "GREENROOM_REASON=budget", "GREENROOM_MEMORY_LEVEL=critical"),
+        Sentence(
+            .memoryLevelChanged(.normal, .simulated), .notice, "Memory level changed: normal",
+            "GREENROOM_REASON=simulated", "GREENROOM_MEMORY_LEVEL=normal"),
+        Sentence(
+            receipt(.exit, 0, "Exited with status 1.") { $0.exit = .exited(1) }, .notice,
+            "web: Exited with status 1. (receipt 12)", "GREENROOM_STATE=active", "GREENROOM_NAMESPACE=exit",
+            "GREENROOM_CODE=0", "GREENROOM_RECEIPT=12"),
+        Sentence(
+            receipt(.exit, 0, "Cannot execute.") {
+                $0.exit = .exited(203)
+                $0.pid = nil
+            }, .warning,
+            "web: Cannot execute. (receipt 12)", "GREENROOM_STATE=active", "GREENROOM_NAMESPACE=exit",
+            "GREENROOM_CODE=0", "GREENROOM_RECEIPT=12"),
+        Sentence(
+            receipt(.signal, 2, "Crashed with SIGSEGV (core dumped).") { $0.exit = .signaled(11, coreDumped: true) },
+            .warning,
+            "web: Crashed with SIGSEGV (core dumped). (receipt 12)", "GREENROOM_STATE=active",
+            "GREENROOM_NAMESPACE=signal", "GREENROOM_CODE=2", "GREENROOM_RECEIPT=12"),
+        Sentence(
+            receipt(.watchdog, 0x8bad_f00d, "Killed."), .warning,
+            "web: Killed. (0x8badf00d, receipt 12)", "GREENROOM_STATE=active", "GREENROOM_NAMESPACE=watchdog",
+            "GREENROOM_CODE=0x8badf00d", "GREENROOM_RECEIPT=12"),
+    ]
+
+    @Test("each report has its sentence, its priority and its journal fields", arguments: sentences)
+    private func sentence(_ expected: Sentence) {
+        let entry = LogEntry(expected.report)
+        #expect(entry.message == expected.message)
+        #expect(entry.priority == expected.priority)
+        #expect(entry.fields.map { "\($0.name)=\($0.value)" } == expected.fields)
+        #expect(entry.event.message == expected.message)
+        #expect(entry.event.priority == expected.priority.rawValue)
+        #expect(entry.event.app == entry.app?.name)
+    }
+
+    @Test("every kind of event has a sentence here and a message ID of its own")
+    func kinds() {
+        let kinds = LifecycleEvent.Kind.allCases
+        #expect(Set(Self.sentences.map { LogEntry($0.report).event.kind }) == Set(kinds.map(\.rawValue)))
+        #expect(Set(kinds.map(MessageID.of)).count == kinds.count)
+        for sentence in Self.sentences {
+            let entry = LogEntry(sentence.report)
+            #expect(LifecycleEvent.Kind(rawValue: entry.event.kind).map(MessageID.of) == entry.messageID)
+        }
+    }
+
+    @Test("an event carries typed values: durations, the previous state, and receipts as numbers")
+    func events() {
+        #expect(LogEntry(.deadlineStarted(web, .launch, .seconds(5))).event.deadline?.allowed == .seconds(5))
+        #expect(LogEntry(.deadlineExtended(web, .launch, by: .seconds(2))).event.deadline?.extended == .seconds(2))
+        #expect(LogEntry(.deadlineMet(web, .launch, used: .seconds(1))).event.deadline?.wall == .seconds(1))
+        let change = LogEntry(.stateChanged(web, from: .inactive, to: .active, reason: .requested)).event
+        #expect((change.previousState, change.state, change.reason) == ("inactive", "active", "requested"))
+        let end = LogEntry(receipt(.jetsam, 1, "Killed.")).event
+        #expect((end.receipt, end.code, end.namespace) == (12, "1", "jetsam"))
+        let relaunch = LogEntry(.relaunchScheduled(web, after: .seconds(10), deaths: 2)).event
+        #expect((relaunch.relaunch, relaunch.earlyEnds) == (.seconds(10), 2))
+    }
+
+    @Test("a reason and a state are one word")
+    func words() {
+        let words = StateReason.allCases.map(\.rawValue) + AppState.allCases.map(\.rawValue)
+        #expect(words.allSatisfy { $0.allSatisfy { $0.isASCII && $0.isLetter } })
+    }
+}
+
+@Suite("Timestamps of states")
+struct StateTimestampTests {
+    private func instant(_ milliseconds: Int) -> Instant { Instant(sinceOrigin: .milliseconds(milliseconds)) }
+
+    @Test("two calls give the same time, however the two clocks are read")
+    func fixed() {
+        var stamps = StateTimestamps()
+        let first = stamps.timestamp(
+            of: web, since: instant(1000), now: (instant(1500), Timestamp(microseconds: 10_000_500_123)))
+        #expect(first == Timestamp(microseconds: 10_000_000_000))
+        // The machine slept for an hour meanwhile, or its clock was set.
+        let second = stamps.timestamp(
+            of: web, since: instant(1000), now: (instant(2500), Timestamp(microseconds: 13_601_501_999)))
+        #expect(second == first)
+    }
+
+    @Test("the next state has a time of its own, and so has each app")
+    func nextState() {
+        var stamps = StateTimestamps()
+        let now = (instant(3000), Timestamp(microseconds: 50_000_000))
+        let first = stamps.timestamp(of: web, since: instant(1000), now: now)
+        #expect(stamps.timestamp(of: web, since: instant(2000), now: now) - first == .seconds(1))
+        #expect(stamps.timestamp(of: AppID("mail")!, since: instant(3000), now: now) - first == .seconds(2))
+    }
+}
