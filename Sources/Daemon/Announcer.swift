@@ -38,7 +38,7 @@ final class Announcer {
         switch event {
         case .registered(let id, _, launches: _), .unregistered(let id): note(id)
         case .run(let run, .spawned(pid: _)), .run(let run, .mainProcessChanged(pid: _)):
-            if let id = bus.shell.core.app(of: run) { note(id) }
+            if let id = bus.driver.core.app(of: run) { note(id) }
         default: break
         }
     }
@@ -77,7 +77,7 @@ final class Announcer {
         }
         for id in changed[..<count] { isChanged.remove(id) }
         changed.removeFirst(count)
-        inFront = bus.shell.core.foregroundApps
+        inFront = bus.driver.core.foregroundApps
         announceLevel()
     }
 
@@ -105,7 +105,7 @@ final class Announcer {
     }
 
     private func announceLevel() {
-        let now = bus.shell.core.memory.level
+        let now = bus.driver.core.memory.level
         guard level != now else { return }
         let isFirst = level == nil
         level = now
@@ -177,7 +177,7 @@ extension ControlService {
     func properties(of id: AppID) -> Announcer.Properties? {
         view(of: id).map { view in
             Announcer.Properties(
-                name: performer.manifests[id]?.name ?? id.name, state: view.state, pid: view.pid ?? 0,
+                name: context.manifests[id]?.name ?? id.name, state: view.state, pid: view.pid ?? 0,
                 isForeground: view.isForeground, lastReceipt: view.lastReceipt ?? 0)
         }
     }
@@ -199,7 +199,7 @@ extension ControlService {
 
     /// An app's size in bytes: of a running app it is read now; a suspended app's was read when it was frozen.
     func memory(of view: AppView?) -> UInt64 {
-        guard let view, let run = view.run.flatMap({ performer.runs[$0] }) else { return 0 }
+        guard let view, let run = view.run.flatMap({ context.runs[$0] }) else { return 0 }
         return run.isFrozen ? view.memory : run.memory
     }
 }

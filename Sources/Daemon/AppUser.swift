@@ -2,7 +2,7 @@ import Glibc
 import Linux
 import Manifest
 
-/// As whom an app runs (`User=`, `Group=`, `SupplementaryGroups=`).
+/// The user and groups that an app runs as (`User=`, `Group=`, `SupplementaryGroups=`).
 struct AppUser {
     let record: UserRecord
     let credentials: Credentials
@@ -14,8 +14,9 @@ struct AppUser {
 
     var owner: Owner { Owner(uid: credentials.uid, gid: credentials.gid) }
 
-    /// `nil`: as the daemon does.
-    /// - Throws: `Problem` for a user or group that does not exist, or that the daemon may not change to.
+    /// Looks up what the manifest names.
+    /// - Returns: `nil` if the app runs as the daemon does.
+    /// - Throws: `Problem` if a user or group does not exist, or if the daemon may not change to it.
     init?(_ manifest: AppManifest) throws {
         guard manifest.user != nil || manifest.group != nil || !manifest.supplementaryGroups.isEmpty else { return nil }
         let name = manifest.user ?? String(geteuid())

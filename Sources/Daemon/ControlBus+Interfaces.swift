@@ -11,7 +11,7 @@ extension ControlBus {
             ControlNames.managerInterface, methods: queryMethods() + requestMethods() + daemonMethods(),
             properties: [
                 BusProperty("MemoryLevel", "s", .announced) { [unowned self] _ in
-                    .string(self.shell.core.memory.level.name)
+                    .string(self.driver.core.memory.level.name)
                 }
             ],
             signals: [BusSignalDeclaration(ControlNames.lifecycleEventSignal, "a{sv}", arguments: ["event"])])
@@ -189,7 +189,7 @@ extension ControlBus {
             // An app whose manifest was removed may still have receipts.
             guard name.isEmpty || AppID(name) != nil else { return call.fail(service.unknownApp(name)) }
             let found = try service.receipts.read(app: AppID(name), limit: min(limit, ReceiptStore.kept))
-            if found.isEmpty, let id = AppID(name), shell.core.state(of: id) == nil {
+            if found.isEmpty, let id = AppID(name), driver.core.state(of: id) == nil {
                 return call.fail(service.unknownApp(name))
             }
             call.reply([found.variant])

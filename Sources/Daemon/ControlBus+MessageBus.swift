@@ -28,12 +28,11 @@ extension ControlBus {
     ) throws {
         let logind = try Logind(
             loop: service.loop, bus: systemBus, journal: journal, user: options.mode == .user ? geteuid() : nil,
-            inherited: inhibitor,
-            send: { [unowned shell] in shell.send($0) })
+            inhibitor: inhibitor,
+            events: driver)
         self.logind = logind
-        service.performer.allowSleep = { [weak logind] in logind?.allowSleep() }
         systemBus.onUp = { [weak logind] in logind?.busIsUp($0) }
-        systemBus.onSignal = { [weak logind] in logind?.heard($0) }
+        systemBus.onSignal = { [weak logind] in logind?.received($0) }
         guard systemBus !== messageBus else { return }
         systemBus.onDown = { [weak logind] _ in logind?.busIsDown() }
     }
@@ -61,4 +60,8 @@ extension ControlBus {
                 "Cannot acquire the bus name \(service): \(error.message) (the bus policy is in \(service).conf)")
         }
     }
+}
+
+extension ControlBus: SleepControl {
+    func allowSleep() { logind?.allowSleep() }
 }

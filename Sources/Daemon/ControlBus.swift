@@ -7,7 +7,7 @@ import Systemd
 /// The D-Bus interface of the daemon, on the private socket and on the message bus: passes requests to the core, and sends
 /// answers and signals. It contains no rule of the lifecycle.
 final class ControlBus {
-    let shell: Shell
+    let driver: CoreDriver
     let service: ControlService
     private(set) var server: BusServer?
     /// The system's message bus, or the user's; `nil` where there can be none.
@@ -15,15 +15,13 @@ final class ControlBus {
     /// The bus of logind: `messageBus` in a system daemon, the system's in a user's daemon.
     var systemBus: MessageBus?
     var logind: Logind?
-    private var nextRequest: UInt64 = 1
-    /// The calls that wait for an answer of the core.
-    private var waiting: [RequestID: (call: MethodCall, app: String)] = [:]
+    private let answers: AnswerTable
     lazy var announcer = Announcer(self)
 
-    init(service: ControlService, shell: Shell) {
+    init(service: ControlService, driver: CoreDriver, answers: AnswerTable) {
         self.service = service
-        self.shell = shell
-        shell.heard = { [unowned self] in self.announcer.note($0) }
+        self.driver = driver
+        self.answers = answers
     }
 
     /// Serves the private socket, and joins the bus at `address` as soon as there is one.
@@ -34,18 +32,18 @@ final class ControlBus {
         objects.add(at: ControlNames.managerPath, [managerInterface()])
         objects.add(
             below: ControlNames.appPrefix,
-            contains: { [unowned self] name in AppID(name).flatMap { self.shell.core.state(of: $0) } != nil },
-            list: { [unowned self] in self.shell.core.appIDs.map(\.name) }, [appInterface()])
+            contains: { [unowned self] name in AppID(name).flatMap { self.driver.core.state(of: $0) } != nil },
+            list: { [unowned self] in self.driver.core.appIDs.map(\.name) }, [appInterface()])
         objects.addObjectManager(at: ControlNames.managerPath)
         objects.authorise = { [authoriser] in authoriser.decide($0, $1, $2) }
         let server = try BusServer(
             loop: service.loop, path: path, adopting: socket?.take(), mode: 0o666, names: [ControlNames.busName],
             objects: objects)
-        let store = service.performer.store
-        if store.isThere, !server.isAdopted {
-            // One of that name which nobody could use any more.
-            store.forget(HandedDescriptors.controlSocket)
-            store.keep(server.listener, HandedDescriptors.controlSocket)
+        let store = service.context.store
+        if !server.isAdopted {
+            // A stored socket of this name is not bound any more.
+            store.remove(RecoveredDescriptors.controlSocket)
+            store.store(server.listener, RecoveredDescriptors.controlSocket)
         }
         server.closer = StrangersClosers().closer
         server.onComplaint = { [service] in service.logWarning($0) }
@@ -61,7 +59,7 @@ final class ControlBus {
 
     /// What a program that takes this one's place listens with.
     var socketToKeep: [(name: String, descriptor: Int32)] {
-        server.map { [(HandedDescriptors.controlSocket, $0.listener)] } ?? []
+        server.map { [(RecoveredDescriptors.controlSocket, $0.listener)] } ?? []
     }
 
     /// Closes the private socket and leaves the message bus.
@@ -79,29 +77,26 @@ final class ControlBus {
 
     /// Passes a request to the core. The call is answered when the request is carried out, or is not going to be.
     func request(_ call: MethodCall, _ name: String, _ what: Request) {
-        guard let id = AppID(name), shell.core.state(of: id) != nil else {
+        guard let id = AppID(name), driver.core.state(of: id) != nil else {
             return call.fail(service.unknownApp(name))
         }
-        shell.send(.requested(awaiting(call, about: name), id, what))
+        driver.send(.requested(awaiting(call, about: name), id, what))
     }
 
     func simulate(_ call: MethodCall, _ level: MemoryLevel) {
-        shell.send(.pressureSimulated(awaiting(call, about: ""), level))
+        driver.send(.pressureSimulated(awaiting(call, about: ""), level))
     }
 
     private func awaiting(_ call: MethodCall, about app: String) -> RequestID {
-        let request = RequestID(nextRequest)
-        nextRequest += 1
-        waiting[request] = (call, app)
+        let request = answers.expect { [unowned self] in self.answer(call, app, $0) }
         call.onPeerGone { [weak self] in
-            guard let self, self.waiting.removeValue(forKey: request) != nil else { return }
-            self.shell.send(.requestAbandoned(request))
+            guard let self, self.answers.withdraw(request) else { return }
+            self.driver.send(.requestAbandoned(request))
         }
         return request
     }
 
-    func answer(_ request: RequestID, _ answer: Answer) {
-        guard let (call, app) = waiting.removeValue(forKey: request) else { return }
+    private func answer(_ call: MethodCall, _ app: String, _ answer: Answer) {
         switch answer {
         case .done(let state): call.reply([RequestResult(.done, state: state.rawValue).variant])
         case .superseded(let state):
@@ -116,7 +111,7 @@ final class ControlBus {
         case .refused(let refusal): call.fail(service.error(refusal, call.attempt(on: app)))
         case .simulated(let victim):
             var result = SimulationResult()
-            result.level = shell.core.memory.level.name
+            result.level = driver.core.memory.level.name
             result.victim = victim?.name
             call.reply([result.variant])
         }

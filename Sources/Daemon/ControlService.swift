@@ -10,31 +10,31 @@ final class ControlService {
     let clock = WallClock()
     private var stateTimestamps = StateTimestamps()
     let receipts: ReceiptStore
-    let shell: Shell
-    let performer: EffectPerformer
+    let driver: CoreDriver
+    let context: DaemonContext
     let library: ManifestLibrary
     let containment: Containment
-    /// Executes the program file of the daemon again, in this process; returns only by throwing.
-    var reexec: () throws -> Void = {}
+    private unowned let daemon: any DaemonControl
 
-    init(
-        loop: EventLoop, shell: Shell, performer: EffectPerformer, receipts: ReceiptStore, library: ManifestLibrary,
-        containment: Containment
-    ) {
-        self.loop = loop
-        self.shell = shell
-        self.performer = performer
-        self.receipts = receipts
-        self.library = library
-        self.containment = containment
+    init(driver: CoreDriver, context: DaemonContext, daemon: any DaemonControl) {
+        loop = context.loop
+        self.driver = driver
+        self.context = context
+        receipts = context.receipts
+        library = context.library
+        containment = context.containment
+        self.daemon = daemon
     }
 
-    func view(of id: AppID) -> AppView? { shell.core.view(of: id, at: shell.now) }
+    /// Executes the installed program in place of this one. Returns only by throwing.
+    func reexec() throws { try daemon.reexec() }
+
+    func view(of id: AppID) -> AppView? { driver.core.view(of: id, at: driver.now) }
 
     // MARK: Records
 
     func appStatuses() -> [AppStatus] {
-        let names = Set(shell.core.appIDs.map(\.name)).union(library.broken.keys.map(\.name))
+        let names = Set(driver.core.appIDs.map(\.name)).union(library.broken.keys.map(\.name))
         return names.sorted().compactMap(appStatus)
     }
 
@@ -43,7 +43,7 @@ final class ControlService {
         guard let id = AppID(name) else { return nil }
         var status = AppStatus()
         status.id = name
-        status.name = performer.manifests[id]?.name ?? name
+        status.name = context.manifests[id]?.name ?? name
         status.state = AppState.notRunning.rawValue
         status.error = library.broken[id]
         guard let view = view(of: id) else { return status.error == nil ? nil : status }
@@ -58,13 +58,13 @@ final class ControlService {
         status.interruptions = UInt64(view.interruptions)
         status.backgroundTimeRemaining = view.backgroundTimeRemaining
         status.launchPostponed = view.launchPostponed
-        status.statusText = view.run.flatMap { performer.runs[$0] }?.statusText
+        status.statusText = view.run.flatMap { context.runs[$0] }?.statusText
         status.lastReceipt = receipts.last(of: id)
         return status
     }
 
     private func since(_ view: AppView) -> Timestamp {
-        stateTimestamps.timestamp(of: view.id, since: view.since, now: (shell.now, clock.now()))
+        stateTimestamps.timestamp(of: view.id, since: view.since, now: (driver.now, clock.now()))
     }
 
     /// Fixes the time of a change of state, and removes that of an app that no longer exists.
@@ -82,8 +82,8 @@ final class ControlService {
     }
 
     func memoryStatus() -> MemoryStatus {
-        let memory = shell.core.memory
-        let machine = performer.memory.read()
+        let memory = driver.core.memory
+        let machine = context.memory.read()
         var status = MemoryStatus()
         status.level = memory.level.name
         status.reason = memory.cause?.rawValue
@@ -96,7 +96,7 @@ final class ControlService {
     }
 
     func logWarning(_ sentence: String) {
-        performer.journal.log(.warning, MessageID.complaint, sentence)
+        context.journal.logWarning(sentence)
     }
 
     // MARK: Errors
@@ -154,16 +154,16 @@ final class ControlService {
     }
 
     func apply(_ changes: ManifestLibrary.Changes) {
-        performer.setManifests(library.manifests, broken: Set(library.broken.keys))
-        shell.send(.configured(library.configuration.policy))
+        context.manifestsChanged()
+        driver.send(.configured(library.configuration.policy))
         for id in changes.gone {
-            shell.send(.unregistered(id))
+            driver.send(.unregistered(id))
             stateTimestamps.remove(id)
         }
         for manifest in library.manifests.values.sorted(by: { $0.id < $1.id }) {
-            shell.send(.registered(manifest.id, manifest.policy, launches: performer.launches.count(manifest.id)))
+            driver.send(.registered(manifest.id, manifest.policy, launches: context.launches.count(manifest.id)))
         }
-        performer.memory.watch(library.configuration.pressureThresholds, send: shell.send)
+        context.memory.watch(library.configuration.pressureThresholds)
         // `systemctl status` shows it. An unreachable service manager is not an error here.
         _ = try? ServiceManager.notify(.status(summary))
     }

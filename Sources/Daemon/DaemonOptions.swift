@@ -1,15 +1,15 @@
 package import Systemd
 
-/// What the command line says.
+/// The options of greenroomd's command line.
 package struct DaemonOptions: Hashable, Sendable {
     package var mode: Folders.Mode
     package var folders: Folders
     package var logLevel: LogLevel = .info
-    /// The group below which apps' groups are made; `nil`: what is found (`ContainmentMode.detect`).
+    /// The cgroup below which apps' cgroups are created; `nil`: it is detected (`ContainmentMode.detect`).
     package var cgroup: String?
-    /// The bus that the name is taken on: the machine's or the user's; `nil`: there is none.
+    /// The bus on which the daemon requests its name: the system bus, or the user's; `nil`: none.
     package var busAddress: String?
-    /// The machine's bus, where logind is.
+    /// The system bus, for logind.
     package var systemBusAddress: String
 
     package init(mode: Folders.Mode, folders: Folders, environment: (String) -> String?) {
@@ -24,9 +24,9 @@ package struct DaemonOptions: Hashable, Sendable {
 
     package enum Parsed: Hashable, Sendable {
         case run(DaemonOptions)
-        /// To standard output, and done.
+        /// Print this to standard output, and exit.
         case show(String)
-        /// To standard error; exit status 2.
+        /// Print this error to standard error, and exit with status 2.
         case wrong(String)
     }
 
@@ -34,23 +34,24 @@ package struct DaemonOptions: Hashable, Sendable {
         Usage: greenroomd [--system|--user] [--config DIR] [--runtime DIR] [--state DIR]
                           [--cgroup GROUP] [--log-level LEVEL]
 
-        Launches programs as apps, tells them to enter the background, holds them to deadlines, freezes those that have
-        nothing left to do, and takes the largest suspended one when memory is short.
+        Manages the lifecycle of apps: launches them, notifies them of every change, enforces deadlines, freezes apps in
+        the background, and kills suspended apps when memory is short.
 
-          --system         /etc/greenroom, /run/greenroom, /var/lib/greenroom, the system bus (root's default)
-          --user           the same below the XDG folders, and the user's bus (everybody else's default)
-          --config DIR     where apps/ID.app and greenroom.conf are
-          --runtime DIR    where the bus socket is; also makes apps' RuntimeDirectory= below it
-          --state DIR      where receipts are kept; also makes apps' StateDirectory= and CacheDirectory= below it
-          --cgroup GROUP   below which apps' cgroups are made; relative to the daemon's own unless it begins with a slash
+          --system         Use /etc/greenroom, /run/greenroom, /var/lib/greenroom and the system bus (default for root)
+          --user           Use the XDG folders and the user's bus (default for other users)
+          --config DIR     Read apps/ID.app and greenroom.conf in DIR
+          --runtime DIR    Create the bus socket and apps' RuntimeDirectory= in DIR
+          --state DIR      Store receipts and apps' StateDirectory= and CacheDirectory= in DIR
+          --cgroup GROUP   Create apps' cgroups below GROUP, relative to the daemon's own without a leading slash
           --log-level L    error, warning, notice, info (default) or debug
-          --version
-          --help
+          --version        Print the version
+          --help           Print this help
 
         """
 
+    /// Parses the command line.
     /// - Parameters:
-    ///   - arguments: without the program's name.
+    ///   - arguments: the arguments without the program's name.
     ///   - environment: looks up a variable.
     package static func parse(
         _ arguments: [String], isRoot: Bool, version: String, environment: (String) -> String?
@@ -67,14 +68,14 @@ package struct DaemonOptions: Hashable, Sendable {
             case "--user": mode = .user
             case "--config", "--runtime", "--state", "--cgroup", "--log-level":
                 guard let value = inline ?? rest.popFirst(), !value.isEmpty else {
-                    return .wrong("\(name) needs a value")
+                    return .wrong("\(name): missing value")
                 }
                 given.append((name, value))
-            default: return .wrong("unknown argument “\(argument)”; try greenroomd --help")
+            default: return .wrong("unknown argument '\(argument)'; see greenroomd --help")
             }
         }
         guard let folders = Folders(mode: mode, environment: environment) else {
-            return .wrong("HOME is not set to an absolute path; it is needed for --user")
+            return .wrong("--user: HOME is not set to an absolute path")
         }
         return apply(given, to: DaemonOptions(mode: mode, folders: folders, environment: environment))
     }
@@ -89,7 +90,8 @@ package struct DaemonOptions: Hashable, Sendable {
         for (name, value) in given {
             if name == "--log-level" {
                 guard let level = value == "error" ? .error : LogLevel(name: value) else {
-                    return .wrong("--log-level: “\(value)”: expected error, warning, notice, info or debug")
+                    return .wrong(
+                        "--log-level: invalid value '\(value)'; expected error, warning, notice, info or debug")
                 }
                 options.logLevel = level
                 continue
@@ -98,7 +100,7 @@ package struct DaemonOptions: Hashable, Sendable {
                 options.cgroup = value
                 continue
             }
-            guard value.hasPrefix("/") else { return .wrong("\(name): “\(value)” is no absolute path") }
+            guard value.hasPrefix("/") else { return .wrong("\(name): '\(value)' is not an absolute path") }
             let folder = value.count > 1 && value.hasSuffix("/") ? String(value.dropLast()) : value
             switch name {
             case "--config": options.folders.config = folder
@@ -109,8 +111,8 @@ package struct DaemonOptions: Hashable, Sendable {
         let length = options.folders.runtime.utf8.count
         guard length <= Folders.maximumRuntimeLength else {
             return .wrong(
-                "the runtime folder's path has \(length) bytes; a socket's path below it leaves room for "
-                    + "\(Folders.maximumRuntimeLength)")
+                "--runtime: the path has \(length) bytes; the limit is \(Folders.maximumRuntimeLength), because the path "
+                    + "of a socket has at most 107")
         }
         return .run(options)
     }

@@ -35,7 +35,7 @@ struct EventRateLimiter {
         return window.count <= Self.perSecond ? .accepted : .suppressed
     }
 
-    mutating func forget(_ app: AppID) { windows[app] = nil }
+    mutating func remove(_ app: AppID) { windows[app] = nil }
 }
 
 extension Report {

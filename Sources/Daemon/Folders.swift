@@ -1,24 +1,25 @@
-/// Where everything lives (docs/HACKING.md has the table).
+/// The folders of the daemon (table: docs/HACKING.md).
 package struct Folders: Hashable, Sendable {
-    /// Manifests of the distribution and of packages; the config folder wins over it.
+    /// Manifests of the distribution and of packages. The config folder takes precedence.
     package var vendor: String
     package var config: String
     package var runtime: String
     package var state: String
-    /// Below these an app's `StateDirectory=`, `CacheDirectory=` and `RuntimeDirectory=` are made, as systemd does.
+    /// The parents of the directories that apps name in `StateDirectory=`, `CacheDirectory=` and `RuntimeDirectory=`
+    /// (systemd.exec(5)).
     package var appState: String
     package var appCache: String
     package var appRuntime: String
 
     package enum Mode: Hashable, Sendable { case system, user }
 
-    /// The greatest length of `runtime` in bytes: `sun_path` holds 108 with its NUL (unix(7)), and the longest name below it
-    /// is `/notify/` with a run's number of up to twenty digits.
+    /// The greatest length of `runtime` in bytes: `sun_path` has 108 bytes with the NUL (unix(7)), and the longest name
+    /// below the folder is `/notify/` and the number of a run, up to twenty digits.
     package static let maximumRuntimeLength = 107 - "/notify/".utf8.count - 20
 
-    /// The folders of a mode.
-    ///
-    /// - Parameter environment: looks up a variable; XDG's for `user`.
+    /// The default folders.
+    /// - Parameter environment: looks up a variable. For the mode `user` those are HOME and the XDG variables.
+    /// - Returns: `nil` if HOME is not an absolute path.
     package init?(mode: Mode, environment: (String) -> String?) {
         switch mode {
         case .system:
@@ -31,7 +32,7 @@ package struct Folders: Hashable, Sendable {
                 guard let value = environment(name), value.hasPrefix("/") else { return fallback }
                 return value
             }
-            // Without a session there is no XDG_RUNTIME_DIR; what is there then belongs to nobody else either.
+            // Without a login session there is no XDG_RUNTIME_DIR. ~/.cache belongs to the user alone, too.
             let runtime = xdg("XDG_RUNTIME_DIR", home + "/.cache")
             self.init(
                 vendor: "/usr/lib/greenroom/user", config: xdg("XDG_CONFIG_HOME", home + "/.config") + "/greenroom",
@@ -54,13 +55,13 @@ package struct Folders: Hashable, Sendable {
         self.appRuntime = appRuntime
     }
 
-    /// `--runtime DIR`: a daemon of one's own leaves the machine's folders alone, for its apps too.
+    /// `--runtime DIR`: also moves the apps' runtime directories, so that a second daemon does not use the first one's.
     package mutating func moveRuntime(to folder: String) {
         runtime = folder
         appRuntime = folder + "/apps"
     }
 
-    /// `--state DIR`.
+    /// `--state DIR`: also moves the apps' state and cache directories.
     package mutating func moveState(to folder: String) {
         state = folder
         appState = folder + "/apps"

@@ -2,10 +2,10 @@ import LifecycleCore
 import Systemd
 
 extension Journal {
-    /// Where entries go, for the line at start.
-    var whereTo: String { usesJournald ? "log in the journal" : "log on standard error" }
+    /// Where entries are written, for the message at startup.
+    var destination: String { usesJournald ? "log in the journal" : "log on standard error" }
 
-    /// News of the core.
+    /// Logs a report of the core.
     func log(_ entry: LogEntry) {
         var fields = entry.fields
         fields.append(("MESSAGE_ID", entry.messageID))
@@ -13,10 +13,15 @@ extension Journal {
         log(entry.priority, entry.message, fields: fields)
     }
 
-    /// News of the daemon itself.
+    /// Logs a message of the daemon itself.
     func log(_ priority: LogLevel, _ messageID: String, app: AppID? = nil, _ sentence: String) {
         var fields = [("MESSAGE_ID", messageID)]
         if let app { fields.append(("GREENROOM_APP", app.name)) }
         log(priority, app.map { "\($0): \(sentence)" } ?? sentence, fields: fields)
+    }
+
+    /// Logs that something failed, or was refused, and the daemon continues.
+    func logWarning(_ sentence: String, app: AppID? = nil) {
+        log(.warning, MessageID.warning, app: app, sentence)
     }
 }

@@ -2,35 +2,38 @@ import LifecycleCore
 import Linux
 import Manifest
 
-/// What an app finds in its environment (docs: «What an app is given»).
+/// The environment of a new process (docs: “What an app is given”).
 struct LaunchEnvironment {
     var manifest: AppManifest
     var launch: Launch
-    /// `User=`, where it is another than the daemon's.
+    /// The user of the app; `nil`: the daemon's.
     var user: UserRecord?
     var notifySocket: String
     var inbox: String
     var lastReceipt: String?
-    /// By which process-group mode knows the app's processes.
+    /// `GREENROOM_RUN=…`: identifies the app's processes in process-group mode.
     var marker: String?
-    /// What a user's own daemon passes on of its environment.
+    /// The part of the environment of a user's daemon that its apps inherit.
     var inherited: [String]
 
-    /// As systemd sets it for its services (systemd.exec(5)).
+    /// systemd's default for services (systemd.exec(5)).
     static let path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-    /// Names of ours, or that were meant for the daemon alone.
-    private static let private_ = [
+    /// Variables that greenroomd sets for apps, or that systemd set for the daemon alone: names or their first
+    /// characters.
+    private static let notInherited = [
         "NOTIFY_SOCKET", "LISTEN_", "WATCHDOG_", "INVOCATION_ID", "JOURNAL_STREAM", "GREENROOM_", "MAINPID",
         "MANAGERPID",
         "SYSTEMD_EXEC_PID", "MEMORY_PRESSURE_", "STATE_DIRECTORY", "CACHE_DIRECTORY", "RUNTIME_DIRECTORY",
     ]
 
+    /// What the apps of a user's daemon inherit from its environment.
     static func passedOn(_ environment: [String]) -> [String] {
-        environment.filter { entry in !private_.contains { entry.hasPrefix($0) } }
+        environment.filter { entry in !notInherited.contains { entry.hasPrefix($0) } }
     }
 
-    /// In the order in which later entries win.
+    /// `NAME=value` each, one for each name. The manifest overrides what is inherited, and greenroomd's own variables
+    /// override the manifest.
     func entries(folders: Folders) -> [String] {
         var all = inherited.isEmpty ? [Self.path] : inherited
         if let user {
@@ -57,17 +60,17 @@ struct LaunchEnvironment {
         names.isEmpty ? [] : [name + "=" + names.map { folder + "/" + $0 }.joined(separator: ":")]
     }
 
-    /// One entry a name: programs differ in which of two they take. By bytes, as getenv(3) has it: to Swift “=” and a
-    /// combining mark after it are one character, and no “=”.
+    /// Keeps the last entry of each name: programs differ in which of several they use. Names are compared as bytes, as
+    /// in getenv(3). To Swift, “=” and a combining mark behind it are one character that is not “=”.
     static func lastWins(_ entries: [String]) -> [String] {
-        var places: [[UInt8]: Int] = [:]
+        var positions: [[UInt8]: Int] = [:]
         var kept: [String] = []
         for entry in entries {
             let name = Array(entry.utf8.prefix { $0 != UInt8(ascii: "=") })
-            if let place = places[name] {
-                kept[place] = entry
+            if let position = positions[name] {
+                kept[position] = entry
             } else {
-                places[name] = kept.count
+                positions[name] = kept.count
                 kept.append(entry)
             }
         }
@@ -76,7 +79,7 @@ struct LaunchEnvironment {
 }
 
 extension Duration {
-    /// Whole microseconds, as systemd's `…_USEC` variables count.
+    /// Whole microseconds, the unit of systemd's `…_USEC` variables.
     var microseconds: Int64 {
         let (seconds, attoseconds) = components
         return seconds * 1_000_000 + attoseconds / 1_000_000_000_000

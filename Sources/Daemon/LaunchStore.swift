@@ -2,7 +2,7 @@ import Glibc
 import LifecycleCore
 import Linux
 
-/// How often each app was launched (L9), a file an app: over restarts of the daemon too.
+/// How often each app was launched (L9): one file for each app in the state folder.
 final class LaunchStore {
     private let folder: String
 
@@ -11,14 +11,14 @@ final class LaunchStore {
         try createDirectories(at: folder)
     }
 
-    /// 0 where nothing is known, or what is there is no number.
+    /// - Returns: 0 if the app was never launched, or its file does not contain a number.
     func count(_ app: AppID) -> Int {
         guard let bytes = try? readFileIfPresent(at: path(app), limit: 32) else { return 0 }
         return Int(String(decoding: bytes.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)).map { max(0, $0) } ?? 0
     }
 
-    /// In place, as a new file for each launch would cost more than all else of it. The width is fixed, so that a crash
-    /// leaves the old number or the new one: so few bytes lie in one sector.
+    /// Records the count. The file is overwritten in place: to create a file takes longer than the rest of a launch.
+    /// The number has a fixed width, so its bytes are in one sector, and a crash leaves the old number or the new one.
     func record(_ app: AppID, _ count: Int) throws {
         let digits = String(count)
         let line = String(repeating: "0", count: max(0, Self.width - digits.utf8.count)) + digits + "\n"
@@ -26,7 +26,7 @@ final class LaunchStore {
         try writeAll(Array(line.utf8), to: file.raw, path: path(app))
     }
 
-    /// Of the largest number.
+    /// Digits of the largest number.
     private static let width = String(Int.max).utf8.count
 
     private func path(_ app: AppID) -> String { folder + "/" + app.name }

@@ -3,11 +3,11 @@ import LifecycleCore
 import Linux
 import Systemd
 
-/// logind (org.freedesktop.login1(5)): the machine waits for the apps before it sleeps or is switched off (L15), and a
-/// locked screen is nobody's foreground.
+/// Connects the daemon to logind (org.freedesktop.login1(5)): the machine sleeps or powers off after the apps have
+/// entered the background (L15), and no app is in the foreground while the screen is locked.
 ///
-/// The machine is held by a delay inhibitor, a descriptor that is closed when everything is ready; logind goes on without
-/// us after InhibitDelayMaxSec= (logind.conf(5), 5 s).
+/// The daemon holds a delay inhibitor, a descriptor that it closes when all apps are ready. logind waits for that until
+/// InhibitDelayMaxSec= has passed (logind.conf(5), 5 s by default).
 final class Logind {
     private enum Names {
         static let service = "org.freedesktop.login1"
@@ -18,55 +18,59 @@ final class Logind {
         static let properties = "org.freedesktop.DBus.Properties"
     }
 
-    /// Its answers come at once, or it hangs.
-    private static let patience = Duration.seconds(25)
-    /// Who follows a logind that ended, or one that the bus ended with, is there within this.
-    private static let succession = Duration.seconds(10)
-    /// logind.conf(5).
+    /// The default of D-Bus libraries. logind answers at once, unless it hangs.
+    private static let callTimeout = Duration.seconds(25)
+    /// How long screens count as locked after logind or the bus has ended. Until then both are expected to be started
+    /// again.
+    private static let restartTimeout = Duration.seconds(10)
+    /// The default of InhibitDelayMaxSec= (logind.conf(5)).
     private static let defaultDelay = Duration.seconds(5)
 
     private let bus: MessageBus
     private let loop: EventLoop
     private let journal: Journal
-    private let send: (Event) -> Void
-    /// Of a user's own daemon, only that user's sessions count.
+    private unowned let events: any EventSink
+    /// The user whose sessions count; `nil`: all users'.
     private let user: UInt32?
-    /// The unique name of logind; `nil`: there is none.
+    /// logind's unique name on the bus; `nil`: it is not running.
     private var owner: String?
     private var inhibitor: Descriptor?
-    /// It is an earlier daemon's, and logind was not found yet.
-    private var isInherited: Bool
-    private var isAsking = false
+    /// The inhibitor is the previous daemon's, and logind was not found yet.
+    private var isRecovered: Bool
+    /// A call of `Inhibit` is under way.
+    private var isInhibiting = false
     /// From PrepareForSleep(true) or PrepareForShutdown(true) to false.
     private var preparation: Preparation?
 
     private enum Preparation { case sleep, shutdown }
-    /// How long logind waits at most.
+    /// InhibitDelayMaxSec=
     private var delay = defaultDelay
     private var timer: Systemd.Timer?
-    /// The active sessions with a seat whose screens are locked, by path.
+    /// The active local sessions whose screens are locked, by path.
     private var lockedSessions: Set<String> = []
-    private var successionTimer: Systemd.Timer?
+    private var restartTimer: Systemd.Timer?
 
     /// - Parameters:
-    ///   - user: whose sessions' locks count; `nil`: those of everybody who sits at the machine.
-    ///   - inherited: the inhibitor of an earlier daemon: the machine may be waiting for it just now.
+    ///   - user: the user whose sessions' locks count; `nil`: all users'.
+    ///   - inhibitor: the inhibitor of the previous daemon. The machine may be about to sleep and wait for it.
     init(
-        loop: EventLoop, bus: MessageBus, journal: Journal, user: UInt32?, inherited: consuming Descriptor?,
-        send: @escaping (Event) -> Void
+        loop: EventLoop, bus: MessageBus, journal: Journal, user: UInt32?, inhibitor: consuming Descriptor?,
+        events: any EventSink
     ) throws {
-        isInherited = inherited != nil
-        inhibitor = inherited
+        isRecovered = inhibitor != nil
+        self.inhibitor = inhibitor
         self.loop = loop
         self.bus = bus
         self.journal = journal
         self.user = user
-        self.send = send
+        self.events = events
         timer = try loop.makeTimer { [weak self] _ in self?.delayIsOver() }
-        successionTimer = try loop.makeTimer { [weak self] _ in self?.keepLocked([]) }
+        restartTimer = try loop.makeTimer { [weak self] _ in self?.unlockAll(except: []) }
     }
 
-    // MARK: The bus comes and goes
+    private func send(_ event: Event) { events.send(event) }
+
+    // MARK: Connecting
 
     func busIsUp(_ peer: BusPeer) {
         let sender = "type='signal',sender='\(Names.service)'"
@@ -78,7 +82,7 @@ final class Logind {
         peer.addMatch(
             "\(sender),interface='\(Names.properties)',member='PropertiesChanged',path_namespace='\(Names.sessions)',"
                 + "arg0='\(Names.session)'")
-        // Not started for our sake: where there is none, nobody is asked to wait.
+        // A call to logind itself would start it. Without logind the machine does not wait.
         peer.callDaemon("GetNameOwner", [.string(Names.service)]) { [weak self] result in
             self?.ownerChanged((try? result.get())?.first?.stringValue)
         }
@@ -89,28 +93,29 @@ final class Logind {
     private func ownerChanged(_ name: String?) {
         guard name != owner else { return }
         owner = name
-        if !isInherited { inhibitor = nil }
-        isInherited = false
-        isAsking = false
-        // Whoever would have told that the machine is awake is gone. A machine that is switched off stops logind as well.
+        if !isRecovered { inhibitor = nil }
+        isRecovered = false
+        isInhibiting = false
+        // The logind that would report that the machine is awake has ended. When the machine powers off, logind ends,
+        // too.
         if preparation == .sleep || preparation == .shutdown && name != nil { prepare(nil) }
-        // A screen that is locked stays so while logind is replaced, or the bus: a successor tells what is so now.
-        if !lockedSessions.isEmpty { successionTimer?.arm(at: loop.now() + Self.succession) }
+        // Screens stay locked while logind or the bus is restarted.
+        if !lockedSessions.isEmpty { restartTimer?.arm(at: loop.now() + Self.restartTimeout) }
         guard name != nil else { return }
         readDelay()
         inhibit()
-        lookAtSessions()
+        readSessions()
     }
 
     // MARK: Signals
 
-    func heard(_ signal: BusSignal) {
+    func received(_ signal: BusSignal) {
         if signal.sender == BusDaemon.name, signal.member == "NameOwnerChanged",
             signal.arguments.first == .string(Names.service), let new = signal.arguments.last?.stringValue
         {
             return ownerChanged(new.isEmpty ? nil : new)
         }
-        // Anybody may send us a signal of any name; only logind's count.
+        // Every client of the bus can send a signal of this name. Only those of logind count.
         guard let owner, signal.sender == owner else { return }
         switch (signal.interface, signal.member) {
         case (Names.manager, "PrepareForSleep"):
@@ -120,9 +125,8 @@ final class Logind {
         case (Names.manager, "SessionRemoved"):
             if let path = signal.arguments.last?.stringValue { setLocked(path, false) }
         case (Names.properties, "PropertiesChanged"):
-            // Whether it is locked counts only for an active one.
             let changed = signal.arguments.dropFirst().first
-            if changed?["LockedHint"] != nil || changed?["Active"] != nil { lookAt(signal.path) }
+            if changed?["LockedHint"] != nil || changed?["Active"] != nil { readSession(signal.path) }
         default: break
         }
     }
@@ -140,48 +144,48 @@ final class Logind {
         }
     }
 
-    /// For a program that takes this one's place: the machine is held on.
-    var inhibitorToKeep: [(name: String, descriptor: Int32)] {
+    /// For a program that replaces this one by execve(2), so that the machine keeps waiting.
+    var inhibitorForReexec: [(name: String, descriptor: Int32)] {
         guard let raw = inhibitor?.raw else { return [] }
-        return [(HandedDescriptors.inhibitor, raw)]
+        return [(RecoveredDescriptors.inhibitor, raw)]
     }
 
-    /// Every app is where it should be.
+    /// All apps have entered the background: logind need not wait any longer.
     func allowSleep() {
         timer?.arm(at: nil)
         inhibitor = nil
     }
 
-    /// logind does not wait any longer. Deadlines stand still while the machine sleeps (L48), and go on after it.
+    /// logind no longer waits. Deadlines do not count the time in which the machine sleeps (L48).
     private func delayIsOver() {
         journal.log(
             .warning, MessageID.bus,
-            "the machine sleeps, or is switched off, before every app has entered the background: logind waits for "
+            "the machine sleeps or powers off before all apps have entered the background: logind waits for at most "
                 + "\(delay.timeSpan) (InhibitDelayMaxSec= in logind.conf)")
         inhibitor = nil
     }
 
     private func inhibit() {
-        guard owner != nil, inhibitor == nil, !isAsking, preparation == nil, bus.peer != nil else { return }
-        isAsking = true
+        guard owner != nil, inhibitor == nil, !isInhibiting, preparation == nil, bus.peer != nil else { return }
+        isInhibiting = true
         do throws(SystemdError) {
             try bus.callForDescriptor(
                 Names.service, path: Names.path, interface: Names.manager, member: "Inhibit",
                 [
                     .string("sleep:shutdown"), .string("Greenroom"), .string("Apps enter the background"),
                     .string("delay"),
-                ], timeout: Self.patience
+                ], timeout: Self.callTimeout
             ) { [weak self] result in self?.inhibited(result) }
         } catch {
-            isAsking = false
+            isInhibiting = false
         }
     }
 
     private func inhibited(_ result: Result<Int32, BusError>) {
-        isAsking = false
+        isInhibiting = false
         switch result {
         case .success(let descriptor):
-            // Where it is late, the machine is on its way already, and nobody holds it back any more.
+            // If the machine is about to sleep already, an inhibitor has no effect.
             if preparation == nil, owner != nil {
                 inhibitor = Descriptor(adopting: descriptor)
             } else {
@@ -191,7 +195,7 @@ final class Logind {
             guard owner != nil, preparation == nil else { return }
             journal.log(
                 .warning, MessageID.bus,
-                "logind does not wait for apps to enter the background before the machine sleeps: \(error.message)")
+                "the machine will not wait for apps to enter the background before it sleeps: \(error.message)")
         }
     }
 
@@ -201,9 +205,9 @@ final class Logind {
         }
     }
 
-    /// What an earlier daemon has heard may be over: that the machine is about to sleep or to be switched off, that a screen
-    /// is locked. Asked after the sessions, it is answered after them.
-    private func lookAtSleep() {
+    /// Reads whether the machine is about to sleep or to power off: what the previous daemon was notified of may be
+    /// over. Called after the sessions were requested, so that it is answered after them.
+    private func readPreparation() {
         get(Names.path, Names.manager, "PreparingForShutdown") { [weak self] value in
             if let self, value.boolValue == true, self.preparation == nil { self.prepare(.shutdown) }
         }
@@ -220,57 +224,57 @@ final class Logind {
 
     // MARK: Locked screens
 
-    /// More than this many sessions at one machine's seats nobody has.
+    /// The most sessions that are read. A machine with some seats has fewer.
     private static let maximumSessions = 256
 
-    /// Those that are locked already, when we or logind are started.
-    private func lookAtSessions() {
+    /// Reads which sessions are locked, when this daemon or logind has started.
+    private func readSessions() {
         try? bus.peer?.call(
-            Names.service, path: Names.path, interface: Names.manager, member: "ListSessions", timeout: Self.patience
+            Names.service, path: Names.path, interface: Names.manager, member: "ListSessions", timeout: Self.callTimeout
         ) { [weak self] result in
             // a(susso): the last field is the session's path.
             guard let self, let sessions = (try? result.get())?.first?.arrayValue else { return }
             let paths = sessions.prefix(Self.maximumSessions).compactMap { $0.structureValue?.last?.stringValue }
-            self.keepLocked(Set(paths))
-            for path in paths { self.lookAt(path) }
-            self.lookAtSleep()
+            self.unlockAll(except: Set(paths))
+            for path in paths { self.readSession(path) }
+            self.readPreparation()
         }
     }
 
-    /// Asks for all of a session's properties that matter, as only one of them is told.
-    private func lookAt(_ path: String) {
+    /// Reads all properties of a session. A signal contains only those that have changed.
+    private func readSession(_ path: String) {
         guard let peer = bus.peer else { return }
-        // What cannot be asked at all is as it was: logind is on its way out, and its successor will tell.
+        // If the call cannot be sent, logind is about to end, and the next one will be asked.
         try? peer.call(
             Names.service, path: path, interface: Names.properties, member: "GetAll", [.string(Names.session)],
-            timeout: Self.patience
+            timeout: Self.callTimeout
         ) { [weak self] result in
             switch result {
             case .success(let answer): self?.setLocked(path, self?.isLocked(answer) ?? false)
             case .failure(let error):
-                if Self.namesOfNothing.contains(error.name) { self?.setLocked(path, false) }
+                if Self.noSuchSession.contains(error.name) { self?.setLocked(path, false) }
             }
         }
     }
 
-    /// How logind says that there is no such session (any more).
-    private static let namesOfNothing = ["UnknownObject", "UnknownMethod", "UnknownInterface", "UnknownProperty"]
+    /// The errors that logind returns for a session that does not exist.
+    private static let noSuchSession = ["UnknownObject", "UnknownMethod", "UnknownInterface", "UnknownProperty"]
         .map { "org.freedesktop.DBus.Error.\($0)" }
 
     private func isLocked(_ answer: [Variant]) -> Bool {
         guard let all = answer.first, all["LockedHint"]?.boolValue == true, all["Active"]?.boolValue == true else {
             return false
         }
-        // (so): the seat's name, empty for a session from elsewhere. (uo): the user.
+        // (so): the seat's name, empty for a remote session. (uo): the user.
         guard let seat = all["Seat"]?.structureValue?.first?.stringValue, !seat.isEmpty else { return false }
         guard let user else { return true }
         return all["User"]?.structureValue?.first?.uintValue == UInt64(user)
     }
 
-    /// No other session is locked, as there is none.
-    private func keepLocked(_ sessions: Set<String>) {
-        successionTimer?.arm(at: nil)
-        for gone in lockedSessions.subtracting(sessions) { setLocked(gone, false) }
+    /// All other sessions have ended.
+    private func unlockAll(except sessions: Set<String>) {
+        restartTimer?.arm(at: nil)
+        for ended in lockedSessions.subtracting(sessions) { setLocked(ended, false) }
     }
 
     private func setLocked(_ path: String, _ isLocked: Bool) {
@@ -281,10 +285,10 @@ final class Logind {
     }
 
     private func get(_ path: String, _ interface: String, _ property: String, _ found: @escaping (Variant) -> Void) {
-        // Without an answer what was taken for granted stays.
+        // Without an answer the previous or default value remains.
         try? bus.peer?.call(
             Names.service, path: path, interface: Names.properties, member: "Get",
-            [.string(interface), .string(property)], timeout: Self.patience
+            [.string(interface), .string(property)], timeout: Self.callTimeout
         ) { result in
             if let value = (try? result.get())?.first { found(value.unwrapped) }
         }

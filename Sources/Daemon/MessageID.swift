@@ -36,5 +36,5 @@ enum MessageID {
     /// An error or a warning in a manifest or in greenroom.conf.
     static let manifest = "a4c46d4b10a040a1b3b4e8ac9f350524"
     /// A warning: the system or the daemon refused something, and the daemon continues.
-    static let complaint = "4d84fbea996b4b73843683414b1f6362"
+    static let warning = "4d84fbea996b4b73843683414b1f6362"
 }

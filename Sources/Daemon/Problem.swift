@@ -1,4 +1,4 @@
-/// What could not be done, in a sentence for whoever asked for it.
+/// A failure, as a sentence for the user.
 struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
     var sentence: String
     init(_ sentence: String) { self.sentence = sentence }

@@ -37,7 +37,7 @@ final class ReceiptStore {
     private let older: String
     private let lastFolder: String
     private let clock: WallClock
-    /// Lines of the newer file.
+    /// The number of lines in the newer file.
     private var count = 0
     private var last: [AppID: Last] = [:]
     private(set) var nextID: UInt64 = 1
@@ -52,7 +52,7 @@ final class ReceiptStore {
         try createDirectories(at: folders.state)
         for path in [older, path] {
             guard let bytes = readOrSetAside(path) else { continue }
-            learn(bytes, isNewerFile: path == self.path)
+            index(bytes, isNewerFile: path == self.path)
             // After a crash during a write, the next receipt starts on a line of its own.
             if path == self.path, bytes.last != UInt8(ascii: "\n") {
                 try AppendFile(path).append([UInt8(ascii: "\n")])
@@ -71,7 +71,7 @@ final class ReceiptStore {
         try AppendFile(path).append(last.line)
         self.last[receipt.app]?.isInNewerFile = true
         count += 1
-        if count >= Self.kept { try turnOver() }
+        if count >= Self.kept { try rotate() }
     }
 
     /// The last `limit` receipts of an app or of all apps, the oldest first; at most `kept`. Lines that hold no receipt are
@@ -125,7 +125,8 @@ final class ReceiptStore {
         }
     }
 
-    private func learn(_ bytes: [UInt8], isNewerFile: Bool) {
+    /// Reads the IDs and the last receipts of all apps.
+    private func index(_ bytes: [UInt8], isNewerFile: Bool) {
         for line in bytes.split(separator: UInt8(ascii: "\n")) {
             guard let head = Head(line), let json = parse(line) else { continue }
             nextID = max(nextID, head.id + 1)
@@ -146,7 +147,7 @@ final class ReceiptStore {
     }
 
     /// Makes the newer file the older one. A crash at any point loses no receipt; at worst a line exists twice.
-    private func turnOver() throws {
+    private func rotate() throws {
         // First, so that a failure is not repeated at each end.
         count = 0
         let lines = last.values.filter { !$0.isInNewerFile }.sorted { $0.record.id < $1.record.id }.flatMap(\.line)

@@ -1,18 +1,19 @@
 import Systemd
 
-/// Asks something again and again until it is so: at once, after a millisecond, then at doubling distances. For what the
-/// kernel reports late: `cgroup.events` is read as true within microseconds, but announced up to 14 ms after.
+/// Checks a condition until it is true: at once, after 1 ms, then at doubling intervals up to 250 ms. It is for what
+/// the kernel reports late or not at all: `cgroup.events` reads right within microseconds, but its event comes up to 14
+/// ms later.
 ///
-/// There is no last time: whoever asks gives up by dropping it.
+/// There is no limit; drop the object to stop.
 final class Retry {
     private let loop: EventLoop
     private let isDone: () -> Bool
-    private var wait = Duration.milliseconds(1)
+    private var interval = Duration.milliseconds(1)
     private var timer: Systemd.Timer?
 
-    static let longestWait = Duration.milliseconds(250)
+    static let longestInterval = Duration.milliseconds(250)
 
-    /// `nil`: it was so at once, and nothing is left to do.
+    /// - Returns: `nil` if the condition was true at the first check.
     static func until(_ loop: EventLoop, _ isDone: @escaping () -> Bool) -> Retry? {
         if isDone() { return nil }
         let retry = Retry(loop, isDone)
@@ -26,13 +27,13 @@ final class Retry {
     }
 
     private func schedule() {
-        if timer == nil { timer = try? loop.makeTimer { [weak self] _ in self?.look() } }
-        timer?.arm(at: loop.now() + wait)
+        if timer == nil { timer = try? loop.makeTimer { [weak self] _ in self?.check() } }
+        timer?.arm(at: loop.now() + interval)
     }
 
-    private func look() {
+    private func check() {
         guard !isDone() else { return }
-        wait = min(Self.longestWait, wait * 2)
+        interval = min(Self.longestInterval, interval * 2)
         schedule()
     }
 }

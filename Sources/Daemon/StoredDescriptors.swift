@@ -1,226 +1,223 @@
 import LifecycleCore
 import Linux
+import Systemd
 
-/// What apps store with us for their next launch (`FDSTORE=1`): bounded, and handed back as `LISTEN_FDS`.
+/// The descriptors that apps store for their next launch (`FDSTORE=1`). They are passed to it as `LISTEN_FDS`
+/// (sd_listen_fds(3)).
 final class StoredDescriptors {
-    private final class Shelf {
-        var entries: [Entry] = []
-    }
-
     private struct Entry {
         var name: String
         var descriptor: SharedDescriptor
-        /// By which it is found again by the next daemon.
+        /// Identifies it for the next daemon.
         var serial: UInt64
     }
 
-    /// Per app; systemd's FileDescriptorStoreMax= of its own services is rarely more.
+    /// The most descriptors of one app. systemd's services rarely set `FileDescriptorStoreMax=` to more.
     static let maximumPerApp = 64
-    /// The restoration state, at most 1 MiB, and the snapshot, at most 8 MiB: memfds (docs: «What an app is given»).
+    /// The restoration state and the snapshot: memfds of at most 1 MiB and 8 MiB.
     static let state = "state"
     static let snapshot = "snapshot"
     static let sizeLimits: [String: Int] = [state: 1 << 20, snapshot: 8 << 20]
 
-    private var shelves: [AppID: Shelf] = [:]
+    private var entries: [AppID: [Entry]] = [:]
     private var lastSerial: UInt64 = 0
     private let logbook: Logbook
     private let store: DescriptorStore
-    /// Where there is no such store, or was none for the daemon before this one.
+    /// Used if this daemon has no descriptor store, or the previous one had none. `nil`: states do not survive the
+    /// daemon.
     private let files: StateFiles?
-    /// What can't be kept beyond this daemon.
-    var logWarning: (AppID, String) -> Void = { _, _ in }
+    private let journal: Journal
 
-    init(logbook: Logbook, store: DescriptorStore, files: StateFiles? = nil) {
+    init(logbook: Logbook, store: DescriptorStore, files: StateFiles? = nil, journal: Journal) {
         self.logbook = logbook
         self.store = store
         self.files = files
+        self.journal = journal
     }
 
-    /// How it ended with a descriptor that was offered.
+    // MARK: Storing
+
+    /// What came of a descriptor that an app offered.
     enum Addition: Equatable {
-        /// `written`: bytes copied for the daemon that follows.
+        /// `written`: how many bytes were copied to a file for it.
         case stored(written: Int)
-        /// Why it was not taken; it is closed then.
+        /// The sentence says why. The descriptor is closed.
         case refused(String)
     }
 
-    /// - Parameter closer: where it is closed when it is no longer stored.
+    /// Stores a descriptor. A restoration state or a snapshot replaces the previous one.
+    /// - Parameter closer: closes it when it is no longer stored.
     func add(
         _ descriptor: consuming Descriptor, _ name: String, of app: AppID, closer: DescriptorCloser
     ) -> Addition {
         let descriptor = SharedDescriptor(descriptor, closer: closer)
-        let shelf = shelves[app] ?? Shelf()
         let isState = Self.sizeLimits[name] != nil
         if isState {
-            // Before it is measured, so that it stays at that. One whose seals are sealed is measured again.
+            // Sealed before it is measured, so that it keeps its size. One that cannot be sealed is measured again when
+            // it is passed on.
             try? MemoryFile.sealSize(descriptor.raw)
             if let refusal = Self.refusal(name, descriptor.raw) { return .refused(refusal) }
         }
-        let others = isState ? shelf.entries.count { $0.name != name } : shelf.entries.count
+        let own = entries[app, default: []]
+        let others = isState ? own.count { $0.name != name } : own.count
         guard others < Self.maximumPerApp else {
-            return .refused("\(Self.maximumPerApp) descriptors are stored already; “\(name)” was closed")
+            return .refused("\(Self.maximumPerApp) descriptors are stored already; \(name) was closed")
         }
         lastSerial += 1
         let entry = Entry(name: name, descriptor: descriptor, serial: lastSerial)
-        shelf.entries.append(entry)
-        shelves[app] = shelf
-        let written = keep(entry, of: app)
-        // The one before it goes once this one is safe.
-        if isState { drop(from: app) { $0.name == name && $0.serial != entry.serial } }
+        entries[app, default: []].append(entry)
+        let written = persist(entry, of: app)
+        // The previous one is removed when this one is safe.
+        if isState { remove(of: app) { $0.name == name && $0.serial != entry.serial } }
         return .stored(written: written)
     }
 
-    /// - Returns: how many bytes were written for it.
-    private func keep(_ entry: Entry, of app: AppID) -> Int {
+    /// Keeps an entry for the next daemon.
+    /// - Returns: how many bytes were written to a file.
+    private func persist(_ entry: Entry, of app: AppID) -> Int {
         var written = 0
-        if store.isThere {
-            store.keep(entry.descriptor.raw, HandedDescriptors.stored(entry.serial))
+        if store.isAvailable {
+            store.store(entry.descriptor.raw, RecoveredDescriptors.stored(entry.serial))
         } else {
             do {
                 written = try files?.save(entry.descriptor.raw, entry.name, entry.serial) ?? 0
             } catch {
-                logWarning(app, "\(error)")
+                journal.logWarning("\(error)", app: app)
             }
         }
-        logbook.note(Self.note(entry.serial), StoredDescriptorRecord(app: app, name: entry.name).savedBytes)
+        let record = StoredDescriptorRecord(app: app, name: entry.name)
+        logbook.persist(record.savedBytes, as: Self.recordName(entry.serial))
         return written
     }
 
-    private static func note(_ serial: UInt64) -> String { "stored/\(serial)" }
+    private static let recordPrefix = "stored/"
+    private static func recordName(_ serial: UInt64) -> String { recordPrefix + "\(serial)" }
 
-    /// What a daemon before this one had, as far as it was handed over, or lies in files.
-    func restore(_ notes: [String: [UInt8]], _ handed: HandedDescriptors) {
-        let serials = notes.keys.compactMap { $0.hasPrefix("stored/") ? UInt64($0.dropFirst(7)) : nil }
+    // MARK: Recovery
+
+    /// Takes over what the previous daemon stored, as far as its descriptors were passed on or are kept as files.
+    func restore(_ records: [String: [UInt8]], _ descriptors: RecoveredDescriptors) {
+        let serials = records.keys.compactMap { name in
+            name.hasPrefix(Self.recordPrefix) ? UInt64(name.dropFirst(Self.recordPrefix.count)) : nil
+        }
         let closer = DescriptorCloser()
         for serial in serials.sorted() {
             lastSerial = max(lastSerial, serial)
-            guard let record = try? StoredDescriptorRecord(reading: notes[Self.note(serial)] ?? []),
-                let descriptor = take(record.name, serial, of: record.app, handed)
+            guard let record = try? StoredDescriptorRecord(reading: records[Self.recordName(serial)] ?? []),
+                let descriptor = take(record.name, serial, of: record.app, descriptors)
             else {
-                logbook.note(Self.note(serial), nil)
+                logbook.removeRecord(Self.recordName(serial))
                 continue
             }
             let (app, name) = (record.app, record.name)
-            let shelf = shelves[app] ?? Shelf()
-            shelf.entries.append(
-                Entry(name: name, descriptor: SharedDescriptor(descriptor, closer: closer), serial: serial))
-            shelves[app] = shelf
-            // A daemon that died between storing one and dropping the one before it.
-            if Self.sizeLimits[name] != nil { drop(from: app) { $0.name == name && $0.serial < serial } }
+            let shared = SharedDescriptor(descriptor, closer: closer)
+            entries[app, default: []].append(Entry(name: name, descriptor: shared, serial: serial))
+            // The previous daemon died after it had stored this one and before it removed the one before.
+            if Self.sizeLimits[name] != nil { remove(of: app) { $0.name == name && $0.serial < serial } }
         }
-        files?.removeOthers()
+        files?.removeUnused()
     }
 
-    private func take(_ name: String, _ serial: UInt64, of app: AppID, _ handed: HandedDescriptors) -> Descriptor? {
-        if let descriptor = handed.take(HandedDescriptors.stored(serial)) {
+    private func take(
+        _ name: String, _ serial: UInt64, of app: AppID, _ descriptors: RecoveredDescriptors
+    ) -> Descriptor? {
+        if let descriptor = descriptors.take(RecoveredDescriptors.stored(serial)) {
             files?.adopt(descriptor.raw, name, serial)
             return descriptor
         }
-        guard let files else { return nil }
         do {
-            return try files.load(name, serial)
+            return try files?.load(name, serial)
         } catch {
-            logWarning(app, "\(error)")
+            journal.logWarning("\(error)", app: app)
             return nil
         }
     }
 
-    /// Over a stop in order.
-    func archive(in archive: StateArchive, logWarning: (String) -> Void) {
-        var entries: [(app: AppID, name: String, descriptor: Int32)] = []
-        for (app, shelf) in shelves.sorted(by: { $0.key < $1.key }) {
-            for entry in shelf.entries where Self.refusal(entry.name, entry.descriptor.raw) == nil {
-                entries.append((app, entry.name, entry.descriptor.raw))
+    /// Saves states and snapshots for the next daemon after a stop.
+    func archive(in archive: StateArchive) {
+        var all: [(app: AppID, name: String, descriptor: Int32)] = []
+        for (app, own) in entries.sorted(by: { $0.key < $1.key }) {
+            for entry in own
+            where Self.sizeLimits[entry.name] != nil && Self.refusal(entry.name, entry.descriptor.raw) == nil {
+                all.append((app, entry.name, entry.descriptor.raw))
             }
         }
-        archive.save(entries.filter { Self.sizeLimits[$0.name] != nil }, logWarning: logWarning)
+        archive.save(all)
         files?.close()
     }
 
-    /// What is stored already is kept: it was taken out before, and may have been replaced since.
-    func unarchive(from archive: StateArchive, logWarning: (String) -> Void) {
+    /// Takes over the states and snapshots of an archive. What is stored already is newer and stays.
+    func restoreArchive(_ archive: StateArchive) {
         let closer = DescriptorCloser()
-        archive.take(logWarning: logWarning) { app, name, descriptor in
-            if shelves[app]?.entries.contains(where: { $0.name == name }) ?? false { return }
-            if case .refused(let refusal) = add(descriptor, name, of: app, closer: closer) { logWarning(refusal) }
+        archive.take { app, name, descriptor in
+            if entries[app, default: []].contains(where: { $0.name == name }) { return }
+            if case .refused(let refusal) = add(descriptor, name, of: app, closer: closer) {
+                journal.logWarning(refusal, app: app)
+            }
         }
     }
 
-    /// All, for whoever takes them along.
+    /// All descriptors, for a program that replaces this one by execve(2).
     var all: [(name: String, descriptor: Int32)] {
-        shelves.values.flatMap { shelf in
-            shelf.entries.map { (HandedDescriptors.stored($0.serial), $0.descriptor.raw) }
-        }
+        entries.values.joined().map { (RecoveredDescriptors.stored($0.serial), $0.descriptor.raw) }
     }
 
-    func remove(_ name: String, of app: AppID) { drop(from: app) { $0.name == name } }
+    // MARK: Removing
 
-    private func drop(from app: AppID, where isMeant: (Entry) -> Bool) {
-        guard let shelf = shelves[app] else { return }
-        for entry in shelf.entries where isMeant(entry) { release(entry) }
-        shelf.entries.removeAll(where: isMeant)
-    }
+    /// Removes all descriptors of this name.
+    func remove(_ name: String, of app: AppID) { remove(of: app) { $0.name == name } }
 
-    private func release(_ entry: Entry) {
-        logbook.note(Self.note(entry.serial), nil)
-        files?.remove(entry.serial)
-        if store.isThere { store.forget(HandedDescriptors.stored(entry.serial)) }
-    }
-
+    /// Removes the restoration state and the snapshot (L11, L42).
     func dropRestorationState(of app: AppID) {
         remove(Self.state, of: app)
         remove(Self.snapshot, of: app)
     }
 
-    func forget(where isGone: (AppID) -> Bool) {
-        for app in shelves.keys.filter(isGone) {
-            drop(from: app) { _ in true }
-            shelves[app] = nil
-        }
+    /// Removes what these apps have stored.
+    func removeAll(where isRemoved: (AppID) -> Bool) {
+        for app in entries.keys.filter(isRemoved) { remove(of: app) { _ in true } }
     }
 
-    /// In the order stored; they stay stored, as systemd's do. One that could not be sealed and has grown since is dropped.
-    ///
-    /// - Parameter complain: hears of what is dropped.
-    func passed(to app: AppID, logWarning: (String) -> Void) -> [PassedDescriptor] {
-        guard let shelf = shelves[app] else { return [] }
-        shelf.entries.removeAll { entry in
-            guard let refusal = Self.refusal(entry.name, entry.descriptor.raw) else { return false }
-            logWarning(refusal + ", and is dropped")
+    private func remove(of app: AppID, where isRemoved: (Entry) -> Bool) {
+        guard var own = entries[app] else { return }
+        own.removeAll { entry in
+            guard isRemoved(entry) else { return false }
             release(entry)
             return true
         }
-        return shelf.entries.map { PassedDescriptor(fd: $0.descriptor.raw, name: $0.name) }
+        entries[app] = own.isEmpty ? nil : own
     }
 
-    /// Why this can't be what its name says; `nil`: it can.
+    private func release(_ entry: Entry) {
+        logbook.removeRecord(Self.recordName(entry.serial))
+        files?.remove(entry.serial)
+        store.remove(RecoveredDescriptors.stored(entry.serial))
+    }
+
+    // MARK: Passing on
+
+    /// What is passed to the app's next process, in the order stored. It stays stored, as with systemd. A state that
+    /// could not be sealed and has grown too large is removed.
+    func passed(to app: AppID) -> [PassedDescriptor] {
+        remove(of: app) { entry in
+            guard let refusal = Self.refusal(entry.name, entry.descriptor.raw) else { return false }
+            journal.logWarning("\(refusal); it was removed", app: app)
+            return true
+        }
+        return entries[app, default: []].map { PassedDescriptor(fd: $0.descriptor.raw, name: $0.name) }
+    }
+
+    /// Why a descriptor cannot be a state or a snapshot; `nil`: it can, or has another name.
     private static func refusal(_ name: String, _ raw: Int32) -> String? {
         guard let limit = sizeLimits[name] else { return nil }
         guard MemoryFile.isMemoryFile(raw), let size = try? MemoryFile.size(raw) else {
-            return "FDNAME=\(name) has to be a memfd"
+            return "FDNAME=\(name): not a memfd"
         }
-        return size <= limit ? nil : "FDNAME=\(name) holds \(size) bytes; \(limit) are allowed"
+        return size <= limit ? nil : "FDNAME=\(name): \(size) bytes; the limit is \(limit)"
     }
 }
 
-/// A descriptor in a collection, which can't hold what can't be copied.
-final class SharedDescriptor {
-    let raw: Int32
-    private let closer: DescriptorCloser?
-
-    /// - Parameter closer: of whoever sent it; `nil`: it is our own.
-    init(_ descriptor: consuming Descriptor, closer: DescriptorCloser? = nil) {
-        raw = descriptor.take()
-        self.closer = closer
-    }
-
-    deinit {
-        guard let closer else { return _ = Descriptor(adopting: raw) }
-        closer.close(raw)
-    }
-}
-
-/// What is recorded of a stored descriptor beside the descriptor itself.
+/// What is recorded of a stored descriptor.
 private struct StoredDescriptorRecord: SavedRecord {
     var app: AppID
     var name: String
@@ -230,5 +227,22 @@ private struct StoredDescriptorRecord: SavedRecord {
     mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
         try coder.required(1, &app)
         try coder.required(2, &name)
+    }
+}
+
+/// A descriptor that collections can hold: `Descriptor` cannot be copied.
+final class SharedDescriptor {
+    let raw: Int32
+    private let closer: DescriptorCloser?
+
+    /// - Parameter closer: closes a descriptor that an app has sent; `nil`: this thread does.
+    init(_ descriptor: consuming Descriptor, closer: DescriptorCloser? = nil) {
+        raw = descriptor.take()
+        self.closer = closer
+    }
+
+    deinit {
+        guard let closer else { return _ = Descriptor(adopting: raw) }
+        closer.close(raw)
     }
 }

@@ -1,13 +1,13 @@
 import Glibc
 import Manifest
 
-/// Whom apps run as, remembered for a while: the daemon's one thread waits for the name service, which may ask the network
-/// (getgrouplist(3) asks every one that nsswitch.conf names, also about a local user), and not at each launch.
+/// The users that apps run as. A lookup blocks the daemon's only thread and may use the network: getgrouplist(3) asks
+/// every service of nsswitch.conf, also about a local user. So results are cached.
 ///
-/// Forgotten at a reload, when a local database changes, and after ten minutes, for what changes elsewhere. A user that was
-/// not found is asked for again each time.
+/// The cache is cleared at a reload and when a local database changes; an entry expires after ten minutes. A user that
+/// was not found is not cached.
 final class UserCache {
-    /// As long as nscd(8) keeps users (`positive-time-to-live passwd 600`).
+    /// The default of nscd(8): `positive-time-to-live passwd 600`.
     static let lifetime = Duration.seconds(600)
     static let databases = ["/etc/passwd", "/etc/group", "/etc/nsswitch.conf"]
 
@@ -19,39 +19,40 @@ final class UserCache {
 
     private let databases: [String]
     private let now: () -> Duration
-    private let ask: (AppManifest) throws -> AppUser?
-    private var known: [Key: (user: AppUser, asked: Duration)] = [:]
+    private let lookUp: (AppManifest) throws -> AppUser?
+    private var cache: [Key: (user: AppUser, at: Duration)] = [:]
     private var stamps: [Stamp] = []
 
     init(
         databases: [String] = UserCache.databases, now: @escaping () -> Duration,
-        ask: @escaping (AppManifest) throws -> AppUser? = { try AppUser($0) }
+        lookUp: @escaping (AppManifest) throws -> AppUser? = { try AppUser($0) }
     ) {
         self.databases = databases
         self.now = now
-        self.ask = ask
+        self.lookUp = lookUp
     }
 
-    /// `nil`: as the daemon does.
-    /// - Throws: as `AppUser` does.
+    /// The user of an app; `nil`: the daemon's.
+    /// - Throws: see `AppUser`.
     func user(of manifest: AppManifest) throws -> AppUser? {
         let key = Key(user: manifest.user, group: manifest.group, supplementary: manifest.supplementaryGroups)
         if key == Key(supplementary: []) { return nil }
-        // Before it is asked: what changes meanwhile is asked for again.
+        // Before the lookup: what changes meanwhile is looked up again.
         let stamps = databases.map(Stamp.init)
         if stamps != self.stamps { forget() }
         self.stamps = stamps
-        if let (user, asked) = known[key], now() - asked < Self.lifetime { return user }
-        known[key] = nil
-        guard let user = try ask(manifest) else { return nil }
-        known[key] = (user, now())
+        if let (user, at) = cache[key], now() - at < Self.lifetime { return user }
+        cache[key] = nil
+        guard let user = try lookUp(manifest) else { return nil }
+        cache[key] = (user, now())
         return user
     }
 
-    func forget() { known = [:] }
+    /// Clears the cache.
+    func forget() { cache = [:] }
 }
 
-/// Tells a file from what it was before; one that is not there has a stamp too.
+/// Changes if a file changes, is created or is removed.
 private struct Stamp: Equatable {
     var device: UInt64 = 0
     var inode: UInt64 = 0

@@ -146,7 +146,7 @@ extension DeadlineStatus {
         case "backgroundTime": "of background time"
         case "wake": "to complete the wake"
         case "watchdog": "until the next heartbeat"
-        case "resume": "to resume execution"
+        case "thaw": "to resume execution"
         default: "for \(what)"
         }
     }

@@ -2,7 +2,7 @@ import Control
 import Daemon
 import Glibc
 
-// In a plain function: everything stays with the one thread that made it.
+// In a function: variables at the top level would be global, and visible to all threads.
 private func start() -> Int32 {
     let parsed = DaemonOptions.parse(
         Array(CommandLine.arguments.dropFirst()), isRoot: geteuid() == 0, version: ControlNames.version,
@@ -13,7 +13,7 @@ private func start() -> Int32 {
         print(text, terminator: "")
         return 0
     case .wrong(let sentence):
-        complainToTerminal(sentence)
+        printError(sentence)
         return 2
     }
 }

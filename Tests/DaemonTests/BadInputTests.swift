@@ -7,7 +7,7 @@ import TestKit
 import Testing
 
 /// Whatever comes in, it gets a sentence; the daemon answers at once afterwards, and holds no descriptor more.
-@Suite("Bad input harms nobody")
+@Suite("Hostile apps and invalid input")
 struct BadInputTests {
     /// Runs an app that misbehaves to its end, and looks at the daemon afterwards.
     private func survive(
@@ -28,19 +28,19 @@ struct BadInputTests {
         try daemon.eventually("its descriptors are back: \(before)") { daemon.openDescriptors() == before }
     }
 
-    @Test("Datagrams that are huge or binary are ignored with a word")
+    @Test("datagrams that are too large or not text are ignored, with a warning")
     func junk() throws {
         try survive("huge junk say STATUS=still-here") { daemon in
-            try daemon.eventually("it says more") {
+            try daemon.eventually("the status changes") {
                 try daemon.status("bad")["statusText"]?.stringValue == "still-here"
             }
         }
     }
 
-    @Test("A flood of 100,000 datagrams holds nobody up")
+    @Test("a flood of 100,000 datagrams does not delay other apps or clients")
     func flood() throws {
         try survive("flood 100000") { daemon in
-            // While it goes on, the others are served.
+            // Other apps are served during the flood.
             for _ in 0..<20 {
                 let state = try daemon.state("good")
                 #expect(state == "suspended")
@@ -49,7 +49,7 @@ struct BadInputTests {
     }
 
     @Test(
-        "Where the daemon has few descriptors, so have its apps",
+        "the limit of open files of apps is not above the daemon's own",
         .enabled(if: isInstalled("prlimit"), "prlimit is missing"))
     func fewDescriptors() throws {
         let daemon = try TestDaemon(["photos": TestDaemon.manifest("")])
@@ -66,7 +66,7 @@ struct BadInputTests {
         #expect(files.split(separator: " ")[3...4] == ["500", "500"])
     }
 
-    @Test("An option of another type than it has is refused, and nothing is launched")
+    @Test("a launch option of the wrong type is refused, and nothing is launched")
     func optionOfAnotherType() throws {
         let daemon = try TestDaemon(["photos": TestDaemon.manifest("")])
         let options = Variant.dictionary([("background", .string("yes"))])
@@ -74,17 +74,19 @@ struct BadInputTests {
         #expect(try daemon.state("photos") == "notRunning")
     }
 
-    @Test("An app that is wrong again and again does not fill the journal")
+    @Test("warnings about an app are limited, so it cannot fill the journal")
     func complaints() throws {
         try survive("usurp 500 say STATUS=said") { daemon in
-            try daemon.eventually("it said all") { try daemon.status("bad")["statusText"]?.stringValue == "said" }
+            try daemon.eventually("the last status arrives") {
+                try daemon.status("bad")["statusText"]?.stringValue == "said"
+            }
             let lines = TestDaemon.text(of: daemon.root + "/log").split(separator: "\n")
             // Five a second; on a slow machine this may be several.
-            #expect((1...100).contains(lines.count { $0.contains("MAINPID=1 is no process of it") }))
+            #expect((1...100).contains(lines.count { $0.contains("MAINPID=1 is not a process of this app") }))
         }
     }
 
-    @Test("Descriptors that nobody wants are closed")
+    @Test("descriptors that an app sends without storing them are closed")
     func descriptors() throws {
         try survive("descriptors 60 descriptors 60 say STATUS=sent") { daemon in
             try daemon.eventually("they came") { try daemon.status("bad")["statusText"]?.stringValue == "sent" }
@@ -92,7 +94,7 @@ struct BadInputTests {
     }
 
     @Test(
-        "A stranger who sends such a descriptor to the bus holds nobody up",
+        "an unprivileged client that sends a descriptor that is slow to close does not delay others",
         .enabled(if: geteuid() == 0, "only root can become another user"))
     func intruder() throws {
         let root = try TestDaemon.makeFolder()
@@ -102,12 +104,12 @@ struct BadInputTests {
         try daemon.launch("bad")
         #expect(daemon.trace().contains("sent"))
         #expect(try daemon.state("bad") == "active")
-        // It is closed when the app, which was to read from the other end, is gone.
+        // It is closed when the app has ended, which holds the other end.
         try daemon.terminate("bad", remove: true)
-        try daemon.eventually("it is closed") { daemon.openDescriptors() == before }
+        try daemon.eventually("the descriptor is closed") { daemon.openDescriptors() == before }
     }
 
-    @Test("A descriptor that takes for ever to close holds nobody up but the app that sent it")
+    @Test("a descriptor that is slow to close delays only the app that sent it")
     func lingering() throws {
         let root = try TestDaemon.makeFolder()
         let bad = TestDaemon.manifest("term=linger", trace: root + "/trace")
@@ -115,39 +117,39 @@ struct BadInputTests {
         let before = daemon.openDescriptors()
         try daemon.launch("bad")
         let app = try daemon.pid("bad")
-        // The daemon is to be the last who has it: it takes it when the app has let go.
+        // The daemon must have the last copy: it reads the datagram after the app has closed its own.
         try daemon.process.signal(SIGSTOP)
         kill(app, SIGTERM)
-        try daemon.eventually("it was sent") { daemon.trace().contains("sent") }
+        try daemon.eventually("the descriptor was sent") { daemon.trace().contains("sent") }
         try daemon.process.signal(SIGCONT)
         #expect(try daemon.state("bad") == "active")
-        // It is closed when the app, which was to read from the other end, is gone.
+        // It is closed when the app has ended, which holds the other end.
         try daemon.terminate("bad", remove: true)
-        try daemon.eventually("it is closed") { daemon.openDescriptors() == before }
+        try daemon.eventually("the descriptor is closed") { daemon.openDescriptors() == before }
     }
 
-    @Test("An app whose datagrams are full of messages is held back by their number")
+    @Test("each message of a datagram counts against the app's limit")
     func chatter() throws {
         try survive("chatter 100 say STATUS=done") { daemon in
-            // 8,000 messages at a thousand a second: it is seen waiting long before it is done.
-            try daemon.eventually("it is held back") {
-                TestDaemon.text(of: daemon.root + "/log").contains("notify messages within a second; the rest waits")
+            // 8,000 messages at 1,000 in a second: the warning comes long before the last message.
+            try daemon.eventually("the app is held back") {
+                TestDaemon.text(of: daemon.root + "/log").contains("notify messages within 1s; the rest waits")
             }
             #expect(try daemon.status("bad")["statusText"]?.stringValue != "done")
         }
     }
 
-    @Test("An app that forks on and on is killed whole")
+    @Test("all processes of an app that keeps forking are killed")
     func bomb() throws {
         try survive("bomb 8") { daemon in
             let group = try #require(try daemon.groupPath("bad"))
-            try daemon.eventually("it has forked") { try daemon.processes(of: "bad").count > 50 }
+            try daemon.eventually("the app has forked") { try daemon.processes(of: "bad").count > 50 }
             try daemon.terminate("bad", remove: true)
             #expect(!exists(at: group))
         }
     }
 
-    @Test("An app that stops itself, closes its sockets, crashes or ends at once")
+    @Test("the daemon survives an app that stops itself, closes its descriptors, crashes or exits at once")
     func oddEnds() throws {
         try survive("stop")
         try survive("close")
@@ -157,7 +159,7 @@ struct BadInputTests {
     }
 
     @Test(
-        "An app that dies at each step of its life leaves a receipt each time",
+        "an app that ends in any state has a receipt",
         arguments: [
             "background=exit:4", "background=task:x expire=end:x", "term=exit:5",
         ])
@@ -171,7 +173,7 @@ struct BadInputTests {
     }
 
     @Test(
-        "A program that is missing, not executable or no program, a user that does not exist: a sentence each",
+        "a program that cannot be executed, or a user that does not exist, is reported with a sentence",
         arguments: [
             ("ExecStart=/no/such/program", "/no/such/program", 203),
             ("ExecStart=/etc/passwd", "/etc/passwd", 203),
@@ -191,7 +193,7 @@ struct BadInputTests {
         try daemon.eventually("its descriptors are back") { daemon.openDescriptors() == before }
     }
 
-    @Test("A wrong manifest disables that app alone, and says file, line, key and what was expected")
+    @Test("an error in a manifest disables that app only, and names the file, line, key and what was expected")
     func wrongManifest() throws {
         let daemon = try TestDaemon([
             "wrong": "[App]\nExecStart=/bin/sleep 9\n[Lifecycle]\nLaunchDeadlineSec=5 parsecs\n",
@@ -205,7 +207,7 @@ struct BadInputTests {
         #expect(try daemon.launch("right")["state"]?.stringValue == "active")
     }
 
-    @Test("As many apps as there can be are listed; one more is named, and left out")
+    @Test("the maximum number of apps is listed; one more is reported and ignored")
     func manyApps() throws {
         var apps: [String: String] = [:]
         for number in 0...10_000 { apps["app\(10_000 + number)"] = "[App]\nExecStart=/bin/true\n" }
@@ -213,10 +215,10 @@ struct BadInputTests {
         let list = JSONValue(try daemon.call("List")[0]).arrayValue ?? []
         #expect(list.count == 10_000)
         #expect(!list.contains { $0["id"]?.stringValue == "app20000" })
-        #expect(TestDaemon.text(of: daemon.root + "/log").contains("at most 10000 are read: app20000"))
+        #expect(TestDaemon.text(of: daemon.root + "/log").contains("the limit is 10000: app20000"))
     }
 
-    @Test("An unknown app names the nearest; a name that can't be one is told what a name is")
+    @Test("the error for an unknown app suggests a similar name, or says which names are valid")
     func unknownApp() throws {
         let daemon = try TestDaemon(["photos": TestDaemon.manifest("")])
         #expect(throws: BusError.self) { try daemon.launch("photso") }
@@ -234,7 +236,7 @@ struct BadInputTests {
                 == "InvalidArgument")
     }
 
-    @Test("A second daemon on the same runtime folder is refused, and told the first one's pid")
+    @Test("a second daemon on the same runtime folder exits with an error that names the first one's pid")
     func secondDaemon() throws {
         let daemon = try TestDaemon()
         let (status, output) = try TestDaemon.runToEnd(TestDaemon.daemonArguments(daemon.root), in: daemon.root)
@@ -243,22 +245,22 @@ struct BadInputTests {
         #expect(try daemon.call("List").count == 1)
     }
 
-    @Test("A runtime folder that can't be made, or whose path is too long, is refused with a sentence")
+    @Test("a runtime folder that cannot be created, or whose path is too long, is refused with a sentence")
     func runtimeFolder() throws {
         let root = try TestDaemon.makeFolder()
         defer { removeTree(root) }
         let long = root + "/" + String(repeating: "x", count: 90)
         let (status, output) = try TestDaemon.runToEnd(["--runtime", long, "--state", root + "/s"], in: root)
         #expect(status == .exited(2))
-        #expect(output.contains("a socket's path"))
+        #expect(output.contains("--runtime: the path has "))
         let (other, words) = try TestDaemon.runToEnd(
             ["--runtime", "/proc/nothing/here", "--state", root + "/s"], in: root)
         #expect(other == .exited(1))
-        #expect(words.contains("the runtime folder cannot be made"))
+        #expect(words.contains("the runtime folder cannot be created"))
         #expect(words.contains("/proc/nothing/here"))
     }
 
-    @Test("A runtime folder that others may write to is refused, and left as it is")
+    @Test("a runtime folder that other users may write to is refused and not changed")
     func sharedRuntimeFolder() throws {
         let root = try TestDaemon.makeFolder()
         defer { removeTree(root) }
@@ -272,7 +274,7 @@ struct BadInputTests {
         #expect(entries(of: root + "/shared").isEmpty)
     }
 
-    @Test("A file of receipts that can't be read is put aside, and a new one begun")
+    @Test("a receipts file that cannot be read is renamed, and a new one is created")
     func unreadableReceipts() throws {
         let root = try TestDaemon.makeFolder()
         try createDirectories(at: root + "/state")
@@ -283,7 +285,7 @@ struct BadInputTests {
         #expect(try daemon.receipts("bad").count == 1)
     }
 
-    @Test("A state folder that can't be used is named")
+    @Test("the error for a state folder that cannot be used names the folder")
     func stateFolder() throws {
         let root = try TestDaemon.makeFolder()
         defer { removeTree(root) }
@@ -298,7 +300,7 @@ struct BadInputTests {
         }
     }
 
-    @Test("Clients that say nothing, talk nonsense or go away in the middle harm nobody")
+    @Test("clients that are silent, send garbage or disconnect do not affect others")
     func clients() throws {
         let daemon = try TestDaemon(["hang": TestDaemon.manifest("", hangs: true)])
         let before = daemon.openDescriptors()
@@ -313,7 +315,7 @@ struct BadInputTests {
                 [.string("hang"), .dictionary([])], timeout: nil)
             try daemon.wait("hang", "stateChanged", state: "launching")
         }
-        // Whoever asked is gone; what was asked for goes on.
+        // The client has disconnected; its request is carried out.
         #expect(try daemon.state("hang") == "launching")
         try daemon.terminate("hang", remove: true)
         try daemon.eventually("the daemon's descriptors are back") { daemon.openDescriptors() == before }

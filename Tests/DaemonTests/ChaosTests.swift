@@ -6,17 +6,17 @@ import Systemd
 import TestKit
 import Testing
 
-/// The daemon is killed again and again at random moments of a busy day, and each time the world is looked at before and
-/// after. `make chaos KILLS=… SEED=…` plays more of it than `make test`.
+/// The daemon is killed at random moments while apps and clients are active. The state before and after is compared.
+/// `make chaos KILLS=… SEED=…` plays more kills than `make test`.
 @Suite("Chaos")
 struct ChaosTests {
-    @Test("SIGKILL of the daemon at any moment: no app is killed, lost, launched twice, or forgets where it was")
+    @Test("SIGKILL of the daemon at any moment: no app is killed, lost, launched twice or changes its state")
     func chaos() throws {
         try play(withStore: false)
     }
 
     @Test(
-        "SIGKILL of the daemon at any moment, where a service manager keeps its descriptors: the same, and none is left"
+        "SIGKILL of the daemon at any moment, with a descriptor store: the same, and no descriptor is left in the store"
     )
     func chaosWithStore() throws {
         try play(withStore: true)
@@ -40,7 +40,7 @@ struct ChaosTests {
     }
 }
 
-/// One house, its seed, and what is known to be so.
+/// A daemon with apps that is killed at random moments, and what must hold of it.
 private struct Chaos {
     private var daemon: TestDaemon
     private var random: Dice
@@ -78,7 +78,7 @@ private struct Chaos {
 
     var summary: String {
         let slowest = recovery.max() ?? .zero
-        return "\(requests) requests, \(alive) times an app lived through one, \(exact) times the house was compared "
+        return "\(requests) requests, \(alive) times an app lived through one, \(exact) times the state was compared "
             + "whole; the slowest start took \(slowest)"
     }
 
@@ -97,7 +97,8 @@ private struct Chaos {
         if isExact {
             let after = try facts()
             if before != after {
-                broken = "the house was\n\(before.joined(separator: "\n"))\nand is\n\(after.joined(separator: "\n"))"
+                broken =
+                    "the state before was\n\(before.joined(separator: "\n"))\nand after it\n\(after.joined(separator: "\n"))"
             }
             exact += 1
         }
@@ -149,9 +150,9 @@ private struct Chaos {
 
     private func wait(microseconds: Int) { if microseconds > 0 { usleep(UInt32(microseconds)) } }
 
-    /// Until nothing is under way any more: each app is where it may stay for as long as nobody asks.
+    /// Waits until no transition is in progress: each app is in a state in which it may stay.
     private func settle() throws {
-        try daemon.eventually("the house comes to rest") {
+        try daemon.eventually("no transition is in progress") {
             try apps.allSatisfy { app in
                 switch try daemon.state(app) {
                 case "active", "inactive", "suspended", "notRunning": true
@@ -180,7 +181,7 @@ private struct Chaos {
         }
     }
 
-    /// Between the two nobody but the kernel and the apps has done anything, but for what had been decided before.
+    /// Between the two only the kernel and the apps have acted, and the daemon on what was decided before.
     private mutating func compare(_ before: World, _ after: World) throws {
         try checkReceipts()
         for app in apps {
@@ -190,7 +191,7 @@ private struct Chaos {
                 // Zombies, and those that were on their way out, may be gone: then there is a receipt that says so.
                 guard let same = after.groups.first(where: { $0.path == group.path }), !same.pids.isEmpty else {
                     if !group.pids.isEmpty, try !isEnding(app) {
-                        broken = "\(app) is gone, and nobody has ended it: \(group)"
+                        broken = "\(app) is gone and was not ended: \(group)"
                     }
                     continue
                 }
@@ -209,7 +210,7 @@ private struct Chaos {
         return last.contains("on request") || last.contains("removed")
     }
 
-    /// Nobody was ended but on request, and nobody is blamed for what the daemon missed.
+    /// No app has ended without a request, and no app is blamed for what the daemon missed.
     private mutating func checkReceipts() throws {
         for app in apps {
             for receipt in try daemon.receipts(app) {

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Deadlines and tasks of real processes")
 struct DeadlineTests {
-    @Test("L7: an app that hangs in its launch is killed, and whoever launched it is told why")
+    @Test("an app that misses its launch deadline is killed with 0x8badf00d, and the caller is told why (L7)")
     func launchDeadline() throws {
         let daemon = try TestDaemon([
             "hang": TestDaemon.manifest("", "[Lifecycle]\nLaunchDeadlineSec=200ms", hangs: true)
@@ -18,7 +18,7 @@ struct DeadlineTests {
         #expect(receipt["deadline"]?["allowedSeconds"]?.numberValue == 0.2)
     }
 
-    @Test("L16: an app that does not answer that it is in the background is killed")
+    @Test("an app that misses its background deadline is killed (L16)")
     func backgroundDeadline() throws {
         let daemon = try TestDaemon([
             "slow": TestDaemon.manifest("background=ignore", "[Lifecycle]\nBackgroundDeadlineSec=200ms")
@@ -29,7 +29,7 @@ struct DeadlineTests {
         #expect(end["lastReceipt"]?["deadline"]?["what"]?.stringValue == "background")
     }
 
-    @Test("L22, L23: a leaked task is warned of, then the app is killed and the receipt names it")
+    @Test("an app that leaks a task is notified, then killed, and the receipt names the task (L22, L23)")
     func leakedTask() throws {
         let root = try TestDaemon.makeFolder()
         let times = "[Lifecycle]\nBackgroundTimeSec=400ms\nExpirationNoticeSec=200ms"
@@ -45,7 +45,7 @@ struct DeadlineTests {
         #expect(daemon.trace().contains("tasksExpiring"))
     }
 
-    @Test("L21: an app with a task open is not suspended; when it ends the task, it is")
+    @Test("an app is not suspended before its last task has ended (L21)")
     func taskHolds() throws {
         let times = "[Lifecycle]\nBackgroundTimeSec=10s\nExpirationNoticeSec=9800ms\nSuspendDelaySec=0"
         let daemon = try TestDaemon(["polite": TestDaemon.manifest("background=task:save expire=end:save", times)])
@@ -56,7 +56,7 @@ struct DeadlineTests {
         try daemon.wait("polite", "stateChanged", state: "suspended")
     }
 
-    @Test("L27: more than a thousand tasks are too many")
+    @Test("an app with more than 1,000 tasks is killed (L27)")
     func tooManyTasks() throws {
         let daemon = try TestDaemon(["eager": TestDaemon.manifest("tasks 1100")])
         try daemon.launch("eager")
@@ -64,7 +64,7 @@ struct DeadlineTests {
         #expect(try daemon.receipts("eager").last?["code"]?.stringValue == "0xbada5e47")
     }
 
-    @Test("L46: an app that ignores SIGTERM is killed after its deadline")
+    @Test("an app that ignores SIGTERM is killed at its terminate deadline (L46)")
     func terminateDeadline() throws {
         let daemon = try TestDaemon([
             "deaf": TestDaemon.manifest("term=ignore", "[Lifecycle]\nTerminateDeadlineSec=200ms")
@@ -76,7 +76,7 @@ struct DeadlineTests {
         #expect(end["lastReceipt"]?["deadline"]?["what"]?.stringValue == "terminate")
     }
 
-    @Test("L42: removed by the user, an app is killed at once")
+    @Test("an app that the user removes is killed at once (L42)")
     func removed() throws {
         let daemon = try TestDaemon(["app": TestDaemon.manifest("term=ignore")])
         try daemon.launch("app")
@@ -85,7 +85,7 @@ struct DeadlineTests {
         #expect(end["lastReceipt"]?["namespace"]?.stringValue == "user")
     }
 
-    @Test("L25: EXTEND_TIMEOUT_USEC= moves the launch deadline")
+    @Test("EXTEND_TIMEOUT_USEC= extends the launch deadline (L25)")
     func extended() throws {
         let script = "say EXTEND_TIMEOUT_USEC=20000000"
         let daemon = try TestDaemon([
@@ -99,7 +99,7 @@ struct DeadlineTests {
         #expect(try daemon.finish(request)["outcome"]?.stringValue == "superseded")
     }
 
-    @Test("L48: while a debugger is attached the deadline starts anew", .enabled(if: exists(at: "/usr/bin/gdb")))
+    @Test("a deadline starts again while a debugger is attached (L48)", .enabled(if: exists(at: "/usr/bin/gdb")))
     func debugger() throws {
         let daemon = try TestDaemon([
             "hang": TestDaemon.manifest("", "[Lifecycle]\nLaunchDeadlineSec=3s", hangs: true)

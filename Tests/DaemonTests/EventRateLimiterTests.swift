@@ -28,7 +28,7 @@ struct EventRateLimiterTests {
         var limiter = EventRateLimiter()
         let now = Instant(sinceOrigin: .seconds(5))
         for _ in 0...EventRateLimiter.perSecond { _ = limiter.judge(.taskBegan(app, name: "a"), at: now) }
-        limiter.forget(app)
+        limiter.remove(app)
         #expect(limiter.judge(.taskBegan(app, name: "a"), at: now) == .accepted)
     }
 }

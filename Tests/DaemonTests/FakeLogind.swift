@@ -20,7 +20,7 @@ final class FakeLogind {
     private var isLocked = false
     private var isPreparing = false
     private var isShuttingDown = false
-    /// How often somebody has asked whether the machine is about to sleep.
+    /// How often clients have read whether the machine is about to sleep.
     private(set) var looks = 0
     private var hidesSessions: Bool
     private var waiting: [MethodCall] = []
@@ -82,7 +82,7 @@ final class FakeLogind {
         call.reply([.array("(susso)", [.structure(one)])])
     }
 
-    /// Answers those who asked meanwhile.
+    /// Answers the calls that wait.
     func showSessions() {
         hidesSessions = false
         for call in waiting { list(call) }
@@ -109,7 +109,7 @@ final class FakeLogind {
 
     func waitForInhibitor() throws { try stage.serve("an inhibitor") { self.inhibitors == 1 } }
     func waitForRelease() throws {
-        // Nothing of ours in the loop tells of it.
+        // No source of the loop reports it.
         for box in held { waitForReadable([box.raw]) }
     }
 

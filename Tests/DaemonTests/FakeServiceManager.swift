@@ -2,15 +2,15 @@ import Glibc
 import Linux
 import Synchronization
 
-/// systemd, as far as a service's descriptors are concerned (sd_pid_notify_with_fds(3)): keeps what is stored with it,
-/// by name, beyond the life of the daemon, and hands it to the next. On a thread of its own, as systemd is a process of
-/// its own: a daemon waits for whoever does not read (unix(7), `net.unix.max_dgram_qlen`).
+/// A service manager with a file descriptor store (sd_pid_notify_with_fds(3)): keeps descriptors by name after the
+/// daemon has ended, and passes them to the next one. It reads on a thread: the daemon blocks if its messages are not
+/// read (unix(7), `net.unix.max_dgram_qlen`).
 final class FakeServiceManager: Sendable {
     /// One descriptor in the store.
     private struct Kept {
         var name: String
         var raw: Int32
-        /// `FDPOLL=0`: else it is closed when it hangs up, as a pidfd does.
+        /// Without `FDPOLL=0`: closed on a hang-up, as a pidfd has when its process ends.
         var isPolled: Bool
     }
 
@@ -75,10 +75,10 @@ final class FakeServiceManager: Sendable {
 
     // MARK: On the thread
 
-    /// - Returns: whether to go on.
+    /// - Returns: whether to continue.
     private func serve(_ socket: borrowing DatagramSocket) -> Bool {
         var polled = pollfd(fd: socket.descriptor.raw, events: Int16(POLLIN), revents: 0)
-        // Nobody tells the thread that the manager is dropped.
+        // The thread has to check now and then whether the manager still exists.
         poll(&polled, 1, 50)
         while let datagram = try? socket.receive() {
             var datagram = datagram
@@ -96,7 +96,7 @@ final class FakeServiceManager: Sendable {
                 let raw = descriptor.take()
                 let isPolled = !lines.contains("FDPOLL=0")
                 kept.withLock { all in
-                    // systemd drops what it has already.
+                    // systemd ignores what it has stored already.
                     guard !all.contains(where: { isSame($0.raw, raw) }) else { return _ = close(raw) }
                     all.append(Kept(name: name, raw: raw, isPolled: isPolled))
                 }
@@ -120,7 +120,7 @@ final class FakeServiceManager: Sendable {
 
     // MARK: Asked by tests
 
-    /// Until all is read that was said up to now.
+    /// Waits until all messages that were sent are read.
     func sync() throws {
         try sendDatagram("X_SYNC=1", to: path)
         synced.take()
@@ -132,14 +132,14 @@ final class FakeServiceManager: Sendable {
         return kept.withLock { $0.map(\.name).sorted() }
     }
 
-    /// Those that are there for apps.
+    /// The names of what is stored for apps.
     func names() throws -> [String] { try allNames().filter { $0 != "control" } }
 
-    /// Readable when the daemon has said READY=1.
+    /// Readable when the daemon has sent READY=1.
     var readyDescriptor: Int32 { ready.reading }
     func takeReady() { ready.take() }
 
-    /// What the next daemon is handed: all that has not hung up, in the order stored.
+    /// The descriptors for the next daemon: all without a hang-up, in the order stored.
     func handOver() throws -> [PassedDescriptor] {
         try sync()
         return kept.withLock { all in
@@ -153,7 +153,7 @@ final class FakeServiceManager: Sendable {
         }
     }
 
-    /// Forgets a name of its own accord, as where `FileDescriptorStoreMax=` is too small.
+    /// Loses a descriptor, as if `FileDescriptorStoreMax=` were too small.
     func lose(_ name: String) throws {
         try sync()
         kept.withLock { all in

@@ -2,13 +2,13 @@ import Glibc
 import Linux
 import Systemd
 
-/// systemd on its private socket, as far as a service asks it what its SIGTERM means (org.freedesktop.systemd1(5)). Served
-/// by the test's own loop: nobody is answered outside `serve`.
+/// systemd on its private socket, as far as a service asks it what its SIGTERM means (org.freedesktop.systemd1(5)).
+/// Served by the test's own loop: calls are answered only in `serve`.
 final class FakeSystemd {
     private static let unit = "/org/freedesktop/systemd1/unit/greenroom_2eservice"
     private static let job = "/org/freedesktop/systemd1/job/7"
 
-    /// `XDG_RUNTIME_DIR` of whoever is to find it.
+    /// The `XDG_RUNTIME_DIR` of the daemon that has to find it.
     let runtime: String
     private let loop: EventLoop
     private let server: BusServer

@@ -1,13 +1,16 @@
 import Control
 import Glibc
 import JSON
+import LifecycleCore
 import Linux
 import Systemd
 import TestKit
 import Testing
 
-/// The daemon under a service manager that keeps its descriptors, killed and started again.
-@Suite("Recovery with a store of descriptors")
+@testable import Daemon
+
+/// A daemon whose service manager has a file descriptor store is killed and started again.
+@Suite("Recovery with a descriptor store")
 struct KeptDescriptorTests {
     private func start(_ apps: (String) -> [String: String]) throws -> (TestDaemon, FakeServiceManager) {
         let root = try TestDaemon.makeFolder()
@@ -15,14 +18,14 @@ struct KeptDescriptorTests {
         return (try TestDaemon(apps(root), root: root, manager: manager), manager)
     }
 
-    /// A socket that is bound anew at the same path is another one.
+    /// A new socket at the same path has another inode.
     private func inode(_ path: String) -> UInt64 {
         var about = Glibc.stat()
         return stat(path, &about) == 0 ? UInt64(about.st_ino) : 0
     }
 
-    /// None of these has a deadline that ends within the test: what was said counts, and not that time was over.
-    @Test("what apps say while no daemon lives waits in the same notify sockets, and counts before any deadline")
+    /// No deadline ends within the test, so only the messages can have an effect.
+    @Test("notify messages that are sent while no daemon runs are read by the next one before it checks deadlines")
     func saidMeanwhile() throws {
         let (first, _) = try start { _ in
             [
@@ -36,7 +39,7 @@ struct KeptDescriptorTests {
         _ = try first.begin("Background", "entering", [])
         try first.waitUntil("entering", is: "background")
         _ = try first.begin("Launch", "launching", [.dictionary([("background", .bool(true))])])
-        try first.eventually("it runs") { try first.pid("launching") > 0 }
+        try first.eventually("the app runs") { try first.pid("launching") > 0 }
         let names = ["launching", "entering", "tasks"]
         let sockets = try names.map(first.notifySocket)
         let before = sockets.map(inode)
@@ -50,20 +53,24 @@ struct KeptDescriptorTests {
         #expect(try names.allSatisfy { try second.receipts($0).isEmpty })
     }
 
-    @Test("L3: notices that wait until the one before is taken are told by the next daemon, in their order")
+    @Test("notices that wait for the previous signal are sent by the next daemon, in order (L3)")
     func waitingNotices() throws {
         let (first, _) = try start { root in
             ["photos": TestDaemon.manifest("", "[Lifecycle]\nBackgroundDeadlineSec=10min", trace: root + "/trace")]
         }
         try first.launch("photos")
-        try first.eventually("it is active") { first.trace().last == "didBecomeActive" }
+        try first.eventually("the app is active") { first.trace().last == "didBecomeActive" }
         let pid = try first.pid("photos")
         guard let group = try first.groupPath("photos") else { return }
-        // It takes nothing for a while.
+        // The app takes no signal for a while.
         try writeControlFile(group + "/cgroup.freeze", "1")
         _ = try first.begin("Background", "photos", [])
         let resign = __libc_current_sigrtmin() + 3
-        try first.eventually("it is told") { try ProcFS().status(of: pid)?.hasPending(resign) ?? false }
+        try first.eventually("the first notice is sent, and recorded as sent") {
+            guard try ProcFS().status(of: pid)?.hasPending(resign) ?? false else { return false }
+            let queue = try first.runRecord()?.notices
+            return queue?.waiting == [.didEnterBackground] && queue?.isSending == false
+        }
         first.crash()
         try writeControlFile(group + "/cgroup.freeze", "0")
         let second = try first.successor()
@@ -71,30 +78,30 @@ struct KeptDescriptorTests {
         #expect(second.trace().suffix(3) == ["didBecomeActive", "willResignActive", "didEnterBackground"])
     }
 
-    @Test("L3: a notice waits until a signal is taken that the daemon before this one has sent")
+    @Test("a notice waits for a signal that the previous daemon has sent (L3)")
     func sentBefore() throws {
         let (first, _) = try start { root in ["photos": TestDaemon.manifest("", trace: root + "/trace")] }
         try first.launch("photos")
-        try first.eventually("it is active") { first.trace().last == "didBecomeActive" }
+        try first.eventually("the app is active") { first.trace().last == "didBecomeActive" }
         try first.ask("Interrupt", "photos")
-        try first.eventually("it is inactive") { first.trace().last == "willResignActive" }
+        try first.eventually("the app is inactive") { first.trace().last == "willResignActive" }
         let pid = try first.pid("photos")
         guard let group = try first.groupPath("photos") else { return }
-        // It takes nothing for a while.
+        // The app takes no signal for a while.
         try writeControlFile(group + "/cgroup.freeze", "1")
         try first.ask("Resume", "photos")
-        try first.eventually("it is told") { try ProcFS().status(of: pid)?.hasPending(SIGUSR2) ?? false }
+        try first.eventually("the notice is sent") { try ProcFS().status(of: pid)?.hasPending(SIGUSR2) ?? false }
         try first.ask("Interrupt", "photos")
         first.crash()
         let second = try first.successor()
         #expect(try second.state("photos") == "inactive")
-        // Of two that are pending the one of the higher number has its handler run first.
+        // Of two pending signals the handler of the one with the higher number runs first.
         try writeControlFile(group + "/cgroup.freeze", "0")
-        try second.eventually("it has heard both") { second.trace().count { $0 == "willResignActive" } == 2 }
+        try second.eventually("both notices are delivered") { second.trace().count { $0 == "willResignActive" } == 2 }
         #expect(second.trace().suffix(2) == ["didBecomeActive", "willResignActive"])
     }
 
-    @Test("a daemon that is started by hand listens in the place of one whose control socket is still kept for another")
+    @Test("a daemon that is started by hand replaces the control socket that is still in the descriptor store")
     func byHand() throws {
         let (first, manager) = try start { _ in ["photos": TestDaemon.manifest("")] }
         try first.launch("photos")
@@ -105,7 +112,7 @@ struct KeptDescriptorTests {
         #expect(try second.pid("photos") == pid && second.state("photos") == "active")
     }
 
-    @Test("what an app stored is handed back at its next launch, by a daemon that never saw it")
+    @Test("what an app stored is passed to its next launch by the next daemon")
     func stored() throws {
         let (first, manager) = try start { root in
             ["photos": TestDaemon.manifest("contents store x=one store state=two", trace: root + "/trace")]
@@ -119,9 +126,9 @@ struct KeptDescriptorTests {
         #expect(second.trace().filter { $0.contains("=") } == ["x=one", "state=two"])
     }
 
-    @Test("an app that ended while no daemon lived has its receipt with its exit status, where the kernel tells it")
+    @Test("an app that ended while no daemon ran has a receipt, with the exit status if the kernel reports it")
     func endedMeanwhile() throws {
-        // Orphans are this process's then, and nobody else's: as with systemd, they are reaped.
+        // Orphans become children of this process, which reaps them as systemd does.
         try inOwnProcess {
             _ = try Containment(mode: .processGroup(reason: "a test"), name: "nobody")
             let (first, _) = try start { _ in ["photos": TestDaemon.manifest("term=exit:7")] }
@@ -145,7 +152,7 @@ struct KeptDescriptorTests {
     }
 
     @Test(
-        "when a run ends, its descriptors are taken out of the store: it holds as many after twenty launches as before")
+        "the descriptors of a run are removed from the store when it ends")
     func bounded() throws {
         let (daemon, manager) = try start { _ in
             ["photos": TestDaemon.manifest("store state"), "mail": TestDaemon.manifest("")]
@@ -157,7 +164,7 @@ struct KeptDescriptorTests {
             try daemon.launch("photos")
             try daemon.terminate("photos")
         }
-        // One restoration state, the latest, and nothing of a run.
+        // The last restoration state, and nothing of a run.
         try daemon.eventually("the store is as it was") {
             try manager.names().filter { !$0.hasPrefix("stored-") } == before
         }
@@ -167,7 +174,7 @@ struct KeptDescriptorTests {
         try daemon.eventually("nothing is left") { try manager.names().isEmpty }
     }
 
-    @Test("what the store holds of runs that nothing is left of is taken out of it by the next daemon")
+    @Test("the next daemon removes descriptors of runs that have ended from the store")
     func orphaned() throws {
         let (first, manager) = try start { _ in ["photos": TestDaemon.manifest("")] }
         try first.launch("photos")
@@ -187,7 +194,7 @@ struct KeptDescriptorTests {
         withExtendedLifetime(second) {}
     }
 
-    @Test("of an app that goes on as another process (MAINPID=) the next daemon watches that one, not the first")
+    @Test("the next daemon watches the main process that MAINPID= named")
     func anotherMainProcess() throws {
         let (first, manager) = try start { _ in ["photos": TestDaemon.manifest("orphan")] }
         try first.launch("photos")

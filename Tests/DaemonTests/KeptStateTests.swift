@@ -9,8 +9,8 @@ import Testing
 
 @testable import Daemon
 
-/// Restoration states and snapshots where no service manager keeps descriptors.
-@Suite("Recovery of restoration states without a store of descriptors")
+/// Restoration states and snapshots as files.
+@Suite("Recovery of restoration states without a descriptor store")
 struct KeptStateTests {
     private func start(_ script: String, _ more: [String: String] = [:]) throws -> TestDaemon {
         let root = try TestDaemon.makeFolder()
@@ -19,10 +19,10 @@ struct KeptStateTests {
     }
 
     private func files(_ daemon: TestDaemon) -> [String] { entries(of: daemon.runtime + "/stored").sorted() }
-    /// What the app was handed over at its launches.
+    /// What was passed to the app at its launches.
     private func handed(_ daemon: TestDaemon) -> [String] { daemon.trace().filter { $0.contains("=") } }
 
-    @Test("L18, L42: SIGKILL of the daemon, jetsam of the app: at its next launch it has its state and its snapshot")
+    @Test("restoration state and snapshot survive SIGKILL of the daemon and jetsam of the app (L18, L42)")
     func jetsam() throws {
         let first = try start("contents store state=old store state=new store snapshot=picture")
         try first.launch("photos", background: true)
@@ -45,7 +45,7 @@ struct KeptStateTests {
         #expect(handed(third).count == 2)
     }
 
-    @Test("a file goes when what it holds is replaced, taken back, or its app's manifest is gone while no daemon lives")
+    @Test("the file of a state is removed when the state is replaced or removed, or when the manifest is removed")
     func forgotten() throws {
         let first = try start("store state=one")
         try first.launch("photos")
@@ -55,7 +55,7 @@ struct KeptStateTests {
         try first.launch("photos")
         #expect(files(first).count == 1 && files(first) != one)
         try sendDatagram("FDSTOREREMOVE=1\nFDNAME=state", to: first.notifySocket("photos"))
-        try first.eventually("it is gone") { files(first).isEmpty }
+        try first.eventually("the file is removed") { files(first).isEmpty }
         try first.terminate("photos")
         try first.launch("photos")
         #expect(files(first).count == 1)
@@ -67,7 +67,7 @@ struct KeptStateTests {
     }
 
     @Test(
-        "a stop in order keeps states and snapshots in the state folder for the next launch, and nothing of a removed app"
+        "states and snapshots survive a stop in the state folder, except those of removed apps"
     )
     func stopped() throws {
         let first = try start("contents store state=kept", ["mail": TestDaemon.manifest("store state=gone")])
@@ -86,7 +86,7 @@ struct KeptStateTests {
         #expect(handed(third) == ["state=kept"])
     }
 
-    @Test("a state that is no file any more, or is too large there, costs the app its state, and nobody else anything")
+    @Test("a state file that is damaged costs only its app the state")
     func damaged() throws {
         let first = try start("contents store state=one", ["mail": TestDaemon.manifest("store state=two")])
         try first.launch("photos")
@@ -105,7 +105,7 @@ struct KeptStateTests {
         #expect(TestDaemon.text(of: second.root + "/log").contains(paths[1]))
     }
 
-    @Test("of a file in memory the contents are copied whole, wherever it stands, and not one of more than is allowed")
+    @Test("a memfd is copied as a whole, whatever its offset, unless it is larger than the limit")
     func copied() throws {
         let folder = makeTemporaryFolder("greenroom-state")
         defer { removeTree(folder) }
@@ -126,12 +126,12 @@ struct KeptStateTests {
         #expect(entries(of: folder) == ["1"])
     }
 
-    @Test("all apps' snapshots together are bounded: what goes over it is stored, but not kept beyond the daemon")
+    @Test("the snapshots of all apps have a limit; what exceeds it does not survive the daemon")
     func bounded() throws {
         let folder = makeTemporaryFolder("greenroom-state")
         defer { removeTree(folder) }
         let files = try StateFiles(folder: folder + "/stored")
-        // Nothing is in it, so it costs no memory until it is written.
+        // It has no contents, so it uses no memory.
         let large = try MemoryFile.empty("snapshot")
         #expect(ftruncate(large.raw, 8 << 20) == 0)
         let most = UInt64(try #require(StateFiles.budgets["snapshot"])) >> 23

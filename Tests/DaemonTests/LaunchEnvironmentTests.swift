@@ -6,9 +6,9 @@ import Testing
 
 @testable import Daemon
 
-@Suite("What an app is launched with")
+@Suite("The environment of an app")
 struct LaunchEnvironmentTests {
-    @Test("the later of two entries of a name counts, also where its value begins with a combining mark")
+    @Test("the last entry of a variable counts, also if its value begins with a combining mark")
     func lastWins() {
         let entries = ["A=1", "B=2", "A=\u{301}3", "AB=4", "A=5", "C", "C=6"]
         #expect(LaunchEnvironment.lastWins(entries) == ["A=5", "B=2", "AB=4", "C=6"])
@@ -38,7 +38,7 @@ struct LaunchEnvironmentTests {
         return try #require(parseManifest(id: AppID("a")!, sources: [source], memory: nil).0)
     }
 
-    @Test("the name service is asked once for a user, and again after a reload, ten minutes or a change of its files")
+    @Test("a user is looked up once, and again after a reload, ten minutes or a change of the databases")
     func users() throws {
         let service = Service()
         let first = try manifest("User=u")
@@ -64,7 +64,7 @@ struct LaunchEnvironmentTests {
         #expect(service.asked == 6)
     }
 
-    @Test("a user who was not found is asked for again, and who is nobody else is not asked for")
+    @Test("a user that was not found is looked up again, and the daemon's own user is not looked up")
     func noUser() throws {
         let service = Service()
         service.uid = nil

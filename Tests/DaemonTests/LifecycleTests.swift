@@ -4,10 +4,10 @@ import Linux
 import Systemd
 import Testing
 
-/// Real processes through the states, as the daemon does it.
+/// A real daemon takes real processes through all states.
 @Suite("The lifecycle of real processes")
 struct LifecycleTests {
-    @Test("L3: an app is told of every transition, in order")
+    @Test("an app is notified of every transition, in order (L3)")
     func order() throws {
         let root = try TestDaemon.makeFolder()
         let text = TestDaemon.manifest("", trace: root + "/trace")
@@ -16,7 +16,9 @@ struct LifecycleTests {
         #expect(try daemon.ask("Background", "photos")["state"]?.stringValue == "background")
         try daemon.waitUntil("photos", is: "suspended")
         #expect(try daemon.ask("Activate", "photos")["state"]?.stringValue == "active")
-        try daemon.eventually("it heard it again") { daemon.trace().count { $0 == "didBecomeActive" } == 2 }
+        try daemon.eventually("the second notice is delivered") {
+            daemon.trace().count { $0 == "didBecomeActive" } == 2
+        }
         let end = try daemon.terminate("photos")
         #expect(end["outcome"]?.stringValue == "ended")
         #expect(end["lastReceipt"]?["signal"]?.integerValue == 15)
@@ -28,23 +30,23 @@ struct LifecycleTests {
             ])
     }
 
-    @Test("L3: a notice is sent when the one before was taken: the kernel's order of signals is not in the way")
+    @Test("a notice is sent when the previous signal is no longer pending, so the kernel does not reorder them (L3)")
     func signalsInOrder() throws {
         let root = try TestDaemon.makeFolder()
         let text = TestDaemon.manifest("sigwait", trace: root + "/trace")
         let daemon = try TestDaemon(["photos": text], root: root)
         try daemon.launch("photos")
-        // Its answer comes after all that it was told before.
+        // The app answers after it has handled the previous notices.
         for _ in 0..<3 {
             #expect(try daemon.ask("Background", "photos")["state"]?.stringValue == "background")
             try daemon.ask("Activate", "photos")
         }
-        try daemon.eventually("it heard all") { daemon.trace().count { $0 == "didBecomeActive" } == 4 }
+        try daemon.eventually("all notices are delivered") { daemon.trace().count { $0 == "didBecomeActive" } == 4 }
         let round = ["willResignActive", "didEnterBackground", "willEnterForeground", "didBecomeActive"]
         #expect(daemon.trace() == ["willFinishLaunching", "didBecomeActive"] + round + round + round)
     }
 
-    @Test("L1: nothing of a suspended app runs, children in sessions of their own included; activated, all run again")
+    @Test("no process of a suspended app runs, not even in another session; after activation all run (L1)")
     func frozen() throws {
         let daemon = try TestDaemon(["family": TestDaemon.manifest("fork 3")])
         try daemon.launch("family")
@@ -52,14 +54,14 @@ struct LifecycleTests {
         #expect(processes.count == 4)
         try daemon.ask("Background", "family")
         try daemon.waitUntil("family", is: "suspended")
-        // A frozen process does not get as far as dying of a signal.
+        // A frozen process does not handle a signal, not even one that ends it.
         for pid in processes { kill(pid, SIGUSR2) }
         #expect(try daemon.frozen("family"))
         try daemon.ask("Activate", "family")
         #expect(try !daemon.frozen("family"))
     }
 
-    @Test("L2: a program that knows nothing is launched, frozen, thawed and ended like any other")
+    @Test("a program that does not know greenroom is launched, frozen, thawed and terminated (L2)")
     func unaware() throws {
         let daemon = try TestDaemon(["sleep": "[App]\nExecStart=/bin/sleep 1000\n"])
         #expect(try daemon.launch("sleep", background: true)["state"]?.stringValue == "background")
@@ -69,7 +71,7 @@ struct LifecycleTests {
         #expect(try daemon.state("sleep") == "notRunning")
     }
 
-    @Test("L6, L9: an app learns why it was launched; the first launch is told once, and its folders exist")
+    @Test("an app receives its launch reason, its first launch is marked, and its directories exist (L6, L9)")
     func environment() throws {
         let script =
             "/bin/sh -c 'env > $$0.$$GREENROOM_FIRST_LAUNCH; ls -d $$STATE_DIRECTORY >> $$0.$$GREENROOM_FIRST_LAUNCH'"
@@ -93,7 +95,7 @@ struct LifecycleTests {
         #expect(second.contains { $0.hasPrefix("GREENROOM_LAST_RECEIPT=") })
     }
 
-    @Test("L8: a URL for an app that runs is refused with a sentence")
+    @Test("a URL for a running app is refused with a sentence (L8)")
     func urlOfRunning() throws {
         let daemon = try TestDaemon(["photos": "[App]\nExecStart=/bin/sleep 1000\n"])
         let options: [Variant] = [.string("photos"), .dictionary([("url", .string("photos://1"))])]
@@ -101,7 +103,7 @@ struct LifecycleTests {
         #expect(daemon.failure("Launch", options) == "Running")
     }
 
-    @Test("L12: activating one app sends the other to the background")
+    @Test("activating an app moves the active one to the background (L12)")
     func foregroundLimit() throws {
         let daemon = try TestDaemon(["a": TestDaemon.manifest(""), "b": TestDaemon.manifest("")])
         try daemon.launch("a")
@@ -113,7 +115,7 @@ struct LifecycleTests {
         #expect(try daemon.status("b")["foreground"]?.boolValue == false)
     }
 
-    @Test("L13: interruptions nest")
+    @Test("interruptions nest (L13)")
     func interruptions() throws {
         let daemon = try TestDaemon(["call": TestDaemon.manifest("")])
         try daemon.launch("call")
@@ -124,17 +126,17 @@ struct LifecycleTests {
         #expect(daemon.failure("Resume", [.string("call")]) == "NotInterrupted")
     }
 
-    @Test("L17: stopping itself is an answer, and activation continues it")
+    @Test("an app may answer by stopping itself, and activation continues it (L17)")
     func answersByStopping() throws {
         let daemon = try TestDaemon(["editor": TestDaemon.manifest("background=stop")])
         try daemon.launch("editor")
         #expect(try daemon.ask("Background", "editor")["state"]?.stringValue == "background")
         try daemon.waitUntil("editor", is: "suspended")
         #expect(try daemon.ask("Activate", "editor")["state"]?.stringValue == "active")
-        try daemon.eventually("it runs again") { try ProcFS().stat(of: daemon.pid("editor"))?.isStopped == false }
+        try daemon.eventually("the app runs again") { try ProcFS().stat(of: daemon.pid("editor"))?.isStopped == false }
     }
 
-    @Test("L20: an app with ExitsOnSuspend=yes ends instead of being suspended")
+    @Test("an app with ExitsOnSuspend=yes is terminated instead of suspended (L20)")
     func exitsOnSuspend() throws {
         let daemon = try TestDaemon([
             "once": TestDaemon.manifest("", "[Lifecycle]\nExitsOnSuspend=yes\nSuspendDelaySec=0")
@@ -144,7 +146,7 @@ struct LifecycleTests {
         #expect(try daemon.receipts("once").last?["explanation"]?.stringValue?.contains("ExitsOnSuspend") == true)
     }
 
-    @Test("L47: nothing of an app outlives it, however it forked")
+    @Test("no process of an app survives its end, however it forked (L47)")
     func nothingOutlives() throws {
         let daemon = try TestDaemon(["family": TestDaemon.manifest("fork 5")])
         try daemon.launch("family")
@@ -158,7 +160,7 @@ struct LifecycleTests {
         #expect(receipt["signal"]?.integerValue == 9)
     }
 
-    @Test("L9: how often an app was launched survives the daemon, and what is no number counts as never")
+    @Test("the launch count survives the daemon, and an invalid one counts as 0 (L9)")
     func launchesCount() throws {
         let root = try TestDaemon.makeFolder()
         let text = "[App]\nExecStart=/bin/true\n"
@@ -177,7 +179,7 @@ struct LifecycleTests {
         #expect(try second.status("known")["launches"]?.integerValue == 10)
     }
 
-    @Test("L45: receipts survive the daemon, and count on")
+    @Test("receipts survive the daemon, and their IDs continue (L45)")
     func receiptsSurvive() throws {
         let root = try TestDaemon.makeFolder()
         let text = "[App]\nExecStart=/bin/sh -c 'exit 7'\n"
@@ -185,7 +187,7 @@ struct LifecycleTests {
         try first.launch("seven")
         try first.wait("seven", "ended")
         first.stop()
-        // A crash in mid-write: the torn line is passed over, and the next receipt is whole.
+        // A crash during a write: the incomplete line is ignored, and the next receipt is complete.
         try AppendFile(root + "/state/receipts.jsonl").append(Array(#"{"id":9,"app":"sev"#.utf8))
         let second = try TestDaemon(["seven": text], root: root)
         try second.launch("seven")
@@ -195,7 +197,7 @@ struct LifecycleTests {
         #expect(receipts.map { $0["id"]?.integerValue } == [1, 2])
     }
 
-    @Test("The daemon ends every app and leaves no process, group or socket behind")
+    @Test("a stop of the daemon leaves no process, group or socket behind")
     func leavesNothing() throws {
         let daemon = try TestDaemon([
             "a": TestDaemon.manifest("fork 2"),

@@ -60,8 +60,11 @@ struct LogEntryTests {
             .deadlineMissed(web, .watchdog), .warning, "web: deadline for watchdog missed",
             "GREENROOM_DEADLINE=watchdog"),
         Sentence(
-            .deadlineDeferred(web, .launch), .notice,
+            .deadlineDeferred(web, .launch, .debuggerAttached), .notice,
             "web: deadline for launch starts again: a debugger is attached", "GREENROOM_DEADLINE=launch"),
+        Sentence(
+            .deadlineDeferred(web, .thaw, .daemonRestarted), .notice,
+            "web: deadline for thaw starts again: the daemon was restarted", "GREENROOM_DEADLINE=thaw"),
         Sentence(
             .taskBegan(web, name: "upload"), .info, "web: background task began: 'upload'", "GREENROOM_TASK=upload"),
         Sentence(

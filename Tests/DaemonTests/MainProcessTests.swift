@@ -9,10 +9,10 @@ import Testing
 
 @testable import Daemon
 
-/// Main processes that the kernel tells us less of than of our own children.
-@Suite("Main processes of other parents")
+/// The kernel reports stops and exit statuses to the parent of a process only.
+@Suite("Main processes that are not children of the daemon")
 struct MainProcessTests {
-    @Test("L17: a main process whose parent lives answers by stopping itself, too: the kernel tells its parent alone")
+    @Test("an app whose main process is not a child of the daemon answers by stopping itself (L17)")
     func stops() throws {
         let daemon = try TestDaemon([
             "photos": TestDaemon.manifest("background=stop child", "[Lifecycle]\nBackgroundDeadlineSec=10min")
@@ -26,26 +26,26 @@ struct MainProcessTests {
         #expect(try daemon.pid("photos") == pid)
     }
 
-    @Test("an end that the event loop would not watch for is found all the same")
+    @Test("the end of a main process that the event loop cannot watch is found")
     func unwatched() throws {
-        // A performer makes the process the subreaper of its orphans.
+        // The context makes the process the subreaper of its orphans.
         try inOwnProcess {
             let root = makeTemporaryFolder("greenroom-unwatched")
             defer { removeTree(root) }
             let loop = try EventLoop()
             var signals: [Int32] = []
-            let performer = try EffectPerformer.bare(in: root, loop) {
+            let list = EventList {
                 if case .run(_, .exited(.signaled(let signal, _), _, _)) = $0 { signals.append(signal) }
             }
-            let run = try performer.makeRun(RunID(1), of: "photos")
-            var starting = try startProcess(SpawnRequest(executable: "/bin/sleep", arguments: ["1000"]))
-            while try starting.outcome() == .pending { waitForReadable([starting.outcomeDescriptor]) }
-            performer.noteMainProcess(run, starting.process)
+            let context = try DaemonContext.bare(in: root, loop, list)
+            let run = try context.makeRun(RunID(1), of: "photos")
+            let process = try startSleep()
+            run.setMainProcess(process)
             // EEXIST: epoll(7) watches a descriptor once.
-            let other = try loop.addDescriptor(starting.process.descriptor, events: .priority) { _ in }
-            performer.watchExit(run)
+            let other = try loop.addDescriptor(process.descriptor, events: .priority) { _ in }
+            run.watchExit()
             #expect(run.exitSource == nil)
-            try starting.process.signal(SIGKILL)
+            try process.signal(SIGKILL)
             let limit = loop.now() + .seconds(60)
             while signals.isEmpty, loop.now() < limit { try loop.runOnce(timeout: .seconds(1)) }
             #expect(signals == [SIGKILL])

@@ -9,7 +9,7 @@ struct MemoryTests {
         TestDaemon.manifest("allocate \(megabytes << 20)", "[Lifecycle]\nSuspendDelaySec=0\n\(more)")
     }
 
-    @Test("L38, L39: over the budget the largest suspended app goes first, and only as many as it takes")
+    @Test("above the budget the largest suspended apps are killed, and no more than necessary (L38, L39)")
     func budget() throws {
         let daemon = try TestDaemon(
             ["small": idle(10), "large": idle(60), "middle": idle(30), "last": idle(20)],
@@ -36,7 +36,7 @@ struct MemoryTests {
         #expect(try daemon.state("last") == "active")
     }
 
-    @Test("L38: a lower JetsamPriority= goes before a larger app")
+    @Test("an app with a lower JetsamPriority= is killed before a larger app (L38)")
     func priority() throws {
         let daemon = try TestDaemon(
             ["large": idle(40), "unloved": idle(10, "[Memory]\nJetsamPriority=-5")])
@@ -49,7 +49,7 @@ struct MemoryTests {
         #expect(try daemon.state("large") == "suspended")
     }
 
-    @Test("L36: a warning is told to running apps; suspended ones are not woken for it")
+    @Test("running apps are notified of a memory warning; suspended apps are not woken for it (L36)")
     func warning() throws {
         let root = try TestDaemon.makeFolder()
         let daemon = try TestDaemon(
@@ -62,17 +62,17 @@ struct MemoryTests {
         try daemon.launch("awake")
         try daemon.settle("awake", catches: 35)
         _ = try daemon.call("SimulatePressure", [.string("warning")])
-        try daemon.eventually("it was warned") { daemon.trace("awake").contains("memoryWarning") }
+        try daemon.eventually("the app is warned") { daemon.trace("awake").contains("memoryWarning") }
         #expect(daemon.inbox("awake", "memory") == "warning\n")
         #expect(try daemon.state("asleep") == "suspended")
         #expect(!daemon.trace("asleep").contains("memoryWarning"))
         // It finds the word when it runs again (L31).
         try daemon.ask("Activate", "asleep")
-        try daemon.eventually("it is told now") { daemon.trace("asleep").contains("memoryWarning") }
+        try daemon.eventually("the app is notified") { daemon.trace("asleep").contains("memoryWarning") }
         #expect(daemon.inbox("asleep", "memory") == "warning\n")
-        // The signal is one for both levels: which it is lies there before it.
+        // Both levels have one signal: the level is in the inbox before the signal is sent.
         _ = try daemon.call("SimulatePressure", [.string("critical")])
-        try daemon.eventually("it is warned again") { daemon.trace("asleep").count { $0 == "memoryWarning" } == 2 }
+        try daemon.eventually("the app is warned again") { daemon.trace("asleep").count { $0 == "memoryWarning" } == 2 }
         #expect(daemon.inbox("asleep", "memory") == "critical\n")
     }
 }

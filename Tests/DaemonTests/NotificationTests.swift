@@ -15,7 +15,7 @@ struct NotificationTests {
         return daemon
     }
 
-    @Test("L26, L30: a push wakes a suspended app, which is suspended again once it has said that it is done")
+    @Test("a push wakes a suspended app, which is suspended again when it has completed the wake (L26, L30)")
     func push() throws {
         let daemon = try suspended()
         let answer = JSONValue(try daemon.call("Push", [.string("mail"), .string("you have mail")])[0])
@@ -32,7 +32,7 @@ struct NotificationTests {
     }
 
     @Test(
-        "L31: a new process finds nothing that an earlier one was told, in its inbox; nor does anybody after a removal")
+        "the inbox of a new process is empty, and so is that of a removed app (L31)")
     func emptied() throws {
         let root = try TestDaemon.makeFolder()
         // As a daemon that died would leave it; what is a folder is the app's own.
@@ -55,7 +55,7 @@ struct NotificationTests {
     }
 
     @Test(
-        "L14, L31, L32: a suspended app is not woken, and finds the latest of each kind; in the foreground its state stays"
+        "a suspended app is not woken for a notification, and finds the latest of each kind; a foreground app stays active (L14, L31, L32)"
     )
     func notifications() throws {
         let daemon = try suspended()

@@ -3,10 +3,11 @@ import Systemd
 import Testing
 
 @Suite(
-    "What apps write", .enabled(if: access("/run/systemd/journal/socket", W_OK) != 0, "journald has it on this machine")
+    "The output of apps",
+    .enabled(if: access("/run/systemd/journal/socket", W_OK) != 0, "journald has it on this machine")
 )
 struct OutputTests {
-    @Test("Without journald what an app writes to its output and its errors is on the daemon's standard error")
+    @Test("without journald the output of apps goes to the daemon's standard error")
     func standardError() throws {
         let manifest = """
             [App]
@@ -15,7 +16,7 @@ struct OutputTests {
             """
         let daemon = try TestDaemon(["talker": manifest])
         try daemon.launch("talker")
-        try daemon.eventually("it has written") {
+        try daemon.eventually("the app has written") {
             let lines = TestDaemon.text(of: daemon.root + "/log").split(separator: "\n")
             return lines.contains("an answer") && lines.contains("a complaint")
         }

@@ -26,7 +26,9 @@ struct ProcessGroupTests {
         return processes
     }
 
-    @Test("L1, L47: it says which mode it is in, and suspends, wakes and ends everything of an app")
+    @Test(
+        "in process-group mode the daemon logs the mode, and suspends, wakes and ends all processes of an app (L1, L47)"
+    )
     func life() throws {
         let daemon = try TestDaemon(["family": family], asNobody: true)
         #expect(TestDaemon.text(of: daemon.root + "/log").contains("by process group (SIGSTOP and /proc)"))
@@ -43,7 +45,7 @@ struct ProcessGroupTests {
         #expect(try daemon.state("family") == "notRunning")
     }
 
-    @Test("L38: under pressure it kills a suspended app whole, and measures it from /proc")
+    @Test("in process-group mode memory is measured from /proc, and jetsam kills all processes of an app (L38)")
     func jetsam() throws {
         let daemon = try TestDaemon(["family": family], asNobody: true)
         try daemon.launch("family", background: true)
@@ -57,7 +59,7 @@ struct ProcessGroupTests {
     }
 
     @Test(
-        "L47: of an app that is killed whole, no zombie is left: those hidden by its first process are reaped after it")
+        "in process-group mode no zombie is left of an app that was killed (L47)")
     func zombies() throws {
         let daemon = try TestDaemon(["family": family], asNobody: true)
         try daemon.launch("family")
@@ -66,7 +68,7 @@ struct ProcessGroupTests {
         try daemon.eventually("all are reaped") { try processes.allSatisfy { try ProcFS().stat(of: $0) == nil } }
     }
 
-    @Test("An app that asks for another user is refused with a sentence")
+    @Test("an unprivileged daemon refuses an app with another user, with a sentence")
     func otherUser() throws {
         let text = "[App]\nExecStart=/bin/sleep 1000\nUser=root\n"
         let daemon = try TestDaemon(["other": text], asNobody: true)
@@ -76,7 +78,7 @@ struct ProcessGroupTests {
             answer["explanation"]?.stringValue?.contains("only root can run apps as another user") == true, "\(answer)")
     }
 
-    @Test("It ends every app and leaves nobody behind")
+    @Test("in process-group mode a stop of the daemon leaves no process behind")
     func leavesNothing() throws {
         let daemon = try TestDaemon(["family": family], asNobody: true)
         try daemon.launch("family", background: true)

@@ -11,7 +11,7 @@ struct PropertyTests {
         try daemon.bus.property(path: path, interface: ControlNames.appInterface, name)
     }
 
-    @Test("they say what its status says, while it runs, suspended and at its end")
+    @Test("the properties of an app equal its status while it runs, while it is suspended and after its end")
     func agreeWithStatus() throws {
         let daemon = try TestDaemon([
             "app": TestDaemon.manifest("background=answer", "[Lifecycle]\nSuspendDelaySec=0")
@@ -22,7 +22,7 @@ struct PropertyTests {
         try daemon.ask("Background", "app")
         try daemon.waitUntil("app", is: "suspended")
         try check(daemon, running: true)
-        // Frozen, so that it is the same number at both times.
+        // The app is frozen, so its size does not change.
         let memory = try #require(daemon.status("app")["memoryBytes"]?.integerValue)
         #expect(try value("MemoryBytes", daemon).intValue == memory)
         #expect(memory > 0)
@@ -40,12 +40,12 @@ struct PropertyTests {
         #expect(try value("Launches", daemon).intValue == status["launches"]?.integerValue)
     }
 
-    @Test("a change of state is told with the state, the process and whether it is in the foreground")
+    @Test("PropertiesChanged contains the state, the pid and whether the app is in the foreground")
     func changesAreTold() throws {
         let daemon = try TestDaemon(["app": TestDaemon.manifest("background=answer")])
         try daemon.launch("app")
         let pid = try daemon.pid("app")
-        // What did not change with the last one was told before.
+        // The last signal does not contain what did not change.
         var known: [String: JSONValue] = [:]
         while known["State"]?.stringValue != "active" {
             let signal = try #require(try daemon.bus.nextSignal(until: EventLoop.now() + .seconds(60)))

@@ -6,9 +6,9 @@ import Systemd
 import TestKit
 import Testing
 
-@Suite("What happens at the same moment, and what is left when a launch fails half-way")
+@Suite("Races, and launches that fail")
 struct RaceTests {
-    @Test("L7, L45: an app that ends by itself just as its deadline passes has a receipt, and is over")
+    @Test("an app that ends at the moment of its deadline has a receipt and is not running (L7, L45)")
     func endAtDeadline() throws {
         let manifest = TestDaemon.manifest("", "[Lifecycle]\nLaunchDeadlineSec=500ms", hangs: true)
         let daemon = try TestDaemon(["late": manifest])
@@ -29,7 +29,7 @@ struct RaceTests {
 }
 
 extension RaceTests {
-    @Test("A launch that fails leaves no group behind")
+    @Test("a launch that fails leaves no group behind")
     func failedLaunches() throws {
         let daemon = try TestDaemon([
             "text": "[App]\nExecStart=/etc/passwd\n", "right": TestDaemon.manifest(""),

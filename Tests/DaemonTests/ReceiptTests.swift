@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Receipts of real processes")
 struct ReceiptTests {
-    @Test("L45: an orphan that MAINPID= names is watched and reaped as any main process, and blamed for what it missed")
+    @Test("an orphan that MAINPID= names is watched, reaped and held to deadlines like any main process (L45)")
     func orphan() throws {
         let daemon = try TestDaemon([
             "late": TestDaemon.manifest("orphan", "[Lifecycle]\nWatchdogSec=300ms"),
@@ -18,14 +18,14 @@ struct ReceiptTests {
         #expect(try daemon.terminate("three")["lastReceipt"]?["exitStatus"]?.integerValue == 3)
     }
 
-    @Test("L17: an orphan that is the main process answers by stopping itself, as any main process")
+    @Test("an orphan that is the main process may answer by stopping itself (L17)")
     func orphanStops() throws {
         let daemon = try TestDaemon(["editor": TestDaemon.manifest("background=stop orphan")])
         try daemon.launch("editor")
         #expect(try daemon.ask("Background", "editor")["state"]?.stringValue == "background")
     }
 
-    @Test("L45: how a main process ended whose parent lives is not known, and its receipt says so")
+    @Test("the receipt says that the exit status of a main process with another parent is unknown (L45)")
     func strangersChild() throws {
         let daemon = try TestDaemon([
             "late": TestDaemon.manifest("child", "[Lifecycle]\nWatchdogSec=300ms"),
@@ -35,7 +35,7 @@ struct ReceiptTests {
         try daemon.wait("late", "ended")
         let late = try #require(try daemon.receipts("late").last)
         #expect(late["code"]?.stringValue == "0x8badf00d", "\(late)")
-        // Killed with it, its parent left it to us.
+        // Its parent was killed too, so it became a child of the daemon.
         #expect(late["signal"]?.integerValue == 9, "\(late)")
         try daemon.launch("three")
         let receipt = try #require(try daemon.terminate("three")["lastReceipt"])
@@ -43,7 +43,7 @@ struct ReceiptTests {
         #expect(receipt["explanation"]?.stringValue?.contains("unknown status") == true)
     }
 
-    @Test("L45: a life too short to be measured has the size in its receipt that the kernel knows")
+    @Test("the receipt of a run that is too short to be measured has the kernel's peak size (L45)")
     func peak() throws {
         let daemon = try TestDaemon(["brief": "[App]\nExecStart=\(TestDaemon.app) allocate 150000000 exit 0\n"])
         try daemon.launch("brief")

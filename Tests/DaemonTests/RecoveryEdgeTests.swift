@@ -8,35 +8,27 @@ import Testing
 
 @testable import Daemon
 
-/// What lies between two steps of a daemon, and what is left of one by the next.
-@Suite("Recovery at its edges")
+/// A daemon that dies between two steps, and what the next one makes of it.
+@Suite("Recovery between two steps of a daemon")
 struct RecoveryEdgeTests {
-    /// The notes that the next daemon would find.
-    private func notes(_ daemon: TestDaemon) throws -> [String: [UInt8]] {
-        let copy = daemon.root + "/logbook"
-        try replaceFile(at: copy, with: readFile(at: daemon.runtime + "/logbook", limit: 1 << 28))
-        defer { MappedFile.stopCountingOwnEnd() }
-        return try #require(try Logbook.read(at: copy)).notes
-    }
-
-    @Test("what an app says at its very end is noted no more: nobody would take the note out again")
+    @Test("a status that arrives when the run is removed is not recorded")
     func lastWords() throws {
         try inOwnProcess {
             let root = makeTemporaryFolder("greenroom-words")
             defer { removeTree(root) }
-            let performer = try EffectPerformer.bare(in: root, try EventLoop()) { _ in }
-            let run = try performer.makeRun(RunID(1), of: "photos")
-            performer.listen(to: run)
-            performer.keepNote(of: run)
-            #expect(performer.logbook.isNoted("run/1"))
-            try sendDatagram("STATUS=all is well", to: run.channel.path)
-            performer.forget(run)
+            let events = EventList()
+            let context = try DaemonContext.bare(in: root, try EventLoop(), events)
+            let run = try context.makeRun(RunID(1), of: "photos")
+            run.persistRecord()
+            #expect(context.logbook.hasRecord("run/1"))
+            try sendDatagram("STATUS=all is well", to: run.socket.path)
+            run.remove()
             #expect(run.statusText == "all is well")
-            #expect(!performer.logbook.isNoted("run/1"))
+            #expect(!context.logbook.hasRecord("run/1"))
         }
     }
 
-    @Test("what a stop in order kept is handed on where the daemon died before it was over, and what is newer is kept")
+    @Test("an archive is restored if the daemon died during the stop, and newer states stay")
     func stoppedHalf() throws {
         let root = try TestDaemon.makeFolder()
         let first = try TestDaemon(
@@ -59,7 +51,7 @@ struct RecoveryEdgeTests {
         #expect(second.trace().filter { $0.contains("=") } == ["state=kept"])
     }
 
-    @Test("what was kept as a file is handed back also by a daemon that has a store of descriptors")
+    @Test("a state that is kept as a file is restored by a daemon with a descriptor store")
     func filesThenStore() throws {
         let root = try TestDaemon.makeFolder()
         let first = try TestDaemon(
@@ -71,12 +63,12 @@ struct RecoveryEdgeTests {
         try second.terminate("photos")
         try second.launch("photos")
         #expect(second.trace().filter { $0.contains("=") } == ["state=kept"])
-        // The one before it went.
+        // The previous state was removed.
         #expect(entries(of: second.runtime + "/stored").isEmpty)
         #expect(try manager.names().count { $0.hasPrefix("stored-") } == 1)
     }
 
-    @Test("a daemon lets go of the logbook that it has found, once it writes another")
+    @Test("a daemon unmaps the previous logbook when it creates a new one")
     func letGo() throws {
         let first = try TestDaemon(["photos": TestDaemon.manifest("")])
         try first.launch("photos")
@@ -84,19 +76,24 @@ struct RecoveryEdgeTests {
         let second = try first.successor()
         var (before, after) = (Glibc.stat(), Glibc.stat())
         let path = second.runtime + "/logbook"
-        #expect(stat(path, &before) == 0)
+        // Kept open, so that no later file has the same inode.
+        let previous = try Descriptor.open(path, O_RDONLY)
+        #expect(fstat(previous.raw, &before) == 0)
         for number in 0..<200 {
             try second.say("STATUS=\(number) " + String(repeating: "x", count: 2000))
         }
-        try second.eventually("there is another") {
+        try second.eventually("a new logbook is created") {
             stat(path, &after) == 0 && after.st_ino != before.st_ino
         }
-        let maps = TestDaemon.text(of: "/proc/\(second.process.pid)/maps").split(separator: "\n")
-        #expect(maps.contains { $0.hasSuffix("/logbook") } && !maps.contains { $0.hasSuffix("/logbook (deleted)") })
+        // The daemon may still be replacing it: several new ones follow each other.
+        try second.eventually("only the new logbook is mapped") {
+            let maps = TestDaemon.text(of: "/proc/\(second.process.pid)/maps").split(separator: "\n")
+            return maps.contains { $0.hasSuffix("/logbook") } && !maps.contains { $0.hasSuffix("/logbook (deleted)") }
+        }
     }
 
     @Test(
-        "apps of which nothing is known have their receipts once each has ended, though the daemon dies before the others"
+        "each orphaned app has its receipt when it has ended, even if the daemon dies before the others end"
     )
     func receiptsAtOnce() throws {
         let first = try TestDaemon([
@@ -107,21 +104,21 @@ struct RecoveryEdgeTests {
         let pid = try first.pid("photos")
         first.crash()
         try removeFile(at: first.runtime + "/logbook")
-        // `stubborn` has five seconds.
+        // `stubborn` is killed after 5 s.
         try first.successor(killedAfter: .seconds(2))
         let second = try first.successor()
         for app in ["photos", "stubborn"] { #expect(try second.receipts(app).count == 1) }
         #expect(try second.receipts("photos").last?["pid"]?.integerValue == Int64(pid))
     }
 
-    @Test("notices that wait are bounded, so that what waits can be noted for the next daemon")
+    @Test("the number of waiting notices has a limit, so they fit into the run's record")
     func manyNotices() throws {
         let daemon = try TestDaemon([
             "photos": TestDaemon.manifest("")
         ])
         try daemon.launch("photos")
         guard let group = try daemon.groupPath("photos") else { return }
-        // It takes nothing.
+        // The app takes no signal.
         try writeControlFile(group + "/cgroup.freeze", "1")
         defer { try? writeControlFile(group + "/cgroup.freeze", "0") }
         for _ in 0..<60 {
@@ -129,38 +126,70 @@ struct RecoveryEdgeTests {
             _ = try daemon.begin("Resume", "photos", [])
         }
         _ = try daemon.status("photos")
-        let note = try #require(try notes(daemon).first { $0.key.hasPrefix("run/") }).value
-        let count = try RunNote(reading: note).notices.count
-        #expect(count > 0 && count <= EffectPerformer.mostWaiting)
+        let count = try #require(try daemon.runRecord()).notices.waiting.count
+        #expect(count > 0 && count <= NoticeQueue.capacity)
     }
 
-    @Test("what was being read when a daemon died is in doubt once, and not after each end of those that follow")
+    @Test("a message that was being read when a daemon died is in doubt for the next daemon only")
     func doubtedOnce() throws {
         let folder = makeTemporaryFolder("greenroom-doubt")
         defer { removeTree(folder) }
         let path = folder + "/logbook"
-        let first = Logbook(path: path)
-        first.begin(LifecycleCore(firstRun: 1, firstReceipt: 1), notes: [:])
+        let first = Logbook(path: path, journal: .quiet)
+        first.create(LifecycleCore(firstRun: 1, firstReceipt: 1), records: [:])
         defer { MappedFile.stopCountingOwnEnd() }
-        try first.read(from: RunID(7)) {
-            let recovered = try #require(try Logbook.read(at: path))
-            #expect(recovered.reading == RunID(7))
-            let second = Logbook(path: path)
-            second.goOn(recovered)
-            second.noteRecovered()
-            #expect(try #require(try Logbook.read(at: path)).reading == nil)
-        }
+        first.beginReading(of: RunID(7))
+        let recovered = try #require(try Logbook.read(at: path))
+        #expect(recovered.reading == RunID(7))
+        let second = Logbook(path: path, journal: .quiet)
+        second.resumeLog(recovered)
+        second.endRecovery()
+        #expect(try #require(try Logbook.read(at: path)).reading == nil)
     }
-}
 
-extension Logbook {
-    /// What happens while a message is being read.
-    fileprivate func read(from run: RunID, _ body: () throws -> Void) throws {
-        var failure: (any Error)?
-        _ = read(from: run) {
-            do { try body() } catch { failure = error }
-            return true
+    @Test("what is recorded in a batch is found by the next daemon as a whole, or not at all")
+    func batch() throws {
+        let folder = makeTemporaryFolder("greenroom-batch")
+        defer { removeTree(folder) }
+        defer { MappedFile.stopCountingOwnEnd() }
+        let path = folder + "/logbook"
+        let logbook = Logbook(path: path, journal: .quiet)
+        logbook.create(LifecycleCore(), records: [:])
+        func read() throws -> RecoveredState { try #require(try Logbook.read(at: path)) }
+        var meanwhile: RecoveredState?
+        logbook.batch {
+            logbook.persist([1], as: "run/1")
+            logbook.append(.locked, at: .origin)
+            meanwhile = try? read()
         }
-        if let failure { throw failure }
+        #expect(meanwhile?.records == [:] && meanwhile?.events.isEmpty == true)
+        let recovered = try read()
+        #expect(recovered.records == ["run/1": [1]] && recovered.events.count == 1)
+    }
+
+    @Test("the numbers of effects continue after a new snapshot and in the next daemon")
+    func effectNumbers() throws {
+        let folder = makeTemporaryFolder("greenroom-numbers")
+        defer { removeTree(folder) }
+        defer { MappedFile.stopCountingOwnEnd() }
+        let path = folder + "/logbook"
+        let first = Logbook(path: path, journal: .quiet)
+        first.create(LifecycleCore(), records: [:])
+        func handle(_ logbook: Logbook) {
+            logbook.append(.locked, at: .origin)
+            logbook.beginEffects()
+        }
+        handle(first)
+        handle(first)
+        first.close(LifecycleCore())
+        handle(first)
+        #expect(first.eventNumber == 3)
+        let recovered = try #require(try Logbook.read(at: path))
+        #expect(recovered.eventNumber == 3)
+        let second = Logbook(path: path, journal: .quiet)
+        second.resumeLog(recovered)
+        #expect(second.eventNumber == 3)
+        handle(second)
+        #expect(second.eventNumber == 4)
     }
 }

@@ -6,8 +6,8 @@ import Systemd
 import TestKit
 import Testing
 
-/// The daemon goes on where the world is not what it was: another boot, a logbook of another version, no cgroups.
-@Suite("Recovery elsewhere")
+/// The next daemon runs after a reboot, has another file format, or has no cgroups.
+@Suite("Recovery after a reboot, or with another file format")
 struct RecoveryPlaceTests {
     private func overwrite(_ path: String, at offset: Int, _ bytes: [UInt8]) throws {
         let file = try Descriptor.open(path, O_WRONLY)
@@ -16,7 +16,7 @@ struct RecoveryPlaceTests {
 
     private func log(_ daemon: TestDaemon) -> String { TestDaemon.text(of: daemon.root + "/log") }
 
-    @Test("L45: after another boot each app that ran has its receipt, nothing runs, and apps are launched as ever")
+    @Test("after a reboot each app that was running has a receipt, none runs, and apps can be launched (L45)")
     func anotherBoot() throws {
         let first = try TestDaemon([
             "front": TestDaemon.manifest(""), "back": TestDaemon.manifest(""), "never": TestDaemon.manifest(""),
@@ -26,7 +26,7 @@ struct RecoveryPlaceTests {
         try first.waitUntil("back", is: "suspended")
         let processes = try ["front", "back"].map { try #require(try Linux.Process.open(try first.pid($0))) }
         first.crash()
-        // The machine goes down: its processes with it, and its boot ID (of which the logbook has this one's at byte 16).
+        // The machine restarts: its processes end, and it has another boot ID (in the logbook at byte 16).
         for process in processes {
             try process.signal(SIGKILL)
             waitForReadable([process.descriptor])
@@ -41,18 +41,18 @@ struct RecoveryPlaceTests {
             #expect(receipts.last?["exitStatus"] == nil && receipts.last?["signal"] == nil)
         }
         #expect(try second.receipts("never").isEmpty)
-        #expect(!log(second).contains("went on where an earlier daemon was"))
+        #expect(!log(second).contains("from the previous instance"))
         #expect(try second.launch("front")["state"]?.stringValue == "active")
         #expect(try second.status("front")["launches"]?.integerValue == 2)
-        // Receipts count on.
+        // The IDs of receipts continue.
         try second.terminate("front")
         #expect(try second.receipts("front").compactMap { $0["id"]?.integerValue }.last == 3)
     }
 
     @Test(
-        "a logbook of another version is refused with a sentence; apps of which nothing is known end in order, each with a receipt",
-        arguments: [0, 2])
-    func anotherVersion(version: UInt8) throws {
+        "a logbook with an unknown file format is not read: all apps are terminated in order, and each has a receipt",
+        arguments: [1, 3])
+    func anotherFormat(format: UInt8) throws {
         let root = try TestDaemon.makeFolder()
         let first = try TestDaemon(
             [
@@ -68,18 +68,18 @@ struct RecoveryPlaceTests {
         let pids = try apps.map(first.pid)
         let all = try apps.flatMap(first.processes)
         first.crash()
-        try overwrite(first.runtime + "/logbook", at: 8, [version])
+        try overwrite(first.runtime + "/logbook", at: 8, [format])
         let second = try first.successor()
-        let lines = log(second).split(separator: "\n").filter { $0.contains("logbook: version") }
-        #expect(lines.count == 1 && lines[0].contains("version \(version), expected 1"))
+        let lines = log(second).split(separator: "\n").filter { $0.contains("logbook: file format") }
+        #expect(lines.count == 1 && lines[0].contains("file format \(format), expected 2"))
         #expect(!all.contains(where: isAlive))
         for (app, pid) in zip(apps, pids) {
             #expect(try second.state(app) == "notRunning")
             let receipts = try second.receipts(app)
             #expect(receipts.count == 1 && receipts.last?["pid"]?.integerValue == Int64(pid))
-            #expect(receipts.last?["explanation"]?.stringValue?.contains("nothing is known") == true)
+            #expect(receipts.last?["explanation"]?.stringValue?.contains("its state is unknown") == true)
         }
-        // Told to, and not just killed.
+        // Terminated, and not only killed.
         #expect(second.trace().last == "willTerminate")
         #expect(try second.launch("photos")["state"]?.stringValue == "active")
         #expect(try second.receipts("photos").count == 1)
@@ -88,7 +88,7 @@ struct RecoveryPlaceTests {
         }
     }
 
-    @Test("what is left of an app that nobody knows of any more is killed, and its group removed once it is empty")
+    @Test("processes in a group of an unknown run are killed, and the group is removed")
     func leftGroup() throws {
         let first = try TestDaemon(["photos": TestDaemon.manifest("")])
         guard let root = first.groupRoot else { return }
@@ -113,7 +113,7 @@ struct RecoveryWithoutGroupsTests {
     private func isStopped(_ pid: Int32) throws -> Bool { try ProcFS().stat(of: pid)?.isStopped ?? false }
 
     @Test(
-        "SIGKILL of the daemon: apps are found again by pid and start time, the stopped are stopped, and each is launched once"
+        "in process-group mode apps are recovered by pid and start time, in their states, and not launched again"
     )
     func killed() throws {
         let script = "[App]\nExecStart=/bin/sh -c 'sleep 1000 & (setsid sleep 1000 &) ; exec sleep 1000'\n"
@@ -126,7 +126,7 @@ struct RecoveryWithoutGroupsTests {
         try first.launch("back", background: true)
         try first.launch("front")
         var families: [[Int32]] = []
-        try first.eventually("all are there") {
+        try first.eventually("all processes are running") {
             families = try ["front", "back"].map(first.processes)
             return families.allSatisfy { family in
                 family.count == 3 && family.allSatisfy { TestDaemon.text(of: "/proc/\($0)/comm") == "sleep\n" }

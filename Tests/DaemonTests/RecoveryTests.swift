@@ -5,10 +5,10 @@ import Linux
 import Systemd
 import Testing
 
-/// The daemon is killed, and another goes on: with real processes.
+/// The daemon is killed and started again, with real processes.
 @Suite("Recovery")
 struct RecoveryTests {
-    /// What must not change.
+    /// What a recovery must not change.
     private struct Facts: Equatable {
         var state: String
         var pid: Int32
@@ -25,7 +25,7 @@ struct RecoveryTests {
             launches: status["launches"]?.integerValue ?? -1, isFrozen: try daemon.frozen(app))
     }
 
-    @Test("SIGKILL of the daemon: active and suspended apps live on as they were, are launched once, and go on")
+    @Test("active and suspended apps survive SIGKILL of the daemon in their states, and are not launched again")
     func killed() throws {
         let root = try TestDaemon.makeFolder()
         let first = try TestDaemon(
@@ -49,25 +49,25 @@ struct RecoveryTests {
         #expect(try !second.frozen("back"))
         #expect(try second.terminate("back")["outcome"]?.stringValue == "ended")
         #expect(try second.processes(of: "front").count == 1)
-        // Told once of everything, and of nothing again.
+        // Each notice is delivered once.
         #expect(
             second.trace() == ["willFinishLaunching", "didBecomeActive", "willResignActive", "didEnterBackground"])
         #expect(second.stop() == .exited(0))
         #expect(!isAlive(before.0.pid))
     }
 
-    @Test("what ended while no daemon was there has its receipt; nothing of it is left, and it is not launched again")
+    @Test("an app that ended while no daemon ran has a receipt and is not launched again")
     func endedMeanwhile() throws {
         let first = try TestDaemon(["photos": TestDaemon.manifest("fork 2"), "mail": TestDaemon.manifest("")])
         try first.launch("photos")
         let processes = try first.processes(of: "photos")
         first.crash()
         for pid in processes { kill(pid, SIGKILL) }
-        try first.eventually("it is gone") { !processes.contains(where: isAlive) }
+        try first.eventually("all processes have ended") { !processes.contains(where: isAlive) }
         let second = try first.successor()
         try second.waitUntil("photos", is: "notRunning")
         let receipt = try #require(try second.receipts("photos").last)
-        // Nobody held its pidfd when it ended: how is known only if it is a zombie still.
+        // No daemon had its pidfd when it ended, so its exit status is known only if it is still a zombie.
         let words = receipt["explanation"]?.stringValue ?? ""
         let signal = receipt["signal"]?.integerValue
         #expect(receipt["exitStatus"] == nil && (signal == nil || signal == 9))
@@ -77,14 +77,14 @@ struct RecoveryTests {
         #expect(try second.status("photos")["launches"]?.integerValue == 2)
     }
 
-    @Test("of a process that an earlier daemon began the kernel may still say how it ended")
+    @Test("the kernel may report the exit status of a process that the previous daemon started")
     func strangersEnd() throws {
         let first = try TestDaemon(["photos": TestDaemon.manifest("term=exit:7")])
         try first.launch("photos")
         first.crash()
         let second = try first.successor()
         let receipt = try second.terminate("photos")["lastReceipt"]
-        // Since Linux 6.15; and where somebody reaps orphans.
+        // Since Linux 6.15, if its parent has reaped it.
         let status = receipt?["exitStatus"]?.integerValue
         #expect(status == 7 || status == nil)
         let words = receipt?["explanation"]?.stringValue ?? ""
@@ -92,7 +92,7 @@ struct RecoveryTests {
     }
 
     @Test(
-        "a deadline goes on from where it was: the time down counts, and what was said unheard is not held against it")
+        "a deadline continues while no daemon runs, and an app is not killed for an answer that may be lost")
     func deadlines() throws {
         let first = try TestDaemon([
             "ignores": TestDaemon.manifest("background=ignore", "[Lifecycle]\nBackgroundDeadlineSec=1s"),
@@ -108,7 +108,7 @@ struct RecoveryTests {
         let left = try first.status("tasks")["backgroundTimeRemainingSeconds"]?.numberValue ?? 0
         first.crash()
         let second = try first.successor()
-        // It may have answered while nobody was there.
+        // The app may have answered while no daemon ran.
         try second.waitUntil("ignores", is: "suspended")
         #expect(try second.receipts("ignores").isEmpty)
         let status = try second.status("tasks")
@@ -116,7 +116,7 @@ struct RecoveryTests {
         #expect((status["backgroundTimeRemainingSeconds"]?.numberValue ?? 100) < left)
     }
 
-    @Test("an app that is about to end when the daemon is killed ends, and is launched again where it was to be")
+    @Test("an app that was terminating when the daemon was killed is killed at its deadline")
     func terminating() throws {
         let first = try TestDaemon([
             "stubborn": TestDaemon.manifest("term=ignore", "[Lifecycle]\nTerminateDeadlineSec=2s")
@@ -135,25 +135,27 @@ struct RecoveryTests {
         #expect(try second.receipts("stubborn").last?["code"]?.stringValue == "0x8badf00d")
     }
 
-    @Test("a launch that was under way comes about, once")
+    @Test("a launch that was in progress when the daemon was killed completes, once")
     func launching() throws {
         let root = try TestDaemon.makeFolder()
         let first = try TestDaemon(
             ["slow": TestDaemon.manifest("", "", trace: root + "/trace", hangs: true)], root: root)
         _ = try first.begin("Launch", "slow")
-        try first.eventually("it runs") { try first.pid("slow") > 0 && first.trace().count == 1 }
+        try first.eventually("the app runs") { try first.pid("slow") > 0 && first.trace().count == 1 }
         let pid = try first.pid("slow")
         first.crash()
         let second = try first.successor()
         #expect(try second.pid("slow") == pid)
         #expect(try second.state("slow") == "launching")
-        // Whether it had said that it is ready nobody knows: its time over, it counts as ready.
+        // READY=1 may be lost, so the app counts as ready at its launch deadline.
         try second.waitUntil("slow", is: "active")
-        try second.eventually("it was told") { second.trace() == ["willFinishLaunching", "didBecomeActive"] }
+        try second.eventually("the notices are delivered") {
+            second.trace() == ["willFinishLaunching", "didBecomeActive"]
+        }
         #expect(try second.status("slow")["launches"]?.integerValue == 1)
     }
 
-    @Test("reexec: another program in the same process; nothing is lost, and exits are known")
+    @Test("reexec replaces the program; no app is lost, and exit statuses are known")
     func reexec() throws {
         let daemon = try TestDaemon([
             "front": TestDaemon.manifest("term=exit:7"), "back": TestDaemon.manifest(""),
@@ -172,7 +174,7 @@ struct RecoveryTests {
         #expect(try daemon.state("front") == "active")
         #expect(try daemon.frozen("back"))
         #expect(daemon.openDescriptors().count <= open)
-        // Not in doubt: it was heard all the time, and has said nothing.
+        // No message is lost, so the app has not answered yet.
         #expect(try daemon.state("slow") == "background")
         #expect(try daemon.ask("Activate", "back")["state"]?.stringValue == "active")
         #expect(try daemon.terminate("front")["lastReceipt"]?["exitStatus"]?.integerValue == 7)

@@ -5,10 +5,10 @@ import Linux
 import Systemd
 import Testing
 
-/// What those notice who talk to the daemon while another program takes its place.
+/// What clients notice while another program replaces the daemon.
 @Suite("Replacing the daemon")
 struct ReplacementTests {
-    @Test("whoever connects while the daemon replaces itself waits, and is answered by the next")
+    @Test("a client that connects during reexec waits and is answered by the new program")
     func noRefusal() throws {
         let daemon = try TestDaemon(["photos": TestDaemon.manifest("")])
         try daemon.launch("photos")
@@ -34,7 +34,7 @@ struct ReplacementTests {
         #expect(access(socket, F_OK) != 0)
     }
 
-    @Test("however often the next one is killed while it starts, the one after that knows every app")
+    @Test("apps are recovered however often the next daemon is killed while it starts")
     func killedInItsStart() throws {
         let first = try TestDaemon(["front": TestDaemon.manifest(""), "back": TestDaemon.manifest("")])
         try first.launch("back")
@@ -56,19 +56,19 @@ struct ReplacementTests {
         #expect(try last.receipts("front").isEmpty && last.receipts("back").isEmpty)
     }
 
-    @Test("of what four daemons have died, a fifth does not read")
+    @Test("a logbook that four daemons crashed on is not read again")
     func fatal() throws {
         let first = try TestDaemon(["photos": TestDaemon.manifest("")])
         try first.launch("photos")
         first.crash()
-        // As it is counted there (Logbook): four faults of its own in a recovery.
+        // The logbook counts four daemons that crashed during a recovery.
         let logbook = try Descriptor.open(first.runtime + "/logbook", O_WRONLY)
         var four: UInt64 = 4
         #expect(pwrite(logbook.raw, &four, 8, 72) == 8)
         let second = try first.successor()
         #expect(try second.state("photos") == "notRunning")
         #expect(try second.receipts("photos").count == 1)
-        #expect(TestDaemon.text(of: first.root + "/log").contains("4 daemons have died of it"))
+        #expect(TestDaemon.text(of: first.root + "/log").contains("4 daemons crashed while they recovered from it"))
     }
 
     private static func call(

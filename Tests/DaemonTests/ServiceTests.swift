@@ -4,10 +4,10 @@ import Testing
 
 @testable import Linux
 
-@Suite("As a service")
+@Suite("The daemon as a service")
 struct ServiceTests {
     @Test(
-        "the daemon's own protection from the OOM killer is not its apps'",
+        "apps do not inherit the daemon's oom_score_adj",
         .enabled(if: mayLowerOOMScore, "lowering oom_score_adj needs CAP_SYS_RESOURCE"))
     func protection() throws {
         let daemon = try TestDaemon([
@@ -22,7 +22,7 @@ struct ServiceTests {
 }
 
 /// SIGTERM by systemd: what becomes of the apps depends on the job that it belongs to.
-@Suite("As a service that is stopped, or started again")
+@Suite("Stop and restart of the service")
 struct ServiceJobTests {
     private struct Stage {
         let daemon: TestDaemon
@@ -53,7 +53,7 @@ struct ServiceJobTests {
         #expect(systemd.asked == [UInt32(stage.daemon.process.pid)])
     }
 
-    private func checkEnded(_ stage: Stage, log: String = "stopping") throws {
+    private func checkEnded(_ stage: Stage, log: String = "shutting down; terminating all apps") throws {
         #expect(stage.daemon.waitForEnd() == .exited(0))
         #expect(!stage.pids.contains(where: isAlive))
         #expect(TestDaemon.text(of: stage.daemon.root + "/log").contains(log))
@@ -68,7 +68,7 @@ struct ServiceJobTests {
     }
 
     @Test(
-        "restart: the daemon makes room, and every app goes on under the next one",
+        "systemctl restart keeps all apps running under the next daemon",
         arguments: ["restart", "try-restart"])
     func restart(job: String) throws {
         let stage = try start()
@@ -85,7 +85,7 @@ struct ServiceJobTests {
         #expect(try next.ask("Background", "front")["state"]?.stringValue == "background")
     }
 
-    @Test("stop, or no job at all (somebody's own SIGTERM): every app ends in order", arguments: ["stop", nil])
+    @Test("systemctl stop, or a SIGTERM without a job, terminates all apps in order", arguments: ["stop", nil])
     func stop(job: String?) throws {
         let stage = try start()
         try terminate(stage, job)
@@ -93,13 +93,14 @@ struct ServiceJobTests {
     }
 
     @Test(
-        "whom systemd does not answer stops: every app ends in order, and the log says why", arguments: [true, false])
+        "if systemd does not answer, SIGTERM terminates all apps in order, and the log says why",
+        arguments: [true, false])
     func silence(isThere: Bool) throws {
         let stage = try start()
         // It takes the connection, and says nothing.
         let systemd = isThere ? try FakeSystemd(in: stage.daemon.root + "/xdg", jobType: "restart") : nil
         try stage.daemon.process.signal(SIGTERM)
-        try checkEnded(stage, log: "systemd does not say whether this is a restart")
+        try checkEnded(stage, log: "cannot ask systemd whether this is a restart")
         withExtendedLifetime(systemd) {}
     }
 }

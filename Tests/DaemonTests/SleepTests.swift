@@ -5,7 +5,7 @@ import Linux
 import Systemd
 import Testing
 
-/// L15 with real processes and a made-up logind.
+/// Real processes and a fake logind (L15).
 @Suite("Sleep and the locked screen", .enabled(if: PrivateBus.isPossible && geteuid() == 0, PrivateBus.whyNot))
 struct SleepTests {
     /// Waits until the app is in a state, while the stage is served.
@@ -13,7 +13,7 @@ struct SleepTests {
         try stage.serve("\(app) \(state)") { try stage.daemon.state(app) == state }
     }
 
-    @Test("L15: the machine sleeps only when the app in front has entered the background, which comes back after it")
+    @Test("the machine sleeps when the foreground app has entered the background; it is active again afterwards (L15)")
     func sleep() throws {
         let stage = try BusStage(["photos": TestDaemon.manifest("", "[Lifecycle]\nSuspendDelaySec=1h")])
         let logind = try FakeLogind(stage)
@@ -32,7 +32,7 @@ struct SleepTests {
         #expect(logind.asked.count == 2)
     }
 
-    @Test("L15, L16: an app that does not answer is killed within its deadline, and then the machine sleeps")
+    @Test("the machine sleeps after an app that does not answer is killed at its deadline (L15, L16)")
     func deadline() throws {
         let stage = try BusStage([
             "slow": TestDaemon.manifest("background=ignore", "[Lifecycle]\nBackgroundDeadlineSec=200ms")
@@ -47,7 +47,7 @@ struct SleepTests {
     }
 
     @Test(
-        "L15: a daemon that is replaced on the machine's way to sleep holds it on, until every app is where it should be",
+        "a daemon that is replaced while the machine prepares to sleep keeps its inhibitor until all apps are in the background (L15)",
         arguments: ["PrepareForSleep", "PrepareForShutdown"])
     func replaced(preparation: String) throws {
         let stage = try BusStage([
@@ -72,7 +72,7 @@ struct SleepTests {
         try logind.waitForInhibitor()
     }
 
-    @Test("L15: where logind waits no longer, that is said, and the inhibitor is given back")
+    @Test("when logind stops waiting, that is logged and the inhibitor is released (L15)")
     func delayIsOver() throws {
         let stage = try BusStage([
             "slow": TestDaemon.manifest("background=ignore", "[Lifecycle]\nBackgroundDeadlineSec=1h")
@@ -83,12 +83,12 @@ struct SleepTests {
         try logind.tell("PrepareForSleep", true)
         try logind.waitForRelease()
         try stage.serve("the sentence") {
-            TestDaemon.text(of: stage.root + "/log").contains("before every app has entered the background")
+            TestDaemon.text(of: stage.root + "/log").contains("before all apps have entered the background")
         }
         #expect(try stage.daemon.state("slow") == "background")
     }
 
-    @Test("what is asked for on the way to sleep comes about after it")
+    @Test("a request that is made while the machine prepares to sleep is carried out afterwards")
     func askedMeanwhile() throws {
         let stage = try BusStage(["photos": TestDaemon.manifest("")])
         let logind = try FakeLogind(stage)
@@ -107,7 +107,7 @@ struct SleepTests {
         #expect(answer?["state"] == .string("active"))
     }
 
-    @Test("L15: while the screen is locked nobody is in front; only a locked session that is active counts")
+    @Test("no app is in the foreground while an active session is locked (L15)")
     func locked() throws {
         let stage = try BusStage([
             "photos": TestDaemon.manifest("", "[Lifecycle]\nSuspendDelaySec=1h\nProtectedData=yes")
@@ -119,7 +119,7 @@ struct SleepTests {
         try wait(stage, "photos", "background")
         let inbox = stage.daemon.runtime + "/inbox/photos/protectedData"
         #expect(TestDaemon.text(of: inbox) == "unavailable\n")
-        // Somebody else uses the machine now.
+        // Another user uses the machine now.
         try logind.setActive(false)
         try wait(stage, "photos", "active")
         try logind.setActive(true)
@@ -129,7 +129,7 @@ struct SleepTests {
         #expect(TestDaemon.text(of: inbox) == "available\n")
     }
 
-    @Test("a screen that is locked already when logind comes counts; when logind goes, nobody is kept away")
+    @Test("a screen that is locked when logind starts counts, and no longer counts when logind has ended")
     func lockedAtStart() throws {
         let stage = try BusStage(["photos": TestDaemon.manifest("", "[Lifecycle]\nSuspendDelaySec=1h")])
         try stage.daemon.launch("photos")
@@ -139,7 +139,7 @@ struct SleepTests {
         try wait(stage, "photos", "active")
     }
 
-    @Test("a screen that is locked stays so for apps while logind is replaced")
+    @Test("a locked screen stays locked for apps while logind restarts")
     func lockedMeanwhile() throws {
         let stage = try BusStage(["photos": TestDaemon.manifest("", "[Lifecycle]\nSuspendDelaySec=1h")])
         let first = try FakeLogind(stage)
@@ -149,7 +149,7 @@ struct SleepTests {
         try wait(stage, "photos", "background")
         first.vanish()
         let second = try FakeLogind(stage, isLocked: true, hidesSessions: true)
-        // From here on the daemon knows that it is another.
+        // The daemon has noticed that logind is another process.
         try second.waitForInhibitor()
         #expect(try stage.daemon.status("photos")["foreground"]?.boolValue == false)
         second.showSessions()
@@ -157,7 +157,7 @@ struct SleepTests {
         try wait(stage, "photos", "active")
     }
 
-    @Test("logind that ends while the machine is about to sleep leaves nobody in the background")
+    @Test("apps return to the foreground if logind ends while the machine prepares to sleep")
     func vanishes() throws {
         let stage = try BusStage(["photos": TestDaemon.manifest("", "[Lifecycle]\nSuspendDelaySec=1h")])
         let logind = try FakeLogind(stage)
@@ -170,7 +170,7 @@ struct SleepTests {
     }
 
     @Test(
-        "a signal of that name from anybody else is no news",
+        "signals of other clients with logind's names are ignored",
         .enabled(if: isInstalled("dbus-send"), "dbus-send is not installed (Debian: dbus-bin)"))
     func spoofed() throws {
         let stage = try BusStage(["photos": TestDaemon.manifest("")])

@@ -6,14 +6,14 @@ import Systemd
 import TestKit
 
 extension TestDaemon {
-    /// The group below which all apps' are, as the daemon said at its start; `nil`: it has none.
+    /// The cgroup that contains all apps' cgroups, from the daemon's log; `nil`: it has none.
     var groupRoot: String? {
         let log = TestDaemon.text(of: root + "/log")
         guard let start = log.firstRange(of: "in cgroups below ") else { return nil }
         return log[start.upperBound...].split(separator: " ", maxSplits: 1).first.map(String.init)
     }
 
-    /// The cgroup of an app that runs, where the daemon has cgroups.
+    /// The cgroup of a running app; `nil`: the daemon has no cgroups.
     func groupPath(_ app: String) throws -> String? {
         let text = TestDaemon.text(of: "/proc/\(try pid(app))/cgroup")
         for line in text.split(separator: "\n") where line.hasPrefix("0::") {
@@ -25,7 +25,7 @@ extension TestDaemon {
         return nil
     }
 
-    /// Everything of an app, however it forked.
+    /// All processes of an app, however they forked.
     func processes(of app: String) throws -> [Int32] {
         guard let group = try groupPath(app) else { return processesByEnvironment(of: app) }
         return TestDaemon.text(of: group + "/cgroup.procs").split(separator: "\n").compactMap { Int32($0) }
@@ -46,22 +46,22 @@ extension TestDaemon {
         return TestDaemon.text(of: group + "/cgroup.events").contains("frozen 1")
     }
 
-    /// Waits for something that the kernel does not announce. Bounded, so that a test that is wrong ends.
+    /// Waits for a condition for which there is no event. It has a limit, so that a failing test ends.
     func eventually(_ what: String, _ isSo: () throws -> Bool) throws {
         for _ in 0..<10_000 {
             if try isSo() { return }
             poll(nil, 0, 5)
         }
-        throw TestFailure("waited for it in vain: \(what)")
+        throw TestFailure("timeout: \(what)")
     }
 
-    /// Until the app has come as far as to catch a signal.
+    /// Waits until the app catches a signal.
     func settle(_ app: String, catches signal: Int32) throws {
         let pid = try self.pid(app)
         try eventually("\(app) catches \(signal)") { try ProcFS().status(of: pid)?.catches(signal) ?? false }
     }
 
-    // MARK: Calls whose answer is waited for elsewhere
+    // MARK: Asynchronous calls
 
     func begin(
         _ member: String, _ app: String, _ more: [Variant] = [.dictionary([])]
@@ -77,6 +77,19 @@ extension TestDaemon {
         return JSONValue(try result.get()[0])
     }
 
+    /// Kills the daemon with SIGKILL at its next system call `number`: before the kernel carries it out (`when` is
+    /// "entry") or after ("exit").
+    /// - Returns: the process that does so; it ends once the daemon has ended.
+    func killAtSystemCall(_ number: Int, _ when: String) throws -> Linux.Process {
+        let attached = root + "/attached"
+        var starting = try startProcess(
+            SpawnRequest(
+                executable: TestDaemon.app, arguments: ["kill-at", when, "\(number)", "\(process.pid)", attached]))
+        while try starting.outcome() == .pending { waitForReadable([starting.outcomeDescriptor]) }
+        try eventually("the daemon is traced") { exists(at: attached) }
+        return starting.process
+    }
+
     func runDebugger(on pid: Int32) throws -> Linux.Process {
         let log = try Descriptor.open(root + "/gdb", O_WRONLY | O_CREAT, mode: 0o600)
         var starting = try startProcess(
@@ -88,21 +101,22 @@ extension TestDaemon {
     }
 }
 
-/// Whether a process is there that is more than a zombie.
+/// Whether a process exists and is not a zombie.
 func isAlive(_ pid: Int32) -> Bool {
     guard let stat = try? ProcFS().stat(of: pid) else { return false }
     return !stat.isDead
 }
 
 enum JSONText {
-    /// A text in the record that a method answered.
+    /// A string in the record that a method returned.
     static func of(_ results: [Variant], _ key: String) -> String? {
         results.first.flatMap { JSONValue($0)[key]?.stringValue }
     }
 }
 
 extension TestDaemon {
-    /// Runs greenroomd where it is expected to end by itself; its status, and what it printed.
+    /// Runs greenroomd until it exits.
+    /// - Returns: its exit status and its output.
     static func runToEnd(_ arguments: [String], in folder: String) throws -> (EndStatus?, String) {
         let path = folder + "/output"
         _ = try removeFile(at: path)

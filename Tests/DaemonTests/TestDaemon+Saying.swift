@@ -3,14 +3,14 @@ import Linux
 import TestKit
 
 extension TestDaemon {
-    /// Says something in the place of the one app that runs, on its notify socket.
+    /// Sends a notify message to the socket of the only running app.
     func say(_ text: String) throws {
         let sockets = entries(of: runtime + "/notify")
         guard sockets.count == 1 else { throw TestFailure("one app has to run; there are the sockets \(sockets)") }
         try sendDatagram(text, to: runtime + "/notify/" + sockets[0])
     }
 
-    /// Where an app that runs says things. Before it has executed its program its environment is the daemon's own.
+    /// The notify socket of a running app. Before the app has executed its program, its environment is the daemon's.
     func notifySocket(_ app: String) throws -> String {
         let prefix = "NOTIFY_SOCKET=\(runtime)/notify/"
         var path: String?
@@ -22,14 +22,14 @@ extension TestDaemon {
         return path ?? ""
     }
 
-    /// What lies in an app's inbox under a kind; `nil`: nothing.
+    /// The contents of a file in an app's inbox; `nil`: there is none.
     func inbox(_ app: String, _ kind: String) -> String? {
         let path = runtime + "/inbox/" + app + "/" + kind
         return exists(at: path) ? TestDaemon.text(of: path) : nil
     }
 }
 
-/// Into a datagram socket of the file system.
+/// Sends a datagram to a socket in the file system.
 func sendDatagram(_ text: String, to path: String) throws {
     let raw = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0)
     guard raw >= 0 else { throw TestFailure("socket: \(errno)") }

@@ -6,15 +6,15 @@ import Systemd
 import TestKit
 import Testing
 
-/// A real greenroomd on folders of its own, and what tests ask of it. Ends with all its apps when it is dropped.
+/// A real greenroomd with its own folders, and the calls that tests make. It ends with all its apps when it is dropped.
 final class TestDaemon {
     let root: String
     let process: Linux.Process
     private(set) var bus: BusConnection
     private var isOver = false
-    /// Another daemon goes on with the folders.
+    /// Another daemon uses the folders now.
     private var isSucceeded = false
-    /// Keeps descriptors beyond the daemon's life; `nil`: nobody does.
+    /// Its descriptor store survives the daemon; `nil`: there is none.
     let manager: FakeServiceManager?
     private let asNobody: Bool
     private let userRuntime: String?
@@ -29,10 +29,10 @@ final class TestDaemon {
     /// - Parameters:
     ///   - apps: manifests' text by ID.
     ///   - configuration: `greenroom.conf`.
-    ///   - root: folders of an earlier daemon, to go on with.
-    ///   - asNobody: as a user who may write no cgroup.
-    ///   - manager: started by a service manager that keeps descriptors.
-    ///   - userRuntime: as a user's daemon, with this XDG_RUNTIME_DIR.
+    ///   - root: the folders of a previous daemon.
+    ///   - asNobody: run as the user nobody, who may not write any cgroup.
+    ///   - manager: a service manager with a descriptor store.
+    ///   - userRuntime: run as a user's daemon with this XDG_RUNTIME_DIR.
     init(
         _ apps: [String: String] = [:], configuration: String? = nil, root: String? = nil, asNobody: Bool = false,
         manager: FakeServiceManager? = nil, userRuntime: String? = nil
@@ -54,7 +54,7 @@ final class TestDaemon {
         if !isSucceeded { removeTree(root) }
     }
 
-    /// SIGKILL, and nobody is there until `successor`.
+    /// SIGKILL. No daemon runs until `successor`.
     func crash() {
         _ = try? process.signal(SIGKILL)
         waitForReadable([process.descriptor])
@@ -62,7 +62,7 @@ final class TestDaemon {
         isOver = true
     }
 
-    /// After `Reexec`: the old program's end of the connection is gone with it; the new one listens in its place.
+    /// Connects again after `Reexec`, which closes all connections.
     func reconnect() throws {
         while (try? bus.nextSignal(until: EventLoop.now() + .seconds(60))) ?? nil != nil {}
         try eventually("the new program answers") {
@@ -72,17 +72,18 @@ final class TestDaemon {
         }
     }
 
-    /// The daemon that is started after this one was killed.
+    /// Starts the next daemon, after this one was killed.
     func successor() throws -> TestDaemon { try successor(of: manager) }
 
-    /// One that is started by another service manager, or by hand (`nil`): what this one's keeps stays there.
+    /// Starts the next daemon under another service manager, or without one (`nil`).
     func successor(of manager: FakeServiceManager?) throws -> TestDaemon {
         let next = try TestDaemon(root: root, asNobody: asNobody, manager: manager, userRuntime: userRuntime)
         isSucceeded = true
         return next
     }
 
-    /// Waits until it says that it is ready, or ends.
+    /// Starts greenroomd and waits until it is ready.
+    /// - Throws: if it exits before.
     private static func start(
         _ root: String, asNobody: Bool, _ manager: FakeServiceManager?, _ userRuntime: String?
     ) throws -> Linux.Process {
@@ -106,7 +107,7 @@ final class TestDaemon {
         _ root: String, asNobody: Bool, _ manager: FakeServiceManager?, _ userRuntime: String?
     ) throws -> Linux.Process {
         let log = try Descriptor.open(root + "/log", O_WRONLY | O_CREAT | O_APPEND, mode: 0o600)
-        // Not the machine's own bus: one that a test may start.
+        // Not the machine's system bus, but one that the test may start.
         var environment = [
             "PATH=/usr/bin:/bin", "HOME=/", "NOTIFY_SOCKET=\(manager?.path ?? root + "/ready")",
             "SWIFT_BACKTRACE=enable=no",
@@ -120,7 +121,7 @@ final class TestDaemon {
             standardOutput: log.raw, standardError: log.raw)
         request.passedDescriptors = try manager?.handOver() ?? []
         if asNobody {
-            // Where the build folder is may be closed to others.
+            // Other users may not be able to read the build folder.
             request.executable = root + "/greenroomd"
             try replaceFile(
                 at: request.executable, with: readFile(at: binaries + "/greenroomd", limit: 1 << 28), mode: 0o755)
@@ -130,7 +131,7 @@ final class TestDaemon {
         return try execute(request)
     }
 
-    /// One that goes on with the folders of this one, which was killed, and is killed itself after a time.
+    /// Starts the next daemon and kills it after some time.
     func successor(killedAfter time: Duration) throws {
         let process = try TestDaemon.begin(root, asNobody: asNobody, manager, userRuntime)
         let (seconds, attoseconds) = time.components
@@ -148,7 +149,8 @@ final class TestDaemon {
             guard case .failed(let failure) = try starting.outcome() else { return starting.process }
             waitForReadable([starting.process.descriptor])
             _ = try starting.process.reap()
-            // A copy that was just written, while another test forked: its child has our descriptor until it executes.
+            // Another test forked while the copy was written: its child has the descriptor until it executes its
+            // program.
             guard failure.errno == ETXTBSY else { throw TestFailure(failure.sentence) }
             poll(nil, 0, 1)
         }
@@ -162,19 +164,20 @@ final class TestDaemon {
 
     static func makeFolder() throws -> String {
         let path = makeTemporaryFolder("greenroom-test")
-        // Apps of other users have to find their way through.
+        // Apps of other users need access.
         chmod(path, 0o755)
         return path
     }
 
-    /// Until it has ended by itself.
+    /// Waits until the daemon exits.
     func waitForEnd() -> EndStatus? {
         isOver = true
         waitForReadable([process.descriptor])
         return try? process.reap()?.status
     }
 
-    /// SIGTERM, and the exit status.
+    /// SIGTERM.
+    /// - Returns: how the daemon ended.
     @discardableResult
     func stop() -> EndStatus? {
         guard !isOver else { return nil }
@@ -192,7 +195,8 @@ final class TestDaemon {
             timeout: .seconds(60))
     }
 
-    /// A call that asks for a transition: `outcome`, `state`, `explanation`, `lastReceipt`.
+    /// Calls a method that requests a transition.
+    /// - Returns: `outcome`, `state`, `explanation`, `lastReceipt`.
     @discardableResult
     func ask(_ member: String, _ app: String, _ more: [Variant] = []) throws -> JSONValue {
         JSONValue(try call(member, [.string(app)] + more)[0])
@@ -216,7 +220,7 @@ final class TestDaemon {
         JSONValue(try call("Receipts", [.string(app), .uint32(0)])[0]).arrayValue ?? []
     }
 
-    /// The error's name without its prefix, of a call that has to fail.
+    /// The last part of the error's name; `nil`: the call succeeded.
     func failure(_ member: String, _ arguments: [Variant]) -> String? {
         do {
             _ = try call(member, arguments)
@@ -228,9 +232,9 @@ final class TestDaemon {
         }
     }
 
-    // MARK: Waiting for news
+    // MARK: Waiting for lifecycle events
 
-    /// Waits until a piece of news is so; what came before it is dropped.
+    /// Waits for a lifecycle event. Those before it are dropped.
     @discardableResult
     func news(_ what: String, where isMeant: (JSONValue) -> Bool) throws -> JSONValue {
         let deadline = EventLoop.now() + .seconds(60)
@@ -241,7 +245,7 @@ final class TestDaemon {
             let record = JSONValue(first)
             if isMeant(record) { return record }
         }
-        throw TestFailure("waited for \(what) in vain; the log: \(TestDaemon.text(of: root + "/log").suffix(2000))")
+        throw TestFailure("timeout: \(what); the log: \(TestDaemon.text(of: root + "/log").suffix(2000))")
     }
 
     @discardableResult
@@ -252,12 +256,12 @@ final class TestDaemon {
         }
     }
 
-    /// Waits until the app is in a state, or finds it there. News may be old, so the app is looked at again after it.
+    /// Waits until the app is in a state. A signal may be old, so the state is read again after it.
     func waitUntil(_ app: String, is state: String) throws {
         while try self.state(app) != state { try wait(app, "stateChanged", state: state) }
     }
 
-    // MARK: Looking
+    // MARK: Reading
 
     static func text(of path: String) -> String {
         (try? readFile(at: path, limit: 1 << 22)).map { String(decoding: $0, as: UTF8.self) } ?? ""
@@ -267,7 +271,7 @@ final class TestDaemon {
         TestDaemon.text(of: root + "/" + name).split(separator: "\n").map(String.init)
     }
 
-    /// What the daemon has open, without the numbers that tell two of a kind apart.
+    /// The daemon's open files, without the numbers that distinguish two of one kind.
     func openDescriptors() -> [String] {
         entries(of: "/proc/\(process.pid)/fd").compactMap { number in
             let link = "/proc/\(process.pid)/fd/\(number)"
@@ -277,8 +281,8 @@ final class TestDaemon {
         }.sorted()
     }
 
-    /// A manifest that runs the scripted app. It says that it is ready once it has done what the script says, unless it
-    /// `hangs`: by then its signal handlers are in place.
+    /// A manifest that runs the scripted app. The app sends READY=1 after it has executed the script, when its signal
+    /// handlers are installed. With `hangs` it never does.
     static func manifest(
         _ script: String, app more: String = "", _ sections: String = "", trace: String? = nil, hangs: Bool = false
     ) -> String {
@@ -306,7 +310,7 @@ struct TestFailure: Error, CustomStringConvertible {
     init(_ description: String) { self.description = description }
 }
 
-/// Blocks until one of them is readable.
+/// Blocks until one of the descriptors is readable.
 func waitForReadable(_ descriptors: [Int32]) {
     var polled = descriptors.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
     while poll(&polled, nfds_t(polled.count), -1) < 0 && errno == EINTR {}

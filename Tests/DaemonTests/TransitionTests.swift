@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Transitions of real processes")
 struct TransitionTests {
-    @Test("L5: an activation in the middle of entering the background waits for the answer, and overtakes that wish")
+    @Test("an activation while the app enters the background waits for the answer and supersedes the request (L5)")
     func wish() throws {
         let daemon = try TestDaemon([
             "slow": TestDaemon.manifest("background=ignore", "[Lifecycle]\nBackgroundDeadlineSec=1min")
@@ -17,7 +17,9 @@ struct TransitionTests {
         try daemon.wait("slow", "stateChanged", state: "background")
         let activation = try daemon.begin("Activate", "slow", [])
         // It has its place in the foreground again, and has still to answer.
-        try daemon.eventually("it is asked for") { try daemon.status("slow")["foreground"]?.boolValue == true }
+        try daemon.eventually("the foreground is requested") {
+            try daemon.status("slow")["foreground"]?.boolValue == true
+        }
         #expect(try daemon.state("slow") == "background")
         #expect(activation.result == nil)
         try daemon.say("X_GREENROOM_BACKGROUND=1")
@@ -25,7 +27,9 @@ struct TransitionTests {
         #expect(try daemon.finish(background)["outcome"]?.stringValue == "superseded")
     }
 
-    @Test("L11: who dies in its launch is not woken for 10 s; what somebody asks for is carried out, and counts anew")
+    @Test(
+        "an app that dies while launching is not woken for 10s; a user's launch is carried out and resets the delay (L11)"
+    )
     func heldBack() throws {
         let daemon = try TestDaemon(["frail": TestDaemon.manifest("exit 3", hangs: true)])
         let wake: [Variant] = [
@@ -36,7 +40,7 @@ struct TransitionTests {
         #expect(daemon.failure("Launch", wake) == "LaunchPostponed")
         let first = try #require(try daemon.status("frail")["launchPostponedSeconds"]?.numberValue)
         #expect(first <= 10)
-        // Asked for by somebody it is launched at once, and counts anew.
+        // A user's request launches it at once and resets the delay.
         for _ in 0..<2 {
             #expect(try daemon.launch("frail")["lastReceipt"]?["exitStatus"]?.integerValue == 3)
             try daemon.waitUntil("frail", is: "notRunning")
@@ -47,7 +51,7 @@ struct TransitionTests {
     }
 
     @Test(
-        "L19: an app in the background gets less, and has all of it back in the foreground",
+        "an app in the background is throttled, and not in the foreground (L19)",
         .enabled(if: geteuid() == 0, "needs root, to set other processes' timer slack"))
     func throttled() throws {
         let daemon = try TestDaemon(["app": TestDaemon.manifest("", "[Lifecycle]\nSuspendDelaySec=1min")])
@@ -70,7 +74,7 @@ struct TransitionTests {
     }
 
     @Test(
-        "L19: what was forked in the background has its timers back too in the foreground",
+        "processes that were forked in the background have their timer slack reset in the foreground (L19)",
         .enabled(if: geteuid() == 0, "needs root, to set other processes' timer slack"))
     func throttledChild() throws {
         let root = try TestDaemon.makeFolder()
@@ -79,7 +83,7 @@ struct TransitionTests {
         let daemon = try TestDaemon(["app": text], root: root)
         try daemon.launch("app", background: true)
         try replaceFile(at: root + "/go", with: [])
-        try daemon.eventually("it forked") { TestDaemon.text(of: root + "/child").hasSuffix("\n") }
+        try daemon.eventually("the app forked") { TestDaemon.text(of: root + "/child").hasSuffix("\n") }
         let child = TestDaemon.text(of: root + "/child").filter { $0 != "\n" }
         func slack() -> String { TestDaemon.text(of: "/proc/\(child)/timerslack_ns") }
         #expect(slack() == "40000000\n")

@@ -34,6 +34,8 @@
 //   chatter N             sends N datagrams of 80 messages each
 //   close                 closes all descriptors
 //   print TEXT            appends a line to the trace
+//
+// With the arguments `kill-at entry|exit NUMBER PID FILE` it is no app: it kills another process at a system call.
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -43,6 +45,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -304,7 +307,34 @@ static int act(const char *what, const char *value) {
     _exit(64);
 }
 
+/// Kills another process with SIGKILL at the next system call `number` of its first thread: before the kernel carries the
+/// call out (`when` is "entry"), or after (`when` is "exit"). Creates the file `attached` once it watches the process.
+static int kill_at(const char *when, long number, pid_t pid, const char *attached) {
+    int status, is_in_call = 0;
+    if (ptrace(PTRACE_SEIZE, pid, 0, PTRACE_O_TRACESYSGOOD) || ptrace(PTRACE_INTERRUPT, pid, 0, 0)) return 91;
+    if (waitpid(pid, &status, __WALL) != pid || ptrace(PTRACE_SYSCALL, pid, 0, 0)) return 90;
+    close(open(attached, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    for (;;) {
+        if (waitpid(pid, &status, __WALL) != pid || !WIFSTOPPED(status)) return 89;
+        int signal = 0;
+        if (WSTOPSIG(status) == (SIGTRAP | 0x80)) {
+            struct __ptrace_syscall_info info;
+            if (ptrace(PTRACE_GET_SYSCALL_INFO, pid, sizeof info, &info) <= 0) return 88;
+            if (info.op == PTRACE_SYSCALL_INFO_ENTRY) is_in_call = (long)info.entry.nr == number;
+            if (is_in_call && (info.op == PTRACE_SYSCALL_INFO_EXIT || !strcmp(when, "entry"))) break;
+        } else if (status >> 16 == 0) {
+            signal = WSTOPSIG(status);
+        }
+        if (ptrace(PTRACE_SYSCALL, pid, 0, signal)) return 87;
+    }
+    kill(pid, SIGKILL);
+    while (waitpid(pid, &status, __WALL) == pid && WIFSTOPPED(status)) {}
+    return 0;
+}
+
 int main(int count, char **arguments) {
+    if (count == 6 && !strcmp(arguments[1], "kill-at"))
+        return kill_at(arguments[2], atol(arguments[3]), atoi(arguments[4]), arguments[5]);
     if (pipe2(signal_pipe, O_CLOEXEC) != 0) return 96;
     int lifecycle_signals[] = {SIGUSR1, SIGUSR2, SIGRTMIN + 1, SIGRTMIN + 2, SIGRTMIN + 3, SIGRTMIN + 4};
     for (size_t i = 0; i < sizeof lifecycle_signals / sizeof *lifecycle_signals; i++) {

@@ -1,171 +1,223 @@
+import Control
 import LifecycleCore
 import Linux
+import Systemd
 
-/// What this daemon leaves to the next, whatever becomes of it: the core as it was once, and every event since. The core
-/// is deterministic, so its events are its state (law 10). An event is in here before the core decides on it, and how many
-/// of its effects were performed is counted, so that the next daemon does neither twice.
+/// Records what the next daemon needs if this one dies: a snapshot of the core, every event since, and records of what
+/// the core does not know. The core is deterministic, so its events are its state. An event is recorded before the core
+/// handles it, and each effect is counted after it was performed.
 ///
-/// A file in the runtime folder, written as memory: an entry costs a copy of some dozen bytes and survives SIGKILL.
-/// Machine crashes do not matter: the apps are gone as well.
+/// A file in the runtime folder, written through a memory mapping: an entry costs a copy of some dozen bytes and
+/// survives SIGKILL. It does not survive a crash of the machine, and neither do the apps.
 ///
 /// ```
-/// 0   "greenlog" · version        16  boot ID            56  length of all entries
-/// 64  events begun << 24 | effects of the last one that were performed
-/// 72  recoveries that daemons have died of              80  the run whose socket is being read, or 0
+/// 0   "greenlog" · file format        16  boot ID              56  length of all entries in bytes
+/// 64  events handled << 24 | effects of the last one that were performed
+/// 72  recoveries that daemons died of                80  the run whose notify socket is being read, or 0
+/// 88  events before the snapshot                     96  version of greenroomd that wrote the events
 /// 128 entries: length, CRC-32, kind, content
 /// ```
+///
+/// The file format, the snapshot and the records are read by other versions of greenroomd. Events are replayed only by
+/// the version that wrote them. A stop, a restart and a reexec end with a snapshot, so no event is left then.
 final class Logbook {
+    /// Offsets in the file.
     enum Word {
         static let magic = 0
-        static let version = 8
+        static let format = 8
         static let boot = 16
         static let length = 56
         static let progress = 64
         static let fatalities = 72
         static let reading = 80
+        static let firstEvent = 88
+        static let writer = 96
         static let entries = 128
     }
-    enum Kind: UInt8 { case core = 1, event, note }
+    enum Kind: UInt8 { case core = 1, event, record }
 
     static let magic: UInt64 = 0x676f_6c6e_6565_7267  // "greenlog"
-    static let version: UInt64 = 1
-    /// Of an effect's place among those of one event.
+    /// The version of the file's layout. It changes only if another daemon could not read the entries.
+    static let format: UInt64 = 2
+    /// The version that writes the events of this file: up to 32 bytes.
+    static let writer = ControlNames.version
+    /// Bits of `Word.progress` for the number of performed effects.
     static let effectBits: UInt64 = 24
     private static let smallest = 128 << 10
-    /// More than any daemon needs: 10,000 apps with all that they may have.
+    /// The largest file in bytes. 10,000 apps with all that they may have need less.
     private static let largest = 1 << 30
 
     private let path: String
+    private let journal: Journal
     private var file: MappedFile?
-    private var writer = ByteWriter()
+    private var content = ByteWriter()
+    /// The offset behind the last entry.
     private var end = Word.entries
-    private var eventsBegun: UInt64 = 0
-    /// Where the entries after the snapshot begin.
+    /// The offset behind the snapshot and the records that were written with it.
     private var snapshotEnd = Word.entries
-    private var notes: [String: [UInt8]] = [:]
-    /// A recovery is under way: dying of it is counted.
+    /// Events before the snapshot, and events since that the core has handled.
+    private var firstEvent: UInt64 = 0
+    private var eventsHandled: UInt64 = 0
+    private var records: [String: [UInt8]] = [:]
+    /// While this is not 0 new entries are not counted in.
+    private var batches = 0
+    /// A recovery is under way. If the daemon dies of it, that is counted.
     private var isRecovering = false
-    /// How many daemons have died of it before.
+    /// How many daemons have died of this recovery.
     private var fatalities: UInt64 = 0
     private var reading: UInt64 = 0
-    /// What can't be kept is said once; the daemon goes on without.
-    var logWarning: (String) -> Void = { _ in }
 
-    init(path: String) { self.path = path }
+    init(path: String, journal: Journal) {
+        self.path = path
+        self.journal = journal
+    }
 
-    /// Begins with a core. What was in the file before is replaced at once and as a whole.
-    func begin(_ core: LifecycleCore, notes: [String: [UInt8]]) {
-        self.notes = notes
+    /// Creates the file with a snapshot of the core. It replaces the previous file at once and as a whole.
+    /// - Parameter firstEvent: how many events came before.
+    func create(_ core: LifecycleCore, records: [String: [UInt8]], firstEvent: UInt64 = 0) {
+        self.records = records
+        self.firstEvent = firstEvent
         attempt { try compact(core) }
     }
 
-    /// A file that is as it was meant.
-    struct Place {
+    /// Where the next entry is written in an undamaged file.
+    struct Position {
         let file: MappedFile
         let end: Int
         let snapshotEnd: Int
-        let eventsBegun: UInt64
+        let eventsHandled: UInt64
     }
 
-    /// Goes on in the file that a daemon before this one has left: if this one dies at once, nothing is lost either.
-    func goOn(_ recovered: RecoveredState) {
+    /// Continues the file of the previous daemon, so nothing is lost if this daemon dies at once, too. A file that
+    /// cannot be continued is replaced.
+    func resumeLog(_ recovered: RecoveredState) {
         isRecovering = true
         fatalities = recovered.fatalities
-        guard let place = recovered.place else { return begin(recovered.core, notes: recovered.notes) }
-        file = place.file
-        end = place.end
-        snapshotEnd = place.snapshotEnd
-        eventsBegun = place.eventsBegun
-        notes = recovered.notes
+        guard let position = recovered.position else {
+            return create(recovered.core, records: recovered.records, firstEvent: recovered.eventNumber)
+        }
+        file = position.file
+        end = position.end
+        snapshotEnd = position.snapshotEnd
+        eventsHandled = position.eventsHandled
+        firstEvent = recovered.eventNumber - position.eventsHandled
+        records = recovered.records
     }
 
-    // MARK: While the daemon runs
+    /// The recovery has succeeded.
+    func endRecovery() {
+        isRecovering = false
+        MappedFile.stopCountingOwnEnd()
+        file?.publish(0, at: Word.fatalities)
+        // What the previous daemon was reading is in the events now.
+        file?.publish(0, at: Word.reading)
+    }
 
-    /// Before the core decides on it.
-    func keep(_ event: Event, at now: Instant) {
+    // MARK: Events
+
+    /// Records an event, before the core handles it.
+    func append(_ event: Event, at now: Instant) {
         write(.event) { LoggedEvent(event, at: now).save(to: &$0) }
     }
 
-    /// The core has decided; no effect of it was performed yet.
+    /// The number of the event that the core handled last, counted since the first logbook.
+    var eventNumber: UInt64 { firstEvent + eventsHandled }
+
+    /// The core has handled an event. None of its effects was performed yet.
     func beginEffects() {
-        eventsBegun += 1
-        file?.publish(eventsBegun << Self.effectBits, at: Word.progress)
+        eventsHandled += 1
+        file?.publish(eventsHandled << Self.effectBits, at: Word.progress)
     }
 
+    /// The first `count` effects of the event were performed.
     func performed(_ count: Int) {
-        file?.publish(eventsBegun << Self.effectBits | UInt64(count), at: Word.progress)
+        file?.publish(eventsHandled << Self.effectBits | UInt64(count), at: Word.progress)
     }
 
-    /// From before a message is taken out of a run's notify socket until all that it says is kept: a daemon that ends
-    /// between the two takes it along.
-    func read(from run: RunID, _ body: () -> Bool) -> Bool {
+    // MARK: Messages
+
+    /// A message is about to be taken out of a run's notify socket. A daemon that dies before `endReading` takes it
+    /// along.
+    func beginReading(of run: RunID) {
         reading = run.number
         file?.publish(reading, at: Word.reading)
-        defer { hasRead() }
-        return body()
     }
 
-    /// All that the message says is kept.
-    func hasRead() {
+    /// All that the message says is recorded.
+    func endReading() {
         guard reading != 0 else { return }
         reading = 0
         file?.publish(0, at: Word.reading)
     }
 
-    /// Something that the core does not know; `nil`: no longer. The last of a name counts.
-    func note(_ name: String, _ content: [UInt8]?) {
-        guard notes[name] != content else { return }
-        notes[name] = content
-        write(.note) { LoggedRecord(name: name, content: content).save(to: &$0) }
+    // MARK: Records
+
+    /// Records something that the core does not know. It replaces the previous record of this name.
+    func persist(_ record: [UInt8], as name: String) { update(name, record) }
+
+    func removeRecord(_ name: String) { update(name, nil) }
+
+    func hasRecord(_ name: String) -> Bool { records[name] != nil }
+
+    private func update(_ name: String, _ record: [UInt8]?) {
+        guard records[name] != record else { return }
+        records[name] = record
+        write(.record) { LoggedRecord(name: name, content: record).save(to: &$0) }
     }
 
-    func isNoted(_ name: String) -> Bool { notes[name] != nil }
+    /// Records all that `body` records, or, if the daemon dies meanwhile, nothing of it.
+    func batch(_ body: () -> Void) {
+        batches += 1
+        body()
+        batches -= 1
+        publishLength()
+    }
 
-    /// Between two events: when the events take more room than a new snapshot, they make room for one. So each event pays
-    /// for its share of it, however many apps there are.
-    func settle(_ core: LifecycleCore) {
+    // MARK: Snapshots
+
+    /// Replaces the events by a new snapshot when they take twice as much room as the last one. So the cost of an event
+    /// does not depend on the number of apps. Called between two events.
+    func compactIfLarge(_ core: LifecycleCore) {
         guard end - snapshotEnd > max(Self.smallest / 2, 2 * snapshotEnd) else { return }
         attempt { try compact(core) }
     }
 
-    /// A snapshot and nothing else: what a daemon of another version reads.
+    /// Replaces the events by a snapshot, so that a daemon of another version can continue.
     func close(_ core: LifecycleCore) { attempt { try compact(core) } }
 
-    /// The apps have ended: there is nothing to go on with.
+    /// Removes the file: all apps have ended.
     func remove() {
         file = nil
         _ = try? removeFile(at: path)
     }
 
-    /// The recovery came through.
-    func noteRecovered() {
-        isRecovering = false
-        MappedFile.stopCountingOwnEnd()
-        file?.publish(0, at: Word.fatalities)
-        // What the daemon before this one was reading is in the events by now.
-        file?.publish(0, at: Word.reading)
-    }
-
     // MARK: Writing
 
-    private func write(_ kind: Kind, _ content: (inout ByteWriter) -> Void) {
+    private func write(_ kind: Kind, _ put: (inout ByteWriter) -> Void) {
         guard file != nil else { return }
-        writer.clear()
-        content(&writer)
-        attempt { try append(kind, writer.bytes) }
+        content.clear()
+        put(&content)
+        attempt { try append(kind, content.bytes) }
     }
 
     private func append(_ kind: Kind, _ content: [UInt8]) throws {
         guard let file else { return }
         let entry = Self.entry(kind, content)
         if end + entry.count > file.size {
+            // The counter is in the mapping that is replaced.
             MappedFile.stopCountingOwnEnd()
             defer { if isRecovering { file.countOwnEnd(at: Word.fatalities) } }
             try file.grow(to: min(Self.largest, 2 * (file.size + entry.count)))
         }
         file.store(entry, at: end)
         end += entry.count
-        file.publish(UInt64(end - Word.entries), at: Word.length)
+        publishLength()
+    }
+
+    /// Counts in what was written.
+    private func publishLength() {
+        guard batches == 0 else { return }
+        file?.publish(UInt64(end - Word.entries), at: Word.length)
     }
 
     private static func entry(_ kind: Kind, _ content: [UInt8]) -> [UInt8] {
@@ -182,16 +234,18 @@ final class Logbook {
 
     private func compact(_ core: LifecycleCore) throws {
         var entries = Self.entry(.core, core.saved.bytes)
-        for (name, content) in notes.sorted(by: { $0.key < $1.key }) {
-            entries += Self.entry(.note, LoggedRecord(name: name, content: content).savedBytes)
+        for (name, record) in records.sorted(by: { $0.key < $1.key }) {
+            entries += Self.entry(.record, LoggedRecord(name: name, content: record).savedBytes)
         }
         let new = path + ".new"
         _ = try removeFile(at: new)
         let file = try MappedFile(at: new, creating: max(Self.smallest, 4 * (entries.count + Word.entries)))
         file.store(entries, at: Word.entries)
         file.store(Array(bootID().utf8.prefix(Word.length - Word.boot)), at: Word.boot)
+        file.store(Array(Self.writer.utf8.prefix(Word.entries - Word.writer)), at: Word.writer)
+        file.publish(eventNumber, at: Word.firstEvent)
         file.publish(reading, at: Word.reading)
-        file.publish(Self.version, at: Word.version)
+        file.publish(Self.format, at: Word.format)
         file.publish(UInt64(entries.count), at: Word.length)
         if isRecovering { file.publish(fatalities, at: Word.fatalities) }
         file.publish(Self.magic, at: Word.magic)
@@ -200,13 +254,15 @@ final class Logbook {
         self.file = file
         end = Word.entries + entries.count
         snapshotEnd = end
-        eventsBegun = 0
+        firstEvent = eventNumber
+        eventsHandled = 0
     }
 
-    /// A log with a hole would be worse than none.
+    /// Removes the file if it cannot be written: a log in which entries are missing is worse than none. The daemon
+    /// continues without it.
     private func attempt(_ body: () throws -> Void) {
         do { try body() } catch {
-            logWarning("a daemon that follows this one will not find its apps again: \(error)")
+            journal.logWarning("if greenroomd dies, the next one will not find its apps again: \(error)")
             remove()
         }
     }

@@ -1,98 +1,88 @@
 import LifecycleCore
 import Linux
 
-/// What a daemon that ended without a word has left.
-struct RecoveredState {
-    var core: LifecycleCore
-    var notes: [String: [UInt8]] = [:]
-    /// Effects of the last event that were not performed; the first of them perhaps. And how many were.
-    var effects: [Effect] = []
-    var effectsPerformed = 0
-    /// Events that the core has not heard of.
-    var events: [(event: Event, at: Instant)] = []
-    /// The last instant that is known of it.
-    var last = Instant.origin
-    /// Whose notify socket was being read: something that it said may be lost.
-    var reading: RunID?
-    /// Of another boot: nothing of it lives.
-    var isOfAnotherBoot = false
-    /// Said in the log.
-    var remarks: [String] = []
-    /// How many daemons have died of it.
-    fileprivate(set) var fatalities: UInt64 = 0
-    /// What it was read from: whether this daemon dies of it, too, is counted there.
-    fileprivate var file: MappedFile?
-    /// Where the next daemon may write on: all of the file is as it was meant.
-    fileprivate(set) var place: Logbook.Place?
-}
-
 extension Logbook {
-    /// A daemon that dies of what it finds must not do so for ever: from the second time on the events that nobody has
-    /// decided on are left out, and after the fourth everything is. To be killed by others is not to die of it.
+    /// After so many daemons that died of a recovery, the events that the core has not handled are ignored.
     private static let cautiousAfter: UInt64 = 2
+    /// After so many the whole file is ignored. A daemon that is killed by another process does not count.
     private static let givesUpAfter: UInt64 = 4
 
-    /// - Returns: `nil` where there is nothing to go on with.
-    /// - Throws: what is wrong with it. Then there is nothing to go on with either.
+    /// Reads what the previous daemon recorded.
+    /// - Returns: `nil` if there is no file.
+    /// - Throws: why the file cannot be used.
     static func read(at path: String) throws -> RecoveredState? {
         guard exists(at: path) else { return nil }
         let file = try MappedFile(at: path, creating: nil)
         guard file.size >= Word.entries, file.word(at: Word.magic) == magic else {
-            throw Problem("\(path): no logbook of Greenroom's")
+            throw Problem("\(path) is not a logbook of greenroomd")
         }
-        let version = file.word(at: Word.version)
-        guard version == Self.version else { throw Problem("\(path): version \(version), expected \(Self.version)") }
+        let format = file.word(at: Word.format)
+        guard format == Self.format else { throw Problem("\(path): file format \(format), expected \(Self.format)") }
         let fatalities = file.word(at: Word.fatalities)
-        guard fatalities < givesUpAfter else { throw Problem("\(path): \(fatalities) daemons have died of it") }
+        guard fatalities < givesUpAfter else {
+            throw Problem("\(path): \(fatalities) daemons crashed while they recovered from it")
+        }
         file.countOwnEnd(at: Word.fatalities)
         let length = file.word(at: Word.length)
         guard length <= UInt64(file.size - Word.entries) else {
             throw Problem("\(path): \(length) bytes of entries in a file of \(file.size)")
         }
         var reading = Reading(
-            path: path, progress: file.word(at: Word.progress), isCautious: fatalities >= cautiousAfter)
+            path: path, writer: text(file.bytes(at: Word.writer, count: Word.entries - Word.writer)),
+            progress: file.word(at: Word.progress), isCautious: fatalities >= cautiousAfter)
         try reading.take(file.bytes(at: Word.entries, count: Int(length)))
         var recovered = try reading.result()
         recovered.file = file
         recovered.fatalities = fatalities
+        recovered.eventNumber = file.word(at: Word.firstEvent) &+ reading.eventsHandled
         let number = file.word(at: Word.reading)
         recovered.reading = number == 0 ? nil : RunID(number)
-        let boot = file.bytes(at: Word.boot, count: 36)
-        if recovered.remarks.isEmpty {
-            recovered.place = Place(
+        // Another version's file is replaced: this daemon's events do not belong into it.
+        if recovered.warnings.isEmpty, reading.canReplay {
+            recovered.position = Position(
                 file: file, end: Word.entries + Int(length), snapshotEnd: reading.snapshotEnd,
-                eventsBegun: reading.eventsBegun)
+                eventsHandled: reading.eventsHandled)
         }
-        recovered.isOfAnotherBoot = boot != Array(bootID().utf8.prefix(36))
+        recovered.isOfAnotherBoot = file.bytes(at: Word.boot, count: 36) != Array(bootID().utf8.prefix(36))
         return recovered
+    }
+
+    private static func text(_ bytes: [UInt8]) -> String {
+        String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
     }
 
     private struct Reading {
         let path: String
+        /// The version that wrote the events.
+        let writer: String
         let progress: UInt64
         let isCautious: Bool
         private var recovered: RecoveredState?
         private var eventsRead: UInt64 = 0
         private(set) var snapshotEnd = Word.entries
 
-        init(path: String, progress: UInt64, isCautious: Bool) {
+        init(path: String, writer: String, progress: UInt64, isCautious: Bool) {
             self.path = path
+            self.writer = writer
             self.progress = progress
             self.isCautious = isCautious
         }
 
-        var eventsBegun: UInt64 { progress >> Logbook.effectBits }
+        /// As the previous daemon counted.
+        var eventsHandled: UInt64 { progress >> Logbook.effectBits }
         private var effectsPerformed: Int { Int(progress & (1 << Logbook.effectBits - 1)) }
+        var canReplay: Bool { writer == Logbook.writer }
 
         mutating func take(_ bytes: [UInt8]) throws {
             var rest = bytes[...]
             while !rest.isEmpty {
                 let offset = rest.startIndex + Word.entries
                 guard let entry = Self.next(&rest) else {
-                    // Whole entries only are counted in, so this is damage, and what follows is worth nothing.
+                    // Incomplete entries are not counted in, so this is damage, and what follows it cannot be trusted.
                     guard recovered != nil else { throw Problem("\(path): byte \(offset): the snapshot is damaged") }
-                    recovered?.remarks.append(
-                        "\(path): byte \(offset): a damaged entry, and all after it, are left out")
+                    recovered?.lacksEvents = true
+                    recovered?.warnings.append(
+                        "\(path): byte \(offset): the entry is damaged; it and all that follow are ignored")
                     return
                 }
                 do {
@@ -122,37 +112,47 @@ extension Logbook {
             case .core:
                 recovered = RecoveredState(core: LifecycleCore(recovering: try SavedCore(reading: content)))
                 snapshotEnd += content.count + 9
-            case .event: try takeEvent(content)
-            case .note:
+            case .event:
+                eventsRead += 1
+                if canReplay { try replay(content) }
+            case .record:
                 let record = try LoggedRecord(reading: content)
-                recovered?.notes[record.name] = record.content
-            case nil: throw Problem("\(path): an entry of an unknown kind")
+                recovered?.records[record.name] = record.content
+            case nil:
+                // A newer version may have added a kind.
+                if canReplay { throw Problem("\(path): an entry of an unknown kind") }
             }
         }
 
-        private mutating func takeEvent(_ content: ArraySlice<UInt8>) throws {
+        private mutating func replay(_ content: ArraySlice<UInt8>) throws {
             let logged = try LoggedEvent(reading: content)
             let (event, now) = (logged.event, logged.at)
-            eventsRead += 1
             recovered?.last = now
-            guard eventsRead <= eventsBegun else {
+            guard eventsRead <= eventsHandled else {
                 if !isCautious { recovered?.events.append((event, now)) }
                 return
             }
             let effects = recovered?.core.handle(event, at: now) ?? []
-            guard eventsRead == eventsBegun else { return }
-            let done = effectsPerformed
-            recovered?.effects = Array(effects.dropFirst(done))
-            recovered?.effectsPerformed = done
+            guard eventsRead == eventsHandled else { return }
+            let performed = effectsPerformed
+            recovered?.effects = Array(effects.dropFirst(performed))
+            recovered?.effectsPerformed = performed
         }
 
         func result() throws -> RecoveredState {
             guard var recovered else { throw Problem("\(path): no snapshot") }
-            if eventsBegun > eventsRead {
-                recovered.remarks.append("\(path): \(eventsBegun - eventsRead) events are missing")
+            if !canReplay, eventsRead > 0 {
+                recovered.lacksEvents = true
+                recovered.warnings.append(
+                    "\(path): greenroomd \(Logbook.writer) cannot replay the last \(eventsRead) events, which greenroomd "
+                        + "\(writer) wrote; apps are recovered as they were before them")
+            } else if eventsHandled > eventsRead {
+                recovered.lacksEvents = true
+                recovered.warnings.append("\(path): \(eventsHandled - eventsRead) events are missing")
             }
             if isCautious {
-                recovered.remarks.append("\(path): daemons have died of it; undecided events are left out")
+                recovered.warnings.append(
+                    "\(path): daemons crashed while they recovered from it; events that were not handled are ignored")
             }
             return recovered
         }

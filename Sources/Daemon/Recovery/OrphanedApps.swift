@@ -3,19 +3,20 @@ import LifecycleCore
 import Linux
 import Systemd
 
-/// Apps of an earlier daemon of which there is no record that can be read: one of another version, a damaged one, or none
-/// at all. What they are doing nobody knows, so they can't go on; but they end in order, and each has a receipt (L45, L46).
+/// Running apps that the recovered state does not contain: nothing was recorded, the record is damaged, or it cannot be
+/// read by this version. They cannot continue, because their state is unknown. They are terminated in order, and each
+/// has a receipt (L45, L46).
 struct OrphanedApps {
-    /// L46's, as no manifest has been read yet.
+    /// The default of `TerminateDeadlineSec=` (L46): manifests are not read yet.
     private static let deadline = Duration.seconds(5)
-    /// How long what got SIGKILL may take. It is looked after later then.
-    private static let patience = Duration.seconds(2)
+    /// How long the daemon waits for the end of processes after SIGKILL. Their groups are removed later then.
+    private static let killTimeout = Duration.seconds(2)
 
     private final class OrphanedApp {
         let enclosure: Enclosure
         let app: AppID
         let state: AppState
-        /// The one that began first; `nil`: it is gone already.
+        /// The process that started first; `nil`: it has ended.
         let main: Linux.Process?
         let age: Duration
         let memory: UInt64
@@ -35,13 +36,13 @@ struct OrphanedApps {
             memory = try enclosure.memoryBytes()
         }
 
-        /// Of what began so many clock ticks after the boot.
+        /// - Parameter start: in clock ticks since boot.
         private static func age(_ start: UInt64) -> Duration {
             var now = timespec()
             clock_gettime(CLOCK_BOOTTIME, &now)
             let ticks = UInt64(max(sysconf(Int32(_SC_CLK_TCK)), 1))
-            let began = Duration.milliseconds(Int64(clamping: start &* 1000 / ticks))
-            return max(.zero, .seconds(now.tv_sec) + .nanoseconds(now.tv_nsec) - began)
+            let startTime = Duration.milliseconds(Int64(clamping: start &* 1000 / ticks))
+            return max(.zero, .seconds(now.tv_sec) + .nanoseconds(now.tv_nsec) - startTime)
         }
     }
 
@@ -49,11 +50,13 @@ struct OrphanedApps {
     let journal: Journal
     let receipts: ReceiptStore
 
-    /// Before anything else begins. Takes as long as the slowest of them, at most some seconds.
-    func end() {
+    /// Ends all apps whose run is not in `known`. Called before anything else is done for apps. Returns when the
+    /// slowest of them has ended, after some seconds at most.
+    func end(except known: Set<RunID> = []) {
         var all: [OrphanedApp] = []
         do {
-            for enclosure in try containment.leftovers() where try enclosure.isPopulated() {
+            for enclosure in try containment.leftovers()
+            where try !known.contains(RunID(enclosure.run)) && enclosure.isPopulated() {
                 guard let app = AppID(enclosure.app) else { continue }
                 attempt { all.append(try OrphanedApp(enclosure, app)) }
             }
@@ -61,46 +64,46 @@ struct OrphanedApps {
             logWarning("\(error)")
         }
         if all.isEmpty { return }
-        logWarning("\(all.count) apps run of which nothing is known; they are told to terminate")
-        for orphan in all { attempt { try tell(orphan) } }
+        logWarning("found \(all.count) running apps whose state is unknown; terminating them")
+        for orphan in all { attempt { try terminate(orphan) } }
         let start = EventLoop.now()
-        while all.contains(where: { !$0.isOver }), EventLoop.now() < start + Self.deadline + Self.patience {
-            let isLate = EventLoop.now() >= start + Self.deadline
+        while all.contains(where: { !$0.isOver }), EventLoop.now() < start + Self.deadline + Self.killTimeout {
+            let isOverdue = EventLoop.now() >= start + Self.deadline
             for orphan in all where !orphan.isOver {
-                attempt { try look(at: orphan, isLate) }
-                // At once: the next daemon would find nothing of it.
-                if orphan.isOver { write(orphan) }
+                attempt { try check(orphan, isOverdue) }
+                // At once: if this daemon dies, the next one does not find an app that has ended.
+                if orphan.isOver { writeReceipt(orphan) }
             }
             poll(nil, 0, 2)
         }
-        for orphan in all where !orphan.isOver { write(orphan) }
+        for orphan in all where !orphan.isOver { writeReceipt(orphan) }
     }
 
-    private func tell(_ orphan: OrphanedApp) throws {
+    private func terminate(_ orphan: OrphanedApp) throws {
         try orphan.main?.signal(SIGTERM)
-        // It hears of it first, and then goes on.
+        // The signal is pending before the app runs again.
         try orphan.enclosure.thaw()
     }
 
-    private func look(at orphan: OrphanedApp, _ isLate: Bool) throws {
+    private func check(_ orphan: OrphanedApp, _ isOverdue: Bool) throws {
         orphan.cpu = max(orphan.cpu, try orphan.enclosure.cpuTime())
         orphan.isOver = try !orphan.enclosure.isPopulated()
-        if !orphan.isOver, !orphan.isKilled, isLate || orphan.main?.isOver ?? true {
-            orphan.isKilled = isLate
+        if !orphan.isOver, !orphan.isKilled, isOverdue || orphan.main?.isOver ?? true {
+            orphan.isKilled = isOverdue
             try orphan.enclosure.killAll()
         }
         guard orphan.exit == .unknown, let main = orphan.main, main.isOver else { return }
-        // A child of ours only if its parent ended after this daemon began.
+        // It can be reaped only if its parent ended after this daemon was started.
         let status = try main.reap()?.status ?? main.exitStatus()
         if let status { orphan.exit = ExitStatus(status) }
     }
 
-    private func write(_ orphan: OrphanedApp) {
-        let how = orphan.isKilled ? "killed, as it did not terminate in time" : "told to terminate"
+    private func writeReceipt(_ orphan: OrphanedApp) {
+        let how = orphan.isKilled ? "killed: exceeded its terminate deadline" : "terminated"
         let receipt = Receipt(
             id: receipts.nextID, app: orphan.app, run: RunID(orphan.enclosure.run), pid: orphan.main?.pid,
             state: orphan.state, namespace: .exit, code: Receipt.Code.exited,
-            explanation: "\(how): nothing is known of it, as an earlier greenroomd left no record that can be read",
+            explanation: "\(how): its state is unknown, because the previous greenroomd left no usable record of it",
             exit: orphan.exit, wall: orphan.age, cpu: orphan.cpu, memory: orphan.memory)
         attempt { try receipts.write(receipt) }
         journal.log(LogEntry(.ended(receipt)))
@@ -110,5 +113,5 @@ struct OrphanedApps {
         do { try body() } catch { logWarning("\(error)") }
     }
 
-    private func logWarning(_ sentence: String) { journal.log(.warning, MessageID.complaint, sentence) }
+    private func logWarning(_ sentence: String) { journal.logWarning(sentence) }
 }

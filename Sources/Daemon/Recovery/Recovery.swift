@@ -3,157 +3,159 @@ import Linux
 import Manifest
 import Systemd
 
-/// Takes the apps of a daemon that is gone into hand again: their groups by name, their processes by pidfd (of a number
-/// whose start time is the one that was noted), their notify sockets by path or as they were handed over.
+/// Recovers the running apps of the previous daemon: their groups by name, their main processes by pidfd or by pid and
+/// start time, their notify sockets by descriptor or by path.
 final class Recovery {
     private let recovered: RecoveredState
-    private let shell: Shell
-    private let performer: EffectPerformer
-    private let containment: Containment
-    private let handed: HandedDescriptors
-    /// Runs of which nothing is lost that they said.
-    private var heard: Set<RunID> = []
-    private(set) var adopted = 0
+    private let driver: CoreDriver
+    private let context: DaemonContext
+    private let descriptors: RecoveredDescriptors
+    /// Runs of which no notify message is lost.
+    private var keptMessages: Set<RunID> = []
+    /// Runs that were recovered, and not started by this daemon.
+    private var reattached: Set<RunID> = []
 
     init(
-        _ recovered: RecoveredState, shell: Shell, performer: EffectPerformer, containment: Containment,
-        handed: HandedDescriptors
+        _ recovered: RecoveredState, driver: CoreDriver, context: DaemonContext, descriptors: RecoveredDescriptors
     ) {
         self.recovered = recovered
-        self.shell = shell
-        self.performer = performer
-        self.containment = containment
-        self.handed = handed
+        self.driver = driver
+        self.context = context
+        self.descriptors = descriptors
     }
 
-    /// All of it, before anything else happens in the house.
-    func run() {
-        // An event that nobody has decided on may begin a run as well; its note says so.
-        let known = Set(shell.core.runIDs)
-        let noted = recovered.notes.keys.compactMap(Self.run(ofNote:)).filter { !known.contains($0) }
-        for id in noted { performer.logbook.note(RunNote.name(id), nil) }
-        for id in shell.core.runIDs { adopt(id) }
-        performer.stored.restore(recovered.notes, handed)
-        var late = resume()
-        for id in shell.core.runIDs where performer.runs[id].map(performer.tellWaiting) ?? false { late.insert(id) }
-        shell.send(.recovered)
-        for id in shell.core.runIDs where performer.runs[id] != nil {
-            shell.send(.run(id, .reattached(messagesKept: heard.contains(id), noticesDelayed: late.contains(id))))
+    /// Recovers all runs, before the daemon does anything else for apps.
+    /// - Returns: how many runs were found.
+    func run() -> Int {
+        // Recorded before the event that created the run was handled. That event will create it again.
+        let known = Set(driver.core.runIDs)
+        for name in recovered.records.keys {
+            if let run = RunRecord.run(named: name), !known.contains(run) { context.logbook.removeRecord(name) }
         }
-        for id in shell.core.runIDs { lookAfter(id) }
-    }
-
-    /// Carries out what the dead daemon had not.
-    /// - Returns: the runs that are told of something only now.
-    private func resume() -> Set<RunID> {
-        var told: Set<RunID> = []
-        let perform = shell.perform
-        shell.perform = { effect in
-            if case .spawn(_, let run, _) = effect { told.insert(run) }
-            if case .notify(let run, _) = effect { told.insert(run) }
-            perform(effect)
+        for id in driver.core.runIDs { reattach(id) }
+        context.stored.restore(recovered.records, descriptors)
+        driver.resume(recovered)
+        let delayed = sendDelayedNotices()
+        driver.send(.recovered)
+        for id in driver.core.runIDs where context.runs[id] != nil {
+            let event = RunEvent.reattached(
+                messagesKept: keptMessages.contains(id), noticesDelayed: delayed.contains(id))
+            driver.send(.run(id, event))
         }
-        defer { shell.perform = perform }
-        shell.resume(recovered)
-        return told
+        for id in driver.core.runIDs { checkProcesses(of: id) }
+        return reattached.count
     }
 
-    static func run(ofNote name: String) -> RunID? {
-        name.hasPrefix("run/") ? UInt64(name.dropFirst(4)).map(RunID.init) : nil
+    /// Sends the notices that the previous daemon had decided on and not sent.
+    /// - Returns: the runs that receive a notice only now, or that are started only now.
+    private func sendDelayedNotices() -> Set<RunID> {
+        var delayed: Set<RunID> = []
+        for run in context.runs.all {
+            if !reattached.contains(run.id) || run.transport.isUsed { delayed.insert(run.id) }
+            run.transport.resume()
+        }
+        return delayed
     }
 
-    // MARK: In hand again
+    // MARK: Reattaching
 
-    private func adopt(_ id: RunID) {
-        guard let bytes = recovered.notes[RunNote.name(id)], let app = shell.core.app(of: id) else { return }
+    private func reattach(_ id: RunID) {
+        guard let bytes = recovered.records[RunRecord.name(id)], let app = driver.core.app(of: id) else { return }
         do {
-            let note = try RunNote(reading: bytes)
-            guard let enclosure = try containment.reopen(app: app.name, run: id.number, environmentMarker: note.marker)
+            let record = try RunRecord(reading: bytes)
+            guard
+                let enclosure = try context.containment.reopen(
+                    app: app.name, run: id.number, environmentMarker: record.marker)
             else { return }
-            if note.pid == nil, try !wasBorn(enclosure) {
+            if record.pid == nil, try !wasUsed(enclosure) {
                 _ = try enclosure.remove()
                 return
             }
-            try adopt(id, app, note, enclosure)
+            try reattach(id, app, record, enclosure)
         } catch {
-            performer.logWarning(app, "\(error)")
+            context.journal.logWarning("\(error)", app: app)
         }
     }
 
-    /// Of a process that was about to be made: whether there ever was one. A group in which nothing has run yet has used no
-    /// processor time.
-    private func wasBorn(_ enclosure: Enclosure) throws -> Bool {
+    /// Whether a process was ever started in a group. Without one it has used no processor time.
+    private func wasUsed(_ enclosure: Enclosure) throws -> Bool {
         if try enclosure.isPopulated() { return true }
         return try enclosure.cpuTime() > .zero
     }
 
-    private func adopt(_ id: RunID, _ app: AppID, _ note: RunNote, _ enclosure: Enclosure) throws {
-        let socket = handed.take(HandedDescriptors.notifySocket(id))
-        if socket != nil, recovered.reading != id { heard.insert(id) }
-        let wasHanded = socket != nil && handed.has(HandedDescriptors.process(id))
-        let channel = try AppChannel(
-            loop: performer.loop, path: performer.folders.notifySockets + "/\(id)", owner: note.owner, adopting: socket)
-        let manifest = performer.manifests[app] ?? AppManifest(id: app)
-        let run = AppRun(id: id, manifest: manifest, enclosure: enclosure, channel: channel, owner: note.owner)
-        run.statusText = note.statusText
-        run.errno = note.errno
-        run.notices = note.notices
-        run.hasNotedNotices = !note.notices.isEmpty
-        run.mainPID = note.pid
-        run.startTime = note.startTime
-        run.isFrozen = shell.core.isSuspended(id)
-        performer.listen(to: run)
-        performer.runs[id] = run
-        if let process = try mainProcess(id, note, enclosure) {
-            run.process = process
-            run.mainPID = process.pid
-            run.startTime = try ProcFS().stat(of: process.pid)?.startTime ?? note.startTime
-            try enclosure.started(process)
-            performer.mainProcesses[process.pid] = id
-            performer.findSent(run)
-        }
-        performer.keepNote(of: run)
-        // What the store had not, or lost.
-        if !wasHanded { performer.keepDescriptors(of: run) }
-        adopted += 1
+    private func reattach(_ id: RunID, _ app: AppID, _ record: RunRecord, _ enclosure: Enclosure) throws {
+        let descriptor = descriptors.take(RecoveredDescriptors.notifySocket(id))
+        let hasSocket = descriptor != nil
+        if hasSocket, recovered.reading != id, !recovered.lacksEvents { keptMessages.insert(id) }
+        let isStored = hasSocket && descriptors.contains(RecoveredDescriptors.process(id))
+        let socket = try NotifySocket(
+            loop: context.loop, run: id, path: context.folders.notifySockets + "/\(id)", owner: record.owner,
+            recovered: descriptor, logbook: context.logbook)
+        let run = RunController(
+            id: id, manifest: context.manifests[app] ?? AppManifest(id: app), enclosure: enclosure, socket: socket,
+            owner: record.owner, notices: record.notices, context: context)
+        context.runs.insert(run)
+        run.restore(record, process: try mainProcess(id, record, enclosure))
+        run.restoreFrozen(driver.core.isSuspended(id), mayDiffer: recovered.lacksEvents)
+        // The store did not have them, or has lost them.
+        if !isStored { run.storeDescriptors() }
+        reattached.insert(id)
     }
 
-    private func mainProcess(_ id: RunID, _ note: RunNote, _ enclosure: Enclosure) throws -> Linux.Process? {
-        guard let pid = note.pid else { return try firstProcess(enclosure) }
-        if let descriptor = handed.take(HandedDescriptors.process(id)) {
+    private func mainProcess(_ id: RunID, _ record: RunRecord, _ enclosure: Enclosure) throws -> Linux.Process? {
+        guard let pid = record.pid else { return try firstProcess(enclosure) }
+        if let descriptor = descriptors.take(RecoveredDescriptors.process(id)) {
             return Linux.Process(pid: pid, pidfd: descriptor)
         }
         guard let process = try Linux.Process.open(pid), let stat = try ProcFS().stat(of: pid),
-            stat.startTime == note.startTime
+            stat.startTime == record.startTime
         else { return nil }
         return process
     }
 
-    /// Between its birth and the note of it: the first process leads a session of its own, or is about to.
+    /// The main process of a run whose daemon died after it started the process and before it recorded the pid: the
+    /// process that started first.
     private func firstProcess(_ enclosure: Enclosure) throws -> Linux.Process? {
         let stats = try enclosure.pids().compactMap { try ProcFS().stat(of: $0) }
         guard let first = stats.min(by: { ($0.startTime, $0.pid) < ($1.startTime, $1.pid) }) else { return nil }
         return try Linux.Process.open(first.pid)
     }
 
-    // MARK: What came about meanwhile
+    // MARK: What happened meanwhile
 
-    /// Asks the kernel what the dead daemon was about to be told.
-    private func lookAfter(_ id: RunID) {
-        guard let run = performer.runs[id] else {
-            // Nothing of it is left, not even its group; unless it was never begun, and is now.
-            shell.send(.run(id, .exited(.unknown, cpu: .zero, memory: 0)))
-            return shell.send(.run(id, .emptied))
+    /// Reports what the kernel would have reported to the previous daemon.
+    private func checkProcesses(of id: RunID) {
+        guard let run = context.runs[id] else {
+            // Not even its group exists. Its end was not reported, unless this event is ignored.
+            driver.send(.run(id, .exited(.unknown, cpu: .zero, memory: 0)))
+            return driver.send(.run(id, .emptied))
         }
-        if let pid = run.mainPID, shell.core.pid(of: id) == nil { shell.send(.run(id, .spawned(pid: pid))) }
-        // What it said before it ended, or before its time is over, still counts.
-        run.channel.drain()
-        guard run.process != nil else {
-            if run.starting == nil, !shell.core.hasExited(id) {
-                shell.send(.run(id, .exited(.unknown, cpu: run.cpu, memory: 0)))
-            }
-            return performer.watchEmpty(run)
+        if let pid = run.mainPID, driver.core.pid(of: id) == nil { run.send(.spawned(pid: pid)) }
+        // What the app said before it ended, or before a deadline, still counts.
+        run.socket.drain()
+        if run.starting != nil { return }
+        if run.process != nil { return run.watchRecoveredProcess() }
+        if !driver.core.hasExited(id) { run.send(.exited(.unknown, cpu: run.cpu, memory: 0)) }
+        run.waitUntilEmpty()
+    }
+}
+
+extension RunController {
+    /// Takes over what the previous daemon recorded of the run.
+    /// - Parameter process: the main process; `nil`: it has ended.
+    func restore(_ record: RunRecord, process: Linux.Process?) {
+        statusText = record.statusText
+        errno = record.errno
+        mainPID = record.pid
+        startTime = record.startTime
+        if let process {
+            self.process = process
+            mainPID = process.pid
+            startTime = (try? ProcFS().stat(of: process.pid))?.startTime ?? record.startTime
+            attempt { try enclosure.started(process) }
+            context.runs.insertMainProcess(process.pid, of: id)
+            transport.findPendingSignal()
         }
-        if run.starting == nil { performer.watchAdopted(run) }
+        persistRecord()
     }
 }

@@ -1,22 +1,23 @@
 import Glibc
 import Linux
 
-/// Exec in place: the same process with another program, so that apps stay our children and nothing is closed that is
-/// worth keeping. What goes along stands in a table in memory, by name.
+/// Executes the installed program in this process, so that apps stay its children and no descriptor is lost. A table in
+/// a memfd names the descriptors that are passed on: a line `NAME NUMBER` each.
 enum Reexecution {
-    /// Says which descriptor the table is.
+    /// The variable that contains the table's descriptor.
     static let variable = "GREENROOM_REEXEC_FD"
-    /// A table is no longer than this: a line for each descriptor.
+    /// The longest table in bytes.
     private static let longest = 16 << 20
 
-    /// - Throws: why this program is still the one that runs.
+    /// Replaces this program. Returns only by throwing.
+    /// - Throws: why this program still runs.
     static func run(_ descriptors: [(name: String, descriptor: Int32)]) throws {
         let path = try program()
         let lines = descriptors.map { "\($0.name) \($0.descriptor)\n" }.joined()
         let table = try MemoryFile.sealed("greenroom-reexec", Array(lines.utf8))
         let all = descriptors.map(\.descriptor) + [table.raw]
         defer {
-            // Still here: what apps are given must not include these.
+            // execve(2) has failed: apps must not inherit these.
             for descriptor in all { try? Descriptor.setInherited(descriptor, false) }
         }
         for descriptor in all { try Descriptor.setInherited(descriptor, true) }
@@ -24,27 +25,28 @@ enum Reexecution {
         defer { unsetenv(variable) }
         let arguments = CommandLine.arguments.map { strdup($0) } + [nil]
         defer { for argument in arguments { free(argument) } }
-        // Blocked signals stay blocked and wait: nobody's SIGTERM is lost, or ends what is neither program yet.
+        // Signals stay blocked and pending, so none is lost and none ends the process before the new program handles
+        // it.
         execve(path, arguments, environ)
         throw SystemError(call: "execve", errno: errno, path: path)
     }
 
-    /// Where this program lies, or lay: an upgrade has put another one there.
+    /// The path of this program. After an upgrade it is the path of the new one.
     private static func program() throws -> String {
         var target = [CChar](repeating: 0, count: Int(PATH_MAX))
         let count = readlink("/proc/self/exe", &target, target.count - 1)
         guard count > 0 else { throw SystemError(call: "readlink", errno: errno, path: "/proc/self/exe") }
         let path = String(decoding: target[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        let gone = " (deleted)"
-        return path.hasSuffix(gone) ? String(path.dropLast(gone.count)) : path
+        let suffix = " (deleted)"
+        return path.hasSuffix(suffix) ? String(path.dropLast(suffix.count)) : path
     }
 
-    /// What this program was given by the one before; `nil`: it was started afresh.
+    /// The descriptors that the previous program passed on; `nil`: this one was not executed by reexec.
     static func takeTable() throws -> [(name: String, descriptor: Int32)]? {
         guard let text = getenv(variable).map({ String(cString: $0) }) else { return nil }
         unsetenv(variable)
         guard let raw = Int32(text), raw > 2, MemoryFile.isMemoryFile(raw) else {
-            throw Problem("\(variable)=\(text) is no table of descriptors")
+            throw Problem("\(variable)=\(text) is not a table of descriptors")
         }
         let table = Descriptor(adopting: raw)
         guard let bytes = try MemoryFile.contents(table.raw, limit: longest) else {
@@ -53,7 +55,7 @@ enum Reexecution {
         return try String(decoding: bytes, as: UTF8.self).split(separator: "\n").map { line in
             let words = line.split(separator: " ")
             guard words.count == 2, let descriptor = Int32(words[1]), descriptor > 2, fcntl(descriptor, F_GETFD) >= 0
-            else { throw Problem("\(variable): “\(line)” names no descriptor") }
+            else { throw Problem("\(variable): '\(line)' is not an open descriptor") }
             try Descriptor.setInherited(descriptor, false)
             return (String(words[0]), descriptor)
         }

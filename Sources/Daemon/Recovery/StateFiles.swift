@@ -1,17 +1,18 @@
 import LifecycleCore
 import Linux
+import Systemd
 
-/// Restoration states and snapshots as files, where nobody keeps descriptors beyond this daemon: their contents as they
-/// were when they were offered. A descriptor of any other kind can't be kept so.
+/// Restoration states and snapshots as files in the runtime folder, for a daemon without a descriptor store: copies of
+/// their contents when they were stored. Other descriptors cannot be kept this way.
 ///
-/// Written by the one thread: 8 MiB within a tmpfs are some milliseconds, and who offers more than one of that size in a
-/// second waits (`AppChannel.bytesPerMessage`).
+/// The daemon's only thread copies them: 8 MiB within a tmpfs take some milliseconds. An app that stores more than one
+/// file of that size in a second has to wait (`NotifySocket.bytesPerMessage`).
 final class StateFiles {
     private let folder: String
     private var sizes: [UInt64: (name: String, bytes: Int)] = [:]
 
-    /// In all, as the folder is in memory and the logbook beside it needs room: of states at their largest 128, of snapshots
-    /// eight; of what apps store in truth some hundreds. Snapshots leave room for states, which are worth more.
+    /// The most bytes of all apps, because the folder is in memory: 128 states and eight snapshots of the largest size.
+    /// Snapshots have a budget of their own, so that they leave room for states, which are worth more.
     static let budgets: [String: Int] = [StoredDescriptors.state: 128 << 20, StoredDescriptors.snapshot: 64 << 20]
 
     init(folder: String) throws {
@@ -19,23 +20,36 @@ final class StateFiles {
         try createDirectories(at: folder, mode: 0o700)
     }
 
+    /// - Returns: `nil` if the folder cannot be created, which is logged.
+    static func open(folder: String, _ journal: Journal) -> StateFiles? {
+        do {
+            return try StateFiles(folder: folder)
+        } catch {
+            journal.logWarning("restoration states do not survive this daemon: \(error)")
+            return nil
+        }
+    }
+
     private func path(_ serial: UInt64) -> String { "\(folder)/\(serial)" }
 
+    /// Copies a state or a snapshot into a file.
     /// - Returns: how many bytes were written.
-    /// - Throws: why a daemon that follows will not have it.
+    /// - Throws: why it will not survive this daemon.
     func save(_ raw: Int32, _ name: String, _ serial: UInt64) throws -> Int {
         guard let limit = StoredDescriptors.sizeLimits[name], let budget = Self.budgets[name] else { return 0 }
         let size = try MemoryFile.size(raw)
         let others = sizes.values.reduce(0) { $0 + ($1.name == name ? $1.bytes : 0) }
         guard others + size <= budget else {
-            throw Problem("FDNAME=\(name) does not outlive this daemon: of all apps they take \(others + size) bytes")
+            throw Problem(
+                "FDNAME=\(name) does not survive this daemon: all apps' take \(others + size) bytes; the limit is \(budget)"
+            )
         }
         try MemoryFile.save(raw, at: path(serial), limit: limit)
         sizes[serial] = (name, size)
         return size
     }
 
-    /// `nil`: there is none.
+    /// - Returns: a memfd with the contents of the file; `nil` if there is no file.
     func load(_ name: String, _ serial: UInt64) throws -> Descriptor? {
         guard let limit = StoredDescriptors.sizeLimits[name], exists(at: path(serial)) else { return nil }
         let memory = try MemoryFile.load(path(serial), name: name, limit: limit)
@@ -43,7 +57,7 @@ final class StateFiles {
         return memory
     }
 
-    /// Of a descriptor that was handed over: the file of it stays, if there is one.
+    /// Keeps the file of a descriptor that the previous daemon passed on, if there is one.
     func adopt(_ raw: Int32, _ name: String, _ serial: UInt64) {
         guard exists(at: path(serial)) else { return }
         sizes[serial] = (name, (try? MemoryFile.size(raw)) ?? 0)
@@ -54,33 +68,34 @@ final class StateFiles {
         _ = try? removeFile(at: path(serial))
     }
 
-    /// What lies there and belongs to nothing that is stored.
-    func removeOthers() {
+    /// Removes the files of what is not stored.
+    func removeUnused() {
         for name in (try? folderEntries(at: folder)) ?? [] where UInt64(name).flatMap({ sizes[$0] }) == nil {
             _ = try? removeFile(at: folder + "/" + name)
         }
     }
 
-    /// All of it.
+    /// Removes all files and the folder.
     func close() {
         sizes = [:]
-        removeOthers()
+        removeUnused()
         _ = try? removeFile(at: folder, folder: true)
     }
 }
 
-/// Over a stop in order: what apps stored is in the state folder until the next daemon starts, for their next launch.
+/// Restoration states and snapshots in the state folder, from a stop of the daemon until the next one starts.
 struct StateArchive {
     let folder: String
+    let journal: Journal
 
     private static let names = [StoredDescriptors.state, StoredDescriptors.snapshot]
 
-    func save(_ entries: [(app: AppID, name: String, descriptor: Int32)], logWarning: (String) -> Void) {
+    func save(_ entries: [(app: AppID, name: String, descriptor: Int32)]) {
         guard !entries.isEmpty else { return }
         do {
             try createDirectories(at: folder, mode: 0o700)
         } catch {
-            return logWarning("restoration states do not outlive this stop: \(error)")
+            return journal.logWarning("restoration states do not survive this stop: \(error)")
         }
         var left = StateFiles.budgets
         for (app, name, descriptor) in entries {
@@ -88,17 +103,19 @@ struct StateArchive {
             let path = "\(folder)/\(app.name).\(name)"
             do {
                 let size = try MemoryFile.size(descriptor)
-                guard size <= left[name] ?? 0 else { throw Problem("\(path): no room is left for \(size) bytes") }
+                guard size <= left[name] ?? 0 else {
+                    throw Problem("\(path): \(size) bytes; \(left[name] ?? 0) are left of the limit for all apps")
+                }
                 left[name]? -= size
                 try MemoryFile.save(descriptor, at: path, limit: limit)
             } catch {
-                logWarning("\(error)")
+                journal.logWarning("\(error)", app: app)
             }
         }
     }
 
-    /// All that lies there, once: it is removed.
-    func take(logWarning: (String) -> Void, _ body: (AppID, String, consuming Descriptor) -> Void) {
+    /// Takes all files out of the archive.
+    func take(_ body: (AppID, String, consuming Descriptor) -> Void) {
         guard exists(at: folder) else { return }
         for file in ((try? folderEntries(at: folder)) ?? []).sorted() {
             let path = folder + "/" + file
@@ -108,7 +125,7 @@ struct StateArchive {
                 do {
                     body(app, name, try MemoryFile.load(path, name: name, limit: limit))
                 } catch {
-                    logWarning("\(error)")
+                    journal.logWarning("\(error)", app: app)
                 }
             }
             _ = try? removeFile(at: path)

@@ -67,7 +67,7 @@ sleep 5
 check "the daemon notifies the watchdog in time" same "$(property greenroomd NRestarts)" "$runs"
 kill -STOP "$(property greenroomd MainPID)"
 check "systemd restarts a daemon that hangs" wait_for 60 restarted "$runs"
-journalctl -b -u greenroomd -o cat -n 50 | grep -iE 'watchdog|went on' | sed 's/^/     /'
+journalctl -b -u greenroomd -o cat -n 50 | grep -iE 'watchdog|recovered' | sed 's/^/     /'
 check "the suspended app has the same process and is suspended" eval "is idle suspended && same $idle \$(pid idle) && frozen idle"
 check "the app in the foreground has the same process and is active" eval "is front active && same $front \$(pid front)"
 

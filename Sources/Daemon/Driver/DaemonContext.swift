@@ -1,0 +1,60 @@
+import LifecycleCore
+import Linux
+import Manifest
+import Systemd
+
+/// The parts of the daemon that run controllers, effects and the control service share. Built once, when the daemon
+/// starts.
+final class DaemonContext {
+    let loop: EventLoop
+    let folders: Folders
+    let containment: Containment
+    let journal: Journal
+    let receipts: ReceiptStore
+    let launches: LaunchStore
+    let logbook: Logbook
+    let library: ManifestLibrary
+    let memory: MemoryWatch
+    let store: DescriptorStore
+    let stored: StoredDescriptors
+    let users: UserCache
+    let groups: GroupRemover
+    let releaser: MemoryReleaser
+    let runs = RunTable()
+    /// Receives what happens. It outlives this object.
+    unowned let events: any EventSink
+
+    init(
+        loop: EventLoop, folders: Folders, containment: Containment, journal: Journal, receipts: ReceiptStore,
+        launches: LaunchStore, logbook: Logbook, library: ManifestLibrary, store: DescriptorStore,
+        events: any EventSink
+    ) {
+        self.loop = loop
+        self.folders = folders
+        self.containment = containment
+        self.journal = journal
+        self.receipts = receipts
+        self.launches = launches
+        self.logbook = logbook
+        self.library = library
+        self.store = store
+        self.events = events
+        memory = MemoryWatch(loop: loop, journal: journal, events: events)
+        stored = StoredDescriptors(
+            logbook: logbook, store: store, files: StateFiles.open(folder: folders.storedFiles, journal),
+            journal: journal)
+        users = UserCache(now: loop.now)
+        groups = GroupRemover(loop: loop, journal: journal)
+        releaser = MemoryReleaser(loop: loop)
+    }
+
+    /// Valid manifests, by app.
+    var manifests: [AppID: AppManifest] { library.manifests }
+
+    /// Removes what apps without a manifest stored, and looks users up again at the next launch. An app whose manifest
+    /// has an error keeps what it stored: the error is expected to be corrected.
+    func manifestsChanged() {
+        stored.removeAll { library.manifests[$0] == nil && library.broken[$0] == nil }
+        users.forget()
+    }
+}

@@ -1,0 +1,69 @@
+import LifecycleCore
+import Linux
+import Systemd
+
+/// Lets the machine sleep or power off once all apps have entered the background (L15).
+protocol SleepControl: AnyObject {
+    func allowSleep()
+}
+
+/// Performs each effect of the core: a run's effects by its controller, all others by the part of the daemon that owns
+/// the matter.
+final class EffectPerformer: EffectPerforming {
+    private let context: DaemonContext
+    private let launcher: RunLauncher
+    private let answers: AnswerTable
+    private let observers: [any LifecycleObserver]
+    private let sleep: any SleepControl
+    private var runs: RunTable { context.runs }
+
+    init(
+        context: DaemonContext, launcher: RunLauncher, answers: AnswerTable, observers: [any LifecycleObserver],
+        sleep: any SleepControl
+    ) {
+        self.context = context
+        self.launcher = launcher
+        self.answers = answers
+        self.observers = observers
+        self.sleep = sleep
+    }
+
+    /// Effects of a run that is over are ignored: its end is already sent to the core.
+    func perform(_ effect: Effect, _ id: EffectID) {
+        switch effect {
+        case .spawn(let app, let run, let launch): launcher.launch(app, run, launch)
+        case .notify(let run, let notice): runs[run]?.notify(notice, id)
+        case .freeze(let run, let attempt): runs[run]?.freeze(attempt: attempt)
+        case .thaw(let run, let attempt): runs[run]?.thaw(attempt: attempt)
+        case .continueStopped(let run): runs[run]?.continueStopped()
+        case .inspect(let run): runs[run]?.inspect()
+        case .kill(let run): runs[run]?.kill()
+        case .throttle(let run): runs[run]?.setWeights(background: true)
+        case .unthrottle(let run): runs[run]?.setWeights(background: false)
+        case .deliver(let run, let notifications): runs[run]?.deliver(notifications, id)
+        case .recordLaunch(let app, let count): attempt(app) { try context.launches.record(app, count) }
+        case .writeReceipt(let receipt): attempt(receipt.app) { try context.receipts.write(receipt) }
+        case .dropRestorationState(let app): context.stored.dropRestorationState(of: app)
+        case .answer(let request, let answer): answers.answer(request, answer)
+        case .report(let report): observe(report)
+        case .measureMemory: context.events.send(.memoryMeasured(measureMemory()))
+        case .allowSleep: sleep.allowSleep()
+        case .finish: context.loop.exit(0)
+        }
+    }
+
+    private func observe(_ report: Report) {
+        let now = Instant(sinceOrigin: context.loop.now())
+        for observer in observers { observer.observe(report, at: now) }
+    }
+
+    private func measureMemory() -> MemoryReading {
+        let machine = context.memory.read()
+        return MemoryReading(total: machine.total, available: machine.available, sizes: runs.sizes)
+    }
+
+    /// Logs a failure of the system and continues: the app's lifecycle does not depend on it.
+    private func attempt(_ app: AppID, _ body: () throws -> Void) {
+        do { try body() } catch { context.journal.logWarning("\(error)", app: app) }
+    }
+}

@@ -1,0 +1,52 @@
+import LifecycleCore
+import Systemd
+
+/// Receives all that happens, for people and programs that watch. Nothing is left out before it: an observer limits the
+/// rate of its own output.
+protocol LifecycleObserver: AnyObject {
+    /// The core reports something.
+    func observe(_ report: Report, at now: Instant)
+    /// The core has handled an event, and its effects were performed.
+    func observe(_ event: Event)
+}
+
+/// Writes reports to the journal, with a limit for those that an app can cause at will.
+final class JournalObserver: LifecycleObserver {
+    private let journal: Journal
+    private var rateLimiter = EventRateLimiter()
+
+    init(journal: Journal) { self.journal = journal }
+
+    func observe(_ report: Report, at now: Instant) {
+        switch rateLimiter.judge(report, at: now) {
+        case .accepted: break
+        case .suppressed: return
+        case .acceptedAfter(let app, let count):
+            journal.logWarning(
+                "\(count) events were not logged: more than \(EventRateLimiter.perSecond) in 1s", app: app)
+        }
+        journal.log(LogEntry(report))
+    }
+
+    func observe(_ event: Event) {
+        if case .unregistered(let app) = event { rateLimiter.remove(app) }
+    }
+}
+
+/// Emits reports as D-Bus signals, with the same limit as the journal.
+final class BusObserver: LifecycleObserver {
+    private let bus: ControlBus
+    private var rateLimiter = EventRateLimiter()
+
+    init(bus: ControlBus) { self.bus = bus }
+
+    func observe(_ report: Report, at now: Instant) {
+        if rateLimiter.judge(report, at: now) == .suppressed { return }
+        bus.publish(report, LogEntry(report))
+    }
+
+    func observe(_ event: Event) {
+        bus.announcer.note(event)
+        if case .unregistered(let app) = event { rateLimiter.remove(app) }
+    }
+}

@@ -1,0 +1,79 @@
+import LifecycleCore
+import Linux
+import Systemd
+
+/// Replaces the running program.
+protocol DaemonControl: AnyObject {
+    /// Executes the installed program in place of this one. Apps keep running.
+    /// - Throws: why this program still runs.
+    func reexec() throws
+}
+
+/// Stop, restart and reexec.
+extension Program: DaemonControl {
+    func reexec() throws {
+        if case .shutdown = stop { throw Problem("greenroomd is shutting down") }
+        context.logbook.close(driver.core)
+        let descriptors =
+            context.stored.all + context.runs.all.flatMap(\.descriptorsForReexec) + bus.socketToKeep
+            + (bus.logind?.inhibitorForReexec ?? []) + [(RecoveredDescriptors.lock, lock.descriptor.raw)]
+        try Reexecution.run(descriptors)
+    }
+
+    /// SIGTERM: `systemctl restart` keeps the apps, `systemctl stop` terminates them.
+    func shutDownOrRestart() { if isRestart { restart() } else { shutDown() } }
+
+    /// Whether systemd is restarting the service. Without systemd, or if it does not answer, SIGTERM is a stop.
+    private var isRestart: Bool {
+        guard case .none = stop, context.store.isAvailable else { return false }
+        let runtime = options.mode == .system ? "/run" : ownVariable("XDG_RUNTIME_DIR") ?? "/run"
+        do {
+            return try ServiceJob.current(runtime: runtime) == .restart
+        } catch {
+            journal.logWarning("cannot ask systemd whether this is a restart, so all apps are terminated: \(error)")
+            return false
+        }
+    }
+
+    /// Exits, and leaves all apps to the next daemon.
+    private func restart() {
+        journal.log(.notice, MessageID.stopping, "restarting; all apps keep running")
+        setStop(.restart)
+        context.logbook.close(driver.core)
+        _ = try? ServiceManager.notify(.stopping)
+        // The descriptor store has all descriptors once this returns.
+        _ = try? ServiceManager.barrier(timeout: .seconds(2))
+        context.loop.exit(0)
+    }
+
+    /// Terminates all apps, then exits. The second time the apps are killed.
+    func shutDown() {
+        if case .restart = stop { return }
+        var isFirst = true
+        if case .shutdown = stop { isFirst = false }
+        if isFirst {
+            journal.log(.notice, MessageID.stopping, "shutting down; terminating all apps")
+            _ = try? ServiceManager.notify(.stopping)
+        }
+        setStop(.shutdown)
+        driver.send(.shutdownRequested(immediately: !isFirst))
+    }
+
+    /// The event loop has ended.
+    func end() {
+        if case .restart = stop { return bus.close(toBeContinued: true) }
+        bus.close()
+        context.store.remove(RecoveredDescriptors.controlSocket)
+        context.stored.archive(in: StateArchive(folder: options.folders.restoration, journal: journal))
+        context.logbook.remove()
+        _ = try? removeFile(at: options.folders.notifySockets, folder: true)
+        _ = try? context.receipts.removeHandedOver()
+        do {
+            if try context.containment.removeRoot() == .busy {
+                journal.logWarning("processes are left in \(context.containment.mode.summary)")
+            }
+        } catch {
+            journal.logWarning("\(error)")
+        }
+    }
+}

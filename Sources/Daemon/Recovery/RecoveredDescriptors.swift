@@ -1,0 +1,39 @@
+import LifecycleCore
+import Linux
+
+/// The descriptors that survived the previous daemon, by name: from the service manager's file descriptor store, or
+/// passed on by reexec.
+final class RecoveredDescriptors {
+    private var all: [String: SharedDescriptor] = [:]
+
+    init() {}
+
+    /// Takes ownership of the descriptors. If several have the same name, all but the first are closed.
+    init(adopting passed: [(name: String, descriptor: Int32)]) {
+        for (name, descriptor) in passed {
+            let shared = SharedDescriptor(Descriptor(adopting: descriptor))
+            if all[name] == nil { all[name] = shared }
+        }
+    }
+
+    static func notifySocket(_ run: RunID) -> String { "notify-\(run)" }
+    static func process(_ run: RunID) -> String { "process-\(run)" }
+    static func stored(_ serial: UInt64) -> String { "stored-\(serial)" }
+    static let lock = "lock"
+    static let controlSocket = "control"
+    static let inhibitor = "inhibitor"
+
+    func contains(_ name: String) -> Bool { all[name] != nil }
+
+    /// - Returns: `nil` if there is none of this name, or if it cannot be duplicated.
+    func take(_ name: String) -> Descriptor? {
+        guard let shared = all.removeValue(forKey: name) else { return nil }
+        return try? Descriptor.duplicate(of: shared.raw)
+    }
+
+    /// Closes those that were not taken, and removes them from the store: nothing else would ever do so.
+    func removeUnused(from store: DescriptorStore) {
+        for name in all.keys.sorted() { store.remove(name) }
+        all = [:]
+    }
+}

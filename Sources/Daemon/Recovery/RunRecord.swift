@@ -1,0 +1,92 @@
+import LifecycleCore
+import Linux
+
+/// What is recorded of a run beside the state of the core: how its processes are found again, and what it has still to
+/// be notified of.
+struct RunRecord: Hashable {
+    var app: AppID
+    /// The main process; `nil`: it is about to be started.
+    var pid: Int32?
+    /// When the main process started, in clock ticks since boot. A pid and a start time identify one process.
+    var startTime: UInt64 = 0
+    /// `GREENROOM_RUN=…`: identifies the app's processes in process-group mode.
+    var marker: String?
+    var owner: Owner?
+    /// `STATUS=`
+    var statusText: String?
+    /// `ERRNO=`
+    var errno: Int32?
+    var notices = NoticeQueue()
+
+    init(app: AppID) { self.app = app }
+
+    init(_ run: RunController) {
+        app = run.app
+        pid = run.mainPID
+        startTime = run.startTime
+        marker = run.enclosure.environmentMarker
+        owner = run.owner
+        statusText = run.statusText
+        errno = run.errno
+        notices = run.transport.queue
+    }
+
+    static func == (a: Self, b: Self) -> Bool { a.bytes == b.bytes }
+    func hash(into hasher: inout Hasher) { hasher.combine(bytes) }
+
+    private static let prefix = "run/"
+    static func name(_ run: RunID) -> String { prefix + "\(run)" }
+
+    /// The run that a record of this name belongs to; `nil`: it is a record of another kind.
+    static func run(named name: String) -> RunID? {
+        name.hasPrefix(prefix) ? UInt64(name.dropFirst(prefix.count)).map(RunID.init) : nil
+    }
+
+    var bytes: [UInt8] { savedBytes }
+}
+
+extension RunRecord: SavedRecord {
+    static var blank: RunRecord { RunRecord(app: .blank) }
+
+    mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.required(1, &app)
+        try coder.optional(2, &pid)
+        try coder.field(3, &startTime)
+        try coder.optional(4, &marker)
+        var (uid, gid) = (owner?.uid, owner?.gid)
+        try coder.optional(5, &uid)
+        try coder.optional(6, &gid)
+        if let uid, let gid { owner = Owner(uid: uid, gid: gid) }
+        try coder.optional(7, &statusText)
+        try coder.optional(8, &errno)
+        try coder.field(9, &notices)
+    }
+}
+
+extension NoticeQueue: SavedRecord {
+    static var blank: NoticeQueue { NoticeQueue() }
+
+    mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        var saved = waiting.map { SavedNotice(notice: $0) }
+        // One more than wait: it is recorded before all are sent.
+        try coder.list(1, &saved, upTo: Self.capacity + 1)
+        var isSending = isSending
+        try coder.flag(2, &isSending)
+        var effect = lastEffect
+        try coder.field(3, &effect.event)
+        try coder.field(4, &effect.index)
+        // A notice that only a newer version knows cannot be sent.
+        let isFirstKnown = saved.first?.notice != nil
+        self = NoticeQueue(
+            waiting: saved.compactMap(\.notice), isSending: isSending && isFirstKnown, lastEffect: effect)
+    }
+}
+
+/// A notice in a list; `nil`: this version does not know it.
+private struct SavedNotice: SavedRecord {
+    var notice: Notice?
+    static var blank: SavedNotice { SavedNotice() }
+    mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.optional(1, &notice)
+    }
+}

@@ -1,0 +1,85 @@
+import LifecycleCore
+import Linux
+import Systemd
+
+/// The end of the main process, and SIGKILL to the group (L45, L47).
+extension RunController {
+    /// The most processes whose memory is released right after SIGKILL: the main process and a few more.
+    private static let releasedProcesses = 8
+
+    /// SIGKILL to all processes of the group.
+    func killGroup() {
+        // Opened before the kill: afterwards the pids may belong to other processes.
+        let pids = (try? enclosure.pids()) ?? []
+        let killed = pids.prefix(Self.releasedProcesses).compactMap { try? Linux.Process.open($0) }
+        attempt { try enclosure.killAll() }
+        for process in killed { context.releaser.release(process) }
+    }
+
+    /// Waits for the end of the main process.
+    func watchExit() {
+        guard let process else { return }
+        do {
+            exitSource = try context.loop.addDescriptor(process.descriptor, events: .readable) { [weak self] _ in
+                self?.mainProcessEnded()
+            }
+        } catch {
+            logWarning("\(error)")
+            exitProbe = Retry.until(context.loop) { [weak self] in
+                guard let self, self.process === process else { return true }
+                guard process.isOver else { return false }
+                self.mainProcessEnded()
+                return true
+            }
+        }
+    }
+
+    private func mainProcessEnded() {
+        guard let process else { return }
+        // Its last message may name another main process (`MAINPID=`). Then the run continues.
+        socket.drain()
+        guard self.process === process else { return }
+        exitSource = nil
+        guard let report = try? process.reap() else { return probeExitStatus(of: process) }
+        exited(report)
+    }
+
+    func exited(_ report: ExitReport) {
+        exited(ExitStatus(report.status), cpu: report.cpu, peakMemory: peakMemory(report))
+    }
+
+    /// Reports the end of the main process, and waits for the end of the group.
+    /// - Parameter peakMemory: in bytes; 0: unknown.
+    func exited(_ status: ExitStatus, cpu: Duration, peakMemory: UInt64 = 0) {
+        transport.discard()
+        releaseMainProcess()
+        send(.exited(status, cpu: max(cpu, self.cpu), memory: peakMemory))
+        waitUntilEmpty()
+    }
+
+    /// The peak in bytes of the app's own program; 0: unknown. The kernel's peak includes the process before execve(2),
+    /// a copy of the daemon. So only a larger one is the app's.
+    private func peakMemory(_ report: ExitReport) -> UInt64 {
+        report.maxRSS > OwnProcess.peakBytes ? report.maxRSS : 0
+    }
+
+    /// The main process was reaped, or is not a child of this daemon. Until now it has hidden orphans that ended after
+    /// it.
+    func releaseMainProcess() {
+        guard let process else { return }
+        // Before its descriptor is closed.
+        exitSource = nil
+        self.process = nil
+        context.runs.removeMainProcess(process.pid)
+        context.runs.reapOrphans()
+    }
+}
+
+extension ExitStatus {
+    init(_ status: EndStatus) {
+        switch status {
+        case .exited(let code): self = .exited(code)
+        case .signaled(let signal, let coreDumped): self = .signaled(signal, coreDumped: coreDumped)
+        }
+    }
+}

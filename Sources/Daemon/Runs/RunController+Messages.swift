@@ -1,0 +1,84 @@
+import Glibc
+import LifecycleCore
+import Linux
+import Systemd
+
+/// Notify messages of the app as events.
+extension RunController: NotifySocketDelegate {
+    func received(_ messages: [NotifyMessage], _ descriptors: inout ReceivedDescriptors, from sender: Int32) {
+        context.events.batch {
+            for message in messages { received(message, &descriptors, from: sender) }
+            // All that the datagram says is recorded. The core has not handled it yet, which takes longer.
+            context.logbook.endReading()
+        }
+    }
+
+    private func received(_ message: NotifyMessage, _ descriptors: inout ReceivedDescriptors, from sender: Int32) {
+        switch message {
+        case .ready: send(.ready)
+        case .status(let text):
+            statusText = text
+            persistRecord()
+        case .stopping: send(.stopping)
+        case .errno(let number):
+            errno = number
+            persistRecord()
+        case .mainPID(let pid): changeMainProcess(to: pid)
+        case .watchdog: send(.heartbeat)
+        case .watchdogTrigger: send(.heartbeatGivenUp)
+        case .extendTimeout(let time): send(.timeoutExtended(by: time))
+        case .background: send(.backgroundEntered)
+        case .beginTask(let task): send(.taskBegan(name: task, owner: sender))
+        case .endTask(let task): send(.taskEnded(name: task))
+        case .wakeDone(let result): send(.wakeCompleted(WakeResult(result)))
+        // Its descriptor is closed with the datagram, which is the answer.
+        case .barrier: break
+        case .storeDescriptors(let name): store(&descriptors, name)
+        case .removeDescriptors(let name): context.stored.remove(name, of: app)
+        }
+    }
+
+    private func store(_ descriptors: inout ReceivedDescriptors, _ name: String) {
+        while let descriptor = descriptors.takeFirst() {
+            switch context.stored.add(descriptor, name, of: app, closer: socket.closer) {
+            case .stored(let written): socket.charge(bytes: written)
+            case .refused(let reason): socket.warn(reason)
+            }
+        }
+    }
+
+    /// `MAINPID=`: changes the main process to another process of the run's group.
+    private func changeMainProcess(to pid: Int32) {
+        guard pid != process?.pid else { return }
+        guard (try? enclosure.contains(pid)) ?? false else {
+            return socket.warn("MAINPID=\(pid) is not a process of this app; the main process stays the same")
+        }
+        do {
+            // Checked again after the open: the pid may have been given to another process meanwhile.
+            guard let process = try Linux.Process.open(pid), try enclosure.contains(pid) else { return }
+            if let old = self.process?.pid { context.runs.removeMainProcess(old) }
+            // Before the old descriptor is closed: a copy in systemd's store would keep it in epoll(7). And it leaves
+            // the store before the new one is stored, because both have the same name.
+            exitSource = nil
+            context.store.remove(RecoveredDescriptors.process(id))
+            isAdopted = (try? ProcFS().stat(of: pid))?.parent != getpid()
+            setMainProcess(process)
+            watchExit()
+            send(.mainProcessChanged(pid: pid))
+            // The old process may have ended and be a zombie.
+            context.runs.reapOrphans()
+        } catch {
+            socket.warn("MAINPID=\(pid): \(error)")
+        }
+    }
+}
+
+extension WakeResult {
+    init(_ result: NotifyMessage.WakeResult) {
+        switch result {
+        case .newData: self = .newData
+        case .noData: self = .noData
+        case .failed: self = .failed
+        }
+    }
+}

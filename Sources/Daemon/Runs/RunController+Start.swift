@@ -1,0 +1,71 @@
+import LifecycleCore
+import Linux
+import Systemd
+
+/// The start of the main process: clone(2), then execve(2) of the app's program.
+extension RunController {
+    /// Starts the main process. `spawned` follows, then `executed`, or `spawnFailed` if the program cannot be executed.
+    /// - Throws: if there is no process. Call `abandonStart` then.
+    func start(_ request: SpawnRequest) throws {
+        // Recorded before there is a process, so the next daemon knows of each process that was started.
+        persistRecord()
+        let starting = try startProcess(request)
+        let process = starting.process
+        let outcome = starting.outcomeDescriptor
+        self.starting = consume starting
+        setMainProcess(process)
+        try enclosure.started(process)
+        execSource = try context.loop.addDescriptor(outcome, events: .readable, priority: .important) {
+            [weak self] _ in self?.execDecided()
+        }
+        send(.spawned(pid: process.pid))
+    }
+
+    /// Removes the run after `start` has thrown. A process that cannot be watched is killed.
+    func abandonStart() {
+        if process != nil { attempt { try enclosure.killAll() } }
+        remove()
+    }
+
+    /// From now on `process` is the main process: recorded, and kept in the descriptor store.
+    func setMainProcess(_ process: Linux.Process) {
+        self.process = process
+        mainPID = process.pid
+        startTime = (try? ProcFS().stat(of: process.pid))?.startTime ?? 0
+        context.runs.insertMainProcess(process.pid, of: id)
+        persistRecord()
+        storeDescriptors()
+    }
+
+    private func execDecided() {
+        let outcome: ExecOutcome
+        do {
+            outcome = try starting?.outcome() ?? .pending
+        } catch {
+            // Without an outcome the app is killed at its launch deadline.
+            execSource = nil
+            return logWarning("\(error)")
+        }
+        switch outcome {
+        case .pending: return
+        case .executed:
+            endStart()
+            watchExit()
+            send(.executed)
+        case .killedBeforeExec:
+            // Its exit is reported like any other.
+            endStart()
+            watchExit()
+        case .failed(let failure):
+            endStart()
+            _ = try? process?.reap()
+            remove()
+            send(.spawnFailed(SpawnProblem(sentence: failure.sentence, exitStatus: failure.exitStatus)))
+        }
+    }
+
+    private func endStart() {
+        execSource = nil
+        starting = nil
+    }
+}

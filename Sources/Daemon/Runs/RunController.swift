@@ -1,0 +1,288 @@
+import Glibc
+import LifecycleCore
+import Linux
+import Manifest
+import Systemd
+
+/// Controls one run of one app: its processes and their group, from the start to the removal of what was made for it.
+/// It decides nothing: it carries out the core's effects and reports the outcomes as events.
+///
+/// ```
+/// start ──▶ exec ──▶ running ⇄ frozen ──▶ main process ended ──▶ group is empty ──▶ removed
+///   └─ failed ───────────────────────────────────────────────────────────────────────▲
+/// ```
+final class RunController {
+    let id: RunID
+    let app: AppID
+    let manifest: AppManifest
+    let enclosure: Enclosure
+    let transport: SignalTransport
+    let socket: NotifySocket
+    let inbox: Inbox
+    /// The user that the app runs as; `nil`: the daemon's.
+    let owner: Owner?
+    unowned let context: DaemonContext
+
+    // MARK: Processes
+
+    /// From clone(2) until the outcome of execve(2) is known.
+    var starting: StartingProcess?
+    /// The main process; `nil` before it is started and after it was reaped.
+    var process: Linux.Process?
+    /// The pid of the main process, also after it was reaped.
+    var mainPID: Int32?
+    /// When the main process started, in clock ticks since boot (proc_pid_stat(5)).
+    var startTime: UInt64 = 0
+    /// The main process is not a child of this daemon: the previous daemon or the app itself started it.
+    var isAdopted = false
+    /// All processes are frozen, or are about to be.
+    private(set) var isFrozen = false
+    private(set) var end = End.none
+
+    /// The end of the run. It only advances, so the run is removed once and reported as empty at most once.
+    enum End {
+        /// The main process has not ended.
+        case none
+        /// The main process has ended, and processes that it left behind have not.
+        case emptying(Retry?)
+        /// What was made for the run is removed.
+        case removed
+    }
+
+    // MARK: What the controller waits for
+
+    var execSource: EventSource?
+    var exitSource: EventSource?
+    /// Looks for the end of the main process if the event loop cannot watch it.
+    var exitProbe: Retry?
+    /// Looks whether an adopted main process has executed its program, stopped itself, or was reaped by its parent.
+    var adoptedProbe: Retry?
+    /// Looks whether the whole group is frozen.
+    private var freezeProbe: Retry?
+
+    // MARK: What the app says about itself
+
+    /// `STATUS=`
+    var statusText: String?
+    /// `ERRNO=`
+    var errno: Int32?
+
+    /// - Parameter notices: those that the previous daemon recorded; empty for a new run.
+    init(
+        id: RunID, manifest: AppManifest, enclosure: Enclosure, socket: NotifySocket, owner: Owner?,
+        notices: NoticeQueue = NoticeQueue(), context: DaemonContext
+    ) {
+        self.id = id
+        app = manifest.id
+        self.manifest = manifest
+        self.enclosure = enclosure
+        self.socket = socket
+        self.owner = owner
+        self.context = context
+        transport = SignalTransport(loop: context.loop, signals: manifest.signals, queue: notices)
+        inbox = Inbox(of: manifest.id, context.folders, owner: owner)
+        transport.delegate = self
+        socket.delegate = self
+    }
+
+    /// Sources go before the descriptors that they watch are closed: a copy in systemd's store would keep those in
+    /// epoll(7).
+    deinit {
+        execSource = nil
+        exitSource = nil
+    }
+
+    func send(_ event: RunEvent) { context.events.send(.run(id, event)) }
+
+    // MARK: Measures. A group that cannot be read is like one that is gone.
+
+    var isPopulated: Bool { (try? enclosure.isPopulated()) ?? false }
+    /// In bytes.
+    var memory: UInt64 { (try? enclosure.memoryBytes()) ?? 0 }
+    /// Processor time of all processes since the launch.
+    var cpu: Duration { (try? enclosure.cpuTime()) ?? .zero }
+
+    // MARK: Freezing
+
+    /// Freezes all processes, after all waiting notices are sent. `frozen` follows once the kernel reports the whole
+    /// group as frozen. If it does not, the core thaws the group in time and tries again.
+    func freeze(attempt: Int) {
+        transport.sendAll()
+        do {
+            try enclosure.freeze()
+        } catch {
+            return logWarning("\(error)")
+        }
+        isFrozen = true
+        freezeProbe = Retry.until(context.loop) { [weak self] in
+            guard let self, self.isFrozen else { return true }
+            guard (try? self.enclosure.isFrozen()) ?? false else { return false }
+            self.send(.frozen(attempt: attempt, memory: self.memory))
+            return true
+        }
+    }
+
+    /// Thaws all processes. If that fails there is no `thawed`, and the core ends the app at its deadline.
+    func thaw(attempt: Int) {
+        freezeProbe = nil
+        do {
+            try enclosure.thaw()
+        } catch {
+            return logWarning("\(error)")
+        }
+        isFrozen = false
+        send(.thawed(attempt: attempt))
+    }
+
+    /// Takes over the state of a recovered run. If the previous daemon's last events are lost, the group may be in
+    /// another state than the core takes it to be in: then it is frozen or thawed.
+    func restoreFrozen(_ isFrozen: Bool, mayDiffer: Bool) {
+        self.isFrozen = isFrozen
+        guard mayDiffer else { return }
+        attempt { try isFrozen ? enclosure.freeze() : enclosure.thaw() }
+    }
+
+    // MARK: Effects
+
+    /// Timers of apps in the background may expire this much later, in nanoseconds, so that the processor sleeps longer
+    /// (L19). systemd and Android use the same value for background work.
+    private static let backgroundTimerSlack: UInt64 = 40_000_000
+
+    func setWeights(background: Bool) {
+        attempt {
+            try enclosure.setWeights(
+                background: background, timerSlack: background ? Self.backgroundTimerSlack : nil)
+        }
+    }
+
+    /// SIGCONT, for a main process that has stopped itself.
+    func continueStopped() { sendSignal(SIGCONT) }
+
+    func inspect() {
+        let isTraced = mainProcessStatus?.isTraced ?? false
+        send(.inspected(Inspection(traced: isTraced, cpu: cpu, memory: memory)))
+    }
+
+    /// Sends a notice. A memory warning has one signal for both levels, so the level is placed in the inbox before
+    /// (L36).
+    func notify(_ notice: Notice, _ effect: EffectID) {
+        if case .memoryWarning(let level) = notice { place("memory", level.name) }
+        transport.send(notice, effect)
+    }
+
+    func deliver(_ notifications: [Notification], _ effect: EffectID) {
+        for notification in notifications {
+            place(notification.kind, notification.payload)
+            if notification.kind == "memory" { transport.send(.memoryWarning(.warning), effect) }
+        }
+    }
+
+    private func place(_ kind: String, _ payload: String) {
+        attempt { try inbox.place(kind, payload) }
+    }
+
+    // MARK: The end
+
+    /// SIGKILL to all processes of the run, frozen or not.
+    func kill() {
+        isFrozen = false
+        freezeProbe = nil
+        transport.discard()
+        if isPopulated { killGroup() }
+        // A main process that is a zombie does not populate the group. Its exit is reported before the run is removed.
+        if process == nil, starting == nil { waitUntilEmpty() }
+    }
+
+    /// Reports the run as empty once its last process has ended, and removes what was made for it (L47). Does nothing
+    /// if it waits already or the run is removed.
+    func waitUntilEmpty() {
+        guard case .none = end else { return }
+        end = .emptying(nil)
+        let retry = Retry.until(context.loop) { [weak self] in
+            guard let self else { return true }
+            guard !self.isPopulated else { return false }
+            self.remove()
+            self.send(.emptied)
+            return true
+        }
+        if case .emptying = end { end = .emptying(retry) }
+    }
+
+    /// Removes what was made for the run: it is over, or its start failed.
+    func remove() {
+        if case .removed = end { return }
+        end = .removed
+        context.runs.remove(self)
+        removeRecord()
+        releaseMainProcess()
+        socket.close()
+        attempt { try inbox.empty() }
+        context.groups.remove(enclosure)
+    }
+
+    // MARK: Failures
+
+    /// Logs a failure of the system and continues: the app's lifecycle does not depend on it.
+    func attempt(_ body: () throws -> Void) {
+        do { try body() } catch { logWarning("\(error)") }
+    }
+}
+
+extension RunController: SignalTransportDelegate {
+    var mainProcessStatus: ProcessStatus? {
+        process.flatMap { try? ProcFS().status(of: $0.pid) }
+    }
+
+    @discardableResult
+    func sendSignal(_ number: Int32) -> Bool {
+        guard let process else { return false }
+        do {
+            return try process.signal(number) == .sent
+        } catch {
+            logWarning("\(error)")
+            return false
+        }
+    }
+
+    func queueChanged() { persistRecord() }
+
+    func notified(_ notice: Notice, delivered: Bool) {
+        context.events.batch {
+            // One entry of the logbook or none: the next daemon finds the notice sent and the event sent, or neither.
+            context.logbook.batch {
+                persistRecord()
+                if notice.isAnswered { send(.notified(notice, delivered: delivered, cpu: cpu)) }
+            }
+        }
+        guard isAdopted else { return }
+        if notice == .didEnterBackground, delivered {
+            // The core moves on with the event above, which may be queued.
+            context.loop.callLater { [weak self] in self?.probeForStop() }
+        }
+        if notice == .willTerminate, hasStopped { continueStopped() }
+    }
+
+    func sendsAgain(_ notice: Notice) {
+        context.journal.log(
+            .notice, MessageID.recovered, app: app,
+            "the previous greenroomd ended while it sent \(notice.name): it is sent again, so the app may receive it twice"
+        )
+    }
+
+    func logWarning(_ sentence: String) { context.journal.logWarning(sentence, app: app) }
+}
+
+extension Notice {
+    /// As UIKit names it.
+    fileprivate var name: String {
+        switch self {
+        case .willResignActive: "willResignActive"
+        case .didEnterBackground: "didEnterBackground"
+        case .willEnterForeground: "willEnterForeground"
+        case .didBecomeActive: "didBecomeActive"
+        case .willTerminate: "willTerminate"
+        case .memoryWarning: "memoryWarning"
+        case .tasksExpiring: "tasksExpiring"
+        }
+    }
+}

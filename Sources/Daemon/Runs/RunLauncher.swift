@@ -1,0 +1,189 @@
+import Glibc
+import LifecycleCore
+import Linux
+import Manifest
+import Systemd
+
+/// Launches apps: prepares what a run needs (user, folders, group, notify socket, environment), then starts it.
+final class RunLauncher {
+    /// Exit statuses of systemd.exec(5) for what can fail before there is a process.
+    private enum Stage {
+        static let notifySocket: Int32 = 207
+        static let user: Int32 = 217
+        static let cgroup: Int32 = 219
+        static let runtimeDirectory: Int32 = 233
+        static let stateDirectory: Int32 = 238
+        static let cacheDirectory: Int32 = 239
+        static let fork: Int32 = 254
+    }
+
+    private struct Failure: Error {
+        var problem: SpawnProblem
+        init(_ status: Int32, _ error: any Error) {
+            problem = SpawnProblem(sentence: "\(error)", exitStatus: status)
+        }
+    }
+
+    private let context: DaemonContext
+    /// The part of the environment of a user's daemon that its apps inherit, as `NAME=value`.
+    private let inheritedEnvironment: [String]
+
+    init(context: DaemonContext, inheritedEnvironment: [String]) {
+        self.context = context
+        self.inheritedEnvironment = inheritedEnvironment
+    }
+
+    /// Launches an app. `spawned` follows, or `spawnFailed` with a sentence that says why.
+    func launch(_ app: AppID, _ id: RunID, _ launch: Launch) {
+        // The previous daemon created the run, and died before it recorded that.
+        if context.runs[id] != nil { return }
+        do {
+            try start(app, id, launch)
+        } catch {
+            let failure = error as? Failure ?? Failure(Stage.fork, error)
+            context.events.send(.run(id, .spawnFailed(failure.problem)))
+        }
+    }
+
+    private func start(_ app: AppID, _ id: RunID, _ launch: Launch) throws {
+        guard let manifest = context.manifests[app] else { throw Problem("its manifest was removed") }
+        let user = try step(Stage.user) { try context.users.user(of: manifest) }
+        try prepareDirectories(manifest, user)
+        let inbox = Inbox(of: app, context.folders, owner: user?.owner)
+        try step(Stage.runtimeDirectory) { try inbox.create() }
+        let enclosure = try step(Stage.cgroup) {
+            try context.containment.create(app: app.name, run: id.number)
+        }
+        let socket: NotifySocket
+        do {
+            socket = try makeSocket(id, user)
+        } catch {
+            context.groups.remove(enclosure)
+            throw error
+        }
+        let run = RunController(
+            id: id, manifest: manifest, enclosure: enclosure, socket: socket, owner: user?.owner, context: context)
+        context.runs.insert(run)
+        let environment = LaunchEnvironment(
+            manifest: manifest, launch: launch, user: user?.record, notifySocket: socket.path, inbox: inbox.path,
+            lastReceipt: lastReceipt(of: app), marker: enclosure.environmentMarker, inherited: inheritedEnvironment)
+        var request = makeRequest(manifest, user, environment.entries(folders: context.folders), enclosure)
+        let output = outputStream(app)
+        request.standardOutput = output?.raw
+        request.standardError = output?.raw
+        do {
+            try run.start(request)
+        } catch {
+            run.abandonStart()
+            throw error
+        }
+    }
+
+    private func step<T>(_ status: Int32, _ body: () throws -> T) throws -> T {
+        do { return try body() } catch { throw Failure(status, error) }
+    }
+
+    // MARK: What a run needs
+
+    /// Creates the directories that the manifest names, owned by the app's user (L9).
+    private func prepareDirectories(_ manifest: AppManifest, _ user: AppUser?) throws {
+        let owner = user?.owner
+        let folders = context.folders
+        let all: [(Int32, String, [String])] = [
+            (Stage.stateDirectory, folders.appState, manifest.stateDirectory),
+            (Stage.cacheDirectory, folders.appCache, manifest.cacheDirectory),
+            (Stage.runtimeDirectory, folders.appRuntime, manifest.runtimeDirectory),
+        ]
+        for (status, folder, names) in all {
+            for name in names {
+                try step(status) { try createDirectories(at: folder + "/" + name, mode: 0o755, owner: owner) }
+            }
+        }
+    }
+
+    private func makeSocket(_ id: RunID, _ user: AppUser?) throws -> NotifySocket {
+        let path = context.folders.notifySockets + "/\(id)"
+        do {
+            return try NotifySocket(
+                loop: context.loop, run: id, path: path, owner: user?.owner, logbook: context.logbook)
+        } catch {
+            // The socket may be bound already.
+            _ = try? removeFile(at: path)
+            throw Failure(Stage.notifySocket, error)
+        }
+    }
+
+    /// The path of the app's last receipt. Without it the app is launched all the same.
+    private func lastReceipt(of app: AppID) -> String? {
+        do {
+            return try context.receipts.handOver(to: app)
+        } catch {
+            context.journal.logWarning("\(error)", app: app)
+            return nil
+        }
+    }
+
+    // MARK: Output
+
+    /// Where the app's standard output and error go: to journald under the app's ID, or to the daemon's standard error.
+    /// `nil`: to /dev/null.
+    private func outputStream(_ app: AppID) -> SharedDescriptor? {
+        do {
+            if context.journal.usesJournald, let stream = try JournalStream.open(identifier: app.name) {
+                return SharedDescriptor(Descriptor(adopting: stream))
+            }
+            return try ownStandardError()
+        } catch {
+            context.journal.logWarning("its output is dropped: \(error)", app: app)
+            return nil
+        }
+    }
+
+    /// A descriptor of the daemon's standard error, so that output reaches it without the daemon.
+    private func ownStandardError() throws -> SharedDescriptor? {
+        guard fcntl(2, F_GETFD) >= 0 else { return nil }
+        // A terminal is opened again, only for writing: its descriptor would let the app read what is typed.
+        if isatty(2) == 1 { return SharedDescriptor(try Descriptor.open("/proc/self/fd/2", O_WRONLY | O_NOCTTY)) }
+        let copy = fcntl(2, F_DUPFD_CLOEXEC, 3)
+        guard copy >= 0 else { throw SystemError(call: "fcntl F_DUPFD_CLOEXEC", errno: errno) }
+        return SharedDescriptor(Descriptor(adopting: copy))
+    }
+
+    // MARK: The request
+
+    private func makeRequest(
+        _ manifest: AppManifest, _ user: AppUser?, _ environment: [String], _ enclosure: Enclosure
+    ) -> SpawnRequest {
+        var request = SpawnRequest(
+            executable: manifest.exec[0], arguments: Array(manifest.exec.dropFirst()), environment: environment)
+        request.workingDirectory =
+            manifest.workingDirectory == "~" ? user?.record.home ?? "/" : manifest.workingDirectory
+        request.credentials = user?.credentials
+        request.umask = manifest.umask
+        request.resourceLimits = resourceLimits(manifest)
+        if manifest.policy.watchdog != nil { request.processIDVariables = ["WATCHDOG_PID"] }
+        request.oomScoreAdjust = manifest.oomScoreAdjust ?? Self.defaultOOMScoreAdjust
+        request.noNewPrivileges = manifest.noNewPrivileges
+        request.cgroup = enclosure.cgroupDescriptor
+        request.passedDescriptors = context.stored.passed(to: manifest.id)
+        return request
+    }
+
+    /// The oom_score_adj of apps whose manifest sets none: 0 if the daemon's own is negative (`OOMScoreAdjust=` of its
+    /// unit). `nil`: the daemon's, because only privileged processes may lower it.
+    private static let defaultOOMScoreAdjust: Int? = {
+        let own = try? readFile(at: "/proc/self/oom_score_adj", limit: 16)
+        return own?.first == UInt8(ascii: "-") ? 0 : nil
+    }()
+
+    /// The daemon's own limit of open files is high. Apps get systemd's defaults: 1,024, which select(2) needs, and a
+    /// hard limit of 524,288 for those that raise it.
+    private func resourceLimits(_ manifest: AppManifest) -> [ResourceLimit] {
+        let given = manifest.limits.map { ResourceLimit(resource: $0.resource, soft: $0.soft, hard: $0.hard) }
+        let openFiles: Int32 = 7  // RLIMIT_NOFILE
+        if given.contains(where: { $0.resource == openFiles }) { return given }
+        // An unprivileged daemon cannot raise its own hard limit for its apps.
+        let hard = min(524_288, maximumDescriptors())
+        return given + [ResourceLimit(resource: openFiles, soft: min(1024, hard), hard: hard)]
+    }
+}

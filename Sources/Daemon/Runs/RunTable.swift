@@ -1,0 +1,49 @@
+import LifecycleCore
+import Linux
+
+/// The runs that are not over, and the main processes by which the kernel reports on them.
+final class RunTable {
+    private var controllers: [RunID: RunController] = [:]
+    private var mainProcesses: [Int32: RunID] = [:]
+
+    subscript(run: RunID) -> RunController? { controllers[run] }
+
+    /// In the order of their numbers.
+    var all: [RunController] { controllers.values.sorted { $0.id < $1.id } }
+
+    func insert(_ run: RunController) { controllers[run.id] = run }
+    func remove(_ run: RunController) { if contains(run) { controllers[run.id] = nil } }
+    func contains(_ run: RunController) -> Bool { controllers[run.id] === run }
+
+    /// Sizes in bytes of the runs that are not frozen. The size of a frozen run cannot change.
+    var sizes: [MemoryReading.Size] {
+        all.filter { !$0.isFrozen }.map { MemoryReading.Size(run: $0.id, bytes: $0.memory) }
+    }
+
+    // MARK: Children
+
+    /// Reports with this pid concern the run from now on. Its main process is reaped by its controller.
+    func insertMainProcess(_ pid: Int32, of run: RunID) { mainProcesses[pid] = run }
+
+    /// The process was reaped, or is no longer the main process.
+    func removeMainProcess(_ pid: Int32) { mainProcesses[pid] = nil }
+
+    /// Handles SIGCHLD: main processes that stopped or continued, and orphans of apps. Orphans become children of the
+    /// daemon because it is their subreaper (PR_SET_CHILD_SUBREAPER(2const)).
+    func childrenChanged() {
+        for change in (try? Reaping.reapStops()) ?? [] {
+            guard let run = mainProcesses[change.pid].flatMap({ controllers[$0] }), !run.isFrozen else { continue }
+            switch change.change {
+            case .stopped: run.send(.stopped)
+            case .continued: run.send(.continued)
+            }
+        }
+        reapOrphans()
+    }
+
+    /// Reaps all children that are no main processes. A main process that has ended hides those behind it from
+    /// waitid(2), so this is called again once it was reaped.
+    func reapOrphans() {
+        _ = try? Reaping.reapOrphans(sparing: { mainProcesses[$0] != nil })
+    }
+}

@@ -1,0 +1,153 @@
+import LifecycleCore
+import Linux
+import Manifest
+import Systemd
+
+/// What a transport needs from the run that it belongs to.
+protocol SignalTransportDelegate: AnyObject {
+    /// The main process as /proc/PID/status shows it; `nil` if there is none.
+    var mainProcessStatus: ProcessStatus? { get }
+    /// Sends a signal to the main process.
+    /// - Returns: whether it was sent.
+    func sendSignal(_ number: Int32) -> Bool
+    /// The queue has changed. It must be recorded before this returns.
+    func queueChanged()
+    /// The first notice was removed from the queue. The change of the queue and what follows from it must be recorded
+    /// together before this returns. `delivered`: whether a signal was sent that the app catches.
+    func notified(_ notice: Notice, delivered: Bool)
+    /// The previous daemon died while it sent this notice, and the signal is not pending. It is sent again.
+    func sendsAgain(_ notice: Notice)
+}
+
+/// Sends lifecycle notices to an app: each as the signal that its manifest names, in order.
+///
+/// The kernel delivers pending signals in an order of its own (signal(7)). So a notice is sent when the signal of the
+/// previous one is no longer pending (L3), but after a second at the latest: to an app that blocks its signals for
+/// longer, a notice in time is worth more than the order.
+final class SignalTransport {
+    /// How often the signal of the previous notice is looked for; at the intervals of `Retry` that takes one second.
+    private static let maximumLooks = 12
+
+    private let loop: EventLoop
+    private let signals: LifecycleSignals
+    private(set) var queue: NoticeQueue
+    /// The signal of the previous notice.
+    private var lastSignal: Int32?
+    /// Waits until that signal is no longer pending.
+    private var retry: Retry?
+    /// Whether this daemon has sent a notice, or has one to send.
+    private(set) var isUsed: Bool
+    weak var delegate: (any SignalTransportDelegate)?
+
+    /// - Parameter queue: as the previous daemon recorded it; empty for a new run.
+    init(loop: EventLoop, signals: LifecycleSignals, queue: NoticeQueue = NoticeQueue()) {
+        self.loop = loop
+        self.signals = signals
+        self.queue = queue
+        isUsed = !queue.isEmpty
+    }
+
+    // MARK: Sending
+
+    /// Sends a notice after those that wait. `willTerminate` does not wait: all are sent at once.
+    func send(_ notice: Notice, _ effect: EffectID) {
+        guard queue.accept(notice, of: effect) else { return }
+        isUsed = true
+        delegate?.queueChanged()
+        if notice == .willTerminate || queue.waiting.count > NoticeQueue.capacity {
+            sendAll()
+        } else {
+            sendInOrder()
+        }
+    }
+
+    /// Sends all that waits at once: before the app is frozen or terminates.
+    func sendAll() {
+        retry = nil
+        while !queue.isEmpty { sendFirst(delegate?.mainProcessStatus) }
+    }
+
+    /// Drops all that waits: the app is about to be killed, or its main process has ended.
+    func discard() {
+        retry = nil
+        guard !queue.isEmpty else { return }
+        queue.removeAll()
+        delegate?.queueChanged()
+    }
+
+    /// Waits for the signal that the previous daemon sent last, if it is still pending. Otherwise the next notice could
+    /// be delivered before it.
+    func findPendingSignal() {
+        guard let status = delegate?.mainProcessStatus else { return }
+        let all = [
+            signals.resignActive, signals.enterBackground, signals.enterForeground, signals.becomeActive,
+            signals.memoryWarning, signals.taskExpiring,
+        ]
+        lastSignal = all.compactMap(\.self).first { status.hasPending($0) }
+    }
+
+    /// Sends the notices that the previous daemon recorded but did not send.
+    func resume() { sendInOrder() }
+
+    private func sendInOrder() {
+        guard retry == nil else { return }
+        var looks = 0
+        retry = Retry.until(loop) { [weak self] in
+            guard let self else { return true }
+            while let notice = self.queue.first {
+                let status = self.delegate?.mainProcessStatus
+                looks += 1
+                if looks < Self.maximumLooks, self.mustWait(notice, status) { return false }
+                looks = 0
+                self.sendFirst(status)
+            }
+            self.retry = nil
+            return true
+        }
+    }
+
+    private func mustWait(_ notice: Notice, _ status: ProcessStatus?) -> Bool {
+        guard let lastSignal, let status, let number = signal(for: notice) else { return false }
+        // The previous daemon has sent this notice.
+        if queue.isSending, status.hasPending(number) { return false }
+        return status.hasPending(lastSignal)
+    }
+
+    /// Sends the first notice, unless the app does not catch its signal: most programs would be ended by it. SIGTERM,
+    /// or what `Terminate=` names, is sent in any case.
+    private func sendFirst(_ status: ProcessStatus?) {
+        guard let notice = queue.first else { return }
+        guard let number = signal(for: notice), notice == .willTerminate || status?.catches(number) ?? false else {
+            return finish(notice, delivered: false)
+        }
+        if queue.isSending {
+            if status?.hasPending(number) ?? false {
+                lastSignal = number
+                return finish(notice, delivered: true)
+            }
+            delegate?.sendsAgain(notice)
+        }
+        queue.beginSending()
+        delegate?.queueChanged()
+        let isSent = delegate?.sendSignal(number) ?? false
+        if isSent { lastSignal = number }
+        finish(notice, delivered: isSent)
+    }
+
+    private func finish(_ notice: Notice, delivered: Bool) {
+        queue.removeFirst()
+        delegate?.notified(notice, delivered: delivered)
+    }
+
+    private func signal(for notice: Notice) -> Int32? {
+        switch notice {
+        case .willResignActive: signals.resignActive
+        case .didEnterBackground: signals.enterBackground
+        case .willEnterForeground: signals.enterForeground
+        case .didBecomeActive: signals.becomeActive
+        case .willTerminate: signals.terminate
+        case .memoryWarning: signals.memoryWarning
+        case .tasksExpiring: signals.taskExpiring
+        }
+    }
+}

@@ -1,0 +1,66 @@
+import LifecycleCore
+import Linux
+import Manifest
+import Systemd
+import Testing
+
+@testable import Daemon
+
+/// Collects events in place of the core's driver.
+final class EventList: EventSink {
+    private(set) var events: [Event] = []
+    /// Called with each event after it is collected.
+    private let handle: (Event) -> Void
+
+    init(_ handle: @escaping (Event) -> Void = { _ in }) { self.handle = handle }
+
+    func send(_ event: Event) {
+        events.append(event)
+        handle(event)
+    }
+    func batch(_ body: () -> Void) { body() }
+    func isEntering(_ run: RunID) -> Bool { false }
+}
+
+extension Journal {
+    /// A journal that writes nothing below the level error.
+    static var quiet: Journal { Journal(level: .error) }
+}
+
+extension DaemonContext {
+    /// A context without a daemon, in process-group mode, whose logbook is not created. It makes the process the
+    /// subreaper of its orphans.
+    static func bare(in root: String, _ loop: EventLoop, _ events: EventList) throws -> DaemonContext {
+        var folders = try #require(Folders(mode: .system) { _ in nil })
+        folders.moveRuntime(to: root)
+        folders.moveState(to: root)
+        try createDirectories(at: folders.notifySockets)
+        let journal = Journal.quiet
+        return DaemonContext(
+            loop: loop, folders: folders,
+            containment: try Containment(mode: .processGroup(reason: "a test"), name: "bare"), journal: journal,
+            receipts: try ReceiptStore(folders: folders, clock: WallClock()),
+            launches: try LaunchStore(folders: folders),
+            logbook: Logbook(path: root + "/logbook", journal: journal), library: ManifestLibrary(folders: folders),
+            store: DescriptorStore(environment: { _ in nil }, journal: journal), events: events)
+    }
+
+    /// A run of an app, without a process.
+    func makeRun(_ id: RunID, of app: String) throws -> RunController {
+        let run = RunController(
+            id: id, manifest: AppManifest(id: try #require(AppID(app))),
+            enclosure: try containment.create(app: app, run: id.number),
+            socket: try NotifySocket(
+                loop: loop, run: id, path: folders.notifySockets + "/\(id)", owner: nil, logbook: logbook),
+            owner: nil, context: self)
+        runs.insert(run)
+        return run
+    }
+}
+
+/// A process that sleeps until a signal ends it.
+func startSleep() throws -> Linux.Process {
+    var starting = try startProcess(SpawnRequest(executable: "/bin/sleep", arguments: ["1000"]))
+    while try starting.outcome() == .pending { waitForReadable([starting.outcomeDescriptor]) }
+    return starting.process
+}

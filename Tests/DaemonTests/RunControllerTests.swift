@@ -1,0 +1,42 @@
+import Glibc
+import LifecycleCore
+import Linux
+import Systemd
+import TestKit
+import Testing
+
+@testable import Daemon
+
+@Suite("The end of a run")
+struct RunControllerTests {
+    @Test("a run whose group is empty when its main process ends is reported as empty once, and removed once (L47)")
+    func emptiedOnce() throws {
+        // The context makes the process the subreaper of its orphans.
+        try inOwnProcess {
+            let root = makeTemporaryFolder("greenroom-emptied")
+            defer { removeTree(root) }
+            let loop = try EventLoop()
+            var context: DaemonContext?
+            // As the core does: what is left of a run whose main process has ended is killed.
+            let list = EventList {
+                if case .run(let run, .exited) = $0 { context?.runs[run]?.kill() }
+            }
+            let bare = try DaemonContext.bare(in: root, loop, list)
+            context = bare
+            let run = try bare.makeRun(RunID(1), of: "photos")
+            let process = try startSleep()
+            run.setMainProcess(process)
+            run.watchExit()
+            try process.signal(SIGKILL)
+            let isEmptied = { list.events.contains(.run(RunID(1), .emptied)) }
+            let limit = loop.now() + .seconds(60)
+            while !isEmptied(), loop.now() < limit { try loop.runOnce(timeout: .seconds(1)) }
+            // A successor with the same socket and record is not touched by what is still in the loop.
+            let successor = try bare.makeRun(RunID(1), of: "photos")
+            while try loop.runOnce(timeout: .zero) {}
+            #expect(list.events.count { $0 == .run(RunID(1), .emptied) } == 1)
+            #expect(bare.runs[RunID(1)] === successor)
+            withExtendedLifetime(run) {}
+        }
+    }
+}

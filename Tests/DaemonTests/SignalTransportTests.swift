@@ -1,0 +1,181 @@
+import Glibc
+import LifecycleCore
+import Linux
+import Manifest
+import Systemd
+import TestKit
+import Testing
+
+@testable import Daemon
+
+/// The transport with an app that is made up, and a daemon that dies at each step.
+@Suite("Notices as signals")
+struct SignalTransportTests {
+    /// An app that catches all signals, and a daemon that dies at a step. The kernel's part survives: the signals that
+    /// were sent and not taken yet.
+    private final class World: SignalTransportDelegate {
+        var transport: SignalTransport!
+        /// What the next daemon reads.
+        private(set) var recorded = NoticeQueue()
+        /// The signals that the app received, in order.
+        private(set) var taken: [Int32] = []
+        private(set) var pending: [Int32] = []
+        private(set) var reported: [Notice] = []
+        private(set) var sentAgain: [Notice] = []
+        /// The last step of the first daemon.
+        private(set) var diedAfter = ""
+        /// Steps until the daemon dies; `nil`: it lives.
+        var stepsLeft: Int?
+        var takesSignalsAtOnce = true
+        private let loop: EventLoop
+
+        static let signals: LifecycleSignals = {
+            var signals = AppManifest(id: AppID("photos")!).signals
+            signals.resignActive = 40
+            signals.enterBackground = 41
+            return signals
+        }()
+
+        init(_ loop: EventLoop) {
+            self.loop = loop
+            start()
+        }
+
+        /// A daemon that continues with what is recorded.
+        func start() {
+            stepsLeft = nil
+            transport = SignalTransport(loop: loop, signals: Self.signals, queue: recorded)
+            transport.delegate = self
+            transport.findPendingSignal()
+        }
+
+        var isDead: Bool { stepsLeft == 0 }
+
+        func takeSignals() {
+            taken += pending
+            pending = []
+        }
+
+        private func step(_ name: String, _ body: () -> Void) {
+            if isDead { return }
+            body()
+            stepsLeft = stepsLeft.map { $0 - 1 }
+            if isDead { diedAfter = name }
+        }
+
+        // MARK: As the run controller
+
+        var mainProcessStatus: ProcessStatus? {
+            let mask = String(pending.reduce(UInt64(0)) { $0 | 1 << UInt64($1 - 1) }, radix: 16)
+            let text = """
+                State:\tS (sleeping)
+                TracerPid:\t0
+                Uid:\t0\t0\t0\t0
+                ShdPnd:\t\(mask)
+                SigIgn:\t0
+                SigCgt:\tffffffffffffffff
+
+                """
+            return ProcessStatus(parsing: Array(text.utf8))
+        }
+
+        func sendSignal(_ number: Int32) -> Bool {
+            step("send \(number)") {
+                pending.append(number)
+                if takesSignalsAtOnce { takeSignals() }
+            }
+            return true
+        }
+
+        func queueChanged() { step("record") { recorded = transport.queue } }
+
+        func notified(_ notice: Notice, delivered: Bool) {
+            step("record sent") {
+                recorded = transport.queue
+                if notice.isAnswered { reported.append(notice) }
+            }
+        }
+
+        func sendsAgain(_ notice: Notice) { if !isDead { sentAgain.append(notice) } }
+        func logWarning(_ sentence: String) {}
+    }
+
+    private static let effects: [(Notice, EffectID)] = [
+        (.willResignActive, EffectID(event: 1, index: 1)), (.didEnterBackground, EffectID(event: 1, index: 3)),
+    ]
+
+    /// The daemon performs both effects, and dies after `steps`. The next daemon performs again what it did not come
+    /// to: the effect that was being performed, and those after it.
+    private func play(dyingAfter steps: Int, takesSignalsAtOnce: Bool) throws -> (World, isOver: Bool) {
+        let world = World(try EventLoop())
+        world.takesSignalsAtOnce = takesSignalsAtOnce
+        world.stepsLeft = steps
+        var performed = 0
+        for (notice, effect) in Self.effects {
+            world.transport.send(notice, effect)
+            if world.isDead { break }
+            performed += 1
+        }
+        let isOver = !world.isDead
+        world.start()
+        for (notice, effect) in Self.effects.dropFirst(performed) { world.transport.send(notice, effect) }
+        world.transport.resume()
+        world.takeSignals()
+        world.transport.sendAll()
+        world.takeSignals()
+        return (world, isOver)
+    }
+
+    @Test(
+        "a daemon that dies at any step: the next one delivers each notice once, unless the app took a signal before it was recorded as sent (L3)",
+        arguments: [true, false])
+    func eachStep(takesSignalsAtOnce: Bool) throws {
+        var steps = 1
+        var inDoubt = 0
+        while true {
+            let (world, isOver) = try play(dyingAfter: steps, takesSignalsAtOnce: takesSignalsAtOnce)
+            if takesSignalsAtOnce, world.diedAfter == "send 40" {
+                inDoubt += 1
+                #expect(world.taken == [40, 40, 41] && world.sentAgain == [.willResignActive])
+            } else if takesSignalsAtOnce, world.diedAfter == "send 41" {
+                inDoubt += 1
+                #expect(world.taken == [40, 41, 41] && world.sentAgain == [.didEnterBackground])
+            } else {
+                #expect(world.taken == [40, 41], "after \(world.diedAfter), \(steps) steps")
+            }
+            #expect(world.reported == [.didEnterBackground], "after \(steps) steps")
+            #expect(world.transport.queue.isEmpty)
+            if isOver { break }
+            steps += 1
+        }
+        // Both notices have one such step, if the app takes its signals while no daemon lives.
+        #expect(inDoubt == (takesSignalsAtOnce ? 2 : 0))
+        #expect(steps > 5)
+    }
+
+    @Test("a notice that was being sent and whose signal is pending is not sent again (L3)")
+    func pendingSignal() throws {
+        let world = World(try EventLoop())
+        world.takesSignalsAtOnce = false
+        // accepted, about to be sent, sent.
+        world.stepsLeft = 3
+        world.transport.send(.willResignActive, EffectID(event: 1, index: 1))
+        #expect(world.isDead && world.pending == [40])
+        world.start()
+        world.transport.resume()
+        #expect(world.pending == [40] && world.sentAgain.isEmpty)
+        #expect(world.transport.queue.isEmpty)
+    }
+
+    @Test("an effect that the next daemon performs again does not send its notice again")
+    func performedAgain() throws {
+        let world = World(try EventLoop())
+        let effect = EffectID(event: 7, index: 2)
+        world.transport.send(.willResignActive, effect)
+        world.start()
+        world.transport.send(.willResignActive, effect)
+        #expect(world.taken == [40])
+        world.transport.send(.willResignActive, EffectID(event: 8, index: 1))
+        #expect(world.taken == [40, 40])
+    }
+}
