@@ -43,7 +43,8 @@ vm-test: ## test the package in a virtual machine with systemd: VM=path of the p
 	@Sources/scripts/deps build deb
 	@packaging/make-deb
 	@$(SWIFT) build -c $(CONFIG) $(STATIC) --product greenroom-testapp
-	@Tests/vm/run "$(VM)" "$(BIN)"
+	@GREENROOM_NEXT_RELEASE=1 $(SWIFT) build --scratch-path .build/next -c $(CONFIG) $(STATIC) --product greenroomd
+	@NEXT_BINDIR=$$($(SWIFT) build --scratch-path .build/next -c $(CONFIG) --show-bin-path) Tests/vm/run "$(VM)" "$(BIN)"
 
 demo: ## run real programs through the whole lifecycle, in the terminal
 	@Sources/scripts/deps build demo

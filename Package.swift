@@ -6,13 +6,14 @@ import PackageDescription
 let nextRelease: [SwiftSetting] = Context.environment["GREENROOM_NEXT_RELEASE"] == "1" ? [.define("NEXT_RELEASE")] : []
 
 /// The settings of every Swift target: Swift 6, warnings as errors, and explicit imports.
-let swiftSettings: [SwiftSetting] = nextRelease + [
-    .swiftLanguageMode(.v6),
-    .treatAllWarnings(as: .error),
-    .enableUpcomingFeature("ExistentialAny"),
-    .enableUpcomingFeature("InternalImportsByDefault"),
-    .enableUpcomingFeature("MemberImportVisibility"),
-]
+let swiftSettings: [SwiftSetting] =
+    nextRelease + [
+        .swiftLanguageMode(.v6),
+        .treatAllWarnings(as: .error),
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+    ]
 
 /// The settings of every C target: GNU extensions, and warnings as errors.
 let cSettings: [CSetting] = [
@@ -48,23 +49,24 @@ let package = Package(
         library("LifecycleSimulator", ["LifecycleCore"]),
         library("Manifest", ["LifecycleCore"]),
 
-        // The operating system layer: Linux, libsystemd, jansson.
+        // The operating system layer: descriptors, errors and sockets; Linux; libsystemd; jansson.
         .target(name: "CLinux", cSettings: cSettings),
         .systemLibrary(
             name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
         .systemLibrary(
             name: "CJansson", pkgConfig: "jansson", providers: [.apt(["libjansson-dev"])]),
-        library("Linux", ["CLinux"]),
-        library("Systemd", ["CSystemd"]),
+        library("Posix", ["CLinux"]),
+        library("Linux", ["Posix", "CLinux"]),
+        library("Systemd", ["Posix", "CSystemd"]),
         library("JSON", ["CJansson"]),
         library("Control", ["Systemd", "JSON"]),
 
         // The daemon, the app library and the programs.
-        library("Daemon", ["LifecycleCore", "Manifest", "Linux", "Systemd", "JSON", "Control"]),
+        library("Daemon", ["LifecycleCore", "Manifest", "Posix", "Linux", "Systemd", "JSON", "Control"]),
         library("Greenroom", ["CSystemd"]),
         program("greenroomd", ["Daemon"]),
         program("greenroom-sim", ["LifecycleCore", "LifecycleSimulator"]),
-        program("greenroom-bench", ["Linux", "Systemd", "JSON", "Control"]),
+        program("greenroom-bench", ["Posix", "Linux", "Systemd", "JSON", "Control"]),
         program("greenroomctl", ["LifecycleCore", "Manifest", "Systemd", "JSON", "Control"]),
 
         tests("LifecycleCoreTests", ["LifecycleCore"], exclude: ["SavedForms"]),
@@ -76,15 +78,16 @@ let package = Package(
         tests("ManifestTests", ["LifecycleCore", "Manifest", "ManifestProperties"], exclude: ["Seeds"]),
         .target(name: "TestKit", path: "Tests/TestKit", swiftSettings: swiftSettings),
         tests("GreenroomTests", ["Greenroom", "TestKit"]),
-        tests("LinuxTests", ["Linux", "TestKit"]),
-        tests("SystemdTests", ["Systemd", "JSON", "TestKit"]),
-        tests("ControlTests", ["greenroomctl", "Control", "Systemd", "JSON", "LifecycleCore", "TestKit"]),
+        tests("PosixTests", ["Posix", "TestKit"]),
+        tests("LinuxTests", ["Linux", "Posix", "TestKit"]),
+        tests("SystemdTests", ["Systemd", "Posix", "JSON", "TestKit"]),
+        tests("ControlTests", ["greenroomctl", "Control", "Posix", "Systemd", "JSON", "LifecycleCore", "TestKit"]),
         // The daemon tests start the daemon, the command line and a scripted app as processes.
         .executableTarget(name: "greenroom-testapp", path: "Tests/TestApp", cSettings: cSettings),
         tests(
             "DaemonTests",
             [
-                "Daemon", "LifecycleCore", "Linux", "Systemd", "JSON", "Control", "Manifest", "greenroomd",
+                "Daemon", "LifecycleCore", "Posix", "Linux", "Systemd", "JSON", "Control", "Manifest", "greenroomd",
                 "greenroomctl", "greenroom-testapp", "TestKit",
             ]),
     ],

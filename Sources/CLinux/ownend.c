@@ -2,20 +2,19 @@
 
 #include <signal.h>
 
-// Signals that a program brings upon itself; SIGABRT is also what a service manager's watchdog sends (systemd.service(5),
-// WatchdogSignal=).
+// Signals of a fault or an abort. A service manager's watchdog also sends SIGABRT (systemd.service(5), WatchdogSignal=).
 static const int own[] = {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP};
 enum { owns = sizeof own / sizeof *own };
 
 static uint64_t *counter;
 static struct sigaction before[owns];
 
-// Only what signal-safety(7) allows.
+// Calls only functions that signal-safety(7) allows.
 static void count_own_end(int number) {
     uint64_t *word = __atomic_exchange_n(&counter, NULL, __ATOMIC_ACQ_REL);
     if (word)
         __atomic_fetch_add(word, 1, __ATOMIC_RELEASE);
-    // Then as it would have ended without us.
+    // Restore the previous action and raise the signal again.
     for (int i = 0; i < owns; i++)
         if (own[i] == number)
             sigaction(number, &before[i], NULL);
@@ -23,12 +22,12 @@ static void count_own_end(int number) {
 }
 
 void clinux_count_own_end(uint64_t *word) {
-    static bool is_listening;
+    static bool is_installed;
     __atomic_store_n(&counter, word, __ATOMIC_RELEASE);
-    if (!word || is_listening)
+    if (!word || is_installed)
         return;
-    is_listening = true;
-    // SA_NODEFER: raised again in the handler, it comes at once.
+    is_installed = true;
+    // SA_NODEFER: the signal that the handler raises is delivered at once.
     struct sigaction action = {.sa_handler = count_own_end, .sa_flags = SA_NODEFER};
     for (int i = 0; i < owns; i++)
         sigaction(own[i], &action, &before[i]);

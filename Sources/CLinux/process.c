@@ -27,7 +27,7 @@ int clinux_wait(int type, int id, int options, struct clinux_wait_result *result
     memset(&info, 0, sizeof info);
     memset(&usage, 0, sizeof usage);
     memset(result, 0, sizeof *result);
-    // The system call itself, because libc's waitid has no rusage.
+    // The system call: libc's waitid has no rusage.
     if (syscall(SYS_waitid, type, id, &info, options | WNOHANG, &usage) < 0)
         return -errno;
     if (info.si_pid == 0)
@@ -41,7 +41,7 @@ int clinux_wait(int type, int id, int options, struct clinux_wait_result *result
     return 0;
 }
 
-// As in linux/pidfd.h since 6.13; the headers of older kernels lack it.
+// From linux/pidfd.h since Linux 6.13; older headers lack it.
 struct clinux_pidfd_info {
     uint64_t mask;
     uint64_t cgroup;
@@ -56,7 +56,7 @@ int clinux_pidfd_exit(int pidfd, int *status) {
     memset(&info, 0, sizeof info);
     info.mask = CLINUX_PIDFD_INFO_EXIT;
     if (ioctl(pidfd, CLINUX_PIDFD_GET_INFO, &info) < 0) {
-        // Kernels that do not know the call, and processes that are gone without a trace.
+        // Kernels without the call, and processes whose information is no longer available.
         if (errno == ENOTTY || errno == EINVAL || errno == ESRCH)
             return 0;
         return -errno;
@@ -72,7 +72,7 @@ int clinux_set_child_subreaper(bool on) { return prctl(PR_SET_CHILD_SUBREAPER, o
 int clinux_set_idle(pid_t thread, bool idle) {
     struct sched_param parameters = {0};
     int policy = sched_getscheduler(thread);
-    // A program that chose real time, batch or a deadline keeps it.
+    // A thread with a real-time, batch or deadline policy keeps it.
     if (policy == SCHED_OTHER || policy == SCHED_IDLE)
         if (sched_setscheduler(thread, idle ? SCHED_IDLE : SCHED_OTHER, &parameters) < 0)
             return -errno;

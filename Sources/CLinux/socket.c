@@ -4,13 +4,14 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-/// Removes what an earlier daemon left, but only a socket.
+/// Removes a socket that an earlier process left at the path; any other file stays (-EEXIST).
 static int remove_socket(const char *path) {
     struct stat about;
     if (lstat(path, &about) < 0)
@@ -32,7 +33,7 @@ int clinux_datagram_server(const char *path, mode_t mode) {
     if (descriptor < 0)
         return -errno;
     int on = 1;
-    // The mode of the socket becomes the mode of its file, less the umask: nobody can connect before it is narrow.
+    // bind(2) gives the file the socket's mode, less the umask: no other user can connect before the chmod below.
     if (setsockopt(descriptor, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) < 0 || fchmod(descriptor, 0600) < 0 ||
         bind(descriptor, (struct sockaddr *)&address, sizeof address) < 0 || chmod(path, mode) < 0) {
         error = -errno;
@@ -42,54 +43,77 @@ int clinux_datagram_server(const char *path, mode_t mode) {
     return descriptor;
 }
 
-/// Takes over what one control message carries; descriptors beyond our room are closed.
-static void take_control(struct cmsghdr *control, struct clinux_datagram *datagram) {
+/// Reads one control message; descriptors beyond CLINUX_MOST_DESCRIPTORS are closed.
+static void take_control(struct cmsghdr *control, struct clinux_message *message) {
     size_t length = control->cmsg_len - CMSG_LEN(0);
     if (control->cmsg_level != SOL_SOCKET)
         return;
     if (control->cmsg_type == SCM_CREDENTIALS && length >= sizeof(struct ucred)) {
         struct ucred sender;
         memcpy(&sender, CMSG_DATA(control), sizeof sender);
-        datagram->has_sender = true;
-        datagram->pid = sender.pid;
-        datagram->uid = sender.uid;
-        datagram->gid = sender.gid;
+        message->has_sender = true;
+        message->sender = (struct clinux_credentials){sender.pid, sender.uid, sender.gid};
     } else if (control->cmsg_type == SCM_RIGHTS) {
         for (size_t i = 0; i < length / sizeof(int); i++) {
             int received;
             memcpy(&received, CMSG_DATA(control) + i * sizeof(int), sizeof received);
-            if (datagram->descriptor_count < CLINUX_MOST_DESCRIPTORS)
-                datagram->descriptors[datagram->descriptor_count++] = received;
+            if (message->descriptor_count < CLINUX_MOST_DESCRIPTORS)
+                message->descriptors[message->descriptor_count++] = received;
             else
                 close(received);
         }
     }
 }
 
-int clinux_receive(int descriptor, void *buffer, size_t size, struct clinux_datagram *datagram) {
-    // Room for the most that the kernel sends at once, so that nothing is cut off. A cut-off message would still
-    // deliver the descriptors that did fit.
+int clinux_receive(int descriptor, void *buffer, size_t size, struct clinux_message *message) {
+    // Large enough for everything that the kernel sends at once. From a truncated control message the kernel would still
+    // deliver the descriptors that fit.
     union {
         char bytes[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(CLINUX_MOST_DESCRIPTORS * sizeof(int)) + 256];
         struct cmsghdr aligned;
     } control;
     struct iovec part = {buffer, size};
-    struct msghdr message = {
+    struct msghdr header = {
         .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
     ssize_t length;
     do
-        length = recvmsg(descriptor, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+        length = recvmsg(descriptor, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     while (length < 0 && errno == EINTR);
     if (length < 0)
         return errno == EAGAIN ? 0 : -errno;
-    memset(datagram, 0, offsetof(struct clinux_datagram, descriptors));
-    datagram->descriptor_count = 0;
-    datagram->length = (size_t)length;
-    datagram->truncated = message.msg_flags & MSG_TRUNC;
-    datagram->control_truncated = message.msg_flags & MSG_CTRUNC;
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(&message); c; c = CMSG_NXTHDR(&message, c))
-        take_control(c, datagram);
+    memset(message, 0, offsetof(struct clinux_message, descriptors));
+    message->descriptor_count = 0;
+    message->length = (size_t)length;
+    message->truncated = header.msg_flags & MSG_TRUNC;
+    message->control_truncated = header.msg_flags & MSG_CTRUNC;
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(&header); c; c = CMSG_NXTHDR(&header, c))
+        take_control(c, message);
     return 1;
+}
+
+int clinux_accept(int listener) {
+    int descriptor = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    return descriptor < 0 ? -errno : descriptor;
+}
+
+int clinux_peer_credentials(int descriptor, struct clinux_credentials *credentials) {
+    struct ucred peer;
+    socklen_t length = sizeof peer;
+    if (getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &length) < 0)
+        return -errno;
+    *credentials = (struct clinux_credentials){peer.pid, peer.uid, peer.gid};
+    return 0;
+}
+
+int clinux_readable_bytes(int descriptor) {
+    int bytes = 0;
+    return ioctl(descriptor, FIONREAD, &bytes) < 0 ? 0 : bytes;
+}
+
+void clinux_refuse_descriptors(int descriptor) {
+    const int pass_rights = 83; // SO_PASSRIGHTS (asm-generic/socket.h), which older headers lack
+    int off = 0;
+    setsockopt(descriptor, SOL_SOCKET, pass_rights, &off, sizeof off);
 }
 
 int clinux_lock(int descriptor) {

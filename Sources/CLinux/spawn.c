@@ -1,17 +1,16 @@
-// Starting a process without ever waiting for it.
+// Starts a process without blocking.
 //
-// vfork and posix_spawn hold the caller until the program is executed; a program on a hung mount would hold the whole
-// daemon. Here the child runs beside us, on a stack of its own, and reports through a pipe: bytes are a failure, end of
-// file is an exec (close-on-exec) or a death.
+// vfork and posix_spawn block the caller until the program is executed; a program on a hung mount would block the whole
+// daemon. Here the child runs concurrently, on a stack of its own, and reports through a pipe: bytes are a failure, end of
+// file is an exec (close-on-exec) or the end of the child.
 //
-// The child normally shares our memory (CLONE_VM), so that starting costs the same however big we are. Two things make
-// it take a copy instead, as fork does:
+// The child normally shares the parent's memory (CLONE_VM), so that the cost does not depend on the parent's size. In two
+// cases it gets a copy instead, as with fork:
 //   - other credentials. A task of another user would share the memory of a privileged daemon for as long as it likes
-//     (its program may lie on a FUSE mount of that same user), and commit_creds() would make the daemon itself
-//     undumpable.
-//   - another oom_score_adj. The kernel keeps it equal among all processes that share memory, unless the child is a
-//     vfork's: writing the child's would change the daemon's (__set_oom_adj() in fs/proc/base.c).
-// The block of arguments is a shared mapping either way, so both children report in the same manner.
+//     (its program may be on a FUSE mount of that user), and commit_creds() would make the daemon undumpable.
+//   - another oom_score_adj. The kernel keeps it equal among all processes that share memory, except for vfork's child:
+//     setting the child's would change the daemon's (__set_oom_adj() in fs/proc/base.c).
+// The block of arguments is a shared mapping in both cases, so that both kinds of children report in the same way.
 
 #include "clinux_spawn.h"
 #include "syscalls.h"
@@ -31,20 +30,21 @@
 enum {
     // The child runs a few small functions with all signals blocked: no handler frames, no libc.
     STACK_SIZE = 16 * 1024,
-    GUARD_SIZE = 64 * 1024, // a page, whatever its size (4, 16 or 64 KiB)
+    GUARD_SIZE = 64 * 1024, // one page of any size (4, 16 or 64 KiB)
     FIRST_PASSED = 3,
-    FIRST_BYTES = 256, // as many as the kernel reads of a script (BINPRM_BUF_SIZE)
+    FIRST_BYTES = 256, // what the kernel reads of a script (BINPRM_BUF_SIZE)
     PID_DIGITS = 12,
 };
 
-/// Everything the child needs, copied: it lives until the outcome was read, the request only until we return.
+/// Copies of everything that the child needs. The block is freed after the outcome was read; the request is valid only during
+/// the call.
 struct block {
     _Atomic(bool) reached_exec;
     int report; // write end of the pipe, as numbered in the parent
     const char *executable;
     char **arguments;
     char **environment;
-    char **pid_values; // where each of the pid variables has room for digits
+    char **pid_values; // the place for the digits in each pid variable
     size_t pid_value_count;
     const char *working_directory;
     bool change_credentials;
@@ -58,7 +58,7 @@ struct block {
     bool set_oom_score_adjust;
     int oom_score_adjust;
     bool no_new_privileges;
-    bool join_cgroup; // only where the kernel could not place the child itself
+    bool join_cgroup; // only if the kernel could not create the child in the cgroup
     int cgroup;
     int standard[3];
     int *passed; // overwritten by the child with its own numbers
@@ -92,8 +92,8 @@ RAW int exit_status(int stage) {
 CHILD __attribute__((noreturn)) void fail(struct block *block, int stage, long error, size_t index) {
     struct clinux_spawn_report report = {stage, (int32_t)-error, (int32_t)index, 0};
     if (stage == CLINUX_STAGE_EXECUTABLE && error == -ENOENT) {
-        // execve says the same for a missing file and for a missing interpreter. We look, as the daemon must not:
-        // the file may be on a mount that hangs.
+        // execve returns ENOENT for a missing file and for a missing interpreter. The child checks which, since the
+        // daemon must not: the file may be on a mount that hangs.
         long file = raw4(SYS_openat, AT_FDCWD, block->executable, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
         if (file != -ENOENT)
             report.interpreter_missing = 1;
@@ -121,7 +121,7 @@ RAW size_t write_number(char *digits, long number) {
     return length;
 }
 
-/// Handlers are gone already (CLONE_CLEAR_SIGHAND), but ignored signals are still ignored. All stay blocked until exec.
+/// Resets ignored signals; CLONE_CLEAR_SIGHAND has reset the handlers. All signals stay blocked until exec.
 CHILD void reset_signals(void) {
     // The kernel's struct sigaction, which is not libc's; zeroes mean SIG_DFL, no flags, no mask.
     volatile unsigned long action[4] = {0, 0, 0, 0};
@@ -152,10 +152,10 @@ CHILD void set_oom_score_adjust(struct block *block) {
     raw1(SYS_close, file);
 }
 
-/// Brings the descriptors into place: 0, 1, 2, the passed ones from 3, then the report pipe. Everything else is closed
-/// at once and not only marked close-on-exec: an exec that hangs must not keep other apps' sockets open.
+/// Numbers the descriptors: 0, 1, 2, the passed ones from 3, then the report pipe. All others are closed at once, not only at
+/// exec: an exec that hangs must not keep other apps' sockets open.
 CHILD void place_descriptors(struct block *block) {
-    // First out of the way of their own targets.
+    // First move them beyond all target numbers.
     int base = FIRST_PASSED + (int)block->passed_count + 1;
     long report = raw3(SYS_fcntl, block->report, F_DUPFD_CLOEXEC, base);
     if (report < 0)
@@ -207,7 +207,7 @@ CHILD void set_limits(struct block *block) {
     }
 }
 
-/// Raw calls, because libc's would make every thread of the daemon change its user.
+/// With raw system calls: libc's functions would change the user of every thread of the daemon.
 CHILD void change_credentials(struct block *block) {
     long result = raw2(SYS_setgroups, block->group_count, block->groups);
     if (result < 0)
@@ -264,7 +264,7 @@ struct arena {
     uint8_t *end;
 };
 
-/// Room in the block; its size was summed up with the same alignment, so running out is a bug.
+/// Allocates from the block, whose size was computed with the same alignment; running out is a bug.
 static void *take(struct arena *arena, size_t size) {
     size = (size + 15) & ~(size_t)15;
     if ((size_t)(arena->end - arena->next) < size)
@@ -286,7 +286,7 @@ static char **copy_strings(struct arena *arena, const struct clinux_strings *str
         pointers[i] = bytes;
         bytes += strlen(bytes) + 1;
     }
-    return pointers; // the mapping came zeroed, so it is terminated
+    return pointers; // terminated, since the mapping is zeroed
 }
 
 static size_t block_size(const struct clinux_spawn_request *r) {
@@ -310,7 +310,7 @@ static void *copy(struct arena *arena, const void *source, size_t size) {
     return target;
 }
 
-/// Appends NAME= with room for the digits, which only the child knows.
+/// Appends NAME= with space for the digits, which the child writes.
 static void add_pid_variables(struct block *block, struct arena *arena, const struct clinux_spawn_request *r) {
     char **slots = block->environment + r->environment.count;
     block->pid_values = take(arena, r->pid_variables.count * sizeof(char *));
@@ -355,7 +355,7 @@ static struct block *fill(struct arena arena, const struct clinux_spawn_request 
     return block;
 }
 
-/// What goes wrong here goes wrong in the child as well, which reports it.
+/// Ignores errors: the child does the same and reports them.
 static void move_into_cgroup(int cgroup, int pid) {
     int file = openat(cgroup, "cgroup.procs", O_WRONLY | O_CLOEXEC);
     if (file < 0)
@@ -364,8 +364,8 @@ static void move_into_cgroup(int cgroup, int pid) {
     close(file);
 }
 
-/// clone3, or where a sandbox's filter has forbidden it (container runtimes answer ENOSYS or EPERM), clone, whose child
-/// joins its cgroup by itself before it does anything else.
+/// Calls clone3, or clone if a sandbox forbids clone3 (container runtimes return ENOSYS or EPERM). After clone the child
+/// joins its cgroup itself, before anything else.
 static long start_child(struct block *block, uint8_t *stack, bool copy_memory, int *pidfd) {
     uint64_t memory = copy_memory ? 0 : CLONE_VM;
     struct clone_args args = {
@@ -382,8 +382,8 @@ static long start_child(struct block *block, uint8_t *stack, bool copy_memory, i
     block->join_cgroup = block->cgroup >= 0;
     long flags = (long)(memory | CLONE_PIDFD | SIGCHLD);
     pid = raw_clone(SYS_clone, flags, (long)(stack + STACK_SIZE), (long)pidfd, child, block);
-    // We move it too: its own joining comes before its exec, ours before we return, so that whoever freezes or kills
-    // the group from then on has it.
+    // The parent moves the child too, so that it is in the group when this function returns: the group may be frozen or
+    // killed from then on.
     if (pid > 0 && block->join_cgroup)
         move_into_cgroup(block->cgroup, (int)pid);
     return pid;
@@ -404,7 +404,8 @@ int clinux_spawn(const struct clinux_spawn_request *request, struct clinux_spawn
     uint8_t *stack = memory + GUARD_SIZE;
     struct block *block = fill((struct arena){stack + STACK_SIZE, memory + size}, request, ends[1]);
 
-    // No signal may find the child in our memory: not even libc's internal ones, which sigprocmask would leave out.
+    // No signal may be handled in the child while it shares memory, not even libc's internal ones, which sigprocmask does
+    // not block.
     uint64_t all = ~(uint64_t)0, before = 0;
     raw4(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);
     int pidfd = -1;

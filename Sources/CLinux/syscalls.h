@@ -1,11 +1,11 @@
 #pragma once
 
-// System calls without libc: for a child that shares the daemon's memory and its thread pointer, and must therefore
-// touch neither errno nor any other thread-local.
+// System calls without libc, for a child that shares the daemon's memory and thread pointer, and so must not use errno or
+// other thread-local variables.
 
 #include <sys/syscall.h>
 
-// Sanitizers would instrument the child with calls that use the parent's thread state.
+// Sanitizers would add calls that use the parent's thread state.
 #define RAW static inline __attribute__((always_inline, no_sanitize("address", "thread", "undefined")))
 #define CHILD static __attribute__((no_sanitize("address", "thread", "undefined")))
 
@@ -23,7 +23,7 @@ RAW long raw6(long number, long a, long b, long c, long d, long e, long f) {
     return result;
 }
 
-/// A clone whose child calls `run(argument)` on its new stack and never comes back from it.
+/// clone whose child calls `run(argument)` on its new stack; `run` does not return.
 RAW long raw_clone(long number, long a, long b, long c, void (*run)(void *), void *argument) {
     long result;
     register long r10 __asm__("r10") = 0;

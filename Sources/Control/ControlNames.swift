@@ -9,7 +9,14 @@ package enum ControlNames {
     package static let appInterface = "org.greenroom.App1"
     /// `LifecycleEvent(a{sv})`: the one signal of the manager, with a `LifecycleEvent` record.
     package static let lifecycleEventSignal = "LifecycleEvent"
-    package static let version = "0.1.0"
+    package static let version = "0.2.0"
+
+    /// The version with what distinguishes builds of it: only the build that logged an event replays it.
+    #if NEXT_RELEASE
+        package static let build = version + "+next"
+    #else
+        package static let build = version
+    #endif
 
     /// The D-Bus errors, `org.greenroom.Error.…`. Each error carries a sentence for people.
     package enum Failure: String, CaseIterable, Sendable {

@@ -106,7 +106,7 @@ extension Duration: ScalarValue {
         return .microseconds(Int64((seconds * 1e6).rounded()))
     }
 
-    /// The double next to the decimal number with six places, which JSON then writes with no more.
+    /// The double next to the decimal number with six decimals, which JSON then writes with no more.
     private var wireSeconds: Double {
         let bound = Duration.seconds(Int64(Duration.longest))
         let (seconds, attoseconds) = Swift.max(.zero - bound, Swift.min(bound, self)).components

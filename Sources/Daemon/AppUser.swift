@@ -1,6 +1,7 @@
 import Glibc
 import Linux
 import Manifest
+import Posix
 
 /// The user and groups that an app runs as (`User=`, `Group=`, `SupplementaryGroups=`).
 struct AppUser {

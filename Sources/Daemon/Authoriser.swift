@@ -1,19 +1,19 @@
 import Control
 import Glibc
-import Linux
+import Posix
 import Systemd
 
-/// Asks polkit whether somebody who is neither root nor the daemon's own user may manage apps: the action
-/// `org.greenroom.manage`. Never waits for it: a person may be asked for a password meanwhile.
+/// Asks polkit whether a user other than root and the daemon's own may manage apps (action `org.greenroom.manage`). It never
+/// blocks: polkit may ask the user for a password. Such users call over the message bus; the private socket refuses them.
 final class Authoriser {
     static let action = "org.greenroom.manage"
-    /// Calls that wait for polkit's decision, in all and of one user: each may keep a dialogue open.
+    /// Calls that wait for polkit's decision, of all users and of one: each may keep a dialog open.
     static let maximumPending = 64
     static let maximumPendingPerUser = 8
-    /// How long a person may take to answer; polkit itself sets no limit.
-    static let patience = Duration.seconds(300)
-    /// polkit's when nobody is asked.
-    static let shortPatience = Duration.seconds(25)
+    /// How long the user may take to answer; polkit itself sets no limit.
+    static let interactiveTimeout = Duration.seconds(300)
+    /// How long polkit may take if it does not ask the user.
+    static let timeout = Duration.seconds(25)
     /// CheckAuthorization's flag AllowUserInteraction.
     private static let allowInteraction: UInt32 = 1
 
@@ -23,32 +23,17 @@ final class Authoriser {
         static let interface = "org.freedesktop.PolicyKit1.Authority"
     }
 
-    /// Where polkit is, and callers are known to it by their unique names; `nil`: nobody can be asked.
+    /// The bus of polkit, where callers have unique names; `nil`: polkit is not available.
     weak var bus: MessageBus?
-    /// A user's own daemon is for that user alone.
+    /// Whether this is a user's own daemon, which only that user and root may control.
     let isForUser: Bool
-    /// When the processes behind private connections were started, as polkit wants to know (so that another process that
-    /// is given the same number is told apart).
-    private var startTimes: [UInt64: UInt64] = [:]
-    /// The users of the calls that wait, by number.
+    /// The uids of the calls that wait, by number.
     private var pending: [UInt64: UInt32] = [:]
     private var lastNumber: UInt64 = 0
 
     init(isForUser: Bool) {
         self.isForUser = isForUser
     }
-
-    // MARK: Private connections
-
-    /// Of a stranger, the process is looked at now: it has only just connected.
-    func meet(_ peer: BusPeer) {
-        guard let caller = peer.credentials, caller.uid != 0, caller.uid != geteuid(),
-            let status = try? ProcFS().stat(of: caller.pid)
-        else { return }
-        startTimes[peer.number] = status.startTime
-    }
-
-    func forget(_ peer: BusPeer) { startTimes[peer.number] = nil }
 
     // MARK: Deciding
 
@@ -60,24 +45,24 @@ final class Authoriser {
         }
         if isForUser { return refuse("") }
         guard let polkit = bus?.peer else { return refuse("; polkit cannot be asked, as there is no system bus") }
-        guard let subject = subject(of: call, caller) else {
-            return refuse("; polkit cannot be asked, as the caller's process is not known")
+        guard let sender = call.sender else {
+            return refuse("; polkit cannot be asked, as the caller has no name on the bus")
         }
         guard pending.count < Self.maximumPending,
             pending.values.count(where: { $0 == caller.uid }) < Self.maximumPendingPerUser
         else {
             return decided(
-                ControlNames.Failure.tooMany.error("too many calls wait for polkit's decision already; try again later")
+                ControlNames.Failure.tooMany.error("too many calls wait for polkit's decision; try again later")
             )
         }
-        ask(polkit, call, caller, subject) { refusal in
+        ask(polkit, call, caller, sender) { refusal in
             if let refusal { refuse(refusal) } else { decided(nil) }
         }
     }
 
-    /// Calls back once, with the end of a sentence or `nil` for yes.
+    /// Calls `decided` once, with the end of a sentence, or `nil` if polkit authorizes the call.
     private func ask(
-        _ polkit: BusPeer, _ call: MethodCall, _ caller: PeerCredentials, _ subject: Variant,
+        _ polkit: BusPeer, _ call: MethodCall, _ caller: PeerCredentials, _ sender: String,
         _ decided: @escaping (String?) -> Void
     ) {
         lastNumber += 1
@@ -93,12 +78,15 @@ final class Authoriser {
             try polkit.call(
                 Polkit.name, path: Polkit.path, interface: Polkit.interface, member: "CheckAuthorization",
                 [
-                    subject, .string(Self.action), details(of: call), .uint32(mayAsk ? Self.allowInteraction : 0),
+                    .structure([.string("system-bus-name"), .dictionary([("name", .string(sender))])]),
+                    .string(Self.action), details(of: call), .uint32(mayAsk ? Self.allowInteraction : 0),
                     .string(cancellation),
-                ], timeout: mayAsk ? Self.patience : Self.shortPatience
+                ], timeout: mayAsk ? Self.interactiveTimeout : Self.timeout
             ) { [weak self, weak polkit] result in
-                // Nothing is done for somebody who is gone, whatever polkit says in the end.
-                guard self?.pending.removeValue(forKey: number) != nil else { return decided("; its caller is gone") }
+                // The call of a caller that has disconnected has no effect.
+                guard self?.pending.removeValue(forKey: number) != nil else {
+                    return decided("; the caller has disconnected")
+                }
                 if case .failure(let error) = result, error.name == "org.freedesktop.DBus.Error.NoReply", let polkit {
                     Self.cancel(polkit, cancellation)
                 }
@@ -110,7 +98,7 @@ final class Authoriser {
         }
     }
 
-    /// The end of a sentence; `nil`: it is allowed.
+    /// Returns the end of a sentence; `nil`: polkit authorizes the call.
     private static func refusal(
         _ result: Result<[Variant], BusError>, _ caller: PeerCredentials, mayAsk: Bool
     ) -> String? {
@@ -119,41 +107,27 @@ final class Authoriser {
         case .success(let answer):
             guard let fields = answer.first?.structureValue, fields.count == 3, let isAllowed = fields[0].boolValue,
                 let isChallenge = fields[1].boolValue
-            else { return "; polkit's answer is not understood" }
+            else { return "; polkit's answer has an unexpected form" }
             if isAllowed { return nil }
             if isChallenge {
-                return "; polkit wants authentication first (\(action)), "
+                return "; polkit requires authentication (\(action)), "
                     + (mayAsk
-                        ? "and found no agent that asks for it"
+                        ? "and no authentication agent is available"
                         : "which the call does not allow (busctl --allow-interactive-authorization=yes)")
             }
-            return "; polkit does not let uid \(caller.uid) (\(action))"
+            return "; polkit does not authorize uid \(caller.uid) (\(action))"
         }
     }
 
     private static func cancel(_ polkit: BusPeer, _ cancellation: String) {
-        // What fails here is over already.
+        // It fails if the check has ended already.
         try? polkit.call(
             Polkit.name, path: Polkit.path, interface: Polkit.interface, member: "CancelCheckAuthorization",
-            [.string(cancellation)], timeout: shortPatience
+            [.string(cancellation)], timeout: timeout
         ) { _ in }
     }
 
-    /// Who asks, in polkit's terms: a name on the bus, or a process with its start time and user.
-    private func subject(of call: MethodCall, _ caller: PeerCredentials) -> Variant? {
-        if let sender = call.sender {
-            return .structure([.string("system-bus-name"), .dictionary([("name", .string(sender))])])
-        }
-        guard let start = startTimes[call.peer.number], let pid = UInt32(exactly: caller.pid) else { return nil }
-        return .structure([
-            .string("unix-process"),
-            .dictionary([
-                ("pid", .uint32(pid)), ("start-time", .uint64(start)), ("uid", .int32(Int32(bitPattern: caller.uid))),
-            ]),
-        ])
-    }
-
-    /// What an administrator's rules may look at (`action.lookup("app")`, `action.lookup("method")`, polkit(8)).
+    /// Returns the details for an administrator's rules (`action.lookup("app")`, `action.lookup("method")`, polkit(8)).
     private func details(of call: MethodCall) -> Variant {
         var entries = [Variant.entry(.string("method"), .string(call.member))]
         let app = call.interface == ControlNames.appInterface ? call.target.id : call.appArgument
@@ -163,7 +137,7 @@ final class Authoriser {
 }
 
 extension MethodCall {
-    /// Manager1's methods about one app have its name first.
+    /// The first argument of Manager1's methods for one app.
     fileprivate var appArgument: String? {
         member == "SimulatePressure" ? nil : arguments.first?.stringValue
     }

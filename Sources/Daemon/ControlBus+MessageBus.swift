@@ -2,6 +2,7 @@ import Control
 import Glibc
 import LifecycleCore
 import Linux
+import Posix
 import Systemd
 
 /// The message bus of the system or of the user, and the log entries about it: one for each change.

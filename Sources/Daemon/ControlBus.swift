@@ -2,6 +2,7 @@ import Control
 import LifecycleCore
 import Linux
 import Manifest
+import Posix
 import Systemd
 
 /// The D-Bus interface of the daemon, on the private socket and on the message bus: passes requests to the core, and sends
@@ -24,9 +25,9 @@ final class ControlBus {
         self.answers = answers
     }
 
-    /// Serves the private socket, and joins the bus at `address` as soon as there is one.
+    /// Serves the private socket, for root and the daemon's user, and the message bus at `busAddress` as soon as it exists.
     ///
-    /// - Parameter socket: the one that an earlier daemon listened with.
+    /// - Parameter socket: the listening socket of the previous instance.
     func listen(at path: String, _ socket: consuming Descriptor?, busAddress: String?, authoriser: Authoriser) throws {
         let objects = BusObjects()
         objects.add(at: ControlNames.managerPath, [managerInterface()])
@@ -37,18 +38,15 @@ final class ControlBus {
         objects.addObjectManager(at: ControlNames.managerPath)
         objects.authorise = { [authoriser] in authoriser.decide($0, $1, $2) }
         let server = try BusServer(
-            loop: service.loop, path: path, adopting: socket?.take(), mode: 0o666, names: [ControlNames.busName],
+            loop: service.loop, path: path, adopting: socket, mode: 0o600, names: [ControlNames.busName],
             objects: objects)
         let store = service.context.store
         if !server.isAdopted {
-            // A stored socket of this name is not bound any more.
+            // Removes a stored socket of this name, which no client can reach any more.
             store.remove(RecoveredDescriptors.controlSocket)
             store.store(server.listener, RecoveredDescriptors.controlSocket)
         }
-        server.closer = StrangersClosers().closer
-        server.onComplaint = { [service] in service.logWarning($0) }
-        server.onPeer = { [authoriser] in authoriser.meet($0) }
-        server.onPeerGone = { [authoriser] peer, _ in authoriser.forget(peer) }
+        server.onWarning = { [service] in service.logWarning($0) }
         self.server = server
         guard let busAddress else { return }
         let bus = try MessageBus(
@@ -58,7 +56,7 @@ final class ControlBus {
     }
 
     /// What a program that takes this one's place listens with.
-    var socketToKeep: [(name: String, descriptor: Int32)] {
+    var socketToKeep: [(name: String, descriptor: SharedDescriptor)] {
         server.map { [(RecoveredDescriptors.controlSocket, $0.listener)] } ?? []
     }
 

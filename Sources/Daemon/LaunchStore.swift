@@ -1,6 +1,7 @@
 import Glibc
 import LifecycleCore
 import Linux
+import Posix
 
 /// How often each app was launched (L9): one file for each app in the state folder.
 final class LaunchStore {
@@ -23,7 +24,7 @@ final class LaunchStore {
         let digits = String(count)
         let line = String(repeating: "0", count: max(0, Self.width - digits.utf8.count)) + digits + "\n"
         let file = try Descriptor.open(path(app), O_WRONLY | O_CREAT | O_NOFOLLOW, mode: 0o644)
-        try writeAll(Array(line.utf8), to: file.raw, path: path(app))
+        try writeAll(Array(line.utf8), to: file, path: path(app))
     }
 
     /// Digits of the largest number.

@@ -1,6 +1,7 @@
 import Glibc
 import LifecycleCore
 import Linux
+import Posix
 import Systemd
 
 /// Connects the daemon to logind (org.freedesktop.login1(5)): the machine sleeps or powers off after the apps have
@@ -34,7 +35,7 @@ final class Logind {
     private let user: UInt32?
     /// logind's unique name on the bus; `nil`: it is not running.
     private var owner: String?
-    private var inhibitor: Descriptor?
+    private var inhibitor: SharedDescriptor?
     /// The inhibitor is the previous daemon's, and logind was not found yet.
     private var isRecovered: Bool
     /// A call of `Inhibit` is under way.
@@ -58,7 +59,7 @@ final class Logind {
         events: any EventSink
     ) throws {
         isRecovered = inhibitor != nil
-        self.inhibitor = inhibitor
+        if let inhibitor { self.inhibitor = SharedDescriptor(inhibitor) }
         self.loop = loop
         self.bus = bus
         self.journal = journal
@@ -145,9 +146,8 @@ final class Logind {
     }
 
     /// For a program that replaces this one by execve(2), so that the machine keeps waiting.
-    var inhibitorForReexec: [(name: String, descriptor: Int32)] {
-        guard let raw = inhibitor?.raw else { return [] }
-        return [(RecoveredDescriptors.inhibitor, raw)]
+    var inhibitorForReexec: [(name: String, descriptor: SharedDescriptor)] {
+        inhibitor.map { [(RecoveredDescriptors.inhibitor, $0)] } ?? []
     }
 
     /// All apps have entered the background: logind need not wait any longer.
@@ -168,7 +168,7 @@ final class Logind {
     private func inhibit() {
         guard owner != nil, inhibitor == nil, !isInhibiting, preparation == nil, bus.peer != nil else { return }
         isInhibiting = true
-        do throws(SystemdError) {
+        do throws(SystemError) {
             try bus.callForDescriptor(
                 Names.service, path: Names.path, interface: Names.manager, member: "Inhibit",
                 [
@@ -181,16 +181,12 @@ final class Logind {
         }
     }
 
-    private func inhibited(_ result: Result<Int32, BusError>) {
+    private func inhibited(_ result: Result<SharedDescriptor, BusError>) {
         isInhibiting = false
         switch result {
         case .success(let descriptor):
             // If the machine is about to sleep already, an inhibitor has no effect.
-            if preparation == nil, owner != nil {
-                inhibitor = Descriptor(adopting: descriptor)
-            } else {
-                close(descriptor)
-            }
+            if preparation == nil, owner != nil { inhibitor = descriptor }
         case .failure(let error):
             guard owner != nil, preparation == nil else { return }
             journal.log(

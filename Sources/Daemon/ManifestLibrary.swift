@@ -1,6 +1,7 @@
 import LifecycleCore
 import Linux
 import Manifest
+import Posix
 
 /// All manifests and the configuration, as last read from disk.
 final class ManifestLibrary {

@@ -1,6 +1,7 @@
 import LifecycleCore
 import Linux
 import Manifest
+import Posix
 import Systemd
 
 /// The machine's memory: how much is available, and the kernel's reports that tasks stall because it is short (PSI).
@@ -60,7 +61,7 @@ private final class Trigger {
     var source: EventSource?
 
     init(_ trigger: consuming PressureTrigger) { self.trigger = trigger }
-    var descriptor: Int32 { trigger.descriptor.raw }
+    var descriptor: SharedDescriptor { trigger.descriptor }
 
     /// The source goes before the descriptor is closed.
     deinit { source?.cancel() }

@@ -4,6 +4,7 @@ import JSON
 import LifecycleCore
 import Linux
 import Manifest
+import Posix
 import Systemd
 
 /// The receipts on disk: one JSON document a line, each appended with one write, so that a crash during the write loses at

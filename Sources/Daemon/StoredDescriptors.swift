@@ -1,5 +1,6 @@
 import LifecycleCore
 import Linux
+import Posix
 import Systemd
 
 /// The descriptors that apps store for their next launch (`FDSTORE=1`). They are passed to it as `LISTEN_FDS`
@@ -55,8 +56,8 @@ final class StoredDescriptors {
         if isState {
             // Sealed before it is measured, so that it keeps its size. One that cannot be sealed is measured again when
             // it is passed on.
-            try? MemoryFile.sealSize(descriptor.raw)
-            if let refusal = Self.refusal(name, descriptor.raw) { return .refused(refusal) }
+            try? MemoryFile.sealSize(descriptor.descriptor)
+            if let refusal = Self.refusal(name, descriptor) { return .refused(refusal) }
         }
         let own = entries[app, default: []]
         let others = isState ? own.count { $0.name != name } : own.count
@@ -77,10 +78,10 @@ final class StoredDescriptors {
     private func persist(_ entry: Entry, of app: AppID) -> Int {
         var written = 0
         if store.isAvailable {
-            store.store(entry.descriptor.raw, RecoveredDescriptors.stored(entry.serial))
+            store.store(entry.descriptor, RecoveredDescriptors.stored(entry.serial))
         } else {
             do {
-                written = try files?.save(entry.descriptor.raw, entry.name, entry.serial) ?? 0
+                written = try files?.save(entry.descriptor, entry.name, entry.serial) ?? 0
             } catch {
                 journal.logWarning("\(error)", app: app)
             }
@@ -122,7 +123,7 @@ final class StoredDescriptors {
         _ name: String, _ serial: UInt64, of app: AppID, _ descriptors: RecoveredDescriptors
     ) -> Descriptor? {
         if let descriptor = descriptors.take(RecoveredDescriptors.stored(serial)) {
-            files?.adopt(descriptor.raw, name, serial)
+            files?.adopt(descriptor, name, serial)
             return descriptor
         }
         do {
@@ -135,11 +136,11 @@ final class StoredDescriptors {
 
     /// Saves states and snapshots for the next daemon after a stop.
     func archive(in archive: StateArchive) {
-        var all: [(app: AppID, name: String, descriptor: Int32)] = []
+        var all: [(app: AppID, name: String, descriptor: SharedDescriptor)] = []
         for (app, own) in entries.sorted(by: { $0.key < $1.key }) {
             for entry in own
-            where Self.sizeLimits[entry.name] != nil && Self.refusal(entry.name, entry.descriptor.raw) == nil {
-                all.append((app, entry.name, entry.descriptor.raw))
+            where Self.sizeLimits[entry.name] != nil && Self.refusal(entry.name, entry.descriptor) == nil {
+                all.append((app, entry.name, entry.descriptor))
             }
         }
         archive.save(all)
@@ -158,8 +159,8 @@ final class StoredDescriptors {
     }
 
     /// All descriptors, for a program that replaces this one by execve(2).
-    var all: [(name: String, descriptor: Int32)] {
-        entries.values.joined().map { (RecoveredDescriptors.stored($0.serial), $0.descriptor.raw) }
+    var all: [(name: String, descriptor: SharedDescriptor)] {
+        entries.values.joined().map { (RecoveredDescriptors.stored($0.serial), $0.descriptor) }
     }
 
     // MARK: Removing
@@ -200,17 +201,17 @@ final class StoredDescriptors {
     /// could not be sealed and has grown too large is removed.
     func passed(to app: AppID) -> [PassedDescriptor] {
         remove(of: app) { entry in
-            guard let refusal = Self.refusal(entry.name, entry.descriptor.raw) else { return false }
+            guard let refusal = Self.refusal(entry.name, entry.descriptor) else { return false }
             journal.logWarning("\(refusal); it was removed", app: app)
             return true
         }
-        return entries[app, default: []].map { PassedDescriptor(fd: $0.descriptor.raw, name: $0.name) }
+        return entries[app, default: []].map { PassedDescriptor($0.descriptor, name: $0.name) }
     }
 
     /// Why a descriptor cannot be a state or a snapshot; `nil`: it can, or has another name.
-    private static func refusal(_ name: String, _ raw: Int32) -> String? {
+    private static func refusal(_ name: String, _ shared: SharedDescriptor) -> String? {
         guard let limit = sizeLimits[name] else { return nil }
-        guard MemoryFile.isMemoryFile(raw), let size = try? MemoryFile.size(raw) else {
+        guard MemoryFile.isMemoryFile(shared.descriptor), let size = try? MemoryFile.size(shared.descriptor) else {
             return "FDNAME=\(name): not a memfd"
         }
         return size <= limit ? nil : "FDNAME=\(name): \(size) bytes; the limit is \(limit)"
@@ -227,22 +228,5 @@ private struct StoredDescriptorRecord: SavedRecord {
     mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
         try coder.required(1, &app)
         try coder.required(2, &name)
-    }
-}
-
-/// A descriptor that collections can hold: `Descriptor` cannot be copied.
-final class SharedDescriptor {
-    let raw: Int32
-    private let closer: DescriptorCloser?
-
-    /// - Parameter closer: closes a descriptor that an app has sent; `nil`: this thread does.
-    init(_ descriptor: consuming Descriptor, closer: DescriptorCloser? = nil) {
-        raw = descriptor.take()
-        self.closer = closer
-    }
-
-    deinit {
-        guard let closer else { return _ = Descriptor(adopting: raw) }
-        closer.close(raw)
     }
 }

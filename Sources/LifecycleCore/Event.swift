@@ -1,6 +1,6 @@
 /// Everything that can happen, as the daemon reports it to the core. Cases are named in the past tense.
 ///
-/// Adding an event of a run touches three places: `RunEvent`, its codec (`Saving/RunEvent+Coding.swift`) and the words of
+/// Adding an event of a run changes three lists: `RunEvent`, its codec (`Saving/SavedEvents.swift`) and the words of
 /// the simulator's trace.
 package enum Event: Hashable, Sendable {
     /// Something happened to one run of one app. Ignored once that run is over.

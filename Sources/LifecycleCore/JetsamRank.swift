@@ -37,8 +37,7 @@ extension LifecycleCore {
             smallness: isLargestFirst ? .max - memory : 0)
     }
 
-    /// An app on its way to the foreground ranks with the inactive ones, one that was told to terminate with those in the
-    /// background.
+    /// An app on its way to the foreground ranks with the inactive ones, one that is terminating with those in the background.
     private func jetsamClass(_ index: Int, _ execution: Execution) -> JetsamRank.Class {
         switch execution {
         case .suspended: .suspended

@@ -37,7 +37,7 @@ extension LifecycleCore {
         }
     }
 
-    /// `STOPPING=1`: the app ends itself, and has as long as if it had been told to.
+    /// `STOPPING=1`: the app ends itself, and has the terminate deadline for it.
     mutating func stopping(_ index: Int, _ now: Instant) {
         switch apps[index].phase {
         case .launching, .foreground, .enteringBackground, .background:

@@ -1,4 +1,4 @@
-/// L12: who is in the foreground, or on the way there.
+/// Which apps are in the foreground, or on the way there (L12).
 extension LifecycleCore {
     /// At least one app can be in the foreground, whatever the configuration says.
     var foregroundLimit: Int { max(1, manager.foregroundLimit) }
@@ -19,7 +19,7 @@ extension LifecycleCore {
     }
 
     /// The app becomes the one activated last. Those activated longest ago lose their slots at once: the newcomer does not
-    /// wait for them, and jetsam may already kill them to make room for it.
+    /// wait for them, and jetsam may already kill them to free memory for it.
     mutating func takeForegroundSlot(_ index: Int, _ now: Instant) {
         let wasRequested = isInFront(index)
         leaveForegroundSlot(index)

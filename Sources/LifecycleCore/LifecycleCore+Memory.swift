@@ -14,7 +14,7 @@ extension LifecycleCore {
     /// Stalls that are reported within this time after a victim is gone happened before.
     static let pressureSettling = Duration.seconds(1)
 
-    /// Records the size of a run. Only its place in the order of jetsam follows from that.
+    /// Records the size of a run. Only its rank in the order of jetsam follows from that.
     mutating func setMemory(_ index: Int, _ bytes: UInt64) {
         var other = bytes
         swap(&other, &self[run: index].memory)
@@ -196,8 +196,8 @@ extension LifecycleCore {
         }
     }
 
-    /// Kills the first app in L38's order. A suspended app is killed without notice; a running one in the background is told
-    /// to terminate if there is time (L40).
+    /// Kills the first app in L38's order. A suspended app is killed without notice; a running one in the background gets
+    /// `willTerminate` if there is time (L40).
     private mutating func killVictim(
         _ cause: MemoryCause, upTo last: JetsamRank.Class, gracefully: Bool, _ now: Instant
     ) -> AppID? {

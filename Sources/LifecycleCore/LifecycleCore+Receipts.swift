@@ -93,7 +93,7 @@ private struct Verdict {
         }
     }
 
-    /// The end of an app that was told to terminate.
+    /// The end of an app that got `willTerminate`.
     private init(terminated cause: TerminationCause, _ status: ExitStatus) {
         guard let how = status.howTerminated else {
             self.init(own: status)
@@ -153,7 +153,7 @@ private struct Verdict {
         case .terminationIgnored(let cause, let use):
             self.init(
                 .watchdog, Receipt.Code.missedDeadline,
-                "Killed: \(use.failure) after it was told to terminate (\(cause.reason.rawValue))\(use.usedCPU).",
+                "Killed: \(use.failure) after the notice to terminate (\(cause.reason.rawValue))\(use.usedCPU).",
                 deadline: use)
         }
     }
@@ -195,7 +195,7 @@ extension MemoryCause {
 }
 
 extension ExitStatus {
-    /// How a run ended that was told to terminate; `nil`: by something else than the notice.
+    /// How a run ended that got `willTerminate`; `nil`: by something else than the notice.
     fileprivate var howTerminated: String? {
         switch self {
         case .exited(let code): "exited with status \(code)"

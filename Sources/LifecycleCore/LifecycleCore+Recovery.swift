@@ -15,8 +15,7 @@ extension LifecycleCore {
         }
     }
 
-    /// A run was found again. `messagesKept`: its notify messages were kept; else the app may have answered without being
-    /// heard. `noticesDelayed`: it is notified of its state only now.
+    /// A run was found again. `messagesKept`: its notify messages were kept; else an answer of the app may be lost. `noticesDelayed`: it is notified of its state only now.
     mutating func reattached(_ index: Int, _ messagesKept: Bool, _ noticesDelayed: Bool, _ now: Instant) {
         let id = self[run: index].id
         if !messagesKept { giveBenefitOfDoubt(index, now) }

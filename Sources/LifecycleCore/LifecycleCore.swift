@@ -12,7 +12,7 @@ package struct LifecycleCore: Hashable, Sendable {
     /// The index of the app at which each request waits.
     var requests = NumberTable()
     var manager = ManagerPolicy()
-    /// Who is in the foreground or on the way there, the one activated longest ago first (L12).
+    /// The apps in the foreground or on the way there, the one activated longest ago first (L12).
     var foregroundSlots: [ForegroundSlot] = []
     /// When something is due for each app.
     var timers = IndexedHeap<Instant>()
@@ -222,7 +222,7 @@ extension LifecycleCore {
         enter(index, life, Summary(apps[index].life), reason, now)
     }
 
-    /// The one place where an app changes its phase. Traps if the phase must not follow.
+    /// Every change of phase goes through here. Traps if the new phase must not follow the old one.
     private mutating func enter(
         _ index: Int, _ life: ProcessLife, _ before: Summary, _ reason: StateReason, _ now: Instant
     ) {

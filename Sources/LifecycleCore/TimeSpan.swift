@@ -6,7 +6,7 @@ extension Duration {
 
     /// The time span with fewer digits, for countdowns: `3.2s` with one digit, `28s` with none.
     ///
-    /// - Parameter digits: decimal places of seconds below a minute, 0 to 3.
+    /// - Parameter digits: decimals of the seconds below a minute, 0 to 3.
     package func timeSpan(digits: Int) -> String {
         let microseconds = wholeMicroseconds
         if microseconds == 0 { return "0s" }

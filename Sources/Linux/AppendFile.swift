@@ -1,6 +1,7 @@
 import Glibc
+package import Posix
 
-/// A file that records are added to, one write each.
+/// A file to which records are appended, each in one write.
 package struct AppendFile: ~Copyable {
     private let file: Descriptor
     private let path: String
@@ -10,12 +11,12 @@ package struct AppendFile: ~Copyable {
         self.path = path
     }
 
-    /// Adds all of `record`, or nothing of it: a disk that is full takes a part, which is taken back.
+    /// Appends all of `record` or nothing: if the disk becomes full, the part that was written is removed.
     package func append(_ record: [UInt8]) throws(SystemError) {
         var about = Glibc.stat()
         try checkErrno(fstat(file.raw, &about), "fstat", path)
         do {
-            try writeAll(record, to: file.raw, path: path)
+            try writeAll(record, to: file, path: path)
         } catch {
             ftruncate(file.raw, about.st_size)
             throw error
@@ -23,13 +24,13 @@ package struct AppendFile: ~Copyable {
     }
 }
 
-/// Whether there is something by this name, a broken link included.
+/// Whether a file exists at the path; a broken link counts.
 package func exists(at path: String) -> Bool {
     var about = Glibc.stat()
     return lstat(path, &about) == 0
 }
 
-/// An empty file, or a link to /dev/null: as systemd's units are masked.
+/// Whether the file is empty or a link to /dev/null, as systemd masks units.
 package func isEmptyOrNull(at path: String) -> Bool {
     var about = Glibc.stat()
     guard stat(path, &about) == 0 else { return false }

@@ -1,4 +1,4 @@
-/// Text that the kernel or a stranger wrote, read from front to back without ever trapping.
+/// Reads text of the kernel or of an app from front to back. No input makes it trap.
 struct ByteScanner {
     private var rest: ArraySlice<UInt8>
 
@@ -9,7 +9,7 @@ struct ByteScanner {
 
     mutating func skipBlanks() { rest = rest.drop { $0 == 0x20 || $0 == 0x09 } }
 
-    /// Up to the next blank or line end; nil at the end of the line.
+    /// Returns the text up to the next blank or line end; `nil` at the end of the line.
     mutating func word() -> ArraySlice<UInt8>? {
         skipBlanks()
         let word = rest.prefix { $0 != 0x20 && $0 != 0x09 && $0 != 0x0a }
@@ -21,7 +21,7 @@ struct ByteScanner {
         word().flatMap { parseNumber($0, radix: radix) }
     }
 
-    /// The rest of the line, without its end; nil at the end.
+    /// Returns the rest of the line without its end; `nil` at the end of the text.
     mutating func line() -> ArraySlice<UInt8>? {
         if rest.isEmpty { return nil }
         let line = rest.prefix { $0 != 0x0a }
@@ -30,7 +30,7 @@ struct ByteScanner {
     }
 }
 
-/// A whole word as a number: no sign but a leading "-", no blanks, no overflow.
+/// Parses a whole word as a number. A leading "+", blanks and overflow are refused.
 func parseNumber<Number: FixedWidthInteger>(_ word: ArraySlice<UInt8>, radix: Int = 10) -> Number? {
     if word.first == UInt8(ascii: "+") { return nil }
     return Number(String(decoding: word, as: UTF8.self), radix: radix)

@@ -1,15 +1,16 @@
 import Glibc
+import Posix
 
 /// The cgroup of one run of one app.
 final class CgroupLeaf {
     let path: String
     let root: CgroupRoot
-    let folder: Descriptor
+    let folder: SharedDescriptor
     private let events: KeptFile
     private let memory: KeptFile?
 
-    /// Makes a fresh group. It must not exist: a group that `cgroup.kill` was once written to kills everything born
-    /// into it later.
+    /// Creates the group. It must not exist: once `cgroup.kill` was written, the kernel also kills every process that is
+    /// created in the group later.
     static func make(_ path: String, root: CgroupRoot) throws(SystemError) -> CgroupLeaf {
         try checkErrno(mkdir(path, 0o755), "mkdir", path)
         return try CgroupLeaf(existing: path, root: root)
@@ -18,17 +19,17 @@ final class CgroupLeaf {
     init(existing path: String, root: CgroupRoot) throws(SystemError) {
         self.path = path
         self.root = root
-        folder = try Descriptor.open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
-        events = try KeptFile("cgroup.events", in: folder.raw)
-        memory = root.hasMemoryController ? try KeptFile("memory.current", in: folder.raw) : nil
+        folder = SharedDescriptor(try Descriptor.open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW))
+        events = try KeptFile("cgroup.events", in: folder)
+        memory = root.hasMemoryController ? try KeptFile("memory.current", in: folder) : nil
     }
 
-    var eventsDescriptor: Int32 { events.descriptor.raw }
+    var eventsDescriptor: SharedDescriptor { events.descriptor }
 
-    /// A group that is gone is as good as empty, so writing to it does nothing.
+    /// Writes to a file of the group. If the group no longer exists, nothing happens, as in an empty group.
     func write(_ text: String, to file: String) throws(SystemError) {
         do {
-            try writeControlFile(file, text, in: folder.raw)
+            try writeControlFile(file, text, in: folder)
         } catch {
             if error.meansGone { return }
             throw SystemError(call: error.call, errno: error.errno, path: "\(path)/\(file)")
@@ -37,17 +38,17 @@ final class CgroupLeaf {
 
     func has(_ file: String) -> Bool { faccessat(folder.raw, file, F_OK, 0) == 0 }
 
-    /// cgroup.events: "populated 1", "frozen 0".
+    /// Reads a key of cgroup.events ("populated", "frozen"); false if the group no longer exists.
     func event(_ name: String) throws(SystemError) -> Bool {
         guard let bytes = try events.readIfPresent(limit: 256) else { return false }
         return flatKeyed(bytes, name) == 1
     }
 
     func value(_ file: String, _ key: String) throws(SystemError) -> UInt64? {
-        try readFileIfPresent(at: file, in: folder.raw, limit: 16 * 1024).flatMap { flatKeyed($0, key) }
+        try readFileIfPresent(at: file, in: folder, limit: 16 * 1024).flatMap { flatKeyed($0, key) }
     }
 
-    /// memory.current, nil without the controller.
+    /// Reads memory.current in bytes; `nil` without the memory controller.
     func memoryCurrent() throws(SystemError) -> UInt64? {
         if !root.hasMemoryController { return nil }
         guard let bytes = try memory?.readIfPresent(limit: 64) else { return 0 }
@@ -55,12 +56,12 @@ final class CgroupLeaf {
         return scanner.number()
     }
 
-    /// An app may make groups of its own below ours, as deep as it likes; beyond this many we look no further.
+    /// The most groups that are examined. An app can create groups below its own, at any depth.
     static let mostGroups = 4096
 
-    /// This group and all below it, each before its children.
+    /// Returns this group and all below it, each before its children.
     private func groups() throws(SystemError) -> [String] {
-        if try !hasChildren(folder.raw, path) { return [path] }
+        if try !hasChildren(folder.descriptor, path) { return [path] }
         var found = [path]
         var index = 0
         while index < found.count, found.count < Self.mostGroups {
@@ -76,21 +77,21 @@ final class CgroupLeaf {
             let bytes: [UInt8]?
             do {
                 let (name, directory) =
-                    group == path ? ("cgroup.procs", folder.raw) : (group + "/cgroup.procs", currentFolder)
+                    group == path ? ("cgroup.procs", folder) : (group + "/cgroup.procs", nil)
                 bytes = try readFileIfPresent(at: name, in: directory, limit: 4 << 20)
             } catch  where error.errno == EOPNOTSUPP {
-                continue  // a threaded group; its processes are listed further up
+                continue  // a threaded group: its processes are listed in a group above
             }
             var scanner = ByteScanner(bytes ?? [])
             while let line = scanner.line() {
-                // 0 is a process of a pid namespace that we cannot see.
+                // 0: a process of a pid namespace that is not visible here.
                 if let pid: Int32 = parseNumber(line), pid > 0 { pids.append(pid) }
             }
         }
         return pids
     }
 
-    /// rmdir, children first; false when something is still inside.
+    /// Removes the group and those below it, children first. False if a process is still in one of them.
     func remove() throws(SystemError) -> Bool {
         for group in try groups().reversed() {
             if rmdir(group) == 0 || errno == ENOENT { continue }
@@ -101,7 +102,7 @@ final class CgroupLeaf {
     }
 }
 
-/// Reads "key value" lines.
+/// Returns the value of a key in "key value" lines.
 func flatKeyed(_ bytes: [UInt8], _ key: String) -> UInt64? {
     var scanner = ByteScanner(bytes)
     while let line = scanner.line() {
@@ -111,7 +112,7 @@ func flatKeyed(_ bytes: [UInt8], _ key: String) -> UInt64? {
     return nil
 }
 
-/// The groups directly below one; none if it is gone.
+/// Returns the names of the groups directly below one; none if it no longer exists.
 func subfolders(of path: String) throws(SystemError) -> [String] {
     let folder: Descriptor
     do {
@@ -120,13 +121,13 @@ func subfolders(of path: String) throws(SystemError) -> [String] {
         if error.meansGone { return [] }
         throw error
     }
-    if try !hasChildren(folder.raw, path) { return [] }
+    if try !hasChildren(folder, path) { return [] }
     return try folderEntries(at: path, onlyFolders: true).sorted()
 }
 
-/// A cgroup's link count is 2 and one for each child: most have none, and need not be listed.
-private func hasChildren(_ folder: Int32, _ path: String) throws(SystemError) -> Bool {
+/// Whether a cgroup has children, by its link count: 2, and 1 for each child. Most have none and need not be listed.
+private func hasChildren(_ folder: borrowing Descriptor, _ path: String) throws(SystemError) -> Bool {
     var about = Glibc.stat()
-    try checkErrno(fstat(folder, &about), "fstat", path)
+    try checkErrno(fstat(folder.raw, &about), "fstat", path)
     return about.st_nlink != 2
 }

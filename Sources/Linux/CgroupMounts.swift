@@ -1,25 +1,25 @@
-/// Where the cgroup v2 hierarchy is mounted, and where in it this process is: read from two texts, so that any machine
-/// can be described in a test.
+/// The mount point of the cgroup v2 hierarchy, and this process's group in it. It is read from two texts, so that a test can
+/// describe any machine.
 package struct CgroupPlace: Equatable {
     package enum Kind: Equatable {
-        /// v2 alone.
+        /// Only v2.
         case unified
-        /// v2 beside v1 hierarchies, which hold some or all controllers.
+        /// v2 together with v1 hierarchies, which have some or all controllers.
         case hybrid
     }
 
     package var kind: Kind
     /// "/sys/fs/cgroup" or "/sys/fs/cgroup/unified".
     package var mountPoint: String
-    /// Which group of the hierarchy is mounted there: "/" unless it is a bind mount or a namespace's.
+    /// The group that is mounted there: "/", except for a bind mount or a cgroup namespace.
     package var mountRoot: String
-    /// This process's group as /proc/self/cgroup names it.
+    /// This process's group in /proc/self/cgroup.
     package var ownGroup: String
 
     /// - Parameters:
     ///   - selfCgroup: /proc/self/cgroup
     ///   - mountInfo: /proc/self/mountinfo (proc_pid_mountinfo(5))
-    /// - Returns: nil where there is no cgroup v2.
+    /// - Returns: `nil` without cgroup v2.
     package init?(selfCgroup: [UInt8], mountInfo: [UInt8]) {
         guard let own = CgroupMembership(parsing: selfCgroup).unified else { return nil }
         var unified: (point: String, root: String)?
@@ -32,7 +32,7 @@ package struct CgroupPlace: Equatable {
             else { continue }
             switch words[dash + 1].text {
             case "cgroup2":
-                // Of several the first is the system's own; others are bind mounts.
+                // The first is the system's own; others are bind mounts.
                 if unified == nil { unified = (unescapeMount(words[4]), unescapeMount(words[3])) }
             case "cgroup": hasVersion1 = true
             default: break
@@ -45,9 +45,9 @@ package struct CgroupPlace: Equatable {
         kind = hasVersion1 ? .hybrid : .unified
     }
 
-    /// The folder of a group, nil if it lies outside of what is mounted.
+    /// Returns the folder of a group; `nil` if the group is not below what is mounted.
     package func folder(ofGroup group: String) -> String? {
-        // A process outside of our cgroup namespace reads as "/../…".
+        // The group of a process outside of this cgroup namespace reads "/../…".
         if group.split(separator: "/").contains("..") { return nil }
         if mountRoot == "/" { return mountPoint + (group == "/" ? "" : group) }
         if group == mountRoot { return mountPoint }
@@ -55,7 +55,7 @@ package struct CgroupPlace: Equatable {
         return mountPoint + group.dropFirst(mountRoot.count)
     }
 
-    /// The reverse: what /proc/PID/cgroup says of a process in this folder.
+    /// Returns the group of a folder, as /proc/PID/cgroup names it.
     package func group(ofFolder folder: String) -> String? {
         let root = mountRoot == "/" ? "" : mountRoot
         if folder == mountPoint { return mountRoot }
@@ -68,7 +68,7 @@ package struct CgroupPlace: Equatable {
 
 /// /proc/PID/cgroup (cgroups(7)).
 package struct CgroupMembership: Equatable {
-    /// The group in the v2 hierarchy; a removed one ends in " (deleted)".
+    /// The group in the v2 hierarchy. The name of a removed group ends in " (deleted)".
     package var unified: String?
 
     package init(parsing bytes: [UInt8]) {
@@ -79,7 +79,7 @@ package struct CgroupMembership: Equatable {
     }
 }
 
-/// mountinfo writes blank, tab, line end and backslash as \040 and so on.
+/// Decodes mountinfo's octal escapes of blank, tab, line end and backslash (\040 and so on).
 private func unescapeMount(_ word: ArraySlice<UInt8>) -> String {
     var bytes: [UInt8] = []
     var rest = word

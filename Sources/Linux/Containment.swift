@@ -1,7 +1,8 @@
 import CLinux
 import Glibc
+package import Posix
 
-/// Makes, finds again and clears away enclosures in one mode.
+/// Creates, finds and removes enclosures in one mode.
 package final class Containment {
     package let mode: ContainmentMode
     private let proc: ProcFS
@@ -10,8 +11,8 @@ package final class Containment {
 
     /// - Parameter name: the same as for `ContainmentMode.detect`.
     ///
-    /// This process becomes a child subreaper: orphans of apps become its children, to be reaped with
-    /// `Reaping.reapOrphans`. So it is heard how a main process ended that is an orphan (`MAINPID=`), and that it stopped.
+    /// Makes this process a child subreaper: orphans of apps become its children, which `Reaping.reapOrphans` reaps. So the
+    /// end of a main process that is an orphan (`MAINPID=`), and its stops, are reported to this process.
     package init(mode: ContainmentMode, name: String, proc: ProcFS = ProcFS()) throws(SystemError) {
         self.mode = mode
         self.name = name
@@ -20,7 +21,7 @@ package final class Containment {
         try check(clinux_set_child_subreaper(true), "prctl PR_SET_CHILD_SUBREAPER")
     }
 
-    /// A fresh enclosure for one run. If a group of the same name is still dying, a name beside it is taken.
+    /// Creates an enclosure for one run. If a group of the same name still contains processes, another name is used.
     package func create(app: String, run: UInt64) throws(SystemError) -> Enclosure {
         switch mode {
         case .cgroup(let root):
@@ -41,8 +42,8 @@ package final class Containment {
         }
     }
 
-    /// The enclosure of a run that an earlier daemon began; nil if it is gone.
-    /// - Parameter environmentMarker: what `Enclosure.environmentMarker` was (process-group mode only).
+    /// Opens the enclosure of a run that the previous instance of the daemon started; `nil` if it no longer exists.
+    /// - Parameter environmentMarker: the run's `Enclosure.environmentMarker` (process-group mode only).
     package func reopen(
         app: String, run: UInt64, environmentMarker: String? = nil
     ) throws(SystemError) -> Enclosure? {
@@ -64,7 +65,7 @@ package final class Containment {
         }
     }
 
-    /// Enclosures of an earlier daemon of the same name.
+    /// Returns the enclosures of previous instances with the same name.
     package func leftovers() throws(SystemError) -> [Enclosure] {
         switch mode {
         case .cgroup(let root):
@@ -91,8 +92,9 @@ package final class Containment {
         }
     }
 
-    /// Kills and removes what an earlier daemon of the same name left, but for what `sparing` says is to live on.
-    /// - Returns: how many are still dying; call again then.
+    /// Kills and removes the enclosures of previous instances with the same name, except those that `sparing` returns true
+    /// for.
+    /// - Returns: the number of enclosures that still contain processes; call again for these.
     package func cleanUpLeftovers(
         sparing: (_ app: String, _ run: UInt64) -> Bool = { _, _ in false }
     ) throws(SystemError) -> Int {
@@ -104,7 +106,7 @@ package final class Containment {
         return dying
     }
 
-    /// Removes the root group and empty leaves in it; kills nothing.
+    /// Removes the root group and the empty leaves in it. No process is killed.
     package func removeRoot() throws(SystemError) -> RemovalResult {
         guard case .cgroup(let root) = mode else { return .removed }
         for leaf in try leaves(of: root) {
@@ -123,14 +125,14 @@ package final class Containment {
         Enclosure(app: app, run: run, kind: kind, proc: proc)
     }
 
-    /// "photos.run3", or "photos.run3_1" beside one that is still dying. No file of the kernel is called like this.
+    /// Returns "photos.run3", or "photos.run3_1" if that still exists. No file of the kernel has such a name.
     private func leafName(_ app: String, _ run: UInt64, _ attempt: Int) -> String {
         "\(app).run\(run)" + (attempt == 0 ? "" : "_\(attempt)")
     }
 
     private func leaves(of root: CgroupRoot) throws(SystemError) -> [(path: String, app: String, run: UInt64)] {
         try subfolders(of: root.path).compactMap { name in
-            // App IDs may hold dots, digits and underscores themselves, so look from the end.
+            // App IDs can contain dots, digits and underscores, so the search starts at the end.
             guard let dot = name.lastIndex(of: "."), name[dot...].hasPrefix(".run") else { return nil }
             let digits = name[name.index(dot, offsetBy: 4)...].prefix { $0 != "_" }
             guard let run = UInt64(digits), dot > name.startIndex else { return nil }

@@ -1,13 +1,14 @@
 import CLinux
 import Glibc
+package import Posix
 
-/// What detection looks at; in tests a made-up machine whose cgroup file systems are ordinary folders.
+/// What detection examines. In tests: a simulated machine whose cgroup file systems are ordinary folders.
 package struct CgroupSurroundings {
     package var selfCgroup: [UInt8]
     package var mountInfo: [UInt8]
     package var isRoot: Bool
     package var pid: Int32
-    /// Put before every path of the two texts.
+    /// A prefix of every path in the two texts.
     package var prefix: String
     /// An extended attribute of a folder; systemd marks delegated groups with one (systemd's CGROUP_DELEGATION.md).
     package var attribute: (_ folder: String, _ name: String) -> String?
@@ -40,13 +41,13 @@ private func extendedAttribute(_ folder: String, _ name: String) -> String? {
 }
 
 extension ContainmentMode {
-    /// Finds the best way to contain apps, and prepares it: makes the group, enables controllers, and where a delegated
-    /// group needs it moves this process into the leaf `supervisor` (a group with controllers for its children may hold
-    /// no processes itself: cgroups(7), "no internal processes").
+    /// Finds the best way to contain apps and prepares it: creates the group and enables controllers. If a delegated group
+    /// requires it, this process moves into the leaf `supervisor`: a group that enables controllers for its children may not
+    /// contain processes itself (cgroups(7), "no internal processes").
     /// - Parameters:
-    ///   - preferredRoot: a folder of the v2 hierarchy below which to make the group; nothing else is tried then. One that
-    ///     does not begin with a slash is relative to this process's own group: `../greenroom-apps.service`.
-    ///   - name: of the group: unique for each runtime folder, so that two daemons do not share one.
+    ///   - preferredRoot: a folder of the v2 hierarchy for the group; no other is tried then. Without a leading slash it is
+    ///     relative to this process's own group: `../greenroom-apps.service`.
+    ///   - name: the name of the group, unique for each runtime folder, so that two daemons do not share a group.
     package static func detect(
         preferredRoot: String? = nil, name: String, surroundings: CgroupSurroundings? = nil
     ) -> ContainmentMode {
@@ -67,7 +68,7 @@ private struct ContainmentDetection {
     let around: CgroupSurroundings
     let name: String
 
-    /// The leaf that a daemon with a delegated group lives in.
+    /// The leaf for the daemon itself in a delegated group.
     static let supervisor = "supervisor"
     static let controllers = ["memory", "cpu", "io", "pids"]
 
@@ -80,7 +81,7 @@ private struct ContainmentDetection {
         place.mountPoint = around.prefix + place.mountPoint
         if let preferredRoot {
             let parent = try folder(preferredRoot, place)
-            // Who is not root can write only what was given away; systemd marks it as root alone.
+            // Another user than root can write only to a delegated group. systemd can mark groups only as root.
             let isGiven = isMarked(parent) || (!around.isRoot && isWritable(parent + "/cgroup.procs"))
             return try .cgroup(prepare(below: parent, place, isGiven ? .delegated : .own))
         }
@@ -89,7 +90,7 @@ private struct ContainmentDetection {
         return try .cgroup(prepare(below: place.mountPoint, place, .own))
     }
 
-    /// A folder that somebody names, seen from our own group unless it begins with a slash.
+    /// Resolves a folder, relative to this process's group unless it begins with a slash.
     private func folder(_ path: String, _ place: CgroupPlace) throws -> String {
         let names = path.split(separator: "/")
         if path.hasPrefix("/") { return "/" + names.joined(separator: "/") }
@@ -107,17 +108,17 @@ private struct ContainmentDetection {
         return place.mountPoint + below.map { "/" + $0 }.joined()
     }
 
-    /// Our own group, if somebody gave it to us.
+    /// Returns this process's group if it is delegated to this process.
     private func delegatedBase(_ place: CgroupPlace) -> String? {
         guard var base = place.ownFolder else { return nil }
-        // After a re-exec, or with systemd's DelegateSubgroup=, we are in the leaf already.
+        // After a re-exec, or with systemd's DelegateSubgroup=, this process is in the leaf already.
         if base.hasSuffix("/" + Self.supervisor), base != place.mountPoint {
             base = String(base.dropLast(Self.supervisor.count + 1))
         }
-        // The true root of the hierarchy has no type; a namespace's root looks like any other group.
+        // The root of the hierarchy has no cgroup.type; the root of a namespace has one.
         guard isThere(base + "/cgroup.type"), isWritable(base), isWritable(base + "/cgroup.procs") else { return nil }
         if !around.isRoot || base == place.mountPoint { return base }
-        // Root can write everywhere, so here only the mark tells.
+        // Root can write to every group, so for root only the mark counts.
         return isMarked(base) ? base : nil
     }
 
@@ -130,7 +131,7 @@ private struct ContainmentDetection {
     ) throws -> CgroupRoot {
         let path = "\(base)/\(name)"
         if mkdir(path, 0o755) < 0, errno != EEXIST {
-            throw Refusal(reason: "\(path) cannot be made: \(SystemError.text(of: errno))")
+            throw Refusal(reason: "\(path) cannot be created: \(SystemError.text(of: errno))")
         }
         for file in ["cgroup.procs", "cgroup.freeze", "cgroup.kill", "cgroup.events"]
         where around.prefix.isEmpty && !isThere("\(path)/\(file)") {
@@ -147,7 +148,7 @@ private struct ContainmentDetection {
         return root
     }
 
-    /// Each controller fails by itself, since freezing and killing need none.
+    /// Enables each controller that is available. Freezing and killing need none, so a failure is only noted.
     private func enableControllers(base: String, _ root: inout CgroupRoot) {
         let available = words(of: base + "/cgroup.controllers")
         let wanted = Self.controllers.filter { available.contains($0) }
@@ -171,15 +172,16 @@ private struct ContainmentDetection {
         }
     }
 
-    /// Moves the one process of a delegated group into a leaf: this one, or the one that somebody else's group is kept
-    /// open by. Says why not. With processes in it a group must not even be tried: those controllers that can do with
-    /// threads would be enabled, and make every group below "domain invalid" (cgroups(7)).
+    /// Moves the only process of a delegated group into a leaf: this process, or the process that keeps another service's
+    /// group open. Controllers must not be enabled while the group contains processes: those that support threads would be
+    /// enabled and make every group below "domain invalid" (cgroups(7)).
+    /// - Returns: why the group could not be emptied; `nil` if it is empty.
     private func empty(_ base: String, _ root: CgroupRoot) -> String? {
-        // The true root is exempt from the rule, and has no type.
+        // The root of the hierarchy is exempt from the rule, and has no cgroup.type.
         guard isThere(base + "/cgroup.type") else { return nil }
         let inside = words(of: base + "/cgroup.procs")
         guard let pid = inside.first else { return nil }
-        // Others' processes are not ours to move: a shell in the same container, say.
+        // Processes that the daemon does not own, such as a shell in the same container, are not moved.
         guard root.ownership == .delegated, inside.count == 1,
             base != root.place.ownFolder || pid == String(around.pid)
         else { return "no controllers, since other processes share the group \(base)" }

@@ -1,10 +1,10 @@
-/// How the processes of an app are held together on this machine.
+/// How the processes of an app are grouped on this machine.
 package enum ContainmentMode: Equatable {
     case cgroup(CgroupRoot)
-    /// No cgroup can be written: SIGSTOP and /proc. The reason completes "because".
+    /// No cgroup can be written: apps are stopped with SIGSTOP and found in /proc. The reason completes "because".
     case processGroup(reason: String)
 
-    /// One line for the daemon's start.
+    /// One line for the log at start.
     package var summary: String {
         switch self {
         case .cgroup(let root): root.summary
@@ -14,21 +14,21 @@ package enum ContainmentMode: Equatable {
     }
 }
 
-/// The group below which every run of an app has a leaf of its own.
+/// The group that contains a leaf for each run of an app.
 package struct CgroupRoot: Equatable {
     package enum Ownership: Equatable {
-        /// Given to us: systemd's Delegate=yes, a container's namespace, a user's own.
+        /// Delegated to this process: systemd's Delegate=yes, a container's namespace, a user's own.
         case delegated
-        /// Made by us at the top of the hierarchy, as root.
+        /// Created by this process at the top of the hierarchy, as root.
         case own
     }
 
     package var path: String
     package var place: CgroupPlace
     package var ownership: Ownership
-    /// Those that the leaves have: of memory, cpu, io, pids.
+    /// The controllers of the leaves, out of memory, cpu, io and pids.
     package var controllers: [String]
-    /// What could not be had, a sentence each.
+    /// What could not be enabled, a sentence each.
     package var notes: [String]
 
     package var hasMemoryController: Bool { controllers.contains("memory") }

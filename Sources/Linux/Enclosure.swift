@@ -1,29 +1,30 @@
 import Glibc
+package import Posix
 
-/// What removing an enclosure came to.
+/// The result of removing an enclosure.
 package enum RemovalResult: Equatable {
     case removed
-    /// Something still lives in it.
+    /// It still contains a process.
     case busy
 }
 
-/// What was done for an app in the background (L19).
+/// What an app's weights were applied to (L19).
 package enum WeightMeans: Equatable {
-    /// The group's own weights.
+    /// The weights of its cgroup.
     case cgroup
-    /// Every thread's scheduling class, since the group has no cpu controller.
+    /// The scheduling class of every thread: the group has no cpu controller.
     case threads
-    /// Nothing could be done: taking the idle class back needs CAP_SYS_NICE.
+    /// Nothing: to leave the idle class again requires CAP_SYS_NICE.
     case none
 }
 
-/// All processes of one run of one app, however they fork: as a cgroup, or as a family found in /proc.
+/// All processes of one run of one app, however they fork: a cgroup, or a family that is found in /proc.
 ///
-/// Everything here returns at once. Whoever freezes asks `isFrozen` now, again after about a millisecond, and only then
-/// polls `eventsDescriptor`, because the kernel holds that event back for about 14 ms.
+/// No method blocks. After `freeze` the caller checks `isFrozen` at once, again after about 1 ms, and only then polls
+/// `eventsDescriptor`: the kernel delays that event by about 14 ms.
 package final class Enclosure {
     package let app: String
-    /// Which run of the app, counted by the caller; an app's runs never share an enclosure.
+    /// The number of the run, chosen by the caller. Each run has an enclosure of its own.
     package let run: UInt64
     enum Kind {
         case cgroup(CgroupLeaf)
@@ -31,7 +32,7 @@ package final class Enclosure {
     }
     let kind: Kind
     let proc: ProcFS
-    /// Whether threads of other processes can be given another class and timer slack.
+    /// Whether this process may change the scheduling class and timer slack of other processes' threads.
     lazy var canChangeThreads = Self.findOutWhetherThreadsCanBeChanged(proc)
 
     init(app: String, run: UInt64, kind: Kind, proc: ProcFS) {
@@ -41,15 +42,15 @@ package final class Enclosure {
         self.proc = proc
     }
 
-    /// For `SpawnRequest.cgroup`; nil in process-group mode.
-    package var cgroupDescriptor: Int32? {
+    /// The cgroup's folder, for `SpawnRequest.cgroup`; `nil` in process-group mode.
+    package var cgroupDescriptor: SharedDescriptor? {
         switch kind {
-        case .cgroup(let leaf): leaf.folder.raw
+        case .cgroup(let leaf): leaf.folder
         case .family: nil
         }
     }
 
-    /// The cgroup's folder, for people and for memory.pressure; nil in process-group mode.
+    /// The path of the cgroup's folder, for messages and memory.pressure; `nil` in process-group mode.
     package var path: String? {
         switch kind {
         case .cgroup(let leaf): leaf.path
@@ -57,7 +58,8 @@ package final class Enclosure {
         }
     }
 
-    /// "GREENROOM_RUN=…" for the environment; by it a family knows children that left its session and lost their parent.
+    /// "GREENROOM_RUN=…" for the environment. It identifies processes that have left the session and lost their parent; `nil`
+    /// with a cgroup.
     package var environmentMarker: String? {
         switch kind {
         case .cgroup: nil
@@ -65,7 +67,7 @@ package final class Enclosure {
         }
     }
 
-    /// Tells the enclosure its first process, right after `startProcess`. A cgroup knows by itself.
+    /// Records the first process, directly after `startProcess`. A cgroup does not need it.
     package func started(_ process: Process) throws(SystemError) {
         switch kind {
         case .cgroup: break
@@ -73,8 +75,8 @@ package final class Enclosure {
         }
     }
 
-    /// Asks for everything in here to stop. A cgroup stops what joins it later, too; a family is searched until a search
-    /// finds nobody new.
+    /// Starts to freeze all processes. A cgroup also freezes processes that join it later; a family is searched until a
+    /// search finds no new process.
     package func freeze() throws(SystemError) {
         switch kind {
         case .cgroup(let leaf): try leaf.write("1", to: "cgroup.freeze")
@@ -82,7 +84,7 @@ package final class Enclosure {
         }
     }
 
-    /// Whether nothing in here runs. An enclosure without processes does not either.
+    /// Whether no process in the enclosure runs. True without processes.
     package func isFrozen() throws(SystemError) -> Bool {
         switch kind {
         case .cgroup(let leaf): try leaf.event("frozen")
@@ -90,7 +92,7 @@ package final class Enclosure {
         }
     }
 
-    /// Lets everything run again; in process-group mode also what had stopped itself.
+    /// Thaws all processes; in process-group mode also those that had stopped themselves.
     package func thaw() throws(SystemError) {
         switch kind {
         case .cgroup(let leaf): try leaf.write("0", to: "cgroup.freeze")
@@ -98,7 +100,7 @@ package final class Enclosure {
         }
     }
 
-    /// SIGKILL to everything in here, frozen or not. The dying are not waited for: `isPopulated` says when they are gone.
+    /// Sends SIGKILL to all processes, frozen or not, without waiting for their end: `isPopulated` reports it.
     package func killAll() throws(SystemError) {
         switch kind {
         case .cgroup(let leaf): try leaf.write("1", to: "cgroup.kill")
@@ -106,7 +108,7 @@ package final class Enclosure {
         }
     }
 
-    /// Whether there is a process in here that has not ended; zombies have.
+    /// Whether the enclosure contains a process that has not ended. Zombies have ended.
     package func isPopulated() throws(SystemError) -> Bool {
         switch kind {
         case .cgroup(let leaf): try leaf.event("populated")
@@ -114,16 +116,16 @@ package final class Enclosure {
         }
     }
 
-    /// Poll it for POLLPRI (EPOLLPRI): "populated" or "frozen" may have changed. Read one of them to arm it anew. nil in
-    /// process-group mode, where only looking helps.
-    package var eventsDescriptor: Int32? {
+    /// Reports POLLPRI (EPOLLPRI) when "populated" or "frozen" may have changed; reading one of them arms it again. `nil` in
+    /// process-group mode, which has no such event.
+    package var eventsDescriptor: SharedDescriptor? {
         switch kind {
         case .cgroup(let leaf): leaf.eventsDescriptor
         case .family: nil
         }
     }
 
-    /// Live processes, in no order.
+    /// Returns the pids of live processes, unsorted.
     package func pids() throws(SystemError) -> [Int32] {
         switch kind {
         case .cgroup(let leaf): try leaf.pids()
@@ -142,8 +144,8 @@ package final class Enclosure {
         }
     }
 
-    /// memory.current where there is a memory controller: with page cache and kernel memory, what a limit would count.
-    /// Elsewhere the anonymous memory of all processes (see `ProcessMemory.anonymous`).
+    /// Returns the memory in bytes. With a memory controller: memory.current, which includes page cache and kernel memory, as
+    /// a limit would. Otherwise: the anonymous memory of all processes (`ProcessMemory.anonymous`).
     package func memoryBytes() throws(SystemError) -> UInt64 {
         if case .cgroup(let leaf) = kind, let current = try leaf.memoryCurrent() { return current }
         var sum: UInt64 = 0
@@ -151,8 +153,8 @@ package final class Enclosure {
         return sum
     }
 
-    /// User and system time since the run began. In process-group mode it lacks what orphans used that have ended, and
-    /// counts in clock ticks (10 ms).
+    /// Returns user and system time since the start of the run. In process-group mode the time of orphans that have ended is
+    /// missing, and the unit is a clock tick (10 ms).
     package func cpuTime() throws(SystemError) -> Duration {
         switch kind {
         case .cgroup(let leaf):
@@ -161,7 +163,7 @@ package final class Enclosure {
         }
     }
 
-    /// Removes the cgroup and those that the app made in it. A family has nothing to remove.
+    /// Removes the cgroup and those that the app created in it. A family has nothing to remove.
     package func remove() throws(SystemError) -> RemovalResult {
         switch kind {
         case .cgroup(let leaf): try leaf.remove() ? .removed : .busy

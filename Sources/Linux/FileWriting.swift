@@ -1,20 +1,10 @@
 import Glibc
+package import Posix
 
-/// Who a new file or folder shall belong to.
-package struct Owner: Equatable {
-    package var uid: UInt32
-    package var gid: UInt32
-
-    package init(uid: UInt32, gid: UInt32) {
-        self.uid = uid
-        self.gid = gid
-    }
-}
-
-/// Writes into an existing file in one write, as the files of cgroups and /proc want it. Creates and truncates nothing,
-/// and asks the kernel not to wait (which memory.max and memory.high mind since 6.16).
-package func writeControlFile(_ name: String, _ text: String, in directory: Int32 = currentFolder) throws(SystemError) {
-    let file = try Descriptor.open(name, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW, in: directory)
+/// Writes to an existing file in one write, as files of cgroups and /proc require. The file is opened with O_NONBLOCK, with
+/// which memory.max and memory.high do not block since Linux 6.16.
+package func writeControlFile(_ name: String, _ text: String, in folder: SharedDescriptor? = nil) throws(SystemError) {
+    let file = try openFile(name, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW, in: folder)
     var text = text
     let (count, length) = text.withUTF8 { bytes in
         (retryInterrupted { write(file.raw, bytes.baseAddress, bytes.count) }, bytes.count)
@@ -23,36 +13,36 @@ package func writeControlFile(_ name: String, _ text: String, in directory: Int3
     if count != length { throw SystemError(call: "write \"\(text)\" to", errno: EIO, path: name) }
 }
 
-/// Writes all of it where the descriptor stands.
-package func writeAll(_ bytes: [UInt8], to raw: Int32, path: String? = nil) throws(SystemError) {
+/// Writes all bytes at the file offset.
+package func writeAll(_ bytes: [UInt8], to file: borrowing Descriptor, path: String? = nil) throws(SystemError) {
+    let number = file.raw
     var done = 0
     while done < bytes.count {
         let count = retryInterrupted {
-            bytes.withUnsafeBytes { write(raw, $0.baseAddress! + done, bytes.count - done) }
+            bytes.withUnsafeBytes { write(number, $0.baseAddress! + done, bytes.count - done) }
         }
         try checkErrno(count, "write", path)
         done += count
     }
 }
 
-/// Replaces a file as a whole: whoever reads it sees the old content or the new one, also after a crash.
+/// Replaces a file atomically: a reader sees the old contents or the new ones, also after a crash.
 /// - Parameters:
-///   - mode: of the new file, whatever the umask says.
-///   - durable: wait until the disk has it (fsync of file and folder).
+///   - mode: of the new file, whatever the umask.
+///   - durable: whether to wait until the disk has stored it (fsync of file and folder).
 package func replaceFile(
     at path: String, with contents: [UInt8], mode: UInt32 = 0o644, owner: Owner? = nil, durable: Bool = false
 ) throws(SystemError) {
     let (folderPath, name) = try splitPath(path)
     let folder = try Descriptor.open(folderPath, O_RDONLY | O_DIRECTORY)
-    // Only one process writes a given folder of ours, so the pid makes the name unique; what lies there is a leftover of
-    // a crash.
+    // Only one process writes to a folder, so the pid makes the name unique. A file of that name is left from a crash.
     let temporary = ".\(name).\(getpid())~"
     if unlinkat(folder.raw, temporary, 0) < 0, errno != ENOENT {
         throw SystemError(call: "unlink", errno: errno, path: "\(folderPath)/\(temporary)")
     }
-    let file = try Descriptor.open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600, in: folder.raw)
+    let file = try folder.open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600)
     do {
-        try writeAll(contents, to: file.raw, path: path)
+        try writeAll(contents, to: file, path: path)
         if let owner { try checkErrno(fchown(file.raw, owner.uid, owner.gid), "fchown", path) }
         try checkErrno(fchmod(file.raw, mode), "fchmod", path)
         if durable { try checkErrno(fsync(file.raw), "fsync", path) }
@@ -64,7 +54,7 @@ package func replaceFile(
     if durable { try checkErrno(fsync(folder.raw), "fsync", folderPath) }
 }
 
-/// Removes a file or an empty folder; false when it was not there.
+/// Removes a file or an empty folder; false if it did not exist.
 @discardableResult
 package func removeFile(at path: String, folder: Bool = false) throws(SystemError) -> Bool {
     try path.refuseNul("unlink")
@@ -73,17 +63,21 @@ package func removeFile(at path: String, folder: Bool = false) throws(SystemErro
     throw SystemError(call: folder ? "rmdir" : "unlink", errno: errno, path: path)
 }
 
-/// Removes the files in a folder that may belong to somebody else: no link is followed, what is a folder stays, and of more
-/// than `limit` entries the rest stays too, so that whoever filled it can't hold us. A folder that is not there is empty.
+/// Removes the files in a folder that may belong to another user. Links are not followed and folders stay. At most `limit`
+/// entries are examined, so that the owner cannot block the caller with many files. A missing folder is no error.
 package func removeFiles(in path: String, limit: Int = 10_000) throws(SystemError) {
     try path.refuseNul("opendir")
-    let raw = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-    if raw < 0, errno == ENOENT { return }
-    try checkErrno(raw, "open", path)
-    guard let folder = fdopendir(raw) else {
-        _ = Descriptor(adopting: raw)
+    let descriptor: Descriptor
+    do {
+        descriptor = try Descriptor.open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
+    } catch {
+        if error.errno == ENOENT { return }
+        throw error
+    }
+    guard let folder = fdopendir(descriptor.raw) else {
         throw SystemError(call: "opendir", errno: errno, path: path)
     }
+    _ = descriptor.release()
     defer { closedir(folder) }
     var seen = 0
     while seen < limit, let entry = readdir(folder) {
@@ -96,10 +90,11 @@ package func removeFiles(in path: String, limit: Int = 10_000) throws(SystemErro
     }
 }
 
-/// mkdir -p. Folders made on the way are 0755 and ours. The last one gets `mode` and `owner`, also when it was there
-/// already; it is never a symbolic link, since its parent may belong to an app's user, who could point it anywhere.
-/// For the same reason a link on the way is followed only if it belongs to root or to us, and lies in a folder where nobody
-/// else could put another in its place after we have looked.
+/// Creates a folder and its missing parents, as mkdir -p does. Parents get mode 0755 and the daemon's user.
+///
+/// The last folder gets `mode` and `owner`, also if it exists. It must not be a symbolic link: its parent may belong to an
+/// app's user, who could make the link point anywhere. A link among its parents is followed only if it belongs to root or to
+/// the daemon's user and lies in a folder where no other user can replace it.
 package func createDirectories(
     at path: String, mode: UInt32 = 0o755, owner: Owner? = nil
 ) throws(SystemError) {
@@ -112,10 +107,10 @@ package func createDirectories(
         if mkdirat(folder.raw, name, isLast ? 0o700 : 0o755) < 0, errno != EEXIST {
             throw SystemError(call: "mkdir", errno: errno, path: path)
         }
-        let trusted = try trustedLink(name, in: folder.raw, path: path)
+        let trusted = try trustedLink(name, in: folder, path: path)
         let flags = O_RDONLY | O_DIRECTORY | (!isLast && trusted ? 0 : O_NOFOLLOW)
         do {
-            folder = try Descriptor.open(name, flags, in: folder.raw)
+            folder = try folder.open(name, flags)
         } catch {
             throw SystemError(call: "open folder", errno: error.errno, path: path)
         }
@@ -125,28 +120,29 @@ package func createDirectories(
     try checkErrno(fchmod(folder.raw, mode), "fchmod", path)
 }
 
-private func trustedLink(_ name: String, in folder: Int32, path: String) throws(SystemError) -> Bool {
+private func trustedLink(_ name: String, in folder: borrowing Descriptor, path: String) throws(SystemError) -> Bool {
     var about = Glibc.stat()
-    try checkErrno(fstat(folder, &about), "stat", path)
+    try checkErrno(fstat(folder.raw, &about), "stat", path)
     guard about.st_uid == 0 || about.st_uid == geteuid() else { return false }
-    // In a sticky folder such as /tmp only its owner replaces an entry.
+    // In a sticky folder such as /tmp only the owner of an entry can replace it.
     guard about.st_mode & (S_IWGRP | S_IWOTH) == 0 || about.st_mode & S_ISVTX != 0 else { return false }
-    try checkErrno(fstatat(folder, name, &about, AT_SYMLINK_NOFOLLOW), "stat", path)
+    try checkErrno(fstatat(folder.raw, name, &about, AT_SYMLINK_NOFOLLOW), "stat", path)
     return about.st_uid == 0 || about.st_uid == geteuid()
 }
 
-/// Why a folder is no place for files of ours: somebody else could exchange them. `nil`: it is one, or is not there yet.
+/// Returns why files in a folder are not safe: another user could replace them. `nil`: they are safe, or the folder does not
+/// exist.
 package func reasonToDistrust(folder path: String) -> String? {
     var about = Glibc.stat()
     guard stat(path, &about) == 0 else { return nil }
     if about.st_uid != 0 && about.st_uid != geteuid() { return "it belongs to uid \(about.st_uid)" }
     if about.st_mode & S_IWOTH != 0 {
-        return "everybody may write there (mode \(String(about.st_mode & 0o7777, radix: 8)))"
+        return "every user may write to it (mode \(String(about.st_mode & 0o7777, radix: 8)))"
     }
     return nil
 }
 
-/// "/a/b" is b in /a; "b" is b in ".".
+/// Splits a path into folder and name: "/a/b" is b in /a, "b" is b in ".".
 func splitPath(_ path: String) throws(SystemError) -> (folder: String, name: String) {
     try path.refuseNul("open")
     guard let slash = path.lastIndex(of: "/") else { return (".", path) }

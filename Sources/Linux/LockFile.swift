@@ -1,16 +1,18 @@
 import CLinux
 import Glibc
+package import Posix
 
-/// A file that one process at a time holds, and that says who. The kernel lets go of it when the last descriptor is
-/// closed, however the holder ends; the file itself stays. Nobody else may open it: whoever can read a file can lock it
-/// (flock(2)), and keep us from starting.
+/// A file that one process at a time locks, and that contains its pid (flock(2)).
+///
+/// The kernel releases the lock when its last descriptor is closed, however the process ends; the file stays. Other users may
+/// not open the file: read permission is enough to lock it, and so to keep the daemon from starting.
 package struct LockFile: ~Copyable {
-    package let descriptor: Descriptor
+    package let descriptor: SharedDescriptor
     package let path: String
 
     package enum Attempt: ~Copyable {
         case acquired(LockFile)
-        /// By another process: its number, if it has written it.
+        /// Another process holds the lock; its pid, if the file contains one.
         case held(by: Int32?)
     }
 
@@ -18,22 +20,22 @@ package struct LockFile: ~Copyable {
         let file = try Descriptor.open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NOCTTY, mode: 0o600)
         try file.refuseIrregular(path)
         if try check(clinux_lock(file.raw), "flock", path) == 0 {
-            let bytes = try readAll(file.raw, limit: 64, path: path)
+            let bytes = try file.readAll(limit: 64, path: path)
             var scanner = ByteScanner(bytes)
             return .held(by: scanner.number())
         }
         try checkErrno(fchmod(file.raw, 0o600), "fchmod", path)
         try checkErrno(ftruncate(file.raw, 0), "ftruncate", path)
-        try writeAll(Array("\(getpid())\n".utf8), to: file.raw, path: path)
+        try writeAll(Array("\(getpid())\n".utf8), to: file, path: path)
         return .acquired(LockFile(descriptor: file, path: path))
     }
 
     private init(descriptor: consuming Descriptor, path: String) {
-        self.descriptor = descriptor
+        self.descriptor = SharedDescriptor(descriptor)
         self.path = path
     }
 
-    /// Takes over a lock that was carried through a re-exec.
+    /// Takes over a lock that was passed through a re-exec.
     package init(adopting descriptor: consuming Descriptor, path: String) {
         self.init(descriptor: descriptor, path: path)
     }

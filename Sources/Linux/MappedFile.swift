@@ -1,49 +1,51 @@
 import CLinux
 import Glibc
+package import Posix
 
-/// A file that is written as memory: what was stored is in the kernel's hands at once, so that it outlives the process
-/// however that ends (not the machine). Its blocks are allocated beforehand, as a full file system would end the process
-/// with SIGBUS otherwise.
+/// A file that is mapped into memory (mmap(2), MAP_SHARED). What is stored survives the process, however it ends, but not a
+/// crash of the machine. All blocks are allocated beforehand: otherwise a full file system would end the process with SIGBUS.
 package final class MappedFile {
     package let path: String
     package private(set) var size: Int
     private let file: Descriptor
     private var memory: UnsafeMutableRawPointer
 
-    /// Makes a new file of `size` zeros, or takes one that is there as it is (`size` nil).
-    /// - Throws: ENOSPC where there is no room.
+    /// Creates a file of `size` zero bytes, or with `size` `nil` opens an existing one.
+    /// - Throws: ENOSPC if the file system is full.
     package init(at path: String, creating size: Int?) throws(SystemError) {
         self.path = path
         let flags = O_RDWR | O_NOFOLLOW | O_NOCTTY | (size == nil ? 0 : O_CREAT | O_EXCL)
         file = try Descriptor.open(path, flags, mode: 0o600)
         try file.refuseIrregular(path)
-        if let size { try Self.allocate(file.raw, size, path) }
+        if let size { try Self.allocate(file, size, path) }
         var about = Glibc.stat()
         try checkErrno(fstat(file.raw, &about), "fstat", path)
         self.size = Int(about.st_size)
         guard self.size > 0 else { throw SystemError(call: "mmap", errno: EINVAL, path: path) }
-        memory = try Self.map(file.raw, self.size, path)
+        memory = try Self.map(file, self.size, path)
     }
 
     deinit { munmap(memory, size) }
 
-    private static func allocate(_ raw: Int32, _ size: Int, _ path: String) throws(SystemError) {
-        let result = posix_fallocate(raw, 0, off_t(size))
+    private static func allocate(_ file: borrowing Descriptor, _ size: Int, _ path: String) throws(SystemError) {
+        let result = posix_fallocate(file.raw, 0, off_t(size))
         if result != 0 { throw SystemError(call: "posix_fallocate", errno: result, path: path) }
     }
 
-    private static func map(_ raw: Int32, _ size: Int, _ path: String) throws(SystemError) -> UnsafeMutableRawPointer {
-        guard let memory = mmap(nil, size, PROT_READ | PROT_WRITE, MAP_SHARED, raw, 0), memory != MAP_FAILED else {
+    private static func map(
+        _ file: borrowing Descriptor, _ size: Int, _ path: String
+    ) throws(SystemError) -> UnsafeMutableRawPointer {
+        guard let memory = mmap(nil, size, PROT_READ | PROT_WRITE, MAP_SHARED, file.raw, 0), memory != MAP_FAILED else {
             throw SystemError(call: "mmap", errno: errno, path: path)
         }
         return memory
     }
 
-    /// Makes it larger; what is in it stays.
+    /// Makes the file larger and keeps its contents.
     package func grow(to size: Int) throws(SystemError) {
         guard size > self.size else { return }
-        try Self.allocate(file.raw, size, path)
-        let memory = try Self.map(file.raw, size, path)
+        try Self.allocate(file, size, path)
+        let memory = try Self.map(file, size, path)
         munmap(self.memory, self.size)
         (self.memory, self.size) = (memory, size)
     }
@@ -61,20 +63,20 @@ package final class MappedFile {
         }
     }
 
-    /// A word, at a multiple of eight.
+    /// Reads a word at an offset that is a multiple of 8.
     package func word(at offset: Int) -> UInt64 {
         precondition(offset >= 0 && offset <= size - 8 && offset % 8 == 0, "no word of \(path)")
         return memory.load(fromByteOffset: offset, as: UInt64.self)
     }
 
-    /// Stores a word after all that was stored before.
+    /// Stores a word with release ordering: a reader that sees it also sees everything that was stored before.
     package func publish(_ value: UInt64, at offset: Int) {
         precondition(offset >= 0 && offset <= size - 8 && offset % 8 == 0, "no word of \(path)")
         clinux_publish(memory.advanced(by: offset).assumingMemoryBound(to: UInt64.self), value)
     }
 
-    /// From now on this word is one more when this process has died of a fault of its own, or of SIGABRT. For one word of one
-    /// file at a time, which has to outlive this.
+    /// Increments a word when this process dies of a fault or of SIGABRT. Only one word of one file at a time can count, and
+    /// the file must stay mapped.
     package func countOwnEnd(at offset: Int) {
         precondition(offset >= 0 && offset <= size - 8 && offset % 8 == 0, "no word of \(path)")
         clinux_count_own_end(memory.advanced(by: offset).assumingMemoryBound(to: UInt64.self))
@@ -82,13 +84,13 @@ package final class MappedFile {
 
     package static func stopCountingOwnEnd() { clinux_count_own_end(nil) }
 
-    /// Takes the place of another file, as a whole.
+    /// Renames the file and replaces a file of that name.
     package func rename(to other: String) throws(SystemError) {
         try checkErrno(Glibc.rename(path, other), "rename", other)
     }
 }
 
-/// Of this boot of the machine: another after each (proc_sys_kernel_random(5)). Empty where it can't be read.
+/// Returns the ID of this boot of the machine (proc_sys_kernel_random(5)); empty if it cannot be read.
 package func bootID() -> String {
     guard let bytes = try? readFile(at: "/proc/sys/kernel/random/boot_id", limit: 64) else { return "" }
     return bytes.prefix { $0 != 0x0a }.text

@@ -1,17 +1,18 @@
 import Glibc
+package import Posix
 
-/// Between a file in memory and one with a name: a memfd can't be given one (open(2), O_TMPFILE), so its bytes are copied,
-/// within the kernel (sendfile(2)).
+/// Copies between a memfd and a file with a path. A memfd cannot be linked into a folder (open(2), O_TMPFILE), so the kernel
+/// copies its bytes (sendfile(2)).
 extension MemoryFile {
-    /// Writes the contents to a file, as a whole: whoever reads that sees the old ones or these. Where the descriptor stands
-    /// does not matter, and stays. Sparse ones come out full.
-    /// - Throws: EFBIG for more than `limit` bytes; ENOSPC where there is no room. The file is as it was then.
-    package static func save(_ raw: Int32, at path: String, limit: Int) throws(SystemError) {
+    /// Writes the contents to a file atomically: a reader sees the old contents or these. The file offset is neither used nor
+    /// changed. Holes are written as zeros.
+    /// - Throws: EFBIG for more than `limit` bytes; ENOSPC if the file system is full. The old file stays then.
+    package static func save(_ file: borrowing Descriptor, at path: String, limit: Int) throws(SystemError) {
         let temporary = path + "~"
         try removeFile(at: temporary)
-        let file = try Descriptor.open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600)
+        let copied = try Descriptor.open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600)
         do {
-            try copy(from: raw, to: file.raw, limit: limit, path)
+            try copy(from: file, to: copied, limit: limit, path)
             try checkErrno(rename(temporary, path), "rename", path)
         } catch {
             unlink(temporary)
@@ -19,24 +20,27 @@ extension MemoryFile {
         }
     }
 
-    /// A new one, of the size and with the contents of a file; it stands at its start, and keeps its size.
-    /// - Throws: EFBIG for more than `limit` bytes, EINVAL for no regular file.
+    /// Creates a memfd with the contents of a file. Its offset is 0 and its size is sealed.
+    /// - Throws: EFBIG for more than `limit` bytes; EINVAL if the file is not regular.
     package static func load(_ path: String, name: String, limit: Int) throws(SystemError) -> Descriptor {
         let file = try Descriptor.open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW)
         try file.refuseIrregular(path)
         let memory = try empty(name)
-        try copy(from: file.raw, to: memory.raw, limit: limit, path)
-        try sealSize(memory.raw)
+        try copy(from: file, to: memory, limit: limit, path)
+        try sealSize(memory)
         try checkErrno(lseek(memory.raw, 0, SEEK_SET), "lseek", name)
         return memory
     }
 
-    private static func copy(from source: Int32, to target: Int32, limit: Int, _ path: String) throws(SystemError) {
+    private static func copy(
+        from source: borrowing Descriptor, to target: borrowing Descriptor, limit: Int, _ path: String
+    ) throws(SystemError) {
+        let (from, to) = (source.raw, target.raw)
         var position: off_t = 0
         while position <= limit {
-            // A byte more than allowed, so that it is noticed.
+            // One byte more than the limit, so that a longer file is detected.
             let room = limit + 1 - Int(position)
-            let count = retryInterrupted { sendfile(target, source, &position, room) }
+            let count = retryInterrupted { sendfile(to, from, &position, room) }
             try checkErrno(count, "sendfile", path)
             if count == 0 { return }
         }

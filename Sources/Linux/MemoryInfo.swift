@@ -1,9 +1,10 @@
 import Glibc
+package import Posix
 
 /// /proc/meminfo, in bytes.
 package struct MemoryInfo: Equatable {
     package var total: UInt64
-    /// What programs could get without swapping. Too low right after a kill: see `perCPUPages`.
+    /// What programs can allocate without swapping (MemAvailable). Too low directly after a kill: see `perCPUPages`.
     package var available: UInt64
     package var swapTotal: UInt64
     package var swapFree: UInt64
@@ -23,8 +24,8 @@ package struct MemoryInfo: Equatable {
             swapFree: kibibytes(bytes, "SwapFree:") ?? 0)
     }
 
-    /// Bytes of free pages that lie on lists of single CPUs, and that MemAvailable does not count: after a kill of 1 GiB
-    /// that was a third of it, for some seconds. Sums the `count:` lines of /proc/zoneinfo's pagesets.
+    /// Returns the bytes of free pages on the lists of single CPUs, which MemAvailable does not count: for some seconds after
+    /// a kill of 1 GiB they were a third of it. The sum of the `count:` lines of /proc/zoneinfo's pagesets.
     package static func perCPUPages(parsing bytes: [UInt8], pageSize: UInt64 = ProcessMemory.pageSize) -> UInt64 {
         var pages: UInt64 = 0
         var scanner = ByteScanner(bytes)
@@ -39,7 +40,7 @@ package struct MemoryInfo: Equatable {
     }
 }
 
-/// Keeps /proc/meminfo open, to look often.
+/// Keeps /proc/meminfo open, for frequent reads.
 package struct MemoryInfoReader: ~Copyable {
     private let memory: KeptFile
     private let root: String
@@ -56,7 +57,7 @@ package struct MemoryInfoReader: ~Copyable {
         return info
     }
 
-    /// Slower, so only for the moment after a kill.
+    /// Reads /proc/zoneinfo. It is slower, so use it only after a kill.
     package func perCPUPages() throws(SystemError) -> UInt64 {
         MemoryInfo.perCPUPages(parsing: try readFile(at: root + "/zoneinfo", limit: 4 << 20))
     }

@@ -1,15 +1,15 @@
-import CLinux
 import Glibc
+package import Posix
 
-/// What share of the tasks stalled on memory counts (kernel: accounting/psi.rst).
+/// Which tasks must stall on memory to count (kernel: accounting/psi.rst).
 package enum PressureKind: String {
-    /// At least one.
+    /// At least one task.
     case some
-    /// All that could run.
+    /// All tasks that could run.
     case full
 }
 
-/// Why there can be no trigger here.
+/// Why a pressure trigger is not available.
 package struct PressureUnavailable: Error, Equatable, CustomStringConvertible {
     package let errno: Int32
     package let path: String
@@ -30,18 +30,18 @@ package struct PressureUnavailable: Error, Equatable, CustomStringConvertible {
     }
 }
 
-/// A line in the sand: its descriptor polls POLLPRI each time when tasks stalled for `stall` within a `window`, at most
-/// once a window. POLLERR says that the cgroup is gone: drop the trigger then.
+/// A pressure trigger: its descriptor reports POLLPRI when tasks have stalled for `stall` within a `window`, at most once in
+/// each window. POLLERR means that the cgroup no longer exists; drop the trigger then.
 package struct PressureTrigger: ~Copyable {
-    package let descriptor: Descriptor
-    /// As granted: at least what was asked for, in the same proportion.
+    package let descriptor: SharedDescriptor
+    /// The granted values: at least the requested ones, in the same proportion.
     package let stall: Duration
     package let window: Duration
 
     /// - Parameters:
     ///   - path: /proc/pressure/memory or a cgroup's memory.pressure.
-    ///   - window: 0.5 to 10 s. Without CAP_SYS_RESOURCE the kernel takes multiples of 2 s only (older ones nothing);
-    ///     then the next one up is taken, and as much more stall.
+    ///   - window: 0.5 to 10 s. Without CAP_SYS_RESOURCE the kernel accepts only multiples of 2 s (older kernels none); the
+    ///     next larger one is used then, with a proportionally longer stall.
     package init(
         path: String = "/proc/pressure/memory", _ kind: PressureKind, stall: Duration, window: Duration
     ) throws(PressureUnavailable) {
@@ -57,7 +57,7 @@ package struct PressureTrigger: ~Copyable {
             made = try Self.open(path, kind, scaled)
             granted = scaled
         }
-        descriptor = made
+        descriptor = SharedDescriptor(made)
         self.stall = .microseconds(granted.stall)
         self.window = .microseconds(granted.window)
     }
@@ -65,62 +65,23 @@ package struct PressureTrigger: ~Copyable {
     private static func open(
         _ path: String, _ kind: PressureKind, _ line: (stall: Int64, window: Int64)
     ) throws(PressureUnavailable) -> Descriptor {
-        let number = clinux_openat(AT_FDCWD, path, O_RDWR | O_NONBLOCK | O_NOCTTY, 0)
-        if number < 0 { throw PressureUnavailable(errno: -number, path: path) }
-        let file = Descriptor(adopting: number)
-        // With its NUL, which the kernel overwrites.
+        let file: Descriptor
+        do {
+            file = try Descriptor.open(path, O_RDWR | O_NONBLOCK | O_NOCTTY)
+        } catch {
+            throw PressureUnavailable(errno: error.errno, path: path)
+        }
+        let number = file.raw
+        // With the NUL, which the kernel overwrites.
         let bytes = Array("\(kind.rawValue) \(line.stall) \(line.window)".utf8) + [0]
-        let count = retryInterrupted { write(file.raw, bytes, bytes.count) }
+        let count = retryInterrupted { write(number, bytes, bytes.count) }
         if count < 0 { throw PressureUnavailable(errno: errno, path: path) }
         return file
     }
 }
 
-/// One line of a pressure file.
-package struct PressureLevel: Equatable {
-    /// Hundredths of a percent of the last 10, 60 and 300 seconds.
-    package var average10: Int
-    package var average60: Int
-    package var average300: Int
-    package var total: Duration
-
-    /// - Returns: nil where the line of this kind is missing or unreadable.
-    package init?(parsing bytes: [UInt8], _ kind: PressureKind) {
-        var scanner = ByteScanner(bytes)
-        while let line = scanner.line() {
-            var words = ByteScanner(line)
-            guard words.word()?.elementsEqual(kind.rawValue.utf8) == true else { continue }
-            guard let ten = words.value("avg10=").flatMap(hundredths),
-                let sixty = words.value("avg60=").flatMap(hundredths),
-                let threeHundred = words.value("avg300=").flatMap(hundredths),
-                let total: Int64 = words.value("total=").flatMap({ parseNumber($0) })
-            else { return nil }
-            (average10, average60, average300) = (ten, sixty, threeHundred)
-            self.total = .microseconds(total)
-            return
-        }
-        return nil
-    }
-}
-
-extension ByteScanner {
-    fileprivate mutating func value(_ prefix: String) -> ArraySlice<UInt8>? {
-        guard let word = word(), word.starts(with: prefix.utf8) else { return nil }
-        return word.dropFirst(prefix.utf8.count)
-    }
-}
-
-/// "12.34" is 1234.
-private func hundredths(_ word: ArraySlice<UInt8>) -> Int? {
-    let parts = word.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-    guard parts.count == 2, parts[1].count == 2, let whole: Int = parseNumber(parts[0]),
-        let part: Int = parseNumber(parts[1]), (0...100).contains(whole), part >= 0
-    else { return nil }
-    return whole * 100 + part
-}
-
 extension Duration {
-    /// Rounded down and limited to 1,000 s, far beyond the kernel's 10 s, so that products cannot overflow.
+    /// Whole microseconds, rounded down and limited to 1,000 s, so that products cannot overflow. The kernel's limit is 10 s.
     var wholeMicroseconds: Int64 {
         let (seconds, attoseconds) = components
         return min(max(seconds, 0), 999) * 1_000_000 + attoseconds / 1_000_000_000_000

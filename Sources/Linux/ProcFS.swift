@@ -1,12 +1,13 @@
 import Glibc
+package import Posix
 
-/// The proc file system, or in tests a folder that looks like it. Files of a process that is gone read as nil.
+/// The proc file system, or in tests a folder with the same structure. Files of a process that has ended read as `nil`.
 package struct ProcFS {
     package let root: String
 
     package init(root: String = "/proc") { self.root = root }
 
-    /// No file of /proc that is read here whole is larger in earnest.
+    /// The limit of a file that is read whole, in bytes; the kernel's are smaller.
     static let limit = 64 * 1024
 
     package func read(_ name: String, of pid: Int32, limit: Int = ProcFS.limit) throws(SystemError) -> [UInt8]? {
@@ -21,14 +22,14 @@ package struct ProcFS {
         try read("task/\(thread)/stat", of: pid).flatMap { ProcessStat(parsing: $0) }
     }
 
-    /// All process numbers, ascending.
+    /// Returns all pids in ascending order.
     package func pids() throws(SystemError) -> [Int32] {
         try folderEntries(at: root).compactMap { Int32($0) }.sorted()
     }
 }
 
-/// The names in a folder without "." and "..", unsorted.
-/// - Parameter onlyFolders: leave out what is surely something else.
+/// Returns the names in a folder, unsorted, without "." and "..".
+/// - Parameter onlyFolders: leaves out entries that are not folders, as far as the file system reports their types.
 package func folderEntries(at path: String, onlyFolders: Bool = false) throws(SystemError) -> [String] {
     try path.refuseNul("opendir")
     guard let folder = opendir(path) else { throw SystemError(call: "opendir", errno: errno, path: path) }

@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+package import Posix
 
 /// How a process ended.
 package enum EndStatus: Equatable {
@@ -7,13 +8,13 @@ package enum EndStatus: Equatable {
     case signaled(Int32, coreDumped: Bool)
 }
 
-/// What the kernel says of a child that ended.
+/// What the kernel reports about a child that has ended.
 package struct ExitReport: Equatable {
     package var status: EndStatus
-    /// User and system time, of itself and of the children it waited for.
+    /// User and system time of the process and of the children that it waited for.
     package var cpu: Duration
-    /// Its largest resident size, in bytes (of itself or of its largest child, and of what it was before execve(2): a copy
-    /// of its parent).
+    /// The largest resident size in bytes, of the process or of its largest child. It includes the time before execve(2), when
+    /// the process was a copy of its parent.
     package var maxRSS: UInt64
 
     package init(status: EndStatus, cpu: Duration, maxRSS: UInt64) {
@@ -23,7 +24,7 @@ package struct ExitReport: Equatable {
     }
 }
 
-/// A child that changed but did not end.
+/// A child that has stopped or continued.
 package struct StopReport: Equatable {
     package enum Change: Equatable {
         case stopped(signal: Int32)
@@ -38,96 +39,92 @@ package struct StopReport: Equatable {
     }
 }
 
-/// What came of sending a signal.
+/// The result of sending a signal.
 package enum SignalResult: Equatable {
     case sent
-    /// It has ended and was reaped, or is a zombie that can take no signal.
+    /// The process has ended and was reaped, or is a zombie.
     case gone
-    /// It belongs to another user now (a set-user-ID program).
+    /// The process belongs to another user now (a set-user-ID program).
     case notPermitted
 }
 
-/// A process known by its pidfd, never by a number that could have been given away.
+/// A process, identified by its pidfd: its pid may belong to another process later.
 package final class Process {
     package let pid: Int32
-    private let pidfd: Descriptor
+    /// The pidfd, readable when the process has ended.
+    package let descriptor: SharedDescriptor
 
     package init(pid: Int32, pidfd: consuming Descriptor) {
         self.pid = pid
-        self.pidfd = pidfd
+        descriptor = SharedDescriptor(pidfd)
     }
 
-    /// Opens the process that has this number now; nil if there is none. Compare its start time with what is known of
-    /// it before trusting the number.
+    /// Opens the process that has this pid now; `nil` without one. The caller compares its start time to be sure that it is the
+    /// process it means.
     package static func open(_ pid: Int32) throws(SystemError) -> Process? {
         let result = clinux_pidfd_open(pid)
-        // ENOENT: newer kernels (6.16) say so of a thread that is no process; EINVAL: older ones, and pid <= 0.
+        // A thread that is not a process gives ENOENT since Linux 6.16, before EINVAL, as does pid <= 0.
         if result == -ESRCH || result == -EINVAL || result == -ENOENT { return nil }
         return Process(pid: pid, pidfd: Descriptor(adopting: try check(result, "pidfd_open", "\(pid)")))
     }
 
-    /// Readable when the process has ended.
-    package var descriptor: Int32 { pidfd.raw }
-
-    package func duplicateDescriptor() throws(SystemError) -> Descriptor { try pidfd.duplicate() }
-
     @discardableResult
     package func signal(_ signal: Int32) throws(SystemError) -> SignalResult {
-        let result = clinux_pidfd_signal(pidfd.raw, signal)
+        let result = clinux_pidfd_signal(descriptor.raw, signal)
         if result == -ESRCH { return .gone }
         if result == -EPERM { return .notPermitted }
         try check(result, "pidfd_send_signal", "\(pid)")
         return .sent
     }
 
-    /// The end of a child of ours, once; nil while it runs, or when it is no child of ours or was reaped before.
+    /// Reaps the process. `nil` while it runs, and if it is not a child of this process or has been reaped.
     package func reap() throws(SystemError) -> ExitReport? {
-        try Reaping.wait(type: Reaping.byPidfd, id: pidfd.raw, options: WEXITED)?.report
+        try Reaping.wait(type: Reaping.byPidfd, id: descriptor.raw, options: WEXITED)?.report
     }
 
-    /// How it ended, whoever's child it was: since Linux 6.15, and once its parent has reaped it; `nil`: not known (yet).
+    /// Returns how the process ended, also if it is not a child: since Linux 6.15, once its parent has reaped it. `nil`: not
+    /// known yet, or an older kernel.
     package func exitStatus() throws(SystemError) -> EndStatus? {
         var status: Int32 = 0
-        guard try check(clinux_pidfd_exit(pidfd.raw, &status), "ioctl PIDFD_GET_INFO", "\(pid)") == 1 else {
+        guard try check(clinux_pidfd_exit(descriptor.raw, &status), "ioctl PIDFD_GET_INFO", "\(pid)") == 1 else {
             return nil
         }
         let signal = status & 0x7f
         return signal == 0 ? .exited((status >> 8) & 0xff) : .signaled(signal, coreDumped: status & 0x80 != 0)
     }
 
-    /// Whether it has ended, whoever's child it is: asks its descriptor, as far as that is a process's.
+    /// Whether the process has ended, also if it is not a child.
     package var isOver: Bool {
-        var polled = pollfd(fd: pidfd.raw, events: Int16(POLLIN), revents: 0)
+        var polled = pollfd(fd: descriptor.raw, events: Int16(POLLIN), revents: 0)
         return poll(&polled, 1, 0) > 0
     }
 
-    /// Whether this process, our child, has ended; leaves it to be reaped.
+    /// Whether the process, a child of this one, has ended. It is not reaped.
     package func hasEnded() throws(SystemError) -> Bool {
-        try Reaping.wait(type: Reaping.byPidfd, id: pidfd.raw, options: WEXITED | WNOWAIT) != nil
+        try Reaping.wait(type: Reaping.byPidfd, id: descriptor.raw, options: WEXITED | WNOWAIT) != nil
     }
 }
 
-/// What the kernel says of this process.
+/// What the kernel reports about this process.
 package enum OwnProcess {
-    /// Its largest resident size so far, in bytes.
+    /// The largest resident size so far, in bytes.
     package static var peakBytes: UInt64 {
         var usage = rusage()
-        let itself: Int32 = 0  // RUSAGE_SELF, an enum case that Swift does not take for the parameter's type
+        let itself: Int32 = 0  // RUSAGE_SELF, which Swift imports with another type than the parameter's
         return getrusage(itself, &usage) == 0 ? UInt64(max(0, usage.ru_maxrss)) * 1024 : .max
     }
 }
 
-/// Waiting for children without ever blocking.
+/// Waits for children without blocking.
 package enum Reaping {
-    static let byPidfd: Int32 = 3  // P_PIDFD, an enum case that Swift sees as another type in each libc
+    static let byPidfd: Int32 = 3  // P_PIDFD, whose Swift type differs between libcs
 
-    /// All children that stopped or continued since the last call. Freezing in process-group mode stops processes too:
-    /// the caller knows whom it froze. At most `limit` at a time, so that a child that stops itself in a loop cannot
-    /// hold the daemon.
+    /// Returns the children that have stopped or continued since the last call, at most `limit`, so that a child that stops
+    /// itself in a loop cannot block the daemon. In process-group mode the processes that `freeze` stops are among them.
     package static func reapStops(limit: Int = 256) throws(SystemError) -> [StopReport] {
         var reports: [StopReport] = []
         while reports.count < limit, let change = try wait(type: 0, id: 0, options: WSTOPPED | WCONTINUED) {
-            // A tracer's stop (CLD_TRAPPED) is none of ours to report.
+            // The stop of a traced process (CLD_TRAPPED) is not reported.
             if change.code == 5 {
                 reports.append(StopReport(pid: change.pid, change: .stopped(signal: change.status)))
             } else if change.code == 6 {
@@ -139,11 +136,11 @@ package enum Reaping {
         return reports
     }
 
-    /// Reaps children that nobody holds a `Process` of: orphans that the kernel handed to us because we are their
-    /// subreaper, or process 1 of a container.
+    /// Reaps children without a `Process`: orphans that became children of this process because it is a subreaper, or process
+    /// 1 of a container.
     ///
-    /// A main process that has ended hides those behind it from this kind of wait: call again once it was reaped.
-    /// - Parameter isMain: whether a pid is left to `Process.reap()`.
+    /// A main process that has ended hides the children behind it from this wait: call again after it has been reaped.
+    /// - Parameter isMain: whether a pid is left for `Process.reap()`.
     package static func reapOrphans(
         sparing isMain: (Int32) -> Bool, limit: Int = 1024
     ) throws(SystemError) -> [(pid: Int32, report: ExitReport)] {

@@ -1,8 +1,9 @@
 import Glibc
+import Posix
 
-/// The processes of one run of one app where there is no cgroup to hold them: its first process, whoever descends from
-/// a member or shares a session with one, and whoever carries the run's marker in its environment. The last finds a
-/// child that forked twice and left the session between two looks.
+/// The processes of one run of one app without a cgroup: the first process, the descendants of members, the processes in the
+/// session of a member, and those with the run's marker in their environment. The marker finds a child that forked twice and
+/// left the session between two searches.
 final class ProcessFamily {
     /// "GREENROOM_RUN=name:app:run:random".
     let marker: String
@@ -21,7 +22,7 @@ final class ProcessFamily {
         if let stat = try table.proc.stat(of: pid) { known.insert(stat.key) }
     }
 
-    /// Live members, parents before their children.
+    /// Returns the live members, parents before their children.
     func members() throws(SystemError) -> [ProcessStat] {
         let all = try table.scan()
         var unplaced: [ProcessStat] = []
@@ -35,12 +36,12 @@ final class ProcessFamily {
                 unplaced.append(stat)
             }
         }
-        // A session or a parent number means something only while one of its members lives, which is why both come from
-        // this look and not from memory.
+        // Session and parent numbers are valid only while a member of the session or the parent lives, so both are taken
+        // from this scan.
         let byParent = Dictionary(grouping: unplaced, by: \.parent)
         let bySession = Dictionary(grouping: unplaced, by: \.session)
         var found = Set(members.map(\.key))
-        // Between clone and setsid a first process is in our own session still, and its other members are no app's.
+        // Between clone and setsid a first process is still in the daemon's session, whose other members are not apps.
         let ownSession = getsid(0)
         var index = 0
         while index < members.count {
@@ -56,18 +57,18 @@ final class ProcessFamily {
         return members
     }
 
-    /// More rounds than a family that grows by forking needs: whoever has SIGSTOP or SIGKILL pending cannot fork.
+    /// The most searches of `signalAll`. A process with a pending SIGSTOP or SIGKILL cannot fork, so a growing family needs
+    /// fewer.
     static let mostRounds = 64
 
-    /// Sends to all, looking again until a look finds nobody new.
+    /// Sends a signal to all members and searches again until a search finds no new one.
     func signalAll(_ signal: Int32) throws(SystemError) {
         var done: Set<ProcessKey> = []
         for _ in 0..<Self.mostRounds {
             var targets = try members().filter { !done.contains($0.key) }
             if signal == SIGCONT {
-                // Children first: a parent that waits for stops must not see one that is over. Whoever does not stand
-                // still needs no nudge, and those who run may fork as they like. Who is in the kernel may have its stop
-                // before it, and SIGCONT takes that away.
+                // Children first: a parent that waits for stops must not see one that has ended already. A process that runs
+                // needs no SIGCONT. One that is uninterruptible may have a pending stop, which SIGCONT removes.
                 targets = targets.reversed().filter { $0.isStopped || $0.isUninterruptible }
             }
             if targets.isEmpty { return }
@@ -83,13 +84,13 @@ final class ProcessFamily {
         try process.signal(signal)
     }
 
-    /// Whether no thread of any member runs, nor will before SIGCONT.
+    /// Whether no thread of any member runs, or will run before SIGCONT.
     func isStopped() throws(SystemError) -> Bool {
         let members = try members()
         let parentsOfStopped = Set(members.filter(\.isStopped).map(\.parent))
         for member in members {
-            // Whoever called vfork(2) is in the kernel until its child executes, and that one is stopped. Its own stop comes
-            // before its next instruction.
+            // A process that has called vfork(2) is uninterruptible until its child executes a program, and the child is
+            // stopped. The process stops before its next instruction.
             let waitsForStopped = parentsOfStopped.contains(member.pid)
             func rests(_ thread: ProcessStat) -> Bool {
                 thread.isStopped || thread.isUninterruptible && waitsForStopped
@@ -98,7 +99,7 @@ final class ProcessFamily {
                 if !rests(member) { return false }
                 continue
             }
-            // The file of the process speaks for its first thread, which may even have ended before the others.
+            // The stat file of the process describes its first thread, which may have ended before the others.
             for thread in try table.proc.threads(of: member.pid) {
                 guard let stat = try table.proc.thread(thread, of: member.pid) else { continue }
                 if !rests(stat) && !stat.isZombie { return false }
@@ -110,7 +111,7 @@ final class ProcessFamily {
     func cpuTime() throws(SystemError) -> Duration {
         let ticks = try members().reduce(UInt64(0)) { $0 &+ $1.ownTicks &+ $1.childTicks }
         let perSecond = UInt64(max(sysconf(Int32(_SC_CLK_TCK)), 1))
-        // It never goes back, though a member that ended takes its share away.
+        // The result never decreases, although the time of a member that has ended is missing.
         highestCPU = max(highestCPU, .milliseconds(Int64(clamping: ticks &* 1000 / perSecond)))
         return highestCPU
     }

@@ -1,16 +1,16 @@
 import Glibc
+package import Posix
 
 /// /proc/PID/statm, in bytes (proc_pid_statm(5)).
 package struct ProcessMemory: Equatable {
     package var size: UInt64
     package var resident: UInt64
-    /// The part of `resident` that is file-backed or shared memory.
+    /// The part of `resident` that is file-backed or shared.
     package var shared: UInt64
 
-    /// What the kernel gets back when this process alone dies: resident pages that are neither a file's nor shared
-    /// memory. File pages are left out because they stay in the cache, or belong to others too; a program's own code
-    /// would otherwise count once for each of its processes. Swapped pages are not in it, and pages that parent and
-    /// child still share after a fork are in both.
+    /// The bytes that the kernel gets back if only this process ends: resident pages that are neither file-backed nor shared.
+    /// File pages stay in the cache or belong to other processes too. Swapped pages are not included; pages that parent and
+    /// child share after a fork are counted for both.
     package var anonymous: UInt64 { resident > shared ? resident - shared : 0 }
 
     package init?(parsing bytes: [UInt8], pageSize: UInt64 = ProcessMemory.pageSize) {
@@ -26,9 +26,9 @@ package struct ProcessMemory: Equatable {
     package static let pageSize = UInt64(max(sysconf(Int32(_SC_PAGESIZE)), 4096))
 }
 
-/// /proc/PID/smaps_rollup, in bytes. Exact, but slow for the large: 12 ms for 1 GiB in small pages.
+/// /proc/PID/smaps_rollup, in bytes. It is exact but slow: 12 ms for 1 GiB in small pages.
 package struct ProcessMemoryRollup: Equatable {
-    /// Resident, with shared pages divided among those who share them.
+    /// The proportional set size: shared pages are divided among the processes that share them.
     package var pss: UInt64
     package var swapPss: UInt64
 
@@ -39,7 +39,7 @@ package struct ProcessMemoryRollup: Equatable {
     }
 }
 
-/// A line "Name:   123 kB" in bytes.
+/// Returns the value of a line "Name:   123 kB" in bytes.
 func kibibytes(_ bytes: [UInt8], _ name: String) -> UInt64? {
     guard let number = flatKeyed(bytes, name) else { return nil }
     let (product, overflow) = number.multipliedReportingOverflow(by: 1024)

@@ -1,7 +1,7 @@
-/// /proc/PID/stat, as far as anyone here asks (proc_pid_stat(5)).
+/// The fields of /proc/PID/stat that the daemon uses (proc_pid_stat(5)).
 package struct ProcessStat: Equatable {
     package var pid: Int32
-    /// The program's short name: at most 15 bytes, which may be blanks, parentheses or line ends.
+    /// The short name of the program: at most 15 bytes, which can be any.
     package var comm: String
     /// R, S, D, T (stopped), t (traced), Z, X …
     package var state: UInt8
@@ -9,17 +9,17 @@ package struct ProcessStat: Equatable {
     package var processGroup: Int32
     package var session: Int32
     package var flags: UInt32
-    /// In clock ticks, of itself: utime + stime.
+    /// The time of the process in clock ticks: utime + stime.
     package var ownTicks: UInt64
-    /// In clock ticks, of children it waited for: cutime + cstime.
+    /// The time of children that it waited for in clock ticks: cutime + cstime.
     package var childTicks: UInt64
     package var threads: Int
-    /// In clock ticks since boot; with the pid it tells one process from all others.
+    /// The start time in clock ticks since boot. Together with the pid it identifies the process.
     package var startTime: UInt64
 
-    /// - Parameter bytes: the file; nil if it is not one.
+    /// - Returns: `nil` if the bytes are not such a file.
     package init?(parsing bytes: [UInt8]) {
-        // The name may hold anything, even ") R 1", so its end is the last parenthesis.
+        // The name can contain ") R 1", so it ends at the last parenthesis.
         guard let open = bytes.firstIndex(of: UInt8(ascii: "(")), let close = bytes.lastIndex(of: UInt8(ascii: ")")),
             open < close
         else { return nil }
@@ -27,10 +27,10 @@ package struct ProcessStat: Equatable {
         guard let pid: Int32 = head.number() else { return nil }
         var scanner = ByteScanner(bytes[(close + 1)...])
         guard let state = scanner.word(), state.count == 1, let letter = state.first else { return nil }
-        // The third field was the state; fields count from 1 in the manual.
+        // The manual numbers the fields from 1; the state is field 3.
         var fields: [Int64] = []
         for _ in 4...22 {
-            // Some are unsigned 64-bit numbers; those we use fit either way.
+            // Some are unsigned 64-bit numbers; those used here fit both types.
             guard let word = scanner.word() else { return nil }
             guard let value: Int64 = parseNumber(word) ?? (parseNumber(word) as UInt64?).map({ Int64(bitPattern: $0) })
             else { return nil }
@@ -50,17 +50,17 @@ package struct ProcessStat: Equatable {
         startTime = UInt64(bitPattern: field(22))
     }
 
-    /// PF_FORKNOEXEC: born by fork or clone, no exec since.
+    /// Whether the process has executed a program since fork or clone (PF_FORKNOEXEC).
     package var hasExecuted: Bool { flags & 0x40 == 0 }
     /// PF_KTHREAD
     package var isKernelThread: Bool { flags & 0x20_0000 != 0 }
     package var isZombie: Bool {
         state == UInt8(ascii: "Z") || state == UInt8(ascii: "X") || state == UInt8(ascii: "x")
     }
-    /// A process whose first thread has ended is a zombie to look at, but not dead while others run.
+    /// Whether all threads have ended. A process whose first thread has ended reads as a zombie while others run.
     package var isDead: Bool { isZombie && threads <= 1 }
-    /// By a signal or by a tracer: it runs no instruction.
+    /// Whether a signal or a tracer has stopped the process.
     package var isStopped: Bool { state == UInt8(ascii: "T") || state == UInt8(ascii: "t") }
-    /// D: in the kernel, where no signal but a deadly one reaches it before what it waits for has come.
+    /// Whether the process is in uninterruptible sleep (D), where only a fatal signal reaches it.
     package var isUninterruptible: Bool { state == UInt8(ascii: "D") }
 }

@@ -1,17 +1,18 @@
 import Glibc
+package import Posix
 
-/// /proc/PID/status, as far as anyone here asks (proc_pid_status(5)).
+/// The fields of /proc/PID/status that the daemon uses (proc_pid_status(5)).
 package struct ProcessStatus: Equatable {
     /// R, S, D, T …
     package var state: UInt8
-    /// 0: nobody traces it.
+    /// 0: the process is not traced.
     package var tracerPid: Int32
     /// Real, effective, saved and file system user.
     package var uids: [UInt32]
-    /// Bit n-1 stands for signal n.
+    /// Signal n is bit n-1.
     package var ignoredSignals: UInt64
     package var caughtSignals: UInt64
-    /// Sent, and not taken yet: to the process or to its first thread.
+    /// Pending signals of the process and of its first thread.
     package var pendingSignals: UInt64
     package var effectiveCapabilities: UInt64
 
@@ -21,7 +22,7 @@ package struct ProcessStatus: Equatable {
         while let line = scanner.line() {
             guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { continue }
             let name = line[..<colon].text
-            // The first wins: later lines cannot pose as earlier ones (the name of the program is escaped anyway).
+            // The first line of a name counts. The kernel escapes the name of the program.
             if fields[name] == nil { fields[name] = line[(colon + 1)...] }
         }
         func mask(_ name: String) -> UInt64? {
@@ -46,7 +47,7 @@ package struct ProcessStatus: Equatable {
         effectiveCapabilities = mask("CapEff") ?? 0
     }
 
-    /// Whether a handler of its own waits for the signal.
+    /// Whether the process has a handler for the signal.
     package func catches(_ signal: Int32) -> Bool { caughtSignals.hasBit(signal - 1) }
     package func hasPending(_ signal: Int32) -> Bool { pendingSignals.hasBit(signal - 1) }
     package func ignores(_ signal: Int32) -> Bool { ignoredSignals.hasBit(signal - 1) }
@@ -69,7 +70,7 @@ extension ProcFS {
         try readFile(at: root + "/self/status", limit: Self.limit)
     }
 
-    /// Thread numbers of a process; none if it is gone.
+    /// Returns the thread IDs of a process; none if it has ended.
     package func threads(of pid: Int32) throws(SystemError) -> [Int32] {
         do {
             return try folderEntries(at: "\(root)/\(pid)/task").compactMap { Int32($0) }
@@ -79,12 +80,12 @@ extension ProcFS {
         }
     }
 
-    /// The command line, an element for each argument. `limit` bytes at most; the rest is cut off.
+    /// Returns the arguments of the command line. Bytes beyond `limit` are cut off.
     package func commandLine(of pid: Int32, limit: Int = 4096) throws(SystemError) -> [String]? {
         try readStart("cmdline", of: pid, limit: limit).map { nulSeparated($0).map(\.text) }
     }
 
-    /// The environment it was started with, as far as `limit` bytes go; nil also when it is not ours to see.
+    /// Returns the environment with which the program was executed, up to `limit` bytes; `nil` also without permission.
     package func environment(of pid: Int32, limit: Int = 256 * 1024) throws(SystemError) -> [ArraySlice<UInt8>]? {
         do {
             return try readStart("environ", of: pid, limit: limit).map { nulSeparated($0) }
@@ -97,7 +98,7 @@ extension ProcFS {
         try read("cgroup", of: pid).map { CgroupMembership(parsing: $0) }
     }
 
-    /// The first `limit` bytes of a file that may be longer.
+    /// Reads the first `limit` bytes of a file that may be longer.
     private func readStart(_ name: String, of pid: Int32, limit: Int) throws(SystemError) -> [UInt8]? {
         do {
             return try KeptFile("\(root)/\(pid)/\(name)").readIfPresent(limit: limit)
@@ -108,7 +109,7 @@ extension ProcFS {
     }
 }
 
-/// Elements that each end in a NUL.
+/// Splits elements that each end in a NUL.
 func nulSeparated(_ bytes: [UInt8]) -> [ArraySlice<UInt8>] {
     var elements = bytes.split(separator: 0, omittingEmptySubsequences: false)
     if elements.last?.isEmpty == true { elements.removeLast() }

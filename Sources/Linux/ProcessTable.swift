@@ -1,4 +1,6 @@
-/// One process for good: numbers are given away again, a number with its start time is not.
+import Posix
+
+/// Identifies a process: pids are reused, a pid together with its start time is not.
 package struct ProcessKey: Hashable {
     package var pid: Int32
     /// In clock ticks since boot.
@@ -14,18 +16,18 @@ extension ProcessStat {
     package var key: ProcessKey { ProcessKey(pid: pid, startTime: startTime) }
 }
 
-/// All live processes of the machine, as process-group mode needs them. Shared by all families, so that each process's
-/// environment is read once.
+/// All live processes of the machine, for process-group mode. All families share one table, so that the environment of each
+/// process is read once.
 final class ProcessTable {
     let proc: ProcFS
-    /// The variable's value, or nil for a process that has none.
+    /// The values of the variable; `nil` for a process without it.
     private var markers: [ProcessKey: String?] = [:]
 
     static let variable = "GREENROOM_RUN"
 
     init(proc: ProcFS) { self.proc = proc }
 
-    /// Zombies and kernel threads are left out.
+    /// Reads all processes except zombies and kernel threads.
     func scan() throws(SystemError) -> [ProcessStat] {
         var stats: [ProcessStat] = []
         for pid in try proc.pids() {
@@ -41,8 +43,8 @@ final class ProcessTable {
 
     func marker(of stat: ProcessStat) throws(SystemError) -> String? {
         if let known = markers[stat.key] { return known }
-        // None at all: not ours to see, gone, or in the middle of an exec, which has no environment for a moment. So this
-        // is no answer to remember.
+        // Without any environment: no permission, the process has ended, or it is executing a program and has no environment
+        // for a moment. So the result is not kept.
         guard let environment = try proc.environment(of: stat.pid), !environment.isEmpty else { return nil }
         let prefix = Array("\(Self.variable)=".utf8)
         let marker = environment.first { $0.starts(with: prefix) }.map { $0.dropFirst(prefix.count).text }

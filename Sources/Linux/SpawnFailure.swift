@@ -1,6 +1,7 @@
 import Glibc
+import Posix
 
-/// Where a new process failed. The numbers are those of `enum clinux_stage`.
+/// The stage at which a new process failed. The numbers are those of `enum clinux_stage`.
 package enum SpawnStage: Int32, CaseIterable {
     case signals = 1
     case session
@@ -18,7 +19,7 @@ package enum SpawnStage: Int32, CaseIterable {
     case noNewPrivileges
     case executable
 
-    /// As systemd.exec(5), "Process Exit Codes", numbers it; the child exits with it too.
+    /// The exit status of the child, as in systemd.exec(5), "Process Exit Codes".
     package var exitStatus: Int32 {
         switch self {
         case .signals: 207
@@ -39,11 +40,11 @@ package enum SpawnStage: Int32, CaseIterable {
     }
 }
 
-/// The file to execute is there, but what shall run it is not.
+/// The executable exists, but its interpreter does not.
 package enum MissingInterpreter: Equatable {
-    /// The one of its `#!` line.
+    /// The interpreter of the `#!` line.
     case script(String)
-    /// The dynamic loader of an ELF file, or one that could not be read.
+    /// The dynamic loader of an ELF file, or of a file that could not be read.
     case loader
 
     init(firstBytes: String) {
@@ -57,11 +58,11 @@ package enum MissingInterpreter: Equatable {
     }
 }
 
-/// Why a new process never ran its program.
+/// Why a new process did not execute its program.
 package struct SpawnFailure: Error, Equatable {
     package let stage: SpawnStage
     package let errno: Int32
-    /// What the stage was about: the executable, the working directory, a descriptor's or limit's name, an id.
+    /// The subject of the stage: the executable, the working directory, the name of a descriptor or limit, an ID.
     package let path: String
     package let missingInterpreter: MissingInterpreter?
 
@@ -74,7 +75,7 @@ package struct SpawnFailure: Error, Equatable {
 
     package var exitStatus: Int32 { stage.exitStatus }
 
-    /// One sentence for people: "cannot execute /usr/bin/foo: No such file or directory".
+    /// A sentence for the log: "cannot execute /usr/bin/foo: No such file or directory".
     package var sentence: String { "cannot \(attempt): \(reason)" }
 
     private var attempt: String {
@@ -84,10 +85,10 @@ package struct SpawnFailure: Error, Equatable {
         case .workingDirectory: "change to the working directory \(path)"
         case .user: "become user \(path)"
         case .group: "become group \(path)"
-        case .groups: path.isEmpty ? "drop the supplementary groups" : "take on the supplementary groups \(path)"
+        case .groups: path.isEmpty ? "drop the supplementary groups" : "set the supplementary groups \(path)"
         case .limits: "set the limit \(path)"
         case .oomScoreAdjust: "set the OOM score adjustment"
-        case .descriptors: path.isEmpty ? "hand over descriptors" : "hand over the descriptor \"\(path)\""
+        case .descriptors: path.isEmpty ? "pass descriptors" : "pass the descriptor \"\(path)\""
         case .standardInput: "set up standard input"
         case .standardOutput: "set up standard output"
         case .standardError: "set up standard error"
@@ -104,7 +105,7 @@ package struct SpawnFailure: Error, Equatable {
         case (.executable, ENOENT):
             switch missingInterpreter {
             case .script(let name): return "its interpreter \(name.printable) does not exist"
-            case .loader: return "the file exists, but the program loader that it asks for does not"
+            case .loader: return "the file exists, but its program loader does not"
             case nil: return text
             }
         case (.executable, ENOEXEC):
@@ -120,7 +121,7 @@ package struct SpawnFailure: Error, Equatable {
 }
 
 extension ResourceLimit {
-    /// As setrlimit(2) calls it.
+    /// The name in setrlimit(2).
     package var name: String {
         let names = [
             "RLIMIT_CPU", "RLIMIT_FSIZE", "RLIMIT_DATA", "RLIMIT_STACK", "RLIMIT_CORE", "RLIMIT_RSS", "RLIMIT_NPROC",

@@ -1,8 +1,10 @@
+package import Posix
+
 /// The user a process runs as.
 package struct Credentials: Equatable {
     package var uid: UInt32
     package var gid: UInt32
-    /// All supplementary groups; none are kept from the daemon.
+    /// All supplementary groups; the daemon's own are not inherited.
     package var groups: [UInt32]
 
     package init(uid: UInt32, gid: UInt32, groups: [UInt32]) {
@@ -12,7 +14,7 @@ package struct Credentials: Equatable {
     }
 }
 
-/// One of setrlimit(2)'s limits, in its own unit; `UInt64.max` is RLIM_INFINITY.
+/// A resource limit in its own unit (setrlimit(2)); `UInt64.max` is RLIM_INFINITY.
 package struct ResourceLimit: Equatable {
     package var resource: Int32
     package var soft: UInt64
@@ -25,20 +27,20 @@ package struct ResourceLimit: Equatable {
     }
 }
 
-/// A descriptor handed over as sd_listen_fds(3) wants it; it stays the caller's own.
+/// A descriptor that a new process gets, as sd_listen_fds(3) describes.
 package struct PassedDescriptor: Equatable {
-    package var fd: Int32
+    package var descriptor: SharedDescriptor
     /// At most 255 printable characters without a colon (LISTEN_FDNAMES joins the names with colons).
     package var name: String
 
-    package init(fd: Int32, name: String) {
-        self.fd = fd
+    package init(_ descriptor: SharedDescriptor, name: String) {
+        self.descriptor = descriptor
         self.name = name
     }
 }
 
-/// All that a new process is given. Everything else it would inherit is taken away: handlers, ignored and blocked
-/// signals, the session, descriptors. It has no parent-death signal: apps outlive the daemon.
+/// Everything that a new process gets. It inherits nothing else of signal handlers, ignored and blocked signals, the session
+/// and descriptors. It has no parent-death signal: apps outlive the daemon.
 package struct SpawnRequest {
     /// An absolute path; `PATH` is not searched.
     package var executable: String
@@ -46,34 +48,35 @@ package struct SpawnRequest {
     package var arguments: [String]
     /// argv[0]; nil: `executable`.
     package var argumentZero: String?
-    /// "NAME=value" each; the whole of it, nothing is inherited.
+    /// "NAME=value" each. The daemon's own environment is not inherited.
     package var environment: [String]
-    /// Variables that shall hold the new process's own pid, which nobody knows before it runs: "WATCHDOG_PID".
+    /// Variables that the child sets to its own pid, which is not known before: "WATCHDOG_PID".
     package var processIDVariables: [String]
-    /// An absolute path; nil: the daemon's.
+    /// An absolute path; `nil`: the daemon's.
     package var workingDirectory: String?
-    /// nil: the daemon's own.
+    /// `nil`: the daemon's own.
     package var credentials: Credentials?
     package var umask: UInt32
     package var resourceLimits: [ResourceLimit]
     /// -1000 … 1000; nil: the daemon's own.
     package var oomScoreAdjust: Int?
     package var noNewPrivileges: Bool
-    /// A descriptor of a cgroup's folder. The process is born in it; never a frozen one, where it would not get to exec.
-    package var cgroup: Int32?
+    /// The folder of the cgroup in which the process is created. It must not be frozen: the process would not reach exec.
+    package var cgroup: SharedDescriptor?
     /// nil: /dev/null.
-    package var standardInput: Int32?
-    package var standardOutput: Int32?
-    package var standardError: Int32?
-    /// Become 3, 4, … and LISTEN_FDS, LISTEN_PID and LISTEN_FDNAMES.
+    package var standardInput: SharedDescriptor?
+    package var standardOutput: SharedDescriptor?
+    package var standardError: SharedDescriptor?
+    /// Numbered from 3, with LISTEN_FDS, LISTEN_PID and LISTEN_FDNAMES.
     package var passedDescriptors: [PassedDescriptor]
 
     package init(
         executable: String, arguments: [String] = [], argumentZero: String? = nil, environment: [String] = [],
         processIDVariables: [String] = [], workingDirectory: String? = nil, credentials: Credentials? = nil,
         umask: UInt32 = 0o022, resourceLimits: [ResourceLimit] = [], oomScoreAdjust: Int? = nil,
-        noNewPrivileges: Bool = false, cgroup: Int32? = nil, standardInput: Int32? = nil,
-        standardOutput: Int32? = nil, standardError: Int32? = nil, passedDescriptors: [PassedDescriptor] = []
+        noNewPrivileges: Bool = false, cgroup: SharedDescriptor? = nil, standardInput: SharedDescriptor? = nil,
+        standardOutput: SharedDescriptor? = nil, standardError: SharedDescriptor? = nil,
+        passedDescriptors: [PassedDescriptor] = []
     ) {
         self.executable = executable
         self.arguments = arguments

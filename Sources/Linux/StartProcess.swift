@@ -1,9 +1,9 @@
 import CLinux
 import Glibc
+package import Posix
 
-/// Starts a process and returns at once, before it has executed its program: what became of that is
-/// `StartingProcess.outcome()`.
-/// - Throws: only if there is no process at all: EAGAIN and ENOMEM (too many, too little), E2BIG; with a cgroup also
+/// Starts a process and returns before it has executed its program; `StartingProcess.outcome()` reports the result.
+/// - Throws: if no process could be created: EAGAIN (limit of processes), ENOMEM, E2BIG; with a cgroup also
 ///   ENODEV (removed), EBUSY (it has controllers enabled for its children), EACCES; EINVAL for a string with a NUL or a
 ///   relative executable.
 package func startProcess(_ request: SpawnRequest) throws(SystemError) -> StartingProcess {
@@ -13,7 +13,7 @@ package func startProcess(_ request: SpawnRequest) throws(SystemError) -> Starti
     let pidVariables = PackedStrings(request.allPidVariables)
     let groups = request.credentials?.groups ?? []
     let limits = request.resourceLimits.map { clinux_limit(resource: $0.resource, soft: $0.soft, hard: $0.hard) }
-    let passed = request.passedDescriptors.map(\.fd)
+    let passed = request.passedDescriptors.map(\.descriptor.raw)
     let oomScoreAdjust = changedOOMScoreAdjust(request.oomScoreAdjust)
 
     var start = clinux_spawn_start()
@@ -35,8 +35,11 @@ package func startProcess(_ request: SpawnRequest) throws(SystemError) -> Starti
                 c.set_oom_score_adjust = oomScoreAdjust != nil
                 c.oom_score_adjust = Int32(oomScoreAdjust ?? 0)
                 c.no_new_privileges = request.noNewPrivileges
-                c.cgroup = request.cgroup ?? -1
-                c.standard = (request.standardInput ?? -1, request.standardOutput ?? -1, request.standardError ?? -1)
+                c.cgroup = request.cgroup?.raw ?? -1
+                c.standard = (
+                    request.standardInput?.raw ?? -1, request.standardOutput?.raw ?? -1,
+                    request.standardError?.raw ?? -1
+                )
                 (c.passed, c.passed_count) = (passed.baseAddress, passed.count)
                 c.copy_memory = request.credentials != nil || oomScoreAdjust != nil
                 return clinux_spawn(&c, &start)
@@ -54,7 +57,7 @@ extension SpawnRequest {
         if executable.utf8.first != UInt8(ascii: "/") {
             throw SystemError(call: "execve", errno: EINVAL, path: executable)
         }
-        // -1 means "leave it as it is" to setresuid and setresgid: the program would run as root.
+        // For setresuid and setresgid -1 means "unchanged": the program would run as root.
         if let credentials, ([credentials.uid, credentials.gid] + credentials.groups).contains(.max) {
             throw SystemError(call: "setresuid", errno: EINVAL, path: executable)
         }
@@ -81,20 +84,20 @@ extension SpawnRequest {
 }
 
 extension PassedDescriptor {
-    /// sd_pid_notify_with_fds(3) has the same rule for FDNAME=.
+    /// The rule of sd_pid_notify_with_fds(3) for FDNAME=.
     fileprivate var hasValidName: Bool {
         name.utf8.count <= 255 && name.utf8.allSatisfy { $0 >= 0x20 && $0 < 0x7f && $0 != UInt8(ascii: ":") }
     }
 }
 
-/// nil when the process would inherit the wanted value anyway: then it need not copy the daemon's memory (spawn.c).
+/// Returns `nil` if the process inherits the wanted value: then it need not copy the daemon's memory (spawn.c).
 private func changedOOMScoreAdjust(_ wanted: Int?) -> Int? {
     guard let wanted else { return nil }
     let own = try? readFile(at: "/proc/self/oom_score_adj", limit: 16)
     return own.flatMap { Int(String(decoding: $0, as: UTF8.self).filter { $0 != "\n" }) } == wanted ? nil : wanted
 }
 
-/// Strings one after the other with a NUL after each: one buffer to pin instead of many.
+/// Strings in one buffer, each with a NUL.
 private struct PackedStrings {
     var bytes: [UInt8] = []
     let count: Int

@@ -1,26 +1,28 @@
 import CLinux
 import Glibc
+package import Posix
 
-/// What became of an attempt to execute a program.
+/// The result of an attempt to execute a program.
 package enum ExecOutcome: Equatable {
     case pending
     case executed
     case failed(SpawnFailure)
-    /// A signal ended it before its program ran; `Process.reap()` says which.
+    /// A signal ended the process before it executed its program; `Process.reap()` reports which.
     case killedBeforeExec
 }
 
-/// A process that exists but may not have executed its program yet. Poll `outcomeDescriptor` for readability (a hang-up
-/// counts), then ask `outcome()`.
+/// A process that may not have executed its program yet. Wait until `outcomeDescriptor` is readable or hung up, then call
+/// `outcome()`.
 package struct StartingProcess: ~Copyable {
     package let process: Process
-    private let pipe: Descriptor
+    /// Readable, or hung up, when the outcome is known.
+    package let outcomeDescriptor: SharedDescriptor
     private let executable: String
     private let workingDirectory: String?
     private let passedNames: [String]
     private let limitNames: [String]
     private let credentials: Credentials?
-    /// The child's stack and arguments, until it no longer uses them.
+    /// The child's stack and arguments; `nil` once the child no longer uses them.
     private var memory: UnsafeMutableRawPointer?
     private let memorySize: Int
     private var report: clinux_spawn_report?
@@ -28,7 +30,7 @@ package struct StartingProcess: ~Copyable {
 
     init(_ start: clinux_spawn_start, _ request: SpawnRequest) {
         process = Process(pid: start.pid, pidfd: Descriptor(adopting: start.pidfd))
-        pipe = Descriptor(adopting: start.outcome)
+        outcomeDescriptor = SharedDescriptor(Descriptor(adopting: start.outcome))
         executable = request.executable
         workingDirectory = request.workingDirectory
         passedNames = request.passedDescriptors.map(\.name)
@@ -39,26 +41,25 @@ package struct StartingProcess: ~Copyable {
     }
 
     package var pid: Int32 { process.pid }
-    package var outcomeDescriptor: Int32 { pipe.raw }
 
-    /// Whoever drops a process that is still on its way gives it up: it is killed. Its stack is left mapped, because it
-    /// may be stuck in a system call that even SIGKILL does not end.
+    /// Kills a process whose outcome is not known. Its stack stays mapped: the process may be in a system call that SIGKILL
+    /// does not end.
     deinit {
         if memory != nil { _ = try? process.signal(SIGKILL) }
     }
 
-    /// Never waits. The first answer other than `.pending` is the final one. Ask before reaping: the zombie still knows
-    /// whether it ever executed a program.
+    /// Returns the outcome without blocking. The first result other than `.pending` is final. Call it before reaping: a zombie
+    /// still shows whether it has executed a program.
     package mutating func outcome() throws(SystemError) -> ExecOutcome {
         guard let block = memory else { return known }
         while true {
             var report = clinux_spawn_report()
             let size = MemoryLayout<clinux_spawn_report>.size
-            let count = retryInterrupted { read(pipe.raw, &report, size) }
+            let count = retryInterrupted { read(outcomeDescriptor.raw, &report, size) }
             if count < 0, errno == EAGAIN { return .pending }
             try checkErrno(count, "read", "the error pipe of \(executable)")
-            // End of file: the child's end was closed, by an exec or by death. Only now has it left our memory, so even
-            // a failure is not told before.
+            // End of file: the child has executed a program or ended. Only now does it no longer use this process's memory, so
+            // a failure is not reported before.
             if count == 0 { break }
             if count == size { self.report = report }
         }
@@ -72,8 +73,8 @@ package struct StartingProcess: ~Copyable {
         return known
     }
 
-    /// The flag in the block says that the child was about to execute; the kernel knows whether it did. A process that
-    /// we cannot look at (it was reaped) is taken at its word.
+    /// Whether the kernel reports that the process has executed a program. The flag in the block only shows that the child was
+    /// about to; it decides if the process has been reaped.
     private var hasExecuted: Bool {
         guard let bytes = try? readFileIfPresent(at: "/proc/\(pid)/stat", limit: 4096) else { return true }
         return ProcessStat(parsing: bytes)?.hasExecuted ?? true

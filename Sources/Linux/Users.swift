@@ -1,4 +1,5 @@
 import Glibc
+package import Posix
 
 /// One entry of the user database.
 package struct UserRecord: Equatable {
@@ -9,10 +10,10 @@ package struct UserRecord: Equatable {
     package var shell: String
 }
 
-/// A user by name or number; nil when there is none. A number without an entry is a user all the same, as in a container
-/// whose user database knows only root: its group has the same number, its home is /.
+/// Looks up a user by name or number; `nil` if it does not exist. A number without an entry is a user with the same group
+/// number and the home /, as in a container whose user database contains only root.
 ///
-/// Asks the name service, which may ask the network: not at each launch.
+/// The name service may use the network, so this is not called for each launch.
 package func lookUpUser(_ nameOrNumber: String) throws(SystemError) -> UserRecord? {
     let number = userNumber(nameOrNumber)
     var entry = passwd()
@@ -27,7 +28,7 @@ package func lookUpUser(_ nameOrNumber: String) throws(SystemError) -> UserRecor
     return number.map { UserRecord(name: nameOrNumber, uid: $0, gid: $0, home: "/", shell: "/bin/sh") }
 }
 
-/// A group's number by name or number; nil when there is none. A number needs no entry.
+/// Looks up the number of a group by name or number; `nil` if it does not exist. A number needs no entry.
 package func lookUpGroup(_ nameOrNumber: String) throws(SystemError) -> UInt32? {
     if let number = userNumber(nameOrNumber) { return number }
     var entry = group()
@@ -38,7 +39,7 @@ package func lookUpGroup(_ nameOrNumber: String) throws(SystemError) -> UInt32? 
     }
 }
 
-/// All groups that the group database gives a user, `gid` among them.
+/// Returns all groups of a user in the group database, including `gid`.
 package func supplementaryGroups(of user: String, gid: UInt32) throws(SystemError) -> [UInt32] {
     try user.refuseNul("getgrouplist")
     var groups = [UInt32](repeating: 0, count: 64)
@@ -60,7 +61,7 @@ extension UserRecord {
     }
 }
 
-/// Decimal digits only. The two numbers that mean "none" to the kernel are no users (-1 as 32 and as 16 bits; systemd's
+/// Parses a uid or gid in decimal digits. -1 as 32 and as 16 bits is not valid: it means "none" for the kernel (systemd's
 /// uid_is_valid() has the same rule).
 private func userNumber(_ text: String) -> UInt32? {
     guard !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let number = UInt32(text) else {
@@ -69,7 +70,7 @@ private func userNumber(_ text: String) -> UInt32? {
     return number == 0xffff_ffff || number == 0xffff ? nil : number
 }
 
-/// Calls with a buffer that grows while the answer is ERANGE.
+/// Calls `body` with a buffer that grows while the result is ERANGE.
 private func withNameService<Answer>(
     _ call: String, _ name: String, _ body: (UnsafeMutablePointer<CChar>, Int) -> (Int32, Answer?)
 ) throws(SystemError) -> Answer? {
@@ -82,7 +83,7 @@ private func withNameService<Answer>(
         }
         switch outcome.error {
         case 0: return outcome.answer
-        // What getpwnam_r(3) lists for "not found".
+        // The errors that getpwnam_r(3) lists for "not found".
         case ENOENT, ESRCH, EBADF, EPERM: return nil
         case EINTR: continue
         case ERANGE where size < 1 << 20: size *= 4

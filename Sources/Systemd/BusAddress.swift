@@ -1,17 +1,18 @@
-/// Where the buses of the machine and of the user are, as sd-bus finds them (sd_bus_default(3)).
+/// The addresses of the system bus and of the user's bus, as sd-bus finds them (sd_bus_default(3)).
 package enum BusAddress {
+    /// Returns the address of the system bus.
     /// - Parameter environment: looks up a variable.
     package static func system(environment: (String) -> String?) -> String {
         environment("DBUS_SYSTEM_BUS_ADDRESS") ?? "unix:path=/run/dbus/system_bus_socket"
     }
 
-    /// `nil` where nothing says which one.
+    /// Returns the address of the user's bus; `nil` if no variable names it.
     package static func user(environment: (String) -> String?) -> String? {
         if let address = environment("DBUS_SESSION_BUS_ADDRESS") { return address }
         return environment("XDG_RUNTIME_DIR").map { unix(path: $0 + "/bus") }
     }
 
-    /// The address of a socket. Bytes that mean something in an address are escaped (D-Bus specification, "Server
+    /// Returns the address of a socket. Bytes with a meaning in addresses are escaped (D-Bus specification, "Server
     /// Addresses").
     package static func unix(path: String) -> String {
         var text = "unix:path="

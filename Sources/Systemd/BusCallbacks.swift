@@ -1,8 +1,8 @@
 import CSystemd
 import Glibc
 
-// The C functions behind every slot. Each userdata is a retained `Binding`, so they only look up and pass on. What
-// they return is libsystemd's: 1 handled, 0 not mine, negative an error that it sends as the reply.
+// The C callbacks of slots. Each userdata is a retained `Binding`. Their results are libsystemd's: 1 handled, 0 not handled,
+// negative an error that libsystemd sends as the reply.
 
 typealias BusErrorPointer = UnsafeMutablePointer<sd_bus_error>
 
@@ -39,7 +39,7 @@ func propertyCallback(
     }
 }
 
-/// Tells libsystemd whether there is an object of this path below a prefix.
+/// Reports to libsystemd whether an object with this path exists below a prefix.
 func findCallback(
     _ bus: OpaquePointer?, _ path: UnsafePointer<CChar>?, _ interface: UnsafePointer<CChar>?,
     _ userdata: UnsafeMutableRawPointer?, _ found: UnsafeMutablePointer<UnsafeMutableRawPointer?>?,
@@ -68,7 +68,7 @@ func enumeratorCallback(
     return 0
 }
 
-/// Sees every message of a connection before its objects do.
+/// Gets every message of a connection before its objects.
 func filterCallback(
     _ message: OpaquePointer?, _ userdata: UnsafeMutableRawPointer?, _ problem: BusErrorPointer?
 ) -> Int32 {
@@ -87,7 +87,7 @@ func replyCallback(
     return 1
 }
 
-/// A filter's userdata: a connection does not keep its owner alive.
+/// The userdata of a filter: the sd-bus connection does not keep its owner alive.
 final class WeakPeer {
     weak var peer: BusPeer?
 

@@ -1,24 +1,31 @@
 import CSystemd
 import Glibc
+package import Posix
 
-/// The client's end of a private bus, without a loop: calls block, and signals are waited for one by one. For programs
-/// that ask and go, as the command line does.
+/// A blocking client of one D-Bus service, on a private socket or on a message bus. Calls block, and signals are read one
+/// by one. For programs without a loop, such as the command line.
 package final class BusConnection {
-    /// How long the other side may take to accept and to finish the handshake.
-    package static let patience = Duration.seconds(5)
-    /// Signals kept until they are asked for; the oldest go first.
+    /// How long the other side may take to accept the connection and to finish the handshake.
+    package static let handshakeTimeout = Duration.seconds(5)
+    /// The most signals that are kept until they are read; the oldest are dropped first.
     package static let keptSignals = 10_000
 
     private let bus: OpaquePointer
+    /// The service, in errors.
     private let name: String
+    /// The bus name of the service; `nil` on a private socket.
+    private let destination: String?
+    /// On a message bus: the unique name of the service, from which alone signals are accepted.
+    private var owner: String?
+    private var hasLostOwner = false
     private var signals: [BusSignal] = []
     private var limits = MessageLimits()
 
-    /// Connects to the socket at `path` and finishes the handshake.
-    /// - Throws: a sentence for the user: nobody listens, no permission, no answer.
+    /// Connects to the private socket at `path` and finishes the handshake.
+    /// - Throws: a sentence for the user: nothing listens there, permission denied, no answer.
     package convenience init(path: String, server: String = "greenroomd") throws(BusError) {
-        let descriptor: Int32
-        do throws(SystemdError) {
+        let descriptor: Descriptor
+        do throws(SystemError) {
             descriptor = try UnixSocket.connect(to: path)
         } catch {
             throw Self.explain(error, path, server)
@@ -26,50 +33,79 @@ package final class BusConnection {
         try self.init(descriptor: descriptor, name: "\(server) at \(path)")
     }
 
-    /// Takes over a connected socket, also when it throws, and finishes the handshake.
-    /// - Parameter name: what the other side is called in errors.
-    package init(descriptor: Int32, name: String) throws(BusError) {
+    /// Takes ownership of a connected socket and finishes the handshake.
+    /// - Parameter name: of the service, in errors.
+    package init(descriptor: consuming Descriptor, name: String) throws(BusError) {
         self.name = name
-        bus = try Self.start(descriptor)
+        destination = nil
+        let bus = try Self.makeBus()
         do throws(BusError) {
-            try addFilter()
-            try finishHandshake()
+            try BusError.check(sd_bus_set_fd(bus, descriptor.raw, descriptor.raw), "sd_bus_set_fd")
+            // libsystemd owns the descriptor now.
+            _ = descriptor.release()
         } catch {
-            sd_bus_close(bus)
+            sd_bus_unref(bus)
             throw error
         }
+        self.bus = bus
+        try start()
+    }
+
+    /// Connects to a message bus for the service that owns `destination` there. The connection ends when that service
+    /// does, as on a private socket; no service is started.
+    /// - Parameter busAddress: as sd-bus reads it: `unix:path=…`.
+    package init(busAddress: String, destination: String) throws(BusError) {
+        name = "\(destination) on the message bus"
+        self.destination = destination
+        let bus = try Self.makeBus()
+        do throws(BusError) {
+            try BusError.check(sd_bus_set_address(bus, busAddress), "the address \(busAddress) is not valid")
+            try BusError.check(sd_bus_set_bus_client(bus, 1), "sd_bus_set_bus_client")
+            try BusError.check(sd_bus_negotiate_fds(bus, 0), "sd_bus_negotiate_fds")
+        } catch {
+            sd_bus_unref(bus)
+            throw error
+        }
+        self.bus = bus
+        try start()
+        try findOwner(of: destination)
     }
 
     deinit {
-        // Without flushing: that would wait for a server that hangs.
+        // Without flushing, which would block if the server does not read.
         sd_bus_close_unref(bus)
     }
 
-    private static func start(_ descriptor: Int32) throws(BusError) -> OpaquePointer {
+    private static func makeBus() throws(BusError) -> OpaquePointer {
         var made: OpaquePointer?
-        do throws(BusError) {
-            try BusError.check(sd_bus_new(&made), "no connection could be made")
-            try BusError.check(sd_bus_set_fd(made, descriptor, descriptor), "the socket is of no use")
-        } catch {
-            sd_bus_unref(made)
-            close(descriptor)
-            throw error
-        }
-        guard let made else { throw .failed("no connection could be made") }
-        let started = sd_bus_start(made)
-        guard started >= 0 else {
-            sd_bus_close_unref(made)
-            throw disconnectedOr(started, "the handshake could not begin")
-        }
+        try BusError.check(sd_bus_new(&made), "sd_bus_new")
+        guard let made else { throw .failed("sd_bus_new failed") }
         return made
     }
 
-    private static func explain(_ error: SystemdError, _ path: String, _ server: String) -> BusError {
-        switch error.code {
-        case ENOENT, ECONNREFUSED: .noServer("no \(server) listens at \(path) (\(errnoText(error.code)))")
+    private static func explain(_ error: SystemError, _ path: String, _ server: String) -> BusError {
+        switch error.errno {
+        case ENOENT, ECONNREFUSED:
+            .noServer("no \(server) listens at \(path) (\(SystemError.text(of: error.errno)))")
         case EACCES, EPERM: .accessDenied("no permission to talk to the \(server) at \(path)")
         case EAGAIN: .noReply("the \(server) at \(path) does not accept connections")
         default: .noServer("\(error)")
+        }
+    }
+
+    private func start() throws(BusError) {
+        let started = sd_bus_start(bus)
+        guard started >= 0 else { throw disconnectedOr(started, "the connection to \(name) could not be started") }
+        do throws(BusError) {
+            try addFilter()
+            let deadline = EventLoop.now() + Self.handshakeTimeout
+            while sd_bus_is_ready(bus) == 0 {
+                guard EventLoop.now() < deadline else { throw .noReply("\(name) does not answer") }
+                try step(until: deadline)
+            }
+        } catch {
+            sd_bus_close(bus)
+            throw error
         }
     }
 
@@ -85,84 +121,115 @@ package final class BusConnection {
             }, collector)
         guard result >= 0, let slot else {
             releaseUserdata(collector)
-            throw disconnectedOr(result, "no filter could be added")
+            throw disconnectedOr(result, "sd_bus_add_filter")
         }
         float(slot)
     }
 
-    private func finishHandshake() throws(BusError) {
-        let deadline = EventLoop.now() + Self.patience
-        while sd_bus_is_ready(bus) == 0 {
-            guard EventLoop.now() < deadline else { throw .noReply("\(name) does not answer") }
-            try step(until: deadline)
+    /// Asks the bus daemon for the service's signals, for its end, and for its unique name.
+    private func findOwner(of destination: String) throws(BusError) {
+        let rules = [
+            "type='signal',sender='\(destination)'",
+            "type='signal',sender='\(BusDaemon.name)',member='NameOwnerChanged',arg0='\(destination)'",
+        ]
+        for rule in rules { _ = try callDaemon("AddMatch", rule) }
+        do throws(BusError) {
+            owner = try callDaemon("GetNameOwner", destination).first?.stringValue
+        } catch  where error.name == "org.freedesktop.DBus.Error.NameHasNoOwner" {
+            throw .noServer("no program owns \(destination) on the message bus")
         }
+    }
+
+    private func callDaemon(_ member: String, _ argument: String) throws(BusError) -> [Variant] {
+        let pending = try send(
+            BusDaemon.name, path: BusDaemon.path, interface: BusDaemon.name, member: member, [.string(argument)],
+            timeout: BusDaemon.timeout)
+        return try result(of: pending, member)
     }
 
     private func keep(_ message: OpaquePointer) {
         guard let signal = BusSignal(message, limits: limits) else { return }
-        // libsystemd's own word for the end of the connection; the caller is told by an error.
+        // libsystemd reports the end of the connection in this interface; `step` throws for it.
         guard signal.interface != "org.freedesktop.DBus.Local" else { return }
+        if destination != nil {
+            if signal.sender == BusDaemon.name, signal.member == "NameOwnerChanged", owner != nil {
+                hasLostOwner = true
+            }
+            // A match rule does not keep other programs from sending signals to this connection.
+            guard let owner, signal.sender == owner else { return }
+        }
         if signals.count >= Self.keptSignals { signals.removeFirst() }
         signals.append(signal)
     }
 
-    /// Deals with one message, or waits for one.
+    /// Handles one message, or waits for one.
     private func step(until deadline: Duration?) throws(BusError) {
         let worked = sd_bus_process(bus, nil)
-        guard worked >= 0, sd_bus_is_open(bus) > 0 else { throw .disconnected("\(name) ended the connection") }
+        guard worked >= 0, isOpen else { throw .disconnected("\(name) ended the connection") }
         guard worked == 0 else { return }
-        let patience = deadline.map { ($0 - EventLoop.now()).wholeMicroseconds } ?? UInt64.max
-        let waited = sd_bus_wait(bus, patience)
-        // EINTR: the caller's signal handler ran; the next round looks again.
+        let timeout = deadline.map { ($0 - EventLoop.now()).wholeMicroseconds } ?? UInt64.max
+        let waited = sd_bus_wait(bus, timeout)
+        // EINTR: a signal handler of the program has run.
         guard waited >= 0 || waited == -EINTR else { throw .disconnected("\(name) ended the connection") }
     }
 
-    /// Whether the other side is still there, as far as was seen.
-    package var isOpen: Bool { sd_bus_is_open(bus) > 0 }
+    /// Whether the service is still there, as far as this connection has read.
+    package var isOpen: Bool { !hasLostOwner && sd_bus_is_open(bus) > 0 }
 
     // MARK: Calls
 
-    /// An answer that is waited for elsewhere.
+    /// A call whose answer is waited for later.
     package final class Pending {
-        /// `nil` as long as there is none.
+        /// `nil` until the answer has arrived.
         package fileprivate(set) var result: Result<[Variant], BusError>?
     }
 
-    /// Calls a method and waits for the answer. `timeout` `nil`: as long as it takes.
+    /// Calls a method and waits for the answer; without `timeout` for as long as it takes.
     package func call(
         path: String, interface: String, member: String, _ arguments: [Variant] = [],
         timeout: Duration? = .seconds(25)
     ) throws(BusError) -> [Variant] {
         let pending = try callAsync(path: path, interface: interface, member: member, arguments, timeout: timeout)
-        try wait(for: pending, until: nil)
-        guard let result = pending.result else { throw .noReply("\(name) did not answer \(member)") }
-        return try result.get()
+        return try result(of: pending, member)
     }
 
-    /// Calls a method; `wait` tells when the answer is there.
+    /// Calls a method; `wait` waits for the answer.
     package func callAsync(
         path: String, interface: String, member: String, _ arguments: [Variant] = [],
         timeout: Duration? = nil
     ) throws(BusError) -> Pending {
+        try send(destination, path: path, interface: interface, member: member, arguments, timeout: timeout)
+    }
+
+    private func send(
+        _ destination: String?, path: String, interface: String, member: String, _ arguments: [Variant],
+        timeout: Duration?
+    ) throws(BusError) -> Pending {
         var made: OpaquePointer?
-        // The destination means nothing here, but a bus name in it would do no harm either.
         try BusError.check(
-            sd_bus_message_new_method_call(bus, &made, nil, path, interface, member),
-            "a call of \(interface).\(member) of \(path) could not be made")
-        guard let message = made else { throw .failed("no message could be made") }
+            sd_bus_message_new_method_call(bus, &made, destination, path, interface, member),
+            "the call of \(interface).\(member) of \(path) could not be created")
+        guard let message = made else { throw .failed("the message could not be created") }
         defer { sd_bus_message_unref(message) }
         try MessageWriter.append(arguments, to: message)
-        // These are programs that people run: they may be asked for a password.
+        // polkit may ask the user of the program for a password.
         sd_bus_message_set_allow_interactive_authorization(message, 1)
+        sd_bus_message_set_auto_start(message, 0)
         let pending = Pending()
         try OutgoingCall.send(
             message, on: bus, timeout: timeout, OutgoingCall(limits: .ofAnswers) { pending.result = $0 })
         return pending
     }
 
+    private func result(of pending: Pending, _ member: String) throws(BusError) -> [Variant] {
+        try wait(for: pending, until: nil)
+        guard let result = pending.result else { throw .noReply("\(name) did not answer \(member)") }
+        return try result.get()
+    }
+
     /// Waits for an answer, at most until `deadline` (CLOCK_MONOTONIC, as `EventLoop.now`; `nil`: as long as it takes).
-    /// Signals that come meanwhile are kept.
-    /// - Returns: whether the answer is there.
+    /// Signals that arrive meanwhile are kept.
+    /// - Returns: whether the answer has arrived.
     @discardableResult
     package func wait(for pending: Pending, until deadline: Duration?) throws(BusError) -> Bool {
         while pending.result == nil {
@@ -170,14 +237,14 @@ package final class BusConnection {
             do throws(BusError) {
                 try step(until: deadline)
             } catch {
-                // The end of the connection answers what waits; then that answer tells more.
+                // The end of the connection answers the calls that wait; their errors say more.
                 if pending.result == nil { throw error }
             }
         }
         return true
     }
 
-    /// A property's value, through org.freedesktop.DBus.Properties.
+    /// Reads a property (org.freedesktop.DBus.Properties).
     package func property(
         path: String, interface: String, _ property: String, timeout: Duration? = .seconds(25)
     ) throws(BusError) -> Variant {
@@ -190,8 +257,9 @@ package final class BusConnection {
 
     // MARK: Signals
 
-    /// The next signal, in the order they came; `nil` when there was none until `deadline` (`nil`: wait for ever).
-    /// - Throws: when the connection ended, after the last signal.
+    /// Returns the next signal in the order of arrival, or `nil` if none has arrived by `deadline` (`nil`: wait without
+    /// limit).
+    /// - Throws: when the connection has ended, after the last signal.
     package func nextSignal(until deadline: Duration?) throws(BusError) -> BusSignal? {
         while signals.isEmpty {
             if let deadline, EventLoop.now() >= deadline { return nil }
@@ -201,7 +269,7 @@ package final class BusConnection {
     }
 }
 
-/// A filter's userdata: the connection is not kept alive by its own bus.
+/// The userdata of a filter: the bus does not keep the connection that owns it alive.
 private final class WeakConnection {
     weak var connection: BusConnection?
 

@@ -1,9 +1,9 @@
-/// The part of the bus itself that clients expect also on a private socket, where no D-Bus daemon is: busctl, gdbus and
-/// dbus-python say `Hello`, add matches and ask for names before they call anything.
+/// The methods of a bus daemon that clients also call on a private socket: busctl, gdbus and dbus-python call `Hello`, add
+/// matches and query names before they call anything else.
 enum BusDriver {
     static let path = "/org/freedesktop/DBus"
     static let name = "org.freedesktop.DBus"
-    /// Our own unique name on a private connection; clients get `:1.NUMBER` with numbers from 1.
+    /// The server's unique name on a private connection. Clients get `:1.NUMBER`, numbered from 1.
     static let ownUniqueName = ":1.0"
 
     static func objects(names: [String]) -> BusObjects {
@@ -25,7 +25,7 @@ enum BusDriver {
     private static func connectionMethods() -> [BusMethod] {
         [
             BusMethod("Hello", out: "s", access: .anyone) { $0.reply([.string(uniqueName($0.peer))]) },
-            // Every signal goes to every peer, so there is nothing to match.
+            // Every peer gets every signal, so matches have no effect.
             BusMethod("AddMatch", in: "s", access: .anyone) { $0.reply() },
             BusMethod("RemoveMatch", in: "s", access: .anyone) { $0.reply() },
         ]
@@ -63,6 +63,6 @@ enum BusDriver {
 
     private static func fail(_ call: MethodCall) {
         let wanted = call.arguments.first?.stringValue ?? ""
-        call.fail("org.freedesktop.DBus.Error.NameHasNoOwner", "Nobody has the name '\(wanted)' here.")
+        call.fail("org.freedesktop.DBus.Error.NameHasNoOwner", "The name '\(wanted)' has no owner on this connection.")
     }
 }

@@ -1,7 +1,8 @@
 import CSystemd
 import Glibc
+import Posix
 
-/// A D-Bus error: its name, and a sentence for people.
+/// A D-Bus error: its name and a sentence.
 package struct BusError: Error, Equatable, CustomStringConvertible {
     package let name: String
     package let message: String
@@ -15,28 +16,26 @@ package struct BusError: Error, Equatable, CustomStringConvertible {
 }
 
 extension BusError {
-    /// The standard names (org.freedesktop.DBus, "Standard errors").
+    /// org.freedesktop.DBus.Error.Failed.
     package static func failed(_ message: String) -> BusError { BusError("org.freedesktop.DBus.Error.Failed", message) }
     package static func accessDenied(_ message: String) -> BusError {
         BusError("org.freedesktop.DBus.Error.AccessDenied", message)
     }
-    package static func invalidArguments(_ message: String) -> BusError {
-        BusError("org.freedesktop.DBus.Error.InvalidArgs", message)
-    }
-    /// Nobody listens at the address.
+    /// No server listens at the address.
     package static func noServer(_ message: String) -> BusError {
         BusError("org.freedesktop.DBus.Error.NoServer", message)
     }
-    /// The other side is gone.
+    /// The connection has ended.
     package static func disconnected(_ message: String) -> BusError {
         BusError("org.freedesktop.DBus.Error.Disconnected", message)
     }
-    /// No answer in time, or none at all.
+    /// No answer, or none within the timeout.
     package static func noReply(_ message: String) -> BusError {
         BusError("org.freedesktop.DBus.Error.NoReply", message)
     }
+    package var isOfAccessDenied: Bool { name == "org.freedesktop.DBus.Error.AccessDenied" }
     package var isOfNoServer: Bool { name == "org.freedesktop.DBus.Error.NoServer" }
-    /// Of a connection that the other side ended, or let wait for too long.
+    /// Whether the other side has ended the connection or has not answered in time.
     package var isOfLostConnection: Bool {
         name == "org.freedesktop.DBus.Error.Disconnected" || name == "org.freedesktop.DBus.Error.NoReply"
     }
@@ -47,15 +46,15 @@ extension BusError {
         BusError("org.freedesktop.DBus.Error.InvalidArgs", "The message was refused: \(what).")
     }
 
-    /// Passes a libsystemd result on; a negative one throws, with the errno's own words behind `what`, which is
-    /// put together only then: a long answer has ten thousands of values.
+    /// Returns the result of a libsystemd function, or throws `what` with the text of the errno if it is negative. `what` is
+    /// evaluated only then: a long message has tens of thousands of values.
     @discardableResult
     static func check(_ result: Int32, _ what: @autoclosure () -> String) throws(BusError) -> Int32 {
         guard result < 0 else { return result }
-        throw BusError(name(ofErrno: -result), "\(what()): \(errnoText(-result))")
+        throw BusError(name(ofErrno: -result), "\(what()): \(SystemError.text(of: -result))")
     }
 
-    /// libsystemd's error name for an errno: its own table knows which are standard D-Bus errors.
+    /// Returns libsystemd's error name for an errno.
     private static func name(ofErrno code: Int32) -> String {
         var error = sd_bus_error()
         sd_bus_error_set_errno(&error, code)
@@ -63,14 +62,14 @@ extension BusError {
         return error.name.map { String(cString: $0) } ?? "org.freedesktop.DBus.Error.Failed"
     }
 
-    /// A copy of libsystemd's structure; `nil` when no error is set in it.
+    /// Copies libsystemd's structure; `nil` if no error is set in it.
     init?(_ error: UnsafePointer<sd_bus_error>?) {
         guard let error, let name = error.pointee.name else { return nil }
         self.name = String(cString: name)
         message = error.pointee.message.map { String(cString: $0) } ?? self.name
     }
 
-    /// Hands the error to libsystemd, which copies it, and returns what a callback of its must return.
+    /// Copies the error into libsystemd's structure and returns the result of the callback.
     func set(_ error: UnsafeMutablePointer<sd_bus_error>?) -> Int32 {
         sd_bus_error_set(error, name, message)
     }

@@ -1,5 +1,5 @@
-/// An interface as served: what `introspect` shows, and the closures behind it. Names and signatures are checked by
-/// libsystemd when the objects are registered on a connection.
+/// A served interface: what introspection shows, and the closures that implement it. libsystemd checks names and signatures
+/// when the objects are registered on a connection.
 package struct BusInterface {
     package let name: String
     package let methods: [BusMethod]
@@ -17,15 +17,16 @@ package struct BusInterface {
     }
 }
 
-/// Who may call a method.
+/// Which users may call a method.
 package enum BusAccess: Sendable {
-    /// The user the program runs as, and root. Anybody else gets AccessDenied before the handler is called.
+    /// Root and the user of this process. Other users get AccessDenied before the handler is called, unless
+    /// `BusObjects.authorise` allows the call.
     case owner
-    /// Everybody who can connect; the handler looks at the caller's credentials where it matters.
+    /// Every user who can connect. The handler can check the caller's credentials.
     case anyone
 }
 
-/// A method: the handler answers with `MethodCall.reply` or `fail`, now or later.
+/// A method. Its handler answers with `MethodCall.reply` or `fail`, at once or later.
 package struct BusMethod {
     package let name: String
     package let input: String
@@ -36,9 +37,8 @@ package struct BusMethod {
     package let handler: (MethodCall) -> Void
 
     /// - Parameters:
-    ///   - input, output: signatures; the arguments have been checked against `input` when the handler is called.
-    ///   - arguments, results: a name for each complete type, for introspection: as a member's (`[A-Za-z0-9_]`). Name
-    ///     both or neither.
+    ///   - input, output: signatures. The arguments match `input` when the handler is called.
+    ///   - arguments, results: for introspection, a name for each complete type (`[A-Za-z0-9_]`); for both or neither.
     package init(
         _ name: String, in input: String = "", out output: String = "", arguments: [String] = [],
         results: [String] = [], access: BusAccess = .owner, handler: @escaping (MethodCall) -> Void
@@ -53,14 +53,14 @@ package struct BusMethod {
     }
 }
 
-/// A property that can be read, by everybody who can connect.
+/// A read-only property. Every user who can connect may read it.
 package struct BusProperty {
     package enum Change: Sendable {
-        /// PropertiesChanged tells of each change.
+        /// PropertiesChanged is sent for each change.
         case announced
-        /// It never changes.
+        /// The value never changes.
         case constant
-        /// It changes without being announced (a size, a remaining time).
+        /// The value changes without PropertiesChanged (a size, a remaining time).
         case silent
     }
 
@@ -80,7 +80,7 @@ package struct BusProperty {
     }
 }
 
-/// A signal that introspection shows.
+/// A signal, for introspection.
 package struct BusSignalDeclaration {
     package let name: String
     package let signature: String
@@ -93,10 +93,10 @@ package struct BusSignalDeclaration {
     }
 }
 
-/// The object that a call or a property is about.
+/// The object of a call or property.
 package struct BusTarget: Equatable, Sendable {
     package let path: String
-    /// For objects below a prefix the name behind it, unescaped (`org.example.Photos`); empty for a fixed path.
+    /// The name of an object below a prefix, unescaped (`org.example.Photos`); empty for a fixed path.
     package let id: String
 }
 
@@ -106,8 +106,8 @@ package struct BusSignal: Equatable, Sendable {
     package let interface: String
     package let member: String
     package let arguments: [Variant]
-    /// On a bus: the unique name of who sent it, or `org.freedesktop.DBus`. Whom a rule names as its sender does not keep
-    /// others from sending us a signal of the same name directly: compare.
+    /// On a bus: the unique name of the sender, or `org.freedesktop.DBus`. Other programs can send a signal directly to this
+    /// connection whatever its match rules, so compare the sender.
     package let sender: String?
 
     package init(path: String, interface: String, member: String, arguments: [Variant], sender: String? = nil) {

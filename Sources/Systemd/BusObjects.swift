@@ -1,16 +1,17 @@
 import CSystemd
+package import Posix
 
-/// A set of objects to be served, the same on any number of connections. Complete it before the first connection:
-/// what is added later is not seen by those that exist.
+/// A set of objects that any number of connections serve. Complete it before the first connection: existing connections do not
+/// serve objects that are added later.
 package final class BusObjects {
     private(set) var entries: [Entry] = []
     private(set) var managerPaths: [String] = []
 
-    /// Decides whether somebody who is neither root nor our own user may call a method of `BusAccess.owner`: calls back
-    /// once, now or later, with the error to answer or `nil`.
+    /// Decides whether a user other than root and the user of this process may call a method of `BusAccess.owner`. It calls
+    /// `decided` once, at once or later, with the error or with `nil`.
     package typealias Authorise = (MethodCall, PeerCredentials, _ decided: @escaping (BusError?) -> Void) -> Void
 
-    /// Without it, they may not.
+    /// `nil`: such calls are refused.
     package var authorise: Authorise?
 
     package init() {}
@@ -20,8 +21,8 @@ package final class BusObjects {
         entries.append(Entry(path: path, collection: nil, interfaces, owner: self))
     }
 
-    /// Serves `interfaces` at each object directly below `prefix`, whose names (unescaped) are known to `contains` and
-    /// listed by `list`.
+    /// Serves `interfaces` at each object directly below `prefix`. `contains` reports whether a name (unescaped) exists, and
+    /// `list` returns all names.
     package func add(
         below prefix: String, contains: @escaping (String) -> Bool, list: @escaping () -> [String],
         _ interfaces: [BusInterface]
@@ -54,30 +55,30 @@ package final class BusObjects {
             vtables = interfaces.map { Vtable($0) }
         }
 
-        /// The object at this path, where there is one.
+        /// Returns the object at this path; `nil` without one.
         func target(_ path: String) -> BusTarget? {
             guard let collection else { return path == self.path ? BusTarget(path: path, id: "") : nil }
             guard let id = ObjectPath.decode(path, below: self.path), collection.contains(id) else { return nil }
             return BusTarget(path: path, id: id)
         }
 
-        /// The paths of all objects below the prefix.
+        /// Returns the paths of all objects below the prefix.
         func paths() -> [String] {
             collection.map { $0.list().map { ObjectPath.encode($0, below: path) } } ?? []
         }
     }
 
-    /// Registers all objects on a connection, whose callbacks go to `peer`.
-    func register(on bus: OpaquePointer, for peer: BusPeer) throws(SystemdError) {
+    /// Registers all objects on a connection; `peer` gets its calls.
+    func register(on bus: OpaquePointer, for peer: BusPeer) throws(SystemError) {
         for entry in entries { try entry.register(on: bus, for: peer) }
         for path in managerPaths {
-            try check(sd_bus_add_object_manager(bus, nil, path), "sd_bus_add_object_manager", path: path)
+            try check(sd_bus_add_object_manager(bus, nil, path), "sd_bus_add_object_manager", path)
         }
     }
 }
 
 extension BusObjects.Entry {
-    func register(on bus: OpaquePointer, for peer: BusPeer) throws(SystemdError) {
+    func register(on bus: OpaquePointer, for peer: BusPeer) throws(SystemError) {
         for vtable in vtables {
             let name = vtable.interface.name
             try addSlot(Binding(self, vtable, peer), "vtable \(name)") { slot, userdata in
@@ -95,13 +96,13 @@ extension BusObjects.Entry {
     private func addSlot(
         _ binding: Binding, _ what: String,
         _ add: (UnsafeMutablePointer<OpaquePointer?>, UnsafeMutableRawPointer) -> Int32
-    ) throws(SystemdError) {
+    ) throws(SystemError) {
         var slot: OpaquePointer?
         let userdata = Unmanaged.passRetained(binding).toOpaque()
         let result = add(&slot, userdata)
         guard result >= 0, let slot else {
             releaseUserdata(userdata)
-            throw SystemdError("registering the \(what) at", errno: -result, path: path)
+            throw SystemError(call: "registering the \(what) at", errno: -result, path: path)
         }
         float(slot)
     }

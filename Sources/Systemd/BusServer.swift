@@ -1,21 +1,22 @@
 import CSystemd
 import Glibc
+package import Posix
 
-/// A private D-Bus server: a socket that busctl, gdbus and our own clients connect to, without a D-Bus daemon.
+/// A private D-Bus server: a socket to which busctl, gdbus and Greenroom's own clients connect without a D-Bus daemon.
+///
+/// Only root and the user of this process are admitted, as on systemd's private socket; other users call through the
+/// message bus.
 package final class BusServer {
     package struct Limits: Sendable {
-        /// Connections at once, beyond which new ones are closed at once. A descriptor and about 20 KiB each.
+        /// Simultaneous connections; further ones are closed at once. Each takes four descriptors and about 20 KiB.
         package var peers = 128
-        /// Of these for any one user who is neither root nor ours, so that no stranger can use them all up.
-        package var peersPerUser = 16
-        /// Of these for all such users together: one person may have many user numbers (subuid(5)), and root and our own
-        /// user always find room.
-        package var peersOfStrangers = 96
-        /// Who has sent so many descriptors that can't be closed yet is not let in before they are.
+        /// Of these, connections of one user other than root, so that root can always connect.
+        package var peersPerUser = 112
+        /// Descriptors of one user that are not closed yet. At this number the user's new connections are refused.
         package var closing = 256
-        /// Complaints in a second: anybody can connect again and again.
-        package var complaints = 5
-        /// From the connection to the end of the handshake. Clients send theirs in their first breath.
+        /// Warnings in a second: a client can be refused again and again.
+        package var warnings = 5
+        /// From the connection to the end of the handshake, which clients send at once.
         package var handshake = Duration.seconds(5)
         package var peer = BusLimits()
 
@@ -25,61 +26,69 @@ package final class BusServer {
     package let path: String
     /// The connections, oldest first.
     package private(set) var peers: [BusPeer] = []
-    /// Called from the loop when a connection's handshake has begun, and when it is gone, with the reason.
+    /// Called from the loop when a connection is admitted, and when it has ended, with the reason.
     package var onPeer: ((BusPeer) -> Void)?
     package var onPeerGone: ((BusPeer, String) -> Void)?
-    /// Called with a sentence when something is refused or dropped, for the log.
-    package var onComplaint: ((String) -> Void)?
-    /// Who closes what strangers bring; to be set before the first comes.
-    package var closer = StrangersCloser.waiting
+    /// Called with a sentence for the log when a connection is refused or fails.
+    package var onWarning: ((String) -> Void)?
+    /// The listening socket. A process that takes it over serves the clients that have connected meanwhile.
+    package let listener: SharedDescriptor
+    /// Whether the socket was a previous server's.
+    package let isAdopted: Bool
 
     private let loop: EventLoop
     private let objects: BusObjects
     private let names: [String]
     private let limits: Limits
+    private let permittedUsers: Set<UInt32>
     private let priority: EventPriority
-    /// The socket; whoever takes it along keeps those who connect meanwhile waiting, instead of being refused.
-    package let listener: Int32
-    /// Whether the socket is an earlier server's.
-    package let isAdopted: Bool
     private var isLeftInPlace = false
     private let identity: FileIdentity?
     private var listening: EventSource?
     private var handshakeTimer: Timer?
-    /// Who has not finished the handshake, oldest first, and until when it may take.
+    /// Connections whose handshake is not finished, oldest first, with its deadline.
     private var newcomers: [(peer: BusPeer, deadline: Duration)] = []
     private var lastNumber: UInt64 = 0
-    /// Complaints of this second.
-    private var complaints = (until: Duration.zero, count: 0)
-    /// While more connections of strangers wait to be closed than there may be, nobody is let in for a second at a time.
+    /// The warnings of this second.
+    private var warnings = (until: Duration.zero, count: 0)
+    /// Close the sockets of each user and the descriptors that it sends. Refused users share one.
+    private var closers: [UInt32: DescriptorCloser] = [:]
+    private let closerOfRefused = DescriptorCloser()
+    /// Ends a pause of `accept`.
     private var pause: Timer?
-    /// Given up for a moment when there are no descriptors left, so that a connection can be taken and closed; a full
-    /// table would otherwise keep the socket readable and the loop busy.
-    private var spare: Int32
+    /// Closed for a moment when there are no descriptors left, so that a waiting connection can be accepted and refused.
+    /// Otherwise the socket would stay readable and keep the loop busy.
+    private var spare: Descriptor?
 
-    /// Listens at `path`, with this mode.
+    /// Listens at `path`.
     /// - Parameters:
-    ///   - adopted: one that a server before this one listened with, taken over in any case, and used if it is one for
-    ///     this path; those who connected since then are served.
-    ///   - names: the bus names we answer to (`org.greenroom`).
-    /// - Throws: also when the path is longer than a socket's may be, or another program listens there.
+    ///   - adopted: the socket of a previous server. It is used if it listens at this path, otherwise closed.
+    ///   - mode: of the socket's file.
+    ///   - names: the bus names that the server answers to (`org.greenroom`).
+    ///   - permittedUsers: the uids that may connect; by default root and the user of this process.
+    /// - Throws: ENAMETOOLONG for a path of more than 107 bytes; EADDRINUSE if another program listens there.
     package init(
-        loop: EventLoop, path: String, adopting adopted: Int32? = nil, mode: UInt32 = 0o600, names: [String],
-        objects: BusObjects, limits: Limits = Limits(), priority: EventPriority = .normal
-    ) throws(SystemdError) {
+        loop: EventLoop, path: String, adopting adopted: consuming Descriptor? = nil, mode: UInt32 = 0o600,
+        names: [String], objects: BusObjects, permittedUsers: Set<UInt32> = [0, geteuid()],
+        limits: Limits = Limits(), priority: EventPriority = .peer
+    ) throws(SystemError) {
         self.loop = loop
         self.path = path
         self.names = names
         self.objects = objects
         self.limits = limits
+        self.permittedUsers = permittedUsers
         self.priority = priority
         if let adopted, UnixSocket.listens(adopted, at: path) {
-            (listener, isAdopted) = (adopted, true)
+            listener = SharedDescriptor(adopted)
+            isAdopted = true
         } else {
-            if let adopted { close(adopted) }
-            (listener, isAdopted) = (try UnixSocket.listen(at: path, mode: mode), false)
+            listener = SharedDescriptor(try UnixSocket.listen(at: path, mode: mode))
+            isAdopted = false
         }
-        csystemd_refuse_descriptors(listener)
+        listener.descriptor.refuseDescriptors()
+        // A socket of a previous version may have another mode.
+        if isAdopted { try checkErrno(chmod(path, mode), "chmod", path) }
         identity = FileIdentity(path)
         spare = Self.openSpare()
         handshakeTimer = try loop.makeTimer(priority: priority) { [weak self] _ in self?.dropSilentPeers() }
@@ -90,17 +99,15 @@ package final class BusServer {
 
     deinit {
         listening?.cancel()
-        close(listener)
-        close(spare)
         for peer in peers { peer.close() }
-        // A successor may listen at the same path by now.
+        // Another server may listen at the same path by now.
         if !isLeftInPlace, let identity, identity == FileIdentity(path) { unlink(path) }
     }
 
-    /// The socket's path stays when this server goes: another one has the socket, or is about to.
+    /// Leaves the socket's file when this server ends: another process has the socket, or is about to.
     package func leaveInPlace() { isLeftInPlace = true }
 
-    // MARK: To all peers
+    // MARK: Signals to all peers
 
     /// Sends a signal to every peer.
     package func emitSignal(path: String, interface: String, member: String, _ arguments: [Variant] = [])
@@ -111,61 +118,55 @@ package final class BusServer {
         }
     }
 
-    /// Tells every peer of the new values of properties.
+    /// Sends PropertiesChanged to every peer.
     package func emitPropertiesChanged(path: String, interface: String, _ names: [String]) throws(BusError) {
         for peer in peers { try peer.emitPropertiesChanged(path: path, interface: interface, names) }
     }
 
-    /// Tells every peer of a new object.
+    /// Sends InterfacesAdded to every peer.
     package func emitObjectAdded(path: String) throws(BusError) {
         for peer in peers { try peer.emitObjectAdded(path: path) }
     }
 
-    /// Tells every peer of the end of an object, which must still be there.
+    /// Sends InterfacesRemoved to every peer. The object must still exist.
     package func emitObjectRemoved(path: String) throws(BusError) {
         for peer in peers { try peer.emitObjectRemoved(path: path) }
     }
 
-    // MARK: Newcomers
+    // MARK: Admission
 
+    /// Accepts one connection. The socket stays readable for the next, so that other sources are served in between.
     private func accept() {
-        // One at a time: the socket stays readable, and what is more urgent comes between.
-        let descriptor = accept4(listener, nil, nil, Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue))
-        guard descriptor >= 0 else {
-            refuse(errno)
-            return
-        }
-        do throws(SystemdError) {
-            try take(descriptor)
-        } catch {
-            complain("A connection to \(path) could not be served: \(error).")
+        switch UnixSocket.accept(on: listener.descriptor) {
+        case .connection(let descriptor):
+            do throws(SystemError) {
+                try admit(descriptor)
+            } catch {
+                warn("A connection to \(path) could not be served: \(error).")
+            }
+        case .outOfDescriptors: refuseWithoutDescriptors()
+        case .none: break
         }
     }
 
-    /// Serves a connection if there is room for it; the descriptor is taken over in any case.
-    private func take(_ descriptor: Int32) throws(SystemdError) {
+    private func admit(_ descriptor: consuming Descriptor) throws(SystemError) {
         let caller: PeerCredentials
-        do throws(SystemdError) {
+        do throws(SystemError) {
             caller = try PeerCredentials(ofSocket: descriptor)
         } catch {
-            close(descriptor)
+            refuse(descriptor)
             throw error
         }
-        let isStranger = Self.isStranger(caller)
         if let reason = reasonToRefuse(caller) {
-            complain("A connection of process \(caller.pid) (uid \(caller.uid)) to \(path) was refused: \(reason).")
-            guard isStranger else { return _ = close(descriptor) }
-            shutdown(descriptor, Int32(SHUT_RDWR))
-            closer.close(descriptor, caller.uid)
-            if closer.pending(caller.uid) > 4 * limits.closing { rest() }
-            return
+            warn("A connection of process \(caller.pid) (uid \(caller.uid)) to \(path) was refused: \(reason).")
+            return refuse(descriptor)
         }
+        let closer = closers[caller.uid] ?? DescriptorCloser()
+        closers[caller.uid] = closer
         lastNumber += 1
-        // Strangers have their turn when nobody else is waiting, as some of what is free to be read takes a while.
-        let priority = isStranger ? .idle : self.priority
         let peer = try BusPeer(
             loop: loop, descriptor: descriptor, role: .server(names: names), number: lastNumber, objects: objects,
-            limits: limits.peer, priority: priority, closer: isStranger ? closer : nil)
+            limits: limits.peer, priority: priority, closer: closer)
         peer.onGone = { [weak self, weak peer] reason in
             if let peer { self?.remove(peer, reason) }
         }
@@ -175,26 +176,27 @@ package final class BusServer {
         onPeer?(peer)
     }
 
+    /// Returns the end of a sentence; `nil`: the connection is admitted.
     private func reasonToRefuse(_ caller: PeerCredentials) -> String? {
-        if peers.count >= limits.peers { return "there are \(peers.count) already" }
-        guard Self.isStranger(caller) else { return nil }
-        let strangers = peers.compactMap(\.credentials).filter(Self.isStranger)
-        let same = strangers.count { $0.uid == caller.uid }
-        if same >= limits.peersPerUser { return "that user has \(same) already" }
-        if strangers.count >= limits.peersOfStrangers { return "there are \(strangers.count) of other users already" }
-        let closing = closer.pending(caller.uid)
-        return closing > limits.closing ? "\(closing) descriptors of that user cannot be closed yet" : nil
+        guard permittedUsers.contains(caller.uid) else {
+            return "only uid \(permittedUsers.sorted().map(String.init).joined(separator: " and ")) may connect"
+        }
+        if peers.count >= limits.peers { return "\(peers.count) connections are open" }
+        if caller.uid == 0 { return nil }
+        let same = peers.count { $0.credentials?.uid == caller.uid }
+        if same >= limits.peersPerUser { return "the user has \(same) connections open" }
+        let closing = closers[caller.uid]?.pending ?? 0
+        return closing > limits.closing ? "\(closing) descriptors of the user are not closed yet" : nil
     }
 
-    private static func isStranger(_ caller: PeerCredentials) -> Bool { caller.uid != 0 && caller.uid != geteuid() }
-
-    private func complain(_ sentence: String) {
-        if loop.now() >= complaints.until { complaints = (loop.now() + .seconds(1), 0) }
-        complaints.count += 1
-        if complaints.count <= limits.complaints { onComplaint?(sentence) }
+    /// Ends a connection. Its close can block, since the peer may have sent descriptors already.
+    private func refuse(_ descriptor: consuming Descriptor) {
+        shutdown(descriptor.raw, Int32(SHUT_RDWR))
+        closerOfRefused.close(descriptor)
+        if closerOfRefused.pending > limits.closing { pauseAccepting() }
     }
 
-    private func rest() {
+    private func pauseAccepting() {
         try? listening?.setEvents([])
         if pause == nil {
             pause = try? loop.makeTimer(priority: priority) { [weak self] _ in
@@ -204,28 +206,27 @@ package final class BusServer {
         pause?.arm(at: loop.now() + .seconds(1))
     }
 
-    private func refuse(_ code: Int32) {
-        guard code == EMFILE || code == ENFILE else {
-            // Whoever connected is gone again, or a signal came: nothing to tell.
-            return
-        }
-        close(spare)
-        let descriptor = accept4(listener, nil, nil, Int32(SOCK_CLOEXEC.rawValue))
-        if descriptor >= 0 { close(descriptor) }
+    private func refuseWithoutDescriptors() {
+        spare = nil
+        if case .connection(let descriptor) = UnixSocket.accept(on: listener.descriptor) { refuse(descriptor) }
         spare = Self.openSpare()
-        complain("A connection to \(path) was refused: there are no descriptors left.")
+        warn("A connection to \(path) was refused: there are no descriptors left.")
     }
 
-    private static func openSpare() -> Int32 {
-        open("/dev/null", O_RDONLY | O_CLOEXEC)
+    private static func openSpare() -> Descriptor? { try? Descriptor.open("/dev/null", O_RDONLY) }
+
+    private func warn(_ sentence: String) {
+        if loop.now() >= warnings.until { warnings = (loop.now() + .seconds(1), 0) }
+        warnings.count += 1
+        if warnings.count <= limits.warnings { onWarning?(sentence) }
     }
 
-    /// Drops those whose handshake took too long, and waits for the next.
+    /// Disconnects the peers whose handshake took too long, and arms the timer for the next.
     private func dropSilentPeers() {
         let now = loop.now()
         newcomers.removeAll { $0.peer.isGone || $0.peer.isReady }
         for (peer, deadline) in newcomers where deadline <= now {
-            peer.close(reason: "it said nothing for \(limits.handshake)")
+            peer.close(reason: "it did not finish the handshake within \(limits.handshake)")
         }
         newcomers.removeAll { $0.peer.isGone }
         handshakeTimer?.arm(at: newcomers.first?.deadline)
@@ -238,7 +239,7 @@ package final class BusServer {
     }
 }
 
-/// Which file a path names, so that a file put in its place can be told apart.
+/// Identifies the file at a path, so that another file at the same path is recognised.
 private struct FileIdentity: Equatable {
     let device: UInt
     let inode: UInt

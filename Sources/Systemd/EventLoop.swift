@@ -1,50 +1,53 @@
 import CSystemd
 import Glibc
+package import Posix
 
-/// The one loop of a program, over sd-event. It belongs to the thread that made it: neither it nor anything attached to
-/// it is Sendable. Make it in a plain function, not in an `async` or main-actor one.
+/// The event loop of a program (sd-event(3)). It belongs to the thread that created it; neither the loop nor its sources are
+/// Sendable. Create it in a plain function, not in an `async` or main-actor one.
 ///
-/// Handlers do not throw and libsystemd is always told of success, for an error returned to it would switch the source
-/// off without a word. What goes wrong in a handler is the handler's to deal with.
+/// A turn of the loop serves one source: of the pending sources with the highest priority the one that has been pending
+/// longest. Sources of a higher priority must be bounded in rate, so that each source is reached.
+///
+/// Handlers do not throw, and libsystemd always gets success: it disables a source whose handler returns an error.
 package final class EventLoop {
-    /// The sd_event behind it, for the bus connections of this room.
+    /// The sd_event object.
     let event: OpaquePointer
     private var deferred: [() -> Void] = []
-    private var deferSource: OpaquePointer?
+    private var deferredCall: DeferredCall?
 
-    package init() throws(SystemdError) {
+    package init() throws(SystemError) {
         var event: OpaquePointer?
         try check(sd_event_new(&event), "sd_event_new")
-        guard let event else { throw SystemdError("sd_event_new", errno: ENOMEM) }
+        guard let event else { throw SystemError(call: "sd_event_new", errno: ENOMEM) }
         self.event = event
     }
 
     deinit {
-        if let deferSource { sd_event_source_disable_unref(deferSource) }
+        deferredCall = nil
         sd_event_unref(event)
     }
 
     // MARK: Running
 
     /// Serves events until `exit` is called, and returns its code.
-    package func run() throws(SystemdError) -> Int32 {
+    package func run() throws(SystemError) -> Int32 {
         try check(sd_event_loop(event), "sd_event_loop")
     }
 
-    /// Makes `run` return with this code after the handler that is running.
+    /// Makes `run` return this code after the current handler.
     package func exit(_ code: Int32) {
         sd_event_exit(event, code)
     }
 
-    /// Serves at most one source, waiting for it no longer than `timeout` (`nil`: for ever).
-    /// - Returns: whether there was one. `false` at the time-out and after `exit`.
+    /// Runs one turn: serves at most one source, and waits for it for at most `timeout` (`nil`: without limit).
+    /// - Returns: whether a source was served. `false` at the timeout and after `exit`.
     @discardableResult
-    package func runOnce(timeout: Duration?) throws(SystemdError) -> Bool {
+    package func runOnce(timeout: Duration?) throws(SystemError) -> Bool {
         guard sd_event_get_state(event) != SD_EVENT_FINISHED else { return false }
         return try check(sd_event_run(event, timeout.map(\.wholeMicroseconds) ?? UInt64.max), "sd_event_run") > 0
     }
 
-    /// The time of CLOCK_MONOTONIC: since boot, not counting when the machine slept (L48).
+    /// The time of CLOCK_MONOTONIC: since boot, without the time in which the machine slept (L48).
     package static func now() -> Duration {
         var time = timespec()
         let result = clock_gettime(CLOCK_MONOTONIC, &time)
@@ -52,20 +55,20 @@ package final class EventLoop {
         return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
     }
 
-    /// The time of CLOCK_MONOTONIC, read anew at each call.
+    /// The time of CLOCK_MONOTONIC, read at each call.
     package func now() -> Duration { Self.now() }
 
     // MARK: Sources
 
-    /// Calls `handler` whenever one of `events` (or an error or hang-up) shows on a descriptor, which stays the
-    /// caller's: it must stay open until the source is cancelled.
+    /// Calls `handler` for each of `events`, and for an error or a hang-up, on a descriptor. The source keeps the descriptor
+    /// open until it is cancelled.
     package func addDescriptor(
-        _ descriptor: Int32, events: DescriptorEvents, priority: EventPriority = .normal,
+        _ descriptor: SharedDescriptor, events: DescriptorEvents, priority: EventPriority = .normal,
         handler: @escaping (DescriptorEvents) -> Void
-    ) throws(SystemdError) -> EventSource {
-        try add("sd_event_add_io", HandlerBox(handler), priority) { event, source, userdata in
+    ) throws(SystemError) -> EventSource {
+        try add("sd_event_add_io", HandlerBox(handler), priority, descriptor) { event, source, userdata in
             sd_event_add_io(
-                event, source, descriptor, events.rawValue,
+                event, source, descriptor.raw, events.rawValue,
                 { _, _, revents, userdata in
                     HandlerBox<DescriptorEvents>.call(userdata, DescriptorEvents(rawValue: revents))
                     return 0
@@ -73,18 +76,23 @@ package final class EventLoop {
         }
     }
 
-    /// Calls `handler` in the loop when a signal arrives, which is blocked for this thread first and stays so
-    /// (sd_event_add_signal(3) refuses a signal that is not blocked).
+    /// A signal is served at most 50 times in 100 ms (microseconds): an app that stops and continues itself causes a SIGCHLD
+    /// each time, and would otherwise keep sources of a lower priority from being served.
+    private static let signalInterval: UInt64 = 100_000
+    private static let signalBurst: UInt32 = 50
+
+    /// Calls `handler` in the loop when a signal arrives. The signal is blocked for this thread and stays blocked, as
+    /// sd_event_add_signal(3) requires.
     package func addSignal(
         _ signal: Int32, priority: EventPriority = .normal, handler: @escaping (SignalInfo) -> Void
-    ) throws(SystemdError) -> EventSource {
+    ) throws(SystemError) -> EventSource {
         var set = sigset_t()
         sigemptyset(&set)
-        guard sigaddset(&set, signal) == 0 else { throw SystemdError("sigaddset \(signal)", errno: EINVAL) }
+        guard sigaddset(&set, signal) == 0 else { throw SystemError(call: "sigaddset \(signal)", errno: EINVAL) }
         let blocked = pthread_sigmask(SIG_BLOCK, &set, nil)
-        guard blocked == 0 else { throw SystemdError("pthread_sigmask", errno: blocked) }
+        guard blocked == 0 else { throw SystemError(call: "pthread_sigmask", errno: blocked) }
         return try add("sd_event_add_signal", HandlerBox(handler), priority) { event, source, userdata in
-            sd_event_add_signal(
+            let result = sd_event_add_signal(
                 event, source, signal,
                 { _, info, userdata in
                     guard let info = info?.pointee else { return 0 }
@@ -94,13 +102,17 @@ package final class EventLoop {
                     HandlerBox<SignalInfo>.call(userdata, came)
                     return 0
                 }, userdata)
+            if result >= 0, let source = source.pointee {
+                sd_event_source_set_ratelimit(source, Self.signalInterval, Self.signalBurst)
+            }
+            return result
         }
     }
 
-    /// Makes a timer, not armed yet, whose handler gets the time it was armed for.
+    /// Creates a timer that is not armed. Its handler gets the time for which it was armed.
     package func makeTimer(
         priority: EventPriority = .normal, handler: @escaping (Duration) -> Void
-    ) throws(SystemdError) -> Timer {
+    ) throws(SystemError) -> Timer {
         var pointer: OpaquePointer?
         let source = try add("sd_event_add_time", HandlerBox(handler), priority) { event, source, userdata in
             let result = sd_event_add_time(
@@ -109,30 +121,22 @@ package final class EventLoop {
                     HandlerBox<Duration>.call(userdata, .microseconds(microseconds))
                     return 0
                 }, userdata)
-            // A new time source is armed; one that waits for its first `arm` must not be.
+            // libsystemd arms a new time source at once.
             if result >= 0 { sd_event_source_set_enabled(source.pointee, Int32(SD_EVENT_OFF)) }
             pointer = source.pointee
             return result
         }
-        guard let pointer else { throw SystemdError("sd_event_add_time", errno: ENOMEM) }
+        guard let pointer else { throw SystemError(call: "sd_event_add_time", errno: ENOMEM) }
         return Timer(pointer, source)
     }
 
-    /// Calls `work` from the loop, after the handler that is running and in the order of the calls.
+    /// Calls `work` in a later turn of the loop. Calls are made in order, all that wait in one turn.
     package func callLater(_ work: @escaping () -> Void) {
         deferred.append(work)
-        if let deferSource {
-            sd_event_source_set_enabled(deferSource, Int32(SD_EVENT_ONESHOT))
-            return
+        if deferredCall == nil {
+            deferredCall = DeferredCall(loop: self) { [unowned self] in runDeferred() }
         }
-        let result = sd_event_add_defer(
-            event, &deferSource,
-            { _, userdata in
-                guard let userdata else { return 0 }
-                Unmanaged<EventLoop>.fromOpaque(userdata).takeUnretainedValue().runDeferred()
-                return 0
-            }, Unmanaged.passUnretained(self).toOpaque())
-        precondition(result >= 0, "sd_event_add_defer: \(errnoText(-result))")
+        deferredCall?.schedule()
     }
 
     private func runDeferred() {
@@ -141,26 +145,43 @@ package final class EventLoop {
         for item in work { item() }
     }
 
-    /// Lets the loop itself send systemd its heartbeat, at the pace it asks for in `WATCHDOG_USEC`.
-    /// - Returns: whether the service manager asked for one.
-    package func setWatchdog(_ enabled: Bool) throws(SystemdError) -> Bool {
+    /// Adds a defer source, which the caller drops in its handler. `nil` after the loop has ended (`exit`).
+    func addDeferred(priority: EventPriority, handler: @escaping () -> Void) -> EventSource? {
+        do throws(SystemError) {
+            return try add("sd_event_add_defer", HandlerBox(handler), priority) { event, source, userdata in
+                sd_event_add_defer(
+                    event, source,
+                    { _, userdata in
+                        HandlerBox<Void>.call(userdata, ())
+                        return 0
+                    }, userdata)
+            }
+        } catch {
+            precondition(error.errno == ESTALE, "\(error)")
+            return nil
+        }
+    }
+
+    /// Lets the loop send WATCHDOG=1 to the service manager, at the interval of `WATCHDOG_USEC`.
+    /// - Returns: whether the service manager requires it.
+    package func setWatchdog(_ enabled: Bool) throws(SystemError) -> Bool {
         try check(sd_event_set_watchdog(event, enabled ? 1 : 0), "sd_event_set_watchdog") > 0
     }
 
-    /// Adds a source of any kind: the box is retained for it and released by its destroy callback.
+    /// Adds a source of any kind. The source retains the box and releases it in its destroy callback.
     private func add<Input>(
-        _ call: String, _ box: HandlerBox<Input>, _ priority: EventPriority,
+        _ call: String, _ box: HandlerBox<Input>, _ priority: EventPriority, _ descriptor: SharedDescriptor? = nil,
         _ make: (OpaquePointer, UnsafeMutablePointer<OpaquePointer?>, UnsafeMutableRawPointer) -> Int32
-    ) throws(SystemdError) -> EventSource {
+    ) throws(SystemError) -> EventSource {
         var source: OpaquePointer?
         let userdata = Unmanaged.passRetained(box).toOpaque()
         let result = make(event, &source, userdata)
         guard result >= 0, let source else {
             releaseUserdata(userdata)
-            throw SystemdError(call, errno: result < 0 ? -result : ENOMEM)
+            throw SystemError(call: call, errno: result < 0 ? -result : ENOMEM)
         }
         sd_event_source_set_destroy_callback(source, releaseUserdata)
         sd_event_source_set_priority(source, priority.rawValue)
-        return EventSource(owning: source)
+        return EventSource(owning: source, watching: descriptor)
     }
 }

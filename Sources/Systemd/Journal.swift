@@ -1,7 +1,8 @@
 import CSystemd
 import Glibc
+package import Posix
 
-/// syslog's levels, sd-daemon(3).
+/// The levels of syslog (sd-daemon(3)).
 package enum LogLevel: Int32, Comparable, CaseIterable, Sendable {
     case emergency = 0
     case alert = 1
@@ -12,7 +13,7 @@ package enum LogLevel: Int32, Comparable, CaseIterable, Sendable {
     case info = 6
     case debug = 7
 
-    /// A name as systemd takes it (`SYSTEMD_LOG_LEVEL`), or a number.
+    /// Parses a name, as systemd accepts it in `SYSTEMD_LOG_LEVEL`, or a number.
     package init?(name: String) {
         let names = ["emerg", "alert", "crit", "err", "warning", "notice", "info", "debug"]
         guard let number = names.firstIndex(of: name) ?? Int(name) else { return nil }
@@ -22,52 +23,53 @@ package enum LogLevel: Int32, Comparable, CaseIterable, Sendable {
     package static func < (left: LogLevel, right: LogLevel) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// Where log entries go: the journal, or standard error in the same words. Which of them is found out once, at start; while
-/// nobody listens at journald's socket any more, standard error takes its place.
+/// The log: entries go to the journal, or without journald to standard error. This is decided once, at start; while no
+/// journald listens at its socket any more, entries go to standard error.
 ///
-/// Both are used when a person looks on: where standard error is a terminal it shows what the journal gets.
+/// If standard error is a terminal, entries go to both.
 package final class Journal {
-    /// What standard error is.
+    /// The kind of standard error.
     package enum ErrorStyle: Equatable, Sendable {
-        /// The journal reads it (`JOURNAL_STREAM`): the level goes in front, as sd-daemon(3) asks for.
+        /// journald reads it (`JOURNAL_STREAM`): each line begins with its level (sd-daemon(3)).
         case prefixed
-        /// A terminal: with the time, and colour for what is serious unless `NO_COLOR` is set.
+        /// A terminal: lines begin with the time; warnings and errors are coloured unless `NO_COLOR` is set.
         case terminal(colour: Bool)
-        /// A file or a pipe: with the time and the level's name.
+        /// A file or a pipe: lines begin with the time and the name of the level.
         case plain
     }
 
-    /// Field names that journald takes from a program: `[A-Z0-9_]`, not beginning with `_` or a digit, 64 bytes at most.
+    /// Bytes of a field name. journald accepts `[A-Z0-9_]`, not beginning with `_` or a digit.
     static let maximumFieldName = 64
-    /// Bytes of one message or field, beyond which it is cut: an app's words can be among them.
+    /// Bytes of one message or field; the rest is cut off. Text of an app can be part of it.
     static let maximumFieldSize = 16 << 10
-    /// Bytes of a line on standard error, before its end: with that it fits into PIPE_BUF (4,096).
+    /// Bytes of a line on standard error without its end, so that the line fits into PIPE_BUF (4,096).
     static let maximumLine = 4000
 
-    /// Entries less important than this are dropped.
+    /// Less important entries are dropped.
     package var level: LogLevel
     package let usesJournald: Bool
-    /// `nil`: nothing goes to standard error.
+    /// `nil`: no entries go to standard error.
     package let errorStyle: ErrorStyle?
-    private let errorDescriptor: Int32
-    /// Kept between entries, so that logging does not allocate once it has grown.
+    private let errorDescriptor: SharedDescriptor
+    /// Kept between entries to avoid allocations.
     private var buffer: [UInt8] = []
     private let journalPath: String
     private var socket: JournalSocket?
-    /// Entries that journald did not take since the last one that it took, which is told so.
+    /// Entries that journald has not accepted since the last one; the next entry reports their number.
     private var lost = 0
 
-    /// Looks for journald, and at standard error.
+    /// Checks for journald and the kind of standard error.
     package convenience init(level: LogLevel = .info) {
         let hasJournald = access(JournalSocket.standardPath, W_OK) == 0
-        let style = Self.styleOfStandardError(2)
+        let style = Self.styleOfStandardError(.standardError)
         let isTerminal = if case .terminal = style { true } else { false }
         self.init(level: level, usesJournald: hasJournald, errorStyle: hasJournald && !isTerminal ? nil : style)
     }
 
-    /// - Parameter journalPath: journald's socket, where not the machine's is meant.
+    /// - Parameter journalPath: the socket of journald; `nil`: the machine's.
     package init(
-        level: LogLevel, usesJournald: Bool, errorStyle: ErrorStyle?, errorDescriptor: Int32 = 2,
+        level: LogLevel, usesJournald: Bool, errorStyle: ErrorStyle?,
+        errorDescriptor: SharedDescriptor = .standardError,
         journalPath: String? = nil
     ) {
         self.journalPath = journalPath ?? JournalSocket.standardPath
@@ -77,18 +79,18 @@ package final class Journal {
         self.errorDescriptor = errorDescriptor
     }
 
-    package static func styleOfStandardError(_ descriptor: Int32) -> ErrorStyle {
-        if isatty(descriptor) == 1 { return .terminal(colour: getenv("NO_COLOR").map { $0.pointee == 0 } ?? true) }
+    package static func styleOfStandardError(_ descriptor: SharedDescriptor) -> ErrorStyle {
+        if isatty(descriptor.raw) == 1 { return .terminal(colour: getenv("NO_COLOR").map { $0.pointee == 0 } ?? true) }
         var status = stat()
         // DEVICE:INODE of the stream that the journal reads, systemd.exec(5).
-        guard let stream = getenv("JOURNAL_STREAM"), fstat(descriptor, &status) == 0,
+        guard let stream = getenv("JOURNAL_STREAM"), fstat(descriptor.raw, &status) == 0,
             String(cString: stream) == "\(status.st_dev):\(status.st_ino)"
         else { return .plain }
         return .prefixed
     }
 
-    /// Writes an entry. A field that journald would not take (by its name) is left out; control characters of the
-    /// message reach the journal but not standard error.
+    /// Writes an entry. Fields with an invalid name are left out. Control characters of the message reach the journal but not
+    /// standard error.
     /// - Parameter fields: further fields, `MESSAGE_ID` among them.
     package func log(
         _ level: LogLevel, _ message: String, fields: [(String, String)] = [], file: StaticString = #fileID,
@@ -103,11 +105,11 @@ package final class Journal {
 
     // MARK: To journald
 
-    /// - Returns: whether somebody listens there.
+    /// - Returns: whether journald listens.
     private func send(
         _ level: LogLevel, _ message: String, _ fields: [(String, String)], _ file: StaticString, _ line: UInt
     ) -> Bool {
-        if socket == nil { socket = JournalSocket(path: journalPath) }
+        if socket == nil { socket = try? JournalSocket(path: journalPath) }
         buffer.removeAll(keepingCapacity: true)
         append("MESSAGE", message)
         append("PRIORITY", String(level.rawValue))
@@ -148,14 +150,14 @@ package final class Journal {
         appendPrintable(message)
         if style == .terminal(colour: true), level <= .warning { buffer.append(contentsOf: "\u{1b}[0m".utf8) }
         buffer.append(UInt8(ascii: "\n"))
-        // A reader that has stopped must not stop us with it: a lost line is better. A pipe that polls as writable has
-        // room for PIPE_BUF bytes, and no line is longer.
-        var poll = pollfd(fd: errorDescriptor, events: Int16(POLLOUT), revents: 0)
+        // A reader that does not read must not block the daemon: the line is lost then. A pipe that polls as writable accepts
+        // PIPE_BUF bytes, and no line is longer.
+        var poll = pollfd(fd: errorDescriptor.raw, events: Int16(POLLOUT), revents: 0)
         guard Glibc.poll(&poll, 1, 0) > 0 else { return }
-        _ = buffer.withUnsafeBytes { Glibc.write(errorDescriptor, $0.baseAddress, $0.count) }
+        _ = buffer.withUnsafeBytes { Glibc.write(errorDescriptor.raw, $0.baseAddress, $0.count) }
     }
 
-    /// One entry is one line, and nothing in it steers a terminal.
+    /// Appends the message as one line without control characters.
     private func appendPrintable(_ message: String) {
         for scalar in message.unicodeScalars {
             guard buffer.count < Self.maximumLine else { return }
@@ -174,7 +176,7 @@ package final class Journal {
         }
     }
 
-    /// The level's name where there is no colour to tell it.
+    /// The name of the level for lines without colour.
     private static func name(_ level: LogLevel) -> String {
         switch level {
         case .emergency, .alert, .critical: "critical"

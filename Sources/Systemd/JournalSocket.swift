@@ -1,47 +1,36 @@
 import CSystemd
 import Glibc
+import Posix
 
-/// journald's native protocol (systemd.io/JOURNAL_NATIVE_PROTOCOL), without ever waiting: sd_journal_sendv(3) waits for a
-/// journald that has stopped or is too slow, and with the caller would stand everything that it looks after.
+/// Sends entries in journald's native protocol (systemd.io/JOURNAL_NATIVE_PROTOCOL) without blocking. sd_journal_sendv(3)
+/// blocks if journald has stopped or is too slow.
 final class JournalSocket {
     static let standardPath = "/run/systemd/journal/socket"
 
-    private let descriptor: Int32
-    private var address = sockaddr_un()
+    private var sender: DatagramSender
 
-    /// `nil`: the path is too long, or there are no descriptors left.
-    init?(path: String) {
-        let bytes = Array(path.utf8)
-        guard bytes.count <= UnixSocket.maximumPathLength else { return nil }
-        address.sun_family = sa_family_t(AF_UNIX)
-        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
-        let type = Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
-        descriptor = socket(AF_UNIX, type, 0)
-        if descriptor < 0 { return nil }
+    /// - Throws: ENAMETOOLONG for a path of more than 107 bytes; EMFILE or ENFILE without a free descriptor.
+    init(path: String) throws(SystemError) {
+        sender = try DatagramSender(to: path)
     }
-
-    deinit { close(descriptor) }
 
     enum Outcome {
         case taken
-        /// journald takes nothing now, or never this one.
+        /// journald does not accept the entry, or no entry now.
         case missed
-        /// Nobody listens there.
+        /// No journald listens.
         case gone
     }
 
     func send(_ entry: [UInt8]) -> Outcome {
-        let size = socklen_t(MemoryLayout<sockaddr_un>.size)
-        let sent = withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                sendto(descriptor, entry, entry.count, Int32(MSG_NOSIGNAL), $0, size)
-            }
+        switch sender.send(entry) {
+        case 0: .taken
+        case ENOENT, ECONNREFUSED: .gone
+        default: .missed
         }
-        if sent >= 0 { return .taken }
-        return errno == ENOENT || errno == ECONNREFUSED ? .gone : .missed
     }
 
-    /// Appends one field: `NAME=VALUE`, or where the value has several lines its name, length and bytes.
+    /// Appends one field: `NAME=VALUE`, or for a value of several lines its name, length and bytes.
     static func append(_ name: String, _ value: some Sequence<UInt8>, to entry: inout [UInt8]) {
         let value = Array(value)
         entry.append(contentsOf: name.utf8)

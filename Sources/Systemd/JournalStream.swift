@@ -1,20 +1,21 @@
 import CSystemd
 import Glibc
+package import Posix
 
-/// A connection to journald that takes a program's output, a line an entry (sd_journal_stream_fd(3)).
+/// A connection to journald for the output of a program; each line is an entry (sd_journal_stream_fd(3)).
 package enum JournalStream {
-    /// Opens one. Connecting waits only while more than some thousand others do (journald's backlog).
+    /// Opens a connection. It blocks only while some thousand others wait (journald's backlog).
     /// - Parameters:
     ///   - identifier: the entries' `SYSLOG_IDENTIFIER=`; without line ends.
-    ///   - level: of lines that do not begin with one of their own, `<3>` as in sd-daemon(3).
-    /// - Returns: the descriptor, close-on-exec, which is the caller's to close; `nil` where there is no journald.
-    package static func open(identifier: String, level: LogLevel = .info) throws(SystemdError) -> Int32? {
-        // journald reads the header line by line: a line end in the name would write another one's settings.
+    ///   - level: of lines that do not begin with a level (`<3>`, sd-daemon(3)).
+    /// - Returns: the connection, close-on-exec; `nil` without journald.
+    package static func open(identifier: String, level: LogLevel = .info) throws(SystemError) -> Descriptor? {
+        // journald reads the header by lines: a line end in the name would change other settings.
         guard !identifier.utf8.contains(where: { $0 < 0x20 || $0 == 0x7f }) else {
-            throw SystemdError("sd_journal_stream_fd", errno: EINVAL, path: "identifier")
+            throw SystemError(call: "sd_journal_stream_fd", errno: EINVAL, path: "identifier")
         }
         let result = sd_journal_stream_fd(identifier, level.rawValue, 1)
         if result == -ENOENT || result == -ECONNREFUSED { return nil }
-        return try check(result, "sd_journal_stream_fd", path: identifier)
+        return Descriptor(adopting: try check(result, "sd_journal_stream_fd", identifier))
     }
 }

@@ -1,31 +1,32 @@
-/// A lasting place on a bus: objects under a well-known name, as long as the bus's daemon is there. It may come late, be
-/// restarted, or never come; nothing here waits for it, and while its socket does not exist nothing runs either.
+package import Posix
+
+/// A lasting connection to a message bus, with objects under a well-known name. The bus daemon may start late, restart, or not
+/// exist: nothing blocks, and while its socket does not exist nothing runs.
 package final class MessageBus {
-    /// What has become of the well-known name.
+    /// The state of the well-known name.
     package enum Name: Equatable, Sendable {
         case owned
-        /// Another program has it; it is ours when that one goes.
+        /// Another program owns the name; this connection is queued for it.
         case waiting
         case lost
-        /// The bus does not let us have it.
+        /// The bus refuses the name.
         case refused(BusError)
     }
 
-    /// After a failure the next attempt waits this long, twice as long after each further one, up to the longest: a bus
-    /// that restarts is back soon, one that turns us away will do so for a while.
+    /// The time until the next attempt after a failure. It doubles with each further failure, up to the longest.
     static let shortestRetry = Duration.milliseconds(100)
     static let longestRetry = Duration.seconds(300)
-    /// A connection that lasted this long was a success.
+    /// A connection that lasted this long resets the retry time.
     static let lasting = Duration.seconds(10)
     /// RequestName's results (D-Bus specification): 1 is "primary owner", 2 "in queue", 3 "exists", 4 "already owner".
     private static let owningResults: [UInt64] = [1, 4]
 
     package let address: String
-    /// `nil`: none, for who only calls others.
+    /// `nil`: the connection only calls other services.
     package let name: String?
-    /// The connection, while it is up.
+    /// The connection, while it is established.
     package private(set) var peer: BusPeer?
-    /// Called from the loop, each time the connection is up or gone; with the reason.
+    /// Called from the loop each time the connection is established, or has ended, with the reason.
     package var onUp: ((BusPeer) -> Void)?
     package var onDown: ((String) -> Void)?
     package var onName: ((Name) -> Void)?
@@ -35,18 +36,19 @@ package final class MessageBus {
     private let loop: EventLoop
     private let objects: BusObjects
     private let takesDescriptors: Bool
-    /// On its way to be `peer`.
-    private var newcomer: BusPeer?
-    private var errands: [BusPeer] = []
+    /// The connection that is being established.
+    private var connecting: BusPeer?
+    private var callConnections: [BusPeer] = []
     private var timer: Timer?
     private var retry = shortestRetry
     private var upSince: Duration?
-    private var hasComplained = false
+    private var hasReported = false
 
-    /// - Parameter takesDescriptors: for who trusts everybody on the bus, see `callForDescriptor`.
+    /// - Parameter takesDescriptors: whether the connection accepts descriptors of every program on the bus; see
+    ///   `callForDescriptor`.
     package init(
         loop: EventLoop, address: String, name: String?, objects: BusObjects, takesDescriptors: Bool = false
-    ) throws(SystemdError) {
+    ) throws(SystemError) {
         self.takesDescriptors = takesDescriptors
         self.loop = loop
         self.address = address
@@ -57,87 +59,87 @@ package final class MessageBus {
 
     deinit {
         timer?.cancel()
-        newcomer?.close()
+        connecting?.close()
         peer?.close()
-        for errand in errands { errand.close() }
+        for connection in callConnections { connection.close() }
     }
 
-    /// Whether it will try again by itself; where the socket does not exist it need not.
+    /// Whether a timer for the next attempt runs. None does while the socket does not exist.
     package var isRetrying: Bool { timer?.isArmed ?? false }
 
-    /// Begins; from now on it keeps itself connected.
+    /// Connects, and from then on reconnects by itself.
     package func connect() {
-        guard peer == nil, newcomer == nil else { return }
-        do throws(SystemdError) {
+        guard peer == nil, connecting == nil else { return }
+        do throws(SystemError) {
             let made = try BusPeer(
                 loop: loop, busAddress: address, objects: objects, takesDescriptors: takesDescriptors)
-            newcomer = made
+            connecting = made
             made.onReady = { [weak self] in self?.up() }
             made.onGone = { [weak self] reason in self?.down(reason) }
         } catch {
-            down(errnoText(error.code))
+            down(SystemError.text(of: error.errno))
         }
     }
 
     private func up() {
-        guard let newcomer else { return }
-        self.newcomer = nil
-        peer = newcomer
+        guard let connecting else { return }
+        self.connecting = nil
+        peer = connecting
         upSince = loop.now()
-        hasComplained = false
-        newcomer.onSignal = { [weak self] in self?.hear($0) }
-        if let name { requestName(name, newcomer) }
-        onUp?(newcomer)
+        hasReported = false
+        connecting.onSignal = { [weak self] in self?.received($0) }
+        if let name { requestName(name, connecting) }
+        onUp?(connecting)
     }
 
-    /// Also of a connection that never came about: told once, until there is one again.
+    /// Also for a connection that could not be established, which is reported once until the next one.
     private func down(_ reason: String) {
         if let upSince, loop.now() - upSince >= Self.lasting { retry = Self.shortestRetry }
         let wasUp = peer != nil
         peer = nil
-        newcomer = nil
+        connecting = nil
         nameState = nil
         upSince = nil
         timer?.arm(at: loop.now() + retry)
         retry = min(Self.longestRetry, retry * 2)
-        if wasUp || !hasComplained { onDown?(reason) }
-        hasComplained = true
+        if wasUp || !hasReported { onDown?(reason) }
+        hasReported = true
     }
 
     // MARK: Descriptors
 
-    /// Calls a method that answers with a descriptor, which is then the handler's; `reply` is called once, from the loop.
+    /// Calls a method that answers with a descriptor; `reply` is called once, from the loop.
     ///
-    /// On a connection of its own, which ends with the answer. Anybody may send a signal with descriptors to one that takes
-    /// them, and closing these takes as long as the sender likes (see `StrangersCloser`).
+    /// The call has a connection of its own, which ends with the answer: every program can send a signal with descriptors to a
+    /// connection that accepts them, and closing these can block for as long as the sender likes.
     package func callForDescriptor(
         _ destination: String, path: String, interface: String, member: String, _ arguments: [Variant],
-        timeout: Duration, reply: @escaping (Result<Int32, BusError>) -> Void
-    ) throws(SystemdError) {
-        let errand = try BusPeer(loop: loop, busAddress: address, takesDescriptors: true)
-        errands.append(errand)
-        let finish: (Result<Int32, BusError>) -> Void = { [weak self, weak errand] result in
-            errand?.close()
-            self?.errands.removeAll { $0 === errand }
+        timeout: Duration, reply: @escaping (Result<SharedDescriptor, BusError>) -> Void
+    ) throws(SystemError) {
+        let connection = try BusPeer(loop: loop, busAddress: address, takesDescriptors: true)
+        callConnections.append(connection)
+        let finish: (Result<SharedDescriptor, BusError>) -> Void = { [weak self, weak connection] result in
+            connection?.close()
+            self?.callConnections.removeAll { $0 === connection }
             reply(result)
         }
-        errand.onReady = { [weak errand] in
+        connection.onReady = { [weak connection] in
             do throws(BusError) {
-                try errand?.callForDescriptor(
+                try connection?.callForDescriptor(
                     destination, path: path, interface: interface, member: member, arguments, timeout: timeout,
                     reply: finish)
-                // From here on the call is told of the connection's end.
-                errand?.onGone = nil
+                // From here on the end of the connection answers the call.
+                connection?.onGone = nil
             } catch {
                 finish(.failure(error))
             }
         }
-        errand.onGone = { finish(.failure(.disconnected($0))) }
+        connection.onGone = { finish(.failure(.disconnected($0))) }
     }
 
     // MARK: The name
 
-    /// Without flags: who comes second waits in line, and nobody is replaced.
+    /// Without flags: if the name has an owner, this connection is queued for it.
     private func requestName(_ name: String, _ peer: BusPeer) {
         peer.callDaemon("RequestName", [.string(name), .uint32(0)]) { [weak self, weak peer] result in
             guard let self, let peer, self.peer === peer, !peer.isGone else { return }
@@ -150,7 +152,7 @@ package final class MessageBus {
         }
     }
 
-    private func hear(_ signal: BusSignal) {
+    private func received(_ signal: BusSignal) {
         if let name, signal.sender == BusDaemon.name, signal.arguments.first == .string(name) {
             if signal.member == "NameLost" { named(.lost) }
             if signal.member == "NameAcquired" { named(.owned) }
@@ -158,7 +160,7 @@ package final class MessageBus {
         onSignal?(signal)
     }
 
-    /// NameAcquired comes together with RequestName's own answer.
+    /// NameAcquired arrives together with the answer to RequestName.
     private func named(_ state: Name) {
         guard state != nameState else { return }
         nameState = state

@@ -1,21 +1,19 @@
 import CSystemd
 import Glibc
 
-/// How much of one message is read, whoever sent it. libsystemd has already checked the message's own form (signatures,
-/// UTF-8, lengths), but lets it be as large as 128 MiB and as deep as 128 containers.
+/// The limits of an incoming message. libsystemd checks the form of a message (signatures, UTF-8, lengths), but allows
+/// 128 MiB and 128 nested containers.
 package struct MessageLimits: Sendable {
-    /// Containers inside each other. An `a{sv}` in a `a{oa{sa{sv}}}`, the deepest we speak ourselves, takes eight.
+    /// Nested containers. The deepest of the control interface, an `a{sv}` in an `a{oa{sa{sv}}}`, takes eight.
     package var depth = 32
-    /// Values in all, containers included: a list of 1,000 apps with 20 properties each takes about 60,000.
+    /// Values in total, with containers: a list of 1,000 apps with 20 properties each takes about 60,000.
     package var values = 100_000
-    /// Bytes of text and of byte arrays in all: a snapshot of 8 MiB, the largest thing the contract names, goes through
-    /// a memfd instead.
+    /// Bytes of text and byte arrays in total. A snapshot of 8 MiB is passed in a memfd instead.
     package var bytes = 4 << 20
 
     package init() {}
 
-    /// For what a client asked of the daemon that it chose to ask: a list of 10,000 apps, the most there can be, takes about
-    /// a million values.
+    /// The limits of an answer to a client: a list of 10,000 apps, the maximum, takes about a million values.
     package static var ofAnswers: MessageLimits {
         var limits = MessageLimits()
         limits.values = 4_000_000
@@ -24,7 +22,7 @@ package struct MessageLimits: Sendable {
     }
 }
 
-/// Reads a message's values by its own signature, within limits.
+/// Reads the values of a message by its signature, within limits.
 struct MessageReader {
     private let message: OpaquePointer
     private let limits: MessageLimits
@@ -36,14 +34,14 @@ struct MessageReader {
         self.limits = limits
     }
 
-    /// All values of the message.
+    /// Reads all values of the message.
     static func read(_ message: OpaquePointer, limits: MessageLimits = MessageLimits()) throws(BusError) -> [Variant] {
         try BusError.check(sd_bus_message_rewind(message, 1), "the message could not be read")
         var reader = MessageReader(message, limits: limits)
         return try reader.readAll(depth: 0)
     }
 
-    /// The values up to the end of the container (or message) that is open.
+    /// Reads the values up to the end of the open container or message.
     private mutating func readAll(depth: Int) throws(BusError) -> [Variant] {
         var result: [Variant] = []
         while let value = try readNext(depth: depth) { result.append(value) }
@@ -66,7 +64,7 @@ struct MessageReader {
     private mutating func readContainer(
         _ type: CChar, _ contents: UnsafePointer<CChar>, depth: Int
     ) throws(BusError) -> Variant {
-        // The contents belong to the message and may go away when the container is entered.
+        // The string belongs to the message and may be released when the container is entered.
         let inner = String(cString: contents)
         if type == ascii("a") && inner == "y" { return .bytes(try readBytes()) }
         try BusError.check(
@@ -86,7 +84,7 @@ struct MessageReader {
         throw .invalid("a container of type \(type) with \(inside.count) values")
     }
 
-    /// The inside of an `a{sv}`.
+    /// Reads the entries of an `a{sv}`.
     private mutating func readPairs(depth: Int) throws(BusError) -> [(String, Variant)] {
         var pairs: [(String, Variant)] = []
         for element in try readAll(depth: depth) {
@@ -121,7 +119,7 @@ struct MessageReader {
         case UInt8(ascii: "s"): .string(try text(type))
         case UInt8(ascii: "o"): .objectPath(try text(type))
         case UInt8(ascii: "g"): .signature(try text(type))
-        case UInt8(ascii: "h"): throw .invalid("a file descriptor, which is not taken here")
+        case UInt8(ascii: "h"): throw .invalid("a file descriptor, which is not accepted here")
         default: throw .invalid("a value of the unknown type \(type)")
         }
     }
@@ -152,7 +150,7 @@ struct MessageReader {
     }
 }
 
-/// A type character of D-Bus as C wants it.
+/// Returns a D-Bus type character as a C char.
 func ascii(_ character: Unicode.Scalar) -> CChar {
     CChar(bitPattern: UInt8(ascii: character))
 }

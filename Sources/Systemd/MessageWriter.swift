@@ -1,11 +1,12 @@
 import CSystemd
+import Posix
 
-/// Appends values to a message that is being made.
+/// Appends values to a message that is being created.
 struct MessageWriter {
     let message: OpaquePointer
 
-    /// Appends values to a message; what libsystemd refuses (an invalid object path, an element of another type than
-    /// its array's) throws.
+    /// Appends values to a message. Values that libsystemd refuses throw: an invalid object path, an array element of another
+    /// type.
     static func append(_ values: [Variant], to message: OpaquePointer) throws(BusError) {
         let writer = MessageWriter(message: message)
         for value in values { try writer.append(value) }
@@ -25,7 +26,7 @@ struct MessageWriter {
         case .string(let text): try string("s", text)
         case .objectPath(let text): try string("o", text)
         case .signature(let text): try string("g", text)
-        case .descriptor(let number): try basic("h", number)
+        case .descriptor(let descriptor): try basic("h", descriptor.raw)
         case .bytes(let bytes): try append(bytes)
         case .array(let element, let values): try container("a", element, values)
         case .dictionary(let pairs): try append(pairs)
@@ -76,7 +77,7 @@ struct MessageWriter {
         try BusError.check(result, "a value of type \(type) could not be written here")
     }
 
-    /// D-Bus strings cannot hold a NUL, which would cut the rest off without a word: it becomes U+FFFD.
+    /// Appends a string. A D-Bus string cannot contain a NUL, which would cut it off: it becomes U+FFFD.
     private func string(_ type: Unicode.Scalar, _ text: String) throws(BusError) {
         let whole =
             text.utf8.contains(0)

@@ -1,13 +1,14 @@
 import CSystemd
+package import Posix
 
-/// A call of one of our methods. It is answered once, now or later; dropped without an answer it fails by itself.
+/// An incoming method call. It is answered once, at once or later; if it is dropped without an answer, it fails.
 package final class MethodCall {
     package let target: BusTarget
     package let interface: String
     package let member: String
-    /// Checked against the method's signature.
+    /// The arguments, which match the method's signature.
     package let arguments: [Variant]
-    /// The connection it came by. It may be gone by now.
+    /// The connection of the caller, which may have ended.
     package let peer: BusPeer
     private let message: OpaquePointer
     private let output: String
@@ -29,42 +30,41 @@ package final class MethodCall {
     }
 
     deinit {
-        if !isAnswered { fail(.noReply("\(interface).\(member) was given up without an answer.")) }
+        if !isAnswered { fail(.noReply("\(interface).\(member) was dropped without an answer.")) }
         sd_bus_message_unref(message)
     }
 
-    /// Who called; on a bus only once `identify` has found out.
+    /// The caller; on a bus `nil` until `identify` has found it.
     package private(set) lazy var credentials: PeerCredentials? = peer.credentials
 
-    /// On a bus, the unique name of who called.
+    /// On a bus, the unique name of the caller.
     package var sender: String? {
         peer.isOnBus ? sd_bus_message_get_sender(message).map { String(cString: $0) } : nil
     }
 
-    /// Whether the caller would have its user asked for a password, rather than be refused at once (the flag
-    /// ALLOW_INTERACTIVE_AUTHORIZATION of its message).
+    /// Whether polkit may ask the user for a password (flag ALLOW_INTERACTIVE_AUTHORIZATION of the message).
     package var allowsInteraction: Bool { sd_bus_message_get_allow_interactive_authorization(message) > 0 }
 
-    /// Finds out who called. On a bus its daemon is asked, so that the answer may come later.
+    /// Finds the credentials of the caller. On a bus the daemon is asked, so `found` may be called later.
     package func identify(_ found: @escaping (Result<PeerCredentials, BusError>) -> Void) {
         if let credentials { return found(.success(credentials)) }
-        guard let sender else { return found(.failure(.failed("nobody knows who called"))) }
+        guard let sender else { return found(.failure(.failed("the caller is not known"))) }
         peer.credentials(of: sender) { result in
             self.credentials = try? result.get()
             found(result)
         }
     }
 
-    /// Whether the caller wants an answer at all; answering is harmless all the same.
+    /// Whether the caller expects an answer. An answer that is not expected is not sent.
     package var expectsReply: Bool { sd_bus_message_get_expect_reply(message) > 0 }
 
-    /// Calls `handler` (from the loop) if the caller goes away before the answer, so that what it waits for can be
-    /// dropped. Mention the call itself weakly in it.
+    /// Calls `handler` from the loop if the caller disconnects before the answer. The handler should refer to the call
+    /// weakly.
     package func onPeerGone(_ handler: @escaping () -> Void) {
         if !isAnswered { peer.setGoneHandler(serial, of: sender, handler) }
     }
 
-    /// Answers with the method's results. Nothing happens when the caller is gone or has its answer.
+    /// Answers with the method's results. Nothing happens if the caller has disconnected or has its answer.
     package func reply(_ results: [Variant] = []) {
         answer { () throws(BusError) in
             let signature = results.map(\.signature).joined()
@@ -72,8 +72,8 @@ package final class MethodCall {
                 throw .failed("\(self.interface).\(self.member) answered \(signature) instead of \(self.output).")
             }
             var reply: OpaquePointer?
-            try BusError.check(sd_bus_message_new_method_return(self.message, &reply), "no reply could be made")
-            guard let reply else { throw .failed("no reply could be made") }
+            try BusError.check(sd_bus_message_new_method_return(self.message, &reply), "the reply could not be created")
+            guard let reply else { throw .failed("the reply could not be created") }
             defer { sd_bus_message_unref(reply) }
             try MessageWriter.append(results, to: reply)
             try BusError.check(sd_bus_send(self.peer.bus, reply, nil), "the reply could not be sent")
@@ -89,7 +89,7 @@ package final class MethodCall {
         answer { () throws(BusError) in throw error }
     }
 
-    /// Runs `send` once; whatever it throws goes to the caller as the answer.
+    /// Calls `send` once. The caller gets an error that it throws as the answer.
     private func answer(_ send: () throws(BusError) -> Void) {
         guard !isAnswered else { return }
         isAnswered = true

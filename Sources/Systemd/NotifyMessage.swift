@@ -1,4 +1,4 @@
-/// One thing that an app says on its notify socket (sd_notify(3), and the contract's own X_GREENROOM_ names).
+/// One assignment of an app on its notify socket (sd_notify(3), and Greenroom's own X_GREENROOM_ names).
 package enum NotifyMessage: Equatable, Sendable {
     case ready
     case stopping
@@ -7,13 +7,13 @@ package enum NotifyMessage: Equatable, Sendable {
     case errno(Int32)
     case mainPID(Int32)
     case watchdog
-    /// The app asks to be treated as if its watchdog had expired.
+    /// The app asks to be treated as if its watchdog timeout had elapsed.
     case watchdogTrigger
     case extendTimeout(Duration)
-    /// Keep the descriptors that came along, under this name.
+    /// Store the descriptors of the datagram under this name.
     case storeDescriptors(name: String)
     case removeDescriptors(name: String)
-    /// Close the one descriptor that came along when all that came before has been dealt with.
+    /// Close the descriptor of the datagram after everything before it has been handled.
     case barrier
     case background
     case beginTask(String)
@@ -27,35 +27,33 @@ package enum NotifyMessage: Equatable, Sendable {
     }
 }
 
-/// A datagram of a notify socket, taken apart. It is hostile until read: whatever it says, it cannot harm more than the
-/// app that sent it.
+/// A parsed datagram of a notify socket. Its contents affect only the app that sent it.
 ///
-/// Duplicates are decided as systemd (252, core/manager.c and core/service.c) does: of READY=1 and STOPPING=1 the last
-/// counts, of every other key with one value the first; tasks may be many. Unknown keys are ignored without a word, for
-/// newer programs may know more.
+/// Duplicates are handled as in systemd (252, core/manager.c and core/service.c): of READY=1 and STOPPING=1 the last counts, of
+/// every other key with one value the first; there may be several tasks. Unknown keys are ignored, since newer programs may
+/// use them.
 package struct NotifyDatagram: Equatable, Sendable {
-    /// What it says, in its order.
+    /// The assignments, in their order.
     package var messages: [NotifyMessage] = []
-    /// What could not be understood, a sentence each.
-    package var complaints: [String] = []
+    /// The assignments that are not valid, a sentence each.
+    package var warnings: [String] = []
 
     /// systemd's NOTIFY_BUFFER_MAX, which is PIPE_BUF.
     package static let maximumSize = 4096
     /// Bytes of a task's name: as long as an app's ID.
     package static let maximumTaskName = 128
-    /// Complaints of one datagram, which could hold 2,000 wrong lines; the rest are counted.
-    package static let maximumComplaints = 8
+    /// Warnings for one datagram, which can contain 2,000 invalid lines; the rest are counted.
+    package static let maximumWarnings = 8
 
-    /// - Parameter bytes: the whole datagram; one that was cut off by the receiver must be given with more than
-    ///   `maximumSize` bytes, or not at all.
+    /// - Parameter bytes: the whole datagram. One that the receiver has truncated must have more than `maximumSize` bytes.
     package init(_ bytes: [UInt8]) {
         // One NUL at the end is permitted, as by systemd.
         let bytes = bytes.last == 0 ? bytes.dropLast() : bytes[...]
         if let reason = Self.reasonToRefuse(bytes) {
-            complaints = ["The notification was refused as a whole: \(reason)."]
+            warnings = ["The notification was refused: \(reason)."]
             return
         }
-        // By bytes: as Swift's characters a line feed after "\r" and a "=" before an accent would be something else.
+        // By bytes: a Swift character can contain "\r" and a line feed, or "=" and an accent.
         let lines = bytes.split(separator: UInt8(ascii: "\n")).map { Substring(decoding: $0, as: UTF8.self) }
         if lines.contains("BARRIER=1") {
             readBarrier(lines.count)
@@ -64,30 +62,30 @@ package struct NotifyDatagram: Equatable, Sendable {
         var reader = NotifyReader()
         for line in lines { reader.read(line) }
         messages = reader.finished()
-        complaints = Array(reader.complaints.prefix(Self.maximumComplaints))
-        let more = reader.complaints.count - complaints.count
-        if more > 0 { complaints.append("\(more) more assignments of the notification were not understood.") }
+        warnings = Array(reader.warnings.prefix(Self.maximumWarnings))
+        let more = reader.warnings.count - warnings.count
+        if more > 0 { warnings.append("\(more) more assignments of the notification are not valid.") }
     }
 
     private static func reasonToRefuse(_ bytes: ArraySlice<UInt8>) -> String? {
         if bytes.count > maximumSize { return "it is longer than \(maximumSize) bytes" }
-        if bytes.contains(0) { return "it holds a NUL" }
+        if bytes.contains(0) { return "it contains a NUL" }
         return String(validating: bytes, as: UTF8.self) == nil ? "it is not UTF-8" : nil
     }
 
-    /// A barrier stands alone in its datagram, or all of it is ignored.
+    /// A barrier must be the only assignment of its datagram; otherwise all of it is ignored.
     private mutating func readBarrier(_ lines: Int) {
         if lines == 1 {
             messages = [.barrier]
         } else {
-            complaints = ["The notification was refused as a whole: BARRIER=1 must stand alone."]
+            warnings = ["The notification was refused: BARRIER=1 must be the only assignment."]
         }
     }
 }
 
-/// The assignments of a datagram, one after the other.
+/// Reads the assignments of a datagram.
 private struct NotifyReader {
-    var complaints: [String] = []
+    var warnings: [String] = []
     private var messages: [NotifyMessage] = []
     private var seen: Set<Substring> = []
     private var storeName: String?
@@ -100,13 +98,13 @@ private struct NotifyReader {
 
     mutating func read(_ line: Substring) {
         guard let equals = line.utf8.firstIndex(of: UInt8(ascii: "=")) else {
-            complain("'\(shown(line))' is no assignment (KEY=VALUE)")
+            warn("'\(shown(line))' is not an assignment (KEY=VALUE)")
             return
         }
         let key = line[..<equals]
         let value = line[line.utf8.index(after: equals)...]
         if Self.single.contains(key), !seen.insert(key).inserted {
-            complain("\(key)= came twice; the first counts")
+            warn("\(key)= is assigned twice; the first assignment counts")
             return
         }
         readValue(key, value)
@@ -133,15 +131,15 @@ private struct NotifyReader {
         }
     }
 
-    /// The messages, once all lines are read: descriptors are named by a line that may come before or after.
+    /// Returns the messages after all lines have been read: the name of descriptors may be before or after FDSTORE=1.
     mutating func finished() -> [NotifyMessage] {
-        // As systemd: without a name the descriptors are called "stored"; what to remove must be named.
+        // As in systemd: descriptors without a name are called "stored"; FDSTOREREMOVE=1 needs a name.
         if stores { messages.append(.storeDescriptors(name: storeName ?? "stored")) }
         if removes {
             if let storeName {
                 messages.append(.removeDescriptors(name: storeName))
             } else {
-                complain("FDSTOREREMOVE=1 needs a valid FDNAME=")
+                warn("FDSTOREREMOVE=1 needs a valid FDNAME=")
             }
         }
         if let last = messages.lastIndex(where: { $0 == .ready || $0 == .stopping }) {
@@ -155,7 +153,7 @@ private struct NotifyReader {
 
     private mutating func isOne(_ key: Substring, _ value: Substring) -> Bool {
         if value == "1" { return true }
-        complain("\(key)=\(shown(value)): only \(key)=1 has a meaning")
+        warn("\(key)=\(shown(value)): expected 1")
         return false
     }
 
@@ -167,7 +165,7 @@ private struct NotifyReader {
         switch value {
         case "1": messages.append(.watchdog)
         case "trigger": messages.append(.watchdogTrigger)
-        default: complain("WATCHDOG=\(shown(value)): expected 1 or trigger")
+        default: warn("WATCHDOG=\(shown(value)): expected 1 or trigger")
         }
     }
 
@@ -176,7 +174,7 @@ private struct NotifyReader {
     ) {
         let isDecimal = !value.isEmpty && value.utf8.allSatisfy { $0 >= 0x30 && $0 <= 0x39 }
         guard isDecimal, let number = UInt64(value), range.contains(number) else {
-            complain("\(key)=\(shown(value)): expected a whole number from \(range.lowerBound) to \(range.upperBound)")
+            warn("\(key)=\(shown(value)): expected a whole number from \(range.lowerBound) to \(range.upperBound)")
             return
         }
         messages.append(make(number))
@@ -188,7 +186,7 @@ private struct NotifyReader {
             !value.isEmpty && value.utf8.count <= 255
             && value.utf8.allSatisfy { $0 >= 0x20 && $0 < 0x7f && $0 != UInt8(ascii: ":") }
         guard isValid else {
-            complain("FDNAME=\(shown(value)): expected 1 to 255 printable ASCII characters without a colon")
+            warn("FDNAME=\(shown(value)): expected 1 to 255 printable ASCII characters without a colon")
             return
         }
         storeName = String(value)
@@ -199,7 +197,7 @@ private struct NotifyReader {
             !value.isEmpty && value.utf8.count <= NotifyDatagram.maximumTaskName
             && !value.unicodeScalars.contains(where: isControl)
         guard isValid else {
-            complain(
+            warn(
                 "\(key)=\(shown(value)): expected a name of 1 to \(NotifyDatagram.maximumTaskName) bytes "
                     + "without control characters")
             return
@@ -209,19 +207,19 @@ private struct NotifyReader {
 
     private mutating func readWakeResult(_ key: Substring, _ value: Substring) {
         guard let result = NotifyMessage.WakeResult(rawValue: String(value)) else {
-            complain("\(key)=\(shown(value)): expected new-data, no-data or failed")
+            warn("\(key)=\(shown(value)): expected new-data, no-data or failed")
             return
         }
         messages.append(.wakeDone(result))
     }
 
-    private mutating func complain(_ sentence: String) {
-        complaints.append(sentence + ".")
+    private mutating func warn(_ sentence: String) {
+        warnings.append(sentence + ".")
     }
 
     // MARK: Text
 
-    /// A text for a log line: nothing that steers a terminal, and not too long.
+    /// Returns a text for a log line: at most 40 characters, without control characters.
     private func shown(_ text: Substring) -> String {
         let short = text.unicodeScalars.prefix(40)
         return printable(Substring(short)) + (short.endIndex < text.endIndex ? "…" : "")
@@ -233,7 +231,7 @@ private struct NotifyReader {
         return String(result)
     }
 
-    /// C0, DEL and C1, which a terminal may obey.
+    /// Whether a terminal may interpret the character: C0, DEL and C1.
     private func isControl(_ scalar: Unicode.Scalar) -> Bool {
         scalar.value < 0x20 || (0x7f...0x9f).contains(scalar.value)
     }

@@ -1,9 +1,10 @@
 import CSystemd
 import Glibc
+import Posix
 
-/// A call that waits for its answer; retained by libsystemd's slot, finished exactly once.
+/// A call that waits for its answer. libsystemd's slot retains it; it is finished exactly once.
 final class OutgoingCall {
-    /// The answer's message, or why there is none.
+    /// Gets the message of the answer, or the error.
     private var handler: ((Result<OpaquePointer, BusError>) -> Void)?
     /// Called before the handler.
     var onFinish: () -> Void = {}
@@ -14,8 +15,8 @@ final class OutgoingCall {
         }
     }
 
-    /// For an answer that is one descriptor, of which the handler gets a copy of its own.
-    init(forDescriptor handler: @escaping (Result<Int32, BusError>) -> Void) {
+    /// For an answer that is one descriptor; the handler gets a duplicate.
+    init(forDescriptor handler: @escaping (Result<SharedDescriptor, BusError>) -> Void) {
         self.handler = { handler(Self.read($0) { message throws(BusError) in try Self.descriptor(in: message) }) }
     }
 
@@ -38,19 +39,21 @@ final class OutgoingCall {
         }
     }
 
-    /// The message keeps its own, and closes it.
-    private static func descriptor(in message: OpaquePointer) throws(BusError) -> Int32 {
+    /// The message closes its own descriptor.
+    private static func descriptor(in message: OpaquePointer) throws(BusError) -> SharedDescriptor {
         var descriptor: Int32 = -1
         try BusError.check(
             withUnsafeMutableBytes(of: &descriptor) {
                 sd_bus_message_read_basic(message, ascii("h"), $0.baseAddress)
-            }, "the answer is no descriptor")
-        let copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 3)
-        guard copy >= 0 else { throw .failed("the answer's descriptor could not be kept: \(errnoText(errno))") }
-        return copy
+            }, "the answer is not a descriptor")
+        do throws(SystemError) {
+            return SharedDescriptor(try Descriptor.duplicate(of: descriptor))
+        } catch {
+            throw .failed("the descriptor of the answer could not be duplicated: \(error)")
+        }
     }
 
-    /// Sends `message` on `bus`; `call` is finished by the reply, by the time-out or by the end of the connection.
+    /// Sends `message` on `bus`; `call` is finished by the reply, the timeout or the end of the connection.
     static func send(
         _ message: OpaquePointer, on bus: OpaquePointer, timeout: Duration?, _ call: OutgoingCall
     ) throws(BusError) {
@@ -65,15 +68,15 @@ final class OutgoingCall {
     }
 }
 
-/// Leaves a slot to its connection, and gives its userdata back when it goes.
+/// Leaves a slot to its connection and releases its userdata with it.
 func float(_ slot: OpaquePointer) {
     sd_bus_slot_set_destroy_callback(slot, releaseUserdata)
     let result = sd_bus_slot_set_floating(slot, 1)
-    precondition(result >= 0, "sd_bus_slot_set_floating: \(errnoText(-result))")
+    precondition(result >= 0, "sd_bus_slot_set_floating: \(SystemError.text(of: -result))")
     sd_bus_slot_unref(slot)
 }
 
-/// libsystemd's time-out of a call: 0 would mean its default of 25 s, the largest number means none.
+/// Returns libsystemd's timeout of a call in microseconds: 0 would mean its default of 25 s, the largest number none.
 func busTimeout(_ timeout: Duration?) -> UInt64 {
     timeout.map { max(1, $0.wholeMicroseconds) } ?? UInt64.max
 }

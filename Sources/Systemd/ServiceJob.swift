@@ -1,40 +1,42 @@
 import Glibc
 
-/// What systemd is doing with the service that this process is the main one of. A SIGTERM does not say whether it is to
-/// stop or to start again; the job that sent it does (org.freedesktop.systemd1(5)).
+/// systemd's current job for the service of this process. It shows whether a SIGTERM belongs to a stop or to a restart
+/// (org.freedesktop.systemd1(5)).
 package enum ServiceJob: Equatable, Sendable {
     case stop
-    /// It will be started again at once, by whatever is there then.
+    /// The service will be started again at once.
     case restart
-    /// Another, or none: SIGTERM came from somebody else.
+    /// Another job or none: another process sent the SIGTERM.
     case other
 
-    /// How long systemd may take; it has just sent a signal, so it is awake.
-    private static let patience = Duration.seconds(2)
+    /// How long systemd may take to answer.
+    private static let timeout = Duration.seconds(2)
 
-    /// Asks systemd on its private socket, which needs no D-Bus daemon.
+    /// Queries systemd on its private socket, which needs no D-Bus daemon.
     /// - Parameter runtime: `/run` for the system's, `XDG_RUNTIME_DIR` for a user's.
-    /// - Throws: why it could not be asked.
+    /// - Throws: why systemd could not be queried.
     package static func current(runtime: String) throws(BusError) -> ServiceJob {
         let bus = try BusConnection(path: runtime + "/systemd/private", server: "systemd")
         let unit = try bus.call(
             path: "/org/freedesktop/systemd1", interface: "org.freedesktop.systemd1.Manager", member: "GetUnitByPID",
-            [.uint32(UInt32(getpid()))], timeout: patience)
-        guard case .objectPath(let path)? = unit.first else { throw .failed("systemd names no unit of ours") }
+            [.uint32(UInt32(getpid()))], timeout: timeout)
+        guard case .objectPath(let path)? = unit.first else {
+            throw .failed("systemd reports no unit for this process")
+        }
         let job = try bus.property(
-            path: path, interface: "org.freedesktop.systemd1.Unit", "Job", timeout: patience)
+            path: path, interface: "org.freedesktop.systemd1.Unit", "Job", timeout: timeout)
         guard case .structure(let parts) = job, parts.count == 2, case .uint32(let number) = parts[0],
             case .objectPath(let jobPath) = parts[1]
-        else { throw .failed("systemd names no job") }
+        else { throw .failed("systemd reports no job") }
         if number == 0 { return .other }
         let type = try bus.property(
-            path: jobPath, interface: "org.freedesktop.systemd1.Job", "JobType", timeout: patience)
-        guard case .string(let word) = type else { throw .failed("systemd names no kind of job") }
-        return ServiceJob(word)
+            path: jobPath, interface: "org.freedesktop.systemd1.Job", "JobType", timeout: timeout)
+        guard case .string(let type) = type else { throw .failed("systemd reports no job type") }
+        return ServiceJob(type)
     }
 
-    init(_ word: String) {
-        switch word {
+    init(_ type: String) {
+        switch type {
         case "stop": self = .stop
         case "restart", "try-restart", "reload-or-start": self = .restart
         default: self = .other

@@ -1,9 +1,10 @@
 import CSystemd
+import Posix
 
-/// One absolute deadline on CLOCK_MONOTONIC, to be set again and again. The daemon needs a single one, behind a heap of
-/// its own: sd-event rearms its timerfd for each that expires, so that a thousand at once end up 18 ms late.
+/// One absolute deadline on CLOCK_MONOTONIC, which can be set repeatedly. The daemon uses a single timer with a heap of its
+/// own: sd-event rearms its timerfd for each timer that expires, so that a thousand at once are up to 18 ms late.
 package final class Timer {
-    /// How late libsystemd may make it in order to wake up less often. Its default (0) would mean 250 ms.
+    /// How late libsystemd may fire the timer to wake up less often. Its default (0) means 250 ms.
     static let accuracyMicroseconds: UInt64 = 1
 
     private let pointer: OpaquePointer
@@ -15,8 +16,8 @@ package final class Timer {
         self.source = source
     }
 
-    /// Fires once at this time of CLOCK_MONOTONIC (`EventLoop.now`), never earlier: nanoseconds are rounded up to
-    /// libsystemd's microseconds. A time that has passed fires at once. `nil` disarms; so does having fired.
+    /// Fires once at this time of CLOCK_MONOTONIC (`EventLoop.now`), rounded up to microseconds. A time in the past fires at
+    /// once. `nil` disarms the timer; after firing it is disarmed.
     package func arm(at time: Duration?) {
         guard !source.isCancelled else { return }
         guard let time else {
@@ -24,19 +25,19 @@ package final class Timer {
             return
         }
         let result = sd_event_source_set_time(pointer, time.wholeMicroseconds)
-        precondition(result >= 0, "sd_event_source_set_time: \(errnoText(-result))")
+        precondition(result >= 0, "sd_event_source_set_time: \(SystemError.text(of: -result))")
         sd_event_source_set_enabled(pointer, Int32(SD_EVENT_ONESHOT))
     }
 
     package var isArmed: Bool { source.isEnabled }
 
-    /// Stops it for good and lets its handler go.
+    /// Stops the timer permanently and releases its handler.
     package func cancel() { source.cancel() }
 }
 
 extension Duration {
-    /// Microseconds, rounded up; 0 for anything negative, and at most 2^62, which is 146,000 years and no special value
-    /// of libsystemd's.
+    /// Whole microseconds, rounded up; 0 for a negative duration, and at most 2^62 (146,000 years), which has no special
+    /// meaning for libsystemd.
     var wholeMicroseconds: UInt64 {
         let (seconds, attoseconds) = components
         guard seconds >= 0, attoseconds >= 0 else { return 0 }

@@ -1,5 +1,7 @@
-/// A value of the D-Bus type system. Descriptors (`h`) can be sent, but reading one is refused, except where it is what a
-/// call is made for (`BusPeer.callForDescriptor`).
+package import Posix
+
+/// A value of the D-Bus type system. Descriptors (`h`) can be sent. Reading one is refused, except as the answer of
+/// `BusPeer.callForDescriptor`.
 package indirect enum Variant: Sendable {
     case byte(UInt8)
     case bool(Bool)
@@ -13,13 +15,13 @@ package indirect enum Variant: Sendable {
     case string(String)
     case objectPath(String)
     case signature(String)
-    /// Open until the message has been made, which has a copy of its own.
-    case descriptor(Int32)
-    /// `ay`, in one piece.
+    /// Each message gets a duplicate.
+    case descriptor(SharedDescriptor)
+    /// `ay`.
     case bytes([UInt8])
-    /// The signature of the elements, which an empty array could not tell, and the elements.
+    /// The signature of the elements, which an empty array could not show, and the elements.
     case array(String, [Variant])
-    /// `a{sv}`, in its order; the values are without their variant's wrapping. Whether keys repeat is not checked.
+    /// `a{sv}` in its order; the values are not wrapped in variants. Repeated keys are not detected.
     case dictionary([(String, Variant)])
     /// An element of any other dictionary: `a{ss}` is `.array("{ss}", [.entry(.string("a"), .string("b"))])`.
     case entry(Variant, Variant)
@@ -62,7 +64,7 @@ package indirect enum Variant: Sendable {
     }
 }
 
-// MARK: Looking inside
+// MARK: Values
 
 extension Variant {
     package var boolValue: Bool? {
@@ -77,7 +79,7 @@ extension Variant {
         }
     }
 
-    /// Any whole number that fits.
+    /// A whole number of any type that fits.
     package var intValue: Int64? {
         switch self {
         case .byte(let value): Int64(value)
@@ -91,22 +93,9 @@ extension Variant {
         }
     }
 
-    /// Any whole number that is not negative.
+    /// A whole number of any type that is not negative.
     package var uintValue: UInt64? {
         if case .uint64(let value) = self { value } else { intValue.flatMap { UInt64(exactly: $0) } }
-    }
-
-    /// A double, or a whole number as one.
-    package var doubleValue: Double? {
-        switch self {
-        case .double(let value): value
-        case .uint64(let value): Double(value)
-        default: intValue.map { Double($0) }
-        }
-    }
-
-    package var bytesValue: [UInt8]? {
-        if case .bytes(let value) = self { value } else { nil }
     }
 
     package var arrayValue: [Variant]? {
@@ -117,12 +106,6 @@ extension Variant {
         }
     }
 
-    /// All strings of an `as`.
-    package var stringsValue: [String]? {
-        guard case .array("s", let elements) = self else { return nil }
-        return elements.compactMap(\.stringValue)
-    }
-
     package var dictionaryValue: [(String, Variant)]? {
         if case .dictionary(let pairs) = self { pairs } else { nil }
     }
@@ -131,12 +114,12 @@ extension Variant {
         if case .structure(let fields) = self { fields } else { nil }
     }
 
-    /// What is in a variant; any other value is itself.
+    /// The value inside a variant; any other value itself.
     package var unwrapped: Variant {
         if case .variant(let inner) = self { inner.unwrapped } else { self }
     }
 
-    /// The first value of this key in an `a{sv}`.
+    /// The first value of a key in an `a{sv}`.
     package subscript(key: String) -> Variant? {
         guard case .dictionary(let pairs) = self else { return nil }
         return pairs.first { $0.0 == key }?.1

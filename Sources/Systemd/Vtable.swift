@@ -1,8 +1,8 @@
 import CSystemd
 import Glibc
 
-/// An interface in libsystemd's form: the vtable and its strings in memory that does not move. A slot refers to it as
-/// long as its connection lives, so each slot's userdata retains it (through `Binding`).
+/// The sd-bus vtable of an interface and its strings, in memory that does not move. A slot refers to it as long as its
+/// connection exists, so the userdata of each slot retains it (through `Binding`).
 final class Vtable {
     let interface: BusInterface
     let methods: [String: BusMethod]
@@ -30,7 +30,7 @@ final class Vtable {
         csystemd_vtable_start(entries)
         var entry = entries + 1
         for method in interface.methods {
-            // Who may call is checked by `BusPeer`, alike on every kind of bus.
+            // `BusPeer` checks the user of the caller, in the same way for every kind of bus.
             csystemd_vtable_method(
                 entry, keep([method.name]), keep([method.input]), keep([method.output]),
                 keep(method.arguments + method.results + [""]), methodCallback, csystemd_flag_unprivileged())
@@ -54,7 +54,7 @@ final class Vtable {
         csystemd_vtable_end(entry)
     }
 
-    /// The texts one behind the other, each with its NUL, until this object goes.
+    /// Stores the texts in sequence, each with a NUL, until this object is released.
     private func keep(_ texts: [String]) -> UnsafePointer<CChar> {
         let bytes = texts.flatMap { Array($0.utf8) + [0] }.map { CChar(bitPattern: $0) }
         let copy = UnsafeMutablePointer<CChar>.allocate(capacity: bytes.count)
@@ -64,7 +64,7 @@ final class Vtable {
     }
 }
 
-/// What a slot's callbacks need: which objects, which interface, on which connection. Retained by the slot.
+/// The objects, interface and connection of a slot, for its callbacks. The slot retains it.
 final class Binding {
     let objects: BusObjects.Entry
     let vtable: Vtable?

@@ -1,6 +1,7 @@
 import Control
 import Glibc
 import Linux
+import Posix
 
 /// The options of a benchmark run and its report.
 final class Bench {

@@ -1,5 +1,6 @@
 import Glibc
 import Linux
+import Posix
 import Synchronization
 
 /// Memory shared with the bench apps, in which an app records when it runs. The time is thus measured in the app's first

@@ -1,5 +1,6 @@
 import Glibc
 import Linux
+import Posix
 
 /// Measures how many events per second the core handles, and how many bytes per second a process reads from a pipe.
 func measureCore(_ bench: Bench) throws {
@@ -13,10 +14,10 @@ func measureCore(_ bench: Bench) throws {
 /// Parses the output of greenroom-sim: `core: 2797755 events/s (…)`.
 private func coreRate(_ bench: Bench) throws -> Double {
     let path = bench.folder + "/rate"
-    let output = try Descriptor.open(path, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600)
+    let output = SharedDescriptor(try Descriptor.open(path, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600))
     let program = bench.programs + "/greenroom-sim"
     var starting = try startProcess(
-        SpawnRequest(executable: program, arguments: ["--rate"], standardOutput: output.raw))
+        SpawnRequest(executable: program, arguments: ["--rate"], standardOutput: output))
     try eventually("\(program) is executed") { try starting.outcome() != .pending }
     waitForChild(starting.pid)
     let text = String(decoding: try readFile(at: path, limit: 4096), as: UTF8.self)

@@ -1,6 +1,7 @@
 import Glibc
 import JSON
 import Linux
+import Posix
 import Systemd
 
 /// Measures how long after its deadline an app is killed.
@@ -113,7 +114,7 @@ private struct EndWatch {
         while !waiting.isEmpty {
             let now = clockNow()
             guard now < end else { return }
-            var polled = waiting.map { pollfd(fd: $0.process.descriptor, events: Int16(POLLIN), revents: 0) }
+            var polled = waiting.map { pollfd(fd: $0.process.descriptor.raw, events: Int16(POLLIN), revents: 0) }
             guard poll(&polled, nfds_t(polled.count), Int32((end - now) / 1_000_000 + 1)) > 0 else { continue }
             let time = clockNow()
             for index in polled.indices.reversed() where polled[index].revents != 0 {

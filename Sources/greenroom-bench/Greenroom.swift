@@ -1,6 +1,7 @@
 import Control
 import Glibc
 import Linux
+import Posix
 import Systemd
 
 /// A greenroomd that the benchmark starts, and calls of its control interface.

@@ -1,5 +1,6 @@
 import Glibc
 import Linux
+import Posix
 
 /// A server process that is measured.
 final class Server {
@@ -8,12 +9,12 @@ final class Server {
 
     /// - Parameter environment: variables in addition to PATH and HOME.
     init(_ executable: String, _ arguments: [String], environment: [String] = [], log: String) throws {
-        let output = try Descriptor.open(log, O_WRONLY | O_CREAT | O_APPEND, mode: 0o600)
+        let output = SharedDescriptor(try Descriptor.open(log, O_WRONLY | O_CREAT | O_APPEND, mode: 0o600))
         // The server gets SIGTERM when this program dies.
         let request = SpawnRequest(
             executable: "/usr/bin/setpriv", arguments: ["--pdeathsig", "TERM", executable] + arguments,
             environment: ["PATH=/usr/bin:/bin", "HOME=/", "SWIFT_BACKTRACE=enable=no"] + environment,
-            standardOutput: output.raw, standardError: output.raw)
+            standardOutput: output, standardError: output)
         var starting = try startProcess(request)
         process = starting.process
         try eventually("\(executable) is executed") { try starting.outcome() != .pending }
@@ -29,7 +30,7 @@ final class Server {
         isOver = true
         for signal in [SIGTERM, SIGTERM, SIGKILL] {
             _ = try? process.signal(signal)
-            var polled = pollfd(fd: process.descriptor, events: Int16(POLLIN), revents: 0)
+            var polled = pollfd(fd: process.descriptor.raw, events: Int16(POLLIN), revents: 0)
             if poll(&polled, 1, 8000) > 0 { break }
         }
         _ = try? process.reap()

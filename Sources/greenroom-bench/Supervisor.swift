@@ -1,5 +1,6 @@
 import Glibc
 import Linux
+import Posix
 import Systemd
 
 /// A supervisord that the benchmark starts, and its XML-RPC interface over one connection.
@@ -7,7 +8,7 @@ final class Supervisor {
     private let server: Server
     private let configuration: String
     private let socket: String
-    private var connection: Int32 = -1
+    private var connection: SharedDescriptor?
 
     /// - Parameter programs: the program sections of its configuration.
     init(_ bench: Bench, _ name: String, programs: String = "") throws {
@@ -20,12 +21,10 @@ final class Supervisor {
         let server = self.server
         try eventually("supervisord listens; see \(root)/log", everyMicroseconds: 10_000) {
             if server.hasEnded { throw BenchFailure("supervisord exited; see \(root)/log") }
-            connection = (try? UnixSocket.connect(to: socket)) ?? -1
-            return connection >= 0
+            connection = try? SharedDescriptor(UnixSocket.connect(to: socket))
+            return connection != nil
         }
     }
-
-    deinit { if connection >= 0 { close(connection) } }
 
     func stop() { server.stop() }
     func pss() throws -> Double { try server.pss() }
@@ -99,20 +98,21 @@ final class Supervisor {
             "<?xml version='1.0'?><methodCall><methodName>\(method)</methodName><params>"
             + arguments.map(\.xml).joined() + "</params></methodCall>"
         let head = "POST /RPC2 HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/xml\r\nContent-Length: "
-        try writeAll(Array("\(head)\(body.utf8.count)\r\n\r\n\(body)".utf8), to: connection)
-        let reply = try readReply(method)
+        guard let connection else { throw BenchFailure("supervisord is not connected") }
+        try writeAll(Array("\(head)\(body.utf8.count)\r\n\r\n\(body)".utf8), to: connection.descriptor)
+        let reply = try readReply(method, connection)
         guard reply.contains("<methodResponse>"), !reply.contains("<fault>") else {
             throw BenchFailure("supervisord: \(method) failed: \(reply)")
         }
     }
 
-    private func readReply(_ method: String) throws -> String {
+    private func readReply(_ method: String, _ connection: SharedDescriptor) throws -> String {
         var bytes: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 1 << 16)
         while true {
-            var polled = pollfd(fd: connection, events: Int16(POLLIN), revents: 0)
+            var polled = pollfd(fd: connection.raw, events: Int16(POLLIN), revents: 0)
             guard poll(&polled, 1, 60_000) > 0 else { throw BenchFailure("supervisord did not reply to \(method)") }
-            let count = read(connection, &buffer, buffer.count)
+            let count = read(connection.raw, &buffer, buffer.count)
             guard count > 0 else { throw BenchFailure("supervisord closed the connection") }
             bytes += buffer[..<count]
             if let body = Self.body(bytes) { return body }

@@ -32,12 +32,24 @@ final class Client {
         let limit = EventLoop.now() + reconnectTimeout
         while true {
             do throws(BusError) {
-                return try BusConnection(path: endpoint.socket)
+                return try open(endpoint)
             } catch {
                 let isReplaced = error.isOfLostConnection || (isExpected && error.isOfNoServer)
                 guard isReplaced, EventLoop.now() < limit else { throw failure(error, endpoint) }
                 poll(nil, 0, 50)
             }
+        }
+    }
+
+    /// Connects to the private socket, which is for root and the daemon's user. Other users reach the system's daemon over the
+    /// message bus, as with systemctl.
+    private static func open(_ endpoint: Endpoint) throws(BusError) -> BusConnection {
+        do throws(BusError) {
+            return try BusConnection(path: endpoint.socket)
+        } catch {
+            guard error.isOfAccessDenied, endpoint.runtime == Endpoint.systemRuntime else { throw error }
+            let address = BusAddress.system { name in getenv(name).map { String(cString: $0) } }
+            return try BusConnection(busAddress: address, destination: ControlNames.busName)
         }
     }
 

@@ -105,11 +105,11 @@ struct QueryTests {
     func daemonStatus() throws {
         let daemon = try FakeDaemon()
         daemon.answer("List", [Records.mail])
-        daemon.answer("Version", "0.1.0")
+        daemon.answer("Version", ControlNames.version)
         daemon.answer("Pressure", Records.memory)
         let outcome = try daemon.run("status")
         #expect(outcome.status == 0)
-        #expect(outcome.output.contains(" greenroomd: 0.1.0, at \(daemon.runtime)/bus\n"))
+        #expect(outcome.output.contains(" greenroomd: \(ControlNames.version), at \(daemon.runtime)/bus\n"))
         #expect(outcome.output.contains("     Memory: warning (pressure)\n"))
         #expect(outcome.output.hasSuffix("\norg.example.Mail  notRunning  -  -  2025-11-21T07:00:00.000000Z  -\n"))
     }

@@ -1,4 +1,5 @@
 import Glibc
+import Posix
 import Systemd
 import TestKit
 import Testing
@@ -103,7 +104,8 @@ final class RunningProgram {
         var sources: [EventSource] = []
         for (index, end) in ends.enumerated() {
             sources.append(
-                try loop.addDescriptor(end, events: .readable) { [unowned self] _ in
+                try loop.addDescriptor(SharedDescriptor(Descriptor.duplicate(of: end)), events: .readable) {
+                    [unowned self] _ in
                     var chunk = [UInt8](repeating: 0, count: 4096)
                     let count = read(end, &chunk, chunk.count)
                     // A terminal whose other side is closed returns EIO.

@@ -1,6 +1,7 @@
 import Control
 import Glibc
 import Linux
+import Posix
 import Systemd
 import Testing
 
@@ -84,12 +85,12 @@ final class BusStage {
 
     // MARK: Programs
 
-    /// The user "nobody" of every Linux distribution.
-    static let unprivilegedUser: UInt32 = 65534
+    /// The user nobody.
+    static let otherUser: UInt32 = 65534
 
-    /// Runs a program while the loop serves, with the private bus as the system bus.
-    func run(_ words: [String], asUnprivileged: Bool = false) throws -> (status: Int32, text: String) {
-        let running = try start(words, asUnprivileged: asUnprivileged)
+    /// Runs a program while the loop serves, with the private bus as the system's.
+    func run(_ words: [String], asOtherUser: Bool = false) throws -> (status: Int32, text: String) {
+        let running = try start(words, asOtherUser: asOtherUser)
         try serve("the end of \(words[0])") { try running.hasEnded() }
         let status: Int32 =
             switch try running.process.reap()?.status {
@@ -109,31 +110,29 @@ final class BusStage {
 
     private var programs = 0
 
-    func start(_ words: [String], asUnprivileged: Bool = false) throws -> Running {
+    func start(_ words: [String], asOtherUser: Bool = false) throws -> Running {
         programs += 1
         let path = "\(root)/output-\(programs)"
-        let output = try Descriptor.open(path, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o666)
+        let output = SharedDescriptor(try Descriptor.open(path, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o666))
         var all = words
-        if asUnprivileged {
-            all =
-                ["setpriv", "--reuid=\(Self.unprivilegedUser)", "--regid=\(Self.unprivilegedUser)", "--clear-groups"]
-                + words
+        if asOtherUser {
+            all = ["setpriv", "--reuid=\(Self.otherUser)", "--regid=\(Self.otherUser)", "--clear-groups"] + words
         }
         let request = SpawnRequest(
             executable: "/usr/bin/" + all[0], arguments: Array(all.dropFirst()),
             environment: ["PATH=/usr/bin:/bin", "HOME=/", "DBUS_SYSTEM_BUS_ADDRESS=\(bus.address)"],
-            standardOutput: output.raw, standardError: output.raw)
+            standardOutput: output, standardError: output)
         var starting = try startProcess(request)
         let process = starting.process
         while try starting.outcome() == .pending { waitForReadable([starting.outcomeDescriptor]) }
-        // The end of the process wakes the loop.
-        let source = try loop.addDescriptor(process.descriptor, events: .readable) { _ in }
+        // The end of the process ends a turn of the loop. An edge: a pidfd stays readable, and would delay the bus peers.
+        let source = try loop.addDescriptor(process.descriptor, events: [.readable, .edge]) { _ in }
         return Running(process: process, output: path, source: source)
     }
 
     /// busctl on the private bus.
-    func busctl(_ words: String..., asUnprivileged: Bool = false) throws -> (status: Int32, text: String) {
-        try run(["busctl", "--system", "--no-pager"] + words, asUnprivileged: asUnprivileged)
+    func busctl(_ words: String..., asOtherUser: Bool = false) throws -> (status: Int32, text: String) {
+        try run(["busctl", "--system", "--no-pager"] + words, asOtherUser: asOtherUser)
     }
 }
 

@@ -1,5 +1,6 @@
 import Glibc
 import Linux
+import Posix
 import Systemd
 import TestKit
 import Testing
@@ -23,20 +24,20 @@ struct DescriptorStoreTests {
             defer { removeTree(folder) }
             let log = try TestLog()
             let store = makeStore(folder + "/manager", log)
-            let file = try MemoryFile.empty("file")
+            let file = SharedDescriptor(try MemoryFile.empty("file"))
             // Nothing is bound at the path.
-            store.store(file.raw, "stored-1")
+            store.store(file, "stored-1")
             #expect(log.lines.count == 1)
             #expect(log.text.contains("stored-1 cannot be stored for the next greenroomd: "))
-            store.store(file.raw, "stored-2")
+            store.store(file, "stored-2")
             store.remove("stored-1")
             #expect(log.lines.count == 1)
             do {
                 let socket = try DatagramSocket(at: folder + "/manager")
-                store.store(file.raw, "stored-3")
+                store.store(file, "stored-3")
                 #expect(log.lines.count == 1)
                 #expect(try socket.receive() != nil)
-                try socket.unlink()
+                _ = try removeFile(at: folder + "/manager")
             }
             store.remove("stored-3")
             #expect(log.lines.count == 2)
@@ -49,7 +50,7 @@ struct DescriptorStoreTests {
         let log = try TestLog()
         let store = DescriptorStore(environment: { $0 == "NOTIFY_SOCKET" ? "/dev/null" : nil }, journal: log.journal)
         #expect(!store.isAvailable)
-        store.store(2, "stored-1")
+        store.store(.standardError, "stored-1")
         store.remove("stored-1")
         #expect(log.text.isEmpty)
     }

@@ -1,5 +1,6 @@
 import Glibc
 import Linux
+import Posix
 import Systemd
 import Testing
 
@@ -16,7 +17,7 @@ final class FakeLogind {
     /// The arguments of every Inhibit.
     private(set) var asked: [[Variant]] = []
     /// Our ends of the inhibitors that are out: readable when the other has been closed.
-    private var held: [Descriptor.Box] = []
+    private var held: [SharedDescriptor] = []
     private var isLocked = false
     private var isPreparing = false
     private var isShuttingDown = false
@@ -91,12 +92,9 @@ final class FakeLogind {
 
     private func inhibit(_ call: MethodCall) {
         asked.append(call.arguments)
-        var ends: [Int32] = [-1, -1]
-        guard pipe(&ends) == 0 else { return }
-        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-        held.append(Descriptor.Box(Descriptor(adopting: ends[0])))
-        call.reply([.descriptor(ends[1])])
-        close(ends[1])
+        guard let pipe = try? Pipe(), let held = try? pipe.read.duplicate() else { return }
+        self.held.append(SharedDescriptor(held))
+        call.reply([.descriptor(SharedDescriptor(pipe.closingRead()))])
     }
 
     /// How many inhibitors hold the machine.
@@ -110,7 +108,7 @@ final class FakeLogind {
     func waitForInhibitor() throws { try stage.serve("an inhibitor") { self.inhibitors == 1 } }
     func waitForRelease() throws {
         // No source of the loop reports it.
-        for box in held { waitForReadable([box.raw]) }
+        for box in held { waitForReadable([box]) }
     }
 
     func tell(_ member: String, _ isBeginning: Bool) throws {
@@ -130,14 +128,4 @@ final class FakeLogind {
 
     /// As a crash.
     func vanish() { place.peer?.close() }
-}
-
-extension Descriptor {
-    /// For lists, which can't hold what can't be copied.
-    final class Box {
-        private let descriptor: Descriptor
-        var raw: Int32 { descriptor.raw }
-
-        init(_ descriptor: consuming Descriptor) { self.descriptor = descriptor }
-    }
 }

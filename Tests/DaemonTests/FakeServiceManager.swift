@@ -1,5 +1,6 @@
 import Glibc
 import Linux
+import Posix
 import Synchronization
 
 /// A service manager with a file descriptor store (sd_pid_notify_with_fds(3)): keeps descriptors by name after the
@@ -9,7 +10,8 @@ final class FakeServiceManager: Sendable {
     /// One descriptor in the store.
     private struct Kept {
         var name: String
-        var raw: Int32
+        var descriptor: SharedDescriptor
+        var raw: Int32 { descriptor.raw }
         /// Without `FDPOLL=0`: closed on a hang-up, as a pidfd has when its process ends.
         var isPolled: Bool
     }
@@ -18,29 +20,29 @@ final class FakeServiceManager: Sendable {
     private let kept = Mutex<[Kept]>([])
     private let said = Mutex<[String]>([])
     /// A byte for each READY=1, and one for each `sync`.
-    private let ready = Pipe()
-    private let synced = Pipe()
+    private let ready: Bell
+    private let synced: Bell
 
-    private struct Pipe: Sendable {
-        let reading: Int32
-        let writing: Int32
+    private struct Bell: Sendable {
+        let reading: SharedDescriptor
+        let writing: SharedDescriptor
 
-        init() {
-            var ends: [Int32] = [-1, -1]
-            precondition(pipe(&ends) == 0, "pipe: \(errno)")
-            for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-            (reading, writing) = (ends[0], ends[1])
+        init() throws {
+            let pipe = try Pipe()
+            try pipe.read.setNonBlocking(false)
+            reading = SharedDescriptor(try pipe.read.duplicate())
+            writing = SharedDescriptor(pipe.closingRead())
         }
-        func ring() { _ = write(writing, "x", 1) }
+        func ring() { _ = write(writing.raw, "x", 1) }
         func take() {
             var byte: UInt8 = 0
-            _ = read(reading, &byte, 1)
+            _ = read(reading.raw, &byte, 1)
         }
-        func close() { for end in [reading, writing] { _ = Glibc.close(end) } }
     }
 
     init(in folder: String) throws {
         path = folder + "/manager"
+        (ready, synced) = (try Bell(), try Bell())
         let socket = try DatagramSocket(at: path)
         let start = Start(self, consume socket)
         var thread = pthread_t()
@@ -67,12 +69,6 @@ final class FakeServiceManager: Sendable {
         }
     }
 
-    deinit {
-        kept.withLock { for one in $0 { close(one.raw) } }
-        ready.close()
-        synced.close()
-    }
-
     // MARK: On the thread
 
     /// - Returns: whether to continue.
@@ -93,20 +89,17 @@ final class FakeServiceManager: Sendable {
         let name = lines.first { $0.hasPrefix("FDNAME=") }.map { String($0.dropFirst(7)) } ?? "stored"
         if lines.contains("FDSTORE=1") {
             while let descriptor = descriptors.takeFirst() {
-                let raw = descriptor.take()
+                let shared = SharedDescriptor(descriptor)
                 let isPolled = !lines.contains("FDPOLL=0")
                 kept.withLock { all in
                     // systemd ignores what it has stored already.
-                    guard !all.contains(where: { isSame($0.raw, raw) }) else { return _ = close(raw) }
-                    all.append(Kept(name: name, raw: raw, isPolled: isPolled))
+                    guard !all.contains(where: { isSame($0.raw, shared.raw) }) else { return }
+                    all.append(Kept(name: name, descriptor: shared, isPolled: isPolled))
                 }
             }
         }
         if lines.contains("FDSTOREREMOVE=1") {
-            kept.withLock { all in
-                for one in all where one.name == name { close(one.raw) }
-                all.removeAll { $0.name == name }
-            }
+            kept.withLock { all in all.removeAll { $0.name == name } }
         }
         if lines.contains("READY=1") { ready.ring() }
         if lines.contains("X_SYNC=1") { synced.ring() }
@@ -136,7 +129,7 @@ final class FakeServiceManager: Sendable {
     func names() throws -> [String] { try allNames().filter { $0 != "control" } }
 
     /// Readable when the daemon has sent READY=1.
-    var readyDescriptor: Int32 { ready.reading }
+    var readyDescriptor: SharedDescriptor { ready.reading }
     func takeReady() { ready.take() }
 
     /// The descriptors for the next daemon: all without a hang-up, in the order stored.
@@ -147,18 +140,14 @@ final class FakeServiceManager: Sendable {
                 var polled = pollfd(fd: one.raw, events: 0, revents: 0)
                 return one.isPolled && poll(&polled, 1, 0) > 0
             }
-            for one in gone { close(one.raw) }
             all.removeAll { one in gone.contains { $0.raw == one.raw } }
-            return all.map { PassedDescriptor(fd: $0.raw, name: $0.name) }
+            return all.map { PassedDescriptor($0.descriptor, name: $0.name) }
         }
     }
 
     /// Loses a descriptor, as if `FileDescriptorStoreMax=` were too small.
     func lose(_ name: String) throws {
         try sync()
-        kept.withLock { all in
-            for one in all where one.name == name { close(one.raw) }
-            all.removeAll { $0.name == name }
-        }
+        kept.withLock { all in all.removeAll { $0.name == name } }
     }
 }

@@ -3,6 +3,7 @@ import Glibc
 import JSON
 import LifecycleCore
 import Linux
+import Posix
 import Systemd
 import TestKit
 import Testing
@@ -111,14 +112,15 @@ struct KeptStateTests {
         defer { removeTree(folder) }
         let bytes = (0..<300_000).map { UInt8(truncatingIfNeeded: $0 &* 7) }
         let file = try MemoryFile.empty("state")
-        try writeAll(bytes, to: file.raw)
-        try MemoryFile.save(file.raw, at: folder + "/1", limit: bytes.count)
+        try writeAll(bytes, to: file)
+        try MemoryFile.save(file, at: folder + "/1", limit: bytes.count)
         #expect(lseek(file.raw, 0, SEEK_CUR) == bytes.count)
         let loaded = try MemoryFile.load(folder + "/1", name: "state", limit: bytes.count)
-        #expect(try MemoryFile.contents(loaded.raw, limit: 1 << 20) == bytes)
+        let contents = try MemoryFile.contents(loaded, limit: 1 << 20)
+        #expect(contents == bytes)
         #expect(ftruncate(loaded.raw, 1 << 20) < 0 && errno == EPERM)
         #expect(throws: SystemError.self) {
-            try MemoryFile.save(file.raw, at: folder + "/1", limit: bytes.count - 1)
+            try MemoryFile.save(file, at: folder + "/1", limit: bytes.count - 1)
         }
         #expect(throws: SystemError.self) {
             _ = try MemoryFile.load(folder + "/1", name: "state", limit: bytes.count - 1)
@@ -132,15 +134,15 @@ struct KeptStateTests {
         defer { removeTree(folder) }
         let files = try StateFiles(folder: folder + "/stored")
         // It has no contents, so it uses no memory.
-        let large = try MemoryFile.empty("snapshot")
+        let large = SharedDescriptor(try MemoryFile.empty("snapshot"))
         #expect(ftruncate(large.raw, 8 << 20) == 0)
         let most = UInt64(try #require(StateFiles.budgets["snapshot"])) >> 23
-        for serial in 1...most { #expect(try files.save(large.raw, "snapshot", serial) == 8 << 20) }
-        #expect(throws: Problem.self) { try files.save(large.raw, "snapshot", most + 1) }
-        let small = try MemoryFile.sealed("state", [1])
-        #expect(try files.save(small.raw, "state", most + 2) == 1)
+        for serial in 1...most { #expect(try files.save(large, "snapshot", serial) == 8 << 20) }
+        #expect(throws: Problem.self) { try files.save(large, "snapshot", most + 1) }
+        let small = SharedDescriptor(try MemoryFile.sealed("state", [1]))
+        #expect(try files.save(small, "state", most + 2) == 1)
         files.remove(1)
-        #expect(try files.save(large.raw, "snapshot", most + 1) == 8 << 20)
+        #expect(try files.save(large, "snapshot", most + 1) == 8 << 20)
         files.close()
         #expect(entries(of: folder).isEmpty)
     }

@@ -1,5 +1,6 @@
 import Glibc
 import Linux
+import Posix
 import Systemd
 import Testing
 
@@ -61,10 +62,11 @@ final class PrivateBus {
     }
 
     func start() throws {
-        let log = try Descriptor.open(folder + "/bus-log", O_WRONLY | O_CREAT | O_APPEND, mode: 0o600)
+        let log = SharedDescriptor(
+            try Descriptor.open(folder + "/bus-log", O_WRONLY | O_CREAT | O_APPEND, mode: 0o600))
         let request = SpawnRequest(
             executable: "/usr/bin/dbus-daemon", arguments: ["--nofork", "--config-file=\(folder)/bus.conf"],
-            environment: ["PATH=/usr/bin:/bin"], standardOutput: log.raw, standardError: log.raw)
+            environment: ["PATH=/usr/bin:/bin"], standardOutput: log, standardError: log)
         var starting = try startProcess(request)
         process = starting.process
         while try starting.outcome() == .pending { waitForReadable([starting.outcomeDescriptor]) }

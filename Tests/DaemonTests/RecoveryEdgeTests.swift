@@ -2,6 +2,7 @@ import Glibc
 import JSON
 import LifecycleCore
 import Linux
+import Posix
 import Systemd
 import TestKit
 import Testing

@@ -2,6 +2,7 @@ import Control
 import Glibc
 import JSON
 import Linux
+import Posix
 import Systemd
 import TestKit
 import Testing

@@ -71,7 +71,7 @@ struct RecoveryTests {
         let words = receipt["explanation"]?.stringValue ?? ""
         let signal = receipt["signal"]?.integerValue
         #expect(receipt["exitStatus"] == nil && (signal == nil || signal == 9))
-        #expect(words.contains(signal == nil ? "how is not known" : "SIGKILL"), "\(words)")
+        #expect(words.contains(signal == nil ? "unknown status" : "SIGKILL"), "\(words)")
         #expect(try second.receipts("photos").count == 1)
         #expect(try second.launch("photos")["state"]?.stringValue == "active")
         #expect(try second.status("photos")["launches"]?.integerValue == 2)
@@ -88,7 +88,7 @@ struct RecoveryTests {
         let status = receipt?["exitStatus"]?.integerValue
         #expect(status == 7 || status == nil)
         let words = receipt?["explanation"]?.stringValue ?? ""
-        #expect(words.contains(status == nil ? "how is not known" : "exited with status 7"), "\(words)")
+        #expect(words.contains(status == nil ? "unknown status" : "exited with status 7"), "\(words)")
     }
 
     @Test(

@@ -1,5 +1,6 @@
 import LifecycleCore
 import Linux
+import Posix
 import Testing
 
 @testable import Daemon

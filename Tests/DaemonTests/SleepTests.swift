@@ -181,7 +181,7 @@ struct SleepTests {
             [
                 "dbus-send", "--system", "--type=signal", "--dest=\(ControlNames.busName)", "/org/freedesktop/login1",
                 "org.freedesktop.login1.Manager.PrepareForSleep", "boolean:true",
-            ], asUnprivileged: true)
+            ], asOtherUser: true)
         #expect(sent.status == 0, "\(sent.text)")
         #expect(try stage.ask("Version").get().count == 1)
         #expect(try stage.daemon.state("photos") == "active")

@@ -2,6 +2,7 @@ import Control
 import Glibc
 import JSON
 import Linux
+import Posix
 import Systemd
 import TestKit
 
@@ -91,11 +92,11 @@ extension TestDaemon {
     }
 
     func runDebugger(on pid: Int32) throws -> Linux.Process {
-        let log = try Descriptor.open(root + "/gdb", O_WRONLY | O_CREAT, mode: 0o600)
+        let log = SharedDescriptor(try Descriptor.open(root + "/gdb", O_WRONLY | O_CREAT, mode: 0o600))
         var starting = try startProcess(
             SpawnRequest(
                 executable: "/usr/bin/gdb", arguments: ["-q", "-nx", "-p", "\(pid)", "-ex", "shell sleep 1000"],
-                environment: ["PATH=/usr/bin:/bin", "HOME=/"], standardOutput: log.raw, standardError: log.raw))
+                environment: ["PATH=/usr/bin:/bin", "HOME=/"], standardOutput: log, standardError: log))
         while try starting.outcome() == .pending { waitForReadable([starting.outcomeDescriptor]) }
         return starting.process
     }
@@ -120,11 +121,11 @@ extension TestDaemon {
     static func runToEnd(_ arguments: [String], in folder: String) throws -> (EndStatus?, String) {
         let path = folder + "/output"
         _ = try removeFile(at: path)
-        let output = try Descriptor.open(path, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600)
+        let output = SharedDescriptor(try Descriptor.open(path, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600))
         var starting = try startProcess(
             SpawnRequest(
                 executable: binaries + "/greenroomd", arguments: arguments, environment: ["HOME=/", "PATH=/bin"],
-                standardOutput: output.raw, standardError: output.raw))
+                standardOutput: output, standardError: output))
         while try starting.outcome() == .pending { waitForReadable([starting.outcomeDescriptor]) }
         waitForReadable([starting.process.descriptor])
         return (try starting.process.reap()?.status, text(of: path))

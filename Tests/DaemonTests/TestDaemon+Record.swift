@@ -1,5 +1,6 @@
 import LifecycleCore
 import Linux
+import Posix
 
 @testable import Daemon
 

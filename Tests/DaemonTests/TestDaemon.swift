@@ -2,6 +2,7 @@ import Control
 import Glibc
 import JSON
 import Linux
+import Posix
 import Systemd
 import TestKit
 import Testing
@@ -90,7 +91,7 @@ final class TestDaemon {
         let ready = try DatagramSocket(at: root + "/ready")
         let process = try begin(root, asNobody: asNobody, manager, userRuntime)
         while true {
-            waitForReadable([manager?.readyDescriptor ?? ready.descriptor.raw, process.descriptor])
+            waitForReadable([manager?.readyDescriptor ?? ready.descriptor, process.descriptor])
             if let manager, try !process.hasEnded() {
                 manager.takeReady()
                 return process
@@ -106,7 +107,7 @@ final class TestDaemon {
     private static func begin(
         _ root: String, asNobody: Bool, _ manager: FakeServiceManager?, _ userRuntime: String?
     ) throws -> Linux.Process {
-        let log = try Descriptor.open(root + "/log", O_WRONLY | O_CREAT | O_APPEND, mode: 0o600)
+        let log = SharedDescriptor(try Descriptor.open(root + "/log", O_WRONLY | O_CREAT | O_APPEND, mode: 0o600))
         // Not the machine's system bus, but one that the test may start.
         var environment = [
             "PATH=/usr/bin:/bin", "HOME=/", "NOTIFY_SOCKET=\(manager?.path ?? root + "/ready")",
@@ -118,7 +119,7 @@ final class TestDaemon {
         var request = SpawnRequest(
             executable: binaries + "/greenroomd",
             arguments: daemonArguments(root) + (userRuntime == nil ? [] : ["--user"]), environment: environment,
-            standardOutput: log.raw, standardError: log.raw)
+            standardOutput: log, standardError: log)
         request.passedDescriptors = try manager?.handOver() ?? []
         if asNobody {
             // Other users may not be able to read the build folder.
@@ -310,8 +311,8 @@ struct TestFailure: Error, CustomStringConvertible {
     init(_ description: String) { self.description = description }
 }
 
-/// Blocks until one of the descriptors is readable.
-func waitForReadable(_ descriptors: [Int32]) {
-    var polled = descriptors.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+/// Blocks until one of them is readable.
+func waitForReadable(_ descriptors: [SharedDescriptor]) {
+    var polled = descriptors.map { pollfd(fd: $0.raw, events: Int16(POLLIN), revents: 0) }
     while poll(&polled, nfds_t(polled.count), -1) < 0 && errno == EINTR {}
 }

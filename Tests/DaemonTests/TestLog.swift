@@ -1,20 +1,21 @@
 import Glibc
 import Linux
+import Posix
 import Systemd
 import Testing
 
 /// A journal whose entries tests read.
 final class TestLog {
     let journal: Journal
-    private let file: Descriptor
+    private let file: SharedDescriptor
 
     init() throws {
-        file = try MemoryFile.empty("log")
-        journal = Journal(level: .debug, usesJournald: false, errorStyle: .plain, errorDescriptor: file.raw)
+        file = SharedDescriptor(try MemoryFile.empty("log"))
+        journal = Journal(level: .debug, usesJournald: false, errorStyle: .plain, errorDescriptor: file)
     }
 
     var text: String {
-        let bytes = (try? MemoryFile.contents(file.raw, limit: 1 << 20)) ?? []
+        let bytes = (try? MemoryFile.contents(file.descriptor, limit: 1 << 20)) ?? []
         return String(decoding: bytes, as: UTF8.self)
     }
 

@@ -284,7 +284,7 @@ struct EndingTests {
         #expect(receipt.state == stage.state)
         #expect(
             receipt.explanation.hasPrefix(
-                "Killed: exceeded its terminate deadline (5s) after it was told to terminate (requested)"))
+                "Killed: exceeded its terminate deadline (5s) after the notice to terminate (requested)"))
         #expect(harness.answers[request] == .ended(receipt))
     }
 

@@ -147,7 +147,8 @@ struct SavedFormTests {
     @Test("fields of both forms are skipped in front of, between and behind the known ones")
     func skipping() throws {
         let bytes: [UInt8] = [
-            1 << 1, 9, 2 << 1, 5, 3 << 1 | 1, 2, 0xff, 0xff, 4 << 1, 2, 5 << 1, 1, 6 << 1 | 1, 2, 1, 0x61, 7 << 1 | 1, 0,
+            1 << 1, 9, 2 << 1, 5, 3 << 1 | 1, 2, 0xff, 0xff, 4 << 1, 2, 5 << 1, 1, 6 << 1 | 1, 2, 1, 0x61, 7 << 1 | 1,
+            0,
         ]
         #expect(try Example(reading: bytes) == Example(number: 5, level: .critical, list: ["a"]))
     }

@@ -1,5 +1,6 @@
 import Glibc
 import Linux
+import Posix
 import Testing
 
 /// A root group of our own for one test, where this machine allows one.
@@ -75,7 +76,7 @@ func startShell(_ script: String, in enclosure: Enclosure, _ arguments: [String]
 
 @Suite("Cgroups", .enabled(if: TestContainment.isPossible, "needs a cgroup v2 mount that this user may write"))
 struct CgroupTests {
-    @Test("a process is born in its enclosure, and its children stay in it")
+    @Test("a process is created in its enclosure, and its children stay in it")
     func born() throws {
         let test = try TestContainment("born")
         defer { test.end() }
@@ -96,7 +97,7 @@ struct CgroupTests {
         #expect(try enclosure.pids() == [])
     }
 
-    @Test("a frozen busy loop reads as frozen and uses no more time; thawed it goes on")
+    @Test("a frozen busy loop reads as frozen and uses no more time; thawed it runs again")
     func freeze() throws {
         let test = try TestContainment("freeze")
         defer { test.end() }
@@ -118,7 +119,7 @@ struct CgroupTests {
         #expect(try process.waitForEnd().status == .signaled(SIGKILL, coreDumped: false))
     }
 
-    @Test("the events descriptor says by POLLPRI that a group was frozen or emptied")
+    @Test("the events descriptor reports by POLLPRI that a group was frozen or became empty")
     func events() throws {
         let test = try TestContainment("events")
         defer { test.end() }
@@ -247,7 +248,7 @@ struct CgroupTests {
         #expect(access(test.root.path, F_OK) != 0)
     }
 
-    @Test("an enclosure of the same name as one that still dies gets a place of its own")
+    @Test("an enclosure with the name of one that still contains processes gets another path")
     func sameName() throws {
         let test = try TestContainment("samename")
         defer { test.end() }

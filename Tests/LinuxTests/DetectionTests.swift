@@ -1,5 +1,6 @@
 import Glibc
 import Linux
+import Posix
 import Testing
 
 /// A made-up machine: a folder with ordinary files where the kernel has cgroups.
@@ -64,7 +65,7 @@ struct DetectionTests {
         #expect(root.place.kind == .unified)
         #expect(root.controllers == ["memory", "cpu", "io", "pids"])
         #expect(try machine.contents("/sys/fs/cgroup/greenroom/cgroup.subtree_control").hasPrefix("+pids"))
-        // It is not ours to move.
+        // It must not be moved.
         #expect(access(machine.scratch.path + "/sys/fs/cgroup/supervisor", F_OK) != 0)
     }
 
@@ -105,7 +106,7 @@ struct DetectionTests {
         #expect(try machine.contents(base + "/cgroup.subtree_control").hasPrefix("+pids"))
     }
 
-    @Test("a service of root whose group is not marked as delegated leaves it alone")
+    @Test("a service of root does not use a group that is not marked as delegated")
     func notDelegated() throws {
         let machine = try Machine()
         machine.selfCgroup = "0::/system.slice/greenroom.service\n"
@@ -210,10 +211,10 @@ struct DetectionTests {
         #expect(root.ownership == .delegated)
         #expect(root.controllers == ["memory", "pids"])
         #expect(try machine.contents(base + "/supervisor/cgroup.procs") == "4700")
-        // Several are not ours to move.
+        // Several processes are not moved.
         try machine.group(base, controllers: "memory", processes: "4700\n4701\n")
         #expect(machine.detect(preferred: "../greenroom-apps.service").root?.controllers == [])
-        // Nor is anybody moved out of a group that was not given away.
+        // No process is moved out of a group that is not delegated.
         machine.delegated = nil
         try machine.group(base, controllers: "memory", processes: "4700\n")
         try machine.group(base + "/supervisor")

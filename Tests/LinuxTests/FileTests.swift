@@ -1,5 +1,6 @@
 import Glibc
 import Linux
+import Posix
 import TestKit
 import Testing
 
@@ -26,7 +27,7 @@ struct FileTests {
         #expect(SystemError(call: "x", errno: EIO, path: "a\n\u{1b}[b").description.contains("a\u{FFFD}\u{FFFD}[b"))
     }
 
-    @Test("of a stranger's folder the files are removed, no link is followed, and folders stay")
+    @Test("the files in another user's folder are removed, no link is followed, and folders stay")
     func emptied() throws {
         let folder = scratch.path + "/inbox"
         try createDirectories(at: folder + "/own")
@@ -94,7 +95,7 @@ struct FileTests {
         let error = thrown { () throws(SystemError) in try replaceFile(at: scratch.path + "/folder", with: [1]) }
         #expect(error?.errno == EISDIR)
         #expect(try folderNames(scratch.path) == ["f", "folder"])
-        // A temporary file of a daemon that died, or a trap laid in its place, is not written through.
+        // A temporary file that a crash left, or a link in its place, is not written to.
         let victim = try scratch.file("victim", "precious")
         symlink(victim, "\(scratch.path)/.f.\(getpid())~")
         try replaceFile(at: path, with: Array("newer".utf8))
@@ -120,7 +121,7 @@ struct FileTests {
         #expect(thrown { () throws(SystemError) in try createDirectories(at: file) } != nil)
     }
 
-    @Test("a link in the last place is refused, and so is another user's on the way")
+    @Test("a link as the last component is refused, and so is another user's link among the parents")
     func links() throws {
         try createDirectories(at: scratch.path + "/real/inner", mode: 0o755)
         symlink(scratch.path + "/real", scratch.path + "/link")
@@ -137,7 +138,7 @@ struct FileTests {
         }
     }
 
-    @Test("a link on the way is not followed out of a folder where others could put another in its place")
+    @Test("a link among the parents is not followed if another user could replace it")
     func exchangeableLink() throws {
         try createDirectories(at: scratch.path + "/real/inner")
         try createDirectories(at: scratch.path + "/open", mode: 0o777)
@@ -165,18 +166,25 @@ struct FileTests {
     @Test("a descriptor that was taken is not closed, and a duplicate is its own")
     func descriptors() throws {
         let path = try scratch.file("f")
-        let number = try Descriptor.open(path, O_RDONLY).take()
+        let number = try Descriptor.open(path, O_RDONLY).release()
         #expect(fcntl(number, F_GETFD) == FD_CLOEXEC)
-        let first = Descriptor.adopt(number)
+        let first = Descriptor(adopting: number)
         let copy = try first.duplicate()
         #expect(copy.raw != number && copy.raw >= 3)
         #expect(fcntl(copy.raw, F_GETFD) == FD_CLOEXEC)
     }
 }
 
+extension SharedDescriptor {
+    fileprivate var isMemoryFile: Bool { MemoryFile.isMemoryFile(descriptor) }
+    fileprivate var isSealed: Bool { MemoryFile.isSealed(descriptor) }
+    fileprivate func size() throws -> Int { try MemoryFile.size(descriptor) }
+    fileprivate func contents(limit: Int) throws -> [UInt8]? { try MemoryFile.contents(descriptor, limit: limit) }
+}
+
 @Suite("Locks and files in memory")
 struct LockAndMemoryFileTests {
-    @Test("a lock is held once, names its holder, and is free when the holder lets go")
+    @Test("a lock has one holder, names it, and is free when the holder releases it")
     func lock() throws {
         let scratch = try Scratch()
         let path = scratch.path + "/lock"
@@ -187,7 +195,7 @@ struct LockAndMemoryFileTests {
                 return
             }
             #expect(fcntl(lock.descriptor.raw, F_GETFD) == FD_CLOEXEC)
-            // Whoever may read it could hold it himself.
+            // A user who may read the file could lock it.
             var about = stat()
             #expect(stat(path, &about) == 0 && about.st_mode & 0o777 == 0o600)
             let second = try LockFile.acquire(at: path)
@@ -204,7 +212,7 @@ struct LockAndMemoryFileTests {
         }
     }
 
-    @Test("a lock that says nonsense about its holder is still held, and a link is no lock")
+    @Test("a lock file with an invalid pid is still locked, and a link is refused")
     func nonsense() throws {
         let scratch = try Scratch()
         let path = try scratch.file("lock", "zzz")
@@ -223,29 +231,29 @@ struct LockAndMemoryFileTests {
 
     @Test("a sealed file in memory holds its contents and cannot change")
     func sealed() throws {
-        let file = try MemoryFile.sealed("state", Array("hello".utf8))
-        #expect(MemoryFile.isSealed(file.raw))
-        #expect(try MemoryFile.size(file.raw) == 5)
+        let file = SharedDescriptor(try MemoryFile.sealed("state", Array("hello".utf8)))
+        #expect(file.isSealed)
+        #expect(try file.size() == 5)
         #expect(write(file.raw, "x", 1) < 0 && errno == EPERM)
         #expect(ftruncate(file.raw, 0) < 0)
-        #expect(try MemoryFile.contents(file.raw, limit: 5) == Array("hello".utf8))
-        #expect(try MemoryFile.contents(file.raw, limit: 4) == nil)
+        #expect(try file.contents(limit: 5) == Array("hello".utf8))
+        #expect(try file.contents(limit: 4) == nil)
         #expect(fcntl(file.raw, F_GETFD) == FD_CLOEXEC)
     }
 
     @Test("what an app offers is read only if it is a file in memory")
     func offered() throws {
-        let open = try MemoryFile.empty("x")
-        #expect(!MemoryFile.isSealed(open.raw))
-        #expect(try MemoryFile.contents(open.raw, limit: 10) == [])
-        try MemoryFile.seal(open.raw)
-        #expect(MemoryFile.isSealed(open.raw))
-        #expect(throws: SystemError.self) { try MemoryFile.seal(open.raw) }
-        let pipe = try Pipe()
-        #expect(!MemoryFile.isMemoryFile(pipe.read.raw))
-        #expect(try MemoryFile.contents(pipe.read.raw, limit: 10) == nil)
-        let device = try Descriptor.open("/dev/zero", O_RDONLY)
-        #expect(try MemoryFile.contents(device.raw, limit: 10) == nil)
+        let open = SharedDescriptor(try MemoryFile.empty("x"))
+        #expect(!open.isSealed)
+        #expect(try open.contents(limit: 10) == [])
+        try MemoryFile.seal(open.descriptor)
+        #expect(open.isSealed)
+        #expect(throws: SystemError.self) { try MemoryFile.seal(open.descriptor) }
+        let end = SharedDescriptor(try Pipe().closingWrite())
+        #expect(!end.isMemoryFile)
+        #expect(try end.contents(limit: 10) == nil)
+        let device = SharedDescriptor(try Descriptor.open("/dev/zero", O_RDONLY))
+        #expect(try device.contents(limit: 10) == nil)
     }
 }
 
@@ -260,7 +268,7 @@ struct UserTests {
         #expect(try supplementaryGroups(of: "root", gid: 0).contains(0))
     }
 
-    @Test("who is not there is nil; a number needs no entry; what means nobody to the kernel is nobody")
+    @Test("a missing user is nil; a number needs no entry; -1 is not a user")
     func missing() throws {
         #expect(try lookUpUser("no-such-user-here") == nil)
         #expect(try lookUpGroup("no-such-group-here") == nil)

@@ -1,5 +1,6 @@
 import Glibc
 import Linux
+import Posix
 import TestKit
 import Testing
 

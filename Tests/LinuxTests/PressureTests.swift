@@ -1,5 +1,6 @@
 import Glibc
 import Linux
+import Posix
 import Testing
 
 @Suite("Memory pressure and memory information")
@@ -20,7 +21,7 @@ struct PressureTests {
     }
 
     @Test(
-        "a cgroup's trigger says so when the group is removed", .enabled(if: isPossible && TestContainment.isPossible))
+        "a cgroup's trigger reports the removal of the group", .enabled(if: isPossible && TestContainment.isPossible))
     func removed() throws {
         let test = try TestContainment("pressure")
         defer { test.end() }
@@ -33,7 +34,7 @@ struct PressureTests {
         #expect(entry.revents & Int16(POLLERR) != 0)
     }
 
-    @Test("what cannot be had is told with its reason")
+    @Test("an unavailable trigger is reported with its reason")
     func unavailable() throws {
         #expect(throws: PressureUnavailable(errno: ENOENT, path: "/no/pressure")) {
             _ = try PressureTrigger(path: "/no/pressure", .some, stall: .seconds(1), window: .seconds(2))
@@ -43,23 +44,6 @@ struct PressureTests {
         #expect(PressureUnavailable(errno: EOPNOTSUPP, path: "x").description.contains("psi=1"))
         #expect(throws: PressureUnavailable.self) {
             _ = try PressureTrigger(.some, stall: .seconds(100), window: .seconds(1))
-        }
-    }
-
-    @Test("pressure files are read line by line")
-    func levels() throws {
-        let text = Array(
-            """
-            some avg10=0.00 avg60=12.34 avg300=100.00 total=1234567
-            full avg10=1.02 avg60=0.00 avg300=0.09 total=89
-
-            """.utf8)
-        let some = try #require(PressureLevel(parsing: text, .some))
-        #expect([some.average10, some.average60, some.average300] == [0, 1234, 10000])
-        #expect(some.total == .microseconds(1_234_567))
-        #expect(PressureLevel(parsing: text, .full)?.average10 == 102)
-        for bad in ["", "some", "some avg10=1", "some avg10=0.00 avg60=0.0 avg300=0.00 total=1", "some avg10=x.00"] {
-            #expect(PressureLevel(parsing: Array(bad.utf8), .some) == nil)
         }
     }
 

@@ -1,5 +1,6 @@
 import Glibc
 import Linux
+import Posix
 import Testing
 
 @Suite("/proc")
@@ -24,7 +25,7 @@ struct ProcFSTests {
         #expect(parsed("42 (x) S 7 8 9 0 -1 64 1 2 3 4 5 6 7 8 20 0 1 0 1 ")?.hasExecuted == false)
     }
 
-    @Test("a zombie whose threads live on is not dead")
+    @Test("a zombie whose other threads run is not dead")
     func zombieLeader() throws {
         let dead = try #require(parsed("1 (x) Z 7 8 9 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 1 "))
         #expect(dead.isDead)
@@ -56,11 +57,10 @@ struct ProcFSTests {
             _ = CgroupPlace(selfCgroup: bytes, mountInfo: bytes)
             _ = MemoryInfo(parsing: bytes)
             _ = MemoryInfo.perCPUPages(parsing: bytes)
-            _ = PressureLevel(parsing: bytes, .some)
         }
     }
 
-    @Test("status tells which signals a program minds, and who traces it")
+    @Test("status shows which signals a program handles, and its tracer")
     func status() throws {
         let text = """
             Name:\tx\\nUid:\\t0

@@ -1,5 +1,6 @@
 import Glibc
 import Linux
+import Posix
 import TestKit
 import Testing
 
@@ -20,7 +21,7 @@ struct ProcessFamilyTests {
         #expect(try enclosure.remove() == .removed)
     }
 
-    @Test("a busy loop is stopped and goes on")
+    @Test("a busy loop is stopped and continues")
     func freeze() throws {
         try inOwnProcess {
             let enclosure = try Self.containment().create(app: "busy", run: 1)
@@ -89,10 +90,10 @@ struct ProcessFamilyTests {
             let enclosure = try containment.create(app: "a", run: 1)
             let marker = try #require(enclosure.environmentMarker)
             let own = Int(getsid(0))
-            // A first process between clone and setsid, and a stranger in the session that they both still share.
+            // A first process between clone and setsid, and another process in the session that they still share.
             try put(900_000, parent: Int(getpid()), session: own)
             try put(900_001, parent: 1, session: own)
-            // A child with a session of its own, that child's child, and who has nothing but that session or the marker.
+            // A child with a session of its own, its child, and processes with only that session or the marker.
             try put(900_002, parent: 900_000, session: 900_002)
             try put(900_003, parent: 900_002, session: 900_003)
             try put(900_004, parent: 1, session: 900_003)
@@ -111,7 +112,7 @@ struct ProcessFamilyTests {
         }
     }
 
-    @Test("whoever waits in vfork for a stopped child counts as stopped, whoever waits for a disk does not")
+    @Test("a process that waits in vfork for a stopped child counts as stopped, one that waits for a disk does not")
     func vforkParent() throws {
         let scratch = try Scratch()
         func put(_ pid: Int, parent: Int, state: String) throws {
@@ -133,7 +134,7 @@ struct ProcessFamilyTests {
         #expect(try !enclosure.isFrozen())
     }
 
-    @Test("two apps are told apart, and neither reaches us")
+    @Test("two apps are distinguished, and neither contains the test process")
     func apart() throws {
         try inOwnProcess {
             let containment = try Self.containment()

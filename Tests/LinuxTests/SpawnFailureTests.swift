@@ -1,5 +1,6 @@
 import Glibc
 import Linux
+import Posix
 import TestKit
 import Testing
 
@@ -35,7 +36,7 @@ struct SpawnFailureTests {
         #expect(failure.exitStatus == 203)
     }
 
-    @Test("a script whose interpreter is missing says which")
+    @Test("a script with a missing interpreter reports its name")
     func missingInterpreter() throws {
         let scratch = try Scratch()
         let script = try scratch.file("script", "#! /no/such/interpreter -x\n", mode: 0o755)
@@ -67,15 +68,18 @@ struct SpawnFailureTests {
 
     @Test("descriptors that are not open")
     func descriptors() throws {
+        let closed = SharedDescriptor.notOpen
         let passed = try failure(
             SpawnRequest(
                 executable: "/bin/true",
-                passedDescriptors: [PassedDescriptor(fd: 0, name: "good"), PassedDescriptor(fd: 9999, name: "bad")]))
+                passedDescriptors: [
+                    PassedDescriptor(try standardInput(), name: "good"), PassedDescriptor(closed, name: "bad"),
+                ]))
         #expect(passed == SpawnFailure(stage: .descriptors, errno: EBADF, path: "bad"))
-        #expect(passed.sentence == "cannot hand over the descriptor \"bad\": Bad file descriptor")
-        #expect(try failure(SpawnRequest(executable: "/bin/true", standardInput: 9999)).exitStatus == 208)
-        #expect(try failure(SpawnRequest(executable: "/bin/true", standardOutput: 9999)).exitStatus == 209)
-        #expect(try failure(SpawnRequest(executable: "/bin/true", standardError: 9999)).exitStatus == 222)
+        #expect(passed.sentence == "cannot pass the descriptor \"bad\": Bad file descriptor")
+        #expect(try failure(SpawnRequest(executable: "/bin/true", standardInput: closed)).exitStatus == 208)
+        #expect(try failure(SpawnRequest(executable: "/bin/true", standardOutput: closed)).exitStatus == 209)
+        #expect(try failure(SpawnRequest(executable: "/bin/true", standardError: closed)).exitStatus == 222)
     }
 
     @Test("a limit that cannot be")
@@ -88,7 +92,7 @@ struct SpawnFailureTests {
         #expect(failure.exitStatus == 205)
     }
 
-    @Test("credentials that are not ours to give", .enabled(if: geteuid() == 0, "needs root to become nobody first"))
+    @Test("credentials that the process may not set", .enabled(if: geteuid() == 0, "needs root to become nobody first"))
     func credentials() throws {
         let many = Credentials(uid: 1, gid: 1, groups: [UInt32](repeating: 1, count: 65_537))
         let tooMany = try failure(SpawnRequest(executable: "/bin/true", credentials: many))
@@ -128,7 +132,7 @@ struct SpawnFailureTests {
     }
 
     @Test("requests that cannot be carried out are refused before there is a process")
-    func refused() {
+    func refused() throws {
         func refusal(_ request: SpawnRequest) -> SystemError? {
             do {
                 _ = try startProcess(request)
@@ -141,9 +145,10 @@ struct SpawnFailureTests {
         #expect(refusal(SpawnRequest(executable: "/bin/true", arguments: ["a\0b"]))?.errno == EINVAL)
         #expect(refusal(SpawnRequest(executable: "/bin/true", oomScoreAdjust: 1001))?.errno == EINVAL)
         #expect(refusal(SpawnRequest(executable: "/bin/true", processIDVariables: ["A=B"]))?.errno == EINVAL)
-        let colon = SpawnRequest(executable: "/bin/true", passedDescriptors: [PassedDescriptor(fd: 0, name: "a:b")])
+        let colon = SpawnRequest(
+            executable: "/bin/true", passedDescriptors: [PassedDescriptor(try standardInput(), name: "a:b")])
         #expect(refusal(colon)?.call == "LISTEN_FDNAMES")
-        #expect(refusal(SpawnRequest(executable: "/bin/true", cgroup: 9999))?.errno == EBADF)
+        #expect(refusal(SpawnRequest(executable: "/bin/true", cgroup: .notOpen))?.errno == EBADF)
     }
 
     @Test("too long an argument list comes back as a failure to execute")

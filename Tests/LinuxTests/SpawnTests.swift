@@ -1,11 +1,12 @@
 import Glibc
 import Linux
+import Posix
 import TestKit
 import Testing
 
 @Suite("Starting processes")
 struct SpawnTests {
-    @Test("a program gets its arguments, its environment and nothing of ours")
+    @Test("a program gets its arguments and its environment, and inherits nothing else")
     func argumentsAndEnvironment() throws {
         let result = try run(
             SpawnRequest(
@@ -28,16 +29,14 @@ struct SpawnTests {
     @Test("a child sees only 0, 1, 2 and what was passed", arguments: [false, true])
     func noLeakedDescriptors(copyingMemory: Bool) throws {
         // Without close-on-exec, so that only the child's own closing can keep them from the program.
-        let leaky = open("/dev/null", O_RDONLY)
-        let high = fcntl(leaky, F_DUPFD, 300)
-        defer {
-            close(leaky)
-            close(high)
-        }
+        let leaky = Descriptor(adopting: open("/dev/null", O_RDONLY))
+        let high = SharedDescriptor(Descriptor(adopting: fcntl(leaky.raw, F_DUPFD, 300)))
         let request = SpawnRequest(
             executable: "/bin/ls", arguments: ["/proc/self/fd"],
             oomScoreAdjust: copyingMemory ? 500 : nil,
-            passedDescriptors: [PassedDescriptor(fd: high, name: "a"), PassedDescriptor(fd: 0, name: "b")])
+            passedDescriptors: [
+                PassedDescriptor(high, name: "a"), PassedDescriptor(try standardInput(), name: "b"),
+            ])
         // ls itself has the folder open as the next number.
         #expect(try run(request).lines == ["0", "1", "2", "3", "4", "5"])
     }
@@ -45,8 +44,8 @@ struct SpawnTests {
     @Test("passed descriptors arrive in order, whatever numbers they had, and may repeat")
     func passedDescriptors() throws {
         let scratch = try Scratch()
-        let one = try Descriptor.open(scratch.file("one", "1"), O_RDONLY)
-        let two = try Descriptor.open(scratch.file("two", "2"), O_RDONLY)
+        let one = SharedDescriptor(try Descriptor.open(scratch.file("one", "1"), O_RDONLY))
+        let two = SharedDescriptor(try Descriptor.open(scratch.file("two", "2"), O_RDONLY))
         let result = try run(
             SpawnRequest(
                 executable: "/bin/sh",
@@ -56,8 +55,8 @@ struct SpawnTests {
                 ],
                 processIDVariables: ["WATCHDOG_PID"],
                 passedDescriptors: [
-                    PassedDescriptor(fd: two.raw, name: "zwei"), PassedDescriptor(fd: one.raw, name: "eins"),
-                    PassedDescriptor(fd: two.raw, name: "zwei"),
+                    PassedDescriptor(two, name: "zwei"), PassedDescriptor(one, name: "eins"),
+                    PassedDescriptor(two, name: "zwei"),
                 ]))
         #expect(result.lines[..<3] == ["\(scratch.path)/two", "\(scratch.path)/one", "\(scratch.path)/two"])
         let words = result.lines[3].split(separator: " ")
@@ -71,7 +70,7 @@ struct SpawnTests {
             SpawnRequest(
                 executable: "/bin/sh", arguments: ["-c", "echo $$ $WATCHDOG_PID $LISTEN_PID"],
                 processIDVariables: ["WATCHDOG_PID"], oomScoreAdjust: copyingMemory ? 400 : nil,
-                passedDescriptors: [PassedDescriptor(fd: 0, name: "x")]))
+                passedDescriptors: [PassedDescriptor(try standardInput(), name: "x")]))
         let words = result.lines[0].split(separator: " ")
         #expect(Set(words).count == 1)
         #expect(words.count == 3)
@@ -80,14 +79,14 @@ struct SpawnTests {
     @Test("standard streams are what was asked for, else /dev/null")
     func standardStreams() throws {
         let scratch = try Scratch()
-        let input = try Descriptor.open(scratch.file("in", "hello\n"), O_RDONLY)
-        let output = try Descriptor.open(scratch.file("out"), O_WRONLY)
-        let error = try Descriptor.open(scratch.file("err"), O_WRONLY)
+        let input = SharedDescriptor(try Descriptor.open(scratch.file("in", "hello\n"), O_RDONLY))
+        let output = SharedDescriptor(try Descriptor.open(scratch.file("out"), O_WRONLY))
+        let error = SharedDescriptor(try Descriptor.open(scratch.file("err"), O_WRONLY))
         // Crossed on purpose: input arrives as 0 though it has another number here.
         var starting = try startProcess(
             SpawnRequest(
-                executable: "/bin/sh", arguments: ["-c", "cat; echo bad >&2"], standardInput: input.raw,
-                standardOutput: output.raw, standardError: error.raw))
+                executable: "/bin/sh", arguments: ["-c", "cat; echo bad >&2"], standardInput: input,
+                standardOutput: output, standardError: error))
         #expect(try starting.finalOutcome() == .executed)
         #expect(try starting.process.waitForEnd().status == .exited(0))
         #expect(try readFile(at: scratch.path + "/out", limit: 100) == Array("hello\n".utf8))
@@ -140,13 +139,13 @@ struct SpawnTests {
         let request = SpawnRequest(
             executable: "/bin/true",
             resourceLimits: [ResourceLimit(resource: Int32(RLIMIT_NOFILE.rawValue), soft: 4, hard: 4)],
-            passedDescriptors: (0..<20).map { PassedDescriptor(fd: 0, name: "n\($0)") })
+            passedDescriptors: try (0..<20).map { PassedDescriptor(try standardInput(), name: "n\($0)") })
         var starting = try startProcess(request)
         #expect(try starting.finalOutcome() == .executed)
         _ = try starting.process.waitForEnd()
     }
 
-    @Test("its OOM score is set without touching ours")
+    @Test("its OOM score adjustment is set without changing the parent's")
     func oomScore() throws {
         let before = try readFile(at: "/proc/self/oom_score_adj", limit: 20)
         let request = SpawnRequest(executable: "/bin/cat", arguments: ["/proc/self/oom_score_adj"], oomScoreAdjust: 777)
@@ -183,7 +182,7 @@ struct SpawnTests {
         }
     }
 
-    @Test("no descriptor of ours is left after starts, failures and reaping")
+    @Test("starts, failures and reaping leave no descriptor open")
     func noDescriptorLeakHere() throws {
         try inOwnProcess {
             let before = try folderNames("/proc/self/fd")

@@ -1,5 +1,6 @@
 import Glibc
 import Linux
+import Posix
 import TestKit
 import Testing
 
@@ -19,18 +20,18 @@ final class Scratch {
     }
 }
 
-/// Waits until a descriptor is readable or hung up; fails the test after ten seconds, which no healthy run needs.
-func wait(for descriptor: Int32, events: Int16 = Int16(POLLIN)) throws {
-    var entry = pollfd(fd: descriptor, events: events, revents: 0)
+/// Waits until a descriptor is readable or hung up; fails the test after ten seconds.
+func wait(for descriptor: SharedDescriptor, events: Int16 = Int16(POLLIN)) throws {
+    var entry = pollfd(fd: descriptor.raw, events: events, revents: 0)
     while true {
         let result = poll(&entry, 1, 10_000)
         if result < 0, errno == EINTR { continue }
-        try #require(result == 1, "descriptor \(descriptor) stayed quiet for ten seconds")
+        try #require(result == 1, "descriptor \(descriptor.raw) stayed quiet for ten seconds")
         return
     }
 }
 
-/// Asks again and again, giving the other processes a millisecond each time.
+/// Checks a condition every millisecond, for at least ten seconds.
 func eventually(_ what: String, _ condition: () throws -> Bool) throws {
     for _ in 0..<10_000 {
         if try condition() { return }
@@ -56,7 +57,7 @@ extension Process {
     }
 }
 
-/// What a program wrote, and how it ended.
+/// The output of a program and how it ended.
 struct Finished {
     var output: String
     var status: EndStatus
@@ -74,8 +75,9 @@ func run(_ request: SpawnRequest) throws -> Finished {
     let pipe = try Pipe()
     try pipe.read.setNonBlocking(false)
     try pipe.write.setNonBlocking(false)
-    request.standardOutput = pipe.write.raw
+    request.standardOutput = SharedDescriptor(try pipe.write.duplicate())
     var starting = try startProcess(request)
+    request.standardOutput = nil
     let reader = pipe.closingWrite()
     let outcome = try starting.finalOutcome()
     // Whatever happens, leave no zombie.
@@ -95,4 +97,12 @@ func run(_ request: SpawnRequest) throws -> Finished {
 func folderNames(_ path: String) throws -> [String] {
     try #require(access(path, R_OK) == 0)
     return entries(of: path).sorted()
+}
+
+/// A duplicate of this process's standard input.
+func standardInput() throws -> SharedDescriptor { SharedDescriptor(try Descriptor.duplicate(of: 0)) }
+
+extension SharedDescriptor {
+    /// A number that is not open. It is never released, so nothing closes it.
+    static let notOpen = SharedDescriptor(Descriptor(adopting: 9999))
 }

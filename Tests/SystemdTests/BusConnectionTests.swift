@@ -1,11 +1,12 @@
 import Glibc
+import Posix
 import Systemd
 import Testing
 
 /// A served exhibit on a thread of its own, for clients that block.
 final class ServedThread {
     let folder: TemporaryFolder
-    private let stop: Pipe
+    private let stop: TestPipe
     private var thread = pthread_t()
 
     var path: String { folder.path + "/bus" }
@@ -13,10 +14,10 @@ final class ServedThread {
     /// What the thread takes with it.
     private final class Start {
         let path: String
-        let stop: Int32
-        let ready: Int32
+        let stop: SharedDescriptor
+        let ready: SharedDescriptor
 
-        init(path: String, stop: Int32, ready: Int32) {
+        init(path: String, stop: SharedDescriptor, ready: SharedDescriptor) {
             self.path = path
             self.stop = stop
             self.ready = ready
@@ -25,8 +26,8 @@ final class ServedThread {
 
     init() throws {
         folder = try TemporaryFolder()
-        stop = try Pipe()
-        let ready = try Pipe()
+        stop = try TestPipe()
+        let ready = try TestPipe()
         let start = Start(path: folder.path + "/bus", stop: stop.reading, ready: ready.writing)
         let result = pthread_create(
             &thread, nil,
@@ -44,8 +45,8 @@ final class ServedThread {
     }
 
     /// Serves until the other end of `stop` is closed. A call of `Later` is answered by the next `Echo`, and each `Echo`
-    /// of a string is told of in a signal.
-    private static func serve(_ path: String, stop: Int32, ready: Int32) throws {
+    /// of a string sends a signal.
+    private static func serve(_ path: String, stop: SharedDescriptor, ready: SharedDescriptor) throws {
         let loop = try EventLoop()
         let exhibit = Exhibit()
         let server = try BusServer(loop: loop, path: path, names: [Exhibit.name], objects: exhibit.objects())
@@ -59,7 +60,7 @@ final class ServedThread {
                 path: Exhibit.path, interface: Exhibit.manager, member: "Changed", [.string(text), .uint32(1)])
         }
         let source = try loop.addDescriptor(stop, events: .readable) { _ in loop.exit(0) }
-        _ = write(ready, "x", 1)
+        _ = write(ready.raw, "x", 1)
         _ = try loop.run()
         source.cancel()
     }
@@ -67,6 +68,113 @@ final class ServedThread {
     deinit {
         stop.closeWriting()
         pthread_join(thread, nil)
+    }
+}
+
+/// The exhibit on a message bus, on a thread of its own.
+private final class BusThread {
+    private let stop: TestPipe
+    private var thread = pthread_t()
+
+    private final class Start {
+        let address: String
+        let stop: SharedDescriptor
+        let ready: SharedDescriptor
+
+        init(_ address: String, _ stop: SharedDescriptor, _ ready: SharedDescriptor) {
+            (self.address, self.stop, self.ready) = (address, stop, ready)
+        }
+    }
+
+    init(_ address: String) throws {
+        stop = try TestPipe()
+        let ready = try TestPipe()
+        let start = Start(address, stop.reading, ready.writing)
+        let result = pthread_create(
+            &thread, nil,
+            { argument in
+                let start = Unmanaged<Start>.fromOpaque(argument!).takeRetainedValue()
+                do { try BusThread.serve(start) } catch { Issue.record(error) }
+                return nil
+            }, Unmanaged.passRetained(start).toOpaque())
+        try #require(result == 0)
+        _ = ready.read()
+    }
+
+    /// Serves until the other end of `stop` is closed. Each `Echo` of a string sends a signal.
+    private static func serve(_ start: Start) throws {
+        let loop = try EventLoop()
+        let exhibit = Exhibit()
+        let bus = try MessageBus(loop: loop, address: start.address, name: Exhibit.name, objects: exhibit.objects())
+        exhibit.onEcho = { [unowned bus] value in
+            guard let text = value.unwrapped.stringValue else { return }
+            try? bus.peer?.emitSignal(
+                path: Exhibit.path, interface: Exhibit.manager, member: "Changed", [.string(text), .uint32(1)])
+        }
+        bus.onName = { if $0 == .owned { _ = write(start.ready.raw, "x", 1) } }
+        bus.connect()
+        let source = try loop.addDescriptor(start.stop, events: .readable) { _ in loop.exit(0) }
+        _ = try loop.run()
+        source.cancel()
+    }
+
+    deinit {
+        stop.closeWriting()
+        pthread_join(thread, nil)
+    }
+}
+
+@Suite("Blocking client on a message bus", .serialized, .enabled(if: PrivateBus.isPossible, PrivateBus.whyNot))
+struct BusConnectionOnBusTests {
+    private func echo(_ client: BusConnection, _ text: String) throws -> [Variant] {
+        try client.call(
+            path: Exhibit.path, interface: Exhibit.manager, member: "Echo", [.variant(.string(text))],
+            timeout: patience)
+    }
+
+    @Test("calls are answered and signals arrive, and the connection ends when the service does")
+    func service() throws {
+        let bus = try PrivateBus()
+        var thread: BusThread? = try BusThread(bus.address)
+        let client = try BusConnection(busAddress: bus.address, destination: Exhibit.name)
+        #expect(try echo(client, "one") == [.variant(.string("one"))])
+        let signal = try client.nextSignal(until: EventLoop.now() + patience)
+        #expect(signal?.member == "Changed" && signal?.arguments.first == .string("one"))
+        #expect(client.isOpen)
+        withExtendedLifetime(thread) {}
+        thread = nil
+        let error = #expect(throws: BusError.self) {
+            while try client.nextSignal(until: EventLoop.now() + patience) != nil {}
+        }
+        #expect(error?.name == "org.freedesktop.DBus.Error.Disconnected")
+        #expect(!client.isOpen)
+    }
+
+    @Test("a signal of another program is not accepted as the service's")
+    func forged() throws {
+        let bus = try PrivateBus()
+        let thread = try BusThread(bus.address)
+        let client = try BusConnection(busAddress: bus.address, destination: Exhibit.name)
+        let other = try BusStage(bus, name: "org.example.Other")
+        try other.settle()
+        try other.place.peer?.emitSignal(
+            path: Exhibit.path, interface: Exhibit.manager, member: "Changed", [.string("forged"), .uint32(1)])
+        _ = try other.ask(other.client(), "Who")
+        _ = try echo(client, "own")
+        #expect(try client.nextSignal(until: EventLoop.now() + patience)?.arguments.first == .string("own"))
+        withExtendedLifetime(thread) {}
+    }
+
+    @Test("a name without an owner is reported as no server, and nothing is started for it")
+    func nobody() throws {
+        let bus = try PrivateBus()
+        // The bus daemon listens by then.
+        let other = try BusStage(bus)
+        try other.settle()
+        let error = #expect(throws: BusError.self) {
+            _ = try BusConnection(busAddress: bus.address, destination: "org.example.Missing")
+        }
+        #expect(error == .noServer("no program owns org.example.Missing on the message bus"))
     }
 }
 
@@ -141,24 +249,25 @@ struct BusConnectionTests {
         #expect(throws: BusError.self) { _ = try echo(client, .bool(true)) }
     }
 
-    @Test("without a server the error says who does not listen where")
+    @Test("without a server the error names the server and the socket")
     func nobody() throws {
         let folder = try TemporaryFolder()
         let path = folder.path + "/bus"
         #expect(throws: BusError.noServer("no greenroomd listens at \(path) (No such file or directory)")) {
             _ = try BusConnection(path: path)
         }
-        close(try UnixSocket.listen(at: path, mode: 0o600))
+        _ = try UnixSocket.listen(at: path, mode: 0o600)
         #expect(throws: BusError.noServer("no greenroomd listens at \(path) (Connection refused)")) {
             _ = try BusConnection(path: path)
         }
     }
 
-    @Test("a server that closes at once is told apart from one that is not there")
+    @Test("a server that closes the connection at once is reported as disconnected")
     func refused() throws {
-        let ends = try socketPair()
-        close(ends.1)
-        let error = #expect(throws: BusError.self) { _ = try BusConnection(descriptor: ends.0, name: "the server") }
+        let end = try socketPair().0
+        let error = #expect(throws: BusError.self) {
+            _ = try BusConnection(descriptor: end.descriptor.duplicate(), name: "the server")
+        }
         #expect(error?.name == "org.freedesktop.DBus.Error.Disconnected")
     }
 }

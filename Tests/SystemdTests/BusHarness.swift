@@ -1,4 +1,5 @@
 import Glibc
+import Posix
 import Systemd
 import Testing
 
@@ -12,7 +13,7 @@ final class Exhibit {
 
     var ids = ["org.example.Photos", "mail"]
     var states: [String: String] = [:]
-    /// Calls of `Later` that nobody has answered yet.
+    /// Calls of `Later` without an answer.
     var waiting: [MethodCall] = []
     var calls = 0
     var goneWhileWaiting = 0
@@ -85,19 +86,22 @@ final class Stage {
     let exhibit = Exhibit()
     let server: BusServer
     var gone: [String] = []
-    var complaints: [String] = []
+    var warnings: [String] = []
 
     var path: String { folder.path + "/bus" }
 
-    init(limits: BusServer.Limits = BusServer.Limits(), mode: UInt32 = 0o600) throws {
+    init(
+        limits: BusServer.Limits = BusServer.Limits(), mode: UInt32 = 0o600,
+        permittedUsers: Set<UInt32> = [0, geteuid()]
+    ) throws {
         folder = try TemporaryFolder()
         if mode & 0o006 != 0 { chmod(folder.path, 0o755) }
         loop = try EventLoop()
         server = try BusServer(
             loop: loop, path: folder.path + "/bus", mode: mode, names: [Exhibit.name], objects: exhibit.objects(),
-            limits: limits)
+            permittedUsers: permittedUsers, limits: limits)
         server.onPeerGone = { [unowned self] in gone.append($1) }
-        server.onComplaint = { [unowned self] in complaints.append($0) }
+        server.onWarning = { [unowned self] in warnings.append($0) }
     }
 
     /// A client on the same loop.
@@ -105,10 +109,20 @@ final class Stage {
         try BusPeer(loop: loop, descriptor: try UnixSocket.connect(to: path), role: .client)
     }
 
-    /// A bare connection, for those who do not speak D-Bus.
-    func stranger() throws -> Int32 { try UnixSocket.connect(to: path) }
+    /// A connection without D-Bus.
+    func bareClient() throws -> SharedDescriptor { SharedDescriptor(try UnixSocket.connect(to: path)) }
 
-    /// Calls and serves until the answer is there.
+    /// A call of org.freedesktop.DBus.Peer.Ping of "/", little endian, serial 1 (D-Bus specification, "Message Format").
+    /// - Parameter wantsReply: without it the message has the flag NO_REPLY_EXPECTED.
+    static func pingCall(wantsReply: Bool = true) -> [UInt8] {
+        var bytes: [UInt8] = [0x6c, 1, wantsReply ? 0 : 1, 1, 0, 0, 0, 0, 1, 0, 0, 0, 69, 0, 0, 0]
+        bytes += [1, 1, 0x6f, 0, 1, 0, 0, 0, 0x2f, 0, 0, 0, 0, 0, 0, 0]
+        bytes += [2, 1, 0x73, 0, 25, 0, 0, 0] + Array("org.freedesktop.DBus.Peer\0".utf8) + [0, 0, 0, 0, 0, 0]
+        bytes += [3, 1, 0x73, 0, 4, 0, 0, 0] + Array("Ping\0".utf8) + [0, 0, 0]
+        return bytes
+    }
+
+    /// Calls a method and runs the loop until the answer arrives.
     func ask(
         _ client: BusPeer, _ member: String, _ arguments: [Variant] = [], interface: String = Exhibit.manager,
         path: String = Exhibit.path
@@ -128,7 +142,7 @@ extension EventLoop {
     /// Runs a program while the loop serves it.
     /// - Returns: its exit status and what it wrote, both streams.
     func run(_ words: [String]) throws -> (status: Int32, text: String) {
-        let pipe = try Pipe()
+        let pipe = try TestPipe()
         var text: [UInt8] = []
         var ended = false
         let source = try addDescriptor(pipe.reading, events: .readable) { _ in
@@ -147,12 +161,12 @@ extension EventLoop {
     }
 }
 
-func spawn(_ words: [String], output: Int32) throws -> pid_t {
+func spawn(_ words: [String], output: SharedDescriptor) throws -> pid_t {
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }
-    posix_spawn_file_actions_adddup2(&actions, output, 1)
-    posix_spawn_file_actions_adddup2(&actions, output, 2)
+    posix_spawn_file_actions_adddup2(&actions, output.raw, 1)
+    posix_spawn_file_actions_adddup2(&actions, output.raw, 2)
     var pid: pid_t = 0
     let arguments = words.map { strdup($0) } + [nil]
     defer { for argument in arguments { free(argument) } }

@@ -1,4 +1,5 @@
 import Glibc
+import Posix
 import Systemd
 import Testing
 
@@ -55,7 +56,7 @@ struct BusTests {
         let stage = try Stage()
         guard case .failure(let error) = try stage.ask(try stage.client(), "Forget") else { throw Missing() }
         #expect(error.name == "org.freedesktop.DBus.Error.NoReply")
-        #expect(error.message == "org.example.Manager1.Forget was given up without an answer.")
+        #expect(error.message == "org.example.Manager1.Forget was dropped without an answer.")
     }
 
     @Test("an answer may come later, and others are served meanwhile")
@@ -91,7 +92,7 @@ struct BusTests {
         #expect(call.isAnswered)
     }
 
-    @Test("when the caller goes, its waiting call is told, and answering is harmless")
+    @Test("when a caller disconnects, the handler of its waiting call is called, and a late answer has no effect")
     func peerGone() throws {
         let stage = try Stage()
         let client = try stage.client()
@@ -116,7 +117,7 @@ struct BusTests {
         #expect(stage.server.peers.first?.credentials?.gid == getegid())
     }
 
-    @Test("objects below a prefix are told apart by their names; one that is not there is unknown")
+    @Test("objects below a prefix are identified by their names; one that does not exist is unknown")
     func collection() throws {
         let stage = try Stage()
         let client = try stage.client()
@@ -177,10 +178,17 @@ struct BusTests {
         #expect(seen[0][2...].map(\.member) == ["InterfacesAdded", "InterfacesRemoved"])
     }
 
+    private func connectedPeers(_ loop: EventLoop, _ handler: BusObjects) throws -> (daemon: BusPeer, app: BusPeer) {
+        let (near, far) = try socketPair()
+        return (
+            try BusPeer(loop: loop, descriptor: near.descriptor.duplicate(), role: .server(names: [])),
+            try BusPeer(loop: loop, descriptor: far.descriptor.duplicate(), role: .client, objects: handler)
+        )
+    }
+
     @Test("both ends of a socket pair can call each other, as a daemon and its app do")
     func bothWays() throws {
         let loop = try EventLoop()
-        let ends = try socketPair()
         let handler = BusObjects()
         handler.add(
             at: "/app",
@@ -189,8 +197,7 @@ struct BusTests {
                     "org.example.Handler1", methods: [BusMethod("Suspend", out: "s") { $0.reply([.string("done")]) }])
             ]
         )
-        let daemon = try BusPeer(loop: loop, descriptor: ends.0, role: .server(names: []))
-        let app = try BusPeer(loop: loop, descriptor: ends.1, role: .client, objects: handler)
+        let (daemon, app) = try connectedPeers(loop, handler)
         var answer: Result<[Variant], BusError>?
         try daemon.call(path: "/app", interface: "org.example.Handler1", member: "Suspend", timeout: patience) {
             answer = $0
@@ -206,7 +213,7 @@ struct BusTests {
         }
     }
 
-    @Test("a call that nobody answers ends with its time-out")
+    @Test("a call without an answer ends with its timeout")
     func timeout() throws {
         let stage = try Stage()
         let client = try stage.client()
@@ -219,7 +226,7 @@ struct BusTests {
         #expect(error.name == "org.freedesktop.DBus.Error.NoReply")
     }
 
-    @Test("properties are read, and one that fails says why")
+    @Test("properties are read, and one that fails returns its error")
     func properties() throws {
         let stage = try Stage()
         let client = try stage.client()

@@ -74,11 +74,11 @@ struct BusToolTests {
     }
 
     @Test(
-        "gdbus hears the signals of an object, as they come from the owner of the name",
+        "gdbus receives the signals of an object, as they come from the owner of the name",
         .enabled(if: isInstalled("gdbus"), "gdbus is not installed"))
     func gdbusMonitor() throws {
         let stage = try Stage()
-        let pipe = try Pipe()
+        let pipe = try TestPipe()
         let words = ["gdbus", "monitor", "--address", "unix:path=\(stage.path)", "--dest", Exhibit.name]
         let pid = try spawn(words + ["--object-path", Exhibit.path], output: pipe.writing)
         pipe.closeWriting()

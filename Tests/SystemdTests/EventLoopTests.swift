@@ -1,4 +1,5 @@
 import Glibc
+import Posix
 import Systemd
 import Testing
 
@@ -7,7 +8,7 @@ struct EventLoopTests {
     @Test("a readable descriptor calls its handler with what is readable")
     func readable() throws {
         let loop = try EventLoop()
-        let pipe = try Pipe()
+        let pipe = try TestPipe()
         var seen: [DescriptorEvents] = []
         let source = try loop.addDescriptor(pipe.reading, events: .readable) { seen.append($0) }
         #expect(try !loop.runOnce(timeout: .zero))
@@ -22,10 +23,10 @@ struct EventLoopTests {
         #expect(try !loop.runOnce(timeout: .zero))
     }
 
-    @Test("a disabled source is silent until it is enabled, and an edge is told once")
+    @Test("a disabled source is not served until it is enabled, and an edge is reported once")
     func disabledAndEdge() throws {
         let loop = try EventLoop()
-        let pipe = try Pipe()
+        let pipe = try TestPipe()
         var count = 0
         let source = try loop.addDescriptor(pipe.reading, events: [.readable, .edge]) { _ in count += 1 }
         source.isEnabled = false
@@ -47,7 +48,7 @@ struct EventLoopTests {
             var calls = 0
         }
         let loop = try EventLoop()
-        let pipe = try Pipe()
+        let pipe = try TestPipe()
         pipe.write("x")
         var owner: Owner? = Owner()
         weak let closure = owner
@@ -62,10 +63,10 @@ struct EventLoopTests {
         #expect(closure == nil)
     }
 
-    @Test("a source that is dropped without a word is gone")
+    @Test("a source that is dropped is not served any more")
     func dropSilently() throws {
         let loop = try EventLoop()
-        let pipe = try Pipe()
+        let pipe = try TestPipe()
         var called = false
         _ = try loop.addDescriptor(pipe.reading, events: .readable) { _ in called = true }
         pipe.write("x")
@@ -76,10 +77,10 @@ struct EventLoopTests {
     @Test("the more important of two pending sources comes first")
     func priorities() throws {
         let loop = try EventLoop()
-        let (first, second) = (try Pipe(), try Pipe())
+        let (first, second) = (try TestPipe(), try TestPipe())
         var order: [String] = []
-        let late = try loop.addDescriptor(first.reading, events: .readable, priority: .idle) { _ in
-            order.append("idle")
+        let late = try loop.addDescriptor(first.reading, events: .readable, priority: .peer) { _ in
+            order.append("peer")
             _ = first.read()
         }
         let early = try loop.addDescriptor(second.reading, events: .readable, priority: .important) { _ in
@@ -89,16 +90,15 @@ struct EventLoopTests {
         first.write("x")
         second.write("x")
         #expect(try loop.serve { order.count == 2 })
-        #expect(order == ["important", "idle"])
+        #expect(order == ["important", "peer"])
         withExtendedLifetime((late, early)) {}
     }
 
     @Test("a descriptor that cannot be watched throws its errno")
     func regularFile() throws {
         let loop = try EventLoop()
-        let file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC)
-        defer { close(file) }
-        #expect(throws: SystemdError("sd_event_add_io", errno: EPERM)) {
+        let file = SharedDescriptor(try Descriptor.open("/proc/self/exe", O_RDONLY))
+        #expect(throws: SystemError(call: "sd_event_add_io", errno: EPERM)) {
             _ = try loop.addDescriptor(file, events: .readable) { _ in }
         }
     }
@@ -149,7 +149,7 @@ struct EventLoopTests {
     @Test("a number that is no signal is refused")
     func noSignal() throws {
         let loop = try EventLoop()
-        #expect(throws: SystemdError("sigaddset 0", errno: EINVAL)) { _ = try loop.addSignal(0) { _ in } }
+        #expect(throws: SystemError(call: "sigaddset 0", errno: EINVAL)) { _ = try loop.addSignal(0) { _ in } }
     }
 }
 

@@ -1,4 +1,5 @@
 import Glibc
+import Posix
 import Systemd
 import TestKit
 import Testing
@@ -14,12 +15,12 @@ final class TemporaryFolder {
     deinit { removeTree(path) }
 }
 
-/// What the tests wait for at most, however slow the machine: reaching it is a failure.
+/// The longest time that a test waits, also on a slow machine. A test that reaches it fails.
 let patience = Duration.seconds(30)
 
 extension EventLoop {
     /// Serves events until `condition` holds.
-    /// - Returns: whether it held before the patience was over.
+    /// - Returns: whether it held before the time was over.
     func serve(until condition: () -> Bool) throws -> Bool {
         let deadline = now() + patience
         while !condition() {
@@ -30,49 +31,36 @@ extension EventLoop {
     }
 }
 
-/// A pipe that closes its ends.
-final class Pipe {
-    private(set) var reading: Int32
-    private(set) var writing: Int32
+/// A blocking pipe for tests.
+final class TestPipe {
+    let reading: SharedDescriptor
+    private(set) var writing: SharedDescriptor!
 
     init() throws {
-        var ends: [Int32] = [-1, -1]
-        try #require(pipe(&ends) == 0)
-        (reading, writing) = (ends[0], ends[1])
-        _ = fcntl(reading, F_SETFD, FD_CLOEXEC)
-        _ = fcntl(writing, F_SETFD, FD_CLOEXEC)
+        let pipe = try Pipe()
+        try pipe.read.setNonBlocking(false)
+        try pipe.write.setNonBlocking(false)
+        reading = SharedDescriptor(try pipe.read.duplicate())
+        writing = SharedDescriptor(pipe.closingRead())
     }
 
     func write(_ text: String) {
-        _ = Glibc.write(writing, text, text.utf8.count)
+        if let writing { _ = Glibc.write(writing.raw, text, text.utf8.count) }
     }
 
-    func closeWriting() {
-        if writing >= 0 { close(writing) }
-        writing = -1
-    }
-
-    func closeBoth() {
-        closeWriting()
-        if reading >= 0 { close(reading) }
-        reading = -1
-    }
+    func closeWriting() { writing = nil }
 
     func read() -> [UInt8] {
         var buffer = [UInt8](repeating: 0, count: 65_536)
-        let count = Glibc.read(reading, &buffer, buffer.count)
+        let count = Glibc.read(reading.raw, &buffer, buffer.count)
         return Array(buffer.prefix(max(0, count)))
-    }
-
-    deinit {
-        closeBoth()
     }
 }
 
-func socketPair() throws -> (Int32, Int32) {
+func socketPair() throws -> (SharedDescriptor, SharedDescriptor) {
     var ends: [Int32] = [-1, -1]
     try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
-    return (ends[0], ends[1])
+    return (SharedDescriptor(Descriptor(adopting: ends[0])), SharedDescriptor(Descriptor(adopting: ends[1])))
 }
 
 /// The sockets and pipes that this process has open, with their inodes, and `/dev/null`, for tests that run alone. Other

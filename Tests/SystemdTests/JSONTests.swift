@@ -45,7 +45,7 @@ struct JSONTests {
     }
 
     @Test(
-        "what is no JSON is refused, with the place",
+        "text that is not JSON is refused with its position",
         arguments: [
             ("", 1), ("{", 1), ("{\n  \"a\": 1,\n  \"a\": 2\n}", 3), ("[1,]", 1), ("[1]\n x", 2), ("'a'", 1),
             ("nul", 1),
@@ -57,7 +57,7 @@ struct JSONTests {
         #expect(error?.message.isEmpty == false)
     }
 
-    @Test("an error says line, column and byte")
+    @Test("an error contains line, column and byte")
     func place() {
         let error = #expect(throws: JSONError.self) { _ = try JSONValue.parse("{\n  \"a\": nonsense\n}") }
         #expect(error?.line == 2)

@@ -1,4 +1,5 @@
 import Glibc
+import Posix
 import Systemd
 import TestKit
 import Testing
@@ -7,7 +8,7 @@ import Testing
 struct JournalTests {
     /// What arrives on standard error, given this style.
     private func written(_ style: Journal.ErrorStyle, _ log: (Journal) -> Void) throws -> String {
-        let pipe = try Pipe()
+        let pipe = try TestPipe()
         log(Journal(level: .info, usesJournald: false, errorStyle: style, errorDescriptor: pipe.writing))
         pipe.closeWriting()
         return String(decoding: pipe.read(), as: UTF8.self)
@@ -64,9 +65,9 @@ struct JournalTests {
         #expect(lines[1].utf8.count <= 4096)
     }
 
-    @Test("a reader that has stopped does not stop us")
+    @Test("a reader of standard error that does not read does not block the program")
     func fullPipe() throws {
-        let pipe = try Pipe()
+        let pipe = try TestPipe()
         let journal = Journal(level: .info, usesJournald: false, errorStyle: .plain, errorDescriptor: pipe.writing)
         for _ in 0..<2000 { journal.log(.info, String(repeating: "x", count: 100)) }
         #expect(!pipe.read().isEmpty)
@@ -74,10 +75,9 @@ struct JournalTests {
 
     @Test("the style follows what standard error is")
     func style() throws {
-        let pipe = try Pipe()
+        let pipe = try TestPipe()
         #expect(Journal.styleOfStandardError(pipe.writing) == .plain)
-        let terminal = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
-        defer { close(terminal) }
+        let terminal = SharedDescriptor(try Descriptor.open("/dev/ptmx", O_RDWR | O_NOCTTY))
         guard case .terminal = Journal.styleOfStandardError(terminal) else {
             Issue.record("a terminal was not recognised")
             return
@@ -87,9 +87,9 @@ struct JournalTests {
     @Test("a stream that the journal reads is known by its inode")
     func journalStream() throws {
         try inOwnProcess {
-            let pipe = try Pipe()
+            let pipe = try TestPipe()
             var status = stat()
-            #expect(fstat(pipe.writing, &status) == 0)
+            #expect(fstat(pipe.writing.raw, &status) == 0)
             setenv("JOURNAL_STREAM", "\(status.st_dev):\(status.st_ino)", 1)
             #expect(Journal.styleOfStandardError(pipe.writing) == .prefixed)
             setenv("JOURNAL_STREAM", "\(status.st_dev):\(status.st_ino + 1)", 1)
@@ -155,7 +155,7 @@ struct JournalTests {
         #expect(entry.hasSuffix("\nGREENROOM_APP=mail\n"))
     }
 
-    @Test("a journald that has stopped does not stop us, and is told how much it missed")
+    @Test("a journald that does not read does not block the program, and gets the number of lost entries")
     func stoppedJournald() throws {
         let journald = try FakeJournald()
         let journal = Journal(level: .info, usesJournald: true, errorStyle: nil, journalPath: journald.path)
@@ -168,9 +168,9 @@ struct JournalTests {
         #expect(entry.contains("\nGREENROOM_LOST_ENTRIES=\(5000 - heard)\n"))
     }
 
-    @Test("where journald is gone its entries are on standard error, and the next one is told of them")
+    @Test("without journald its entries go to standard error, and the next journald gets their number")
     func goneJournald() throws {
-        let pipe = try Pipe()
+        let pipe = try TestPipe()
         let folder = makeTemporaryFolder("journald")
         defer { removeTree(folder) }
         let path = folder + "/socket"

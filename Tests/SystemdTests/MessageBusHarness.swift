@@ -1,4 +1,5 @@
 import Glibc
+import Posix
 import Systemd
 import Testing
 
@@ -9,12 +10,12 @@ final class PrivateBus {
 
     let folder: TemporaryFolder
     private var pid: pid_t?
-    private let silence: Int32
+    private let silence: SharedDescriptor
 
     /// - Parameter isRunning: whether the daemon is started at once.
     init(isRunning: Bool = true) throws {
         folder = try TemporaryFolder()
-        silence = open("/dev/null", O_WRONLY | O_CLOEXEC)
+        silence = SharedDescriptor(try Descriptor.open("/dev/null", O_WRONLY))
         let configuration = """
             <!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
              "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
@@ -38,7 +39,6 @@ final class PrivateBus {
 
     deinit {
         stop()
-        close(silence)
     }
 
     var address: String { BusAddress.unix(path: folder.path + "/bus") }
@@ -79,7 +79,7 @@ final class BusStage {
         place.connect()
     }
 
-    /// Serves until the name is ours.
+    /// Runs the loop until this connection owns the name.
     func settle() throws {
         #expect(try loop.serve { self.place.nameState == .owned })
     }

@@ -1,8 +1,9 @@
 import Glibc
+import Posix
 import Systemd
 import Testing
 
-@Suite("A place on a bus", .serialized, .enabled(if: PrivateBus.isPossible, PrivateBus.whyNot))
+@Suite("Lasting connection to a message bus", .serialized, .enabled(if: PrivateBus.isPossible, PrivateBus.whyNot))
 struct MessageBusTests {
     @Test("objects are served under the name, with the caller's user known")
     func serves() throws {
@@ -15,7 +16,7 @@ struct MessageBusTests {
         #expect(stage.ups == 1)
     }
 
-    @Test("signals, changed properties and new objects reach who listens for them")
+    @Test("signals, changed properties and new objects reach the clients that match them")
     func signals() throws {
         let stage = try BusStage(PrivateBus())
         try stage.settle()
@@ -23,7 +24,7 @@ struct MessageBusTests {
         var seen: [BusSignal] = []
         client.onSignal = { seen.append($0) }
         client.addMatch("type='signal',path_namespace='\(Exhibit.path)'")
-        // The rule is in place when what is asked for after it is answered.
+        // The match rule is added before the answer to a later call arrives.
         _ = try stage.ask(client, "Echo", [.variant(.bool(true))])
         let path = Exhibit.appPrefix + "/mail"
         try stage.place.peer?.emitSignal(
@@ -35,7 +36,7 @@ struct MessageBusTests {
         #expect(mine().map(\.member) == ["Changed", "PropertiesChanged", "InterfacesAdded"])
     }
 
-    @Test("a bus that comes late, goes and comes back is joined each time, and nothing waits for it")
+    @Test("a bus that starts late, stops and restarts is joined each time, and nothing blocks")
     func comesAndGoes() throws {
         let bus = try PrivateBus(isRunning: false)
         let stage = try BusStage(bus)
@@ -54,7 +55,7 @@ struct MessageBusTests {
         #expect(stage.names == [.owned, .owned, .owned])
     }
 
-    @Test("while there is no socket, nothing looks for it again and again")
+    @Test("while the socket does not exist, nothing polls for it")
     func idle() throws {
         let stage = try BusStage(PrivateBus(isRunning: false))
         while try stage.loop.runOnce(timeout: .zero) {}
@@ -62,7 +63,7 @@ struct MessageBusTests {
         #expect(stage.downs.isEmpty)
     }
 
-    @Test("an address that is none is told of once, and tried again later and later")
+    @Test("an invalid address is reported once, and tried again at growing intervals")
     func badAddress() throws {
         let loop = try EventLoop()
         let place = try MessageBus(loop: loop, address: "nonsense", name: Exhibit.name, objects: Exhibit().objects())
@@ -75,11 +76,11 @@ struct MessageBusTests {
         #expect(downs == 1)
     }
 
-    @Test("a bus that accepts and says nothing holds up nobody")
+    @Test("a bus that accepts the connection and does not answer blocks nothing")
     func silentBus() throws {
         let folder = try TemporaryFolder()
-        let listener = try UnixSocket.listen(at: folder.path + "/bus", mode: 0o600)
-        defer { close(listener) }
+        let listener = SharedDescriptor(try UnixSocket.listen(at: folder.path + "/bus", mode: 0o600))
+        defer { withExtendedLifetime(listener) {} }
         let loop = try EventLoop()
         let place = try MessageBus(
             loop: loop, address: BusAddress.unix(path: folder.path + "/bus"), name: Exhibit.name,
@@ -92,7 +93,7 @@ struct MessageBusTests {
         #expect(place.peer == nil)
     }
 
-    @Test("who comes second waits in line for the name, and has it when the first goes")
+    @Test("the second program is queued for the name, and owns it when the first disconnects")
     func nameTaken() throws {
         let first = try BusStage(PrivateBus())
         try first.settle()
@@ -104,7 +105,7 @@ struct MessageBusTests {
         #expect(second.names == [.waiting, .owned])
     }
 
-    @Test("a name that the bus does not let us have is refused in its words")
+    @Test("a name that the bus refuses is reported with its error")
     func nameRefused() throws {
         let stage = try BusStage(PrivateBus(), name: "org.example.Forbidden")
         #expect(try stage.loop.serve { !stage.names.isEmpty })
@@ -113,7 +114,7 @@ struct MessageBusTests {
         #expect(stage.place.peer != nil)
     }
 
-    @Test("when the caller leaves the bus, its waiting call is told; of others it is not")
+    @Test("when a caller leaves the bus, the handler of its waiting call is called, and no other")
     func callerGone() throws {
         let stage = try BusStage(PrivateBus())
         try stage.settle()
@@ -132,7 +133,7 @@ struct MessageBusTests {
         for call in stage.exhibit.waiting { call.reply() }
     }
 
-    @Test("a caller that is gone before anybody watches it is told of too")
+    @Test("a caller that leaves the bus before it is watched is detected too")
     func callerGoneAtOnce() throws {
         let stage = try BusStage(PrivateBus())
         try stage.settle()
@@ -146,7 +147,7 @@ struct MessageBusTests {
         #expect(try stage.loop.serve { stage.exhibit.goneWhileWaiting == 1 })
     }
 
-    @Test("a message larger than we take costs its sender an error, and others nothing")
+    @Test("a message larger than the limit is answered with an error, and other callers are not affected")
     func largeMessage() throws {
         let stage = try BusStage(PrivateBus())
         try stage.settle()

@@ -6,14 +6,14 @@ struct NotifyMessageTests {
     struct Row: Sendable, CustomTestStringConvertible {
         let text: String
         let messages: [NotifyMessage]
-        var complaints: [String] = []
+        var warnings: [String] = []
 
         var testDescription: String { text.debugDescription }
 
-        init(_ text: String, _ messages: [NotifyMessage], _ complaints: String...) {
+        init(_ text: String, _ messages: [NotifyMessage], _ warnings: String...) {
             self.text = text
             self.messages = messages
-            self.complaints = complaints
+            self.warnings = warnings
         }
     }
 
@@ -23,13 +23,13 @@ struct NotifyMessageTests {
         Row("READY=1", [.ready]),
         Row("READY=1\n", [.ready]),
         Row("READY=1\0", [.ready]),
-        Row("READY=0", [], "READY=0: only READY=1 has a meaning."),
+        Row("READY=0", [], "READY=0: expected 1."),
         Row("READY=1\nSTATUS=Up and running.\nMAINPID=17", [.ready, .status("Up and running."), .mainPID(17)]),
         // The last of READY= and STOPPING= counts.
         Row("READY=1\nSTOPPING=1", [.stopping]),
         Row("STOPPING=1\nSTATUS=a\nREADY=1\nREADY=1", [.status("a"), .ready]),
         // The first of the others counts.
-        Row("STATUS=a\nSTATUS=b", [.status("a")], "STATUS= came twice; the first counts."),
+        Row("STATUS=a\nSTATUS=b", [.status("a")], "STATUS= is assigned twice; the first assignment counts."),
         Row("STATUS=", [.status("")]),
         Row("STATUS=a=b", [.status("a=b")]),
         Row("STATUS=red \u{1b}[31m\u{9b}", [.status("red \u{FFFD}[31m\u{FFFD}")]),
@@ -64,9 +64,9 @@ struct NotifyMessageTests {
             "FDNAME=a:b: expected 1 to 255 printable ASCII characters without a colon."),
         Row("FDSTOREREMOVE=1\nFDNAME=state", [.removeDescriptors(name: "state")]),
         Row("FDSTOREREMOVE=1", [], "FDSTOREREMOVE=1 needs a valid FDNAME=."),
-        Row("FDSTORE=yes", [], "FDSTORE=yes: only FDSTORE=1 has a meaning."),
+        Row("FDSTORE=yes", [], "FDSTORE=yes: expected 1."),
         Row("BARRIER=1", [.barrier]),
-        Row("BARRIER=1\nREADY=1", [], "The notification was refused as a whole: BARRIER=1 must stand alone."),
+        Row("BARRIER=1\nREADY=1", [], "The notification was refused: BARRIER=1 must be the only assignment."),
         Row("BARRIER=0", []),
         Row("X_GREENROOM_BACKGROUND=1", [.background]),
         Row(
@@ -83,28 +83,28 @@ struct NotifyMessageTests {
         Row("X_GREENROOM_WAKE_DONE=failed", [.wakeDone(.failed)]),
         Row(
             "X_GREENROOM_WAKE_DONE=newData", [], "X_GREENROOM_WAKE_DONE=newData: expected new-data, no-data or failed."),
-        // Unknown keys are ignored; a line that is none at all is complained of.
+        // Unknown keys are ignored; a line without "=" causes a warning.
         Row("MONOTONIC_USEC=1\nRELOADING=1\nX_OTHER=1\n=1\nready=1", []),
-        Row("READY", [], "'READY' is no assignment (KEY=VALUE)."),
-        Row("READY=1\r\nSTOPPING=1", [.stopping], "READY=1\u{FFFD}: only READY=1 has a meaning."),
+        Row("READY", [], "'READY' is not an assignment (KEY=VALUE)."),
+        Row("READY=1\r\nSTOPPING=1", [.stopping], "READY=1\u{FFFD}: expected 1."),
         Row("STATUS=\u{301}x", [.status("\u{301}x")]),
-        Row("READY=1\r", [], "READY=1\u{FFFD}: only READY=1 has a meaning."),
-        Row("READY=1\0STOPPING=1", [], "The notification was refused as a whole: it holds a NUL."),
-        Row("READY=1\0\0", [], "The notification was refused as a whole: it holds a NUL."),
+        Row("READY=1\r", [], "READY=1\u{FFFD}: expected 1."),
+        Row("READY=1\0STOPPING=1", [], "The notification was refused: it contains a NUL."),
+        Row("READY=1\0\0", [], "The notification was refused: it contains a NUL."),
     ]
 
     @Test("a datagram is read as systemd reads it", arguments: rows)
     func table(row: Row) {
         let read = NotifyDatagram(Array(row.text.utf8))
         #expect(read.messages == row.messages)
-        #expect(read.complaints == row.complaints)
+        #expect(read.warnings == row.warnings)
     }
 
-    @Test("what is not UTF-8 is refused as a whole")
+    @Test("a datagram that is not UTF-8 is refused")
     func notUTF8() {
         let read = NotifyDatagram(Array("READY=1\nSTATUS=".utf8) + [0xff])
         #expect(read.messages.isEmpty)
-        #expect(read.complaints == ["The notification was refused as a whole: it is not UTF-8."])
+        #expect(read.warnings == ["The notification was refused: it is not UTF-8."])
     }
 
     @Test("4096 bytes are read, one more is refused")
@@ -113,7 +113,7 @@ struct NotifyMessageTests {
         #expect(NotifyDatagram(Array(text.utf8)).messages.count == 1)
         let read = NotifyDatagram(Array((text + "x").utf8))
         #expect(read.messages.isEmpty)
-        #expect(read.complaints == ["The notification was refused as a whole: it is longer than 4096 bytes."])
+        #expect(read.warnings == ["The notification was refused: it is longer than 4096 bytes."])
     }
 
     @Test("a task's name has at most 128 bytes, and a long one is shown short")
@@ -123,14 +123,14 @@ struct NotifyMessageTests {
         #expect(NotifyDatagram(Array((begin + longest).utf8)).messages == [.beginTask(longest)])
         let read = NotifyDatagram(Array((begin + longest + "x").utf8))
         #expect(read.messages.isEmpty)
-        #expect(read.complaints.first?.contains(String(repeating: "ä", count: 40) + "…") == true)
+        #expect(read.warnings.first?.contains(String(repeating: "ä", count: 40) + "…") == true)
     }
 
-    @Test("complaints are few, however many lines are wrong")
+    @Test("warnings are few, however many lines are wrong")
     func manyComplaints() {
         let read = NotifyDatagram(Array(String(repeating: "x\n", count: 2000).utf8))
-        #expect(read.complaints.count == NotifyDatagram.maximumComplaints + 1)
-        #expect(read.complaints.last == "1992 more assignments of the notification were not understood.")
+        #expect(read.warnings.count == NotifyDatagram.maximumWarnings + 1)
+        #expect(read.warnings.last == "1992 more assignments of the notification are not valid.")
     }
 
     @Test("random bytes never trap")
@@ -146,7 +146,7 @@ struct NotifyMessageTests {
                 if Bool.random(using: &generator) { bytes.append(.random(in: 0...255, using: &generator)) }
             }
             let read = NotifyDatagram(bytes)
-            #expect(read.messages.count <= 12 && read.complaints.count <= NotifyDatagram.maximumComplaints + 1)
+            #expect(read.messages.count <= 12 && read.warnings.count <= NotifyDatagram.maximumWarnings + 1)
         }
     }
 }

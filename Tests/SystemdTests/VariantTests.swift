@@ -33,7 +33,7 @@ struct VariantTests {
         #expect(Self.values.map(\.signature) == expected)
     }
 
-    @Test("values that cannot be sent are refused, and the connection goes on")
+    @Test("values that cannot be sent are refused, and the connection stays usable")
     func unsendable() throws {
         let stage = try Stage()
         let client = try stage.client()
@@ -73,11 +73,9 @@ struct VariantTests {
         #expect(Variant.uint64(.max).uintValue == .max)
         #expect(Variant.int32(-1).uintValue == nil)
         #expect(Variant.byte(7).intValue == 7)
-        #expect(Variant.uint32(7).doubleValue == 7)
         #expect(Variant.string("x").intValue == nil)
         #expect(Variant.bool(true).boolValue == true)
         #expect(Variant.objectPath("/a").stringValue == "/a")
-        #expect(Variant.strings(["a"]).stringsValue == ["a"])
         #expect(Variant.bytes([1]).arrayValue == [.byte(1)])
         #expect(Variant.variant(.variant(.bool(true))).unwrapped == .bool(true))
         let dictionary = Variant.dictionary([("a", .int32(1)), ("a", .int32(2))])

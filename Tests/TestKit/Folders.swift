@@ -1,6 +1,6 @@
 import Glibc
 
-/// A folder below `/tmp` that nobody has yet.
+/// Creates a new folder below `/tmp`.
 package func makeTemporaryFolder(_ name: String) -> String {
     var template = Array("/tmp/\(name)-XXXXXX".utf8CString)
     precondition(mkdtemp(&template) != nil, "mkdtemp: \(errno)")

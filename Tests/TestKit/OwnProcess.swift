@@ -1,25 +1,25 @@
 import Glibc
 
-/// What `inOwnProcess` throws: how the process ended, and all that it printed.
+/// The error of `inOwnProcess`: how the process ended, and its output.
 package struct OwnProcessFailed: Error, CustomStringConvertible {
     package var description: String
 }
 
-/// Runs the rest of a test in a process of its own: for what changes the whole process (its user, its limits, who reaps its
-/// orphans), or counts its descriptors while other tests open some.
+/// Runs the rest of a test in a process of its own, because it changes the whole process (its user, limits or subreaper) or
+/// counts descriptors while other tests open some.
 ///
-/// The test runner is started anew for this one test, and runs `body` there. Swift Testing's exit tests do the same, but
-/// their monitor spins as long as any other test has a child that nobody has reaped yet, and ours always have.
+/// The test runner is started again for this test and runs `body`. Swift Testing's exit tests do the same, but their monitor
+/// spins while any other test has a child that is not reaped, which is always the case here.
 ///
-/// - Throws: in the first process, `OwnProcessFailed`; in the other what `body` throws.
+/// - Throws: in the first process `OwnProcessFailed`; in the other the error of `body`.
 package func inOwnProcess(
     _ body: () throws -> Void, function: String = #function, file: String = #fileID, line: Int = #line
 ) throws {
     let site = "\(file):\(line)"
     if let wanted = getenv(siteVariable) {
-        // Another part of the same test, or one that the filter let through beside it.
+        // Another part of the same test, or another test that the filter matches.
         guard String(cString: wanted) == site else { return }
-        // Nobody waits for ever: SIGALRM's default ends the process.
+        // SIGALRM ends a process that does not end by itself.
         alarm(120)
         return try body()
     }

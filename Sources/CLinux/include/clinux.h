@@ -1,8 +1,8 @@
 #pragma once
 
-// What Swift cannot call: system calls without a wrapper, GNU names that its Glibc module leaves out, variadic and
-// macro interfaces. Functions return 0 or a useful number, and -errno on failure, so that Swift never reads errno
-// after something else could have changed it.
+// Functions that Swift cannot call: system calls without a libc wrapper, GNU names that Swift's Glibc module lacks,
+// variadic functions and macros. They return 0 or a result, and -errno on failure, so that Swift never reads errno after
+// another call could have changed it.
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,21 +16,22 @@ const char *clinux_errno_text(int number);
 
 /// open(2) with O_CLOEXEC added. `directory` may be AT_FDCWD. EINTR is retried.
 int clinux_openat(int directory, const char *path, int flags, mode_t mode);
-/// A duplicate with O_CLOEXEC, never 0, 1 or 2.
+/// A duplicate with O_CLOEXEC, numbered 3 or higher.
 int clinux_duplicate(int descriptor);
 int clinux_set_nonblocking(int descriptor, bool on);
 
 /// An extended attribute of a path (getxattr(2)), or -errno.
 ssize_t clinux_get_attribute(const char *path, const char *name, void *buffer, size_t size);
 
-/// Clears or sets O_CLOEXEC.
+/// Clears (`inherited`) or sets FD_CLOEXEC.
 int clinux_set_inherited(int descriptor, bool inherited);
 
-/// Writes a word that whoever reads the memory after us finds only after all that was written before.
+/// Stores a word with release ordering: a process that maps the same memory and reads the word also sees every earlier
+/// store.
 static inline void clinux_publish(uint64_t *word, uint64_t value) { __atomic_store_n(word, value, __ATOMIC_RELEASE); }
 
-/// Adds 1 to this word, which has to stay mapped, when this process dies of a fault of its own or of SIGABRT; NULL: no longer.
-/// SIGKILL is nobody's own.
+/// Adds 1 to this word when this process dies of SIGABRT or of a fault (SIGSEGV and so on). The word must stay mapped;
+/// NULL stops counting. Other signals, SIGKILL among them, are not counted.
 void clinux_count_own_end(uint64_t *word);
 
 /// pipe2(2), close-on-exec and non-blocking.

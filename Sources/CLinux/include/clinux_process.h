@@ -4,12 +4,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/// What waitid(2) said of one child.
+/// The result of waitid(2) for one child.
 struct clinux_wait_result {
     pid_t pid; // 0: no child has changed
     int code;  // CLD_EXITED and so on
     int status;
-    uint64_t cpu_microseconds; // user and system, with the children it waited for
+    uint64_t cpu_microseconds; // user and system time, with the children that it waited for
     uint64_t max_rss_bytes;
 };
 
@@ -17,11 +17,11 @@ int clinux_pidfd_open(pid_t pid);
 int clinux_pidfd_signal(int pidfd, int signal);
 /// waitid(2) that never blocks; 0 or -errno. `type` is P_ALL, P_PID or P_PIDFD, `options` lack WNOHANG.
 int clinux_wait(int type, int id, int options, struct clinux_wait_result *result);
-/// How the process of a pidfd ended, child or not, as wait(2) encodes it (PIDFD_GET_INFO with PIDFD_INFO_EXIT: since
-/// Linux 6.15, and only once it was reaped): 1 and `status`, 0 where the kernel does not say (yet), or -errno.
+/// How the process of a pidfd ended, child or not, as wait(2) encodes it: 1 and `status`, 0 if it is not known (yet), or
+/// -errno. It needs PIDFD_GET_INFO with PIDFD_INFO_EXIT (since Linux 6.15), and the process must have been reaped.
 int clinux_pidfd_exit(int pidfd, int *status);
 
-/// PR_SET_CHILD_SUBREAPER: orphans below us become our children instead of init's.
+/// PR_SET_CHILD_SUBREAPER: orphaned descendants become children of this process instead of init's.
 int clinux_set_child_subreaper(bool on);
 
 /// sched_setscheduler(2) and ioprio_set(2) of one thread: idle, or the default class.

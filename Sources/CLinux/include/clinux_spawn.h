@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/// Where a new process stands, or stood when it failed. The numbers travel through the error pipe.
+/// The stage of a new process, or the stage at which it failed. The child writes the number into the error pipe.
 enum clinux_stage {
     CLINUX_STAGE_NONE = 0,
     CLINUX_STAGE_SIGNALS,
@@ -31,7 +31,7 @@ struct clinux_limit {
     uint64_t hard;
 };
 
-/// Strings one after the other, each with its NUL.
+/// Strings in sequence, each with a NUL.
 struct clinux_strings {
     const uint8_t *bytes;
     size_t length;
@@ -42,7 +42,7 @@ struct clinux_spawn_request {
     const char *executable;
     struct clinux_strings arguments;
     struct clinux_strings environment;
-    /// Names of variables that get the new process's own pid, such as LISTEN_PID.
+    /// Names of variables that the child sets to its own pid, such as LISTEN_PID.
     struct clinux_strings pid_variables;
     const char *working_directory; // or NULL
     bool change_credentials;
@@ -56,15 +56,15 @@ struct clinux_spawn_request {
     bool set_oom_score_adjust;
     int oom_score_adjust;
     bool no_new_privileges;
-    int cgroup;      // of a cgroup's folder, or -1
+    int cgroup;      // the folder of a cgroup, or -1
     int standard[3]; // -1: /dev/null
     const int *passed;
     size_t passed_count;
-    /// Give the child a copy of our memory (as fork does) instead of sharing it: see spawn.c.
+    /// Whether the child gets a copy of the memory (as with fork) instead of sharing it: see spawn.c.
     bool copy_memory;
 };
 
-/// A process on its way to exec.
+/// A process before exec.
 struct clinux_spawn_start {
     pid_t pid;
     int pidfd;
@@ -73,20 +73,20 @@ struct clinux_spawn_start {
     size_t memory_size;
 };
 
-/// What the child writes into the pipe when it fails.
+/// What the child writes into the error pipe if it fails.
 struct clinux_spawn_report {
     int32_t stage;
     int32_t error;
     int32_t index; // of the limit or descriptor
-    /// For ENOENT: the file is there, so what is missing is its interpreter.
+    /// For ENOENT: the file exists, but its interpreter does not.
     int32_t interpreter_missing;
 };
 
 /// Starts a process and returns at once; 0 or -errno.
 int clinux_spawn(const struct clinux_spawn_request *request, struct clinux_spawn_start *start);
-/// True once the child was about to call execve.
+/// Whether the child was about to call execve.
 bool clinux_spawn_reached_exec(const void *memory);
 /// The first bytes of the file that could not be executed, NUL-terminated.
 const char *clinux_spawn_first_bytes(const void *memory);
-/// Frees the child's stack and arguments: only after the pipe said that the child is past them.
+/// Frees the child's stack and arguments. Only call it after the end of the error pipe, when the child no longer uses them.
 void clinux_spawn_release(void *memory, size_t memory_size);

@@ -1,46 +1,43 @@
 #pragma once
 
-#include <stdbool.h>
 #include <stdint.h>
-#include <sys/types.h>
 
-// The one helper thread: for calls that hold their caller as long as the memory they free is large.
+// A helper thread for system calls that can block their caller for a long time: close(2) of a descriptor that another
+// program provided, and process_mrelease(2) of a large process. The thread exists only while there are jobs.
 
 enum clinux_job_kind {
-    /// process_mrelease(2) of `descriptor`, a pidfd.
-    CLINUX_JOB_RELEASE = 1,
-    /// Writes `amount` in decimal into `descriptor`, a cgroup's memory.reclaim.
-    CLINUX_JOB_RECLAIM,
-    /// process_madvise(2), MADV_PAGEOUT, for the private memory of `descriptor`, a pidfd of `pid`.
-    CLINUX_JOB_PAGE_OUT,
+    /// close(2) of `descriptor`.
+    CLINUX_JOB_CLOSE = 1,
+    /// process_mrelease(2) of `descriptor`, a pidfd, which is closed afterwards. Reports a completion.
+    CLINUX_JOB_RELEASE_MEMORY,
 };
 
 struct clinux_job {
     uint64_t token;
     int32_t kind;
-    int32_t descriptor; // closed by the worker
-    uint64_t amount;
-    pid_t pid;
+    int32_t descriptor;
 };
 
 struct clinux_completion {
     uint64_t token;
-    int32_t kind;
-    int32_t result; // 0 or -errno
     uint64_t elapsed_microseconds;
-    uint64_t amount; // bytes advised (page out)
+    int32_t result; // 0 or -errno
+    int32_t unused;
 };
 
 struct clinux_worker;
 
-/// No more than so many jobs are queued, running or not yet collected.
+/// The most jobs with a completion that are queued, running or not yet collected.
 extern const unsigned clinux_worker_capacity;
 
-/// 0 or -errno; the thread starts with the first job.
-int clinux_worker_create(struct clinux_worker **worker, int *completions);
-/// 0, -EAGAIN when it is full, or -errno; the descriptor is taken over only with 0.
+/// 0 or -errno. `name` is the name of the thread (pthread_setname_np(3)). `completions` receives the read end of a pipe,
+/// which the caller closes; NULL: the worker takes only jobs without a completion.
+int clinux_worker_create(struct clinux_worker **worker, const char *name, int *completions);
+/// 0, -EAGAIN if the worker is at its capacity, or -errno. The worker owns the job's descriptor only after 0.
 int clinux_worker_submit(struct clinux_worker *worker, const struct clinux_job *job);
-/// 1 with a completion, 0 when there is none now, or -errno.
-int clinux_worker_collect(struct clinux_worker *worker, struct clinux_completion *completion);
-/// Never waits: a thread in the middle of a job ends after it.
+/// Jobs that are queued or running.
+unsigned clinux_worker_pending(struct clinux_worker *worker);
+/// 1 with a completion, 0 if there is none now, or -errno.
+int clinux_worker_collect(struct clinux_worker *worker, int completions, struct clinux_completion *completion);
+/// Never blocks. The thread still closes all descriptors that are queued; it releases no more memory.
 void clinux_worker_release(struct clinux_worker *worker);

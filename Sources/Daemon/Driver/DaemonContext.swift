@@ -1,6 +1,7 @@
 import LifecycleCore
 import Linux
 import Manifest
+import Posix
 import Systemd
 
 /// The parts of the daemon that run controllers, effects and the control service share. Built once, when the daemon

@@ -1,4 +1,5 @@
 import Glibc
+import Posix
 
 /// Prepares this process: file modes, SIGPIPE, and the number of open files.
 func prepareProcess() {

@@ -1,5 +1,6 @@
 import LifecycleCore
 import Linux
+import Posix
 import Systemd
 
 /// Replaces the running program.
@@ -16,7 +17,7 @@ extension Program: DaemonControl {
         context.logbook.close(driver.core)
         let descriptors =
             context.stored.all + context.runs.all.flatMap(\.descriptorsForReexec) + bus.socketToKeep
-            + (bus.logind?.inhibitorForReexec ?? []) + [(RecoveredDescriptors.lock, lock.descriptor.raw)]
+            + (bus.logind?.inhibitorForReexec ?? []) + [(RecoveredDescriptors.lock, lock.descriptor)]
         try Reexecution.run(descriptors)
     }
 

@@ -2,6 +2,7 @@ import Glibc
 import LifecycleCore
 import Linux
 import Manifest
+import Posix
 import Systemd
 
 /// Runs the daemon until it is told to stop.
@@ -17,7 +18,7 @@ package func runDaemon(_ options: DaemonOptions) -> Int32 {
 
 /// Prints a line to standard error, after the program's name.
 package func printError(_ sentence: String) {
-    try? writeAll(Array("greenroomd: \(sentence)\n".utf8), to: 2)
+    try? writeAll(Array("greenroomd: \(sentence)\n".utf8), to: SharedDescriptor.standardError.descriptor)
 }
 
 /// The daemon: creates all its parts, connects them and runs the event loop.

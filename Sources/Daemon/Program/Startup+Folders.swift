@@ -1,6 +1,7 @@
 import Glibc
 import LifecycleCore
 import Linux
+import Posix
 import Systemd
 
 /// What the daemon needs before it can serve apps: folders, the lock, stores and the core.

@@ -1,5 +1,6 @@
 import LifecycleCore
 import Linux
+import Posix
 import Systemd
 
 /// The service manager's file descriptor store (sd_notify(3), `FDSTORE=1`). What is in it survives this daemon and is
@@ -21,7 +22,7 @@ final class DescriptorStore {
     }
 
     /// Stores a copy of a descriptor under a name.
-    func store(_ descriptor: Int32, _ name: String) {
+    func store(_ descriptor: SharedDescriptor, _ name: String) {
         attempt("\(name) cannot be stored for the next greenroomd") {
             try ServiceManager.store([descriptor], name: name)
         }
@@ -55,7 +56,7 @@ extension RunController {
     }
 
     /// The descriptors that a program needs that replaces this one by execve(2), by name.
-    var descriptorsForReexec: [(name: String, descriptor: Int32)] {
+    var descriptorsForReexec: [(name: String, descriptor: SharedDescriptor)] {
         var all = [(name: RecoveredDescriptors.notifySocket(id), descriptor: socket.descriptor)]
         if let process { all.append((RecoveredDescriptors.process(id), process.descriptor)) }
         return all

@@ -1,6 +1,7 @@
 import Control
 import LifecycleCore
 import Linux
+import Posix
 import Systemd
 
 /// Records what the next daemon needs if this one dies: a snapshot of the core, every event since, and records of what
@@ -40,7 +41,7 @@ final class Logbook {
     /// The version of the file's layout. It changes only if another daemon could not read the entries.
     static let format: UInt64 = 2
     /// The version that writes the events of this file: up to 32 bytes.
-    static let writer = ControlNames.version
+    static let writer = ControlNames.build
     /// Bits of `Word.progress` for the number of performed effects.
     static let effectBits: UInt64 = 24
     private static let smallest = 128 << 10

@@ -1,5 +1,6 @@
 import LifecycleCore
 import Linux
+import Posix
 
 extension Logbook {
     /// After so many daemons that died of a recovery, the events that the core has not handled are ignored.

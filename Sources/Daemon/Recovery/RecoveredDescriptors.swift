@@ -1,5 +1,6 @@
 import LifecycleCore
 import Linux
+import Posix
 
 /// The descriptors that survived the previous daemon, by name: from the service manager's file descriptor store, or
 /// passed on by reexec.
@@ -9,11 +10,8 @@ final class RecoveredDescriptors {
     init() {}
 
     /// Takes ownership of the descriptors. If several have the same name, all but the first are closed.
-    init(adopting passed: [(name: String, descriptor: Int32)]) {
-        for (name, descriptor) in passed {
-            let shared = SharedDescriptor(Descriptor(adopting: descriptor))
-            if all[name] == nil { all[name] = shared }
-        }
+    init(adopting passed: [(name: String, descriptor: SharedDescriptor)]) {
+        for (name, descriptor) in passed where all[name] == nil { all[name] = descriptor }
     }
 
     static func notifySocket(_ run: RunID) -> String { "notify-\(run)" }
@@ -28,7 +26,7 @@ final class RecoveredDescriptors {
     /// - Returns: `nil` if there is none of this name, or if it cannot be duplicated.
     func take(_ name: String) -> Descriptor? {
         guard let shared = all.removeValue(forKey: name) else { return nil }
-        return try? Descriptor.duplicate(of: shared.raw)
+        return try? shared.descriptor.duplicate()
     }
 
     /// Closes those that were not taken, and removes them from the store: nothing else would ever do so.

@@ -1,6 +1,7 @@
 import LifecycleCore
 import Linux
 import Manifest
+import Posix
 import Systemd
 
 /// Recovers the running apps of the previous daemon: their groups by name, their main processes by pidfd or by pid and

@@ -1,5 +1,6 @@
 import Glibc
 import Linux
+import Posix
 
 /// Executes the installed program in this process, so that apps stay its children and no descriptor is lost. A table in
 /// a memfd names the descriptors that are passed on: a line `NAME NUMBER` each.
@@ -11,16 +12,16 @@ enum Reexecution {
 
     /// Replaces this program. Returns only by throwing.
     /// - Throws: why this program still runs.
-    static func run(_ descriptors: [(name: String, descriptor: Int32)]) throws {
+    static func run(_ descriptors: [(name: String, descriptor: SharedDescriptor)]) throws {
         let path = try program()
-        let lines = descriptors.map { "\($0.name) \($0.descriptor)\n" }.joined()
-        let table = try MemoryFile.sealed("greenroom-reexec", Array(lines.utf8))
-        let all = descriptors.map(\.descriptor) + [table.raw]
+        let lines = descriptors.map { "\($0.name) \($0.descriptor.raw)\n" }.joined()
+        let table = SharedDescriptor(try MemoryFile.sealed("greenroom-reexec", Array(lines.utf8)))
+        let all = descriptors.map(\.descriptor) + [table]
         defer {
             // execve(2) has failed: apps must not inherit these.
-            for descriptor in all { try? Descriptor.setInherited(descriptor, false) }
+            for descriptor in all { try? descriptor.descriptor.setInherited(false) }
         }
-        for descriptor in all { try Descriptor.setInherited(descriptor, true) }
+        for descriptor in all { try descriptor.descriptor.setInherited(true) }
         setenv(variable, String(table.raw), 1)
         defer { unsetenv(variable) }
         let arguments = CommandLine.arguments.map { strdup($0) } + [nil]
@@ -42,21 +43,25 @@ enum Reexecution {
     }
 
     /// The descriptors that the previous program passed on; `nil`: this one was not executed by reexec.
-    static func takeTable() throws -> [(name: String, descriptor: Int32)]? {
+    static func takeTable() throws -> [(name: String, descriptor: SharedDescriptor)]? {
         guard let text = getenv(variable).map({ String(cString: $0) }) else { return nil }
         unsetenv(variable)
-        guard let raw = Int32(text), raw > 2, MemoryFile.isMemoryFile(raw) else {
+        guard let raw = Int32(text), raw > 2, fcntl(raw, F_GETFD) >= 0 else {
             throw Problem("\(variable)=\(text) is not a table of descriptors")
         }
         let table = Descriptor(adopting: raw)
-        guard let bytes = try MemoryFile.contents(table.raw, limit: longest) else {
+        guard MemoryFile.isMemoryFile(table) else {
+            throw Problem("\(variable)=\(text) is not a table of descriptors")
+        }
+        guard let bytes = try MemoryFile.contents(table, limit: longest) else {
             throw Problem("\(variable)=\(text): the table of descriptors is too long")
         }
         return try String(decoding: bytes, as: UTF8.self).split(separator: "\n").map { line in
             let words = line.split(separator: " ")
-            guard words.count == 2, let descriptor = Int32(words[1]), descriptor > 2, fcntl(descriptor, F_GETFD) >= 0
+            guard words.count == 2, let raw = Int32(words[1]), raw > 2, fcntl(raw, F_GETFD) >= 0
             else { throw Problem("\(variable): '\(line)' is not an open descriptor") }
-            try Descriptor.setInherited(descriptor, false)
+            let descriptor = SharedDescriptor(Descriptor(adopting: raw))
+            try descriptor.descriptor.setInherited(false)
             return (String(words[0]), descriptor)
         }
     }

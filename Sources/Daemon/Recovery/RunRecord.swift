@@ -1,5 +1,6 @@
 import LifecycleCore
 import Linux
+import Posix
 
 /// What is recorded of a run beside the state of the core: how its processes are found again, and what it has still to
 /// be notified of.

@@ -1,5 +1,6 @@
 import LifecycleCore
 import Linux
+import Posix
 import Systemd
 
 /// What a starting daemon finds of the previous one.

@@ -1,5 +1,6 @@
 import LifecycleCore
 import Linux
+import Posix
 import Systemd
 
 /// Restoration states and snapshots as files in the runtime folder, for a daemon without a descriptor store: copies of
@@ -35,16 +36,16 @@ final class StateFiles {
     /// Copies a state or a snapshot into a file.
     /// - Returns: how many bytes were written.
     /// - Throws: why it will not survive this daemon.
-    func save(_ raw: Int32, _ name: String, _ serial: UInt64) throws -> Int {
+    func save(_ shared: SharedDescriptor, _ name: String, _ serial: UInt64) throws -> Int {
         guard let limit = StoredDescriptors.sizeLimits[name], let budget = Self.budgets[name] else { return 0 }
-        let size = try MemoryFile.size(raw)
+        let size = try MemoryFile.size(shared.descriptor)
         let others = sizes.values.reduce(0) { $0 + ($1.name == name ? $1.bytes : 0) }
         guard others + size <= budget else {
             throw Problem(
                 "FDNAME=\(name) does not survive this daemon: all apps' take \(others + size) bytes; the limit is \(budget)"
             )
         }
-        try MemoryFile.save(raw, at: path(serial), limit: limit)
+        try MemoryFile.save(shared.descriptor, at: path(serial), limit: limit)
         sizes[serial] = (name, size)
         return size
     }
@@ -53,14 +54,14 @@ final class StateFiles {
     func load(_ name: String, _ serial: UInt64) throws -> Descriptor? {
         guard let limit = StoredDescriptors.sizeLimits[name], exists(at: path(serial)) else { return nil }
         let memory = try MemoryFile.load(path(serial), name: name, limit: limit)
-        sizes[serial] = (name, try MemoryFile.size(memory.raw))
+        sizes[serial] = (name, try MemoryFile.size(memory))
         return memory
     }
 
     /// Keeps the file of a descriptor that the previous daemon passed on, if there is one.
-    func adopt(_ raw: Int32, _ name: String, _ serial: UInt64) {
+    func adopt(_ descriptor: borrowing Descriptor, _ name: String, _ serial: UInt64) {
         guard exists(at: path(serial)) else { return }
-        sizes[serial] = (name, (try? MemoryFile.size(raw)) ?? 0)
+        sizes[serial] = (name, (try? MemoryFile.size(descriptor)) ?? 0)
     }
 
     func remove(_ serial: UInt64) {
@@ -90,7 +91,7 @@ struct StateArchive {
 
     private static let names = [StoredDescriptors.state, StoredDescriptors.snapshot]
 
-    func save(_ entries: [(app: AppID, name: String, descriptor: Int32)]) {
+    func save(_ entries: [(app: AppID, name: String, descriptor: SharedDescriptor)]) {
         guard !entries.isEmpty else { return }
         do {
             try createDirectories(at: folder, mode: 0o700)
@@ -102,12 +103,12 @@ struct StateArchive {
             guard let limit = StoredDescriptors.sizeLimits[name] else { continue }
             let path = "\(folder)/\(app.name).\(name)"
             do {
-                let size = try MemoryFile.size(descriptor)
+                let size = try MemoryFile.size(descriptor.descriptor)
                 guard size <= left[name] ?? 0 else {
                     throw Problem("\(path): \(size) bytes; \(left[name] ?? 0) are left of the limit for all apps")
                 }
                 left[name]? -= size
-                try MemoryFile.save(descriptor, at: path, limit: limit)
+                try MemoryFile.save(descriptor.descriptor, at: path, limit: limit)
             } catch {
                 journal.logWarning("\(error)", app: app)
             }

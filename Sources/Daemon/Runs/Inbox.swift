@@ -1,5 +1,6 @@
 import LifecycleCore
 import Linux
+import Posix
 
 /// An app's inbox: a folder with one file for each kind of notification (L31, L32). The file is there before the app is
 /// thawed or notified. Shell scripts can read it, and programs can watch the folder with inotify(7).

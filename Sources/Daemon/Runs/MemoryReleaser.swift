@@ -1,4 +1,5 @@
 import Linux
+import Posix
 import Systemd
 
 /// Releases the memory of killed processes at once (process_mrelease(2)), on a helper thread. Without the thread the

@@ -1,5 +1,6 @@
 import LifecycleCore
 import Linux
+import Posix
 import Systemd
 
 /// Receives what a notify socket reads.
@@ -64,7 +65,7 @@ final class NotifySocket {
         } else {
             socket = try DatagramSocket(at: path, mode: 0o600, owner: owner)
         }
-        source = try loop.addDescriptor(socket.descriptor.raw, events: .readable) { [weak self] _ in self?.read() }
+        source = try loop.addDescriptor(socket.descriptor, events: .readable) { [weak self] _ in self?.read() }
     }
 
     /// The source goes before the descriptor is closed: a copy of the socket in systemd's store would keep it in
@@ -72,7 +73,7 @@ final class NotifySocket {
     deinit { source = nil }
 
     /// For the descriptor store and for reexec.
-    var descriptor: Int32 { socket.descriptor.raw }
+    var descriptor: SharedDescriptor { socket.descriptor }
 
     /// Closes descriptors of this app, on a thread that belongs to this socket.
     var closer: DescriptorCloser { socket.closer }
@@ -111,7 +112,7 @@ final class NotifySocket {
                 return true
             }
             let parsed = NotifyDatagram(datagram.bytes)
-            for problem in parsed.complaints { warn(problem) }
+            for problem in parsed.warnings { warn(problem) }
             window.messages += max(0, parsed.messages.count - 1)
             let sender = datagram.sender.pid
             delegate?.received(parsed.messages, &datagram.descriptors, from: sender)

@@ -1,5 +1,6 @@
 import LifecycleCore
 import Linux
+import Posix
 import Systemd
 
 /// The end of the main process, and SIGKILL to the group (L45, L47).

@@ -1,5 +1,6 @@
 import LifecycleCore
 import Linux
+import Posix
 import Systemd
 
 /// The start of the main process: clone(2), then execve(2) of the app's program.

@@ -2,6 +2,7 @@ import Glibc
 import LifecycleCore
 import Linux
 import Manifest
+import Posix
 import Systemd
 
 /// Controls one run of one app: its processes and their group, from the start to the removal of what was made for it.

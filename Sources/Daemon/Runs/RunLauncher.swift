@@ -2,6 +2,7 @@ import Glibc
 import LifecycleCore
 import Linux
 import Manifest
+import Posix
 import Systemd
 
 /// Launches apps: prepares what a run needs (user, folders, group, notify socket, environment), then starts it.
@@ -69,8 +70,8 @@ final class RunLauncher {
             lastReceipt: lastReceipt(of: app), marker: enclosure.environmentMarker, inherited: inheritedEnvironment)
         var request = makeRequest(manifest, user, environment.entries(folders: context.folders), enclosure)
         let output = outputStream(app)
-        request.standardOutput = output?.raw
-        request.standardError = output?.raw
+        request.standardOutput = output
+        request.standardError = output
         do {
             try run.start(request)
         } catch {
@@ -130,7 +131,7 @@ final class RunLauncher {
     private func outputStream(_ app: AppID) -> SharedDescriptor? {
         do {
             if context.journal.usesJournald, let stream = try JournalStream.open(identifier: app.name) {
-                return SharedDescriptor(Descriptor(adopting: stream))
+                return SharedDescriptor(stream)
             }
             return try ownStandardError()
         } catch {

@@ -1,4 +1,4 @@
-/// Reads the fields of a record in ascending order, and skips those that nobody asks for.
+/// Reads the fields of a record in ascending order, and skips fields that the caller does not name.
 package struct RecordReader: RecordCoder {
     private(set) var reader: ByteReader
     /// The field that `reader` stands behind the key of.

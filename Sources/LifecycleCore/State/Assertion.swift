@@ -6,7 +6,7 @@ struct Assertion: Hashable, Sendable {
         /// L26: a wake, which grants time of its own.
         case wake(Wake)
     }
-    /// Who can end the assertion before its time.
+    /// The owner can end the assertion before its time.
     enum Owner: Hashable, Sendable {
         /// A process of the app.
         case process(Int32)

@@ -24,7 +24,7 @@ struct Ending: Hashable, Sendable {
     var isKilled = false
     /// When to log a warning that processes survive SIGKILL, and to send it again.
     var warnAt: Instant
-    /// Why the app had been told to terminate, if all its processes ended at once then.
+    /// The cause of `willTerminate`, if all processes ended at once after it.
     var termination: TerminationCause?
     /// The end takes so long that jetsam no longer waits for its memory.
     var isOverdue = false
@@ -50,7 +50,7 @@ struct Ending: Hashable, Sendable {
     }
 }
 
-/// Why an app was told to terminate.
+/// Why an app got `willTerminate`.
 enum TerminationCause: Hashable, Sendable {
     case requested, exitsOnSuspend, shutdown
     /// The app announced its end (`STOPPING=1`).

@@ -28,7 +28,7 @@ struct Scenes: Hashable, Sendable {
     var mostActive: SceneActivation { others.reduce(main.activation) { max($0, $1.activation) } }
 }
 
-/// A place in the foreground (L12). It belongs to a scene.
+/// A slot in the foreground (L12). It belongs to a scene.
 struct ForegroundSlot: Hashable, Sendable {
     /// The index of the app.
     let app: Int

@@ -47,6 +47,17 @@ echo "restart" >/run/vm-test/phase
 check "systemctl restart succeeds" systemctl restart greenroomd
 check "the daemon has another process ID" fails same "$(property greenroomd MainPID)" "$daemon"
 check "every app has the same process and state after the restart" eval 'same "$(pids)" "$before" && is web active && frozen resident'
+check "the saved form has fields that the previous version does not know" grep -qa "a field of the next release" \
+    /run/greenroom/logbook
+echo "downgrade" >/run/vm-test/phase
+check "the previous version installs" dpkg -i ./greenroom.deb
+check "the previous version is installed" fails has "$(dpkg-query -W greenroom)" next
+check "every app has the same process and state after the downgrade" eval \
+    'same "$(pids)" "$before" && is web active && frozen resident'
+echo "second upgrade" >/run/vm-test/phase
+check "the next version installs again" dpkg -i ./greenroom-next.deb
+check "every app has the same process and state after the second upgrade" eval \
+    'same "$(pids)" "$before" && is web active && frozen resident'
 echo "kill -9" >/run/vm-test/phase
 runs=$(property greenroomd NRestarts)
 kill -KILL "$(property greenroomd MainPID)"

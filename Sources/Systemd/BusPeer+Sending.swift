@@ -1,10 +1,11 @@
 import CSystemd
 import Glibc
+package import Posix
 
-// What a connection sends by itself.
+// Outgoing messages: signals and calls.
 
 extension BusPeer {
-    /// Sends a signal. Nothing happens when the peer is gone.
+    /// Sends a signal. After the end of the connection nothing happens.
     package func emitSignal(path: String, interface: String, member: String, _ arguments: [Variant] = [])
         throws(BusError)
     {
@@ -12,32 +13,32 @@ extension BusPeer {
         var message: OpaquePointer?
         try BusError.check(
             sd_bus_message_new_signal(bus, &message, path, interface, member),
-            "the signal \(interface).\(member) of \(path) could not be made")
+            "the signal \(interface).\(member) of \(path) could not be created")
         try send(message, arguments)
     }
 
-    /// Tells of the new values of properties, which are asked for here, by their `get`.
+    /// Sends PropertiesChanged with the new values of properties, which their `get` provides.
     package func emitPropertiesChanged(path: String, interface: String, _ names: [String]) throws(BusError) {
         guard isReady else { return }
         let result = withStringList(names) { sd_bus_emit_properties_changed_strv(bus, path, interface, $0) }
-        try finishEmitting(result, "the change of \(interface) at \(path) could not be told")
+        try finishEmitting(result, "PropertiesChanged of \(interface) at \(path) could not be sent")
     }
 
-    /// ObjectManager's InterfacesAdded, for an object that is there from now on.
+    /// Sends ObjectManager's InterfacesAdded for an object that exists now.
     package func emitObjectAdded(path: String) throws(BusError) {
         guard isReady else { return }
-        try finishEmitting(sd_bus_emit_object_added(bus, path), "the new object \(path) could not be told of")
+        try finishEmitting(sd_bus_emit_object_added(bus, path), "InterfacesAdded of \(path) could not be sent")
     }
 
-    /// ObjectManager's InterfacesRemoved. Call it while the object is still there, for that is where libsystemd reads
-    /// the names of its interfaces.
+    /// Sends ObjectManager's InterfacesRemoved. Call it while the object still exists: libsystemd reads the names of its
+    /// interfaces from it.
     package func emitObjectRemoved(path: String) throws(BusError) {
         guard isReady else { return }
-        try finishEmitting(sd_bus_emit_object_removed(bus, path), "the end of the object \(path) could not be told of")
+        try finishEmitting(sd_bus_emit_object_removed(bus, path), "InterfacesRemoved of \(path) could not be sent")
     }
 
     /// Calls a method of the other side, or on a bus of `destination`. `reply` is called exactly once, from the loop: with
-    /// the answer, the error, after `timeout` (`nil`: none), or when the connection ends.
+    /// the answer or the error, after `timeout` (`nil`: none), or when the connection ends.
     package func call(
         _ destination: String? = nil, path: String, interface: String, member: String, _ arguments: [Variant] = [],
         timeout: Duration?, reply: @escaping (Result<[Variant], BusError>) -> Void
@@ -45,10 +46,10 @@ extension BusPeer {
         try send(destination, path, interface, member, arguments, timeout: timeout, OutgoingCall(reply))
     }
 
-    /// The same for a method that answers with a descriptor, which is then the handler's.
+    /// Calls a method that answers with a descriptor.
     package func callForDescriptor(
         _ destination: String? = nil, path: String, interface: String, member: String, _ arguments: [Variant] = [],
-        timeout: Duration?, reply: @escaping (Result<Int32, BusError>) -> Void
+        timeout: Duration?, reply: @escaping (Result<SharedDescriptor, BusError>) -> Void
     ) throws(BusError) {
         try send(
             destination, path, interface, member, arguments, timeout: timeout, OutgoingCall(forDescriptor: reply))
@@ -62,13 +63,13 @@ extension BusPeer {
         var message: OpaquePointer?
         try BusError.check(
             sd_bus_message_new_method_call(bus, &message, destination, path, interface, member),
-            "a call of \(interface).\(member) of \(path) could not be made")
-        guard let message else { throw .failed("no message could be made") }
+            "a call of \(interface).\(member) of \(path) could not be created")
+        guard let message else { throw .failed("the message could not be created") }
         defer { sd_bus_message_unref(message) }
         try MessageWriter.append(arguments, to: message)
         let serial = nextSerial()
         call.onFinish = { [weak self] in
-            self?.noteMessage()
+            self?.transport.messageArrived()
             self?.outgoing[serial] = nil
         }
         try OutgoingCall.send(message, on: bus, timeout: timeout, call)
@@ -77,13 +78,13 @@ extension BusPeer {
     }
 
     private func send(_ made: OpaquePointer?, _ arguments: [Variant]) throws(BusError) {
-        guard let message = made else { throw .failed("no message could be made") }
+        guard let message = made else { throw .failed("the message could not be created") }
         defer { sd_bus_message_unref(message) }
         try MessageWriter.append(arguments, to: message)
         try finishEmitting(sd_bus_send(bus, message, nil), "a message could not be sent")
     }
 
-    /// A peer that is going away hears nothing more, which is no error: the loop tells of it soon.
+    /// Ignores the error of a connection that has ended: the loop reports its end.
     private func finishEmitting(_ result: Int32, _ what: String) throws(BusError) {
         if result < 0, !isDisconnect(-result) { try BusError.check(result, what) }
         update()
@@ -91,13 +92,13 @@ extension BusPeer {
 }
 
 extension BusSignal {
-    /// `nil` for anything else than a signal within the limits.
+    /// `nil` for a message that is not a signal or exceeds the limits.
     init?(_ message: OpaquePointer, limits: MessageLimits) {
         guard sd_bus_message_is_signal(message, nil, nil) > 0, let path = sd_bus_message_get_path(message),
             let interface = sd_bus_message_get_interface(message), let member = sd_bus_message_get_member(message),
             let arguments = try? MessageReader.read(message, limits: limits)
         else { return nil }
-        // Whoever reads after us (a match, the next filter) starts at the first value.
+        // The next reader (a match, another filter) starts at the first value.
         sd_bus_message_rewind(message, 1)
         self.init(
             path: String(cString: path), interface: String(cString: interface), member: String(cString: member),
@@ -105,12 +106,12 @@ extension BusSignal {
     }
 }
 
-/// Whether an errno says that a connection is over.
+/// Whether an errno reports the end of a connection.
 func isDisconnect(_ code: Int32) -> Bool {
     [ENOTCONN, ECONNRESET, ECONNABORTED, EPIPE, ESHUTDOWN, ENOTRECOVERABLE].contains(code)
 }
 
-/// The error of a failed libsystemd call, in our words when the connection is over.
+/// Returns the error of a failed libsystemd call; `disconnected` if the connection has ended.
 func disconnectedOr(_ result: Int32, _ what: String) -> BusError {
     if isDisconnect(-result) { return .disconnected("\(what): the connection has ended.") }
     do throws(BusError) {
@@ -121,7 +122,7 @@ func disconnectedOr(_ result: Int32, _ what: String) -> BusError {
     }
 }
 
-/// A NULL-terminated list of C strings, for the time of `body`.
+/// Calls `body` with a NULL-terminated list of C strings.
 func withStringList<Value>(
     _ texts: [String], _ body: (UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?) -> Value
 ) -> Value {

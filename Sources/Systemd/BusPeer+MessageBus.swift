@@ -1,17 +1,17 @@
 import CSystemd
+import Posix
 
-// What is different on a bus with a daemon: callers are told apart by their unique names, and come and go behind one
-// connection.
+// On a bus with a daemon, many callers share one connection: each has a unique name, and can end before its answer.
 
-/// The D-Bus daemon itself, on every bus (D-Bus specification, "Message Bus Messages").
+/// The D-Bus daemon, on every bus (D-Bus specification, "Message Bus Messages").
 package enum BusDaemon {
     package static let name = "org.freedesktop.DBus"
     package static let path = "/org/freedesktop/DBus"
-    /// Its answers come at once, or it hangs.
-    static let patience = Duration.seconds(25)
+    /// How long it may take to answer.
+    static let timeout = Duration.seconds(25)
 }
 
-/// Somebody on the bus who waits for an answer of ours.
+/// A program on the bus that waits for an answer of this connection.
 struct WatchedSender {
     var rule: String
     /// The numbers of the calls.
@@ -19,23 +19,23 @@ struct WatchedSender {
 }
 
 extension BusPeer {
-    /// Calls the D-Bus daemon. Without `reply` a failure is of no consequence.
+    /// Calls the D-Bus daemon. Without `reply` a failure is ignored.
     package func callDaemon(
         _ member: String, _ arguments: [Variant], reply: @escaping (Result<[Variant], BusError>) -> Void = { _ in }
     ) {
         do throws(BusError) {
             try call(
                 BusDaemon.name, path: BusDaemon.path, interface: BusDaemon.name, member: member, arguments,
-                timeout: BusDaemon.patience, reply: reply)
+                timeout: BusDaemon.timeout, reply: reply)
         } catch {
             reply(.failure(error))
         }
     }
 
-    /// Has the daemon send us the signals that a rule describes (D-Bus specification, "Match Rules").
+    /// Asks the daemon for the signals that a match rule describes (D-Bus specification, "Match Rules").
     package func addMatch(_ rule: String) { callDaemon("AddMatch", [.string(rule)]) }
 
-    /// Who is behind a unique name, as the kernel noted it when that connection was made.
+    /// Finds the credentials of the program with a unique name, which the kernel recorded when it connected to the daemon.
     func credentials(of sender: String, _ found: @escaping (Result<PeerCredentials, BusError>) -> Void) {
         callDaemon("GetConnectionCredentials", [.string(sender)]) { result in
             do throws(BusError) {
@@ -43,7 +43,7 @@ extension BusPeer {
                 guard let uid = answer["UnixUserID"]?.uintValue.flatMap({ UInt32(exactly: $0) }) else {
                     throw .failed("the bus does not know the user of \(sender)")
                 }
-                // The process is for logs; the group is not told by all daemons.
+                // The process is for logs; not all daemons report the group.
                 let pid = answer["ProcessID"]?.uintValue.flatMap { Int32(exactly: $0) } ?? 0
                 found(.success(PeerCredentials(pid: pid, uid: uid, gid: .max)))
             } catch {
@@ -52,10 +52,10 @@ extension BusPeer {
         }
     }
 
-    // MARK: Callers that go away
+    // MARK: Callers that end
 
-    /// Has the daemon tell of the end of `sender`, as long as calls of its wait here. A rule each, and only then: one for
-    /// all would wake us at each end of any program on the bus.
+    /// Asks the daemon to report the end of `sender` while calls of it wait here. Each sender has a match rule of its own: one
+    /// rule for all would wake this process at the end of every program on the bus.
     func watch(_ sender: String, for serial: UInt64) {
         if watchedSenders[sender] != nil {
             watchedSenders[sender]?.serials.append(serial)
@@ -66,7 +66,7 @@ extension BusPeer {
             + "path='\(BusDaemon.path)',arg0='\(sender)'"
         watchedSenders[sender] = WatchedSender(rule: rule, serials: [serial])
         addMatch(rule)
-        // It may have gone before the rule was in place.
+        // It may have ended before the rule was added.
         callDaemon("NameHasOwner", [.string(sender)]) { [weak self] result in
             if case .success(let answer) = result, answer.first == .bool(false) { self?.senderGone(sender) }
         }

@@ -1,0 +1,109 @@
+import CLinux
+import Glibc
+
+/// An open file descriptor that closes itself. It cannot be copied, so it is closed once and not used afterwards.
+package struct Descriptor: ~Copyable, Sendable {
+    /// The number, for the line that calls C. -1 once it has been released.
+    package private(set) var raw: Int32
+    /// Closes the descriptor instead of this thread.
+    private let closer: DescriptorCloser?
+
+    /// Takes ownership of an open descriptor number.
+    /// - Parameter closer: closes the descriptor on a helper thread; for descriptors that another program provided.
+    package init(adopting raw: Int32, closer: DescriptorCloser? = nil) {
+        precondition(raw >= 0, "not a descriptor: \(raw)")
+        self.raw = raw
+        self.closer = closer
+    }
+
+    deinit {
+        if raw < 0 { return }
+        if let closer { return closer.close(number: raw) }
+        // EINTR closes too (close(2), Linux). After EBADF the next close could close another owner's descriptor.
+        let result = close(raw)
+        precondition(result == 0 || errno != EBADF, "descriptor \(raw) was closed by other code than its owner")
+    }
+
+    /// Gives up ownership and returns the number, which the caller must close.
+    package consuming func release() -> Int32 {
+        let number = raw
+        raw = -1
+        return number
+    }
+
+    /// Returns a second descriptor of the same open file, close-on-exec.
+    package func duplicate() throws(SystemError) -> Descriptor { try Descriptor.duplicate(of: raw) }
+
+    /// Returns a duplicate of a descriptor that a C library owns, close-on-exec.
+    package static func duplicate(of raw: Int32) throws(SystemError) -> Descriptor {
+        Descriptor(adopting: try check(clinux_duplicate(raw), "fcntl F_DUPFD_CLOEXEC"))
+    }
+
+    /// Sets whether a program that this process executes inherits the descriptor.
+    package func setInherited(_ isInherited: Bool) throws(SystemError) {
+        try check(clinux_set_inherited(raw, isInherited), "fcntl F_SETFD")
+    }
+
+    package func setNonBlocking(_ isNonBlocking: Bool) throws(SystemError) {
+        try check(clinux_set_nonblocking(raw, isNonBlocking), "fcntl F_SETFL")
+    }
+
+    /// Opens a file, close-on-exec (open(2)).
+    package static func open(_ path: String, _ flags: Int32, mode: UInt32 = 0) throws(SystemError) -> Descriptor {
+        try open(path, flags, mode, AT_FDCWD)
+    }
+
+    /// Opens a file relative to this folder, close-on-exec (openat(2)).
+    package func open(_ path: String, _ flags: Int32, mode: UInt32 = 0) throws(SystemError) -> Descriptor {
+        try Descriptor.open(path, flags, mode, raw)
+    }
+
+    private static func open(
+        _ path: String, _ flags: Int32, _ mode: UInt32, _ folder: Int32
+    ) throws(SystemError) -> Descriptor {
+        try path.refuseNul("open")
+        return Descriptor(adopting: try check(clinux_openat(folder, path, flags, mode), "open", path))
+    }
+}
+
+/// A descriptor with several owners; it is closed when the last of them releases it.
+package final class SharedDescriptor: Sendable, Equatable {
+    package let descriptor: Descriptor
+
+    package init(_ descriptor: consuming Descriptor) {
+        self.descriptor = descriptor
+    }
+
+    /// - Parameter closer: closes the descriptor on a helper thread instead of this one.
+    package convenience init(_ descriptor: consuming Descriptor, closer: DescriptorCloser) {
+        self.init(Descriptor(adopting: descriptor.release(), closer: closer))
+    }
+
+    /// The number, for the line that calls C.
+    package var raw: Int32 { descriptor.raw }
+
+    /// Descriptors 1 and 2 of this process, which are never closed.
+    package static let standardOutput = SharedDescriptor(Descriptor(adopting: STDOUT_FILENO))
+    package static let standardError = SharedDescriptor(Descriptor(adopting: STDERR_FILENO))
+
+    package static func == (left: SharedDescriptor, right: SharedDescriptor) -> Bool { left === right }
+}
+
+/// The two ends of a pipe, close-on-exec and non-blocking.
+package struct Pipe: ~Copyable {
+    package let read: Descriptor
+    package let write: Descriptor
+
+    package init() throws(SystemError) {
+        var ends: [Int32] = [-1, -1]
+        try check(clinux_pipe(&ends), "pipe2")
+        read = Descriptor(adopting: ends[0])
+        write = Descriptor(adopting: ends[1])
+    }
+
+    /// Closes the write end and returns the read end.
+    package consuming func closingWrite() -> Descriptor { read }
+
+    /// Closes the read end and returns the write end.
+    package consuming func closingRead() -> Descriptor { write }
+}

@@ -1,0 +1,56 @@
+import CSystemd
+import Glibc
+import Posix
+
+// Incoming messages: signals, and calls of the objects that the connection serves.
+
+extension BusPeer {
+    /// Examines a message before the objects do.
+    /// - Returns: whether the message is dropped.
+    func filter(_ message: OpaquePointer) -> Bool {
+        transport.messageArrived()
+        if sd_bus_message_is_method_call(message, nil, nil) > 0 {
+            let isLarge =
+                sd_bus_message_is_method_call(message, "org.freedesktop.DBus.ObjectManager", nil) > 0
+                || sd_bus_message_is_method_call(message, "org.freedesktop.DBus.Introspectable", nil) > 0
+            checkQueue(limit: isLarge ? limits.queuedLargeAnswers : limits.queuedMessages)
+            return isGone
+        }
+        if isOnBus || onSignal != nil, let signal = BusSignal(message, limits: limits.message) {
+            noteOwnerChange(signal)
+            onSignal?(signal)
+        }
+        return false
+    }
+
+    /// Calls the method that a message names. The caller gets an error that is thrown as the answer.
+    func dispatch(_ message: OpaquePointer, _ binding: Binding) throws(BusError) {
+        guard let path = sd_bus_message_get_path(message), let member = sd_bus_message_get_member(message),
+            let vtable = binding.vtable, let method = vtable.methods[String(cString: member)],
+            let target = binding.objects.target(String(cString: path))
+        else { throw .failed("There is no such method here.") }
+        let call = try MethodCall(
+            message, target: target, interface: vtable.interface.name, method: method, peer: self, serial: nextSerial())
+        guard method.access == .owner else { return method.handler(call) }
+        call.identify { [weak self] result in
+            switch result {
+            case .failure(let error): call.fail(error)
+            case .success(let caller): self?.authorise(call, caller, method, binding.objects.owner?.authorise)
+            }
+        }
+    }
+
+    /// Calls a method of `BusAccess.owner` for root and the daemon's user, and for other users if `authorise` allows it.
+    private func authorise(
+        _ call: MethodCall, _ caller: PeerCredentials, _ method: BusMethod, _ authorise: BusObjects.Authorise?
+    ) {
+        if caller.uid == geteuid() || caller.uid == 0 { return method.handler(call) }
+        guard let authorise else {
+            return call.fail(
+                .accessDenied("\(call.interface).\(call.member) is only for uid \(geteuid()) and root."))
+        }
+        authorise(call, caller) { error in
+            if let error { call.fail(error) } else { method.handler(call) }
+        }
+    }
+}

@@ -1,0 +1,113 @@
+import CSystemd
+import Glibc
+import Posix
+
+// A connection's share of the loop: at most one incoming message in a turn. What is left waits for the next turn, behind
+// the sources of the same priority that wait already.
+
+extension BusPeer {
+    /// Reads or writes what is possible, and handles at most one message.
+    func turn() {
+        guard !isGone else { return }
+        let wasReady = isReady
+        let result: Int32
+        let hasRead: Bool
+        do throws(BusIntake.Failure) {
+            (result, hasRead) = try transport.process(bus)
+        } catch {
+            return close(reason: "it sent a descriptor, which is not accepted here")
+        }
+        guard !isGone else { return }
+        guard result >= 0 else {
+            let text = SystemError.text(of: -result)
+            return close(reason: isOnBus ? text : "it sent bytes that are not a D-Bus message: \(text)")
+        }
+        // A bus daemon bounds messages itself, and one that is too large must not end the connection for all callers.
+        guard isOnBus || transport.unfinishedBytes <= limits.incomingBytes else {
+            return close(reason: "it sends a message of more than \(limits.incomingBytes) bytes")
+        }
+        if !isSettled { settle(handled: result > 0, isDrained: wasReady && hasRead) }
+        update()
+    }
+
+    /// Finishes the handshake, and handles the messages that arrived together with it: libsystemd has read them, so that
+    /// the socket does not become readable for them.
+    ///
+    /// - Parameter isDrained: libsystemd has read from the socket after the handshake. It does so only after it has handled
+    ///   all that arrived with the handshake, and then no more than one message at a time.
+    private func settle(handled: Bool, isDrained: Bool) {
+        if isReady, let onReady {
+            self.onReady = nil
+            onReady()
+        }
+        guard !isGone else { return }
+        isSettled = isReady && (!handled || isDrained)
+        if handled, !isSettled { continuation.schedule() }
+        guard isOnBus, !isReady else { return }
+        do throws(SystemError) {
+            // A failed attempt may have closed the descriptor, and the next one may have the same number.
+            try transport.watch(bus)
+        } catch {
+            close(reason: "\(error)")
+        }
+    }
+
+    /// Updates what the connection waits for, after anything that may have changed it.
+    func update() {
+        checkQueue(limit: limits.queuedMessages)
+        guard !isGone else { return }
+        let events = sd_bus_get_events(bus)
+        guard sd_bus_is_open(bus) > 0, events >= 0 else {
+            return close(reason: "the connection ended")
+        }
+        var awaited = DescriptorEvents(rawValue: UInt32(events))
+        // If callers ask faster than the bus daemon reads the answers, the daemon has to hold their calls back.
+        if isOnBus, queuedMessages > limits.queuedMessages { awaited.remove(.readable) }
+        if let onDrained, queuedMessages == 0 {
+            self.onDrained = nil
+            loop.callLater(onDrained)
+        }
+        do throws(SystemError) {
+            try transport.setEvents(awaited)
+            try updateTimer()
+        } catch {
+            close(reason: "the loop cannot wait for it: \(error)")
+        }
+    }
+
+    private func updateTimer() throws(SystemError) {
+        var until: UInt64 = 0
+        // During the handshake libsystemd's timeout is 90 s; a server has a shorter one of its own.
+        let hasTimeout =
+            sd_bus_get_timeout(bus, &until) > 0 && until != .max && (isReady || isOnBus || !outgoing.isEmpty)
+        guard hasTimeout else {
+            timer?.arm(at: nil)
+            return
+        }
+        if until == 0 {
+            // libsystemd has read a message that it has not handled.
+            continuation.schedule()
+            return
+        }
+        if timer == nil { timer = try loop.makeTimer(priority: priority) { [weak self] _ in self?.turn() } }
+        timer?.arm(at: .microseconds(until))
+    }
+
+    // MARK: What waits to be sent
+
+    /// Messages that wait beyond the kernel's buffer because the other side does not read.
+    private var queuedMessages: UInt64 {
+        var queued: UInt64 = 0
+        return !isGone && sd_bus_get_n_queued_write(bus, &queued) >= 0 ? queued : 0
+    }
+
+    /// Whether a bus daemon reads more slowly than this connection writes. Signals that can be left out should be.
+    package var isCongested: Bool { queuedMessages > limits.queuedMessages / 2 }
+
+    /// Disconnects a peer for which more messages wait than `limit`.
+    func checkQueue(limit: UInt64) {
+        let queued = queuedMessages
+        guard !isOnBus, queued > limit else { return }
+        close(reason: "it does not read: \(queued) messages wait for it")
+    }
+}

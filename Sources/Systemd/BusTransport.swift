@@ -1,0 +1,117 @@
+import CSystemd
+import Glibc
+import Posix
+
+/// What one connection may cost.
+package struct BusLimits: Sendable {
+    /// The kernel's buffer for what is sent, in bytes. libsystemd asks for 8 MiB, which root gets.
+    package var sendBuffer: Int32 = 256 << 10
+    /// Messages that wait beyond the kernel's buffer because the peer does not read. A stopped `watch` reaches this limit
+    /// and is disconnected; other peers are not affected.
+    package var queuedMessages: UInt64 = 1024
+    /// The same limit when the peer asks for a large answer (all objects, an introspection): about 100 KiB each.
+    package var queuedLargeAnswers: UInt64 = 32
+    /// Bytes of one incoming message, twice what `message` allows. libsystemd's own limit is 128 MiB.
+    package var incomingBytes = 8 << 20
+    package var message = MessageLimits()
+
+    package init() {}
+}
+
+/// The socket below an sd-bus connection: watches it and counts the bytes that arrive.
+///
+/// libsystemd owns the socket, or with a `BusIntake` a duplicate, and closes it whenever the connection ends. A descriptor
+/// leaves epoll(7) only when its last duplicate is closed; one that libsystemd has closed while a process that is about to
+/// exec still has it could not be removed any more, and its next event would make libsystemd abort. So the transport
+/// watches duplicates of its own.
+final class BusTransport {
+    private let loop: EventLoop
+    private let priority: EventPriority
+    private let intake: BusIntake?
+    /// A duplicate of what libsystemd reads from.
+    private var input: SharedDescriptor?
+    private var inputSource: EventSource?
+    /// With an intake: the peer's socket.
+    private var socketSource: EventSource?
+    /// Bytes that have arrived since the last complete message.
+    private(set) var unfinishedBytes = 0
+    /// Called when the connection can be read or written.
+    var onEvent: () -> Void = {}
+
+    /// - Parameter intake: reads the socket for libsystemd.
+    init(loop: EventLoop, priority: EventPriority, intake: BusIntake?) {
+        self.loop = loop
+        self.priority = priority
+        self.intake = intake
+    }
+
+    /// Watches the descriptors that the connection has now. On the way to a bus daemon each address brings another socket.
+    func watch(_ bus: OpaquePointer) throws(SystemError) {
+        inputSource = nil
+        if let intake {
+            input = intake.reading
+            if let socket = intake.socket { socketSource = try addSource(socket) }
+        } else {
+            let number = try check(sd_bus_get_fd(bus), "sd_bus_get_fd")
+            input = SharedDescriptor(try Descriptor.duplicate(of: number))
+        }
+        if let input { inputSource = try addSource(input) }
+    }
+
+    private func addSource(_ descriptor: SharedDescriptor) throws(SystemError) -> EventSource {
+        try loop.addDescriptor(descriptor, events: .readable, priority: priority) { [weak self] _ in self?.onEvent() }
+    }
+
+    /// Sets what the connection waits for.
+    func setEvents(_ events: DescriptorEvents) throws(SystemError) {
+        try (socketSource ?? inputSource)?.setEvents(events)
+    }
+
+    /// Sets the size of the kernel's buffer for what is sent, in bytes.
+    func limitSendBuffer(_ bytes: Int32) throws(SystemError) {
+        guard let number = intake?.socket?.raw ?? input?.raw else { return }
+        // The kernel doubles the value for its own bookkeeping (socket(7)).
+        var size = bytes / 2
+        try checkErrno(
+            setsockopt(number, SOL_SOCKET, SO_SNDBUF, &size, socklen_t(MemoryLayout<Int32>.size)),
+            "setsockopt SO_SNDBUF")
+    }
+
+    /// Stops watching. To be called after `sd_bus_close`.
+    func close() {
+        inputSource = nil
+        socketSource = nil
+        input = nil
+        intake?.close()
+    }
+
+    deinit { close() }
+
+    /// Calls sd_bus_process, which handles at most one message, and counts what it reads.
+    ///
+    /// libsystemd reads as much of a message as has arrived: if fewer bytes wait afterwards, it has read all of them.
+    /// - Returns: sd_bus_process's result, and whether it has read from the socket.
+    func process(_ bus: OpaquePointer) throws(BusIntake.Failure) -> (result: Int32, hasRead: Bool) {
+        try intake?.pass()
+        let before = input?.descriptor.readableBytes ?? 0
+        unfinishedBytes += before
+        let result = sd_bus_process(bus, nil)
+        // The handler of the message may have closed the connection.
+        let hasRead = input.map { $0.descriptor.readableBytes < before } ?? false
+        // Zero already if the message is complete.
+        if !hasRead { unfinishedBytes = max(0, unfinishedBytes - before) }
+        return (result, hasRead)
+    }
+
+    /// Resets the count: a complete message has arrived.
+    func messageArrived() { unfinishedBytes = 0 }
+}
+
+/// Gives a connection its descriptors, which libsystemd owns from then on.
+func setDescriptors(
+    of bus: OpaquePointer, input: consuming Descriptor, output: consuming Descriptor
+) throws(SystemError) {
+    try check(sd_bus_set_fd(bus, input.raw, output.raw), "sd_bus_set_fd")
+    _ = input.release()
+    _ = output.release()
+}

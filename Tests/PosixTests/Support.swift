@@ -1,0 +1,14 @@
+import Glibc
+import TestKit
+import Testing
+
+/// A folder of its own for a test, removed with its contents.
+final class TemporaryFolder {
+    let path: String
+
+    init() throws {
+        path = makeTemporaryFolder("posix-tests")
+    }
+
+    deinit { removeTree(path) }
+}
