@@ -1,12 +1,13 @@
 import LifecycleCore
 
-/// Kinds of events, as the table of coverage counts them.
+/// The kinds of events in the coverage table.
 package enum EventKind: Int, CaseIterable, Sendable {
     case registered, unregistered, configured, started
     case launchForeground, launchBackground, launchWake, activate, background, interrupt, endInterruption, terminate,
         remove
     case push, send, requestAbandoned, shutdown
-    case spawned, executed, spawnFailed, toldBackground, toldTerminate, frozen, thawed, inspected, exited, emptied
+    case spawned, executed, spawnFailed, notifiedBackground, notifiedTerminate, frozen, thawed, inspected, exited,
+        emptied
     case ready, backgroundEntered, stopped, continued, taskBegan, taskEnded, timeoutExtended, wakeCompleted, heartbeat
     case heartbeatGivenUp, stopping, mainProcessChanged
     case sleepRequested, awoke, locked, unlocked
@@ -42,8 +43,8 @@ package enum EventKind: Int, CaseIterable, Sendable {
         case .spawned: self = .spawned
         case .executed: self = .executed
         case .spawnFailed: self = .spawnFailed
-        case .notified(.didEnterBackground, _, _): self = .toldBackground
-        case .notified: self = .toldTerminate
+        case .notified(.didEnterBackground, _, _): self = .notifiedBackground
+        case .notified: self = .notifiedTerminate
         case .frozen: self = .frozen
         case .thawed: self = .thawed
         case .inspected: self = .inspected
@@ -84,7 +85,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
         }
     }
 
-    /// It concerns no app in particular: which phase it comes in says nothing.
+    /// Whether the event belongs to no app, so that its phase means nothing.
     var isOfNoApp: Bool {
         switch self {
         case .configured, .started, .requestAbandoned, .shutdown, .sleepRequested, .awoke, .locked, .unlocked,
@@ -96,18 +97,18 @@ package enum EventKind: Int, CaseIterable, Sendable {
     }
 }
 
-/// How often each kind of event came in each phase of the app that it concerns.
+/// Counts each kind of event by the phase of its app.
 package struct Coverage: Sendable {
-    private static let width = ShadowPhase.allCases.count
+    private static let width = AppPhase.allCases.count
     private var counts = [Int](repeating: 0, count: EventKind.allCases.count * width)
 
     package init() {}
 
-    package subscript(kind: EventKind, phase: ShadowPhase) -> Int {
+    package subscript(kind: EventKind, phase: AppPhase) -> Int {
         counts[kind.rawValue * Self.width + phase.rawValue]
     }
 
-    mutating func add(_ event: Event, _ phase: ShadowPhase) {
+    mutating func add(_ event: Event, _ phase: AppPhase) {
         counts[EventKind(event).rawValue * Self.width + phase.rawValue] += 1
     }
 
@@ -115,13 +116,13 @@ package struct Coverage: Sendable {
         for index in counts.indices { counts[index] += other.counts[index] }
     }
 
-    /// A row for each kind of event, a column for each phase. Events of no app stand in the first column, those of runs that
-    /// are over in the last.
+    /// The table: a row for each kind of event and a column for each phase. Events of no app are in the first column,
+    /// events of runs that are over in the last.
     package var table: [String] {
         func cell(_ text: String, _ width: Int) -> String {
             String(repeating: " ", count: max(1, width - text.count)) + text
         }
-        let phases = ShadowPhase.allCases
+        let phases = AppPhase.allCases
         let widths = phases.map { max(9, $0.name.count + 1) }
         var lines = [
             cell("", 19) + zip(phases, widths).map { cell($0 == .unknown ? "–" : $0.name, $1) }.joined()

@@ -1,6 +1,6 @@
 package import LifecycleCore
 
-/// What the simulation asks of a core: the real one, or one that is broken on purpose to see that a checker notices.
+/// The interface of a core to the simulation. Tests replace the real core by a mutant to show that a checker finds it.
 package protocol DecidingCore {
     mutating func handle(_ event: Event, at now: Instant) -> [Effect]
     var nextDeadline: Instant? { get }
@@ -9,7 +9,7 @@ package protocol DecidingCore {
     var memory: MemoryView { get }
     var runIDs: [RunID] { get }
     var saved: SavedCore { get }
-    /// Becomes what was saved.
+    /// Replaces the state by a saved one.
     mutating func recover(from saved: SavedCore)
     func difference(from other: Self) -> String?
 }

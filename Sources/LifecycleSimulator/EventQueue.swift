@@ -1,5 +1,5 @@
-/// What is to happen, by time; what falls on the same time happens in the order in which it was put in. A binary heap of
-/// small entries; what they stand for lies still in `items`.
+/// A priority queue by time. Items with the same time come out in the order of insertion. The binary heap consists of
+/// small entries; the items stay in `items`.
 struct EventQueue<Item> {
     private struct Entry {
         var time: Microseconds
@@ -22,10 +22,10 @@ struct EventQueue<Item> {
 
     mutating func push(_ item: Item, at time: Microseconds) {
         sequence += 1
-        insert(Entry(time: time, sequence: sequence, slot: keep(item)))
+        insert(Entry(time: time, sequence: sequence, slot: store(item)))
     }
 
-    /// What comes next is put off. It keeps its place among what is put off to the same time.
+    /// Postpones the next item. Of several items that are postponed to the same time, the order is kept.
     mutating func postponeNext(until time: Microseconds) {
         guard var entry = entries.first, time > entry.time else { return }
         entry.time = time
@@ -45,7 +45,7 @@ struct EventQueue<Item> {
         return (first.time, item)
     }
 
-    private mutating func keep(_ item: Item) -> Int {
+    private mutating func store(_ item: Item) -> Int {
         if let slot = free.popLast() {
             items[slot] = item
             return slot

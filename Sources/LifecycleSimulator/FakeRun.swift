@@ -1,21 +1,21 @@
 import LifecycleCore
 
-/// One run of one app as it really is, whatever the core has heard of it so far.
+/// The actual state of one run, which the core may not know yet.
 struct FakeRun {
     enum Program {
-        /// Asked for; no process yet.
-        case unborn
-        /// A process that has not executed its program.
-        case born
+        /// The process does not exist yet.
+        case notCreated
+        /// The process exists; `execve` is still to come.
+        case created
         case running
-        /// The main process has ended, or never came to be.
+        /// The main process has ended or was never created.
         case ended
     }
 
     enum Freezer { case thawed, freezing, frozen }
 
-    /// What the core was told of this run.
-    struct Reported {
+    /// The events of this run that the core has received.
+    struct Delivered {
         var hasExited = false
         var isEmptied = false
         var hasFailed = false
@@ -24,86 +24,86 @@ struct FakeRun {
     }
 
     let id: RunID
-    /// Its place in `World.apps`.
+    /// The index in `World.apps`.
     let app: Int
     let pid: Int32
     let launch: Launch
     let isAware: Bool
 
-    var program = Program.unborn
-    /// Processes other than the main one.
+    var program = Program.notCreated
+    /// The number of processes other than the main process.
     var children = 0
     var isEmpty = false
     var freezer = Freezer.thawed
-    /// The core's latest `.freeze` was not followed by a `.thaw`.
+    /// Whether the last `.freeze` was not followed by a `.thaw`.
     var isAskedToFreeze = false
     var attempt = 0
-    /// The freeze under way will never be complete.
+    /// Whether the freeze in progress never completes.
     var isFreezeStuck = false
     /// SIGSTOP.
     var isStopped = false
-    /// Neither SIGKILL nor the freezer gets through before this (D state).
+    /// The end of an uninterruptible sleep, in which neither SIGKILL nor the freezer has an effect.
     var blockedUntil: Microseconds = 0
     var killedAt: Microseconds?
-    /// SIGTERM came between the process and its program: nothing catches it.
-    var isToldBeforeExec = false
+    /// Whether SIGTERM came before `execve`: no handler catches it.
+    var isNotifiedBeforeExec = false
     var isThrottled = false
-    /// Its main process is another's child: how it ends nobody hears.
-    var isMainAdopted = false
+    /// Whether the main process is the child of another process: the kernel does not report its exit status.
+    var isMainProcessAdopted = false
     var memory: UInt64 = 0
-    var reported = Reported()
+    var delivered = Delivered()
 
-    /// For how long it has been frozen, up to `frozenSince`.
+    /// The time for which it was frozen before `frozenSince`.
     var frozenTime: Microseconds = 0
     var frozenSince: Microseconds?
 
-    // MARK: What goes on in its head
+    // MARK: The state of the app
 
     var openTasks: [String] = []
     var tasksBegun = 0
-    var owesBackground = false
-    var owesTerminate = false
+    var isBackgroundAnswerDue = false
+    var isTerminateAnswerDue = false
     var isReady = false
     var isInForeground = false
-    /// What it will do as soon as it runs again.
-    var deferred: [AppAct] = []
-    /// Messages on one socket arrive in the order in which they were sent.
+    /// Actions that wait until it runs again.
+    var deferred: [AppAction] = []
+    /// When the last message arrives. Messages on one socket arrive in order.
     var lastMessage: Microseconds = 0
-    /// How many more looks will find a debugger.
-    var tracesLeft = 0
+    /// The number of inspections that still find a debugger.
+    var tracedInspectionsLeft = 0
 
     var canRun: Bool { program == .running && freezer != .frozen && !isStopped }
 
-    /// For how long it has been frozen in all.
+    /// The total time for which it has been frozen.
     func frozenTime(at now: Microseconds) -> Microseconds {
         frozenTime + (frozenSince.map { now - $0 } ?? 0)
     }
 }
 
-/// What an app does.
-enum AppAct {
+/// An action of an app.
+enum AppAction {
     case ready
     case answerBackground
     case stop
     case end(ExitStatus)
-    case obeyTerminate
+    case exitOnTerminate
     case begin(Int)
     case endTask
     case endAllTasks
     case extend(Microseconds)
     case heartbeat
     case completeWake(WakeResult)
-    case whim
-    case say(Event)
+    case actSpontaneously
+    case send(Event)
 }
 
-/// What happens to a run in the kernel.
-enum KernelAct {
-    case birth
+/// An action of the kernel on a run.
+enum KernelAction {
+    case create
     case exec
     case freezeCompletes(attempt: Int)
     case die(ExitStatus)
-    /// SIGKILL arrives at the whole group.
+    /// SIGKILL takes effect on the whole cgroup.
     case killArrives
     case childrenEnd
 }

@@ -1,15 +1,15 @@
-/// What goes wrong on purpose, or is asked for although it makes no sense.
+/// Faults and invalid requests that the simulator injects.
 package enum Fault: Int, CaseIterable, Sendable {
     case spawnFails, spawnFailsLate, execHangs, killedBeforeExec
     case freezeLate, freezeNever, freezeReportedLate, thawReportedLate
     case diesAtDeadline, diesWhileFreezing, diesAfterThaw, crashes, killedByOthers, ignoresTerminate
     case neverAnswers, answersLate, answersAtDeadline, stopsItself
-    case beginsStorm, leaksTask, beginsTooMany, extendsTimeout, forks, blocksKill, changesMainProcess
-    case missesHeartbeat, givesUpHeartbeat, speaksOutOfTurn, speaksAfterEnd
-    case traced, toldLate, inspectedLate, measuredLate, emptiedBeforeExit, emptiedLate
+    case beginsManyTasks, leaksTask, beginsTooMany, extendsTimeout, forks, blocksKill, changesMainProcess
+    case missesHeartbeat, givesUpHeartbeat, sendsUnexpected, sendsAfterEnd
+    case traced, notifiedLate, inspectedLate, measuredLate, emptiedBeforeExit, emptiedLate
     case clockJumps, timerLate, timerSpurious
     case memoryGrows, machineFills, pressureSpike, outOfMemory
-    case reregistered, unregistered, reconfigured, requestStorm, nonsenseRequest, requestAbandoned, simulatedPressure
+    case reregistered, unregistered, reconfigured, requestBurst, invalidRequest, requestAbandoned, simulatedPressure
     case sleeps, locks
 
     package var name: String { String(describing: self) }

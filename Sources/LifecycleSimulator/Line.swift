@@ -1,7 +1,7 @@
 import LifecycleCore
 
-/// One line of the trace as it grows. Plain appending, as every event of every run is put into words: they are what the
-/// digest is made of.
+/// Builds one line of the trace. It only appends, because every event of every seed is formatted: the digest covers all
+/// lines.
 struct Line {
     private(set) var text = ""
 
@@ -11,7 +11,7 @@ struct Line {
     mutating func add(_ word: String) { text += word }
     mutating func add(_ number: some BinaryInteger) { text += String(number) }
 
-    /// "12.000345 s".
+    /// Adds a time, for example "12.000345 s".
     mutating func add(seconds time: Microseconds) {
         let (whole, rest) = time.quotientAndRemainder(dividingBy: .second)
         text += String(whole)
@@ -26,7 +26,7 @@ struct Line {
 
     mutating func add(_ time: Duration) { add(seconds: time.microseconds) }
 
-    /// "12 MiB", "340 KiB".
+    /// Adds a size, for example "12 MiB" or "340 KiB".
     mutating func add(bytes: UInt64) {
         if bytes >= 10 << 20 {
             text += String(bytes >> 20)
@@ -46,7 +46,7 @@ struct Line {
             text += "by signal "
             add(signal)
             if coreDumped { text += " (core dumped)" }
-        case .unknown: text += "nobody knows how"
+        case .unknown: text += "with unknown status"
         case .lost: text += "with the machine"
         }
     }

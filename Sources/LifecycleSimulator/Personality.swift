@@ -1,74 +1,87 @@
 import LifecycleCore
 
-/// How an app goes about what it owes.
-enum Manner: Int, CaseIterable {
+/// When an app sends an answer that is due.
+enum AnswerTiming: Int, CaseIterable {
     case prompt, slow, atDeadline, late, never, crashing
 }
 
-/// What an app does of its own accord.
-enum Whim: Int, CaseIterable {
-    case nothing, beginTask, endTask, endAllTasks, beginStorm, grow, shrink, fork, stop, crash, exit, extend, chatter
+/// What an app does without a cause.
+enum SpontaneousAction: Int, CaseIterable {
+    case nothing, beginTask, endTask, endAllTasks, beginManyTasks, grow, shrink, fork, stop, crash, exit, extend,
+        sendUnexpected
     case changeMainProcess, block, giveUpHeartbeat, announceEnd
 }
 
-/// What a fake app is like. The weights are relative to each other.
+/// The behaviour of a simulated app. Weights are relative to each other.
 struct Personality {
     let name: String
-    /// By `Manner`.
-    let manners: [Int]
-    /// By `Whim`.
-    let whims: [Int]
-    /// From one whim to the next.
-    let tempo: ClosedRange<Microseconds>
-    /// It catches signals, or speaks the contract: it can be told something.
+    /// Weights of `AnswerTiming`.
+    let timings: [Int]
+    /// Weights of `SpontaneousAction`.
+    let spontaneous: [Int]
+    /// Time between spontaneous actions.
+    let interval: ClosedRange<Microseconds>
+    /// Whether it catches signals or uses the library, so that notices reach it.
     var isAware = true
-    /// It answers `didEnterBackground` by stopping itself.
+    /// Whether it answers `didEnterBackground` by stopping itself.
     var stops = false
-    /// SIGTERM does not end it.
-    var isDeaf = false
+    /// Whether it ignores SIGTERM.
+    var ignoresSIGTERM = false
 
     private static let anytime: ClosedRange<Microseconds> = 200 * .millisecond...20 * .second
 
-    /// In the order of `Whim`: nothing, begin, end, end all, storm, grow, shrink, fork, stop, crash, exit, extend, chatter,
-    /// main process, block, give up, announce.
-    static let cast: [Personality] = [
+    /// In the order of `SpontaneousAction`: nothing, begin, end, end all, begin many, grow, shrink, fork, stop, crash,
+    /// exit, extend, unexpected message, main process, block, give up, announce.
+    static let all: [Personality] = [
         Personality(
-            name: "prompt", manners: [1, 0, 0, 0, 0, 0], whims: [8, 2, 6, 2, 0, 2, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
-            tempo: anytime),
+            name: "prompt", timings: [1, 0, 0, 0, 0, 0],
+            spontaneous: [8, 2, 6, 2, 0, 2, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+            interval: anytime),
         Personality(
-            name: "slow", manners: [2, 7, 1, 0, 0, 0], whims: [8, 3, 3, 1, 0, 2, 2, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0],
-            tempo: anytime),
+            name: "slow", timings: [2, 7, 1, 0, 0, 0],
+            spontaneous: [8, 3, 3, 1, 0, 2, 2, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0],
+            interval: anytime),
         Personality(
-            name: "hanging", manners: [4, 1, 0, 2, 4, 0], whims: [8, 1, 1, 1, 0, 2, 1, 0, 1, 0, 0, 1, 0, 0, 1, 0, 0],
-            tempo: anytime),
+            name: "hanging", timings: [4, 1, 0, 2, 4, 0],
+            spontaneous: [8, 1, 1, 1, 0, 2, 1, 0, 1, 0, 0, 1, 0, 0, 1, 0, 0],
+            interval: anytime),
         Personality(
-            name: "leaky", manners: [6, 2, 0, 0, 0, 0], whims: [3, 8, 1, 1, 1, 4, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0],
-            tempo: 100 * .millisecond...15 * .second),
+            name: "leaking", timings: [6, 2, 0, 0, 0, 0],
+            spontaneous: [3, 8, 1, 1, 1, 4, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0],
+            interval: 100 * .millisecond...15 * .second),
         Personality(
-            name: "stormy", manners: [6, 1, 0, 0, 0, 0], whims: [2, 6, 6, 4, 4, 1, 1, 1, 0, 0, 0, 2, 4, 0, 0, 0, 0],
-            tempo: 1 * .millisecond...8 * .second),
+            name: "many tasks", timings: [6, 1, 0, 0, 0, 0],
+            spontaneous: [2, 6, 6, 4, 4, 1, 1, 1, 0, 0, 0, 2, 4, 0, 0, 0, 0],
+            interval: 1 * .millisecond...8 * .second),
         Personality(
-            name: "crashy", manners: [4, 1, 1, 0, 0, 4], whims: [6, 2, 2, 1, 0, 1, 1, 1, 0, 3, 2, 0, 0, 0, 0, 1, 1],
-            tempo: anytime),
+            name: "crashing", timings: [4, 1, 1, 0, 0, 4],
+            spontaneous: [6, 2, 2, 1, 0, 1, 1, 1, 0, 3, 2, 0, 0, 0, 0, 1, 1],
+            interval: anytime),
         Personality(
-            name: "unaware", manners: [1, 0, 0, 0, 0, 0], whims: [8, 0, 0, 0, 0, 2, 2, 1, 1, 0, 1, 0, 0, 0, 0, 0, 0],
-            tempo: anytime, isAware: false),
+            name: "unaware", timings: [1, 0, 0, 0, 0, 0],
+            spontaneous: [8, 0, 0, 0, 0, 2, 2, 1, 1, 0, 1, 0, 0, 0, 0, 0, 0],
+            interval: anytime, isAware: false),
         Personality(
-            name: "forking", manners: [6, 1, 0, 0, 1, 1], whims: [4, 2, 2, 1, 0, 2, 1, 8, 0, 1, 1, 0, 0, 2, 3, 0, 0],
-            tempo: anytime),
+            name: "forking", timings: [6, 1, 0, 0, 1, 1],
+            spontaneous: [4, 2, 2, 1, 0, 2, 1, 8, 0, 1, 1, 0, 0, 2, 3, 0, 0],
+            interval: anytime),
         Personality(
-            name: "stopping", manners: [6, 1, 1, 1, 0, 0], whims: [6, 2, 3, 1, 0, 1, 1, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0],
-            tempo: anytime, stops: true),
+            name: "stopping", timings: [6, 1, 1, 1, 0, 0],
+            spontaneous: [6, 2, 3, 1, 0, 1, 1, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0],
+            interval: anytime, stops: true),
         Personality(
-            name: "deaf", manners: [6, 1, 0, 0, 0, 0], whims: [6, 2, 3, 1, 0, 1, 1, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0],
-            tempo: anytime, isDeaf: true),
+            name: "ignoring", timings: [6, 1, 0, 0, 0, 0],
+            spontaneous: [6, 2, 3, 1, 0, 1, 1, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0],
+            interval: anytime, ignoresSIGTERM: true),
         Personality(
-            name: "extending", manners: [1, 5, 2, 3, 0, 0], whims: [3, 2, 3, 1, 0, 1, 1, 0, 0, 0, 0, 8, 1, 0, 0, 0, 1],
-            tempo: 50 * .millisecond...4 * .second),
+            name: "extending", timings: [1, 5, 2, 3, 0, 0],
+            spontaneous: [3, 2, 3, 1, 0, 1, 1, 0, 0, 0, 0, 8, 1, 0, 0, 0, 1],
+            interval: 50 * .millisecond...4 * .second),
         Personality(
-            name: "brinkman", manners: [1, 0, 8, 1, 0, 2], whims: [4, 4, 3, 2, 0, 1, 1, 0, 0, 1, 1, 1, 2, 0, 0, 1, 1],
-            tempo: anytime),
+            name: "at deadline", timings: [1, 0, 8, 1, 0, 2],
+            spontaneous: [4, 4, 3, 2, 0, 1, 1, 0, 0, 1, 1, 1, 2, 0, 0, 1, 1],
+            interval: anytime),
     ]
 
-    static let prompt = cast[0]
+    static let prompt = all[0]
 }

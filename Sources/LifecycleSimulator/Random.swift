@@ -1,12 +1,13 @@
-/// xoshiro256++ (Blackman and Vigna): small, fast, and the same on every machine. Each part of the simulation draws from
-/// a stream of its own, so that one more draw here changes nothing there and traces stay comparable.
+/// The generator xoshiro256++ (Blackman and Vigna): small, fast and the same on every machine. Each part of the
+/// simulation has a stream of its own, so that another draw in one part does not change the others and traces stay
+/// comparable.
 package struct Random: Sendable {
     private var a: UInt64
     private var b: UInt64
     private var c: UInt64
     private var d: UInt64
 
-    /// Any seed will do: splitmix64 spreads it over the state.
+    /// Creates a generator from any seed. splitmix64 distributes it over the state.
     package init(seed: UInt64) {
         var state = seed
         func spread() -> UInt64 {
@@ -35,12 +36,12 @@ package struct Random: Sendable {
         return result
     }
 
-    /// A stream of its own, told apart by `name`.
+    /// Creates an independent stream for `name`.
     package mutating func stream(_ name: UInt64) -> Random {
         Random(seed: next() ^ (name &* 0xd6e8_feb8_6659_fd93))
     }
 
-    /// 0 ..< `limit`; 0 if `limit` is not positive.
+    /// A number in 0 ..< `limit`; 0 if `limit` is not positive.
     package mutating func below(_ limit: Int) -> Int {
         guard limit > 0 else { return 0 }
         return Int(truncatingIfNeeded: next().multipliedFullWidth(by: UInt64(limit)).high)
@@ -50,12 +51,12 @@ package struct Random: Sendable {
         range.lowerBound + Int64(below(Int(range.upperBound - range.lowerBound) + 1))
     }
 
-    /// True in so many of 1,000 draws.
+    /// `true` with this probability.
     package mutating func chance(_ perMille: Int) -> Bool { below(1000) < perMille }
 
     package mutating func pick<Element>(_ elements: [Element]) -> Element { elements[below(elements.count)] }
 
-    /// An index into `weights`, each as often as its weight says.
+    /// An index into `weights`, with a probability proportional to the weight.
     package mutating func weighted(_ weights: [Int]) -> Int {
         var left = below(weights.reduce(0, +))
         for (index, weight) in weights.enumerated() {

@@ -1,6 +1,6 @@
 import LifecycleCore
 
-/// What a core was given in one seed, to be given to a fresh one without anything around it: that measures the core alone.
+/// The events of one seed. Replaying them measures the core alone.
 package struct Recording {
     private var events: [(event: Event, at: Instant)] = []
     private var firstRun: UInt64 = 1
@@ -21,20 +21,20 @@ package struct Recording {
         firstReceipt = tape.firstReceipt
     }
 
-    /// - Returns: how many effects came of it, so that nothing can be optimised away.
+    /// - Returns: the number of effects. The caller prints it, so that the compiler cannot remove the work.
     package func replay() -> Int {
         var core = LifecycleCore(firstRun: firstRun, firstReceipt: firstReceipt)
         var effects = 0
-        // In place: copying what goes in would cost as much as a good part of what is measured.
+        // The events are not copied: a copy would cost a good part of what is measured.
         events.withUnsafeBufferPointer { events in
             for index in events.indices { effects += core.handle(events[index].event, at: events[index].at).count }
         }
         return effects
     }
 
-    /// All events as the daemon keeps them.
-    /// - Returns: how many bytes they are; and their checksums, so that none can be optimised away.
-    package func keep() -> (bytes: Int, checksum: UInt32) {
+    /// Encodes all events as the daemon logs them.
+    /// - Returns: the number of bytes, and the checksums, so that the compiler cannot remove the work.
+    package func log() -> (bytes: Int, checksum: UInt32) {
         var writer = ByteWriter()
         var bytes = 0
         var checksum: UInt32 = 0
@@ -47,7 +47,7 @@ package struct Recording {
         return (bytes, checksum)
     }
 
-    /// The core once it was given half of them, as it is saved.
+    /// Saves the core as it is after half of the events.
     package func snapshot() -> (apps: Int, bytes: () -> Int) {
         var core = LifecycleCore(firstRun: firstRun, firstReceipt: firstReceipt)
         for (event, at) in events.prefix(events.count / 2) { _ = core.handle(event, at: at) }
@@ -61,7 +61,7 @@ private final class Tape {
     var firstReceipt: UInt64 = 1
 }
 
-/// A core that keeps what it is given.
+/// A core that records its events.
 private struct RecordingCore: DecidingCore {
     var core: LifecycleCore
     let tape: Tape

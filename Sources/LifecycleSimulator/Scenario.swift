@@ -1,22 +1,22 @@
 import LifecycleCore
 
-/// What one seed plays: how many apps and of what kind, how hurried the user, how tight the memory, which faults. Each seed
-/// leaves some faults out, so that the others get further.
+/// The parameters of one seed: apps, pace of the user, memory and faults. Each seed leaves out some faults, so that the
+/// others reach more states.
 struct Scenario {
     let seed: UInt64
-    /// Events that the core is given before the quiet phase.
+    /// Events before the quiet phase.
     let events: Int
     let apps: [AppID]
     let personalities: [Personality]
-    /// From one request to the next, on average.
+    /// The average time between requests.
     let pace: Microseconds
     let isMemoryTight: Bool
     let totalMemory: UInt64
-    /// Of 1,000: how often a fault strikes where it can, by `Fault`; 0: not in this seed.
+    /// Probability of each `Fault` where it is possible, per 1,000; 0: not in this seed.
     let rates: [Int]
     let shutsDownInTheMiddle: Bool
     let firstRun: UInt64
-    /// The machine sleeps and the screen is locked now and then.
+    /// Whether the machine sleeps and the screen is locked at times.
     let hasAbsences: Bool
 
     init(seed: UInt64, events: Int, apps count: Int?, random: inout Random) {
@@ -25,12 +25,12 @@ struct Scenario {
         let sizes = [1, 2, 2, 3, 3, 4, 5, 6, 8, 8, 12, 16, 32]
         let count = max(1, count ?? random.pick(sizes))
         apps = (0..<count).map { Self.name($0) }
-        personalities = apps.map { _ in random.pick(Personality.cast) }
+        personalities = apps.map { _ in random.pick(Personality.all) }
         pace = random.pick([20 * .millisecond, 300 * .millisecond, 1 * .second, 4 * .second, 15 * .second])
         isMemoryTight = random.chance(400)
         totalMemory = random.pick([1 << 30, 8 << 30, 16 << 30, 32 << 30])
         let intensity = random.pick([0, 1, 2, 3])
-        // Decided on by the seed itself: one more draw here would be another play for all seeds.
+        // Computed from the seed: another random draw here would change all seeds.
         let hasAbsences = seed % 3 == 1
         self.hasAbsences = hasAbsences
         rates = Fault.allCases.map { fault in
@@ -44,11 +44,11 @@ struct Scenario {
     static func name(_ index: Int) -> AppID {
         let names = ["photos", "mail", "maps", "music", "notes", "shop", "camera", "chat"]
         let plain = index < names.count ? names[index] : "\(names[index % names.count])-\(index / names.count)"
-        guard let id = AppID(plain) else { preconditionFailure("“\(plain)” is no app's name") }
+        guard let id = AppID(plain) else { preconditionFailure("“\(plain)” is not a valid app ID") }
         return id
     }
 
-    /// Of 1,000 occasions. What happens often by itself, or costs many events, gets less.
+    /// Probability per 1,000. Faults that are frequent or cost many events have a lower one.
     private static func rate(_ fault: Fault) -> Int {
         switch fault {
         case .spawnFails, .spawnFailsLate, .execHangs: 40
@@ -56,7 +56,7 @@ struct Scenario {
         case .freezeNever: 40
         case .diesWhileFreezing, .diesAfterThaw: 40
         case .killedByOthers: 30
-        case .toldLate, .inspectedLate, .measuredLate: 60
+        case .notifiedLate, .inspectedLate, .measuredLate: 60
         case .emptiedBeforeExit: 300
         case .emptiedLate, .blocksKill: 60
         case .traced: 60
@@ -67,23 +67,24 @@ struct Scenario {
         case .memoryGrows: 100
         case .outOfMemory: 300
         case .reregistered, .unregistered, .reconfigured: 15
-        case .requestStorm: 15
-        case .nonsenseRequest: 60
+        case .requestBurst: 15
+        case .invalidRequest: 60
         case .requestAbandoned: 40
         case .simulatedPressure: 20
         case .sleeps, .locks: 0
         case .beginsTooMany: 40
-        case .speaksAfterEnd: 100
+        case .sendsAfterEnd: 100
         case .killedBeforeExec, .diesAtDeadline, .crashes, .ignoresTerminate, .neverAnswers, .answersLate,
-            .answersAtDeadline, .stopsItself, .beginsStorm, .leaksTask, .extendsTimeout, .forks, .changesMainProcess,
-            .missesHeartbeat, .givesUpHeartbeat, .speaksOutOfTurn:
+            .answersAtDeadline, .stopsItself, .beginsManyTasks, .leaksTask, .extendsTimeout, .forks,
+            .changesMainProcess,
+            .missesHeartbeat, .givesUpHeartbeat, .sendsUnexpected:
             100
         }
     }
 }
 
 extension Random {
-    /// A manifest within what manifests may say: mostly the defaults, now and then something extreme.
+    /// A random valid manifest: most values are defaults, some are extreme.
     mutating func policy() -> AppPolicy {
         var policy = AppPolicy()
         policy.readiness = chance(500) ? .notified : .executed
@@ -119,7 +120,7 @@ extension Random {
         policy.jetsamOrder = chance(750) ? .largest : .lru
         if chance(200) { policy.warningAvailable = .bytes(total / 8) }
         if chance(200) { policy.criticalAvailable = .percent(below(8)) }
-        // What nobody means, and a slip of the keyboard makes.
+        // Valid values that only a typing error produces.
         if chance(10) { policy.warningAvailable = .bytes(.max) }
         if chance(10) { policy.criticalAvailable = .bytes(.max) }
         if chance(10) { policy.budget = chance(500) ? 0 : .max }

@@ -1,18 +1,18 @@
 import LifecycleCore
 
-/// What the daemon keeps beside the core, and how often it is killed. A crash comes between two events: what follows from
-/// the last is carried out, as the daemon keeps count of that.
+/// The saved state of the daemon, and when the daemon is killed. A crash comes between two events. The effects of the
+/// last event are performed before, because the daemon records which effects it has performed.
 struct CrashPlan {
     private var random: Random
-    /// Of 1,000 events; 0: never in this seed.
+    /// Crashes per 1,000 events; 0: none in this seed.
     private let rate: Int
-    /// The core as it was saved last, and what it was given since.
+    /// The last snapshot of the core, and the events since then.
     private(set) var checkpoint: [UInt8] = []
     private(set) var log: [[UInt8]] = []
     private(set) var crashes = 0
 
     init(seed: UInt64) {
-        // A stream of its own, so that the other seeds play what they always did.
+        // A separate random stream: seeds without crashes stay unchanged.
         random = Random(seed: seed &+ 0x6372_6173_6821)
         rate = seed % 4 == 2 ? random.pick([2, 10, 40]) : 0
     }
@@ -24,34 +24,34 @@ struct CrashPlan {
         log = []
     }
 
-    mutating func keep(_ event: Event, at now: Instant) {
+    mutating func append(_ event: Event, at now: Instant) {
         log.append(LoggedEvent(event, at: now).savedBytes)
     }
 
-    /// The log is bounded by a new snapshot now and then.
+    /// A new snapshot replaces the log when it is true, so that the length of the log is bounded.
     var isLogLong: Bool { log.count >= 200 }
 
-    mutating func strikes() -> Bool {
+    mutating func crashesNow() -> Bool {
         guard rate > 0, random.chance(rate) else { return false }
         crashes += 1
         return true
     }
 
-    /// How long no daemon is there.
-    mutating func timeDown() -> Microseconds {
+    /// The time until the next daemon starts.
+    mutating func downtime() -> Microseconds {
         random.pick([1 * .millisecond, 20 * .millisecond, random.within(0...3 * .second), 20 * .second])
     }
 
-    /// Whether the notify sockets outlived the daemon.
+    /// Whether the messages of apps survive the daemon.
     mutating func keepsSockets() -> Bool { random.chance(500) }
-    mutating func kernelForgets() -> Bool { random.chance(500) }
-    /// Whether the daemon died before it had told an app what was decided.
-    mutating func isLate() -> Bool { random.chance(500) }
+    mutating func losesExitStatus() -> Bool { random.chance(500) }
+    /// Whether the daemon was killed before it sent a notice that the core had decided on.
+    mutating func noticesAreDelayed() -> Bool { random.chance(500) }
 }
 
 extension World {
-    /// No daemon is there for a while: everything goes on without it, and nobody hears of it.
-    mutating func beDown(for time: Microseconds) {
+    /// Lets time pass without a daemon. Apps and the kernel continue; no event reaches the core.
+    mutating func passWithoutDaemon(for time: Microseconds) {
         let until = max(stalledUntil, now + time)
         lateness += until - max(stalledUntil, now)
         stalledUntil = until
@@ -62,15 +62,15 @@ extension World {
             }
             guard let (at, item) = queue.pop() else { break }
             now = max(now, at)
-            happen(item)
+            handle(item)
         }
         now = until
         isMeasuring = false
         sleep = nil
     }
 
-    /// What was on its way to the daemon that died: some of it is lost, some the next one finds out by looking.
-    mutating func sortOutNews(heard: Bool, forgets: () -> Bool) {
+    /// Removes the undelivered events that the next daemon cannot find out.
+    mutating func dropUndelivered(messagesKept: Bool, losesStatus: () -> Bool) {
         let count = queue.count
         var left: [(Microseconds, Item)] = []
         left.reserveCapacity(count)
@@ -79,42 +79,44 @@ extension World {
                 left.append((at, item))
                 continue
             }
-            if let event = afterCrash(event, heard: heard, forgets: forgets) { left.append((at, .deliver(event))) }
+            if let event = afterCrash(event, messagesKept: messagesKept, losesStatus: losesStatus) {
+                left.append((at, .deliver(event)))
+            }
         }
         for (at, item) in left { queue.push(item, at: at) }
     }
 
-    private func afterCrash(_ event: Event, heard: Bool, forgets: () -> Bool) -> Event? {
+    private func afterCrash(_ event: Event, messagesKept: Bool, losesStatus: () -> Bool) -> Event? {
         switch event {
-        // Clients are gone; so is what was decided to be asked again.
+        // The clients are disconnected. Measurements and requests to sleep belong to the previous daemon.
         case .requested, .requestAbandoned, .pressureSimulated, .memoryMeasured, .pressureStalled, .sleepRequested,
             .awoke:
             nil
         case .run(let run, let what):
-            afterCrash(what, heard: heard, forgets: forgets).map { .run(run, $0) }
-        // Recorded by the daemon when they came, or found by looking.
+            afterCrash(what, messagesKept: messagesKept, losesStatus: losesStatus).map { .run(run, $0) }
+        // The next daemon reads them from disk, or determines them at its start.
         case .registered, .unregistered, .configured, .started, .shutdownRequested, .deadlineReached, .locked,
             .unlocked, .recovered:
             event
         }
     }
 
-    private func afterCrash(_ event: RunEvent, heard: Bool, forgets: () -> Bool) -> RunEvent? {
+    private func afterCrash(_ event: RunEvent, messagesKept: Bool, losesStatus: () -> Bool) -> RunEvent? {
         switch event {
         case .inspected, .frozen, .thawed: nil
         case .ready, .backgroundEntered, .taskBegan, .taskEnded, .timeoutExtended, .wakeCompleted, .heartbeat,
             .heartbeatGivenUp, .stopping:
-            heard ? event : nil
+            messagesKept ? event : nil
         case .exited(_, let cpu, let memory):
-            forgets() ? .exited(.unknown, cpu: cpu, memory: memory) : event
+            losesStatus() ? .exited(.unknown, cpu: cpu, memory: memory) : event
         case .spawned, .executed, .spawnFailed, .notified, .emptied, .stopped, .continued, .mainProcessChanged,
             .reattached:
             event
         }
     }
 
-    /// The daemon asks again for what it may have asked before.
-    mutating func performAgain(_ effect: Effect) -> Bool {
+    /// Repeats the outcome of an effect that the previous daemon may have performed already.
+    mutating func repeatOutcome(_ effect: Effect) -> Bool {
         switch effect {
         case .freeze(let id, _):
             guard let run = index(of: id), runs[run].isAskedToFreeze else { return false }
@@ -138,22 +140,22 @@ extension World {
 }
 
 extension Simulation {
-    /// The daemon is killed, and another takes its place.
+    /// Kills the daemon, recovers its core and starts the next daemon.
     mutating func crash() {
-        let heard = plan.keepsSockets()
-        note("— the daemon is killed; what apps say meanwhile is \(heard ? "kept" : "lost") —")
+        let messagesKept = plan.keepsSockets()
+        record("— the daemon is killed; the messages of apps are \(messagesKept ? "kept" : "lost") —")
         recoverCore()
-        world.beDown(for: plan.timeDown())
-        var forgets: [Bool] = []
-        for _ in 0..<world.queue.count { forgets.append(plan.kernelForgets()) }
-        world.sortOutNews(heard: heard) { forgets.popLast() ?? false }
-        take(.recovered)
+        world.passWithoutDaemon(for: plan.downtime())
+        var losesStatus: [Bool] = []
+        for _ in 0..<world.queue.count { losesStatus.append(plan.losesExitStatus()) }
+        world.dropUndelivered(messagesKept: messagesKept) { losesStatus.popLast() ?? false }
+        handle(.recovered)
         for run in core.runIDs where checkers.findings.first == nil {
-            take(.run(run, .reattached(messagesKept: heard, noticesDelayed: plan.isLate())))
+            handle(.run(run, .reattached(messagesKept: messagesKept, noticesDelayed: plan.noticesAreDelayed())))
         }
     }
 
-    /// From the last snapshot and what came since, as bytes: it has to be what was lost.
+    /// Recovers a core from the last snapshot and the log. It must equal the core that was lost.
     private mutating func recoverCore() {
         let before = core
         do {
@@ -164,11 +166,13 @@ extension Simulation {
             }
             let difference = core.difference(from: before)
             checkers.findings.check(
-                difference == nil, .recoveryIsExact, "the core that died and the recovered one: \(difference ?? "")")
+                difference == nil, .recoveryIsExact, "the recovered core differs from the lost one: \(difference ?? "")"
+            )
             checkers.findings.check(
-                core.nextDeadline == before.nextDeadline, .recoveryIsExact, "another deadline is the next")
+                core.nextDeadline == before.nextDeadline, .recoveryIsExact,
+                "the recovered core has another next deadline")
         } catch {
-            checkers.findings.check(false, .recoveryIsExact, "what was saved cannot be read: \(error)")
+            checkers.findings.check(false, .recoveryIsExact, "the saved state is unreadable: \(error)")
         }
         plan.save(core.saved)
     }

@@ -1,11 +1,11 @@
 import LifecycleCore
 
-/// What is simulated.
+/// The parameters of a simulation.
 package struct SimulationOptions: Sendable {
     package var seed: UInt64
-    /// Events in the phase of faults; the quiet phase comes on top.
+    /// Number of events in the phase with faults. The events of the later phases are not counted.
     package var events: Int
-    /// `nil`: as the seed says.
+    /// Number of apps; `nil`: the seed chooses it.
     package var apps: Int?
 
     package init(seed: UInt64, events: Int, apps: Int? = nil) {
@@ -15,7 +15,7 @@ package struct SimulationOptions: Sendable {
     }
 }
 
-/// What came of it.
+/// The outcome of a simulation.
 package struct SimulationResult: Sendable {
     package var seed: UInt64
     package var events: Int
@@ -24,21 +24,21 @@ package struct SimulationResult: Sendable {
     package var digest: UInt64
     package var faults: FaultCounts
     package var coverage: Coverage
-    /// The rule that was broken, if one was; the simulation ends there, after `events` events.
+    /// The first violated rule, if any. The simulation stops there, after `events` events.
     package var finding: Finding?
-    /// The end of the trace.
+    /// The last lines of the trace.
     package var lastLines: [String]
 }
 
-/// One seed, from the first manifest to the last process: faults, then quiet, then the end of the house.
+/// Simulates one seed: a phase with faults, a quiet phase without faults, and a shutdown of the daemon.
 package struct Simulation<Core: DecidingCore> {
     private let scenario: Scenario
     var core: Core
     var plan: CrashPlan
-    /// In some seeds a second core is given the same events, and must do the same.
+    /// In some seeds a second core gets the same events. It must return the same effects.
     private var twin: Core?
     var world: World
-    private var shadow: Shadow
+    private var model: CoreModel
     var checkers: Checkers
     private var trace: Trace
     private var coverage = Coverage()
@@ -46,12 +46,12 @@ package struct Simulation<Core: DecidingCore> {
     private var events = 0
     private var deadline: Instant?
     private var timer: Microseconds?
-    private var concerned: [Int] = []
+    private var affected: [Int] = []
 
     /// - Parameters:
-    ///   - makeCore: is given the numbers of the first run and of the first receipt.
-    ///   - print: gets the trace, line by line.
-    ///   - hasTwin: whether a second core may be made.
+    ///   - makeCore: receives the number of the first run and of the first receipt.
+    ///   - print: receives each line of the trace.
+    ///   - hasTwin: whether a second core may be created.
     package init(
         _ options: SimulationOptions, print: ((String) -> Void)? = nil, hasTwin: Bool = true,
         makeCore: (UInt64, UInt64) -> Core
@@ -63,16 +63,16 @@ package struct Simulation<Core: DecidingCore> {
         core = makeCore(scenario.firstRun, firstReceipt)
         twin = hasTwin && options.seed % 8 == 0 ? makeCore(scenario.firstRun, firstReceipt) : nil
         world = World(scenario: scenario, random: &random)
-        shadow = Shadow(apps: scenario.apps, indexes: world.indexes, firstRun: scenario.firstRun)
+        model = CoreModel(apps: scenario.apps, indexes: world.indexes, firstRun: scenario.firstRun)
         checkers = Checkers(apps: scenario.apps.count, firstReceipt: firstReceipt)
         trace = Trace(print: print)
         if plan.isPlanned { plan.save(core.saved) }
     }
 
     package mutating func run() -> SimulationResult {
-        playFaults()
-        if checkers.findings.first == nil { playQuiet() }
-        if checkers.findings.first == nil { playEnd() }
+        runFaults()
+        if checkers.findings.first == nil { runQuietPhase() }
+        if checkers.findings.first == nil { runShutdown() }
         return SimulationResult(
             seed: scenario.seed, events: events, checks: checkers.findings.checks,
             virtualSeconds: world.now / .second, digest: trace.digest, faults: world.faults, coverage: coverage,
@@ -81,24 +81,24 @@ package struct Simulation<Core: DecidingCore> {
 
     // MARK: The phases
 
-    private mutating func playFaults() {
+    private mutating func runFaults() {
         advance(events: scenario.events)
         if scenario.shutsDownInTheMiddle, checkers.findings.first == nil {
-            note("— the house is shut down in the middle of it —")
-            take(.shutdownRequested(immediately: scenario.seed % 3 == 0))
+            record("— the daemon is shut down during the faults —")
+            handle(.shutdownRequested(immediately: scenario.seed % 3 == 0))
             advance(until: world.now + 60 * .second)
         }
     }
 
-    /// Until everything rests; sometimes for so long that nothing can be left that was put off.
-    private mutating func playQuiet() {
-        note("— quiet —")
-        world.calmDown()
+    /// Waits until all apps are idle. In some seeds it waits for 400s, longer than any postponement of the core.
+    private mutating func runQuietPhase() {
+        record("— quiet —")
+        world.stopFaults()
         let start = world.now
         let shortest = scenario.seed % 8 == 1 ? 400 * .second : 0
         while checkers.findings.first == nil, world.now - start < 15 * 60 * .second {
             advance(until: world.now + 2 * .second)
-            if world.now - start >= shortest, restlessness == nil { break }
+            if world.now - start >= shortest, pendingActivity == nil { break }
         }
         guard checkers.findings.first == nil else { return }
         let memory = core.memory
@@ -106,20 +106,20 @@ package struct Simulation<Core: DecidingCore> {
         let isShort = memory.level == .critical && memory.cause == .available
         checkers.findings.check(
             memory.apps == 0 || shortest == 0 || (!isOver && !isShort), .jetsamActs,
-            "at rest there is too little memory still: \(memory)")
-        let problem = restlessness
-        checkers.findings.check(problem == nil, .everythingComesToRest, problem ?? "")
-        let isIdle = shadow.apps.allSatisfy { $0.phase != .foreground } && core.memory.level == .normal
+            "memory is still short although nothing happens any more: \(memory)")
+        let problem = pendingActivity
+        checkers.findings.check(problem == nil, .everythingBecomesIdle, problem ?? "")
+        let isIdle = model.apps.allSatisfy { $0.phase != .foreground } && core.memory.level == .normal
         if isIdle, shortest > 0 {
             checkers.findings.check(
-                core.nextDeadline == nil, .everythingComesToRest, "nothing is left to do, but a timer is armed")
+                core.nextDeadline == nil, .everythingBecomesIdle, "all apps are idle, but a timer is armed")
         }
     }
 
-    private mutating func playEnd() {
-        if !shadow.isShuttingDown {
-            note("— the house is shut down —")
-            take(.shutdownRequested(immediately: scenario.seed % 2 == 0))
+    private mutating func runShutdown() {
+        if !model.isShuttingDown {
+            record("— the daemon is shut down —")
+            handle(.shutdownRequested(immediately: scenario.seed % 2 == 0))
         }
         let start = world.now
         while !world.isFinished, checkers.findings.first == nil, world.now - start < 120 * .second {
@@ -127,33 +127,33 @@ package struct Simulation<Core: DecidingCore> {
         }
         guard checkers.findings.first == nil else { return }
         checkers.findings.check(
-            world.isFinished, .everythingComesToRest, "the house was shut down, but does not finish")
+            world.isFinished, .everythingBecomesIdle, "a shutdown was requested, but does not finish")
         let unanswered = checkers.requests.unanswered
         checkers.findings.check(
-            unanswered.isEmpty, .requestsAreAnsweredOnce, "no answer ever came to requests \(unanswered)")
+            unanswered.isEmpty, .requestsAreAnsweredOnce, "there is no answer to requests \(unanswered)")
     }
 
-    /// What is not at rest, in one sentence.
-    private var restlessness: String? {
-        for (index, app) in shadow.apps.enumerated() {
+    /// The first activity that is not over, as a sentence; `nil`: all apps are idle.
+    private var pendingActivity: String? {
+        for (index, app) in model.apps.enumerated() {
             switch app.phase {
             case .unknown, .notRunning, .suspended, .foreground, .past: break
             case .launching, .entering, .running, .suspending, .waking, .terminating, .ending:
                 return "\(app.id) is still \(app.state) (\(app.phase))"
             }
             let open = checkers.deadlines.openKinds(of: index).filter { $0 != .watchdog }
-            if !open.isEmpty { return "\(app.id) still counts \(open)" }
+            if !open.isEmpty { return "\(app.id) still has open deadlines: \(open)" }
         }
         let unanswered = checkers.requests.unanswered
-        return unanswered.isEmpty ? nil : "requests \(unanswered) still wait for their answers"
+        return unanswered.isEmpty ? nil : "requests \(unanswered) have no answer yet"
     }
 
-    // MARK: Going on
+    // MARK: Events
 
     private mutating func advance(events limit: Int) {
         while events < limit, checkers.findings.first == nil, let event = world.nextEvent(timer: timer) {
-            take(event)
-            if !shadow.isShuttingDown, checkers.findings.first == nil, plan.strikes() { crash() }
+            handle(event)
+            if !model.isShuttingDown, checkers.findings.first == nil, plan.crashesNow() { crash() }
         }
     }
 
@@ -161,58 +161,59 @@ package struct Simulation<Core: DecidingCore> {
         while checkers.findings.first == nil {
             let next = [timer.map { max($0, world.stalledUntil) }, world.queue.nextTime].compactMap { $0 }.min()
             guard let next, next <= time, let event = world.nextEvent(timer: timer) else { break }
-            take(event)
+            handle(event)
         }
         world.now = max(world.now, time)
     }
 
-    /// One event: in, and all that comes of it out.
-    mutating func take(_ event: Event) {
+    /// Delivers an event to the core, performs the effects and checks the rules.
+    mutating func handle(_ event: Event) {
         events += 1
-        world.noteReported(event)
+        world.recordDelivery(event)
         let now = world.now
-        let app = shadow.app(of: event)
-        coverage.add(event, shadow.phase(of: event, app))
+        let app = model.app(of: event)
+        coverage.add(event, model.phase(of: event, app))
         write(event, app)
-        checkers.note(event, of: app, shadow, world, core)
-        shadow.note(event)
+        checkers.record(event, of: app, model, world, core)
+        model.record(event)
         let effects = core.handle(event, at: Instant(now))
         if plan.isPlanned {
-            if plan.isLogLong { plan.save(core.saved) } else { plan.keep(event, at: Instant(now)) }
+            if plan.isLogLong { plan.save(core.saved) } else { plan.append(event, at: Instant(now)) }
         }
         if twin != nil {
             let same = twin?.handle(event, at: Instant(now)) == effects
-            checkers.findings.check(same, .sameEventsSameEffects, "a second core does something else")
+            checkers.findings.check(same, .sameEventsSameEffects, "a second core returns other effects")
         }
-        concerned.removeAll(keepingCapacity: true)
-        if let app { concerned.append(app) }
-        checkers.begin(effects, shadow)
+        affected.removeAll(keepingCapacity: true)
+        if let app { affected.append(app) }
+        checkers.begin(effects, model)
         for effect in effects { carryOut(effect, event) }
-        shadow.settle(event)
-        if let problem = world.problemAfterAll() { checkers.findings.check(false, .effectsMakeSense, problem) }
-        checkers.settle(
-            event, of: app, effects, concerning: concerned, shadow, world, core,
+        model.finish(event)
+        if let problem = world.problemAfterEffects() { checkers.findings.check(false, .effectsAreValid, problem) }
+        checkers.verify(
+            event, of: app, effects, concerning: affected, model, world, core,
             isDeep: events % Checkers.deepInterval == 0)
         writeStates()
         arm()
     }
 
     private mutating func carryOut(_ effect: Effect, _ event: Event) {
-        let app = shadow.app(of: effect)
-        if let app, !concerned.contains(app) { concerned.append(app) }
+        let app = model.app(of: effect)
+        if let app, !affected.contains(app) { affected.append(app) }
         line.clear()
         line.add("    → ")
-        line.add(effect, of: app.map { shadow.apps[$0].id })
+        line.add(effect, of: app.map { model.apps[$0].id })
         trace.add(line.text)
-        // What was asked for before the crash is asked for again: it is no second time.
-        if case .run(_, .reattached) = event, world.performAgain(effect) { return }
-        checkers.note(effect, of: app, in: event, shadow, world, core)
-        shadow.note(effect, of: app, at: world.now)
+        // After a recovery the core repeats requests that were in progress. A repetition is not checked as a second
+        // request.
+        if case .run(_, .reattached) = event, world.repeatOutcome(effect) { return }
+        checkers.record(effect, of: app, in: event, model, world, core)
+        model.record(effect, of: app, at: world.now)
         let problem = world.perform(effect)
-        checkers.findings.check(problem == nil, .effectsMakeSense, problem ?? "")
+        checkers.findings.check(problem == nil, .effectsAreValid, problem ?? "")
     }
 
-    /// The one timer, for the nearest deadline.
+    /// Arms the timer for the nearest deadline of the core.
     private mutating func arm() {
         let next = core.nextDeadline
         guard next != deadline || (next != nil && timer == nil) || timer.map({ $0 <= world.now }) ?? false else {
@@ -224,7 +225,7 @@ package struct Simulation<Core: DecidingCore> {
 
     // MARK: The trace
 
-    mutating func note(_ sentence: String) { trace.add(sentence) }
+    mutating func record(_ sentence: String) { trace.add(sentence) }
 
     private mutating func write(_ event: Event, _ app: Int?) {
         line.clear()
@@ -233,29 +234,29 @@ package struct Simulation<Core: DecidingCore> {
         line.add("  ")
         line.add(seconds: world.now)
         line.add("  ")
-        line.add(event, of: app.map { shadow.apps[$0].id })
-        if shadow.phase(of: event, app) == .past { line.add(" (of an earlier run)") }
+        line.add(event, of: app.map { model.apps[$0].id })
+        if model.phase(of: event, app) == .past { line.add(" (of an earlier run)") }
         trace.add(line.text)
     }
 
     private mutating func writeStates() {
-        guard !concerned.isEmpty else { return }
+        guard !affected.isEmpty else { return }
         line.clear()
         line.add("    =")
-        for app in concerned {
+        for app in affected {
             line.add(" ")
-            line.add(shadow.apps[app].id.name)
+            line.add(model.apps[app].id.name)
             line.add(" ")
-            line.add(shadow.apps[app].state.rawValue)
+            line.add(model.apps[app].state.rawValue)
             line.add(" (")
-            line.add(shadow.apps[app].phase.name)
+            line.add(model.apps[app].phase.name)
             line.add(")")
         }
         trace.add(line.text)
     }
 }
 
-/// One seed with the real core.
+/// Simulates one seed with the real core.
 package func simulate(_ options: SimulationOptions, print: ((String) -> Void)? = nil) -> SimulationResult {
     var simulation = Simulation(options, print: print) { LifecycleCore(firstRun: $0, firstReceipt: $1) }
     return simulation.run()

@@ -1,14 +1,14 @@
-/// What happened, line by line: the digest of all of it, the last of it for a finding, or the whole for a replay.
+/// The trace: the digest of all lines, and the last lines for a finding. Optionally each line is printed.
 struct Trace {
-    /// How many lines a finding shows.
+    /// The number of lines that a finding shows.
     static let tail = 40
 
     private var lines: [String] = Array(repeating: "", count: tail)
     private var next = 0
     private(set) var count = 0
-    /// FNV-1a, 64 bits, over all lines with their line feeds.
+    /// The 64-bit FNV-1a hash of all lines with their line feeds.
     private(set) var digest: UInt64 = 0xcbf2_9ce4_8422_2325
-    /// Gets each line, without the line feed.
+    /// Receives each line, without the line feed.
     let print: ((String) -> Void)?
 
     init(print: ((String) -> Void)?) { self.print = print }
@@ -26,7 +26,7 @@ struct Trace {
         print?(line)
     }
 
-    /// The last lines, the oldest first.
+    /// The last lines, oldest first.
     var last: [String] {
         let kept = min(count, Self.tail)
         return (0..<kept).map { lines[(next + Self.tail - kept + $0) % Self.tail] }

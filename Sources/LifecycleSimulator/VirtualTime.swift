@@ -1,7 +1,7 @@
 import LifecycleCore
 
-/// A point in virtual time, or a span of it, in microseconds: plain integers, as the simulation does nothing but add and
-/// compare them.
+/// An instant or a duration in virtual time, in microseconds. An integer, because the simulation only adds and compares
+/// times.
 typealias Microseconds = Int64
 
 extension Microseconds {
@@ -12,8 +12,8 @@ extension Microseconds {
 }
 
 extension Duration {
-    /// Rounded up, so that what is due has come. What is beyond all times that are played is cut off, so that nothing
-    /// overflows.
+    /// Rounded up, so that a deadline is never early. Longer times than a simulation can have are limited, to avoid an
+    /// overflow.
     var microseconds: Microseconds {
         let (seconds, attoseconds) = components
         if seconds > 1 << 40 { return (1 << 40) * .second }

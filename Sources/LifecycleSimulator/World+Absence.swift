@@ -1,13 +1,13 @@
 import LifecycleCore
 
-/// Sleep and the screen's lock (L15).
+/// Simulates sleep and the lock screen (L15).
 extension World {
-    mutating func comeAndGo() {
+    mutating func changeAbsence() {
         if isQuiet { return }
         queue.push(.absence, at: now + absenceRandom.within(20 * .millisecond...3 * scenario.pace))
         if absenceRandom.chance(500) {
-            if isLocked { unlock() } else if strikes(.locks) { lock() }
-        } else if sleep == nil, strikes(.sleeps) {
+            if isLocked { unlock() } else if injects(.locks) { lock() }
+        } else if sleep == nil, injects(.sleeps) {
             fallAsleep()
         }
     }
@@ -22,12 +22,13 @@ extension World {
         deliver(.unlocked, after: 0)
     }
 
-    /// logind waits for 5 s and then sleeps all the same (InhibitDelayMaxSec=); or it fails to, and says that it is awake.
+    /// Requests sleep. logind waits for 5s and then sleeps in any case (InhibitDelayMaxSec=), or the machine fails to
+    /// sleep and logind reports that it is awake.
     private mutating func fallAsleep() {
         sleeps += 1
         sleep = sleeps
         deliver(.sleepRequested, after: 0)
-        queue.push(.awaking(sleeps), at: now + absenceRandom.within(0...8 * .second))
+        queue.push(.wakeUp(sleeps), at: now + absenceRandom.within(0...8 * .second))
     }
 
     mutating func awake(from number: Int) {
@@ -36,11 +37,11 @@ extension World {
         deliver(.awoke, after: 0)
     }
 
-    /// No time passes while the machine sleeps (L48).
+    /// Ends the sleep soon. No time passes while the machine sleeps (L48).
     mutating func performSleep() -> String? {
-        // It may have been told meanwhile that the machine is awake; then nobody waits for this.
+        // The machine may be awake again: then the effect comes too late and does nothing.
         guard let sleep else { return nil }
-        queue.push(.awaking(sleep), at: now + absenceRandom.within(1 * .millisecond...200 * .millisecond))
+        queue.push(.wakeUp(sleep), at: now + absenceRandom.within(1 * .millisecond...200 * .millisecond))
         return nil
     }
 }

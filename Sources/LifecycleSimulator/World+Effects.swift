@@ -1,22 +1,22 @@
 import LifecycleCore
 
-/// The core's effects are carried out, or refused if they make no sense given what the core has been told. What crosses
-/// something that the core could not know of yet is no fault of its and does nothing.
+/// Performs the effects of the core, or refuses an effect that is invalid for the events that the core has received. An
+/// effect that crosses an undelivered event is valid and does nothing.
 extension World {
-    /// - Returns: what is wrong with the effect, in one sentence; `nil`: it was carried out.
+    /// - Returns: why the effect is invalid, as a sentence; `nil`: it was performed.
     mutating func perform(_ effect: Effect) -> String? {
         switch effect {
         case .spawn(let app, let run, let launch): return performSpawn(app, run, launch)
         case .recordLaunch(let app, let count): return performRecord(app, count)
         case .measureMemory:
-            if isMeasuring { return "a measurement is asked for while one is under way" }
+            if isMeasuring { return "a measurement is requested while one is in progress" }
             measure()
             return nil
         case .allowSleep: return performSleep()
         case .finish: return performFinish()
         case .notify(let id, _), .freeze(let id, _), .thaw(let id, _), .continueStopped(let id), .inspect(let id),
             .kill(let id), .throttle(let id), .unthrottle(let id), .deliver(let id, _):
-            guard let run = index(of: id) else { return "there never was a run \(id)" }
+            guard let run = index(of: id) else { return "there is no run \(id)" }
             if let problem = problem(effect, for: runs[run]) { return "\(problem) (run \(id))" }
             perform(effect, on: run)
             return nil
@@ -24,24 +24,24 @@ extension World {
         }
     }
 
-    /// To be asked after all effects of one event.
-    mutating func problemAfterAll() -> String? {
-        if givenWhileFrozen.isEmpty { return nil }
-        defer { givenWhileFrozen = [] }
-        guard let run = givenWhileFrozen.first(where: { runs[$0].isAskedToFreeze }) else { return nil }
+    /// Checks the effects of one event together.
+    mutating func problemAfterEffects() -> String? {
+        if deliveredWhileFrozen.isEmpty { return nil }
+        defer { deliveredWhileFrozen = [] }
+        guard let run = deliveredWhileFrozen.first(where: { runs[$0].isAskedToFreeze }) else { return nil }
         return "notifications are delivered to a frozen run that is not thawed (run \(runs[run].id))"
     }
 
     private func problem(_ effect: Effect, for run: FakeRun) -> String? {
-        let reported = run.reported
-        if reported.isOver { return "the run is over" }
+        let delivered = run.delivered
+        if delivered.isOver { return "the run is over" }
         switch effect {
         case .notify(_, let notice):
-            if reported.isEnding { return "\(notice) is told to a run that has ended" }
-            if run.isAskedToFreeze { return "\(notice) is told to a frozen run" }
-            if run.killedAt != nil { return "\(notice) is told to a run that was killed" }
+            if delivered.isEnding { return "\(notice) is sent to a run that has ended" }
+            if run.isAskedToFreeze { return "\(notice) is sent to a frozen run" }
+            if run.killedAt != nil { return "\(notice) is sent to a run that was killed" }
         case .freeze(_, let attempt):
-            if reported.isEnding || run.killedAt != nil { return "a run that has ended is frozen" }
+            if delivered.isEnding || run.killedAt != nil { return "a run that has ended is frozen" }
             if run.isAskedToFreeze { return "a frozen run is frozen again" }
             if attempt <= run.attempt { return "freeze \(attempt) comes after freeze \(run.attempt)" }
         case .thaw(_, let attempt):
@@ -50,7 +50,7 @@ extension World {
         case .kill:
             if let killed = run.killedAt, now - killed < 5 * .second { return "the run is killed twice within 5 s" }
         case .inspect, .continueStopped, .throttle, .unthrottle, .deliver:
-            if reported.isEnding || run.killedAt != nil { return "\(effect.verb) comes for a run that has ended" }
+            if delivered.isEnding || run.killedAt != nil { return "\(effect.verb) applies to a run that has ended" }
         case .spawn, .recordLaunch, .writeReceipt, .dropRestorationState, .answer, .report, .measureMemory,
             .allowSleep, .finish:
             break
@@ -60,7 +60,7 @@ extension World {
 
     private mutating func perform(_ effect: Effect, on run: Int) {
         switch effect {
-        case .notify(_, let notice): tell(run, notice)
+        case .notify(_, let notice): notify(run, notice)
         case .freeze(_, let attempt): freeze(run, attempt)
         case .thaw(_, let attempt): thaw(run, attempt)
         case .continueStopped: continueStopped(run)
@@ -68,7 +68,7 @@ extension World {
         case .kill: kill(run)
         case .throttle: runs[run].isThrottled = true
         case .unthrottle: runs[run].isThrottled = false
-        case .deliver(_, let notifications): give(run, notifications)
+        case .deliver(_, let notifications): receiveNotifications(run, notifications)
         case .spawn, .recordLaunch, .writeReceipt, .dropRestorationState, .answer, .report, .measureMemory,
             .allowSleep, .finish:
             break
@@ -76,14 +76,14 @@ extension World {
     }
 
     private mutating func performSpawn(_ id: AppID, _ runID: RunID, _ launch: Launch) -> String? {
-        guard let app = indexes[id] else { return "an app that nobody knows is spawned: \(id)" }
+        guard let app = indexes[id] else { return "an unknown app is spawned: \(id)" }
         guard runID.number == scenario.firstRun + UInt64(runs.count) else { return "run \(runID) is out of sequence" }
-        if let last = apps[app].run, !runs[last].reported.isOver {
+        if let last = apps[app].run, !runs[last].delivered.isOver {
             return "\(id) is spawned while run \(runs[last].id) is not over"
         }
-        if isShuttingDown { return "\(id) is spawned while everything shuts down" }
+        if isShuttingDown { return "\(id) is spawned during a shutdown" }
         if launch.isFirst != (apps[app].launches == 0) {
-            return "\(id)'s first launch is not known for what it is (L9)"
+            return "\(id)'s launch has the wrong value for the first launch (L9)"
         }
         let pid = Int32(truncatingIfNeeded: 1000 + runs.count % 30_000)
         spawn(FakeRun(id: runID, app: app, pid: pid, launch: launch, isAware: apps[app].personality.isAware))
@@ -91,12 +91,12 @@ extension World {
     }
 
     private mutating func performRecord(_ id: AppID, _ count: Int) -> String? {
-        guard let app = indexes[id] else { return "a launch of an app that nobody knows is recorded: \(id)" }
+        guard let app = indexes[id] else { return "a launch of an unknown app is recorded: \(id)" }
         guard count == apps[app].launches + 1 else {
             return "launch \(count) of \(id) is recorded after launch \(apps[app].launches)"
         }
         switch apps[app].run.map({ runs[$0].program }) {
-        case .unborn, .born, nil: return "a launch of \(id) is recorded before its program is executed (L9)"
+        case .notCreated, .created, nil: return "a launch of \(id) is recorded before its program is executed (L9)"
         case .running, .ended: break
         }
         apps[app].launches = count
@@ -111,35 +111,37 @@ extension World {
         return nil
     }
 
-    // MARK: Signals and looks
+    // MARK: Signals and inspections
 
-    private mutating func tell(_ run: Int, _ notice: Notice) {
+    private mutating func notify(_ run: Int, _ notice: Notice) {
         let isDelivered: Bool
         switch runs[run].program {
-        case .unborn: isDelivered = false
-        case .born, .running: isDelivered = runs[run].isAware || notice == .willTerminate
-        // A zombie can be sent signals; one that is reaped cannot.
+        case .notCreated: isDelivered = false
+        case .created, .running: isDelivered = runs[run].isAware || notice == .willTerminate
+        // A zombie accepts signals; a reaped process does not.
         case .ended: isDelivered = kernelRandom.chance(500)
         }
         if notice.isAnswered {
-            let late = strikes(.toldLate) ? kernelRandom.within(0...3 * .second) : 0
+            let late = injects(.notifiedLate) ? kernelRandom.within(0...3 * .second) : 0
             deliver(
                 .run(runs[run].id, .notified(notice, delivered: isDelivered, cpu: cpu(of: run))),
                 after: kernelRandom.within(0...300) + late)
         }
         if !isDelivered { return }
         switch runs[run].program {
-        case .born: runs[run].isToldBeforeExec = true
-        case .running: hear(run, notice)
-        case .unborn, .ended: break
+        case .created: runs[run].isNotifiedBeforeExec = true
+        case .running: receive(run, notice)
+        case .notCreated, .ended: break
         }
     }
 
     private mutating func inspect(_ run: Int) {
-        let late = strikes(.inspectedLate) ? kernelRandom.within(0...2 * .second) : 0
-        if runs[run].tracesLeft == 0, strikes(.traced) { runs[run].tracesLeft = 1 + kernelRandom.below(3) }
-        let isTraced = runs[run].tracesLeft > 0
-        if isTraced { runs[run].tracesLeft -= 1 }
+        let late = injects(.inspectedLate) ? kernelRandom.within(0...2 * .second) : 0
+        if runs[run].tracedInspectionsLeft == 0, injects(.traced) {
+            runs[run].tracedInspectionsLeft = 1 + kernelRandom.below(3)
+        }
+        let isTraced = runs[run].tracedInspectionsLeft > 0
+        if isTraced { runs[run].tracedInspectionsLeft -= 1 }
         let inspection = Inspection(traced: isTraced, cpu: cpu(of: run), memory: runs[run].memory)
         lateness += late
         deliver(.run(runs[run].id, .inspected(inspection)), after: kernelRandom.within(5...1000) + late)
@@ -148,18 +150,18 @@ extension World {
     private mutating func continueStopped(_ run: Int) {
         guard runs[run].isStopped else { return }
         runs[run].isStopped = false
-        if runs[run].freezer != .frozen { say(run, .run(runs[run].id, .continued)) }
-        resumeActs(run)
+        if runs[run].freezer != .frozen { send(run, .run(runs[run].id, .continued)) }
+        performDeferred(run)
     }
 
-    private mutating func give(_ run: Int, _ notifications: [Notification]) {
-        if runs[run].isAskedToFreeze { givenWhileFrozen.append(run) }
+    private mutating func receiveNotifications(_ run: Int, _ notifications: [Notification]) {
+        if runs[run].isAskedToFreeze { deliveredWhileFrozen.append(run) }
         if notifications.contains(where: { $0.kind == Notification.push }) { planWake(run) }
     }
 }
 
 extension Effect {
-    /// For sentences.
+    /// The name of the effect, for messages.
     var verb: String {
         let whole = String(describing: self)
         return String(whole.prefix { $0 != "(" })

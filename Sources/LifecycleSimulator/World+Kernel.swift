@@ -1,10 +1,10 @@
 import LifecycleCore
 
-/// Processes and their groups: what happens to them by itself and through each other.
+/// Simulates processes and cgroups.
 extension World {
-    mutating func happen(_ act: KernelAct, to run: Int) {
-        switch act {
-        case .birth: birth(run)
+    mutating func handle(_ action: KernelAction, to run: Int) {
+        switch action {
+        case .create: create(run)
         case .exec: exec(run)
         case .freezeCompletes(let attempt): freezeCompletes(run, attempt)
         case .die(let status): die(run, status)
@@ -15,16 +15,16 @@ extension World {
         }
     }
 
-    // MARK: Beginnings
+    // MARK: Start
 
     mutating func spawn(_ run: FakeRun) {
         runs.append(run)
         let index = runs.count - 1
         apps[run.app].run = index
-        if strikes(.spawnFails) {
+        if injects(.spawnFails) {
             return fail(index, "the working directory does not exist", 200, after: kernelRandom.within(30...3000))
         }
-        schedule(.birth, for: index, after: kernelRandom.within(30...500))
+        schedule(.create, for: index, after: kernelRandom.within(30...500))
     }
 
     private mutating func fail(_ run: Int, _ sentence: String, _ status: Int32, after delay: Microseconds) {
@@ -36,13 +36,13 @@ extension World {
         deliver(.run(runs[run].id, .spawnFailed(problem)), after: delay)
     }
 
-    private mutating func birth(_ run: Int) {
-        guard runs[run].program == .unborn else { return }
+    private mutating func create(_ run: Int) {
+        guard runs[run].program == .notCreated else { return }
         if runs[run].killedAt != nil, kernelRandom.chance(500) {
             faults.add(.killedBeforeExec)
             return fail(run, "it was killed before it was executed", 203, after: kernelRandom.within(10...200))
         }
-        runs[run].program = .born
+        runs[run].program = .created
         setMemory(run, 300 << 10)
         let delay = kernelRandom.within(10...300)
         runs[run].lastMessage = now + delay
@@ -51,17 +51,17 @@ extension World {
             faults.add(.killedBeforeExec)
             return schedule(.killArrives, for: run, after: 5)
         }
-        if strikes(.spawnFailsLate) {
+        if injects(.spawnFailsLate) {
             let later = delay + kernelRandom.within(0...3000)
             return fail(run, "the program does not exist", 203, after: later)
         }
-        let hang = strikes(.execHangs) ? kernelRandom.within(500 * .millisecond...20 * .second) : 0
+        let hang = injects(.execHangs) ? kernelRandom.within(500 * .millisecond...20 * .second) : 0
         schedule(.exec, for: run, after: kernelRandom.within(100...4000) + hang)
     }
 
     private mutating func exec(_ run: Int) {
-        guard runs[run].program == .born else { return }
-        if runs[run].isToldBeforeExec, kernelRandom.chance(500) {
+        guard runs[run].program == .created else { return }
+        if runs[run].isNotifiedBeforeExec, kernelRandom.chance(500) {
             return fail(run, "it was ended before it was executed", 203, after: kernelRandom.within(10...200))
         }
         runs[run].program = .running
@@ -69,8 +69,10 @@ extension World {
         let time = max(now + kernelRandom.within(5...500), runs[run].lastMessage)
         runs[run].lastMessage = time
         queue.push(.deliver(.run(runs[run].id, .executed)), at: time)
-        if runs[run].isToldBeforeExec { schedule(.die(.signaled(15, coreDumped: false)), for: run, after: time - now) }
-        begins(run)
+        if runs[run].isNotifiedBeforeExec {
+            schedule(.die(.signaled(15, coreDumped: false)), for: run, after: time - now)
+        }
+        programStarted(run)
     }
 
     // MARK: The freezer
@@ -79,11 +81,11 @@ extension World {
         runs[run].isAskedToFreeze = true
         runs[run].attempt = attempt
         runs[run].freezer = .freezing
-        runs[run].isFreezeStuck = strikes(.freezeNever)
-        let late = strikes(.freezeLate) ? kernelRandom.within(100 * .millisecond...4 * .second) : 0
+        runs[run].isFreezeStuck = injects(.freezeNever)
+        let late = injects(.freezeLate) ? kernelRandom.within(100 * .millisecond...4 * .second) : 0
         let delay = kernelRandom.within(20...5000) + late
         schedule(.freezeCompletes(attempt: attempt), for: run, after: delay)
-        if strikes(.diesWhileFreezing) {
+        if injects(.diesWhileFreezing) {
             schedule(.die(crash()), for: run, after: kernelRandom.within(0...delay))
         }
     }
@@ -96,7 +98,7 @@ extension World {
         }
         runs[run].freezer = .frozen
         runs[run].frozenSince = now
-        let late = strikes(.freezeReportedLate) ? kernelRandom.within(0...4 * .second) : 0
+        let late = injects(.freezeReportedLate) ? kernelRandom.within(0...4 * .second) : 0
         let event = Event.run(runs[run].id, .frozen(attempt: attempt, memory: runs[run].memory))
         deliver(event, after: kernelRandom.within(10...15_000) + late)
     }
@@ -106,22 +108,23 @@ extension World {
         runs[run].frozenTime = runs[run].frozenTime(at: now)
         runs[run].frozenSince = nil
         runs[run].freezer = .thawed
-        let late = strikes(.thawReportedLate) ? kernelRandom.within(0...8 * .second) : 0
+        let late = injects(.thawReportedLate) ? kernelRandom.within(0...8 * .second) : 0
         deliver(.run(runs[run].id, .thawed(attempt: attempt)), after: kernelRandom.within(20...2000) + late)
-        if strikes(.diesAfterThaw) {
+        if injects(.diesAfterThaw) {
             schedule(.die(crash()), for: run, after: kernelRandom.within(0...200))
         }
-        resumeActs(run)
+        performDeferred(run)
         thawed(run)
     }
 
     // MARK: Ends
 
-    /// The main process ends: by itself only if it runs, by SIGKILL as soon as nothing blocks that.
+    /// Ends the main process. A crash needs a running process; SIGKILL waits until the process leaves uninterruptible
+    /// sleep.
     private mutating func die(_ run: Int, _ status: ExitStatus) {
         switch runs[run].program {
-        case .unborn, .ended: return
-        case .born, .running: break
+        case .notCreated, .ended: return
+        case .created, .running: break
         }
         let isKill = status == .kill
         if !isKill, runs[run].freezer == .frozen || runs[run].isStopped { return }
@@ -138,23 +141,23 @@ extension World {
         let exited = Event.run(
             runs[run].id,
             .exited(
-                runs[run].isMainAdopted ? .unknown : status, cpu: cpu(of: run),
+                runs[run].isMainProcessAdopted ? .unknown : status, cpu: cpu(of: run),
                 memory: kernelRandom.chance(900) ? runs[run].memory : 0))
         let delay = kernelRandom.within(10...400)
         let isLast = runs[run].children == 0
-        if isLast, strikes(.emptiedBeforeExit) {
+        if isLast, injects(.emptiedBeforeExit) {
             becomeEmpty(run)
             deliver(exited, after: delay + kernelRandom.within(0...20 * .millisecond))
         } else {
             deliver(exited, after: delay)
             if isLast { becomeEmpty(run, notBefore: delay) }
         }
-        if strikes(.speaksAfterEnd) { sayNonsense(run, after: delay + kernelRandom.within(0...5 * .millisecond)) }
+        if injects(.sendsAfterEnd) { sendUnexpected(run, after: delay + kernelRandom.within(0...5 * .millisecond)) }
     }
 
     mutating func kill(_ run: Int) {
         runs[run].killedAt = now
-        if strikes(.blocksKill) { block(run) }
+        if injects(.blocksKill) { block(run) }
         schedule(.killArrives, for: run, after: kernelRandom.within(10...500))
     }
 
@@ -163,8 +166,8 @@ extension World {
             return schedule(.killArrives, for: run, after: runs[run].blockedUntil - now)
         }
         switch runs[run].program {
-        case .unborn: break
-        case .born, .running:
+        case .notCreated: break
+        case .created, .running:
             runs[run].children = 0
             die(run, .kill)
         case .ended:
@@ -173,16 +176,16 @@ extension World {
         }
     }
 
-    /// The last process of the group is gone.
+    /// Reports that the last process of the cgroup has ended.
     private mutating func becomeEmpty(_ run: Int, notBefore: Microseconds = 0) {
         guard !runs[run].isEmpty else { return }
         runs[run].isEmpty = true
         giveUpMemory(run)
-        let late = strikes(.emptiedLate) ? kernelRandom.within(0...8 * .second) : 0
+        let late = injects(.emptiedLate) ? kernelRandom.within(0...8 * .second) : 0
         deliver(.run(runs[run].id, .emptied), after: notBefore + kernelRandom.within(5...2000) + late)
     }
 
-    /// Something in it waits for a device that does not answer.
+    /// Puts a process into uninterruptible sleep for a while.
     mutating func block(_ run: Int) {
         runs[run].blockedUntil = now + kernelRandom.within(10 * .millisecond...12 * .second)
     }
@@ -196,7 +199,7 @@ extension World {
         }
     }
 
-    /// Grows with the run, and never runs backwards.
+    /// The processor time of a run. It never decreases.
     func cpu(of run: Int) -> Duration { (now / 50).duration }
 }
 

@@ -1,6 +1,6 @@
 import LifecycleCore
 
-/// Memory, stalls and time.
+/// Simulates memory, pressure stalls and delays.
 extension World {
     var available: UInt64 {
         let back = returning.reduce(0) { $0 + $1.bytes }
@@ -14,7 +14,8 @@ extension World {
         runs[run].memory = bytes
     }
 
-    /// What a process had is not available at once: it sits on lists of the processors for a while.
+    /// Frees the memory of a run. A part of it becomes available later: the kernel frees pages in batches for each
+    /// processor.
     mutating func giveUpMemory(_ run: Int) {
         usedMemory -= runs[run].memory
         let late = runs[run].memory / 4
@@ -22,12 +23,12 @@ extension World {
         runs[run].memory = 0
     }
 
-    /// A frozen app neither grows nor shrinks.
+    /// Lets an app allocate memory. Only running apps call it.
     mutating func grow(_ run: Int) {
         let app = runs[run].app
         let size = runs[run].memory
-        let isLeap = apps[app].random.chance(scenario.rates[Fault.memoryGrows.rawValue]) && allows(.memoryGrows)
-        let most = isLeap || scenario.isMemoryTight ? scenario.totalMemory / 3 : 100 << 20
+        let isLarge = apps[app].random.chance(scenario.rates[Fault.memoryGrows.rawValue]) && allows(.memoryGrows)
+        let most = isLarge || scenario.isMemoryTight ? scenario.totalMemory / 3 : 100 << 20
         setMemory(run, min(scenario.totalMemory, size + UInt64(apps[app].random.below(Int(most)))))
         if available == 0 { runOutOfMemory() }
     }
@@ -37,9 +38,9 @@ extension World {
         setMemory(run, runs[run].memory / 2)
     }
 
-    /// The kernel's own killer takes the largest.
+    /// Kills the largest app, as the kernel's OOM killer does.
     private mutating func runOutOfMemory() {
-        guard strikes(.outOfMemory) else { return }
+        guard injects(.outOfMemory) else { return }
         let alive = apps.compactMap(\.run).filter { !runs[$0].isEmpty }
         guard let largest = alive.max(by: { runs[$0].memory < runs[$1].memory }) else { return }
         schedule(.die(.kill), for: largest, after: 0)
@@ -53,15 +54,15 @@ extension World {
             sizes.append(MemoryReading.Size(run: runs[run].id, bytes: runs[run].memory))
         }
         let reading = MemoryReading(total: scenario.totalMemory, available: available, sizes: sizes)
-        let late = strikes(.measuredLate) ? kernelRandom.within(0...2 * .second) : 0
+        let late = injects(.measuredLate) ? kernelRandom.within(0...2 * .second) : 0
         deliver(.memoryMeasured(reading), after: kernelRandom.within(50...2000) + late)
     }
 
-    /// What the machine does by itself, now and then.
+    /// Changes the memory use of other programs and reports stalls, at random intervals.
     mutating func actAsMachine() {
         if isQuiet { return }
         queue.push(.machine, at: now + machineRandom.within(50 * .millisecond...2 * .second))
-        if strikes(.machineFills) {
+        if injects(.machineFills) {
             otherMemory = UInt64(machineRandom.below(Int(scenario.totalMemory)))
         } else if machineRandom.chance(100) {
             otherMemory = scenario.totalMemory / UInt64(2 + machineRandom.below(10))
@@ -69,18 +70,18 @@ extension World {
         stall()
         if available < scenario.totalMemory / 6, machineRandom.chance(500) {
             deliver(.pressureStalled(machineRandom.chance(700) ? .warning : .critical), after: 0)
-        } else if strikes(.pressureSpike) {
+        } else if injects(.pressureSpike) {
             deliver(.pressureStalled(machineRandom.pick(MemoryLevel.allCases)), after: 0)
         }
-        if strikes(.killedByOthers), let run = apps[machineRandom.below(apps.count)].run {
+        if injects(.killedByOthers), let run = apps[machineRandom.below(apps.count)].run {
             schedule(.die(.kill), for: run, after: 0)
         }
-        if strikes(.timerSpurious) { deliver(.deadlineReached, after: 0) }
+        if injects(.timerSpurious) { deliver(.deadlineReached, after: 0) }
     }
 
-    /// The daemon gets no processor for a while, or the clock leaps.
+    /// Delays the daemon: it is not scheduled, or the clock jumps.
     private mutating func stall() {
-        guard strikes(.clockJumps) else { return }
+        guard injects(.clockJumps) else { return }
         let time =
             machineRandom.chance(800)
             ? machineRandom.within(10 * .millisecond...6 * .second) : machineRandom.within(6 * .second...120 * .second)
@@ -89,9 +90,9 @@ extension World {
         stalledUntil = until
     }
 
-    /// How late the daemon is with its timer.
+    /// The delay of the daemon's timer.
     mutating func timerDelay() -> Microseconds {
-        if strikes(.timerLate) {
+        if injects(.timerLate) {
             let late = kernelRandom.within(1 * .millisecond...3 * .second)
             lateness += late
             return late

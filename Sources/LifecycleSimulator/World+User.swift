@@ -1,34 +1,34 @@
 import LifecycleCore
 
-/// Those who ask for something: users, scripts, the administrator.
+/// Simulates users, scripts and the administrator.
 extension World {
     mutating func actAsUser() {
         if isQuiet { return }
         let pace = scenario.pace
         let pause = userRandom.pick([pace / 20, pace / 4, pace, pace * 3])
         queue.push(.user, at: now + 1 + userRandom.within(0...pause))
-        if strikes(.requestStorm) {
-            for _ in 0..<(2 + userRandom.below(20)) { ask() }
+        if injects(.requestBurst) {
+            for _ in 0..<(2 + userRandom.below(20)) { sendRequest() }
             return
         }
-        if strikes(.simulatedPressure) {
+        if injects(.simulatedPressure) {
             lastRequest += 1
             let level = userRandom.pick(MemoryLevel.allCases)
             return deliver(.pressureSimulated(RequestID(lastRequest), level), after: 0)
         }
-        if strikes(.reconfigured) {
+        if injects(.reconfigured) {
             manager = userRandom.managerPolicy(total: scenario.totalMemory, isTight: scenario.isMemoryTight)
             return deliver(.configured(manager), after: 0)
         }
         if administrate() { return }
-        ask()
-        if strikes(.requestAbandoned) {
+        sendRequest()
+        if injects(.requestAbandoned) {
             let id = lastRequest - UInt64(userRandom.below(Int(min(lastRequest, 20))))
             deliver(.requestAbandoned(RequestID(id)), after: userRandom.within(0...300 * .millisecond))
         }
     }
 
-    /// Manifests come, change and go.
+    /// Adds, changes or removes a manifest.
     private mutating func administrate() -> Bool {
         let index = userRandom.below(apps.count)
         if !apps[index].isRegistered {
@@ -38,11 +38,11 @@ extension World {
             }
             return false
         }
-        if strikes(.reregistered) {
+        if injects(.reregistered) {
             register(index)
             return true
         }
-        if strikes(.unregistered) {
+        if injects(.unregistered) {
             apps[index].isRegistered = false
             deliver(.unregistered(apps[index].id), after: 0)
             return true
@@ -50,19 +50,19 @@ extension World {
         return false
     }
 
-    private mutating func ask() {
+    private mutating func sendRequest() {
         lastRequest += 1
         let request = RequestID(lastRequest)
-        if strikes(.nonsenseRequest) {
+        if injects(.invalidRequest) {
             if userRandom.chance(30) { return deliver(.started, after: 0) }
-            return deliver(.requested(request, nonsenseApp(), nonsense()), after: 0)
+            return deliver(.requested(request, unusualApp(), invalidRequest()), after: 0)
         }
-        // Some apps are used more than others.
-        let crowd = userRandom.chance(500) ? min(2, apps.count) : apps.count
-        deliver(.requested(request, apps[userRandom.below(crowd)].id, wish()), after: 0)
+        // Half of the requests are for the first two apps.
+        let candidates = userRandom.chance(500) ? min(2, apps.count) : apps.count
+        deliver(.requested(request, apps[userRandom.below(candidates)].id, randomRequest()), after: 0)
     }
 
-    private mutating func wish() -> Request {
+    private mutating func randomRequest() -> Request {
         switch userRandom.weighted([20, 10, 4, 9, 16, 6, 6, 6, 2, 10, 11]) {
         case 0: return .activate
         case 1:
@@ -92,25 +92,25 @@ extension World {
         return change
     }
 
-    private mutating func nonsenseApp() -> AppID {
-        let names = ["nobody", "x", String(repeating: "long", count: 32)]
+    private mutating func unusualApp() -> AppID {
+        let names = ["unknown", "x", String(repeating: "long", count: 32)]
         return userRandom.chance(500)
             ? apps[userRandom.below(apps.count)].id : AppID(userRandom.pick(names)) ?? apps[0].id
     }
 
-    private mutating func nonsense() -> Request {
-        let wishes: [Request] = [
+    private mutating func invalidRequest() -> Request {
+        let requests: [Request] = [
             .endInterruption, .endInterruption, .interrupt, .background, .launch(.foreground, reason: .push, url: nil),
             .launch(.background, reason: .url, url: ""), .launch(.background, reason: .relaunch, url: nil), .terminate,
             .push(payload: ""),
         ]
-        return userRandom.pick(wishes)
+        return userRandom.pick(requests)
     }
 
     // MARK: Quiet
 
-    /// No more requests and faults: what was hanging goes on, apps pay what they owe, and there is memory for all.
-    mutating func calmDown() {
+    /// Ends requests and faults. What was stuck continues, apps send all answers that are due, and memory suffices.
+    mutating func stopFaults() {
         isQuiet = true
         if isLocked { unlock() }
         if let sleep { awake(from: sleep) }
@@ -121,24 +121,24 @@ extension World {
 
     private mutating func recover(_ run: Int) {
         runs[run].blockedUntil = min(runs[run].blockedUntil, now)
-        runs[run].tracesLeft = 0
+        runs[run].tracedInspectionsLeft = 0
         if runs[run].freezer == .freezing, runs[run].isFreezeStuck {
             runs[run].isFreezeStuck = false
             schedule(.freezeCompletes(attempt: runs[run].attempt), for: run, after: 1000)
         }
-        if runs[run].program == .born { schedule(.exec, for: run, after: 1000) }
+        if runs[run].program == .created { schedule(.exec, for: run, after: 1000) }
         guard runs[run].program == .running else { return }
         if runs[run].freezer != .frozen { setMemory(run, min(runs[run].memory, 16 << 20)) }
         if runs[run].isStopped, !runs[run].isAskedToFreeze {
             runs[run].isStopped = false
-            say(run, .run(runs[run].id, .continued))
-            resumeActs(run)
+            send(run, .run(runs[run].id, .continued))
+            performDeferred(run)
         }
         if !runs[run].isReady { plan(.ready, by: run, after: 1000) }
-        if runs[run].owesBackground { plan(.answerBackground, by: run, after: 1500) }
+        if runs[run].isBackgroundAnswerDue { plan(.answerBackground, by: run, after: 1500) }
         plan(.endAllTasks, by: run, after: 2000)
         plan(.completeWake(.noData), by: run, after: 2500)
-        if runs[run].owesTerminate { plan(.obeyTerminate, by: run, after: 3000) }
+        if runs[run].isTerminateAnswerDue { plan(.exitOnTerminate, by: run, after: 3000) }
         if apps[runs[run].app].policy.watchdog != nil { plan(.heartbeat, by: run, after: 100) }
     }
 }

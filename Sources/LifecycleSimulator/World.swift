@@ -1,17 +1,17 @@
 import LifecycleCore
 
-/// All that the core decides over, faked: processes, apps, users, the machine; and what is to happen to them when. Things
-/// happen at their own time in here, and the core hears of them when the outcome is delivered.
+/// Simulates everything around the core: processes, apps, users and the machine. What happens here takes effect at its
+/// own time; the core receives an event once the outcome is delivered.
 struct World {
     enum Item {
         case deliver(Event)
-        case kernel(Int, KernelAct)
-        case app(Int, AppAct)
+        case kernel(Int, KernelAction)
+        case app(Int, AppAction)
         case user
         case machine
         case absence
-        /// This sleep is over, whether or not it was allowed in time.
-        case awaking(Int)
+        /// The end of this sleep, whether or not the daemon allowed it.
+        case wakeUp(Int)
     }
 
     struct FakeApp {
@@ -20,9 +20,9 @@ struct World {
         var random: Random
         var policy = AppPolicy()
         var isRegistered = false
-        /// The latest run, over or not.
+        /// The latest run. It may be over.
         var run: Int?
-        /// As recorded by the core.
+        /// The number of launches that the core has recorded.
         var launches = 0
     }
 
@@ -33,35 +33,35 @@ struct World {
     let indexes: [AppID: Int]
     var runs: [FakeRun] = []
     var faults = FaultCounts()
-    /// No requests, no faults: everything must come to rest.
+    /// Whether the quiet phase has begun: no more requests and faults.
     var isQuiet = false
     var isShuttingDown = false
     var isFinished = false
 
-    /// The daemon gets no processor before this: what happens meanwhile it hears of then.
+    /// Until this time the daemon is not scheduled. Events wait until then.
     var stalledUntil: Microseconds = 0
-    /// All the time for which the core was not told what it could have been told: what checkers allow for.
+    /// The sum of all delays of events to the core. Checkers allow for it.
     var lateness: Microseconds = 0
 
     var kernelRandom: Random
     var userRandom: Random
     var machineRandom: Random
-    /// Of its own seed, so that seeds without absences play as if there were none.
+    /// A separate random stream: seeds without absences stay unchanged.
     var absenceRandom: Random
 
     var manager = ManagerPolicy()
     var lastRequest: UInt64 = 0
     var usedMemory: UInt64 = 0
     var otherMemory: UInt64
-    /// What ended runs had, and when all of it will be available again.
+    /// The memory of ended runs in bytes, and when the kernel has freed it.
     var returning: [(bytes: UInt64, at: Microseconds)] = []
     var isMeasuring = false
     var isLocked = false
-    /// Counts sleeps; `nil`: awake.
+    /// The number of the current sleep; `nil`: the machine is awake.
     var sleep: Int?
     var sleeps = 0
-    /// Given something while frozen: it must be thawed in the same breath.
-    var givenWhileFrozen: [Int] = []
+    /// Runs that received notifications while frozen. The same event must thaw them.
+    var deliveredWhileFrozen: [Int] = []
 
     init(scenario: Scenario, random: inout Random) {
         self.scenario = scenario
@@ -94,9 +94,9 @@ struct World {
         queue.push(.deliver(.registered(apps[index].id, apps[index].policy, launches: apps[index].launches)), at: now)
     }
 
-    // MARK: What happens next
+    // MARK: The next event
 
-    /// Lets time pass until the core is to hear of something. `timer`: when it wants to hear that its time has come.
+    /// Lets time pass until there is an event for the core. `timer`: when the core's deadline is due.
     mutating func nextEvent(timer: Microseconds?) -> Event? {
         while true {
             let timer = timer.map { max($0, stalledUntil) }
@@ -112,57 +112,57 @@ struct World {
             guard let (at, item) = queue.pop() else { return nil }
             now = max(now, at)
             switch item {
-            // The daemon looks up the number as it reads the manifest.
+            // The daemon reads the number of launches when it reads the manifest.
             case .deliver(.registered(let id, let policy, _)):
                 return .registered(id, policy, launches: indexes[id].map { apps[$0].launches } ?? 0)
             case .deliver(let event): return event
-            case .kernel, .app, .user, .machine, .absence, .awaking: happen(item)
+            case .kernel, .app, .user, .machine, .absence, .wakeUp: handle(item)
             }
         }
     }
 
-    /// Something that the core does not hear of at once.
-    mutating func happen(_ item: Item) {
+    /// Handles an item that is no event for the core.
+    mutating func handle(_ item: Item) {
         switch item {
         case .deliver: break
-        case .kernel(let run, let act): happen(act, to: run)
-        case .app(let run, let act): perform(act, by: run)
+        case .kernel(let run, let action): handle(action, to: run)
+        case .app(let run, let action): perform(action, by: run)
         case .user: actAsUser()
         case .machine: actAsMachine()
-        case .absence: comeAndGo()
-        case .awaking(let number): awake(from: number)
+        case .absence: changeAbsence()
+        case .wakeUp(let number): awake(from: number)
         }
     }
 
-    /// What falls on the same microsecond may come before or after.
+    /// Events at the same microsecond come in either order.
     private mutating func isTimerNext(_ timer: Microseconds) -> Bool {
         guard let time = queue.nextTime else { return true }
         if timer == time { return kernelRandom.chance(500) }
         return timer < time
     }
 
-    // MARK: Small things
+    // MARK: Scheduling
 
     mutating func deliver(_ event: Event, after delay: Microseconds) {
         queue.push(.deliver(event), at: now + delay)
     }
 
-    mutating func plan(_ act: AppAct, by run: Int, after delay: Microseconds) {
-        queue.push(.app(run, act), at: now + max(0, delay))
+    mutating func plan(_ action: AppAction, by run: Int, after delay: Microseconds) {
+        queue.push(.app(run, action), at: now + max(0, delay))
     }
 
-    mutating func schedule(_ act: KernelAct, for run: Int, after delay: Microseconds) {
-        queue.push(.kernel(run, act), at: now + max(0, delay))
+    mutating func schedule(_ action: KernelAction, for run: Int, after delay: Microseconds) {
+        queue.push(.kernel(run, action), at: now + max(0, delay))
     }
 
-    /// Whether a fault strikes now; counted if it does.
-    mutating func strikes(_ fault: Fault) -> Bool {
+    /// Whether a fault is injected now. It is counted if so.
+    mutating func injects(_ fault: Fault) -> Bool {
         guard kernelRandom.chance(scenario.rates[fault.rawValue]), !isQuiet else { return false }
         faults.add(fault)
         return true
     }
 
-    /// Whether something that apps do, and that has been decided on, is played in this seed.
+    /// Whether apps may behave in this way in this seed. It is counted if so.
     mutating func allows(_ fault: Fault) -> Bool {
         guard scenario.rates[fault.rawValue] > 0, !isQuiet else { return false }
         faults.add(fault)
@@ -174,12 +174,12 @@ struct World {
         return Int(run.number - scenario.firstRun)
     }
 
-    /// What the core knows from now on.
-    mutating func noteReported(_ event: Event) {
+    /// Records an event that is delivered to the core.
+    mutating func recordDelivery(_ event: Event) {
         switch event {
-        case .run(let id, .exited): if let run = index(of: id) { runs[run].reported.hasExited = true }
-        case .run(let id, .emptied): if let run = index(of: id) { runs[run].reported.isEmptied = true }
-        case .run(let id, .spawnFailed): if let run = index(of: id) { runs[run].reported.hasFailed = true }
+        case .run(let id, .exited): if let run = index(of: id) { runs[run].delivered.hasExited = true }
+        case .run(let id, .emptied): if let run = index(of: id) { runs[run].delivered.isEmptied = true }
+        case .run(let id, .spawnFailed): if let run = index(of: id) { runs[run].delivered.hasFailed = true }
         case .memoryMeasured: isMeasuring = false
         case .shutdownRequested: isShuttingDown = true
         case .run, .registered, .unregistered, .configured, .started, .requested, .requestAbandoned, .sleepRequested,

@@ -162,7 +162,7 @@ func measureRecording(_ recordings: [Recording], _ events: Int) {
         }
         return best
     }
-    let recorded = best { recordings.reduce(0) { $0 + $1.keep().bytes } }
+    let recorded = best { recordings.reduce(0) { $0 + $1.log().bytes } }
     let snapshots = recordings.map { $0.snapshot() }
     let apps = snapshots.reduce(0) { $0 + $1.apps }
     let saved = best { snapshots.reduce(0) { $0 + $1.bytes() } }

@@ -1,38 +1,38 @@
 import LifecycleCore
 import Testing
 
-@Suite("Sleep and the locked screen")
+@Suite("Sleep and the lock screen")
 struct AbsenceTests {
     private func allowed(_ harness: Harness, since mark: Int = 0) -> Int {
         harness.effects(since: mark).count { $0 == .allowSleep }
     }
 
-    @Test("L15: before the machine sleeps the app in the foreground goes to the background, and comes back after it")
+    @Test("an app in the foreground enters the background before the machine sleeps and returns afterwards (L15)")
     func sleep() {
         let harness = Harness("photos")
         harness.launch("photos")
         var mark = harness.mark
-        harness.happens(.sleepRequested)
-        #expect(harness.told("photos", since: mark) == [.willResignActive, .didEnterBackground])
+        harness.handle(.sleepRequested)
+        #expect(harness.notices("photos", since: mark) == [.willResignActive, .didEnterBackground])
         #expect(harness.state("photos") == .background)
         #expect(allowed(harness) == 1)
         #expect(!harness.view("photos").isForeground)
         mark = harness.mark
-        harness.happens(.awoke)
-        #expect(harness.told("photos", since: mark) == [.willEnterForeground, .didBecomeActive])
+        harness.handle(.awoke)
+        #expect(harness.notices("photos", since: mark) == [.willEnterForeground, .didBecomeActive])
         #expect(harness.changes("photos", since: mark) == ["inactive: awoke", "active: awoke"])
     }
 
-    @Test("L15: sleep waits until the app has answered, or its deadline has killed it", arguments: [true, false])
+    @Test("sleep is allowed once the app has answered or was killed for its deadline (L15)", arguments: [true, false])
     func waits(answers: Bool) throws {
         let harness = Harness("photos")
         harness.behave("photos") { $0.entering = .isSilent }
         harness.launch("photos")
-        harness.happens(.sleepRequested)
+        harness.handle(.sleepRequested)
         harness.advance(.milliseconds(4900))
         #expect(allowed(harness) == 0)
         if answers {
-            harness.happens(.run(harness.run("photos"), .backgroundEntered))
+            harness.handle(.run(harness.run("photos"), .backgroundEntered))
             #expect(allowed(harness) == 1)
         } else {
             harness.advance(.milliseconds(100))
@@ -41,178 +41,183 @@ struct AbsenceTests {
         }
     }
 
-    @Test("L15: with nobody in the foreground sleep is allowed at once, and as often as it is asked for")
-    func nobody() {
+    @Test("without an app in the foreground each request to sleep is allowed immediately (L15)")
+    func emptyForeground() {
         let harness = Harness("photos", "mail")
         harness.suspend("mail")
-        harness.happens(.sleepRequested)
+        harness.handle(.sleepRequested)
         #expect(allowed(harness) == 1)
-        // First to sleep, then to be switched off.
-        harness.happens(.sleepRequested)
+        // The machine is suspended, then powered off.
+        harness.handle(.sleepRequested)
         #expect(allowed(harness) == 2)
-        harness.happens(.awoke)
-        harness.happens(.awoke)
+        harness.handle(.awoke)
+        harness.handle(.awoke)
         #expect(harness.state("mail") == .suspended)
     }
 
-    @Test("L15: an app that was suspended meanwhile is woken for the return")
-    func suspendedMeanwhile() {
+    @Test("an app that was suspended during the absence is woken to return (L15)")
+    func suspendedDuringAbsence() {
         let harness = Harness("photos")
         harness.launch("photos")
-        harness.happens(.locked)
+        harness.handle(.locked)
         harness.advance(.seconds(60))
         #expect(harness.state("photos") == .suspended)
-        harness.happens(.unlocked)
+        harness.handle(.unlocked)
         #expect(harness.state("photos") == .active)
         #expect(harness.launches("photos").count == 1)
     }
 
-    @Test("L15: an app that just launches is not waited for; it is held back when it is ready, until the user is back")
+    @Test("sleep does not wait for a launching app, which enters the foreground only after the absence (L15)")
     func launching() {
         let harness = Harness("photos")
         harness.behave("photos") { $0.launching = .hangs }
         let request = harness.launch("photos")
-        harness.happens(.sleepRequested)
+        harness.handle(.sleepRequested)
         #expect(allowed(harness) == 1)
-        harness.happens(.run(harness.run("photos"), .executed))
+        harness.handle(.run(harness.run("photos"), .executed))
         #expect(harness.state("photos") == .background)
         #expect(!harness.isAnswered(request))
-        harness.happens(.awoke)
+        harness.handle(.awoke)
         #expect(harness.answers[request] == .done(.active))
     }
 
     @Test(
-        "L15: what is asked for while the machine goes to sleep is answered when it is awake", arguments: [true, false])
+        "a request during sleep is answered when the machine is awake (L15)", arguments: [true, false])
     func askedWhileAsleep(isSuspended: Bool) {
         let harness = Harness("photos")
         harness.launch("photos", .background)
         if isSuspended { harness.suspend("photos") }
-        harness.happens(.sleepRequested)
+        harness.handle(.sleepRequested)
         let mark = harness.mark
         let request = harness.activate("photos")
         #expect(!harness.isAnswered(request))
-        #expect(harness.told("photos", since: mark).isEmpty)
-        harness.happens(.awoke)
+        #expect(harness.notices("photos", since: mark).isEmpty)
+        harness.handle(.awoke)
         #expect(harness.answers[request] == .done(.active))
     }
 
-    @Test("L15: on a locked screen an app that is asked for comes forward; whom it displaces does not come back")
+    @Test(
+        "a requested app enters the foreground of a locked screen, and the app that it displaces does not return (L15)")
     func askedWhileLocked() {
         let harness = Harness("photos", "phone")
         harness.launch("photos")
-        harness.happens(.locked)
+        harness.handle(.locked)
         let request = harness.launch("phone")
         #expect(harness.answers[request] == .done(.active))
-        harness.happens(.unlocked)
+        harness.handle(.unlocked)
         #expect(harness.state("phone") == .active)
         #expect(harness.state("photos") != .active)
     }
 
-    @Test("L15: who sleeps on a locked screen is back only when it is unlocked, too")
+    @Test("after sleep with a locked screen an app returns only when the screen is unlocked (L15)")
     func both() {
         let harness = Harness("photos")
         harness.launch("photos")
-        harness.happens(.locked)
-        harness.happens(.sleepRequested)
-        harness.happens(.awoke)
+        harness.handle(.locked)
+        harness.handle(.sleepRequested)
+        harness.handle(.awoke)
         #expect(harness.state("photos") != .active)
-        harness.happens(.unlocked)
+        harness.handle(.unlocked)
         #expect(harness.state("photos") == .active)
     }
 
-    @Test("L15: who is wished to the background or to its end meanwhile does not come back", arguments: [true, false])
-    func wishedAway(isEnd: Bool) {
+    @Test(
+        "an app that is sent to the background or terminated during the absence does not return (L15)",
+        arguments: [true, false])
+    func movedAway(isEnd: Bool) {
         let harness = Harness("photos")
         harness.launch("photos")
-        harness.happens(.locked)
+        harness.handle(.locked)
         if isEnd { harness.terminate("photos") } else { harness.background("photos") }
-        harness.happens(.unlocked)
+        harness.handle(.unlocked)
         #expect(harness.state("photos") == (isEnd ? .notRunning : .background))
         #expect(harness.launches("photos").count == 1)
     }
 
-    @Test("L12, L15: several come back in the order in which they were activated")
+    @Test("several apps return in the order of their activation (L12, L15)")
     func several() {
         let harness = Harness("photos", "mail", "maps")
         harness.configure { $0.foregroundLimit = 2 }
         harness.launch("photos")
         harness.launch("mail")
-        harness.happens(.sleepRequested)
+        harness.handle(.sleepRequested)
         #expect(allowed(harness) == 1)
-        harness.happens(.awoke)
+        harness.handle(.awoke)
         #expect(harness.state("photos") == .active && harness.state("mail") == .active)
         harness.launch("maps")
         #expect(harness.state("photos") == .background)
     }
 
-    @Test("L12, L15: fewer may be in the foreground after than before: who was activated longest ago stays behind")
+    @Test(
+        "if the foreground limit was lowered during the absence, the app that was activated longest ago does not return (L12, L15)"
+    )
     func fewerAfter() {
         let harness = Harness("photos", "mail")
         harness.configure { $0.foregroundLimit = 2 }
         harness.launch("photos")
         harness.launch("mail")
-        harness.happens(.locked)
+        harness.handle(.locked)
         harness.advance(.seconds(5))
         harness.configure { $0.foregroundLimit = 1 }
-        harness.happens(.unlocked)
+        harness.handle(.unlocked)
         #expect(harness.state("photos") == .suspended)
         #expect(harness.state("mail") == .active)
     }
 
-    @Test("L15: an app that ends meanwhile is gone, and its place with it")
-    func endsMeanwhile() {
+    @Test("an app that ends during the absence loses its foreground slot (L15)")
+    func endsDuringAbsence() {
         let harness = Harness("photos", "mail")
         harness.launch("photos")
-        harness.happens(.locked)
+        harness.handle(.locked)
         harness.exit("photos")
-        harness.happens(.unlocked)
+        harness.handle(.unlocked)
         #expect(harness.state("photos") == .notRunning)
         harness.launch("mail")
         #expect(harness.state("mail") == .active)
     }
 
-    @Test("L15: an app that is launched again by itself does not come in front of a locked screen")
+    @Test("an app that is relaunched does not enter the foreground of a locked screen (L15)")
     func relaunched() {
         let harness = Harness("photos") { $0.relaunch = .always }
         harness.launch("photos")
         harness.advance(.seconds(60))
-        harness.happens(.locked)
+        harness.handle(.locked)
         harness.crash("photos")
         #expect(harness.launches("photos").count == 2)
         #expect(harness.state("photos") == .background)
-        harness.happens(.unlocked)
+        harness.handle(.unlocked)
         #expect(harness.state("photos") == .active)
     }
 
-    @Test("L15: an interruption of who is not in the foreground now is refused")
+    @Test("an interruption of an app that left the foreground for the absence is refused (L15)")
     func interrupt() {
         let harness = Harness("photos")
         harness.launch("photos")
-        harness.happens(.locked)
+        harness.handle(.locked)
         let request = harness.request("photos", .interrupt)
         #expect(harness.answers[request] == .refused(.notInForeground))
     }
 
-    @Test("L38: who is held back stands with the background: it may be taken before an app that is in the foreground")
+    @Test("an app that left the foreground for the absence counts as background for jetsam (L38)")
     func jetsam() {
         let harness = Harness("photos", "phone")
         harness.configure { $0.foregroundLimit = 2 }
         harness.launch("photos")
-        harness.happens(.locked)
+        harness.handle(.locked)
         harness.launch("phone")
         harness.simulate(.critical)
         #expect(harness.killed() == ["photos"])
     }
 
-    @Test("when the harness shuts down in an absence, nobody comes back, and sleep is allowed")
+    @Test("no app returns during a shutdown, and sleep is allowed")
     func shutdown() {
         let harness = Harness("photos")
         harness.behave("photos") { $0.entering = .isSilent }
         harness.launch("photos")
-        harness.happens(.sleepRequested)
-        harness.happens(.shutdownRequested(immediately: true))
+        harness.handle(.sleepRequested)
+        harness.handle(.shutdownRequested(immediately: true))
         #expect(allowed(harness) == 1)
-        harness.happens(.awoke)
+        harness.handle(.awoke)
         #expect(harness.effects.contains(.finish))
     }
 
@@ -220,51 +225,51 @@ struct AbsenceTests {
 
     private func data(_ payload: String) -> Notification { Notification(kind: "protectedData", payload: payload)! }
 
-    @Test("L15: apps that use protected data learn that it goes away, before they leave the foreground, and comes back")
+    @Test("apps are notified before their protected data becomes unavailable, and when it is available again (L15)")
     func protectedData() throws {
         let harness = Harness("photos", "mail") { $0.usesProtectedData = true }
         harness.register("mail") { $0.usesProtectedData = false }
         harness.launch("mail", .background)
         harness.launch("photos")
         let mark = harness.mark
-        harness.happens(.locked)
+        harness.handle(.locked)
         #expect(harness.delivered("photos", since: mark) == [data("unavailable")])
         let effects = harness.effects(since: mark)
-        let told = try #require(effects.firstIndex { if case .deliver = $0 { true } else { false } })
+        let delivery = try #require(effects.firstIndex { if case .deliver = $0 { true } else { false } })
         let left = try #require(effects.firstIndex { if case .notify = $0 { true } else { false } })
-        #expect(told < left)
-        harness.happens(.unlocked)
+        #expect(delivery < left)
+        harness.handle(.unlocked)
         #expect(harness.delivered("photos", since: mark) == [data("unavailable"), data("available")])
         #expect(harness.delivered("mail").isEmpty)
     }
 
-    @Test("L15, L31: sleep on a locked screen changes nothing about the data")
+    @Test("sleep with a locked screen does not change the availability of protected data (L15, L31)")
     func protectedDataOnce() {
         let harness = Harness("photos") { $0.usesProtectedData = true }
         harness.launch("photos")
-        harness.happens(.locked)
-        harness.happens(.sleepRequested)
-        harness.happens(.awoke)
+        harness.handle(.locked)
+        harness.handle(.sleepRequested)
+        harness.handle(.awoke)
         #expect(harness.delivered("photos") == [data("unavailable")])
-        harness.happens(.unlocked)
+        harness.handle(.unlocked)
         #expect(harness.delivered("photos") == [data("unavailable"), data("available")])
     }
 
-    @Test("L31: an app that was suspended all the while never hears of it")
+    @Test("an app that stays suspended receives no notification of a change that was reverted (L31)")
     func protectedDataSuspended() {
         let harness = Harness("photos") { $0.usesProtectedData = true }
         harness.suspend("photos")
-        harness.happens(.locked)
-        harness.happens(.unlocked)
+        harness.handle(.locked)
+        harness.handle(.unlocked)
         harness.activate("photos")
         #expect(harness.state("photos") == .active)
         #expect(harness.delivered("photos").isEmpty)
     }
 
-    @Test("L15: an app that is launched while the data is away is told so")
+    @Test("an app that is launched while protected data is unavailable is notified (L15)")
     func protectedDataAtLaunch() {
         let harness = Harness("photos") { $0.usesProtectedData = true }
-        harness.happens(.locked)
+        harness.handle(.locked)
         harness.launch("photos", .background)
         #expect(harness.delivered("photos") == [data("unavailable")])
     }

@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Background")
 struct BackgroundTests {
-    @Test("L19: an app that was on its way to the foreground and is sent back before it runs is throttled again")
+    @Test("an app that is sent back to the background on its way to the foreground is throttled again (L19)")
     func throttledAgain() {
         let harness = Harness("photos")
         harness.behave("photos") { $0.thaws = false }
@@ -12,14 +12,16 @@ struct BackgroundTests {
         harness.activate("photos")
         #expect(harness.effects.last { $0 == .throttle(run) || $0 == .unthrottle(run) } == .unthrottle(run))
         harness.background("photos")
-        harness.happens(.run(run, .thawed(attempt: 1)))
+        harness.handle(.run(run, .thawed(attempt: 1)))
         #expect(harness.effects.last { $0 == .throttle(run) || $0 == .unthrottle(run) } == .throttle(run))
         harness.advance(.seconds(1))
         #expect(harness.state("photos") == .suspended)
     }
 
-    @Test("L13: interruptions do not outlive a way to the foreground that was given up", arguments: [false, true])
-    func interruptionsAreForgotten(isWaking: Bool) {
+    @Test(
+        "interruptions are removed when an app is sent back on its way to the foreground (L13)",
+        arguments: [false, true])
+    func interruptionsAreRemoved(isWaking: Bool) {
         let harness = Harness("photos")
         harness.behave("photos") {
             $0.thaws = false; $0.entering = isWaking ? .answers : .isSilent
@@ -30,26 +32,26 @@ struct BackgroundTests {
         harness.request("photos", .interrupt)
         #expect(harness.view("photos").interruptions == 1)
         harness.background("photos")
-        harness.happens(isWaking ? .run(run, .thawed(attempt: 1)) : .run(run, .backgroundEntered))
+        harness.handle(isWaking ? .run(run, .thawed(attempt: 1)) : .run(run, .backgroundEntered))
         #expect(harness.view("photos").interruptions == 0)
         harness.activate("photos")
         #expect(harness.state("photos") == .active)
     }
 
-    @Test("L3: willResignActive, then didEnterBackground; answered when the app has answered")
+    @Test("a background request sends willResignActive and didEnterBackground and is answered after the app (L3)")
     func order() {
         let harness = Harness("photos")
         harness.behave("photos") { $0.entering = .isSilent }
         harness.launch("photos")
         let mark = harness.mark
         let request = harness.background("photos")
-        #expect(harness.told("photos", since: mark) == [.willResignActive, .didEnterBackground])
+        #expect(harness.notices("photos", since: mark) == [.willResignActive, .didEnterBackground])
         #expect(!harness.isAnswered(request))
-        harness.happens(.run(harness.run("photos"), .backgroundEntered))
+        harness.handle(.run(harness.run("photos"), .backgroundEntered))
         #expect(harness.answers[request] == .done(.background))
     }
 
-    @Test("L5: an activation in the middle of entering the background waits for the answer")
+    @Test("an activation of an app that is entering the background waits for the app's answer (L5)")
     func activateWhileEntering() {
         let harness = Harness("photos")
         harness.behave("photos") { $0.entering = .isSilent }
@@ -58,16 +60,16 @@ struct BackgroundTests {
         let mark = harness.mark
         let activate = harness.activate("photos")
         #expect(harness.answers[background] == .superseded(by: .active))
-        #expect(harness.told("photos", since: mark) == [])
+        #expect(harness.notices("photos", since: mark) == [])
         harness.advance(.seconds(4))
-        harness.happens(.run(harness.run("photos"), .backgroundEntered))
-        #expect(harness.told("photos", since: mark) == [.willEnterForeground, .didBecomeActive])
+        harness.handle(.run(harness.run("photos"), .backgroundEntered))
+        #expect(harness.notices("photos", since: mark) == [.willEnterForeground, .didBecomeActive])
         #expect(harness.answers[activate] == .done(.active))
         #expect(!harness.effects.contains(.throttle(harness.run("photos"))))
     }
 
-    @Test("L5: of wishes while entering the latest wins, and the deadline counts on")
-    func latestWishWins() throws {
+    @Test("the latest request wins while an app enters the background, and its deadline stays (L5)")
+    func latestRequestWins() throws {
         let harness = Harness("photos")
         harness.behave("photos") { $0.entering = .isSilent }
         harness.launch("photos")
@@ -83,22 +85,22 @@ struct BackgroundTests {
         #expect(harness.answers[background] == .ended(try harness.receipt("photos")))
     }
 
-    @Test("L5: a request to end while entering is carried out after the answer")
+    @Test("a terminate request while an app enters the background is carried out after its answer (L5)")
     func terminateWhileEntering() throws {
         let harness = Harness("photos")
         harness.behave("photos") { $0.entering = .isSilent }
         harness.launch("photos")
         harness.background("photos")
         let request = harness.terminate("photos")
-        #expect(!harness.told("photos").contains(.willTerminate))
-        harness.happens(.run(harness.run("photos"), .backgroundEntered))
-        #expect(harness.told("photos").last == .willTerminate)
+        #expect(!harness.notices("photos").contains(.willTerminate))
+        harness.handle(.run(harness.run("photos"), .backgroundEntered))
+        #expect(harness.notices("photos").last == .willTerminate)
         #expect(harness.answers[request] == .ended(try harness.receipt("photos")))
     }
 
     // MARK: L16
 
-    @Test("L16: who has not answered after 5 s is killed, 0x8badf00d, whatever tasks are open")
+    @Test("an app that misses its background deadline is killed with 0x8badf00d, even with open tasks (L16)")
     func deadline() throws {
         let harness = Harness("photos")
         harness.behave("photos") {
@@ -115,13 +117,13 @@ struct BackgroundTests {
         #expect(receipt.namespace == .watchdog)
         #expect(receipt.code == 0x8bad_f00d)
         #expect(receipt.state == .background)
-        // Of the processor's time only what was used since it was told.
+        // Only the processor time since the notice.
         #expect(receipt.deadline == .init(what: .background, allowed: .seconds(5), wall: .seconds(5), cpu: .seconds(1)))
         #expect(receipt.explanation.hasPrefix("Killed: exceeded its background deadline (5s)"))
     }
 
     @Test(
-        "L16: an answer just before, at the very instant, or while the app is looked into is in time",
+        "an answer just before the deadline, at its instant or during the inspection is in time (L16)",
         arguments: [0, 1, 2])
     func answerInTime(how: Int) {
         let harness = Harness("photos")
@@ -134,15 +136,15 @@ struct BackgroundTests {
         if how == 0 { harness.advance(.milliseconds(4999)) }
         if how == 1 { harness.delay(.seconds(5)) }
         if how == 2 { harness.advance(.seconds(5)) }
-        harness.happens(.run(run, .backgroundEntered))
-        if how == 2 { harness.happens(.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 0)))) }
+        harness.handle(.run(run, .backgroundEntered))
+        if how == 2 { harness.handle(.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 0)))) }
         harness.advance(.zero)
         #expect(harness.killed() == [])
         #expect(harness.state("photos") == .background)
     }
 
     @Test(
-        "L16: an exit races the deadline: before it, while the app is looked into, or after the kill was sent",
+        "an exit before the background deadline or during the inspection is the app's own, one after SIGKILL is not (L16)",
         arguments: [0, 1, 2, 3])
     func exitRacesDeadline(how: Int) throws {
         let harness = Harness("photos")
@@ -157,7 +159,7 @@ struct BackgroundTests {
         if how >= 2 { harness.advance(.milliseconds(1)) }
         #expect(harness.killed() == (how == 3 ? ["photos"] : []))
         harness.exit("photos", .exited(3))
-        harness.happens(.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 0))))
+        harness.handle(.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 0))))
         harness.advance(.seconds(1))
         let receipt = try harness.receipt("photos")
         #expect(receipt.namespace == .exit)
@@ -167,7 +169,7 @@ struct BackgroundTests {
         #expect(harness.state("photos") == .notRunning)
     }
 
-    @Test("L16: with BackgroundDeadlineSec=infinity the answer is awaited for ever")
+    @Test("with BackgroundDeadlineSec=infinity the app may answer at any time (L16)")
     func noDeadline() {
         let harness = Harness("photos") {
             $0.backgroundDeadline = nil; $0.backgroundTime = nil
@@ -177,7 +179,7 @@ struct BackgroundTests {
         harness.background("photos")
         harness.advance(.seconds(10_000))
         #expect(harness.state("photos") == .background)
-        harness.happens(.run(harness.run("photos"), .backgroundEntered))
+        harness.handle(.run(harness.run("photos"), .backgroundEntered))
         harness.advance(.seconds(1))
         #expect(harness.state("photos") == .suspended)
     }
@@ -185,11 +187,11 @@ struct BackgroundTests {
     // MARK: L17
 
     @Test(
-        "L17: a program that can't be told has answered at once; one that stops itself has answered",
+        "a program that cannot be notified counts as answered, and so does one that stops itself (L17)",
         arguments: [false, true])
     func otherAnswers(stops: Bool) {
         let harness = Harness("photos")
-        harness.behave("photos") { $0.entering = stops ? .stops : .cannotBeTold }
+        harness.behave("photos") { $0.entering = stops ? .stops : .cannotBeNotified }
         harness.launch("photos")
         let request = harness.background("photos")
         #expect(harness.answers[request] == .done(.background))
@@ -199,48 +201,48 @@ struct BackgroundTests {
         #expect(harness.effects.contains(.continueStopped(harness.run("photos"))) == stops)
     }
 
-    @Test("L17: who has stopped itself before it is told can say no more")
+    @Test("a program that stopped itself before didEnterBackground counts as answered (L17)")
     func stoppedBefore() {
         let harness = Harness("photos")
         harness.behave("photos") { $0.entering = .isSilent }
         harness.launch("photos")
-        harness.happens(.run(harness.run("photos"), .stopped))
+        harness.handle(.run(harness.run("photos"), .stopped))
         let request = harness.background("photos")
         #expect(harness.answers[request] == .done(.background))
-        harness.happens(.run(harness.run("photos"), .continued))
+        harness.handle(.run(harness.run("photos"), .continued))
         #expect(harness.state("photos") == .background)
     }
 
     @Test(
-        "an answer that comes before the word that the app was told counts; the word changes nothing then",
+        "an answer that arrives before `notified` counts, and `notified` then changes nothing",
         arguments: [false, true])
-    func toldLate(isDelivered: Bool) {
+    func noticeDelayed(isDelivered: Bool) {
         let harness = Harness("photos")
         harness.behave("photos") { $0.entering = .hangs }
         harness.launch("photos")
         harness.background("photos")
         let run = harness.run("photos")
-        harness.happens(.run(run, .backgroundEntered))
+        harness.handle(.run(run, .backgroundEntered))
         harness.activate("photos")
         let mark = harness.mark
-        harness.happens(.run(run, .notified(.didEnterBackground, delivered: isDelivered, cpu: .zero)))
+        harness.handle(.run(run, .notified(.didEnterBackground, delivered: isDelivered, cpu: .zero)))
         #expect(harness.effects(since: mark) == [])
         #expect(harness.state("photos") == .active)
     }
 
-    @Test("an answer in any other stage means nothing", arguments: Stage.withProcess.filter { $0 != .entering })
-    func answerOutOfPlace(stage: Stage) {
+    @Test("a background answer in any other stage is ignored", arguments: Stage.withProcess.filter { $0 != .entering })
+    func unexpectedAnswer(stage: Stage) {
         let harness = Harness("photos")
-        harness.bring("photos", into: stage)
+        harness.move("photos", to: stage)
         let mark = harness.mark
-        harness.happens(.run(harness.run("photos"), .backgroundEntered))
+        harness.handle(.run(harness.run("photos"), .backgroundEntered))
         #expect(harness.effects(since: mark) == [])
         #expect(harness.state("photos") == stage.state)
     }
 
     // MARK: L18 … L20
 
-    @Test("L18: SuspendDelaySec= after the last assertion ended the app is suspended")
+    @Test("an app is suspended SuspendDelaySec= after its last assertion ended (L18)")
     func suspendDelay() {
         let harness = Harness("photos")
         harness.launch("photos")
@@ -257,8 +259,8 @@ struct BackgroundTests {
         #expect(harness.state("photos") == .suspended)
     }
 
-    @Test("L18: a task within the delay calls the suspension off, and the delay begins anew")
-    func delayBeginsAnew() {
+    @Test("a task within the suspend delay cancels the suspension, and the delay restarts (L18)")
+    func delayRestarts() {
         let harness = Harness("photos")
         harness.launch("photos", .background)
         harness.advance(.milliseconds(900))
@@ -271,7 +273,9 @@ struct BackgroundTests {
         #expect(harness.state("photos") == .suspended)
     }
 
-    @Test("L19: an app in the background gets less once it has answered, and all of it back at once in the foreground")
+    @Test(
+        "an app is throttled once it has answered in the background, and unthrottled immediately in the foreground (L19)"
+    )
     func throttled() {
         let harness = Harness("photos")
         harness.behave("photos") { $0.entering = .isSilent }
@@ -279,7 +283,7 @@ struct BackgroundTests {
         let run = harness.run("photos")
         harness.background("photos")
         #expect(!harness.effects.contains(.throttle(run)))
-        harness.happens(.run(run, .backgroundEntered))
+        harness.handle(.run(run, .backgroundEntered))
         #expect(harness.effects.contains(.throttle(run)))
         let mark = harness.mark
         harness.activate("photos")
@@ -288,7 +292,7 @@ struct BackgroundTests {
                 == .unthrottle(run))
     }
 
-    @Test("L20: ExitsOnSuspend=yes: told to terminate instead of being suspended, and not launched again for it")
+    @Test("an app with ExitsOnSuspend=yes is terminated instead of suspended and not relaunched (L20)")
     func exitsOnSuspend() throws {
         let harness = Harness("photos") {
             $0.exitsOnSuspend = true; $0.relaunch = .always
@@ -296,7 +300,7 @@ struct BackgroundTests {
         harness.launch("photos")
         harness.background("photos")
         harness.advance(.seconds(1))
-        #expect(harness.told("photos").last == .willTerminate)
+        #expect(harness.notices("photos").last == .willTerminate)
         let receipt = try harness.receipt("photos")
         #expect(
             receipt.explanation == "Terminated instead of being suspended (ExitsOnSuspend=yes): exited with status 0.")
@@ -305,8 +309,8 @@ struct BackgroundTests {
         #expect(harness.state("photos") == .notRunning)
     }
 
-    @Test("L20: it has 5 s to end")
-    func exitsOnSuspendLate() throws {
+    @Test("an app with ExitsOnSuspend=yes is killed when it misses its terminate deadline (L20)")
+    func exitsOnSuspendDeadline() throws {
         let harness = Harness("photos") { $0.exitsOnSuspend = true }
         harness.behave("photos") { $0.terminating = .ignores }
         harness.launch("photos", .background)

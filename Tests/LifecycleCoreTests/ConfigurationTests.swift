@@ -4,7 +4,8 @@ import Testing
 @Suite("Configuration")
 struct ConfigurationTests {
     @Test(
-        "an app whose manifest comes back while it ends is launched as was asked, and holds no place without a process")
+        "an app whose manifest returns while it ends is launched as requested and holds no foreground slot without a process"
+    )
     func comesBackWhileEnding() {
         let harness = Harness("photos", "mail")
         harness.behave("photos") {
@@ -25,8 +26,9 @@ struct ConfigurationTests {
         #expect(harness.state("photos") == .background)
     }
 
-    @Test("an app whose manifest is gone runs on, is forgotten at its end, and who waits for it hears so")
-    func forgottenAtItsEnd() {
+    @Test(
+        "an app whose manifest was removed keeps running, is removed at its end, and its waiting requests are answered")
+    func removedAtItsEnd() {
         let harness = Harness("photos") { $0.relaunch = .always }
         harness.behave("photos") {
             $0.dies = false; $0.terminating = .ignores
@@ -45,13 +47,13 @@ struct ConfigurationTests {
         #expect(harness.answers[launch] == .refused(.unknownApp))
     }
 
-    @Test("LaunchAtStart= launches what it names at the start, and nothing once the harness is closing")
+    @Test("LaunchAtStart= launches apps at the start, and none during a shutdown")
     func launchAtStart() {
         let harness = Harness()
         harness.register("mail") { $0.launchAtStart = .background }
         harness.register("photos") { $0.launchAtStart = .foreground }
         harness.register("music")
-        harness.happens(.started)
+        harness.handle(.started)
         #expect(harness.state("mail") == .background)
         #expect(harness.state("photos") == .active)
         #expect(harness.state("music") == .notRunning)
@@ -64,12 +66,12 @@ struct ConfigurationTests {
 
         let closing = Harness()
         closing.register("mail") { $0.launchAtStart = .background }
-        closing.happens(.shutdownRequested(immediately: false))
-        closing.happens(.started)
+        closing.handle(.shutdownRequested(immediately: false))
+        closing.handle(.started)
         #expect(closing.launches("mail") == [])
     }
 
-    @Test("L12: a limit of nothing is taken for one", arguments: [0, -1])
+    @Test("a foreground limit below 1 means 1 (L12)", arguments: [0, -1])
     func limitOfNothing(limit: Int) {
         let harness = Harness("photos", "mail")
         harness.configure { $0.foregroundLimit = limit }
@@ -82,7 +84,7 @@ struct ConfigurationTests {
         #expect(harness.state("photos") == .background)
     }
 
-    @Test("apps are listed by name, and an app that was forgotten leaves its place to the next")
+    @Test("apps are listed by name, and the next app reuses the index of a removed one")
     func listed() {
         let harness = Harness("photos", "mail")
         #expect(harness.core.appIDs == [id("mail"), id("photos")])
@@ -99,7 +101,7 @@ struct ConfigurationTests {
         #expect(harness.state("mail") == .suspended)
     }
 
-    @Test("a manifest that is unregistered twice, or never was there, does no harm")
+    @Test("unregistering an unknown manifest has no effect")
     func unregisteredTwice() {
         let harness = Harness("photos")
         harness.unregister("photos")
@@ -109,8 +111,8 @@ struct ConfigurationTests {
         #expect(harness.view("photos").launches == 4)
     }
 
-    @Test("a manifest that is read anew while the app runs changes what is decided from then on")
-    func readAnew() {
+    @Test("a changed manifest of a running app applies to later decisions")
+    func reload() {
         let harness = Harness("photos")
         harness.launch("photos")
         harness.register("photos") {
@@ -119,19 +121,19 @@ struct ConfigurationTests {
         harness.background("photos")
         harness.advance(.seconds(19))
         #expect(harness.state("photos") == .background)
-        // In flight: the delay that is under way is the new one.
+        // The new delay applies to the suspension in progress.
         harness.register("photos") { $0.suspendDelay = .seconds(25) }
         harness.advance(.seconds(5))
         #expect(harness.state("photos") == .background)
         harness.advance(.seconds(1))
         #expect(harness.state("photos") == .suspended)
-        // The budget of a stay is fixed when it begins.
+        // The budget of a stay is fixed at its begin.
         harness.register("photos") { $0.backgroundTime = .seconds(5) }
         #expect(harness.view("photos").backgroundTimeRemaining == .seconds(75))
     }
 
     @Test(
-        "a name of an app is bounded, and no path",
+        "an app ID has a length limit and cannot be a path",
         arguments: [
             ("a", true), ("org.example.Photos_2-x", true), ("", false), (".hidden", false), ("a/b", false),
             ("a b", false),
@@ -144,7 +146,7 @@ struct ConfigurationTests {
         if isOne { #expect(AppID(name)?.description == name) }
     }
 
-    @Test("the modes are known by the names that manifests use")
+    @Test("background modes have the names that manifests use")
     func modes() {
         #expect(
             BackgroundModes.named.map(\.name) == [
@@ -153,11 +155,11 @@ struct ConfigurationTests {
         #expect(Set(BackgroundModes.named.map(\.mode.rawValue)).count == 7)
     }
 
-    @Test("a debugger's or a fork's main process is followed")
+    @Test("MAINPID= changes the main process")
     func mainProcess() {
         let harness = Harness("photos")
         harness.launch("photos")
-        harness.happens(.run(harness.run("photos"), .mainProcessChanged(pid: 4711)))
+        harness.handle(.run(harness.run("photos"), .mainProcessChanged(pid: 4711)))
         #expect(harness.view("photos").pid == 4711)
         harness.crash("photos")
         #expect(harness.receipts.first?.pid == 4711)

@@ -4,13 +4,13 @@ import Testing
 
 @Suite("Deadlines")
 struct DeadlineTests {
-    @Test("a deadline that was met is not reported as cancelled when the app is then terminated")
+    @Test("a met deadline is not reported as cancelled when the app is terminated later")
     func metOnce() {
         let harness = Harness("photos") { $0.readiness = .notified }
         harness.behave("photos") { $0.launching = .executes }
         harness.launch("photos")
         harness.terminate("photos")
-        harness.happens(.run(harness.run("photos"), .ready))
+        harness.handle(.run(harness.run("photos"), .ready))
         let launch = harness.reports().filter { report in
             switch report {
             case .deadlineMet(_, .launch, _), .deadlineCancelled(_, .launch), .deadlineMissed(_, .launch): true
@@ -23,19 +23,19 @@ struct DeadlineTests {
         harness.launch("photos")
         harness.background("photos")
         harness.terminate("photos")
-        harness.happens(.run(harness.run("photos"), .backgroundEntered))
+        harness.handle(.run(harness.run("photos"), .backgroundEntered))
 
         harness.behave("photos") { $0 = .init(thaws: false) }
         harness.suspend("photos")
         harness.activate("photos")
         harness.terminate("photos")
-        harness.happens(.run(harness.run("photos"), .thawed(attempt: 1)))
+        harness.handle(.run(harness.run("photos"), .thawed(attempt: 1)))
         #expect(!harness.reports().contains(.deadlineCancelled(id("photos"), .background)))
         #expect(!harness.reports().contains(.deadlineCancelled(id("photos"), .thaw)))
         #expect(harness.state("photos") == .notRunning)
     }
 
-    /// Brings an app to within a deadline of each kind, and says how long it is.
+    /// Starts a deadline of a kind. Returns its length.
     private func count(_ kind: DeadlineKind) -> (Harness, Duration) {
         let harness = Harness("photos") { policy in
             policy.backgroundModes = .push
@@ -43,27 +43,27 @@ struct DeadlineTests {
             if kind == .watchdog { policy.watchdog = .seconds(10) }
         }
         switch kind {
-        case .launch: harness.bring("photos", into: .launching)
-        case .background: harness.bring("photos", into: .entering)
-        case .terminate: harness.bring("photos", into: .terminating)
+        case .launch: harness.move("photos", to: .launching)
+        case .background: harness.move("photos", to: .entering)
+        case .terminate: harness.move("photos", to: .terminating)
         case .thaw:
-            harness.bring("photos", into: .suspended)
+            harness.move("photos", to: .suspended)
             harness.behave("photos") { $0.thaws = false }
             harness.activate("photos")
         case .backgroundTime:
-            harness.bring("photos", into: .running)
+            harness.move("photos", to: .running)
             harness.task("photos", "a")
         case .wake:
-            harness.bring("photos", into: .running)
+            harness.move("photos", to: .running)
             harness.push("photos")
-        case .watchdog: harness.bring("photos", into: .active)
+        case .watchdog: harness.move("photos", to: .active)
         }
         let times: [DeadlineKind: Int] = [.backgroundTime: 30, .wake: 30, .watchdog: 10]
         return (harness, .seconds(times[kind] ?? 5))
     }
 
     @Test(
-        "L48: each deadline is looked into when it has passed; with a debugger attached it starts anew, in full, else it is missed",
+        "an app whose deadline has passed is inspected: with a debugger attached the deadline starts again, otherwise it is missed (L48)",
         arguments: DeadlineKind.allCases)
     func debugger(kind: DeadlineKind) throws {
         let (harness, time) = count(kind)
@@ -85,7 +85,8 @@ struct DeadlineTests {
         #expect(receipt.deadline?.wall == time)
     }
 
-    @Test("a deadline is looked into once, however long that takes", arguments: DeadlineKind.allCases)
+    @Test(
+        "an app is inspected once for a deadline, however long the inspection takes", arguments: DeadlineKind.allCases)
     func inspectedOnce(kind: DeadlineKind) {
         let (harness, time) = count(kind)
         harness.behave("photos") { $0.isInspected = false }
@@ -93,13 +94,13 @@ struct DeadlineTests {
         let inspections = harness.effects.filter { if case .inspect = $0 { true } else { false } }
         #expect(inspections.count == 1)
         #expect(harness.killed() == [])
-        harness.happens(.run(harness.run("photos"), .inspected(Inspection(traced: false, cpu: .zero, memory: 0))))
+        harness.handle(.run(harness.run("photos"), .inspected(Inspection(traced: false, cpu: .zero, memory: 0))))
         #expect(harness.killed() == ["photos"])
     }
 
-    @Test("an exit races each deadline: it is the app's own until SIGKILL has hit", arguments: DeadlineKind.allCases)
+    @Test("an exit that races a deadline is the app's own unless SIGKILL ended it", arguments: DeadlineKind.allCases)
     func exitRaces(kind: DeadlineKind) throws {
-        for moment in ["just before", "at the same instant", "while it is looked into", "after the kill"] {
+        for moment in ["just before", "at the same instant", "during the inspection", "after the kill"] {
             let (harness, time) = count(kind)
             harness.behave("photos") {
                 $0.dies = false; $0.isInspected = moment == "after the kill"
@@ -113,7 +114,7 @@ struct DeadlineTests {
             #expect(harness.killed() == (moment == "after the kill" ? ["photos"] : []))
             let run = harness.run("photos")
             harness.exit("photos", .exited(0))
-            harness.happens(.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 0))))
+            harness.handle(.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 0))))
             harness.advance(.seconds(1))
             let receipt = try harness.receipt("photos")
             #expect(receipt.namespace == .exit, "\(kind), \(moment)")
@@ -123,7 +124,7 @@ struct DeadlineTests {
     }
 
     @Test(
-        "what was found in an app that answered meanwhile is of no interest",
+        "the inspection of an app that has answered changes nothing",
         arguments: [
             DeadlineKind.launch, .background, .thaw,
         ])
@@ -134,30 +135,30 @@ struct DeadlineTests {
         let run = harness.run("photos")
         let stages: [DeadlineKind: Stage] = [.launch: .launching, .background: .entering, .thaw: .waking]
         harness.finish("photos", stages[kind]!, run)
-        harness.happens(.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 0))))
+        harness.handle(.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 0))))
         #expect(harness.killed() == [])
         #expect([.active, .background].contains(harness.state("photos")))
     }
 
-    @Test("a size that is looked up with a deadline is kept, but for a suspended app, whose size is known")
+    @Test("an inspection updates the size of an app, except while it is suspended")
     func sizeIsKept() {
         let harness = Harness("photos")
-        harness.bring("photos", into: .active)
+        harness.move("photos", to: .active)
         let run = harness.run("photos")
-        harness.happens(.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 77))))
+        harness.handle(.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 77))))
         #expect(harness.view("photos").memory == 77)
         harness.suspend("photos")
-        harness.happens(.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 88))))
+        harness.handle(.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 88))))
         #expect(harness.view("photos").memory == 10 * mebibyte)
     }
 
-    @Test("the nearest of the deadlines that count is shown")
+    @Test("a view shows the nearest open deadline")
     func nearestIsShown() {
         let harness = Harness("photos")
-        harness.bring("photos", into: .entering)
+        harness.move("photos", to: .entering)
         harness.task("photos", "a")
         #expect(harness.view("photos").deadline == .init(what: .background, remaining: .seconds(5)))
-        harness.happens(.run(harness.run("photos"), .backgroundEntered))
+        harness.handle(.run(harness.run("photos"), .backgroundEntered))
         harness.advance(.seconds(4))
         #expect(harness.view("photos").deadline == .init(what: .backgroundTime, remaining: .seconds(26)))
         harness.endTask("photos", "a")

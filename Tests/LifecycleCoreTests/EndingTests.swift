@@ -1,11 +1,11 @@
 import LifecycleCore
 import Testing
 
-@Suite("Ends")
+@Suite("End of a run")
 struct EndingTests {
     static let noProgram = SpawnProblem(sentence: "/nowhere: no such file or directory", exitStatus: 203)
 
-    @Test("a launch that fails is a receipt with systemd's exit status, and no process is killed for it")
+    @Test("a failed launch has a receipt with systemd's exit status and kills no process")
     func spawnFails() throws {
         let harness = Harness("photos")
         harness.behave("photos") { $0.launching = .fails(Self.noProgram) }
@@ -21,17 +21,17 @@ struct EndingTests {
         #expect(harness.state("photos") == .notRunning)
     }
 
-    @Test("a launch that fails after the process came to be names its pid")
+    @Test("the receipt of a launch that fails after the process was created names its pid")
     func spawnFailsLate() throws {
         let harness = Harness("photos")
         harness.behave("photos") { $0.launching = .spawns }
         harness.launch("photos")
-        harness.happens(.run(harness.run("photos"), .spawnFailed(Self.noProgram)))
+        harness.handle(.run(harness.run("photos"), .spawnFailed(Self.noProgram)))
         #expect(try harness.receipt("photos").pid == 101)
         #expect(harness.state("photos") == .notRunning)
     }
 
-    @Test("a launch that fails while the app is ended says so, and sends no further kill")
+    @Test("a launch that fails while the app is being killed has a receipt and sends no second SIGKILL")
     func spawnFailsWhileEnding() throws {
         let harness = Harness("photos")
         harness.behave("photos") {
@@ -39,42 +39,42 @@ struct EndingTests {
         }
         harness.launch("photos")
         harness.remove("photos")
-        harness.happens(.run(harness.run("photos"), .spawnFailed(Self.noProgram)))
+        harness.handle(.run(harness.run("photos"), .spawnFailed(Self.noProgram)))
         #expect(harness.state("photos") == .notRunning)
         #expect(harness.receipts.last?.explanation == "Could not be launched: /nowhere: no such file or directory.")
 
         harness.launch("photos")
         let run = harness.run("photos")
-        harness.happens(.run(run, .stopping))
+        harness.handle(.run(run, .stopping))
         #expect(harness.state("photos") == .terminating)
         let mark = harness.mark
-        harness.happens(.run(run, .spawnFailed(Self.noProgram)))
+        harness.handle(.run(run, .spawnFailed(Self.noProgram)))
         #expect(harness.killed(since: mark) == [])
         #expect(harness.state("photos") == .notRunning)
         #expect(harness.receipts.last?.explanation == "Could not be launched: /nowhere: no such file or directory.")
     }
 
-    @Test("a failed launch ends the run whatever the app was taken to be")
+    @Test("a failed launch ends the run in any phase")
     func spawnFailsAfterReady() {
         let harness = Harness("photos")
         harness.behave("photos") { $0.launching = .hangs }
         harness.launch("photos")
         let run = harness.run("photos")
-        harness.happens(.run(run, .ready))
+        harness.handle(.run(run, .ready))
         #expect(harness.state("photos") == .active)
-        harness.happens(.run(run, .spawnFailed(Self.noProgram)))
+        harness.handle(.run(run, .spawnFailed(Self.noProgram)))
         #expect(harness.state("photos") == .notRunning)
         #expect(harness.receipts.count == 1)
     }
 
     @Test(
-        "L46: an app that can't be told to terminate is killed at once, and not blamed for it",
+        "an app that cannot be notified of its end is killed immediately and not blamed (L46)",
         arguments: [
             "request", "shutdown", "jetsam",
         ])
-    func cannotBeTold(why: String) throws {
+    func cannotBeNotified(why: String) throws {
         let harness = Harness("photos") { $0.terminateDeadline = nil }
-        harness.behave("photos") { $0.terminating = .cannotBeTold }
+        harness.behave("photos") { $0.terminating = .cannotBeNotified }
         if why == "request" {
             harness.launch("photos")
             let request = harness.terminate("photos")
@@ -82,14 +82,14 @@ struct EndingTests {
         } else if why == "shutdown" {
             harness.behave("photos") { $0.launching = .hangs }
             harness.launch("photos")
-            harness.happens(.shutdownRequested(immediately: false))
+            harness.handle(.shutdownRequested(immediately: false))
             #expect(harness.core.isFinished)
         } else {
             harness.behave("photos") { $0.launching = .hangs }
             harness.kernel.others = 13 * gibibyte
             harness.launch("photos", .background)
             for _ in 0...3 {
-                harness.happens(.pressureStalled(.warning))
+                harness.handle(.pressureStalled(.warning))
                 harness.delay(.seconds(2))
             }
         }
@@ -99,32 +99,32 @@ struct EndingTests {
         #expect(harness.state("photos") == .notRunning)
     }
 
-    @Test("an app that announced its own end is not killed, as it need not be told")
-    func ownEndIsNotTold() {
+    @Test("an app that announced its own end gets no willTerminate and is not killed")
+    func selfInitiatedEnd() {
         let harness = Harness("photos")
         harness.launch("photos")
         let run = harness.run("photos")
-        harness.happens(.run(run, .stopping))
-        harness.happens(.run(run, .notified(.willTerminate, delivered: false, cpu: .zero)))
+        harness.handle(.run(run, .stopping))
+        harness.handle(.run(run, .notified(.willTerminate, delivered: false, cpu: .zero)))
         #expect(harness.killed() == [])
-        #expect(harness.told("photos").last == .didBecomeActive)
+        #expect(harness.notices("photos").last == .didBecomeActive)
     }
 
     // MARK: L45, L47
 
     @Test(
-        "L45, L47: a crash in each stage has one receipt, the rest of the group is killed, and all is over once it is empty",
+        "a crash in each stage has one receipt, and the run is over once its cgroup is killed and empty (L45, L47)",
         arguments: Stage.withProcess)
     func crash(stage: Stage) throws {
         let harness = Harness("photos")
-        harness.bring("photos", into: stage)
+        harness.move("photos", to: stage)
         harness.behave("photos") { $0.dies = false }
         let run = harness.run("photos")
         let pid = harness.view("photos").pid
         let before = harness.killed()
-        harness.happens(.run(run, .exited(.signaled(11, coreDumped: true), cpu: .seconds(2), memory: 3 * mebibyte)))
+        harness.handle(.run(run, .exited(.signaled(11, coreDumped: true), cpu: .seconds(2), memory: 3 * mebibyte)))
         let receipt = try harness.receipt("photos")
-        // Killed already, it is not killed again.
+        // SIGKILL was sent before and is not sent again.
         #expect(harness.killed() == ["photos"])
         #expect(before == (stage == .ending ? ["photos"] : []))
         #expect(harness.state("photos") == .terminating)
@@ -137,12 +137,12 @@ struct EndingTests {
         #expect(receipt.explanation == "Crashed with SIGSEGV (core dumped).")
         #expect(receipt.exit == .signaled(11, coreDumped: true))
         #expect(receipt.cpu == .seconds(2))
-        // The kernel's peak is for those whose size nobody knows: who was frozen was measured.
+        // The kernel's peak counts only if the size was never measured. A frozen app was measured.
         let isMeasured = [.suspending, .suspended, .waking].contains(stage)
         #expect(receipt.memory == (isMeasured ? 10 : 3) * mebibyte)
         #expect(harness.view("photos").lastReceipt == receipt.id)
         #expect(harness.reports().contains(.ended(receipt)))
-        harness.happens(.run(run, .emptied))
+        harness.handle(.run(run, .emptied))
         #expect(harness.state("photos") == .notRunning)
         #expect(harness.view("photos").memory == 0)
         #expect(harness.core.app(of: run) == nil)
@@ -150,46 +150,46 @@ struct EndingTests {
     }
 
     @Test(
-        "L47: all gone before it is known how the main process ended: the receipt comes with that",
+        "a cgroup that is empty before the exit status is known has its receipt with the exit status (L47)",
         arguments: Stage.withProcess)
     func emptiedFirst(stage: Stage) throws {
         let harness = Harness("photos")
-        harness.bring("photos", into: stage)
+        harness.move("photos", to: stage)
         let run = harness.run("photos")
         harness.behave("photos") { $0.dies = false }
         let killed = harness.killed()
-        harness.happens(.run(run, .emptied))
+        harness.handle(.run(run, .emptied))
         #expect(harness.state("photos") == .terminating)
         #expect(harness.receipts == [])
-        harness.happens(.run(run, .exited(.exited(1), cpu: .zero, memory: 0)))
+        harness.handle(.run(run, .exited(.exited(1), cpu: .zero, memory: 0)))
         let receipt = try harness.receipt("photos")
         #expect(receipt.state == ([.terminating, .ending].contains(stage) ? .active : stage.state))
         #expect(harness.killed() == killed)
         #expect(harness.state("photos") == .notRunning)
     }
 
-    @Test("an end that is said twice, or comes for a run that is over, changes nothing")
+    @Test("a repeated end, or an end of a run that is over, is ignored")
     func twice() {
         let harness = Harness("photos")
         harness.launch("photos")
         harness.behave("photos") { $0.dies = false }
         let run = harness.run("photos")
-        harness.happens(.run(run, .exited(.exited(0), cpu: .zero, memory: 0)))
-        harness.happens(.run(run, .exited(.exited(1), cpu: .zero, memory: 0)))
+        harness.handle(.run(run, .exited(.exited(0), cpu: .zero, memory: 0)))
+        harness.handle(.run(run, .exited(.exited(1), cpu: .zero, memory: 0)))
         #expect(harness.receipts.map(\.exit) == [.exited(0)])
-        harness.happens(.run(run, .emptied))
+        harness.handle(.run(run, .emptied))
         let mark = harness.mark
-        harness.happens(.run(run, .emptied))
-        harness.happens(.run(run, .exited(.exited(1), cpu: .zero, memory: 0)))
-        harness.happens(.run(run, .ready))
-        harness.happens(.run(run, .taskBegan(name: "a", owner: 1)))
-        harness.happens(.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 5))))
+        harness.handle(.run(run, .emptied))
+        harness.handle(.run(run, .exited(.exited(1), cpu: .zero, memory: 0)))
+        harness.handle(.run(run, .ready))
+        harness.handle(.run(run, .taskBegan(name: "a", owner: 1)))
+        harness.handle(.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 5))))
         #expect(harness.effects(since: mark) == [])
         #expect(harness.state("photos") == .notRunning)
     }
 
-    @Test("L45: who waits for an app that ends hears how it ended")
-    func waitersHear() throws {
+    @Test("a request that waits for an app is answered with the receipt when the app ends (L45)")
+    func waitersAreAnswered() throws {
         let harness = Harness("photos") { $0.readiness = .notified }
         harness.behave("photos") { $0.launching = .executes }
         let launch = harness.launch("photos")
@@ -197,7 +197,7 @@ struct EndingTests {
         #expect(harness.answers[launch] == .ended(try harness.receipt("photos")))
     }
 
-    @Test("L45: receipts are numbered from the first that was given")
+    @Test("receipts are numbered from the given first number (L45)")
     func numbers() {
         var core = LifecycleCore(firstRun: 7, firstReceipt: 40)
         _ = core.handle(.registered(id("photos"), AppPolicy(), launches: 0), at: .origin)
@@ -209,10 +209,10 @@ struct EndingTests {
         #expect(receipts.map(\.wall) == [.seconds(2)])
     }
 
-    @Test("L45: a deadline that counted at the end is in the receipt, with what was used of it")
+    @Test("the receipt contains the deadline that was open at the end, with the time used (L45)")
     func countedDeadline() throws {
         let harness = Harness("photos")
-        harness.bring("photos", into: .entering)
+        harness.move("photos", to: .entering)
         harness.advance(.seconds(2))
         harness.crash("photos")
         let receipt = try harness.receipt("photos")
@@ -221,23 +221,23 @@ struct EndingTests {
                 == .init(what: .background, allowed: .seconds(5), wall: .seconds(2), cpu: .milliseconds(250)))
     }
 
-    @Test("SIGKILL that nobody here sent is not ours; one that was sent is, even if it was another's that hit")
-    func whoseKill() throws {
+    @Test("SIGKILL is attributed to the daemon if and only if the daemon sent one")
+    func senderOfSIGKILL() throws {
         let harness = Harness("photos")
         harness.launch("photos")
         harness.exit("photos", .signaled(9, coreDumped: false))
         #expect(try harness.receipt("photos").explanation == "Killed by SIGKILL, which greenroomd did not send.")
 
         let other = Harness("photos")
-        other.bring("photos", into: .ending)
+        other.move("photos", to: .ending)
         other.exit("photos", .signaled(9, coreDumped: false))
         #expect(try other.receipt("photos").code == 0xdead_fa11)
     }
 
-    @Test("an exit of its own wins over a kill that was on its way")
+    @Test("an exit that comes before a sent SIGKILL is the app's own")
     func exitWins() throws {
         let harness = Harness("photos")
-        harness.bring("photos", into: .ending)
+        harness.move("photos", to: .ending)
         harness.exit("photos", .exited(4))
         let receipt = try harness.receipt("photos")
         #expect(receipt.namespace == .exit)
@@ -245,11 +245,11 @@ struct EndingTests {
     }
 
     @Test(
-        "L47: something that can't be killed is complained of after 5 s, then ever more rarely, and killed again each time"
+        "processes that survive SIGKILL are reported after 5s and then at longer intervals, and SIGKILL is sent again each time (L47)"
     )
     func killTakesLong() {
         let harness = Harness("photos")
-        harness.bring("photos", into: .ending)
+        harness.move("photos", to: .ending)
         harness.advance(.seconds(600))
         var times: [Instant] = []
         for entry in harness.log { if case .report(.killTakesLong) = entry.effect { times.append(entry.at) } }
@@ -264,16 +264,16 @@ struct EndingTests {
     // MARK: L40, L42, L46
 
     @Test(
-        "L46: will-terminate for an app that runs: told, 5 s, then SIGKILL to all of it",
+        "a running app gets willTerminate, and its whole cgroup gets SIGKILL after 5s (L46)",
         arguments: [
             Stage.active, .inactive, .running,
         ])
     func terminate(stage: Stage) throws {
         let harness = Harness("photos")
-        harness.bring("photos", into: stage)
+        harness.move("photos", to: stage)
         harness.behave("photos") { $0.terminating = .ignores }
         let request = harness.terminate("photos")
-        #expect(harness.told("photos").last == .willTerminate)
+        #expect(harness.notices("photos").last == .willTerminate)
         #expect(harness.state("photos") == .terminating)
         harness.advance(.milliseconds(4999))
         #expect(harness.killed() == [])
@@ -288,7 +288,7 @@ struct EndingTests {
         #expect(harness.answers[request] == .ended(receipt))
     }
 
-    @Test("L46: an end within the 5 s is no fault, by exit or by SIGTERM", arguments: [false, true])
+    @Test("an end within the terminate deadline is no fault, by exit or by SIGTERM (L46)", arguments: [false, true])
     func terminateInTime(bySignal: Bool) throws {
         let harness = Harness("photos")
         harness.behave("photos") { $0.terminating = bySignal ? .diesOfSignal : .exits(0) }
@@ -302,7 +302,7 @@ struct EndingTests {
                 + (bySignal ? "ended by SIGTERM." : "exited with status 0."))
     }
 
-    @Test("a program that had stopped itself is continued, so that it can hear that it is to end")
+    @Test("a program that stopped itself is continued for willTerminate")
     func terminateStopped() {
         let harness = Harness("photos")
         harness.behave("photos") { $0.entering = .stops }
@@ -316,12 +316,12 @@ struct EndingTests {
         #expect(effects.firstIndex(of: .notify(run, .willTerminate))! < effects.firstIndex(of: .continueStopped(run))!)
     }
 
-    @Test("L40: a suspended app is ended without a word", arguments: [Stage.suspending, .suspended])
-    func suspendedUnheard(stage: Stage) throws {
+    @Test("a suspended app is killed without notice (L40)", arguments: [Stage.suspending, .suspended])
+    func suspendedWithoutNotice(stage: Stage) throws {
         let harness = Harness("photos")
-        harness.bring("photos", into: stage)
+        harness.move("photos", to: stage)
         harness.terminate("photos")
-        #expect(!harness.told("photos").contains(.willTerminate))
+        #expect(!harness.notices("photos").contains(.willTerminate))
         let receipt = try harness.receipt("photos")
         #expect(receipt.namespace == .exit)
         let how = stage == .suspended ? "while suspended" : "without notice"
@@ -330,20 +330,20 @@ struct EndingTests {
     }
 
     @Test(
-        "L42: an app that the user removed is killed at once, everywhere, and its restoration state is dropped",
+        "an app that the user removes is killed immediately in every stage, and its restoration state is dropped (L42)",
         arguments: Stage.allCases)
     func remove(stage: Stage) throws {
         let harness = Harness("photos")
-        harness.bring("photos", into: stage)
+        harness.move("photos", to: stage)
         harness.behave("photos") { $0.dies = true }
         let mark = harness.mark
         let request = harness.remove("photos")
         #expect(harness.effects(since: mark).contains(.dropRestorationState(id("photos"))))
-        #expect(!harness.told("photos", since: mark).contains(.willTerminate))
+        #expect(!harness.notices("photos", since: mark).contains(.willTerminate))
         if stage == .notRunning {
             #expect(harness.answers[request] == .done(.notRunning))
         } else if stage == .ending {
-            // SIGKILL had been sent, and goes again if it takes long.
+            // SIGKILL was sent before, and is repeated if processes survive it.
             harness.advance(.seconds(5))
             #expect(harness.answers[request] == .ended(try harness.receipt("photos")))
         } else {
@@ -355,7 +355,7 @@ struct EndingTests {
         }
     }
 
-    @Test("L42: the restoration state of an app that ended otherwise is kept")
+    @Test("the restoration state is kept after any other end (L42)")
     func stateKept() {
         let harness = Harness("photos", "mail")
         harness.suspend("photos")
@@ -370,17 +370,17 @@ struct EndingTests {
     }
 
     @Test(
-        "STOPPING=1: an app that ends itself has as long as if it had been told to",
+        "an app that announces its end (STOPPING=1) has the terminate deadline",
         arguments: [
             Stage.launching, .active, .inactive, .entering, .running,
         ])
     func stopping(stage: Stage) throws {
         let harness = Harness("photos")
-        harness.bring("photos", into: stage)
+        harness.move("photos", to: stage)
         let mark = harness.mark
-        harness.happens(.run(harness.run("photos"), .stopping))
+        harness.handle(.run(harness.run("photos"), .stopping))
         #expect(harness.state("photos") == .terminating)
-        #expect(harness.told("photos", since: mark) == [])
+        #expect(harness.notices("photos", since: mark) == [])
         harness.advance(.milliseconds(4999))
         #expect(harness.killed() == [])
         harness.exit("photos")
@@ -390,15 +390,15 @@ struct EndingTests {
     }
 
     @Test(
-        "STOPPING=1 from an app that does not run means nothing",
+        "STOPPING=1 of an app that is not awake is ignored",
         arguments: [
             Stage.suspending, .suspended, .waking, .terminating, .ending,
         ])
     func stoppingElsewhere(stage: Stage) {
         let harness = Harness("photos")
-        harness.bring("photos", into: stage)
+        harness.move("photos", to: stage)
         let mark = harness.mark
-        harness.happens(.run(harness.run("photos"), .stopping))
+        harness.handle(.run(harness.run("photos"), .stopping))
         #expect(harness.effects(since: mark) == [])
     }
 }

@@ -5,13 +5,13 @@ import Testing
 @Suite("EXTEND_TIMEOUT_USEC=")
 struct ExtensionTests {
     private func extend(_ harness: Harness, by time: Duration) {
-        harness.happens(.run(harness.run("photos"), .timeoutExtended(by: time)))
+        harness.handle(.run(harness.run("photos"), .timeoutExtended(by: time)))
     }
 
-    @Test("L25: it extends the launch deadline, counted from when it was said")
+    @Test("EXTEND_TIMEOUT_USEC= extends the launch deadline from the instant of the message (L25)")
     func launch() {
         let harness = Harness("photos")
-        harness.bring("photos", into: .launching)
+        harness.move("photos", to: .launching)
         harness.advance(.seconds(4))
         extend(harness, by: .seconds(10))
         #expect(harness.view("photos").deadline == .init(what: .launch, remaining: .seconds(10)))
@@ -22,10 +22,10 @@ struct ExtensionTests {
         #expect(harness.killed() == ["photos"])
     }
 
-    @Test("L25: it extends the terminate deadline")
+    @Test("EXTEND_TIMEOUT_USEC= extends the terminate deadline (L25)")
     func terminate() throws {
         let harness = Harness("photos")
-        harness.bring("photos", into: .terminating)
+        harness.move("photos", to: .terminating)
         harness.advance(.seconds(4))
         extend(harness, by: .seconds(10))
         harness.advance(.milliseconds(9999))
@@ -34,10 +34,10 @@ struct ExtensionTests {
         #expect(try harness.receipt("photos").deadline?.allowed == .seconds(14))
     }
 
-    @Test("L25: it never shortens a deadline")
+    @Test("EXTEND_TIMEOUT_USEC= never shortens a deadline (L25)")
     func neverShortens() {
         let harness = Harness("photos")
-        harness.bring("photos", into: .launching)
+        harness.move("photos", to: .launching)
         let mark = harness.mark
         extend(harness, by: .seconds(2))
         #expect(harness.effects(since: mark) == [])
@@ -46,11 +46,11 @@ struct ExtensionTests {
     }
 
     @Test(
-        "L25: all extensions together end at the manifest's cap, counted from the start",
+        "all extensions together end at the manifest's limit, counted from the start (L25)",
         arguments: [Stage.launching, .terminating])
     func cap(stage: Stage) {
         let harness = Harness("photos") { $0.extendedDeadlineMax = .seconds(20) }
-        harness.bring("photos", into: stage)
+        harness.move("photos", to: stage)
         for _ in 0..<19 {
             harness.advance(.seconds(1))
             extend(harness, by: .seconds(5))
@@ -63,10 +63,10 @@ struct ExtensionTests {
         #expect(harness.killed() == ["photos"])
     }
 
-    @Test("L25: a cap below the deadline itself does not shorten it, and no cap is none")
+    @Test("a limit below the deadline does not shorten it, and an infinite limit is no limit (L25)")
     func oddCaps() {
         let low = Harness("photos") { $0.extendedDeadlineMax = .seconds(2) }
-        low.bring("photos", into: .launching)
+        low.move("photos", to: .launching)
         extend(low, by: .seconds(50))
         low.advance(.milliseconds(4999))
         #expect(low.state("photos") == .launching)
@@ -74,27 +74,29 @@ struct ExtensionTests {
         #expect(low.killed() == ["photos"])
 
         let none = Harness("photos") { $0.extendedDeadlineMax = nil }
-        none.bring("photos", into: .launching)
+        none.move("photos", to: .launching)
         extend(none, by: .seconds(100_000))
         none.advance(.seconds(99_999))
         #expect(none.state("photos") == .launching)
     }
 
-    @Test("L25: once the deadline has passed and the app is looked into, it is too late to extend it")
+    @Test("a deadline cannot be extended once it has passed (L25)")
     func tooLate() {
         let harness = Harness("photos")
-        harness.bring("photos", into: .launching)
+        harness.move("photos", to: .launching)
         harness.behave("photos") { $0.isInspected = false }
         harness.advance(.seconds(5))
         extend(harness, by: .seconds(50))
-        harness.happens(.run(harness.run("photos"), .inspected(Inspection(traced: false, cpu: .zero, memory: 0))))
+        harness.handle(.run(harness.run("photos"), .inspected(Inspection(traced: false, cpu: .zero, memory: 0))))
         #expect(harness.killed() == ["photos"])
     }
 
-    @Test("L25: while entering the background it opens a task for that long, and L16 holds")
+    @Test(
+        "EXTEND_TIMEOUT_USEC= while entering the background begins a task and does not extend the background deadline (L16, L25)"
+    )
     func entering() throws {
         let harness = Harness("photos")
-        harness.bring("photos", into: .entering)
+        harness.move("photos", to: .entering)
         extend(harness, by: .seconds(60))
         harness.advance(.seconds(5))
         let receipt = try harness.receipt("photos")
@@ -102,17 +104,19 @@ struct ExtensionTests {
         #expect(receipt.code == 0x8bad_f00d)
     }
 
-    @Test("L25: that task keeps the app awake after the answer until its time is over, and is then ended without blame")
+    @Test(
+        "the task of EXTEND_TIMEOUT_USEC= keeps the app awake until its time is over, and then ends without a kill (L25)"
+    )
     func endsByItself() {
         let harness = Harness("photos")
-        harness.bring("photos", into: .entering)
+        harness.move("photos", to: .entering)
         let run = harness.run("photos")
         extend(harness, by: .seconds(3))
         harness.advance(.seconds(1))
-        // Asked again it moves its end: there is one.
+        // A second message moves the end of the same task.
         extend(harness, by: .seconds(10))
         #expect(harness.view("photos").tasks.count == 1)
-        harness.happens(.run(run, .backgroundEntered))
+        harness.handle(.run(run, .backgroundEntered))
         harness.advance(.seconds(10))
         #expect(harness.reports().contains(.taskEnded(id("photos"), name: "EXTEND_TIMEOUT_USEC")))
         #expect(harness.state("photos") == .background)
@@ -120,24 +124,24 @@ struct ExtensionTests {
         #expect(harness.state("photos") == .suspended)
     }
 
-    @Test("L25: the budget bounds that task too")
+    @Test("the background budget limits the task of EXTEND_TIMEOUT_USEC= (L25)")
     func bounded() throws {
         let harness = Harness("photos")
-        harness.bring("photos", into: .entering)
+        harness.move("photos", to: .entering)
         extend(harness, by: .seconds(1000))
-        harness.happens(.run(harness.run("photos"), .backgroundEntered))
+        harness.handle(.run(harness.run("photos"), .backgroundEntered))
         harness.advance(.seconds(30))
         #expect(try harness.receipt("photos").code == 0x2182_bad2)
     }
 
     @Test(
-        "L25: in any other stage it means nothing",
+        "EXTEND_TIMEOUT_USEC= is ignored in any other stage (L25)",
         arguments: [
             Stage.active, .inactive, .running, .suspending, .suspended, .waking, .ending,
         ])
     func elsewhere(stage: Stage) {
         let harness = Harness("photos")
-        harness.bring("photos", into: stage)
+        harness.move("photos", to: stage)
         let mark = harness.mark
         let before = harness.view("photos")
         extend(harness, by: .seconds(50))

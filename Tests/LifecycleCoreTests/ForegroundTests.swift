@@ -5,7 +5,7 @@ import Testing
 struct ForegroundTests {
     // MARK: L13
 
-    @Test("L13: an interruption makes an active app inactive, and its end makes it active again")
+    @Test("an interruption makes an active app inactive, and its end makes it active again (L13)")
     func interruption() {
         let harness = Harness("photos")
         harness.launch("photos")
@@ -14,11 +14,11 @@ struct ForegroundTests {
         #expect(harness.answers[interrupt] == .done(.inactive))
         let resume = harness.request("photos", .endInterruption)
         #expect(harness.answers[resume] == .done(.active))
-        #expect(harness.told("photos", since: mark) == [.willResignActive, .didBecomeActive])
+        #expect(harness.notices("photos", since: mark) == [.willResignActive, .didBecomeActive])
         #expect(harness.changes("photos", since: mark) == ["inactive: interrupted", "active: interruptionEnded"])
     }
 
-    @Test("L13: interruptions nest; the app is active again when the last one ended")
+    @Test("interruptions nest, and the app is active again when the last one has ended (L13)")
     func nested() {
         let harness = Harness("photos")
         harness.launch("photos")
@@ -27,14 +27,14 @@ struct ForegroundTests {
         #expect(harness.view("photos").interruptions == 3)
         for _ in 0..<2 { harness.request("photos", .endInterruption) }
         #expect(harness.state("photos") == .inactive)
-        #expect(harness.told("photos", since: mark) == [.willResignActive])
+        #expect(harness.notices("photos", since: mark) == [.willResignActive])
         harness.request("photos", .endInterruption)
         #expect(harness.state("photos") == .active)
         let more = harness.request("photos", .endInterruption)
         #expect(harness.answers[more] == .refused(.notInterrupted))
     }
 
-    @Test("L13: an interrupted app keeps its resources: it is neither frozen nor throttled, however long it lasts")
+    @Test("an interrupted app is neither frozen nor throttled, however long the interruption lasts (L13)")
     func keepsResources() {
         let harness = Harness("photos")
         harness.launch("photos")
@@ -51,31 +51,31 @@ struct ForegroundTests {
         #expect(harness.view("photos").backgroundTimeRemaining == nil)
     }
 
-    @Test("L13: an interruption may end in the background, which forgets it")
+    @Test("an interruption that ends in the background is removed (L13)")
     func endsInBackground() {
         let harness = Harness("photos")
         harness.launch("photos")
         harness.request("photos", .interrupt)
         harness.background("photos")
-        #expect(harness.told("photos") == [.didBecomeActive, .willResignActive, .didEnterBackground])
+        #expect(harness.notices("photos") == [.didBecomeActive, .willResignActive, .didEnterBackground])
         harness.activate("photos")
         #expect(harness.state("photos") == .active)
     }
 
-    @Test("L13: an app that is interrupted while it launches comes up inactive")
+    @Test("an app that is interrupted while it launches becomes inactive (L13)")
     func interruptedWhileLaunching() {
         let harness = Harness("photos") { $0.readiness = .notified }
         harness.behave("photos") { $0.launching = .executes }
         let launch = harness.launch("photos")
         harness.request("photos", .interrupt)
-        harness.happens(.run(harness.run("photos"), .ready))
+        harness.handle(.run(harness.run("photos"), .ready))
         #expect(harness.answers[launch] == .done(.inactive))
-        #expect(harness.told("photos") == [])
+        #expect(harness.notices("photos") == [])
         harness.request("photos", .endInterruption)
-        #expect(harness.told("photos") == [.didBecomeActive])
+        #expect(harness.notices("photos") == [.didBecomeActive])
     }
 
-    @Test("L13: an interruption that ended before the app was ready has not been")
+    @Test("an interruption that ended before the app was ready has no effect (L13)")
     func endedWhileLaunching() {
         let harness = Harness("photos") { $0.readiness = .notified }
         harness.behave("photos") { $0.launching = .executes }
@@ -83,11 +83,11 @@ struct ForegroundTests {
         harness.request("photos", .interrupt)
         let resume = harness.request("photos", .endInterruption)
         #expect(harness.answers[resume] == .done(.launching))
-        harness.happens(.run(harness.run("photos"), .ready))
+        harness.handle(.run(harness.run("photos"), .ready))
         #expect(harness.state("photos") == .active)
     }
 
-    @Test("L13: a thousand interruptions may nest, and no more")
+    @Test("at most 1000 interruptions nest (L13)")
     func bound() {
         let harness = Harness("photos")
         harness.launch("photos")
@@ -96,35 +96,36 @@ struct ForegroundTests {
         #expect(harness.answers[more] == .refused(.tooMany("1000 interruptions have not ended")))
     }
 
-    @Test("L14: a notice is no interruption")
+    @Test("a notification is no interruption (L14)")
     func notice() {
         let harness = Harness("photos")
         harness.launch("photos")
         let mark = harness.mark
         harness.send("photos", "battery", "10")
         #expect(harness.state("photos") == .active)
-        #expect(harness.told("photos", since: mark) == [])
+        #expect(harness.notices("photos", since: mark) == [])
         #expect(harness.delivered("photos").count == 1)
     }
 
     // MARK: L3, L4
 
     @Test(
-        "L3: back in the foreground: willEnterForeground, then didBecomeActive", arguments: [Stage.running, .suspended])
+        "an app that returns to the foreground gets willEnterForeground, then didBecomeActive (L3)",
+        arguments: [Stage.running, .suspended])
     func backAgain(stage: Stage) {
         let harness = Harness("photos")
-        harness.bring("photos", into: stage)
+        harness.move("photos", to: stage)
         let mark = harness.mark
         let request = harness.activate("photos")
-        #expect(harness.told("photos", since: mark) == [.willEnterForeground, .didBecomeActive])
+        #expect(harness.notices("photos", since: mark) == [.willEnterForeground, .didBecomeActive])
         #expect(harness.answers[request] == .done(.active))
         #expect(harness.launches("photos").count == 1)
     }
 
-    @Test("L3: from suspension the thaw comes before anything is told")
+    @Test("a suspended app is thawed before it gets a notice (L3)")
     func thawFirst() {
         let harness = Harness("photos")
-        harness.bring("photos", into: .suspended)
+        harness.move("photos", to: .suspended)
         let mark = harness.mark
         harness.activate("photos")
         let order = harness.effects(since: mark).filter { effect in
@@ -139,7 +140,7 @@ struct ForegroundTests {
                 .unthrottle(run), .thaw(run, attempt: 1), .notify(run, .willEnterForeground),
                 .notify(run, .didBecomeActive),
             ])
-        // Nor is anybody else: whoever activated it waits for it to run.
+        // The request is not answered before the app runs.
         #expect(harness.effects(since: mark).prefix(2) == [.unthrottle(run), .thaw(run, attempt: 1)])
     }
 
@@ -148,7 +149,7 @@ struct ForegroundTests {
         let harness = Harness("photos")
         harness.launch("photos")
         let run = harness.run("photos")
-        harness.happens(.run(run, .stopped))
+        harness.handle(.run(run, .stopped))
         #expect(harness.reports().last == .stoppedItself(id("photos"), in: .active))
         harness.activate("photos")
         #expect(harness.effects.contains(.continueStopped(run)))
@@ -156,13 +157,13 @@ struct ForegroundTests {
 
     // MARK: The watchdog
 
-    @Test("WatchdogSec=: an app in the foreground that gives no heartbeat is killed, one that does lives")
+    @Test("an app in the foreground without heartbeats is killed after WatchdogSec=, one with heartbeats is not")
     func watchdog() throws {
         let harness = Harness("photos") { $0.watchdog = .seconds(10) }
         harness.launch("photos")
         for _ in 0..<5 {
             harness.advance(.milliseconds(9999))
-            harness.happens(.run(harness.run("photos"), .heartbeat))
+            harness.handle(.run(harness.run("photos"), .heartbeat))
         }
         #expect(harness.state("photos") == .active)
         harness.advance(.seconds(10))
@@ -172,7 +173,7 @@ struct ForegroundTests {
         #expect(receipt.deadline?.what == .watchdog)
     }
 
-    @Test("a heartbeat while the app is looked into is in time")
+    @Test("a heartbeat during the inspection is in time")
     func heartbeatInTime() {
         let harness = Harness("photos") { $0.watchdog = .seconds(10) }
         harness.behave("photos") { $0.isInspected = false }
@@ -180,14 +181,14 @@ struct ForegroundTests {
         harness.advance(.seconds(10))
         let run = harness.run("photos")
         #expect(harness.effects.contains(.inspect(run)))
-        harness.happens(.run(run, .heartbeat))
-        harness.happens(.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 0))))
+        harness.handle(.run(run, .heartbeat))
+        harness.handle(.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 0))))
         #expect(harness.state("photos") == .active)
         harness.advance(.milliseconds(9999))
         #expect(harness.state("photos") == .active)
     }
 
-    @Test("the heartbeat is for the foreground only, interrupted or not")
+    @Test("the watchdog counts only in the foreground, interrupted or not")
     func watchdogInBackground() {
         let harness = Harness("photos") { $0.watchdog = .seconds(10) }
         harness.launch("photos")
@@ -200,11 +201,11 @@ struct ForegroundTests {
         #expect(harness.killed() == ["photos"])
     }
 
-    @Test("WATCHDOG=trigger is taken for a missed heartbeat, also where none is asked for")
+    @Test("WATCHDOG=trigger counts as a missed heartbeat, even without WatchdogSec=")
     func trigger() throws {
         let harness = Harness("photos")
         harness.launch("photos")
-        harness.happens(.run(harness.run("photos"), .heartbeatGivenUp))
+        harness.handle(.run(harness.run("photos"), .heartbeatGivenUp))
         #expect(try harness.receipt("photos").code == 0x8bad_f00d)
     }
 }

@@ -2,16 +2,16 @@ import Testing
 
 @testable import LifecycleCore
 
-@Suite("The heap")
+@Suite("Indexed heap")
 struct IndexedHeapTests {
-    @Test("it always agrees with a plain list, whatever is put in, moved or taken out")
+    @Test("the heap equals a sorted list after random insertions, changes and removals")
     func model() {
-        var dice = Dice(state: 7)
+        var random = RandomGenerator(state: 7)
         var heap = IndexedHeap<Int>()
         var model: [Int: Int] = [:]
         for _ in 0..<5000 {
-            let slot = Int.random(in: 0..<40, using: &dice)
-            let key = dice.isOne(in: 3) ? nil : Int.random(in: 0..<20, using: &dice)
+            let slot = Int.random(in: 0..<40, using: &random)
+            let key = random.isOne(in: 3) ? nil : Int.random(in: 0..<20, using: &random)
             heap.set(slot, to: key)
             model[slot] = key
             let sorted = model.sorted { ($0.value, $0.key) < ($1.value, $1.key) }.map(\.key)
@@ -23,7 +23,7 @@ struct IndexedHeapTests {
         }
     }
 
-    @Test("equal keys come in the order of their slots, whatever came before")
+    @Test("equal keys come in the order of their slots")
     func equalKeys() {
         var heap = IndexedHeap<Int>()
         for slot in [4, 1, 3, 0, 2] { heap.set(slot, to: 9) }
@@ -32,7 +32,7 @@ struct IndexedHeapTests {
         #expect(heap.smallest(10) == [0, 1, 2, 3, 4])
     }
 
-    @Test("an empty heap has no first, and taking out what is not there does nothing")
+    @Test("an empty heap has no first element, and removing an absent slot has no effect")
     func empty() {
         var heap = IndexedHeap<Int>()
         #expect(heap.first == nil)

@@ -1,11 +1,11 @@
 import LifecycleCore
 import Testing
 
-/// Who is killed for memory, and in which order (L38). The budget makes the choice: each victim brings all together
-/// below it, or the next has to go too.
-@Suite("Memory: who goes first")
+/// Tests of the jetsam order (L38). A lowered budget makes jetsam choose: each victim brings the sum below the budget,
+/// or the next app is killed too.
+@Suite("Memory: jetsam order")
 struct JetsamTests {
-    /// Lowers the budget until nobody is left, and says in which order they went.
+    /// Lowers the budget until no app is left. Returns the victims in order.
     private func order(_ harness: Harness) -> [String] {
         let mark = harness.mark
         while harness.core.memory.apps > 0 {
@@ -20,10 +20,10 @@ struct JetsamTests {
         harness.behave(name) { $0.memory = mebibytes * mebibyte }
     }
 
-    /// Lets the core hear of the sizes of what runs.
-    private func measure(_ harness: Harness) { harness.happens(.memoryMeasured(harness.kernel.reading)) }
+    /// Reports the sizes of the running apps to the core.
+    private func measure(_ harness: Harness) { harness.handle(.memoryMeasured(harness.kernel.reading)) }
 
-    @Test("L38: suspended before background before inactive before active, whatever their sizes")
+    @Test("suspended apps are killed before background, inactive and active ones, whatever their sizes (L38)")
     func classes() {
         let harness = Harness("active", "inactive", "background", "suspended") { $0.suspendDelay = .seconds(60) }
         harness.register("suspended") { $0.suspendDelay = .seconds(1) }
@@ -41,7 +41,7 @@ struct JetsamTests {
         #expect(order(harness) == ["suspended", "background", "inactive", "active"])
     }
 
-    @Test("L38: inside a class the largest goes first")
+    @Test("the largest app of a class is killed first (L38)")
     func largest() {
         let harness = Harness("small", "large", "middle")
         size(harness, "small", 5)
@@ -51,7 +51,7 @@ struct JetsamTests {
         #expect(order(harness) == ["large", "middle", "small"])
     }
 
-    @Test("L38: a lower priority goes before a larger app, and a class before a priority")
+    @Test("the class counts before the priority, and the priority before the size (L38)")
     func priority() {
         let harness = Harness("high", "low", "running")
         harness.register("high") { $0.jetsamPriority = 10 }
@@ -69,7 +69,7 @@ struct JetsamTests {
         #expect(order(harness) == ["low", "high", "running"])
     }
 
-    @Test("L38: inside a priority, who is over its own soft limit goes before a larger app")
+    @Test("an app over its soft limit is killed before a larger one of the same priority (L38)")
     func softLimit() {
         let harness = Harness("large", "over", "within")
         harness.register("over") { $0.suspendedMemoryHigh = 4 * mebibyte }
@@ -81,7 +81,7 @@ struct JetsamTests {
         #expect(order(harness) == ["over", "within", "large"])
     }
 
-    @Test("L41: the soft limit of a running app is another than that of a suspended one")
+    @Test("running and suspended apps have separate soft limits (L41)")
     func softLimitsByState() {
         let harness = Harness("a", "b") { $0.suspendDelay = .seconds(60) }
         harness.register("a") { $0.memoryHigh = 4 * mebibyte }
@@ -94,7 +94,7 @@ struct JetsamTests {
         #expect(order(harness) == ["a", "b"])
     }
 
-    @Test("L38: JetsamOrder=lru: who has been in its state for longest goes first")
+    @Test("with JetsamOrder=lru the app that entered its state first is killed first (L38)")
     func lru() {
         let harness = Harness("first", "second", "third")
         harness.configure { $0.jetsamOrder = .lru }
@@ -107,14 +107,14 @@ struct JetsamTests {
         #expect(order(harness) == ["second", "third", "first"])
     }
 
-    @Test("L38: of equals the one that was registered first goes first")
+    @Test("of equal apps the one that was registered first is killed first (L38)")
     func equals() {
         let harness = Harness("b", "a", "c")
         for app in ["c", "a", "b"] { harness.suspend(app) }
         #expect(order(harness) == ["b", "a", "c"])
     }
 
-    @Test("L38: a change of the manifest changes the order at once")
+    @Test("a changed manifest changes the order immediately (L38)")
     func policyChange() {
         let harness = Harness("a", "b")
         harness.suspend("a")
@@ -124,7 +124,7 @@ struct JetsamTests {
     }
 
     @Test(
-        "an app on its way to the foreground counts with the inactive ones; one that was told to terminate with the background",
+        "an app on its way to the foreground counts as inactive, one that is terminating as background",
         arguments: [
             Stage.launching, .waking, .entering, .terminating,
         ])
@@ -133,7 +133,7 @@ struct JetsamTests {
         harness.register("photos") {
             $0.suspendDelay = .seconds(1); $0.launchDeadline = nil
         }
-        harness.bring("photos", into: stage)
+        harness.move("photos", to: stage)
         harness.behave("photos") {
             $0.memory = mebibyte; $0.dies = true
         }
@@ -148,7 +148,7 @@ struct JetsamTests {
 
     // MARK: The budget
 
-    @Test("over their budget the first is killed at once, and no more than it takes")
+    @Test("when the apps exceed their budget, jetsam kills immediately, and no more apps than necessary")
     func budget() throws {
         let harness = Harness("photos", "mail", "music")
         harness.configure { $0.budget = 60 * mebibyte }
@@ -165,7 +165,7 @@ struct JetsamTests {
         #expect(harness.state("mail") == .suspended)
     }
 
-    @Test("an app that grows over the budget while it runs is found by measuring")
+    @Test("measurements find an app that grows over the budget while it runs")
     func growth() {
         let harness = Harness("photos", "mail")
         harness.configure { $0.budget = 100 * mebibyte }
@@ -181,7 +181,7 @@ struct JetsamTests {
         #expect(harness.killed() == ["mail", "photos"])
     }
 
-    @Test("the level is warning above nine tenths of the budget, and down to 85 % while it lasts; critical above it")
+    @Test("the level is warning above 90% of the budget until the use falls below 85%, and critical above the budget")
     func budgetLevels() {
         let harness = Harness("photos") { $0.suspendDelay = .seconds(60) }
         harness.configure { $0.budget = 1000 * mebibyte }
@@ -202,7 +202,7 @@ struct JetsamTests {
 
     // MARK: One at a time (L39)
 
-    @Test("L39: while a victim is not gone no other is chosen, and after it only after a fresh measure")
+    @Test("no second victim is chosen before the first has ended and memory was measured again (L39)")
     func oneAtATime() {
         let harness = Harness("photos", "mail", "music")
         for app in ["photos", "mail", "music"] {
@@ -220,14 +220,14 @@ struct JetsamTests {
         harness.exit("photos", .signaled(9, coreDumped: false))
         #expect(harness.killed(since: mark) == [])
         #expect(harness.effects(since: mark).contains(.measureMemory))
-        // Whatever else is a reason to look at it: the measure is awaited.
+        // No other event makes it choose before the measurement.
         harness.configure { $0.budget = 28 * mebibyte }
         #expect(harness.killed(since: mark) == [])
         measure(harness)
         #expect(harness.killed(since: mark) == ["mail"])
     }
 
-    @Test("L39: a measure that was asked for before the victim was gone does not count")
+    @Test("a measurement that was requested before the victim's end does not count (L39)")
     func staleMeasure() {
         let harness = Harness("photos", "mail")
         for app in ["photos", "mail"] {
@@ -236,17 +236,17 @@ struct JetsamTests {
         }
         harness.kernel.others = 15 * gibibyte + 900 * mebibyte
         harness.kernel.measures = false
-        harness.happens(.pressureStalled(.critical))
+        harness.handle(.pressureStalled(.critical))
         measure(harness)
         #expect(harness.killed() == ["photos"])
-        // A check is under way when the victim goes.
-        harness.happens(.pressureStalled(.critical))
+        // A measurement is in progress when the victim ends.
+        harness.handle(.pressureStalled(.critical))
         let old = harness.kernel.reading
         harness.exit("photos", .signaled(9, coreDumped: false))
-        harness.happens(.memoryMeasured(old))
+        harness.handle(.memoryMeasured(old))
         #expect(harness.killed() == ["photos"])
         #expect(harness.effects.last == .measureMemory)
-        // Enough came back.
+        // The victim freed enough memory.
         harness.kernel.others = 2 * gibibyte
         measure(harness)
         #expect(harness.killed() == ["photos"])
@@ -254,33 +254,33 @@ struct JetsamTests {
         #expect(harness.core.memory.level == .normal)
     }
 
-    @Test("L39: an app that ends by itself is waited for as well: its memory is on its way already")
-    func ownEndIsWaitedFor() {
+    @Test("jetsam waits for an app that ends by itself, because it frees memory too (L39)")
+    func selfInitiatedEndIsAwaited() {
         let harness = Harness("photos", "mail")
         harness.launch("mail")
         harness.behave("mail") { $0.dies = false }
         harness.suspend("photos")
-        harness.happens(.run(harness.run("mail"), .exited(.exited(0), cpu: .zero, memory: 0)))
+        harness.handle(.run(harness.run("mail"), .exited(.exited(0), cpu: .zero, memory: 0)))
         let killed = harness.killed()
         harness.configure { $0.budget = 15 * mebibyte }
         #expect(harness.killed() == killed)
-        harness.happens(.run(harness.run("mail"), .emptied))
+        harness.handle(.run(harness.run("mail"), .emptied))
         #expect(harness.killed() == killed)
         #expect(harness.state("photos") == .suspended)
     }
 
-    @Test("L40: a suspended app is killed without a word, also under pressure that leaves time")
-    func withoutAWord() {
+    @Test("a suspended app is killed without notice, also at level warning (L40)")
+    func withoutNotice() {
         let harness = Harness("photos")
         harness.suspend("photos")
         let mark = harness.mark
         harness.simulate(.critical)
-        #expect(harness.told("photos", since: mark) == [])
+        #expect(harness.notices("photos", since: mark) == [])
         #expect(harness.killed() == ["photos"])
     }
 
-    @Test("an app that jetsam took has lost nothing that it kept, and can be launched at once")
-    func launchedAgain() {
+    @Test("an app that jetsam killed keeps its restoration state and can be launched immediately")
+    func relaunchAfterJetsam() {
         let harness = Harness("photos")
         harness.suspend("photos")
         harness.simulate(.critical)

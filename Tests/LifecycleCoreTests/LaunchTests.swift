@@ -5,7 +5,7 @@ import enum LifecycleCore.ExitStatus
 
 @Suite("Launch")
 struct LaunchTests {
-    /// An app of `Type=notify` that has been executed, and says nothing yet.
+    /// A harness with an app of `Type=notify` that is executed and not ready yet.
     private func launching(policy: (inout AppPolicy) -> Void = { _ in }) -> Harness {
         let harness = Harness("photos") { value in
             value.readiness = .notified
@@ -16,59 +16,59 @@ struct LaunchTests {
         return harness
     }
 
-    @Test("L3: a foreground launch is told in order: exec, ready, didBecomeActive")
+    @Test("a foreground launch is exec, ready, didBecomeActive, in this order (L3)")
     func foregroundOrder() {
         let harness = Harness("photos")
         let request = harness.launch("photos")
-        #expect(harness.told("photos") == [.didBecomeActive])
+        #expect(harness.notices("photos") == [.didBecomeActive])
         #expect(harness.changes("photos") == ["launching: launched", "inactive: ready", "active: ready"])
         #expect(harness.answers[request] == .done(.active))
     }
 
-    @Test("L3: a background launch is told didEnterBackground, and then suspended")
+    @Test("an app launched into the background gets didEnterBackground and is then suspended (L3)")
     func backgroundOrder() {
         let harness = Harness("photos")
         let request = harness.launch("photos", .background)
-        #expect(harness.told("photos") == [.didEnterBackground])
+        #expect(harness.notices("photos") == [.didEnterBackground])
         #expect(harness.answers[request] == .done(.background))
         harness.advance(.seconds(1))
         #expect(
             harness.changes("photos") == ["launching: launched", "background: ready", "suspended: idle"])
-        #expect(harness.told("photos") == [.didEnterBackground])
+        #expect(harness.notices("photos") == [.didEnterBackground])
     }
 
-    @Test("L4: finishing launching happens once a process")
+    @Test("a process finishes launching once (L4)")
     func readyOnce() {
         let harness = launching()
         let run = harness.run("photos")
-        harness.happens(.run(run, .ready))
+        harness.handle(.run(run, .ready))
         let mark = harness.mark
-        harness.happens(.run(run, .ready))
+        harness.handle(.run(run, .ready))
         harness.background("photos")
-        harness.happens(.run(run, .ready))
+        harness.handle(.run(run, .ready))
         harness.advance(.seconds(1))
         harness.activate("photos")
-        harness.happens(.run(run, .ready))
+        harness.handle(.run(run, .ready))
         #expect(harness.launches("photos").count == 1)
         #expect(!harness.changes("photos", since: mark).contains { $0.hasSuffix("ready") })
     }
 
-    @Test("a program of Type=simple is ready when it is executed, one of Type=notify when it says so")
+    @Test("a program of Type=simple is ready when it is executed, one of Type=notify when it sends READY=1")
     func readiness() {
         let harness = Harness("simple")
         harness.behave("simple") { $0.launching = .spawns }
         harness.launch("simple")
         #expect(harness.state("simple") == .launching)
-        harness.happens(.run(harness.run("simple"), .executed))
+        harness.handle(.run(harness.run("simple"), .executed))
         #expect(harness.state("simple") == .active)
 
         let other = launching()
         #expect(other.state("photos") == .launching)
-        other.happens(.run(other.run("photos"), .ready))
+        other.handle(.run(other.run("photos"), .ready))
         #expect(other.state("photos") == .active)
     }
 
-    @Test("L6: an app learns why it is launched and into which state", arguments: LaunchReason.allCases)
+    @Test("a launch carries its reason and state (L6)", arguments: LaunchReason.allCases)
     func reason(_ reason: LaunchReason) {
         let harness = Harness("photos")
         harness.launch("photos", .background, reason)
@@ -76,18 +76,18 @@ struct LaunchTests {
         #expect(harness.launches("photos").map(\.state) == [.background])
     }
 
-    @Test("L6: a URL launch carries its URL")
+    @Test("a URL launch carries its URL (L6)")
     func url() {
         let harness = Harness("photos")
         harness.request("photos", .launch(.foreground, reason: .url, url: "photos://album/1"))
         #expect(harness.launches("photos").map(\.url) == ["photos://album/1"])
     }
 
-    @Test("L8: a URL for an app that runs is refused rather than lost; for one that ends it waits for the next process")
+    @Test("a URL for a running app is refused, one for an ending app is delivered to the next process (L8)")
     func urlOfRunning() {
         for stage in Stage.withProcess {
             let harness = Harness("photos")
-            harness.bring("photos", into: stage)
+            harness.move("photos", to: stage)
             harness.behave("photos") { $0.launching = .becomesReady }
             let state = harness.state("photos")
             let mark = harness.mark
@@ -102,7 +102,7 @@ struct LaunchTests {
         }
     }
 
-    @Test("L9: the first launch is told so, and launches are counted as programs are executed")
+    @Test("the first launch is marked, and launches are counted when programs are executed (L9)")
     func firstLaunch() {
         let harness = Harness("photos")
         harness.register("mail", launches: 3)
@@ -120,12 +120,12 @@ struct LaunchTests {
         #expect(counts.map(\.1) == [1, 2, 4])
     }
 
-    @Test("L9: a launch in which no program was executed is no launch, whether or not there was a process")
+    @Test("a launch without an executed program is not counted, with or without a process (L9)")
     func failedIsStillFirst() {
         let harness = Harness("photos")
         harness.behave("photos") { $0.launching = .spawns }
         harness.launch("photos")
-        harness.happens(.run(harness.run("photos"), .spawnFailed(SpawnProblem(sentence: "no", exitStatus: 203))))
+        harness.handle(.run(harness.run("photos"), .spawnFailed(SpawnProblem(sentence: "no", exitStatus: 203))))
         #expect(harness.view("photos").launches == 0)
         harness.behave("photos") { $0.launching = .fails(SpawnProblem(sentence: "no", exitStatus: 203)) }
         harness.launch("photos")
@@ -134,7 +134,7 @@ struct LaunchTests {
         #expect(harness.launches("photos").map(\.isFirst) == [true, true, true])
     }
 
-    @Test("runs are numbered from the first that was given, and never twice")
+    @Test("runs are numbered from the given first number, and no number is reused")
     func runNumbers() {
         let harness = Harness("photos", "mail", firstRun: 41)
         harness.launch("photos")
@@ -148,7 +148,7 @@ struct LaunchTests {
 
     // MARK: L7
 
-    @Test("L7: who is not ready 5 s after the process was created is killed, 0x8badf00d")
+    @Test("an app that misses its launch deadline is killed with 0x8badf00d (L7)")
     func deadline() throws {
         let harness = launching()
         harness.behave("photos") { $0.cpu = .milliseconds(310) }
@@ -165,19 +165,20 @@ struct LaunchTests {
         #expect(harness.killed() == ["photos"])
     }
 
-    @Test("L7: the deadline counts from the wish to spawn, not from exec")
+    @Test("the launch deadline starts with the request to spawn, not with exec (L7)")
     func deadlineFromSpawn() {
         let harness = Harness("photos")
         harness.behave("photos") { $0.launching = .hangs }
         harness.launch("photos")
         harness.advance(.seconds(4))
-        harness.happens(.run(harness.run("photos"), .spawned(pid: 5)))
+        harness.handle(.run(harness.run("photos"), .spawned(pid: 5)))
         harness.advance(.seconds(1))
         #expect(harness.killed() == ["photos"])
     }
 
     @Test(
-        "L7: ready just before, at the very instant, or while the app is looked into is in time", arguments: [0, 1, 2])
+        "READY=1 just before the deadline, at its instant or during the inspection is in time (L7)",
+        arguments: [0, 1, 2])
     func readyInTime(how: Int) {
         let harness = launching()
         harness.behave("photos") { $0.isInspected = false }
@@ -185,33 +186,33 @@ struct LaunchTests {
         if how == 0 { harness.advance(.milliseconds(4999)) }
         if how == 1 { harness.delay(.seconds(5)) }
         if how == 2 { harness.advance(.seconds(5)) }
-        harness.happens(.run(run, .ready))
-        if how == 2 { harness.happens(.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 0)))) }
+        harness.handle(.run(run, .ready))
+        if how == 2 { harness.handle(.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 0)))) }
         harness.advance(.zero)
         #expect(harness.state("photos") == .active)
         #expect(harness.killed() == [])
         #expect(!harness.reports().contains(.deadlineMissed(id("photos"), .launch)))
     }
 
-    @Test("L7: ready after the kill was sent changes nothing")
+    @Test("READY=1 after SIGKILL was sent is ignored (L7)")
     func readyTooLate() {
         let harness = launching()
         harness.behave("photos") { $0.dies = false }
         harness.advance(.seconds(5))
         let run = harness.run("photos")
-        harness.happens(.run(run, .ready))
+        harness.handle(.run(run, .ready))
         #expect(harness.state("photos") == .terminating)
-        #expect(harness.told("photos") == [])
+        #expect(harness.notices("photos") == [])
     }
 
-    @Test("L7: with LaunchDeadlineSec=infinity nothing counts")
+    @Test("with LaunchDeadlineSec=infinity there is no launch deadline (L7)")
     func noDeadline() {
         let harness = launching { $0.launchDeadline = nil }
         harness.advance(.seconds(10_000))
         #expect(harness.state("photos") == .launching)
     }
 
-    @Test("a policy that changes in flight changes no deadline that counts already")
+    @Test("a changed manifest does not change an open deadline")
     func deadlineInFlight() {
         let harness = launching()
         harness.register("photos") { $0.launchDeadline = .seconds(60) }
@@ -221,20 +222,20 @@ struct LaunchTests {
 
     // MARK: L5
 
-    @Test("L5: an activation in the middle of a background launch waits for ready")
+    @Test("an activation during a background launch waits until the app is ready (L5)")
     func activateWhileLaunching() {
         let harness = Harness("photos") { $0.readiness = .notified }
         harness.behave("photos") { $0.launching = .executes }
         let launch = harness.launch("photos", .background)
         let activate = harness.activate("photos")
         #expect(harness.answers[launch] == .superseded(by: .active))
-        harness.happens(.run(harness.run("photos"), .ready))
-        #expect(harness.told("photos") == [.didBecomeActive])
+        harness.handle(.run(harness.run("photos"), .ready))
+        #expect(harness.notices("photos") == [.didBecomeActive])
         #expect(harness.answers[activate] == .done(.active))
     }
 
-    @Test("L5: of wishes in the middle of a launch the latest wins, and each other is answered")
-    func latestWishWins() {
+    @Test("the latest request during a launch wins, and the others are answered (L5)")
+    func latestRequestWins() {
         let harness = launching()
         let background = harness.background("photos")
         let terminate = harness.terminate("photos")
@@ -244,25 +245,25 @@ struct LaunchTests {
         #expect(harness.answers[terminate] == .superseded(by: .active))
         #expect(harness.answers[activate] == .superseded(by: .background))
         #expect(harness.answers[last] == nil)
-        harness.happens(.run(harness.run("photos"), .ready))
+        harness.handle(.run(harness.run("photos"), .ready))
         #expect(harness.answers[last] == .done(.background))
-        #expect(harness.told("photos") == [.didEnterBackground])
+        #expect(harness.notices("photos") == [.didEnterBackground])
     }
 
-    @Test("L5: a request to end in the middle of a launch waits for ready; its deadline still counts")
+    @Test("a terminate request during a launch waits until the app is ready, and the launch deadline stays (L5)")
     func terminateWhileLaunching() throws {
         let harness = launching()
         let request = harness.terminate("photos")
         harness.advance(.milliseconds(4999))
-        #expect(harness.told("photos") == [])
+        #expect(harness.notices("photos") == [])
         harness.advance(.milliseconds(1))
         #expect(try harness.receipt("photos").code == 0x8bad_f00d)
         #expect(harness.answers[request] == .ended(try harness.receipt("photos")))
 
         let other = launching()
         other.terminate("photos")
-        other.happens(.run(other.run("photos"), .ready))
-        #expect(other.told("photos") == [.willTerminate])
+        other.handle(.run(other.run("photos"), .ready))
+        #expect(other.notices("photos") == [.willTerminate])
         #expect(try other.receipt("photos").explanation == "Terminated on request: exited with status 0.")
     }
 }

@@ -2,10 +2,10 @@ import Glibc
 import LifecycleCore
 import Testing
 
-/// The laws of docs/ARCHITECTURE.md that the core has to keep.
-@Suite("Laws")
+/// Tests of the laws of docs/ARCHITECTURE.md that apply to the core.
+@Suite("Laws of the architecture")
 struct LawTests {
-    /// The core's sources, by name.
+    /// The source lines of the core by file name.
     private static func sources() throws -> [String: [Substring]] {
         let folder = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
         let path = "/" + folder + "/Sources/LifecycleCore"
@@ -43,8 +43,8 @@ struct LawTests {
         }
     }
 
-    /// Of an enum of this module a switch has to name every case, so that a new one is found by the compiler. A `default`
-    /// is for what has no end of cases: numbers and strings, which these lines are of.
+    /// A switch over an enum of this module must name every case, so that the compiler finds a missing one. A `default`
+    /// is allowed for numbers and strings: these lines have one.
     @Test("no switch over a phase or an event has a default")
     func noDefaults() throws {
         let allowed = ["AppID.swift": 1, "Notification.swift": 2]
@@ -54,7 +54,7 @@ struct LawTests {
         }
     }
 
-    @Test("two cores that are fed the same events stay the same, and are another with another event")
+    @Test("two cores with the same events are equal, and differ after different events")
     func determinism() {
         let harness = Harness("photos", "mail") { $0.backgroundModes = .push }
         harness.launch("photos")
@@ -70,7 +70,7 @@ struct LawTests {
         #expect(other != harness.core)
     }
 
-    @Test("a core that is copied goes on as the original does")
+    @Test("a copy of a core behaves like the original")
     func copies() {
         let harness = Harness("photos")
         harness.launch("photos", .background)
@@ -84,7 +84,7 @@ struct LawTests {
         #expect(harness.state("photos") == .suspended)
     }
 
-    @Test("law 8: memory is looked at only while an app can grow, or while there is a shortage to come out of")
+    @Test("memory is measured only while an app can grow or memory is short (law 8)")
     func memoryIsLookedAtWhenNeeded() {
         let harness = Harness("photos", "mail")
         #expect(harness.core.nextDeadline == nil)
@@ -94,23 +94,23 @@ struct LawTests {
         #expect(harness.core.nextDeadline != nil)
         harness.suspend("mail")
         #expect(harness.core.nextDeadline == nil)
-        // Short of memory, all suspended: looked at rarely, until it is over.
-        harness.happens(.memoryMeasured(.init(total: 16 * gibibyte, available: gibibyte, sizes: [])))
+        // Memory is short and all apps are suspended: measured rarely, until the shortage is over.
+        harness.handle(.memoryMeasured(.init(total: 16 * gibibyte, available: gibibyte, sizes: [])))
         #expect(harness.core.memory.level == .warning)
         #expect(harness.core.nextDeadline == harness.now + .seconds(10))
         harness.advance(.seconds(10))
         #expect(harness.core.memory.level == .normal)
         #expect(harness.core.nextDeadline == nil)
-        // A simulated level is nothing to come out of.
+        // A simulated level needs no measurement.
         harness.simulate(.warning)
         #expect(harness.core.nextDeadline == nil)
     }
 
-    @Test("law 8: memory is looked at the more often the nearer a limit is, between 0.1 and 10 s")
+    @Test("the interval of measurements shrinks near a limit, between 10s and 100ms (law 8)")
     func checkInterval() {
         let harness = Harness("photos")
         harness.launch("photos")
-        // 4 GiB a second can be filled at most; a tenth of all is the next threshold.
+        // A program can fill at most 4 GiB per second. The next threshold is a tenth of the memory.
         let cases: [(total: UInt64, available: UInt64, milliseconds: Double)] = [
             (100, 60, 10_000), (16, 12, 2600), (16, 6, 1100), (16, 2, 100),
         ]
@@ -125,20 +125,20 @@ struct LawTests {
         #expect(nextInterval(harness) == .milliseconds(100))
     }
 
-    /// From the next measure to the one after it.
+    /// The time between the next two measurements.
     private func nextInterval(_ harness: Harness) -> Duration {
         harness.advance(harness.core.nextDeadline! - harness.now)
         #expect(harness.effects.contains(.measureMemory))
         return harness.core.nextDeadline! - harness.now
     }
 
-    @Test("a deadline that is fed too early does nothing")
+    @Test("`deadlineReached` before a deadline has no effect")
     func tooEarly() {
         let harness = Harness("photos")
         harness.launch("photos", .background)
         harness.delay(.milliseconds(10))
         let mark = harness.mark
-        harness.happens(.deadlineReached)
+        harness.handle(.deadlineReached)
         #expect(harness.effects(since: mark) == [])
     }
 }

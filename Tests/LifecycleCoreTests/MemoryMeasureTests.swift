@@ -1,26 +1,26 @@
 import LifecycleCore
 import Testing
 
-@Suite("Memory: measuring")
+@Suite("Memory: measurements")
 struct MemoryMeasureTests {
-    @Test("while a measure is awaited, the core does not ask for the time of the next one")
+    @Test("no measurement is scheduled while one is in progress")
     func noSpin() {
         let harness = Harness("photos", "mail")
         harness.kernel.measures = false
         harness.launch("photos")
         harness.advance(.seconds(1))
-        // Another app comes to life while the measure is under way.
+        // Another app is launched during the measurement.
         harness.launch("mail")
         harness.advance(.milliseconds(200))
         #expect(harness.core.nextDeadline.map { $0 > harness.now } ?? true)
         #expect(harness.effects.filter { $0 == .measureMemory }.count == 1)
         harness.kernel.measures = true
-        harness.happens(.memoryMeasured(harness.kernel.reading))
+        harness.handle(.memoryMeasured(harness.kernel.reading))
         harness.advance(.seconds(20))
         #expect(harness.effects.filter { $0 == .measureMemory }.count > 1)
     }
 
-    @Test("L39: a victim that can't be killed is waited for 5 s; then the next is chosen, after a measure")
+    @Test("jetsam waits 5s for a victim that survives SIGKILL, then measures and chooses the next (L39)")
     func overdue() {
         let harness = Harness("photos", "mail", "music")
         harness.behave("photos") {
@@ -37,13 +37,13 @@ struct MemoryMeasureTests {
         harness.advance(.milliseconds(1))
         #expect(harness.reports().contains(.killTakesLong(id("photos"))))
         #expect(harness.killed() == ["photos", "photos", "mail"])
-        let complaint = harness.effects.firstIndex(of: .report(.killTakesLong(id("photos"))))!
-        let measure = harness.effects[complaint...].firstIndex(of: .measureMemory)!
+        let report = harness.effects.firstIndex(of: .report(.killTakesLong(id("photos"))))!
+        let measure = harness.effects[report...].firstIndex(of: .measureMemory)!
         #expect(harness.effects[measure...].contains { if case .kill = $0 { true } else { false } })
     }
 
-    @Test("an app that takes long to end no longer keeps another from being taken for the budget")
-    func othersAreNotKept() {
+    @Test("an app that survives SIGKILL for long does not block jetsam for the budget")
+    func othersAreNotBlocked() {
         let harness = Harness("photos", "mail")
         harness.configure { $0.budget = 25 * mebibyte }
         harness.behave("photos") { $0.dies = false }

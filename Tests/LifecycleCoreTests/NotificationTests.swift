@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Notifications")
 struct NotificationTests {
-    @Test("L3: a push that launches an app is delivered after it was told that it is in the background")
+    @Test("a push that launches an app is delivered after didEnterBackground (L3)")
     func pushLaunches() {
         let harness = Harness("photos") {
             $0.backgroundModes = .push; $0.readiness = .notified
@@ -15,7 +15,7 @@ struct NotificationTests {
         #expect(harness.delivered("photos") == [])
         let run = harness.run("photos")
         let mark = harness.mark
-        harness.happens(.run(run, .ready))
+        harness.handle(.run(run, .ready))
         let said = harness.effects(since: mark).filter { effect in
             switch effect {
             case .notify, .deliver: true
@@ -28,7 +28,8 @@ struct NotificationTests {
     }
 
     @Test(
-        "L32: what comes while an app launches is delivered once it is ready, into the foreground before it is active")
+        "notifications during a launch are delivered once the app is ready, in the foreground before it is active (L32)"
+    )
     func sentWhileLaunching() {
         let harness = Harness("photos") { $0.readiness = .notified }
         harness.behave("photos") { $0.launching = .executes }
@@ -37,27 +38,28 @@ struct NotificationTests {
         #expect(harness.answers[request] == .done(.launching))
         #expect(harness.delivered("photos") == [])
         let run = harness.run("photos")
-        harness.happens(.run(run, .ready))
+        harness.handle(.run(run, .ready))
         let delivery = harness.effects.firstIndex { if case .deliver = $0 { true } else { false } }
         let active = harness.effects.firstIndex(of: .notify(run, .didBecomeActive))
         #expect(harness.delivered("photos").map(\.payload) == ["20"])
         #expect(delivery! < active!)
     }
 
-    @Test("L32: a significant time change waits for the foreground in a background launch too")
+    @Test("a significant time change waits for the foreground, also after a background launch (L32)")
     func timeWaitsInBackgroundLaunch() {
         let harness = Harness("photos") { $0.readiness = .notified }
         harness.behave("photos") { $0.launching = .executes }
         harness.launch("photos", .background)
         harness.send("photos", "time")
-        harness.happens(.run(harness.run("photos"), .ready))
+        harness.handle(.run(harness.run("photos"), .ready))
         #expect(harness.delivered("photos") == [])
         harness.activate("photos")
         #expect(harness.delivered("photos").map(\.kind) == ["time"])
     }
 
     @Test(
-        "L31: what is no state but an event is news each time: a memory warning, a time change, a word without payload")
+        "a notification that is an event is delivered each time: a memory warning, a time change, one without payload (L31)"
+    )
     func eventsRepeat() {
         let harness = Harness("photos")
         for (kind, payload) in [("memory", "warning"), ("time", "1"), ("accessory", ""), ("x-refresh", "")] {
@@ -72,8 +74,8 @@ struct NotificationTests {
         }
     }
 
-    @Test("L31: an app that runs hears of everything, twice if it is said twice")
-    func runningHearsAll() {
+    @Test("a running app receives every notification, repeated ones too (L31)")
+    func runningReceivesAll() {
         let harness = Harness("photos")
         harness.launch("photos")
         harness.send("photos", "x-chat", "hello")
@@ -83,7 +85,7 @@ struct NotificationTests {
         #expect(harness.delivered("photos").map(\.payload) == ["hello", "hello", "hello"])
     }
 
-    @Test("L31: of each kind the net change is kept while the app is suspended; what was undone is dropped")
+    @Test("while an app is suspended the net change of each kind is kept, and reverted changes are dropped (L31)")
     func netChange() {
         let harness = Harness("photos")
         harness.launch("photos")
@@ -103,7 +105,7 @@ struct NotificationTests {
             harness.delivered("photos", since: mark).map { "\($0.kind) \($0.payload)" } == ["locale fr", "battery 30"])
     }
 
-    @Test("L33: an app's own kinds are bounded, and leave room for those that Greenroom knows of and for a push")
+    @Test("the number of an app's own kinds is limited, so that Greenroom's kinds and a push always fit (L33)")
     func bound() {
         let harness = Harness("photos") {
             $0.backgroundModes = .push; $0.readiness = .notified
@@ -118,12 +120,12 @@ struct NotificationTests {
         #expect(harness.answers[another] == .refused(.tooMany("64 kinds of its own are pending")))
         #expect(harness.answers[again] == .done(.launching))
         #expect(harness.answers[battery] == .done(.launching))
-        harness.happens(.run(harness.run("photos"), .ready))
+        harness.handle(.run(harness.run("photos"), .ready))
         #expect(harness.delivered("photos").count == 66)
         #expect(harness.delivered("photos").suffix(3).map(\.payload) == ["2", "5", "hello"])
     }
 
-    @Test("L32: what was sent during a freeze that timed out is delivered before the app runs on")
+    @Test("notifications during a freeze that times out are delivered before the app continues (L32)")
     func sentDuringFreeze() {
         let harness = Harness("photos")
         harness.behave("photos") { $0.freezes = false }
@@ -138,7 +140,7 @@ struct NotificationTests {
         #expect(delivery < thaw)
     }
 
-    @Test("L31: of each kind one is kept, the last")
+    @Test("the last notification of each kind is kept (L31)")
     func oneOfEachKind() {
         let harness = Harness("photos")
         harness.suspend("photos")
@@ -155,7 +157,7 @@ struct NotificationTests {
     }
 
     @Test(
-        "L32: what waits is delivered before anything else, in the foreground or the background",
+        "pending notifications are delivered before any notice, in the foreground and the background (L32)",
         arguments: [true, false])
     func deliveredFirst(inForeground: Bool) {
         let harness = Harness("photos") { $0.backgroundModes = .push }
@@ -170,7 +172,7 @@ struct NotificationTests {
         #expect(harness.delivered("photos").map(\.payload) == (inForeground ? ["20"] : ["20", "hello"]))
     }
 
-    @Test("L32: a significant time change waits for the foreground, whatever wakes the app before")
+    @Test("a significant time change waits for the foreground, whatever wakes the app before (L32)")
     func timeWaits() {
         let harness = Harness("photos") { $0.backgroundModes = .push }
         harness.suspend("photos")
@@ -178,13 +180,13 @@ struct NotificationTests {
         harness.send("photos", "locale", "fr")
         harness.push("photos")
         #expect(harness.delivered("photos").map(\.kind) == ["locale", "push"])
-        harness.happens(.run(harness.run("photos"), .wakeCompleted(.noData)))
+        harness.handle(.run(harness.run("photos"), .wakeCompleted(.noData)))
         harness.advance(.seconds(1))
         harness.activate("photos")
         #expect(harness.delivered("photos").map(\.kind) == ["locale", "push", "time"])
     }
 
-    @Test("L31: a new process knows nothing of what an earlier one was told, and gets nothing that waited for it")
+    @Test("a new process gets no notifications that waited for an earlier one, and no state of it counts (L31)")
     func newProcess() {
         let harness = Harness("photos")
         harness.launch("photos")
@@ -202,7 +204,7 @@ struct NotificationTests {
     }
 
     @Test(
-        "L33: the kinds that there are, and an app's own beginning with x-",
+        "a kind is one of Greenroom's or begins with x- (L33)",
         arguments: [
             ("battery", true), ("accessory", true), ("memory", true), ("x-a", true), ("x-Sync-2", true), ("x-", false),
             ("", false),
@@ -214,7 +216,7 @@ struct NotificationTests {
         #expect((Notification(kind: kind, payload: "") != nil) == isOne)
     }
 
-    @Test("a payload has 4 KiB at most")
+    @Test("a payload has at most 4 KiB")
     func payload() {
         #expect(Notification(kind: "x-a", payload: String(repeating: "a", count: 4096)) != nil)
         #expect(Notification(kind: "x-a", payload: String(repeating: "a", count: 4097)) == nil)

@@ -1,8 +1,8 @@
 import LifecycleCore
 import Testing
 
-/// Each request in each phase: what is answered at once and the state then, and both once what was under way has come
-/// about. “–”: it waits.
+/// The answer to each request in each phase: immediately, with the state then, and after the transition in progress,
+/// with the state then. “–” means that the request waits.
 @Suite("Requests by phase")
 struct PhaseTableTests {
     typealias Row = (request: String, now: String, then: String)
@@ -199,7 +199,7 @@ struct PhaseTableTests {
     func isComplete() { #expect(Self.table.map(\.stage) == Stage.allCases) }
 
     @Test(
-        "each request in each phase has its answer, now or once what is under way has come about",
+        "each request in each phase is answered, immediately or after the transition in progress",
         arguments: table.map(\.stage))
     func answers(stage: Stage) throws {
         let rows = try #require(Self.table.first { $0.stage == stage }?.rows)
@@ -208,7 +208,7 @@ struct PhaseTableTests {
             let harness = Harness("photos") {
                 $0.readiness = .notified; $0.backgroundModes = [.push, .fetch]
             }
-            harness.bring("photos", into: stage)
+            harness.move("photos", to: stage)
             let run = harness.core.run(of: id("photos"))
             let request = harness.request("photos", try #require(Self.requests[row.request]))
             let now = Self.describe(harness.answers[request]) + " " + harness.state("photos")!.rawValue

@@ -3,16 +3,16 @@ import Testing
 
 @Suite("Memory: pressure")
 struct PressureTests {
-    /// A trigger at once and one every 2 s, as PSI gives them.
+    /// Reports a stall immediately and then every 2s, as PSI triggers do.
     private func stall(_ harness: Harness, _ level: MemoryLevel, for time: Duration) {
         let end = harness.now + time
         while harness.now < end {
-            harness.happens(.pressureStalled(level))
+            harness.handle(.pressureStalled(level))
             harness.advance(min(.seconds(2), end - harness.now))
         }
     }
 
-    @Test("L40: an app that is being frozen is taken without a word, also where there is time")
+    @Test("an app that is being frozen is killed without notice, also at level warning (L40)")
     func takenWhileFreezing() throws {
         let harness = Harness("photos") { $0.suspendDelay = .milliseconds(4500) }
         harness.kernel.others = 13 * gibibyte
@@ -20,21 +20,21 @@ struct PressureTests {
         harness.launch("photos", .background)
         stall(harness, .warning, for: .seconds(5))
         #expect(harness.effects.contains(.freeze(harness.run("photos"), attempt: 1)))
-        harness.happens(.pressureStalled(.warning))
-        #expect(harness.told("photos") == [.didEnterBackground, .memoryWarning(.warning)])
+        harness.handle(.pressureStalled(.warning))
+        #expect(harness.notices("photos") == [.didEnterBackground, .memoryWarning(.warning)])
         #expect(try harness.receipt("photos").namespace == .jetsam)
     }
 
-    @Test("L40: at level warning an app that runs in the background is told, and has its five seconds")
+    @Test("at level warning a running background app gets willTerminate and its deadline of 5s (L40)")
     func endsByItself() throws {
         let harness = Harness("photos") { $0.suspendDelay = .seconds(60) }
         harness.kernel.others = 13 * gibibyte
         harness.launch("photos", .background)
         stall(harness, .warning, for: .seconds(6))
         #expect(harness.killed() == [])
-        #expect(harness.told("photos").last == .memoryWarning(.warning))
-        harness.happens(.pressureStalled(.warning))
-        #expect(harness.told("photos").last == .willTerminate)
+        #expect(harness.notices("photos").last == .memoryWarning(.warning))
+        harness.handle(.pressureStalled(.warning))
+        #expect(harness.notices("photos").last == .willTerminate)
         let receipt = try harness.receipt("photos")
         #expect(receipt.namespace == .jetsam)
         #expect(receipt.exit == .exited(0))
@@ -42,26 +42,26 @@ struct PressureTests {
     }
 
     @Test(
-        "a stall at level critical takes a victim at once; another only after a measure, and not within the second after the last was gone"
+        "a critical stall kills a victim immediately, and another only after a measurement and not within 1s of the last end"
     )
     func critical() {
         let harness = Harness("photos", "mail", "music")
         for app in ["photos", "mail", "music"] { harness.suspend(app) }
         harness.kernel.others = 13 * gibibyte
-        harness.happens(.pressureStalled(.critical))
+        harness.handle(.pressureStalled(.critical))
         #expect(harness.killed() == ["photos"])
         harness.advance(.milliseconds(999))
-        harness.happens(.pressureStalled(.critical))
+        harness.handle(.pressureStalled(.critical))
         #expect(harness.killed() == ["photos"])
         harness.advance(.milliseconds(1))
-        harness.happens(.pressureStalled(.critical))
+        harness.handle(.pressureStalled(.critical))
         #expect(harness.killed() == ["photos", "mail"])
         #expect(
             harness.receipts.first?.explanation
                 == "Killed while suspended to free memory: the machine stalled because memory was short.")
     }
 
-    @Test("a stall while more than a quarter of the memory is available takes nobody: it is not for want of memory")
+    @Test("a stall while more than 25% of the memory is available kills no app")
     func plentyAvailable() {
         let harness = Harness("photos")
         harness.suspend("photos")
@@ -71,12 +71,12 @@ struct PressureTests {
         #expect(harness.core.memory.level == .normal)
         #expect(harness.state("photos") == .suspended)
         harness.kernel.others = 13 * gibibyte
-        harness.happens(.pressureStalled(.critical))
+        harness.handle(.pressureStalled(.critical))
         #expect(harness.killed() == ["photos"])
     }
 
-    @Test("a stall at level warning takes nobody for 5 s, then a suspended app, then lets 5 s pass again")
-    func warningHasPatience() {
+    @Test("stalls at level warning kill a suspended app after 5s, and another after 5s more")
+    func warningWaits() {
         let harness = Harness("photos", "mail")
         harness.suspend("photos")
         harness.suspend("mail")
@@ -84,41 +84,41 @@ struct PressureTests {
         stall(harness, .warning, for: .seconds(5))
         #expect(harness.core.memory.level == .warning)
         #expect(harness.killed() == [])
-        harness.happens(.pressureStalled(.warning))
+        harness.handle(.pressureStalled(.warning))
         #expect(harness.killed() == ["photos"])
         stall(harness, .warning, for: .seconds(5))
         #expect(harness.killed() == ["photos"])
-        harness.happens(.pressureStalled(.warning))
+        harness.handle(.pressureStalled(.warning))
         #expect(harness.killed() == ["photos", "mail"])
     }
 
-    @Test("stalls with a break between them begin anew")
-    func patienceBeginsAnew() {
+    @Test("the 5s restart when stalls pause")
+    func waitRestarts() {
         let harness = Harness("photos")
         harness.suspend("photos")
         harness.kernel.others = 13 * gibibyte
-        harness.happens(.pressureStalled(.warning))
+        harness.handle(.pressureStalled(.warning))
         harness.advance(.seconds(4))
         #expect(harness.core.memory.level == .normal)
-        harness.happens(.pressureStalled(.warning))
+        harness.handle(.pressureStalled(.warning))
         harness.advance(.seconds(2))
-        harness.happens(.pressureStalled(.warning))
+        harness.handle(.pressureStalled(.warning))
         #expect(harness.killed() == [])
     }
 
-    @Test("at level warning no app in the foreground is taken")
-    func warningSparesTheForeground() {
+    @Test("at level warning no app in the foreground is killed")
+    func warningKeepsForeground() {
         let harness = Harness("photos")
         harness.launch("photos")
         harness.kernel.others = 13 * gibibyte
         stall(harness, .warning, for: .seconds(30))
         #expect(harness.state("photos") == .active)
-        harness.happens(.pressureStalled(.critical))
+        harness.handle(.pressureStalled(.critical))
         #expect(harness.killed() == ["photos"])
     }
 
-    @Test("while an app that was told to terminate ends, no other is taken at level warning")
-    func waitsForTheTerminating() {
+    @Test("at level warning no other app is killed while one is terminating")
+    func waitsForTerminating() {
         let harness = Harness("photos", "mail") {
             $0.suspendDelay = .seconds(100); $0.terminateDeadline = .seconds(20)
         }
@@ -131,14 +131,14 @@ struct PressureTests {
         stall(harness, .warning, for: .seconds(14))
         #expect(harness.state("photos") == .terminating)
         #expect(harness.state("mail") == .background)
-        harness.happens(.pressureStalled(.critical))
+        harness.handle(.pressureStalled(.critical))
         #expect(harness.killed() == ["photos"])
     }
 
     // MARK: MemAvailable
 
     @Test(
-        "MemAvailable below 10 % is a warning, below 5 % critical: then one after the other is taken until it is enough"
+        "MemAvailable below 10% is a warning, below 5% it is critical: then apps are killed one by one until it suffices"
     )
     func available() {
         let harness = Harness("photos", "mail", "music")
@@ -166,7 +166,7 @@ struct PressureTests {
         #expect(harness.core.memory.level == .normal)
     }
 
-    @Test("a warning by MemAvailable is over only a tenth above the threshold, so that it does not flicker")
+    @Test("a warning by MemAvailable ends 10% above its threshold (hysteresis)")
     func availableHysteresis() {
         let harness = Harness("photos")
         harness.configure { $0.warningAvailable = .bytes(1000 * mebibyte) }
@@ -174,12 +174,12 @@ struct PressureTests {
             (1000, .normal), (999, .warning), (1050, .warning), (1099, .warning), (1100, .normal), (1050, .normal),
         ]
         for (available, level) in levels {
-            harness.happens(.memoryMeasured(.init(total: 16 * gibibyte, available: available * mebibyte, sizes: [])))
+            harness.handle(.memoryMeasured(.init(total: 16 * gibibyte, available: available * mebibyte, sizes: [])))
             #expect(harness.core.memory.level == level, "\(available)")
         }
     }
 
-    @Test("thresholds in per cent are of all memory; those beyond it do no harm")
+    @Test("thresholds in percent are of all memory, and values above 100% have no effect")
     func amounts() {
         #expect(MemoryAmount.percent(10).bytes(of: 5000) == 500)
         #expect(MemoryAmount.percent(-3).bytes(of: 5000) == 0)
@@ -187,20 +187,20 @@ struct PressureTests {
         let harness = Harness("photos")
         harness.configure { $0.warningAvailable = .bytes(.max) }
         harness.suspend("photos")
-        for _ in 0..<3 { harness.happens(.memoryMeasured(harness.kernel.reading)) }
+        for _ in 0..<3 { harness.handle(.memoryMeasured(harness.kernel.reading)) }
         #expect(harness.core.memory.level == .warning)
     }
 
     // MARK: Simulated levels
 
-    @Test("a simulated warning warns, and takes nobody; normal ends it")
+    @Test("a simulated warning warns apps and kills none, and a simulated normal level ends it")
     func simulatedWarning() {
         let harness = Harness("photos", "mail")
         harness.suspend("mail")
         harness.launch("photos")
         let request = harness.simulate(.warning)
         #expect(harness.answers[request] == .simulated(victim: nil))
-        #expect(harness.told("photos").last == .memoryWarning(.warning))
+        #expect(harness.notices("photos").last == .memoryWarning(.warning))
         #expect(harness.core.memory.level == .warning)
         #expect(harness.core.memory.cause == .simulated)
         harness.advance(.seconds(100))
@@ -210,7 +210,7 @@ struct PressureTests {
         #expect(harness.state("mail") == .suspended)
     }
 
-    @Test("a simulated critical level takes one victim that nobody looks at, and no more by itself")
+    @Test("a simulated critical level kills one app that is not in the foreground, and no second one")
     func simulatedCritical() {
         let harness = Harness("photos", "mail", "music")
         harness.suspend("mail")
@@ -227,7 +227,7 @@ struct PressureTests {
         #expect(harness.state("photos") == .active)
     }
 
-    @Test("that a level is over is reported with what had brought it about")
+    @Test("the end of a level is reported with the cause of the level")
     func levelIsOver() {
         let harness = Harness("photos")
         harness.simulate(.warning)

@@ -6,7 +6,7 @@ import enum LifecycleCore.ExitStatus
 @Suite("Receipts")
 struct ReceiptTests {
     @Test(
-        "signals are named as signal(7) does; one without a name is numbered",
+        "signals have the names of signal(7), and one without a name has its number",
         arguments: [
             (Int32(1), "SIGHUP"), (6, "SIGABRT"), (9, "SIGKILL"), (11, "SIGSEGV"), (15, "SIGTERM"), (31, "SIGSYS"),
             (35, "signal 35"), (-1, "signal -1"),
@@ -15,7 +15,7 @@ struct ReceiptTests {
         #expect(signalName(number) == name)
     }
 
-    @Test("a signal without a core says nothing of one")
+    @Test("the explanation of a signal without a core dump mentions none")
     func noCore() throws {
         let harness = Harness("photos")
         harness.launch("photos")
@@ -23,10 +23,10 @@ struct ReceiptTests {
         #expect(try harness.receipt("photos").explanation == "Killed by SIGHUP, which greenroomd did not send.")
     }
 
-    @Test("told to terminate and ended by another signal than SIGTERM is that signal's")
+    @Test("the end of a terminating app by a signal other than SIGTERM is attributed to the signal")
     func otherSignal() throws {
         let harness = Harness("photos")
-        harness.bring("photos", into: .terminating)
+        harness.move("photos", to: .terminating)
         harness.exit("photos", .signaled(11, coreDumped: false))
         let receipt = try harness.receipt("photos")
         #expect(receipt.namespace == .signal)
@@ -34,7 +34,7 @@ struct ReceiptTests {
     }
 
     @Test(
-        "L45: a victim's receipt names who else was considered, in the order in which they would have gone, five at most"
+        "a jetsam receipt names at most five candidates in the order of L38 (L45)"
     )
     func candidates() throws {
         let harness = Harness("a", "b", "c", "d", "e", "f", "g")
@@ -54,7 +54,7 @@ struct ReceiptTests {
         #expect(receipt.memory == 15 * mebibyte)
     }
 
-    @Test("L45: where nobody tells how a main process ended, the receipt says so; what it was killed for counts")
+    @Test("the receipt of an unknown exit status says so, and the cause of a sent SIGKILL counts (L45)")
     func unknownStatus() throws {
         let harness = Harness("quiet", "stuck", "asked") { $0.watchdog = .seconds(1) }
         harness.configure { $0.foregroundLimit = 3 }
@@ -64,20 +64,20 @@ struct ReceiptTests {
             }
             harness.launch(app)
         }
-        harness.happens(.run(harness.run("quiet"), .exited(.unknown, cpu: .zero, memory: 0)))
+        harness.handle(.run(harness.run("quiet"), .exited(.unknown, cpu: .zero, memory: 0)))
         #expect(try harness.receipt("quiet").namespace == .exit)
         #expect(try harness.receipt("quiet").exit == .unknown)
         #expect(try harness.receipt("quiet").explanation.contains("unknown status"))
         harness.terminate("asked")
-        harness.happens(.run(harness.run("asked"), .exited(.unknown, cpu: .zero, memory: 0)))
+        harness.handle(.run(harness.run("asked"), .exited(.unknown, cpu: .zero, memory: 0)))
         #expect(try harness.receipt("asked").explanation.hasPrefix("Terminated on request: ended with unknown status"))
         harness.advance(.seconds(1))
-        harness.happens(.run(harness.run("stuck"), .exited(.unknown, cpu: .zero, memory: 0)))
+        harness.handle(.run(harness.run("stuck"), .exited(.unknown, cpu: .zero, memory: 0)))
         #expect(try harness.receipt("stuck").code == Receipt.Code.missedDeadline)
         #expect(try harness.receipt("stuck").exit == .unknown)
     }
 
-    @Test("L45: the kernel's peak stands in for the size of a life too short to be measured, and for no other")
+    @Test("the receipt has the kernel's peak only if the size was never measured (L45)")
     func peak() throws {
         let harness = Harness("short", "long")
         for app in ["short", "long"] { harness.behave(app) { $0.dies = false } }
@@ -85,14 +85,14 @@ struct ReceiptTests {
         harness.launch("short")
         let level = harness.core.memory.apps
         for app in ["short", "long"] {
-            harness.happens(.run(harness.run(app), .exited(.exited(0), cpu: .zero, memory: 50 * mebibyte)))
+            harness.handle(.run(harness.run(app), .exited(.exited(0), cpu: .zero, memory: 50 * mebibyte)))
         }
         #expect(try harness.receipt("short").memory == 50 * mebibyte)
         #expect(try harness.receipt("long").memory == 10 * mebibyte)
         #expect(harness.core.memory.apps == level)
     }
 
-    @Test("L45: the time from process creation to the end is in the receipt")
+    @Test("the receipt contains the time from process creation to the end (L45)")
     func wall() throws {
         let harness = Harness("photos")
         harness.launch("photos")
@@ -102,13 +102,13 @@ struct ReceiptTests {
         #expect(try harness.receipt("photos").cpu == .milliseconds(250))
     }
 
-    @Test("told to terminate, and all gone before it is known how: the end is still what was asked for")
+    @Test("the end of a terminating app whose exit status is not known yet is a requested end")
     func emptiedWhileTerminating() throws {
         let harness = Harness("photos")
-        harness.bring("photos", into: .terminating)
+        harness.move("photos", to: .terminating)
         let run = harness.run("photos")
-        harness.happens(.run(run, .emptied))
-        harness.happens(.run(run, .exited(.exited(0), cpu: .zero, memory: 0)))
+        harness.handle(.run(run, .emptied))
+        harness.handle(.run(run, .exited(.exited(0), cpu: .zero, memory: 0)))
         #expect(try harness.receipt("photos").explanation == "Terminated on request: exited with status 0.")
     }
 }

@@ -3,43 +3,43 @@ import Testing
 
 import enum LifecycleCore.ExitStatus
 
-@Suite("A daemon that follows another")
+@Suite("Recovery by the next daemon")
 struct RecoveryTests {
-    @Test("an answer that may have been lost counts as given when its time is over")
+    @Test("an answer that may be lost counts as given at its deadline")
     func lostAnswers() {
         let harness = Harness("photos", "mail") { $0.readiness = .notified }
         harness.behave("photos") { $0.launching = .executes }
         harness.launch("photos")
-        harness.happens(.recovered)
-        harness.happens(.run(harness.run("photos"), .reattached(messagesKept: false)))
+        harness.handle(.recovered)
+        harness.handle(.run(harness.run("photos"), .reattached(messagesKept: false)))
         harness.advance(.seconds(6))
         #expect(harness.state("photos") == .active)
         #expect(harness.receipts.isEmpty)
     }
 
-    @Test("an answer that was kept, or never given, is still waited for no longer than before")
+    @Test("if no message was lost, a deadline stays as it was before the recovery")
     func keptAnswers() {
         let harness = Harness("photos") { $0.readiness = .notified }
         harness.behave("photos") { $0.launching = .executes }
         harness.launch("photos")
         harness.advance(.seconds(3))
-        harness.happens(.recovered)
-        harness.happens(.run(harness.run("photos"), .reattached(messagesKept: true)))
+        harness.handle(.recovered)
+        harness.handle(.run(harness.run("photos"), .reattached(messagesKept: true)))
         harness.advance(.milliseconds(2100))
         #expect(harness.receipts.map(\.code) == [Receipt.Code.missedDeadline])
     }
 
-    @Test("nobody has to answer before he was asked: who is told late has all of his time")
-    func toldLate() {
+    @Test("a deadline starts when the recovered daemon sends a delayed notice")
+    func noticeDelayed() {
         for late in [true, false] {
             let harness = Harness("photos")
             harness.behave("photos") { $0.entering = .isSilent }
             harness.launch("photos")
             harness.request("photos", .background)
-            // Decided, but the daemon died before it could say so.
+            // The daemon died before it sent the notice.
             harness.delay(.seconds(20))
-            harness.happens(.recovered)
-            harness.happens(.run(harness.run("photos"), .reattached(messagesKept: true, noticesDelayed: late)))
+            harness.handle(.recovered)
+            harness.handle(.run(harness.run("photos"), .reattached(messagesKept: true, noticesDelayed: late)))
             harness.advance(.milliseconds(4900))
             #expect(harness.receipts.count == (late ? 0 : 1))
             harness.advance(.milliseconds(200))
@@ -47,7 +47,7 @@ struct RecoveryTests {
         }
     }
 
-    @Test("L22: the end of the budget is announced, and waited for, also where it came while no daemon was there")
+    @Test("an app whose budget ended while there was no daemon gets tasksExpiring and its notice time (L22)")
     func noticeAfterwards() {
         let harness = Harness("photos", "mail")
         for app in ["photos", "mail"] {
@@ -55,28 +55,28 @@ struct RecoveryTests {
             harness.task(app, "upload")
         }
         harness.delay(.seconds(60))
-        harness.happens(.recovered)
-        for app in ["photos", "mail"] { harness.happens(.run(harness.run(app), .reattached(messagesKept: true))) }
+        harness.handle(.recovered)
+        for app in ["photos", "mail"] { harness.handle(.run(harness.run(app), .reattached(messagesKept: true))) }
         #expect(harness.receipts.isEmpty)
         harness.advance(.zero)
-        let told = harness.effects.count { if case .notify(_, .tasksExpiring) = $0 { true } else { false } }
-        #expect(told == 2)
+        let notices = harness.effects.count { if case .notify(_, .tasksExpiring) = $0 { true } else { false } }
+        #expect(notices == 2)
         harness.advance(.milliseconds(4900))
-        harness.happens(.run(harness.run("photos"), .taskEnded(name: "upload")))
+        harness.handle(.run(harness.run("photos"), .taskEnded(name: "upload")))
         harness.advance(.milliseconds(200))
         #expect(harness.receipts.map(\.app.name) == ["mail"])
         #expect(harness.receipts.map(\.code) == [Receipt.Code.leakedTask])
     }
 
-    @Test("L23: tasks that may have ended unheard are not leaked, those begun since are")
+    @Test("tasks that may have ended while there was no daemon do not count as leaked, later ones do (L23)")
     func tasks() {
         let harness = Harness("photos", "mail")
         for app in ["photos", "mail"] {
             harness.launch(app, .background)
             harness.task(app, "before")
         }
-        harness.happens(.recovered)
-        for app in ["photos", "mail"] { harness.happens(.run(harness.run(app), .reattached(messagesKept: false))) }
+        harness.handle(.recovered)
+        for app in ["photos", "mail"] { harness.handle(.run(harness.run(app), .reattached(messagesKept: false))) }
         harness.task("mail", "after")
         harness.advance(.seconds(35))
         #expect(harness.state("photos") == .suspended)
@@ -85,7 +85,46 @@ struct RecoveryTests {
         #expect(harness.receipts.first?.explanation.contains("'before'") == false)
     }
 
-    @Test("a freeze and a thaw whose outcome was lost are asked for again")
+    /// Starts a deadline of a kind that a recovery starts again.
+    private func harness(with kind: DeadlineKind) -> Harness {
+        let harness = Harness("photos") {
+            $0.readiness = .notified; $0.backgroundModes = .push; $0.watchdog = kind == .watchdog ? .seconds(10) : nil
+        }
+        switch kind {
+        case .launch: harness.move("photos", to: .launching)
+        case .background: harness.move("photos", to: .entering)
+        case .terminate: harness.move("photos", to: .terminating)
+        case .thaw: harness.move("photos", to: .waking)
+        case .watchdog: harness.launch("photos")
+        case .wake:
+            harness.suspend("photos")
+            harness.push("photos")
+        case .backgroundTime:
+            harness.launch("photos")
+            harness.task("photos", "upload")
+            harness.background("photos")
+        }
+        return harness
+    }
+
+    @Test(
+        "a deadline that starts again after a recovery is deferred by daemonRestarted", arguments: DeadlineKind.allCases
+    )
+    func deferralCause(kind: DeadlineKind) {
+        let harness = harness(with: kind)
+        // The budget starts again only if less than the notice is left of it (L22).
+        harness.delay(kind == .backgroundTime ? .seconds(28) : .seconds(1))
+        let mark = harness.mark
+        harness.handle(.recovered)
+        harness.handle(
+            .run(harness.run("photos"), .reattached(messagesKept: kind != .watchdog, noticesDelayed: true)))
+        let causes = harness.reports(since: mark).compactMap { report in
+            if case .deadlineDeferred(id("photos"), kind, let cause) = report { cause } else { nil }
+        }
+        #expect(causes == [.daemonRestarted])
+    }
+
+    @Test("a freeze or thaw whose outcome was lost is repeated")
     func underWay() {
         let harness = Harness("photos")
         harness.launch("photos", .background)
@@ -94,34 +133,34 @@ struct RecoveryTests {
         #expect(harness.effects.contains { if case .freeze = $0 { true } else { false } })
         harness.dropPending()
         harness.isSlow = false
-        harness.happens(.recovered)
-        harness.happens(.run(harness.run("photos"), .reattached(messagesKept: true)))
+        harness.handle(.recovered)
+        harness.handle(.run(harness.run("photos"), .reattached(messagesKept: true)))
         #expect(harness.state("photos") == .suspended)
     }
 
-    @Test("those who waited went with the daemon, and nobody is answered; a shutdown is off")
+    @Test("after a recovery no earlier request is answered, and a shutdown is cancelled")
     func harness() {
         let harness = Harness("photos") { $0.terminateDeadline = nil }
         harness.behave("photos") { $0.terminating = .ignores }
         harness.launch("photos")
         let request = harness.request("photos", .terminate)
-        harness.happens(.shutdownRequested(immediately: false))
-        harness.happens(.recovered)
+        harness.handle(.shutdownRequested(immediately: false))
+        harness.handle(.recovered)
         #expect(!harness.core.isShuttingDown)
-        harness.happens(.run(harness.run("photos"), .exited(.unknown, cpu: .zero, memory: 0)))
+        harness.handle(.run(harness.run("photos"), .exited(.unknown, cpu: .zero, memory: 0)))
         #expect(harness.answers[request] == nil)
         #expect(harness.core.saved.bytes.count < 400)
         #expect(harness.receipts.last?.explanation.contains("unknown status") == true)
     }
 
-    @Test("the end of which nobody knows how is ours if we had sent SIGKILL")
+    @Test("an unknown exit status is attributed to the daemon's SIGKILL if it was sent")
     func unknownEnd() {
         let harness = Harness("photos")
         harness.launch("photos")
         harness.isSlow = true
         harness.request("photos", .remove)
         harness.dropPending()
-        harness.happens(.run(harness.run("photos"), .exited(.unknown, cpu: .zero, memory: 0)))
+        harness.handle(.run(harness.run("photos"), .exited(.unknown, cpu: .zero, memory: 0)))
         #expect(harness.receipts.last?.code == Receipt.Code.removedByUser)
     }
 }

@@ -6,11 +6,12 @@ import enum LifecycleCore.ExitStatus
 @Suite("Relaunch")
 struct RelaunchTests {
     @Test(
-        "an app that somebody asked to end is not launched again, however its end then comes about",
+        "an app that was asked to end is not relaunched, whatever ends it",
         arguments: [
-            "emptied before exited", "crash in the launch", "crash while entering the background", "crash while waking",
-            "late in the launch", "on its way out by itself", "while it is being killed", "removed while being killed",
-            "ended already, and not all of it gone",
+            "emptied before exited", "crash while launching", "crash while entering the background",
+            "crash while waking",
+            "missed launch deadline", "STOPPING=1", "while it is being killed", "removed while being killed",
+            "exited, with processes left",
         ])
     func askedToEnd(_ how: String) {
         let harness = Harness("photos") {
@@ -24,15 +25,15 @@ struct RelaunchTests {
         case "emptied before exited":
             launch()
             harness.terminate("photos")
-            harness.happens(.run(harness.run("photos"), .emptied))
-            harness.happens(.run(harness.run("photos"), .exited(.exited(0), cpu: .zero, memory: 0)))
-        case "crash in the launch", "late in the launch":
+            harness.handle(.run(harness.run("photos"), .emptied))
+            harness.handle(.run(harness.run("photos"), .exited(.exited(0), cpu: .zero, memory: 0)))
+        case "crash while launching", "missed launch deadline":
             harness.behave("photos") {
                 $0.launching = .executes; $0.dies = true
             }
             harness.launch("photos")
             harness.terminate("photos")
-            if how == "crash in the launch" { harness.crash("photos") } else { harness.advance(.seconds(5)) }
+            if how == "crash while launching" { harness.crash("photos") } else { harness.advance(.seconds(5)) }
         case "crash while entering the background":
             harness.behave("photos") { $0.entering = .isSilent }
             launch()
@@ -45,15 +46,15 @@ struct RelaunchTests {
             harness.activate("photos")
             harness.terminate("photos")
             harness.crash("photos")
-        case "ended already, and not all of it gone":
+        case "exited, with processes left":
             launch()
             let run = harness.run("photos")
-            harness.happens(.run(run, .exited(.exited(1), cpu: .zero, memory: 0)))
+            harness.handle(.run(run, .exited(.exited(1), cpu: .zero, memory: 0)))
             harness.terminate("photos")
-            harness.happens(.run(run, .emptied))
-        case "on its way out by itself":
+            harness.handle(.run(run, .emptied))
+        case "STOPPING=1":
             launch()
-            harness.happens(.run(harness.run("photos"), .stopping))
+            harness.handle(.run(harness.run("photos"), .stopping))
             harness.terminate("photos")
             harness.exit("photos")
         default:
@@ -71,8 +72,8 @@ struct RelaunchTests {
         #expect(harness.unanswered.isEmpty)
     }
 
-    @Test("an app that is removed is not launched again for a request that came before")
-    func removedForgetsNext() {
+    @Test("a removed app is not launched for an earlier request")
+    func removedDropsNextLaunch() {
         let harness = Harness("photos")
         harness.behave("photos") { $0.terminating = .ignores }
         harness.launch("photos")
@@ -87,7 +88,7 @@ struct RelaunchTests {
         #expect(harness.launches("photos").count == 1)
     }
 
-    @Test("a launch that is asked for after the request to end wins")
+    @Test("a launch request after a terminate request wins")
     func launchAfterTerminateWins() {
         let harness = Harness("photos") {
             $0.relaunch = .no; $0.readiness = .notified
@@ -103,7 +104,7 @@ struct RelaunchTests {
         #expect(harness.launches("photos").count == 2)
     }
 
-    @Test("L11: after two deaths in launch the restoration state is dropped, also where the user tries again each time")
+    @Test("the restoration state is dropped after two deaths while launching, also with launches by the user (L11)")
     func stateDropped() {
         let harness = Harness("photos") { $0.readiness = .notified }
         harness.behave("photos") { $0.launching = .executes }
@@ -115,7 +116,7 @@ struct RelaunchTests {
         #expect(harness.effects.contains(.dropRestorationState(id("photos"))))
     }
 
-    @Test("L11: a launch that succeeds in between keeps the restoration state")
+    @Test("a successful launch between two deaths while launching keeps the restoration state (L11)")
     func stateKept() {
         let harness = Harness("photos") { $0.readiness = .notified }
         for launching in [Kernel.Behaviour.Launching.executes, .becomesReady, .executes] {
@@ -126,7 +127,7 @@ struct RelaunchTests {
         #expect(!harness.effects.contains(.dropRestorationState(id("photos"))))
     }
 
-    @Test("L11: a good run that somebody ended counts as one: deaths in launch before and after it are not in a row")
+    @Test("a successful run that was terminated by request separates two deaths while launching (L11)")
     func stateKeptAfterTermination() {
         let harness = Harness("photos") { $0.readiness = .notified }
         for isGood in [false, true, false] {
@@ -140,12 +141,12 @@ struct RelaunchTests {
         #expect(harness.effects.contains(.dropRestorationState(id("photos"))))
     }
 
-    /// How long each automatic launch had to wait.
+    /// The delays of all scheduled relaunches.
     private func waits(_ harness: Harness) -> [Duration] {
         harness.reports().compactMap { if case .relaunchScheduled(_, let after, _) = $0 { after } else { nil } }
     }
 
-    @Test("L11: an app that dies in its launch is launched again after 10 s, doubling, up to 5 min")
+    @Test("an app that dies while launching is relaunched after 10s, doubling up to 5min (L11)")
     func backoff() {
         let harness = Harness("photos") {
             $0.readiness = .notified; $0.relaunch = .onFailure
@@ -165,7 +166,7 @@ struct RelaunchTests {
         #expect(harness.reports().contains(.relaunchScheduled(id("photos"), after: .seconds(40), deaths: 3)))
     }
 
-    @Test("L11: an explicit launch by the user is not held back, and resets what held the others")
+    @Test("a launch by the user is not postponed and resets the delay (L11)")
     func userResets() {
         let harness = Harness("photos") {
             $0.readiness = .notified; $0.relaunch = .onFailure
@@ -183,7 +184,7 @@ struct RelaunchTests {
         #expect(waits(harness) == [.seconds(10), .seconds(20), .seconds(10)])
     }
 
-    @Test("L11: an app that dies within 10 s of its creation is held back too, though it was ready")
+    @Test("the relaunch of an app that was ready but ended within 10s is postponed too (L11)")
     func earlyEnd() {
         let harness = Harness("photos") { $0.relaunch = .onFailure }
         harness.launch("photos")
@@ -197,7 +198,7 @@ struct RelaunchTests {
         #expect(harness.state("photos") == .active)
     }
 
-    @Test("L11: a missed launch deadline is a death in launch")
+    @Test("a missed launch deadline is a death while launching (L11)")
     func missedDeadline() {
         let harness = Harness("photos") {
             $0.readiness = .notified; $0.relaunch = .onFailure
@@ -208,7 +209,7 @@ struct RelaunchTests {
         #expect(waits(harness) == [.seconds(10)])
     }
 
-    @Test("L11: a wake is refused while launches are held back, and tried when they are not")
+    @Test("a wake is refused while launches are postponed (L11)")
     func wakeHeldBack() {
         let harness = Harness("photos") {
             $0.readiness = .notified; $0.backgroundModes = .push
@@ -226,7 +227,7 @@ struct RelaunchTests {
     }
 
     @Test(
-        "L11: a launch for a wake's reason is held back in the foreground too, also one that waits for an end",
+        "a foreground launch with the reason of a wake is postponed too, also one that waits for an end (L11)",
         arguments: [false, true])
     func wakeInForegroundHeldBack(waits: Bool) {
         let harness = Harness("photos") { $0.readiness = .notified }
@@ -238,9 +239,9 @@ struct RelaunchTests {
         if waits {
             harness.advance(.seconds(5))
             timer = harness.launch("photos", .foreground, .timer)
-            harness.happens(
+            harness.handle(
                 .run(harness.run("photos"), .exited(.signaled(9, coreDumped: false), cpu: .zero, memory: 0)))
-            harness.happens(.run(harness.run("photos"), .emptied))
+            harness.handle(.run(harness.run("photos"), .emptied))
         } else {
             harness.crash("photos")
             timer = harness.launch("photos", .foreground, .timer)
@@ -251,12 +252,12 @@ struct RelaunchTests {
         harness.advance(.seconds(10))
         harness.launch("photos", .foreground, .timer)
         harness.crash("photos")
-        // It did not start the count anew.
+        // It did not restart the count.
         #expect(harness.view("photos").launchPostponed == .seconds(20))
     }
 
     @Test(
-        "Relaunch=: what is launched again after which end",
+        "Relaunch= decides which ends are followed by a relaunch",
         arguments: [
             (AppPolicy.Relaunch.no, ExitStatus.exited(1), false), (.onFailure, .unknown, false),
             (.always, .unknown, true),
@@ -275,7 +276,7 @@ struct RelaunchTests {
         #expect(harness.launches("photos").count == (isLaunched ? 2 : 1))
     }
 
-    @Test("Relaunch=always does not spin: who ends at once with success is held back as well")
+    @Test("with Relaunch=always an app that ends immediately with success is postponed too")
     func alwaysDoesNotSpin() {
         let harness = Harness("photos") { $0.relaunch = .always }
         harness.launch("photos")
@@ -284,7 +285,7 @@ struct RelaunchTests {
     }
 
     @Test(
-        "Relaunch=always: what the core ended is not launched again, but for what the app failed to do",
+        "with Relaunch=always an app that the daemon ended is relaunched only after a fault of the app",
         arguments: [
             "terminate", "remove", "jetsam", "exits on suspend", "leaked task", "background deadline", "heartbeat",
         ])
@@ -310,7 +311,7 @@ struct RelaunchTests {
             harness.behave("photos") { $0.entering = .isSilent }
             harness.background("photos")
             harness.advance(.seconds(5))
-        default: harness.happens(.run(harness.run("photos"), .heartbeatGivenUp))
+        default: harness.handle(.run(harness.run("photos"), .heartbeatGivenUp))
         }
         harness.advance(.seconds(1))
         #expect(harness.receipts.count == 1)
@@ -320,7 +321,7 @@ struct RelaunchTests {
         if how == "heartbeat" { #expect(harness.launches("photos").last?.state == .foreground) }
     }
 
-    @Test("an app of which the last one was in the background comes back in the background")
+    @Test("an app that ended in the background is relaunched into the background")
     func comesBackInBackground() {
         let harness = Harness("photos") { $0.relaunch = .onFailure }
         harness.launch("photos")
@@ -331,9 +332,9 @@ struct RelaunchTests {
     }
 
     @Test(
-        "a launch that is scheduled can be called off, and goes with the manifest",
+        "a scheduled relaunch is cancelled by a request and by the removal of the manifest",
         arguments: ["terminate", "remove", "unregister", "shutdown"])
-    func calledOff(how: String) {
+    func relaunchCancelled(how: String) {
         let harness = Harness("photos") { $0.relaunch = .onFailure }
         harness.launch("photos")
         harness.crash("photos")
@@ -344,7 +345,7 @@ struct RelaunchTests {
             #expect(harness.answers[request] == .done(.notRunning))
         case "remove": harness.remove("photos")
         case "unregister": harness.unregister("photos")
-        default: harness.happens(.shutdownRequested(immediately: false))
+        default: harness.handle(.shutdownRequested(immediately: false))
         }
         #expect(harness.core.nextDeadline == nil)
         harness.advance(.seconds(600))
@@ -352,11 +353,11 @@ struct RelaunchTests {
     }
 
     @Test(
-        "an app of which the request to end was overtaken by another wish is launched again after a crash",
+        "an app whose terminate request was superseded is relaunched after a crash",
         arguments: [
             Request.activate, .background, .launch(.background, reason: .user, url: nil),
         ])
-    func overtaken(by request: Request) {
+    func relaunchReplaced(by request: Request) {
         let harness = Harness("photos") { $0.relaunch = .always }
         harness.launch("photos")
         harness.advance(.seconds(60))

@@ -4,7 +4,7 @@ import Testing
 @Suite("Requests")
 struct RequestTests {
     @Test(
-        "L5: a launch into the background wins over an earlier activation, of an app that is on its way out",
+        "a launch into the background wins over an earlier activation of an ending app (L5)",
         arguments: [false, true])
     func launchInBackgroundWins(isKilled: Bool) {
         let harness = Harness("photos")
@@ -23,7 +23,7 @@ struct RequestTests {
     }
 
     @Test(
-        "L5: a launch into the background wins over an earlier request to end",
+        "a launch into the background wins over an earlier terminate request (L5)",
         arguments: ["launching", "entering", "waking"])
     func launchInBackgroundWinsOverEnd(phase: String) {
         let harness = Harness("photos") { $0.readiness = .notified }
@@ -48,12 +48,12 @@ struct RequestTests {
             "launching": .run(run, .ready), "entering": .run(run, .backgroundEntered),
             "waking": .run(run, .thawed(attempt: 1)),
         ]
-        harness.happens(answers[phase]!)
+        harness.handle(answers[phase]!)
         #expect(harness.answers[launch] == .done(.background))
         #expect(harness.receipts == [])
     }
 
-    @Test("a request for an app that is not known is refused")
+    @Test("a request for an unknown app is refused")
     func unknownApp() {
         let harness = Harness("photos")
         for request in PhaseTableTests.requests.values {
@@ -62,10 +62,10 @@ struct RequestTests {
         }
     }
 
-    @Test("64 requests may wait for an app; the next is refused")
+    @Test("at most 64 requests wait for an app, and the next is refused")
     func bound() {
         let harness = Harness("photos")
-        harness.bring("photos", into: .launching)
+        harness.move("photos", to: .launching)
         let waiting = (1..<64).map { _ in harness.activate("photos") }
         let more = harness.activate("photos")
         #expect(harness.answers[more] == .refused(.tooMany("64 requests are pending")))
@@ -75,33 +75,33 @@ struct RequestTests {
         #expect(harness.answers[again] == .done(.active))
     }
 
-    @Test("what was asked for is carried out though nobody waits for it any more")
+    @Test("an abandoned request is carried out")
     func abandoned() {
         let harness = Harness("photos")
-        harness.bring("photos", into: .launching)
+        harness.move("photos", to: .launching)
         let request = harness.background("photos")
-        harness.happens(.requestAbandoned(request))
-        harness.happens(.requestAbandoned(request))
-        harness.happens(.requestAbandoned(RequestID(999)))
+        harness.handle(.requestAbandoned(request))
+        harness.handle(.requestAbandoned(request))
+        harness.handle(.requestAbandoned(RequestID(999)))
         harness.finish("photos", .launching, harness.run("photos"))
         #expect(harness.state("photos") == .background)
         #expect(!harness.isAnswered(request))
     }
 
-    @Test("several that wait for the same are all answered, in the order in which they asked")
-    func together() {
+    @Test("all requests with the same goal are answered, in their order")
+    func sameGoal() {
         let harness = Harness("photos")
-        harness.bring("photos", into: .entering)
+        harness.move("photos", to: .entering)
         let asked = (0..<3).map { _ in harness.activate("photos") }
         let mark = harness.mark
-        harness.happens(.run(harness.run("photos"), .backgroundEntered))
+        harness.handle(.run(harness.run("photos"), .backgroundEntered))
         let answered = harness.effects(since: mark).compactMap {
             if case .answer(let request, _) = $0 { request } else { nil }
         }
         #expect(answered == asked)
     }
 
-    @Test("L5: launched again after the end that was asked for: each is answered by what came of it")
+    @Test("a terminate request and the launch that follows it are each answered with their outcome (L5)")
     func endThenLaunch() throws {
         let harness = Harness("photos")
         harness.behave("photos") { $0.terminating = .ignores }
@@ -114,10 +114,10 @@ struct RequestTests {
         #expect(harness.launches("photos").map(\.reason) == [.user, .user])
     }
 
-    @Test("L5: of launches that follow an end the last is carried out, once")
+    @Test("of several launches that follow an end the last is carried out (L5)")
     func oneLaunchFollows() {
         let harness = Harness("photos")
-        harness.bring("photos", into: .terminating)
+        harness.move("photos", to: .terminating)
         harness.activate("photos")
         harness.request("photos", .launch(.foreground, reason: .url, url: "photos://1"))
         harness.request("photos", .launch(.foreground, reason: .url, url: "photos://2"))
@@ -126,10 +126,10 @@ struct RequestTests {
         #expect(harness.unanswered.isEmpty)
     }
 
-    @Test("an end that is asked for after the launch that was to follow an end calls it off")
-    func launchCalledOff() throws {
+    @Test("a terminate request cancels the launch that was to follow the end")
+    func launchCancelled() throws {
         let harness = Harness("photos")
-        harness.bring("photos", into: .terminating)
+        harness.move("photos", to: .terminating)
         let activate = harness.activate("photos")
         let terminate = harness.terminate("photos")
         #expect(harness.answers[activate] == .superseded(by: .terminating))
@@ -139,10 +139,10 @@ struct RequestTests {
         #expect(!harness.view("photos").isForeground)
     }
 
-    @Test("a launch that follows an end and fails is answered by its own receipt")
+    @Test("a failed launch that follows an end is answered with its own receipt")
     func followingLaunchFails() {
         let harness = Harness("photos")
-        harness.bring("photos", into: .terminating)
+        harness.move("photos", to: .terminating)
         let activate = harness.activate("photos")
         harness.behave("photos") { $0.launching = .fails(SpawnProblem(sentence: "no", exitStatus: 203)) }
         harness.exit("photos")
@@ -151,16 +151,16 @@ struct RequestTests {
     }
 
     @Test(
-        "who asked for an app to be awake has it, wherever it comes to run: only its end is another answer",
+        "a request to wake an app is done in any state in which the app runs, and fails only with its end",
         arguments: [
             Request.push(payload: "p"), .launch(.background, reason: .socket, url: nil),
             .launch(.background, reason: .user, url: nil),
         ])
     func awakeAnywhere(request: Request) {
         for stage in [Stage.launching, .waking] {
-            // Activated, and then displaced, after it was asked.
+            // After the request the app is activated and then displaced.
             let harness = Harness("photos", "mail") { $0.backgroundModes = .push }
-            harness.bring("photos", into: stage)
+            harness.move("photos", to: stage)
             let run = harness.run("photos")
             let asked = harness.request("photos", request)
             let activate = harness.activate("photos")
@@ -172,7 +172,7 @@ struct RequestTests {
             #expect(harness.answers[asked] == .done(.background))
 
             let other = Harness("photos") { $0.backgroundModes = .push }
-            other.bring("photos", into: stage)
+            other.move("photos", to: stage)
             let again = other.request("photos", request)
             let terminate = other.terminate("photos")
             #expect(other.answers[again] == .superseded(by: .terminating))

@@ -3,10 +3,10 @@ import Testing
 
 import enum LifecycleCore.ExitStatus
 
-@Suite("What a daemon leaves to the next")
+@Suite("Saved state")
 struct SavingTests {
-    /// A harness with an app in most of the phases, and something in every corner.
-    private static func fullHouse() -> Harness {
+    /// A harness with an app in most of the phases and a value in most fields.
+    private static func harnessWithEverything() -> Harness {
         let harness = Harness("photos", "mail", "maps", "music", "notes", "shop") {
             $0.backgroundModes = .push
             $0.relaunch = .onFailure
@@ -37,9 +37,9 @@ struct SavingTests {
 
     private static func isRefused(_ bytes: ArraySlice<UInt8>) -> Bool { (try? SavedCore(reading: bytes)) == nil }
 
-    @Test("a recovered core is what was saved, and goes on as the old one does")
+    @Test("a recovered core equals the saved one and behaves like it")
     func recovers() throws {
-        let harness = Self.fullHouse()
+        let harness = Self.harnessWithEverything()
         var old = harness.core
         var new = LifecycleCore(recovering: try Self.reading(harness))
         #expect(new.difference(from: old) == nil)
@@ -58,18 +58,18 @@ struct SavingTests {
         #expect(old != harness.core)
     }
 
-    @Test("what is saved has the same bytes each time, and they are few")
+    @Test("the saved form is deterministic and small")
     func bytes() throws {
-        let harness = Self.fullHouse()
+        let harness = Self.harnessWithEverything()
         let bytes = harness.core.saved.bytes
         #expect(try Self.reading(harness).bytes == bytes)
         #expect(try Self.reading(harness) == harness.core.saved)
         #expect(bytes.count < 200 * harness.core.appIDs.count)
     }
 
-    @Test("a file that is cut short or changed anywhere is refused, and says where")
+    @Test("a truncated or changed file is refused, with the position of the error")
     func damage() {
-        let bytes = Self.fullHouse().core.saved.bytes
+        let bytes = Self.harnessWithEverything().core.saved.bytes
         for length in 0..<bytes.count { #expect(Self.isRefused(bytes[..<length])) }
         for index in bytes.indices {
             var damaged = bytes
@@ -78,10 +78,10 @@ struct SavingTests {
         }
     }
 
-    /// With a checksum that is right, so that each byte reaches what reads it.
-    @Test("whatever stands in the file, reading it ends with an error or with a core that lives")
+    /// The checksum is corrected, so that the reader sees each changed byte.
+    @Test("reading any file ends with an error or with a core that handles events")
     func hostile() {
-        let harness = Self.fullHouse()
+        let harness = Self.harnessWithEverything()
         let bytes = Array(harness.core.saved.bytes.dropLast(4))
         var accepted = 0
         var refused: Set<String> = []
@@ -94,7 +94,7 @@ struct SavingTests {
                 do {
                     var core = LifecycleCore(recovering: try SavedCore(reading: hostile))
                     accepted += 1
-                    live(&core, harness.now)
+                    handleEverything(&core, harness.now)
                 } catch {
                     refused.insert(error.sentence)
                 }
@@ -104,8 +104,8 @@ struct SavingTests {
         #expect(refused.count > 20)
     }
 
-    /// Everything happens to all runs.
-    private func live(_ core: inout LifecycleCore, _ start: Instant) {
+    /// Delivers every event to all runs.
+    private func handleEverything(_ core: inout LifecycleCore, _ start: Instant) {
         _ = core.handle(.recovered, at: start)
         let runs = core.runIDs
         for run in runs {
@@ -143,7 +143,7 @@ struct SavingTests {
         ]
     }
 
-    @Test("every event can be kept, is what it was, and is refused when it is cut short")
+    @Test("every event is saved and read back unchanged, and refused when it is truncated")
     func events() throws {
         let photos = id("photos")
         var policy = AppPolicy()

@@ -1,34 +1,34 @@
 import LifecycleCore
 import Testing
 
-@Suite("The end of the harness")
+@Suite("Shutdown")
 struct ShutdownTests {
     private func shutDown(_ harness: Harness, immediately: Bool) {
-        harness.happens(.shutdownRequested(immediately: immediately))
+        harness.handle(.shutdownRequested(immediately: immediately))
     }
 
     @Test(
-        "shutdown in each stage: running apps are told and have 5 s, suspended ones are killed",
+        "an orderly shutdown notifies running apps, which have 5s, and kills suspended ones",
         arguments: Stage.allCases)
     func gracefully(stage: Stage) throws {
         let harness = Harness("photos")
-        harness.bring("photos", into: stage)
+        harness.move("photos", to: stage)
         harness.behave("photos") {
             $0.terminating = .ignores; $0.dies = true
         }
         let mark = harness.mark
         shutDown(harness, immediately: false)
-        let told = harness.told("photos", since: mark)
+        let notices = harness.notices("photos", since: mark)
         switch stage {
         case .notRunning:
             #expect(harness.core.isFinished)
             return
-        case .launching, .active, .inactive, .entering, .running, .waking: #expect(told == [.willTerminate])
+        case .launching, .active, .inactive, .entering, .running, .waking: #expect(notices == [.willTerminate])
         case .suspending, .suspended:
-            #expect(told == [])
+            #expect(notices == [])
             let how = stage == .suspended ? " while suspended" : ""
             #expect(try harness.receipt("photos").explanation == "Killed\(how): greenroomd shuts down.")
-        case .terminating, .ending: #expect(told == [])
+        case .terminating, .ending: #expect(notices == [])
         }
         #expect(harness.core.isFinished == [.suspending, .suspended].contains(stage))
         harness.advance(.seconds(5))
@@ -39,23 +39,23 @@ struct ShutdownTests {
         #expect(harness.unanswered.isEmpty)
     }
 
-    @Test("immediate shutdown in each stage: SIGKILL, without a word", arguments: Stage.withProcess)
+    @Test("an immediate shutdown sends SIGKILL in each stage, without notice", arguments: Stage.withProcess)
     func immediately(stage: Stage) throws {
         let harness = Harness("photos")
-        harness.bring("photos", into: stage)
+        harness.move("photos", to: stage)
         harness.behave("photos") { $0.dies = true }
         let mark = harness.mark
         shutDown(harness, immediately: true)
-        #expect(harness.told("photos", since: mark) == [])
-        // Of what was killed already SIGKILL is on its way.
+        #expect(harness.notices("photos", since: mark) == [])
+        // SIGKILL was sent before.
         if stage == .ending { harness.advance(.seconds(5)) }
         #expect(harness.core.isFinished)
         #expect(harness.receipts.count == 1)
         #expect(harness.unanswered.isEmpty)
     }
 
-    @Test("whoever was told gracefully and takes long can be ended immediately")
-    func impatient() throws {
+    @Test("an immediate shutdown kills apps that an orderly one is waiting for")
+    func immediatelyAfterOrderly() throws {
         let harness = Harness("photos", "mail")
         harness.configure { $0.foregroundLimit = 2 }
         for app in ["photos", "mail"] {
@@ -73,7 +73,7 @@ struct ShutdownTests {
         #expect(harness.effects.filter { $0 == .finish }.count == 1)
     }
 
-    @Test("an end in time at shutdown says so in its receipt")
+    @Test("the receipt of an end in time at shutdown names the shutdown")
     func receipt() throws {
         let harness = Harness("photos")
         harness.launch("photos")
@@ -83,7 +83,7 @@ struct ShutdownTests {
                 == "Terminated because greenroomd shuts down: exited with status 0.")
     }
 
-    @Test("once the harness closes nothing is launched or asked any more, and nothing comes back by itself")
+    @Test("during a shutdown launches and requests are refused, and no app is relaunched")
     func closed() {
         let harness = Harness("photos", "mail") {
             $0.relaunch = .always; $0.backgroundModes = .push
@@ -107,16 +107,16 @@ struct ShutdownTests {
         #expect(harness.core.nextDeadline == nil)
     }
 
-    @Test("who waits when the harness closes is answered")
+    @Test("pending requests are answered at shutdown")
     func waitersAreAnswered() {
         let harness = Harness("photos", "mail", "music")
-        harness.bring("photos", into: .launching)
+        harness.move("photos", to: .launching)
         let mail = harness.view("mail").state
         #expect(mail == .notRunning)
         harness.behave("mail") { $0.launching = .spawns }
         let launch = harness.launch("mail", .background)
         let terminate = harness.terminate("photos")
-        harness.bring("music", into: .terminating)
+        harness.move("music", to: .terminating)
         let next = harness.activate("music")
         shutDown(harness, immediately: true)
         #expect(harness.answers[launch] == .superseded(by: .terminating))

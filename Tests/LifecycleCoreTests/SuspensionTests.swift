@@ -4,7 +4,7 @@ import Testing
 @Suite("Suspension")
 struct SuspensionTests {
     @Test(
-        "L26: an app that answered by stopping itself is continued for what wakes it",
+        "an app that answered by stopping itself is continued for a wake (L26)",
         arguments: ["running", "entering", "suspended"])
     func continuedForWake(phase: String) {
         let harness = Harness("photos") { $0.backgroundModes = .push }
@@ -17,11 +17,11 @@ struct SuspensionTests {
         harness.push("photos")
         if phase == "entering" {
             #expect(!harness.effects.contains(.continueStopped(run)))
-            harness.happens(.run(run, .stopped))
+            harness.handle(.run(run, .stopped))
         }
         #expect(harness.effects.contains(.continueStopped(run)))
         #expect(harness.state("photos") == .background)
-        harness.happens(.run(run, .wakeCompleted(.newData)))
+        harness.handle(.run(run, .wakeCompleted(.newData)))
         harness.advance(.seconds(1))
         #expect(harness.state("photos") == .suspended)
     }
@@ -44,7 +44,9 @@ struct SuspensionTests {
         #expect(harness.effects.contains(.continueStopped(harness.run("photos"))))
     }
 
-    @Test("L1: suspended is said only when the whole group reads frozen; the thaw comes before the news of it")
+    @Test(
+        "an app is reported suspended only when its whole cgroup is frozen, and thawed before another state is reported (L1)"
+    )
     func suspendedMeansFrozen() {
         let harness = Harness("photos")
         harness.behave("photos") {
@@ -55,7 +57,7 @@ struct SuspensionTests {
         let run = harness.run("photos")
         #expect(harness.effects.last == .freeze(run, attempt: 1))
         #expect(harness.state("photos") == .background)
-        harness.happens(.run(run, .frozen(attempt: 1, memory: 5 * mebibyte)))
+        harness.handle(.run(run, .frozen(attempt: 1, memory: 5 * mebibyte)))
         #expect(harness.state("photos") == .suspended)
         #expect(harness.view("photos").memory == 5 * mebibyte)
         let mark = harness.mark
@@ -68,7 +70,7 @@ struct SuspensionTests {
         #expect(thaw < change)
     }
 
-    @Test("law 8: with all apps suspended, no timer is armed")
+    @Test("no timer is armed while all apps are suspended (law 8)")
     func nothingRuns() {
         let harness = Harness("photos", "mail", "music")
         for app in ["photos", "mail"] { harness.suspend(app) }
@@ -81,7 +83,7 @@ struct SuspensionTests {
 
     // MARK: Freezes that fail, and outcomes that come late
 
-    @Test("a freeze that does not come about in 2 s is given up, and tried again after 1 s, doubling up to 60 s")
+    @Test("a freeze times out after 2s and is retried after 1s, doubling up to 60s")
     func freezeTimesOut() {
         let harness = Harness("photos") { $0.backgroundTime = nil }
         harness.behave("photos") { $0.freezes = false }
@@ -100,35 +102,35 @@ struct SuspensionTests {
         #expect(harness.state("photos") == .suspended)
     }
 
-    @Test("a freeze or thaw of an earlier attempt is known for what it is", arguments: [false, true])
+    @Test("the late outcome of an earlier freeze or thaw is ignored", arguments: [false, true])
     func staleOutcomes(isThaw: Bool) {
         let harness = Harness("photos")
         harness.behave("photos") { $0.freezes = false }
         harness.launch("photos", .background)
         let run = harness.run("photos")
         harness.advance(.seconds(1))
-        // Called off, and asked for again.
+        // The freeze is cancelled and requested again.
         harness.task("photos", "a")
         harness.endTask("photos", "a")
         harness.advance(.seconds(1))
         #expect(harness.effects.contains(.freeze(run, attempt: 2)))
         if isThaw {
-            harness.happens(.run(run, .frozen(attempt: 2, memory: mebibyte)))
+            harness.handle(.run(run, .frozen(attempt: 2, memory: mebibyte)))
             harness.behave("photos") { $0.thaws = false }
             harness.activate("photos")
-            harness.happens(.run(run, .thawed(attempt: 1)))
+            harness.handle(.run(run, .thawed(attempt: 1)))
             #expect(harness.state("photos") == .background)
-            harness.happens(.run(run, .thawed(attempt: 2)))
+            harness.handle(.run(run, .thawed(attempt: 2)))
             #expect(harness.state("photos") == .active)
         } else {
-            harness.happens(.run(run, .frozen(attempt: 1, memory: mebibyte)))
+            harness.handle(.run(run, .frozen(attempt: 1, memory: mebibyte)))
             #expect(harness.state("photos") == .background)
-            harness.happens(.run(run, .frozen(attempt: 2, memory: mebibyte)))
+            harness.handle(.run(run, .frozen(attempt: 2, memory: mebibyte)))
             #expect(harness.state("photos") == .suspended)
         }
     }
 
-    @Test("frozen that comes after the freeze was called off does not suspend the app")
+    @Test("`frozen` after the freeze was cancelled does not suspend the app")
     func frozenTooLate() {
         let harness = Harness("photos")
         harness.behave("photos") {
@@ -138,16 +140,16 @@ struct SuspensionTests {
         let run = harness.run("photos")
         harness.advance(.seconds(1))
         harness.activate("photos")
-        harness.happens(.run(run, .frozen(attempt: 1, memory: mebibyte)))
+        harness.handle(.run(run, .frozen(attempt: 1, memory: mebibyte)))
         #expect(harness.state("photos") == .background)
-        harness.happens(.run(run, .thawed(attempt: 1)))
+        harness.handle(.run(run, .thawed(attempt: 1)))
         #expect(harness.state("photos") == .active)
     }
 
-    @Test("an app that does not run again 5 s after the thaw is killed")
+    @Test("an app that does not run 5s after the thaw is killed")
     func resumeDeadline() throws {
         let harness = Harness("photos")
-        harness.bring("photos", into: .suspended)
+        harness.move("photos", to: .suspended)
         harness.behave("photos") { $0.thaws = false }
         harness.activate("photos")
         #expect(harness.view("photos").deadline?.what == .thaw)
@@ -157,24 +159,24 @@ struct SuspensionTests {
         #expect(receipt.explanation.hasPrefix("Killed: did not run again within 5s of its thaw"))
     }
 
-    @Test("a kill races a wake: nothing is told to the app after it")
+    @Test("no notice is sent after a kill that races a wake")
     func killRacesWake() throws {
         let harness = Harness("photos")
-        harness.bring("photos", into: .suspended)
+        harness.move("photos", to: .suspended)
         harness.behave("photos") {
             $0.thaws = false; $0.dies = false
         }
         let run = harness.run("photos")
         let activate = harness.activate("photos")
         harness.remove("photos")
-        harness.happens(.run(run, .thawed(attempt: 1)))
+        harness.handle(.run(run, .thawed(attempt: 1)))
         #expect(harness.answers[activate] == .superseded(by: .terminating))
         #expect(harness.state("photos") == .terminating)
-        #expect(!harness.told("photos").contains(.willEnterForeground))
+        #expect(!harness.notices("photos").contains(.willEnterForeground))
 
-        // The other way about: killed while suspended, woken before it is gone.
+        // The reverse order: killed while suspended, woken before its end.
         let other = Harness("photos")
-        other.bring("photos", into: .suspended)
+        other.move("photos", to: .suspended)
         other.behave("photos") { $0.dies = false }
         other.terminate("photos")
         let mark = other.mark
@@ -186,10 +188,10 @@ struct SuspensionTests {
         #expect(other.answers[again] == .done(.active))
     }
 
-    @Test("L5: wishes while waking wait for the thaw, and the latest wins")
-    func wishesWhileWaking() {
+    @Test("requests while an app wakes wait for the thaw, and the latest wins (L5)")
+    func requestsWhileWaking() {
         let harness = Harness("photos")
-        harness.bring("photos", into: .waking)
+        harness.move("photos", to: .waking)
         let run = harness.run("photos")
         let activate = harness.activate("photos")
         let terminate = harness.terminate("photos")
@@ -198,13 +200,13 @@ struct SuspensionTests {
         #expect(harness.answers[activate] == .superseded(by: .terminating))
         #expect(harness.answers[terminate] == .superseded(by: .background))
         #expect(harness.answers[background] == .superseded(by: .active))
-        harness.happens(.run(run, .thawed(attempt: 1)))
+        harness.handle(.run(run, .thawed(attempt: 1)))
         #expect(harness.answers[last] == .done(.active))
     }
 
     // MARK: Wakes
 
-    @Test("L26: a wake has 30 s of its own, and they are not the budget's")
+    @Test("a wake has 30s of its own, which do not use the budget (L26)")
     func wakeTime() {
         let harness = Harness("photos")
         harness.launch("photos", .background)
@@ -221,7 +223,7 @@ struct SuspensionTests {
         #expect(harness.killed() == ["photos"])
     }
 
-    @Test("L26: a wake of an app that runs in the background has 30 s of its own too: no task ends it before")
+    @Test("a wake of a running background app has 30s of its own too, and the budget does not end it earlier (L26)")
     func wakeOfRunning() throws {
         let harness = Harness("photos") { $0.backgroundModes = .push }
         harness.launch("photos", .background)
@@ -229,17 +231,17 @@ struct SuspensionTests {
         harness.advance(.seconds(29))
         harness.push("photos")
         harness.advance(.seconds(10))
-        // What was begun at the end of the wake is not refused, and what it is killed for is the push.
+        // A task at the end of the wake is not refused, and the app is killed for the push.
         harness.task("photos", "store")
         #expect(harness.view("photos").tasks.map(\.name) == ["upload", "store"])
         harness.advance(.milliseconds(19_999))
         #expect(harness.killed() == [])
-        #expect(harness.told("photos").count { $0 == .tasksExpiring } == 2)
+        #expect(harness.notices("photos").count { $0 == .tasksExpiring } == 2)
         harness.advance(.milliseconds(1))
         #expect(harness.killed() == ["photos"])
     }
 
-    @Test("L26: each push has its time: what is begun after a second one is not refused for the first one's clock")
+    @Test("each push has its own 30s: a task after a second push is not refused (L26)")
     func secondWake() {
         let harness = Harness("photos") { $0.backgroundModes = .push }
         harness.suspend("photos")
@@ -251,7 +253,7 @@ struct SuspensionTests {
         #expect(harness.view("photos").tasks.map(\.name) == ["fetch"])
     }
 
-    @Test("L26: of a longer budget a wake takes nothing")
+    @Test("a wake does not shorten a longer budget (L26)")
     func longBudget() {
         let harness = Harness("photos") { $0.backgroundTime = .seconds(600) }
         harness.launch("photos", .background)
@@ -262,13 +264,13 @@ struct SuspensionTests {
     }
 
     @Test(
-        "L26: a wake for a socket, timer, accessory or location need not be completed: its time is simply over",
+        "a wake for a socket, timer, accessory or location ends after 30s without completion (L26)",
         arguments: [
             LaunchReason.socket, .timer, .accessory, .location,
         ])
     func wakeIsOver(reason: LaunchReason) {
         let harness = Harness("photos")
-        harness.bring("photos", into: .suspended)
+        harness.move("photos", to: .suspended)
         harness.launch("photos", .background, reason)
         harness.advance(.milliseconds(29_999))
         #expect(harness.state("photos") == .background)
@@ -279,7 +281,7 @@ struct SuspensionTests {
     }
 
     @Test(
-        "a launch or wake for the user's sake has no time of its own", arguments: [LaunchReason.user, .url, .relaunch])
+        "a launch or wake by the user has no wake time", arguments: [LaunchReason.user, .url, .relaunch])
     func userWake(reason: LaunchReason) {
         let harness = Harness("photos")
         harness.launch("photos", .background, reason)
@@ -290,14 +292,14 @@ struct SuspensionTests {
     }
 
     @Test(
-        "L30: a push or fetch that is not completed in 30 s is an error, 0x2182bad4",
+        "an app that does not complete a push or fetch in 30s is killed with 0x2182bad4 (L30)",
         arguments: [LaunchReason.push, .fetch])
     func notCompleted(reason: LaunchReason) throws {
         for stage in [Stage.notRunning, .suspended, .running] {
             let harness = Harness("photos") {
                 $0.backgroundModes = [.push, .fetch]; $0.backgroundTime = .seconds(60)
             }
-            if stage != .notRunning { harness.bring("photos", into: stage) }
+            if stage != .notRunning { harness.move("photos", to: stage) }
             harness.launch("photos", .background, reason)
             harness.advance(.milliseconds(29_999))
             #expect(harness.state("photos") == .background)
@@ -310,41 +312,41 @@ struct SuspensionTests {
         }
     }
 
-    @Test("L30: completed, whatever came of it, the app is suspended again", arguments: WakeResult.allCases)
+    @Test("an app that completes its wake with any result is suspended again (L30)", arguments: WakeResult.allCases)
     func completed(result: WakeResult) {
         let harness = Harness("photos") { $0.backgroundModes = .push }
-        harness.bring("photos", into: .suspended)
+        harness.move("photos", to: .suspended)
         let request = harness.push("photos", "hello")
         #expect(harness.answers[request] == .done(.background))
         #expect(harness.delivered("photos").map(\.payload) == ["hello"])
         harness.advance(.seconds(12))
-        harness.happens(.run(harness.run("photos"), .wakeCompleted(result)))
+        harness.handle(.run(harness.run("photos"), .wakeCompleted(result)))
         #expect(harness.reports().contains(.wakeCompleted(id("photos"), result)))
         #expect(harness.reports().contains(.deadlineMet(id("photos"), .wake, used: .seconds(12))))
         harness.advance(.seconds(1))
         #expect(harness.state("photos") == .suspended)
-        // Said again it means nothing.
+        // A second completion is ignored.
         let mark = harness.mark
-        harness.happens(.run(harness.run("photos"), .wakeCompleted(result)))
+        harness.handle(.run(harness.run("photos"), .wakeCompleted(result)))
         #expect(harness.effects(since: mark) == [])
     }
 
-    @Test("L30: completed while the app is looked into is in time")
+    @Test("a completion during the inspection is in time (L30)")
     func completedInTime() {
         let harness = Harness("photos") {
             $0.backgroundModes = .push; $0.backgroundTime = .seconds(60)
         }
-        harness.bring("photos", into: .suspended)
+        harness.move("photos", to: .suspended)
         harness.behave("photos") { $0.isInspected = false }
         harness.push("photos")
         harness.advance(.seconds(30))
         let run = harness.run("photos")
-        harness.happens(.run(run, .wakeCompleted(.newData)))
-        harness.happens(.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 0))))
+        harness.handle(.run(run, .wakeCompleted(.newData)))
+        harness.handle(.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 0))))
         #expect(harness.killed() == [])
     }
 
-    @Test("L28: a push needs the mode in the manifest")
+    @Test("a push needs the mode in the manifest (L28)")
     func modeNotDeclared() {
         let harness = Harness("photos")
         let request = harness.push("photos")
@@ -352,10 +354,10 @@ struct SuspensionTests {
         #expect(harness.state("photos") == .notRunning)
     }
 
-    @Test("L26: a wake is over when the user comes, and need not be completed then")
+    @Test("a wake ends when the user activates the app, and needs no completion then (L26)")
     func userComes() {
         let harness = Harness("photos") { $0.backgroundModes = .push }
-        harness.bring("photos", into: .suspended)
+        harness.move("photos", to: .suspended)
         harness.push("photos")
         harness.activate("photos")
         harness.advance(.seconds(100))
@@ -363,29 +365,29 @@ struct SuspensionTests {
         #expect(harness.killed() == [])
     }
 
-    @Test("L3: a background wake is told nothing but the event, and the app is suspended again")
-    func wakeTellsNothing() {
+    @Test("an app that is woken in the background gets only the event and is suspended again (L3)")
+    func wakeSendsNoNotice() {
         let harness = Harness("photos") { $0.backgroundModes = .push }
-        harness.bring("photos", into: .suspended)
+        harness.move("photos", to: .suspended)
         let mark = harness.mark
         harness.push("photos")
-        harness.happens(.run(harness.run("photos"), .wakeCompleted(.noData)))
+        harness.handle(.run(harness.run("photos"), .wakeCompleted(.noData)))
         harness.advance(.seconds(1))
-        #expect(harness.told("photos", since: mark) == [])
+        #expect(harness.notices("photos", since: mark) == [])
         #expect(harness.changes("photos", since: mark) == ["background: woken", "suspended: idle"])
     }
 
-    @Test("L21: a task of a suspended app, heard of late, wakes it with what is left of its budget")
+    @Test("a late task of a suspended app wakes it with the rest of its budget (L21)")
     func taskWakes() {
         let harness = Harness("photos")
-        harness.bring("photos", into: .suspended)
+        harness.move("photos", to: .suspended)
         harness.task("photos", "upload")
         #expect(harness.changes("photos").last == "background: taskBegan")
         #expect(harness.view("photos").backgroundTimeRemaining == .seconds(29))
     }
 
     @Test(
-        "L30: a wake that is completed before it is known that the app runs again, or is ready, is completed",
+        "a wake that is completed before the thaw or READY=1 is reported counts as completed (L30)",
         arguments: [
             Stage.suspended, .notRunning,
         ])
@@ -393,20 +395,20 @@ struct SuspensionTests {
         let harness = Harness("photos") {
             $0.backgroundModes = .push; $0.readiness = .notified
         }
-        if stage == .suspended { harness.bring("photos", into: .suspended) }
+        if stage == .suspended { harness.move("photos", to: .suspended) }
         harness.behave("photos") {
             $0.thaws = false; $0.launching = .executes
         }
         harness.push("photos")
         let run = harness.run("photos")
-        harness.happens(.run(run, .wakeCompleted(.newData)))
+        harness.handle(.run(run, .wakeCompleted(.newData)))
         #expect(harness.reports().last == .wakeCompleted(id("photos"), .newData))
-        harness.happens(stage == .suspended ? .run(run, .thawed(attempt: 1)) : .run(run, .ready))
+        harness.handle(stage == .suspended ? .run(run, .thawed(attempt: 1)) : .run(run, .ready))
         harness.advance(.seconds(1))
         #expect(harness.state("photos") == .suspended)
-        // A second word for it means nothing.
+        // A second completion is ignored.
         let mark = harness.mark
-        harness.happens(.run(run, .wakeCompleted(.newData)))
+        harness.handle(.run(run, .wakeCompleted(.newData)))
         #expect(harness.effects(since: mark) == [])
     }
 }

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Background tasks")
 struct TaskTests {
-    @Test("L23: tasks that end while their app is looked into, at the end of the budget, save it")
+    @Test("an app whose tasks end during the inspection at the end of the budget is not killed (L23)")
     func endsJustInTime() {
         let harness = Harness("photos")
         harness.behave("photos") { $0.isInspected = false }
@@ -17,16 +17,16 @@ struct TaskTests {
         #expect(harness.effects.contains(.inspect(run)))
         harness.endTask("photos", "upload")
         harness.endTask("photos", "sync")
-        harness.happens(.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 0))))
+        harness.handle(.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 0))))
         #expect(harness.killed() == [])
-        // The budget is used up: suspended at once, and no task is taken any more.
+        // The budget is used up: the app is suspended immediately, and tasks are refused.
         harness.advance(.zero)
         #expect(harness.state("photos") == .suspended)
         harness.task("photos", "more")
         #expect(harness.reports().last == .taskRefused(id("photos"), name: "more"))
     }
 
-    @Test("L23: one task of two that ends at the end of the budget does not save the app")
+    @Test("an app of which one of two tasks ends at the end of the budget is killed (L23)")
     func oneOfTwoEnds() throws {
         let harness = Harness("photos")
         harness.behave("photos") { $0.isInspected = false }
@@ -36,24 +36,24 @@ struct TaskTests {
         harness.background("photos")
         harness.advance(.seconds(30))
         harness.endTask("photos", "upload")
-        harness.happens(.run(harness.run("photos"), .inspected(Inspection(traced: false, cpu: .seconds(3), memory: 0))))
+        harness.handle(.run(harness.run("photos"), .inspected(Inspection(traced: false, cpu: .seconds(3), memory: 0))))
         let receipt = try harness.receipt("photos")
         #expect(receipt.code == 0x2182_bad2)
         #expect(receipt.explanation.contains("'sync'"))
         #expect(!receipt.explanation.contains("upload"))
     }
 
-    @Test("L25: EXTEND_TIMEOUT_USEC= while entering opens a task, which is over in the foreground")
+    @Test("the task that EXTEND_TIMEOUT_USEC= begins while entering the background ends in the foreground (L25)")
     func extensionEndsInForeground() {
         let harness = Harness("photos")
         harness.behave("photos") { $0.entering = .isSilent }
         harness.launch("photos")
         harness.background("photos")
         let run = harness.run("photos")
-        harness.happens(.run(run, .timeoutExtended(by: .seconds(8))))
+        harness.handle(.run(run, .timeoutExtended(by: .seconds(8))))
         #expect(harness.view("photos").tasks.map(\.name) == ["EXTEND_TIMEOUT_USEC"])
         #expect(harness.view("photos").tasks.map(\.remaining) == [.seconds(8)])
-        harness.happens(.run(run, .backgroundEntered))
+        harness.handle(.run(run, .backgroundEntered))
         harness.activate("photos")
         #expect(harness.view("photos").tasks.isEmpty)
         #expect(harness.reports().contains(.taskEnded(id("photos"), name: "EXTEND_TIMEOUT_USEC")))
@@ -62,7 +62,7 @@ struct TaskTests {
     // MARK: The budget
 
     @Test(
-        "L21: the clock of a task begun in the foreground starts when the app enters the background; in the foreground it is infinite (L24)"
+        "the budget of a task that began in the foreground starts in the background, and is infinite before (L21, L24)"
     )
     func clockStartsInBackground() throws {
         let harness = Harness("photos")
@@ -80,7 +80,7 @@ struct TaskTests {
         #expect(try harness.receipt("photos").code == 0x2182_bad2)
     }
 
-    @Test("L21: the budget belongs to the app: more tasks buy no more time")
+    @Test("more tasks do not extend the background budget (L21)")
     func moreTasksBuyNoMoreTime() throws {
         let harness = Harness("photos")
         harness.launch("photos", .background)
@@ -96,7 +96,7 @@ struct TaskTests {
         #expect(receipt.deadline?.wall == .seconds(30))
     }
 
-    @Test("L21: the clock stands still while the app is suspended, and goes on for a task of the same stay")
+    @Test("the budget is paused while the app is suspended and continues for a task of the same stay (L21)")
     func clockStandsStill() {
         let harness = Harness("photos")
         harness.launch("photos", .background)
@@ -107,7 +107,7 @@ struct TaskTests {
         #expect(harness.state("photos") == .suspended)
         harness.advance(.seconds(500))
         #expect(harness.view("photos").backgroundTimeRemaining == .seconds(19))
-        // Begun before the freeze, heard of after it.
+        // The task began before the freeze; its message arrives after it.
         harness.task("photos", "more")
         #expect(harness.state("photos") == .background)
         harness.advance(.milliseconds(18_999))
@@ -116,8 +116,8 @@ struct TaskTests {
         #expect(harness.killed() == ["photos"])
     }
 
-    @Test("L26: the budget is whole again after the foreground")
-    func wholeAgain() {
+    @Test("the budget is reset in the foreground (L26)")
+    func budgetIsReset() {
         let harness = Harness("photos")
         harness.launch("photos")
         harness.task("photos", "upload")
@@ -131,7 +131,7 @@ struct TaskTests {
         #expect(harness.state("photos") == .background)
     }
 
-    @Test("L23: with the budget over and no task open the app is suspended at once; what begins then gains nothing")
+    @Test("an app without tasks is suspended immediately at the end of its budget, and a later task gets no time (L23)")
     func overWithoutTask() {
         let harness = Harness("photos") {
             $0.backgroundTime = .seconds(3); $0.suspendDelay = .seconds(10)
@@ -143,14 +143,14 @@ struct TaskTests {
         harness.task("photos", "late")
         #expect(harness.state("photos") == .suspended)
         #expect(harness.reports().last == .taskRefused(id("photos"), name: "late"))
-        // In the foreground it is as if nothing had been.
+        // The foreground resets the budget.
         harness.activate("photos")
         #expect(harness.view("photos").backgroundTimeRemaining == nil)
         harness.task("photos", "new")
         #expect(harness.view("photos").tasks.map(\.name) == ["new"])
     }
 
-    @Test("L23: the receipt names the leaked tasks, three of them at most")
+    @Test("the receipt names at most three of the leaked tasks (L23)")
     func leakedNames() throws {
         let harness = Harness("photos")
         harness.behave("photos") { $0.cpu = .milliseconds(20) }
@@ -165,21 +165,21 @@ struct TaskTests {
         #expect(receipt.namespace == .watchdog)
     }
 
-    @Test("L22: 5 s before the end the open tasks' handlers are called, once; with none open nobody is")
+    @Test("tasksExpiring is sent once, 5s before the end of the budget, and only with an open task (L22)")
     func expirationNotice() {
         let harness = Harness("photos")
         harness.launch("photos", .background)
         harness.task("photos", "a")
         harness.task("photos", "b")
         harness.advance(.milliseconds(24_999))
-        #expect(!harness.told("photos").contains(.tasksExpiring))
+        #expect(!harness.notices("photos").contains(.tasksExpiring))
         harness.advance(.milliseconds(1))
-        #expect(harness.told("photos").last == .tasksExpiring)
+        #expect(harness.notices("photos").last == .tasksExpiring)
         #expect(harness.reports().contains(.tasksExpiring(id("photos"), names: ["a", "b"])))
         harness.endTask("photos", "a")
         harness.task("photos", "c")
         harness.advance(.seconds(4))
-        #expect(harness.told("photos").filter { $0 == .tasksExpiring }.count == 1)
+        #expect(harness.notices("photos").filter { $0 == .tasksExpiring }.count == 1)
         harness.endTask("photos", "b")
         harness.endTask("photos", "c")
         harness.advance(.seconds(1))
@@ -188,16 +188,16 @@ struct TaskTests {
         let quiet = Harness("photos") { $0.suspendDelay = .seconds(28) }
         quiet.launch("photos", .background)
         quiet.advance(.seconds(27))
-        #expect(!quiet.told("photos").contains(.tasksExpiring))
-        // The first task after that time is warned at once, and gains nothing.
+        #expect(!quiet.notices("photos").contains(.tasksExpiring))
+        // The first task after that time gets the notice immediately and no additional time.
         quiet.task("photos", "late")
         quiet.advance(.zero)
-        #expect(quiet.told("photos").last == .tasksExpiring)
+        #expect(quiet.notices("photos").last == .tasksExpiring)
         quiet.advance(.seconds(3))
         #expect(quiet.killed() == ["photos"])
     }
 
-    @Test("L22: a task of which is heard with less than that left does not wake a suspended app")
+    @Test("a late task with less than the notice time left does not wake a suspended app (L22)")
     func tooLateToWake() {
         let harness = Harness("photos")
         harness.launch("photos", .background)
@@ -212,7 +212,7 @@ struct TaskTests {
         #expect(harness.reports().last == .taskRefused(id("photos"), name: "late"))
     }
 
-    @Test("L21: with BackgroundTimeSec=infinity a task may stay open for ever")
+    @Test("with BackgroundTimeSec=infinity a task may stay open for ever (L21)")
     func infiniteBudget() {
         let harness = Harness("photos") { $0.backgroundTime = nil }
         harness.launch("photos", .background)
@@ -226,10 +226,11 @@ struct TaskTests {
     }
 
     @Test(
-        "L21: a task in the middle of suspending or waking keeps the app awake", arguments: [Stage.suspending, .waking])
+        "a task that begins while the app is being suspended or woken keeps it awake (L21)",
+        arguments: [Stage.suspending, .waking])
     func keepsAwake(stage: Stage) {
         let harness = Harness("photos")
-        harness.bring("photos", into: stage)
+        harness.move("photos", to: stage)
         let run = harness.run("photos")
         harness.task("photos", "a")
         #expect(harness.effects.contains(.thaw(run, attempt: 1)))
@@ -242,16 +243,16 @@ struct TaskTests {
         #expect(harness.state("photos") == .suspended)
     }
 
-    @Test("L21: a task of an app that ends is refused", arguments: [Stage.terminating, .ending])
+    @Test("a task of an ending app is refused (L21)", arguments: [Stage.terminating, .ending])
     func refusedAtTheEnd(stage: Stage) {
         let harness = Harness("photos")
-        harness.bring("photos", into: stage)
+        harness.move("photos", to: stage)
         harness.task("photos", "a")
         #expect(harness.reports().last == .taskRefused(id("photos"), name: "a"))
         #expect(harness.view("photos").tasks.isEmpty)
     }
 
-    @Test("of several tasks with one name the oldest ends first; the end of one that is not there means nothing")
+    @Test("of several tasks with one name the oldest ends first, and the end of an unknown task is ignored")
     func sameName() {
         let harness = Harness("photos")
         harness.launch("photos", .background)
@@ -269,7 +270,7 @@ struct TaskTests {
         #expect(harness.state("photos") == .suspended)
     }
 
-    @Test("L27: a task is found by its name, age and owner")
+    @Test("a view shows the name, age and owner of each task (L27)")
     func found() {
         let harness = Harness("photos")
         harness.launch("photos", .background)
@@ -284,7 +285,7 @@ struct TaskTests {
             ])
     }
 
-    @Test("L27: a thousand tasks may be open; with one more the app is killed, 0xbada5e47")
+    @Test("an app with more than 1000 open tasks is killed with 0xbada5e47 (L27)")
     func tooMany() throws {
         let harness = Harness("photos")
         harness.launch("photos")

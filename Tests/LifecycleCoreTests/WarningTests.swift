@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Memory: warnings")
 struct WarningTests {
-    /// Whom was told which level, in order.
+    /// The warned apps with their levels, in order.
     private func warned(_ harness: Harness, since mark: Int = 0) -> [String] {
         harness.effects(since: mark).compactMap { effect in
             guard case .notify(let run, .memoryWarning(let level)) = effect else { return nil }
@@ -11,7 +11,8 @@ struct WarningTests {
         }
     }
 
-    @Test("L36: running apps are warned, the lowest priority first, then the largest; suspended ones are not woken")
+    @Test(
+        "running apps are warned, the lowest priority first, then the largest, and suspended apps are not woken (L36)")
     func order() {
         let harness = Harness("small", "large", "high", "low", "suspended") { $0.suspendDelay = .seconds(60) }
         harness.register("suspended") { $0.suspendDelay = .seconds(1) }
@@ -20,13 +21,13 @@ struct WarningTests {
         harness.suspend("suspended")
         harness.behave("large") { $0.memory = 50 * mebibyte }
         for app in ["high", "small", "large", "low"] { harness.launch(app, app == "high" ? .foreground : .background) }
-        harness.happens(.memoryMeasured(harness.kernel.reading))
+        harness.handle(.memoryMeasured(harness.kernel.reading))
         harness.simulate(.warning)
         #expect(warned(harness) == ["low warning", "large warning", "small warning", "high warning"])
         #expect(harness.state("suspended") == .suspended)
     }
 
-    @Test("L36: at most one warning of each level in 25 s")
+    @Test("an app gets at most one warning of each level in 25s (L36)")
     func rate() {
         let harness = Harness("photos")
         harness.launch("photos")
@@ -49,7 +50,7 @@ struct WarningTests {
         #expect(warned(harness, since: mark) == ["photos critical", "photos warning"])
     }
 
-    @Test("L36: while a level lasts the warning is repeated, each 25 s")
+    @Test("a warning is repeated every 25s while its level lasts (L36)")
     func repeated() {
         let harness = Harness("photos")
         harness.launch("photos")
@@ -59,8 +60,8 @@ struct WarningTests {
         #expect((3...4).contains(warned(harness).count))
     }
 
-    @Test("L36, L31: a suspended app hears of the last warning when it runs again")
-    func heardLater() {
+    @Test("a suspended app receives the last warning when it runs again (L31, L36)")
+    func notifiedLater() {
         let harness = Harness("photos", "mail")
         harness.suspend("photos")
         harness.launch("mail")
@@ -72,7 +73,7 @@ struct WarningTests {
         #expect(warned(harness, since: mark) == ["mail warning"])
     }
 
-    @Test("L35: warned before anybody is killed")
+    @Test("apps are warned before one is killed (L35)")
     func warnedFirst() {
         let harness = Harness("photos", "mail")
         harness.suspend("mail")
@@ -84,11 +85,11 @@ struct WarningTests {
     }
 
     @Test(
-        "who is ending, launching or waking is not warned",
+        "an app that is ending, launching or waking is not warned",
         arguments: [Stage.launching, .waking, .terminating, .ending, .suspending])
     func notWarned(stage: Stage) {
         let harness = Harness("photos")
-        harness.bring("photos", into: stage)
+        harness.move("photos", to: stage)
         harness.simulate(.warning)
         #expect(warned(harness) == [])
     }

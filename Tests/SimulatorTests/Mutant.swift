@@ -2,20 +2,20 @@ import LifecycleCore
 import LifecycleSimulator
 import Testing
 
-/// The real core with one thing broken: what it is given, what it says, or both.
+/// The real core with one fault: in its events, its effects, or both.
 struct Mutant: DecidingCore {
-    /// Gets the event and what goes in and out of the core; returns the effects that the mutant claims to be the core's.
+    /// Handles an event with the core. Returns the effects of the mutant.
     typealias Break = (inout Mutant, Event, Instant) -> [Effect]
 
     var core: LifecycleCore
     let handling: Break
     var changesView: ((AppView) -> AppView)?
     var changesDeadline: ((Instant?, Instant) -> Instant?)?
-    /// What goes wrong when it is recovered.
+    /// The fault at a recovery.
     var recovering: ((inout Mutant) -> Void)?
-    /// When it was last given something.
+    /// When the last event came.
     var now = Instant.origin
-    /// Whatever the break wants to remember.
+    /// State that faults use.
     var suspended: [RunID] = []
     var running: [RunID] = []
     var count = 0
@@ -23,11 +23,11 @@ struct Mutant: DecidingCore {
     mutating func handle(_ event: Event, at now: Instant) -> [Effect] {
         self.now = now
         let effects = handling(&self, event, now)
-        note(event, effects)
+        record(event, effects)
         return effects
     }
 
-    private mutating func note(_ event: Event, _ effects: [Effect]) {
+    private mutating func record(_ event: Event, _ effects: [Effect]) {
         if case .run(let run, .frozen(_, _)) = event { suspended.append(run) }
         if case .run(let run, .executed) = event { running.append(run) }
         if case .run(let run, .exited(_, _, _)) = event {
@@ -65,20 +65,20 @@ struct Mutant: DecidingCore {
     func difference(from other: Self) -> String? { core.difference(from: other.core) }
 }
 
-/// One way to break the core, and the rule that has to notice.
-struct Breakage: Sendable, CustomTestStringConvertible {
+/// A fault of the core, and the rule that must find it.
+struct MutantCase: Sendable, CustomTestStringConvertible {
     let name: String
     let rule: Rule
-    /// The number tells the core (0) from its twin (1).
+    /// Creates the mutant. The number is 0 for the core and 1 for its twin.
     let makes: @Sendable (LifecycleCore, Int) -> Mutant
 
     var testDescription: String { name }
 
-    /// Breaks what comes out.
+    /// A fault in the effects.
     static func effects(
         _ name: String, _ rule: Rule, _ change: @escaping @Sendable ([Effect], Event, Mutant) -> [Effect]
-    ) -> Breakage {
-        Breakage(name: name, rule: rule) { core, _ in
+    ) -> MutantCase {
+        MutantCase(name: name, rule: rule) { core, _ in
             Mutant(core: core) { mutant, event, now in
                 let effects = mutant.core.handle(event, at: now)
                 return change(effects, event, mutant)
@@ -86,28 +86,28 @@ struct Breakage: Sendable, CustomTestStringConvertible {
         }
     }
 
-    /// Leaves out effects.
+    /// A fault that omits effects.
     static func without(
         _ name: String, _ rule: Rule, _ isLeftOut: @escaping @Sendable (Effect) -> Bool
-    ) -> Breakage {
+    ) -> MutantCase {
         effects(name, rule) { effects, _, _ in effects.filter { !isLeftOut($0) } }
     }
 
-    /// Breaks what goes in; `nil`: the core never hears of it.
+    /// A fault in the events; `nil`: the event does not reach the core.
     static func events(
         _ name: String, _ rule: Rule, _ change: @escaping @Sendable (Event) -> Event?
-    ) -> Breakage {
-        Breakage(name: name, rule: rule) { core, _ in
+    ) -> MutantCase {
+        MutantCase(name: name, rule: rule) { core, _ in
             Mutant(core: core) { mutant, event, now in
                 change(event).map { mutant.core.handle($0, at: now) } ?? []
             }
         }
     }
 
-    /// Breaks what the manifests say.
+    /// A fault in the manifests.
     static func policies(
         _ name: String, _ rule: Rule, _ change: @escaping @Sendable (inout AppPolicy) -> Void
-    ) -> Breakage {
+    ) -> MutantCase {
         events(name, rule) { event in
             guard case .registered(let id, var policy, let launches) = event else { return event }
             change(&policy)
@@ -115,11 +115,11 @@ struct Breakage: Sendable, CustomTestStringConvertible {
         }
     }
 
-    /// Answers an effect itself, at once, in place of the kernel.
+    /// A fault that answers an effect immediately, instead of the kernel.
     static func answering(
         _ name: String, _ rule: Rule, _ outcome: @escaping @Sendable (Effect) -> Event?
-    ) -> Breakage {
-        Breakage(name: name, rule: rule) { core, _ in
+    ) -> MutantCase {
+        MutantCase(name: name, rule: rule) { core, _ in
             Mutant(core: core) { mutant, event, now in
                 var done: [Effect] = []
                 for effect in mutant.core.handle(event, at: now) {

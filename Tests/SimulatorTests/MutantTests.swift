@@ -2,33 +2,33 @@ import LifecycleCore
 import LifecycleSimulator
 import Testing
 
-@Suite("Checkers")
+@Suite("Mutants")
 struct MutantTests {
-    @Test("a core that is broken is found out by the checker that is there for it", arguments: Breakage.all)
-    func brokenCoreIsFoundOut(breakage: Breakage) {
+    @Test("a mutant of the core is found by the rule that it violates", arguments: MutantCase.all)
+    func mutantIsFound(mutantCase: MutantCase) {
         var found: [Rule] = []
         for seed in 1...40 as ClosedRange<UInt64> {
             var number = -1
             var simulation = Simulation(SimulationOptions(seed: seed, events: 1500)) { firstRun, firstReceipt in
                 number += 1
-                return breakage.makes(LifecycleCore(firstRun: firstRun, firstReceipt: firstReceipt), number)
+                return mutantCase.makes(LifecycleCore(firstRun: firstRun, firstReceipt: firstReceipt), number)
             }
             if let finding = simulation.run().finding {
                 found.append(finding.rule)
-                if finding.rule == breakage.rule { return }
+                if finding.rule == mutantCase.rule { return }
             }
         }
-        Issue.record("\(breakage.rule) has not noticed; noticed were \(found)")
+        Issue.record("\(mutantCase.rule) did not find the mutant; found were \(found)")
     }
 
-    @Test("there is a broken core for every rule")
-    func everyRuleHasABreakage() {
-        let missing = Set(Rule.allCases).subtracting(Breakage.all.map(\.rule))
+    @Test("each rule has a mutant")
+    func everyRuleHasAMutant() {
+        let missing = Set(Rule.allCases).subtracting(MutantCase.all.map(\.rule))
         #expect(missing.isEmpty)
     }
 
-    @Test("the core as it is breaks no rule where a broken one does")
-    func wholeCoreIsNotFoundOut() {
+    @Test("the real core violates no rule in the seeds of the mutants")
+    func unchangedCoreBreaksNoRule() {
         for seed in 1...4 as ClosedRange<UInt64> {
             let result = simulate(SimulationOptions(seed: seed, events: 1500))
             #expect(result.finding == nil, "seed \(seed), event \(result.events): \(result.finding?.sentence ?? "")")

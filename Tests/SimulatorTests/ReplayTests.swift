@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Replay")
 struct ReplayTests {
-    @Test("the same seed gives the same trace, byte for byte")
+    @Test("the same seed gives the same trace, byte by byte")
     func sameTrace() {
         var first: [String] = []
         var second: [String] = []

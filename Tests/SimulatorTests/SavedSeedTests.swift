@@ -1,8 +1,8 @@
 import LifecycleSimulator
 import Testing
 
-/// What the simulator has found so far, each with a seed that finds it again where the fault is put back. A seed plays
-/// something else whenever the simulator changes: what it had found is therefore kept by a named test of the core, too.
+/// Seeds that found a fault, each with the fault that it finds again if the fix is reverted. A change of the simulator
+/// changes what a seed simulates; therefore each fault has a named test of the core too.
 @Suite("Saved seeds")
 struct SavedSeedTests {
     struct Saved: Sendable, CustomTestStringConvertible {
@@ -13,29 +13,34 @@ struct SavedSeedTests {
     }
 
     static let seeds: [Saved] = [
-        Saved(seed: 348, events: 300, found: "a push that launched an app was never delivered to it"),
-        Saved(seed: 18, events: 300, found: "a deadline that was met was cancelled as well"),
-        Saved(seed: 277, events: 300, found: "the timer stayed due while memory was measured"),
+        Saved(seed: 348, events: 300, found: "a push that launched an app was not delivered"),
+        Saved(seed: 18, events: 300, found: "a met deadline was also cancelled"),
+        Saved(seed: 277, events: 300, found: "a timer stayed due during a measurement"),
         Saved(
-            seed: 547, events: 300, found: "an app that was to come to the foreground, and then not, ran unthrottled"),
-        Saved(seed: 937, events: 300, found: "what was sent during a freeze that timed out was not delivered"),
-        Saved(seed: 672, events: 300, found: "a launch into the background left earlier requests without an answer"),
+            seed: 547, events: 300, found: "an app that was sent back on its way to the foreground ran unthrottled"),
+        Saved(seed: 937, events: 300, found: "notifications during a freeze that timed out were not delivered"),
+        Saved(seed: 672, events: 300, found: "a launch into the background left earlier requests unanswered"),
         Saved(
-            seed: 480, events: 300, found: "a launch was lost as the manifest went and came back while the app ended"),
-        Saved(seed: 429, events: 300, found: "a run that could not be spawned was killed"),
-        Saved(seed: 293, events: 3200, found: "an app that was being frozen was told to terminate"),
-        Saved(seed: 428, events: 300, found: "an app told to terminate before its process existed never heard of it"),
-        Saved(seed: 280, events: 300, found: "a task that asking for more time had opened was never reported as ended"),
-        Saved(seed: 1111, events: 300, found: "a wake that was completed before the thaw was heard of did not count"),
-        Saved(seed: 221, events: 300, found: "an interruption outlived the way to the foreground that it began on"),
+            seed: 480, events: 300,
+            found: "a launch was lost because the manifest was removed and added while the app ended"),
+        Saved(seed: 429, events: 300, found: "a run that was not spawned was killed"),
+        Saved(seed: 293, events: 3200, found: "an app that was being frozen got willTerminate"),
+        Saved(seed: 428, events: 300, found: "an app did not get willTerminate, because its process did not exist yet"),
+        Saved(seed: 280, events: 300, found: "the end of a task of EXTEND_TIMEOUT_USEC= was not reported"),
+        Saved(
+            seed: 1111, events: 300,
+            found: "a wake that was completed before the thaw was reported did not count as completed"),
+        Saved(
+            seed: 221, events: 300,
+            found: "an interruption stayed open after the app was sent back on its way to the foreground"),
         Saved(seed: 954, events: 300, found: "an app was killed for its tasks after it had ended them"),
-        Saved(seed: 676, events: 300, found: "an app that was asked to end was launched again"),
-        Saved(seed: 569, events: 300, found: "an app that had stopped itself was woken, and not continued"),
-        Saved(seed: 651, events: 1500, found: "jetsam waited for ever for a victim that could not be killed"),
+        Saved(seed: 676, events: 300, found: "an app that was asked to end was relaunched"),
+        Saved(seed: 569, events: 300, found: "an app that stopped itself was woken, but not continued"),
+        Saved(seed: 651, events: 1500, found: "jetsam waited for ever for a victim that survived SIGKILL"),
         Saved(seed: 28, events: 300, found: "a huge threshold made the core trap"),
     ]
 
-    @Test("a seed that once found something finds nothing", arguments: seeds)
+    @Test("a seed that found a fault finds none", arguments: seeds)
     func savedSeed(saved: Saved) {
         let result = simulate(SimulationOptions(seed: saved.seed, events: saved.events))
         #expect(

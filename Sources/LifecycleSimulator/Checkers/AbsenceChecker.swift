@@ -1,42 +1,43 @@
 import LifecycleCore
 
-/// L15: who leaves the foreground before the machine sleeps or when the screen is locked, and who comes back.
+/// Checks which apps leave the foreground for sleep or the lock screen and which return (L15).
 struct AbsenceChecker {
     private var isLocked = false
     private var isSleeping = false
     private var isSleepAllowed = false
-    /// By app: somebody has wanted to see it since the absence began.
-    private var isWanted: [Bool]
-    /// The runs that left the foreground for it, by app.
+    /// By app: whether a user requested it in the foreground since the absence began.
+    private var isRequested: [Bool]
+    /// By app: the run that left the foreground for the absence.
     private var left: [RunID?]
-    /// Nothing happened since that could change who comes back.
-    private var isUndisturbed = false
-    /// In this event: nobody looks any more; the user is back.
-    private var hasBegun = false
+    /// Whether no event since then changes which apps return.
+    private var isUnchanged = false
+    /// Whether the absence begins in this event.
+    private var absenceBegan = false
+    /// Whether the absence ends in this event.
     private var isOver = false
-    /// In this event: who was told that its data is gone.
-    private var wasTold: [Bool]
+    /// By app: whether it was notified in this event that its data is unavailable.
+    private var wasNotified: [Bool]
 
     private var isAway: Bool { isLocked || isSleeping }
 
     init(apps: Int) {
-        isWanted = Array(repeating: false, count: apps)
+        isRequested = Array(repeating: false, count: apps)
         left = Array(repeating: nil, count: apps)
-        wasTold = isWanted
+        wasNotified = isRequested
     }
 
-    mutating func note(_ event: Event, of app: Int?, _ shadow: Shadow) {
-        hasBegun = false
+    mutating func record(_ event: Event, of app: Int?, _ model: CoreModel) {
+        absenceBegan = false
         isOver = false
         switch event {
         case .sleepRequested:
             isSleepAllowed = false
-            if !isSleeping { begin(shadow) }
+            if !isSleeping { begin(model) }
             isSleeping = true
         case .locked:
-            if !isLocked { begin(shadow) }
+            if !isLocked { begin(model) }
             isLocked = true
-        // A daemon that was not there takes the machine to be awake.
+        // A new daemon assumes that the machine is awake.
         case .awoke, .recovered:
             isOver = isSleeping && !isLocked
             isSleeping = false
@@ -44,91 +45,93 @@ struct AbsenceChecker {
             isOver = isLocked && !isSleeping
             isLocked = false
         case .requested(_, _, let request):
-            isUndisturbed = false
+            isUnchanged = false
             switch request {
-            case .activate, .launch(.foreground, _, _): if let app { isWanted[app] = true }
+            case .activate, .launch(.foreground, _, _): if let app { isRequested[app] = true }
             case .launch, .background, .interrupt, .endInterruption, .terminate, .remove, .push, .send: break
             }
-        case .configured, .started, .registered, .unregistered, .shutdownRequested: isUndisturbed = false
+        case .configured, .started, .registered, .unregistered, .shutdownRequested: isUnchanged = false
         default: break
         }
     }
 
-    private mutating func begin(_ shadow: Shadow) {
-        for app in isWanted.indices {
-            isWanted[app] = false
-            wasTold[app] = false
+    private mutating func begin(_ model: CoreModel) {
+        for app in isRequested.indices {
+            isRequested[app] = false
+            wasNotified[app] = false
         }
         if isAway { return }
-        hasBegun = true
-        isUndisturbed = true
-        for (index, app) in shadow.apps.enumerated() { left[index] = app.phase == .foreground ? app.run : nil }
+        absenceBegan = true
+        isUnchanged = true
+        for (index, app) in model.apps.enumerated() { left[index] = app.phase == .foreground ? app.run : nil }
     }
 
-    mutating func note(_ effect: Effect, of app: Int?, _ shadow: Shadow, _ findings: inout Findings) {
+    mutating func record(_ effect: Effect, of app: Int?, _ model: CoreModel, _ findings: inout Findings) {
         switch effect {
         case .notify(_, .willEnterForeground), .notify(_, .didBecomeActive):
             guard let app else { return }
             findings.check(
-                !isSleeping && (!isLocked || isWanted[app]), .absenceEmptiesForeground,
-                "\(shadow.apps[app].id) comes into the foreground while nobody is there")
+                !isSleeping && (!isLocked || isRequested[app]), .absenceEmptiesForeground,
+                "\(model.apps[app].id) enters the foreground during an absence")
         case .deliver(_, let given):
             guard let app else { return }
             if given.contains(where: { $0.kind == "protectedData" && $0.payload == "unavailable" }) {
-                wasTold[app] = true
+                wasNotified[app] = true
             }
         case .allowSleep:
-            findings.check(isSleeping && !isSleepAllowed, .sleepIsAllowedInTime, "nobody waits for sleep to be allowed")
             findings.check(
-                !Self.isAnybodyVisible(shadow), .sleepIsAllowedInTime,
-                "sleep is allowed while an app is in the foreground, or has not answered that it left it")
+                isSleeping && !isSleepAllowed, .sleepIsAllowedInTime, "sleep is allowed, but was not requested")
+            findings.check(
+                !Self.isAnyAppVisible(model), .sleepIsAllowedInTime,
+                "sleep is allowed while an app is in the foreground, or has not answered `didEnterBackground`")
             isSleepAllowed = true
         default: break
         }
     }
 
-    private static func isAnybodyVisible(_ shadow: Shadow) -> Bool {
-        shadow.apps.contains { $0.phase == .foreground || $0.phase == .entering }
+    private static func isAnyAppVisible(_ model: CoreModel) -> Bool {
+        model.apps.contains { $0.phase == .foreground || $0.phase == .entering }
     }
 
-    mutating func settle<Core: DecidingCore>(
-        _ shadow: Shadow, _ core: Core, at now: Microseconds, _ findings: inout Findings
+    mutating func verify<Core: DecidingCore>(
+        _ model: CoreModel, _ core: Core, at now: Microseconds, _ findings: inout Findings
     ) {
-        if isAway { settleAway(shadow, &findings) }
-        if hasBegun { settleProtectedData(shadow, &findings) }
-        if isOver { settleReturn(shadow, core, at: now, &findings) }
+        if isAway { verifyAbsence(model, &findings) }
+        if absenceBegan { verifyProtectedData(model, &findings) }
+        if isOver { verifyReturn(model, core, at: now, &findings) }
     }
 
-    private func settleAway(_ shadow: Shadow, _ findings: inout Findings) {
-        for (index, app) in shadow.apps.enumerated() where app.phase == .foreground {
+    private func verifyAbsence(_ model: CoreModel, _ findings: inout Findings) {
+        for (index, app) in model.apps.enumerated() where app.phase == .foreground {
             findings.check(
-                !isSleeping && isWanted[index], .absenceEmptiesForeground,
-                "\(app.id) stays in the foreground while nobody is there")
+                !isSleeping && isRequested[index], .absenceEmptiesForeground,
+                "\(app.id) stays in the foreground during an absence")
         }
         guard isSleeping, !isSleepAllowed else { return }
         findings.check(
-            Self.isAnybodyVisible(shadow), .sleepIsAllowedInTime, "nothing keeps the machine from sleeping any more")
+            Self.isAnyAppVisible(model), .sleepIsAllowedInTime, "no app is visible any more, but sleep is not allowed")
     }
 
-    /// Apps that run are told at once, those that are suspended when they run again.
-    private func settleProtectedData(_ shadow: Shadow, _ findings: inout Findings) {
-        for (index, app) in shadow.apps.enumerated() where app.policy.usesProtectedData && app.run != nil {
+    /// Checks that running apps are notified immediately. Suspended apps are notified when they run again.
+    private func verifyProtectedData(_ model: CoreModel, _ findings: inout Findings) {
+        for (index, app) in model.apps.enumerated() where app.policy.usesProtectedData && app.run != nil {
             guard app.phase == .foreground || app.phase == .entering || app.phase == .running else { continue }
             findings.check(
-                wasTold[index], .protectedDataIsTold, "\(app.id) is not told that its data can't be got at")
+                wasNotified[index], .protectedDataIsNotified,
+                "\(app.id) is not notified that its data becomes unavailable")
         }
     }
 
-    private mutating func settleReturn<Core: DecidingCore>(
-        _ shadow: Shadow, _ core: Core, at now: Microseconds, _ findings: inout Findings
+    private mutating func verifyReturn<Core: DecidingCore>(
+        _ model: CoreModel, _ core: Core, at now: Microseconds, _ findings: inout Findings
     ) {
-        for (index, run) in left.enumerated() where run != nil && isUndisturbed {
-            let app = shadow.apps[index]
+        for (index, run) in left.enumerated() where run != nil && isUnchanged {
+            let app = model.apps[index]
             guard app.run == run, app.state != .terminating, app.phase != .ending,
                 let view = core.view(of: app.id, at: Instant(now))
             else { continue }
             findings.check(
-                view.isForeground, .absenceEndsInForeground, "\(app.id) left the foreground, and does not come back")
+                view.isForeground, .absenceEndsInForeground, "\(app.id) left the foreground and does not return")
         }
         left = Array(repeating: nil, count: left.count)
     }

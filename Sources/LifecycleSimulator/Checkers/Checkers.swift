@@ -1,6 +1,6 @@
 import LifecycleCore
 
-/// All checkers, and what each of them is given when.
+/// All checkers. It passes each event and effect to them.
 struct Checkers {
     var findings = Findings()
     private(set) var deadlines: DeadlineChecker
@@ -17,7 +17,7 @@ struct Checkers {
     private var notifications: NotificationChecker
     private var absences: AbsenceChecker
 
-    /// Deep checks look at everything: only every so many events.
+    /// Checks of the whole state are slow: they are done once in this number of events.
     static let deepInterval = 64
 
     init(apps: Int, firstReceipt: UInt64) {
@@ -34,99 +34,99 @@ struct Checkers {
         absences = AbsenceChecker(apps: apps)
     }
 
-    /// Before the core is given the event.
-    mutating func note<Core: DecidingCore>(
-        _ event: Event, of app: Int?, _ shadow: Shadow, _ world: World, _ core: Core
+    /// Records an event. Called before the core handles it.
+    mutating func record<Core: DecidingCore>(
+        _ event: Event, of app: Int?, _ model: CoreModel, _ world: World, _ core: Core
     ) {
         if JetsamChecker.mayChoose(event, at: core.memory.level) {
-            for app in shadow.apps.indices {
-                let view = shadow.apps[app].run.flatMap { _ in
-                    core.view(of: shadow.apps[app].id, at: Instant(world.now))
+            for app in model.apps.indices {
+                let view = model.apps[app].run.flatMap { _ in
+                    core.view(of: model.apps[app].id, at: Instant(world.now))
                 }
-                jetsam.notePlace(app, view?.isForeground ?? false)
+                jetsam.recordSlot(app, view?.isForeground ?? false)
             }
         }
-        deadlines.note(event, of: shadow.phase(of: event, app) == .past ? nil : app, at: world.now)
-        requests.note(event, shadow)
-        receipts.note(event, of: app, shadow, world)
-        suspensions.note(event, of: app, shadow)
-        ends.note(event, of: app, shadow, at: world.now)
-        interruptions.note(event, of: app)
-        foreground.note(event, of: app)
-        jetsam.note(event, of: app, shadow, at: world.now)
-        notifications.note(event, of: app, shadow)
-        absences.note(event, of: app, shadow)
+        deadlines.record(event, of: model.phase(of: event, app) == .past ? nil : app, at: world.now)
+        requests.record(event, model)
+        receipts.record(event, of: app, model, world)
+        suspensions.record(event, of: app, model)
+        ends.record(event, of: app, model, at: world.now)
+        interruptions.record(event, of: app)
+        foreground.record(event, of: app)
+        jetsam.record(event, of: app, model, at: world.now)
+        notifications.record(event, of: app, model)
+        absences.record(event, of: app, model)
     }
 
-    mutating func begin(_ effects: [Effect], _ shadow: Shadow) {
-        notifications.note(effects, shadow)
-        interruptions.note(effects)
+    mutating func begin(_ effects: [Effect], _ model: CoreModel) {
+        notifications.record(effects, model)
+        interruptions.record(effects)
     }
 
-    /// Before the shadow takes in the effect.
-    mutating func note<Core: DecidingCore>(
-        _ effect: Effect, of app: Int?, in event: Event, _ shadow: Shadow, _ world: World, _ core: Core
+    /// Checks an effect. Called before the model records it.
+    mutating func record<Core: DecidingCore>(
+        _ effect: Effect, of app: Int?, in event: Event, _ model: CoreModel, _ world: World, _ core: Core
     ) {
         let now = world.now
-        states.note(effect, of: app, shadow, &findings)
-        notices.note(effect, of: app, shadow, at: now, &findings)
-        deadlines.note(effect, of: app, in: event, shadow, at: now, &findings)
-        requests.note(effect, shadow, &findings)
-        receipts.note(effect, of: app, shadow, &findings)
-        budgets.note(effect, of: app, shadow, &findings)
-        suspensions.note(effect, of: app, shadow, deadlines, at: now, &findings)
-        ends.note(effect, of: app, in: event, shadow, at: now, &findings)
-        interruptions.note(effect, of: app)
-        foreground.note(effect, of: app, shadow, &findings)
-        notifications.note(effect, of: app, shadow, &findings)
-        absences.note(effect, of: app, shadow, &findings)
-        jetsam.note(
-            effect, of: app, in: event, shadow, at: now, &findings)
+        states.record(effect, of: app, model, &findings)
+        notices.record(effect, of: app, model, at: now, &findings)
+        deadlines.record(effect, of: app, in: event, model, at: now, &findings)
+        requests.record(effect, model, &findings)
+        receipts.record(effect, of: app, model, &findings)
+        budgets.record(effect, of: app, model, &findings)
+        suspensions.record(effect, of: app, model, deadlines, at: now, &findings)
+        ends.record(effect, of: app, in: event, model, at: now, &findings)
+        interruptions.record(effect, of: app)
+        foreground.record(effect, of: app, model, &findings)
+        notifications.record(effect, of: app, model, &findings)
+        absences.record(effect, of: app, model, &findings)
+        jetsam.record(
+            effect, of: app, in: event, model, at: now, &findings)
     }
 
-    /// After all effects. `apps`: those that the event or an effect concerned.
-    mutating func settle<Core: DecidingCore>(
-        _ event: Event, of app: Int?, _ effects: [Effect], concerning apps: [Int], _ shadow: Shadow, _ world: World,
+    /// Checks the state after all effects. `apps`: the apps of the event and of the effects.
+    mutating func verify<Core: DecidingCore>(
+        _ event: Event, of app: Int?, _ effects: [Effect], concerning apps: [Int], _ model: CoreModel, _ world: World,
         _ core: Core, isDeep: Bool
     ) {
         let now = world.now
-        deadlines.settle(event, of: app, shadow, at: now, &findings)
-        receipts.settle(&findings)
-        foreground.settle(shadow, &findings)
-        absences.settle(shadow, core, at: now, &findings)
-        jetsam.settle(shadow, isMeasuring: world.isMeasuring, &findings)
-        for app in isDeep ? Array(shadow.apps.indices) : apps {
-            states.settle(of: app, shadow, world, deadlines, &findings)
-            notices.settle(of: app, shadow, &findings)
-            suspensions.settle(of: app, shadow, deadlines, at: now, &findings)
-            interruptions.settle(of: app, shadow, &findings)
-            budgets.settle(of: app, shadow, world, deadlines, at: now, &findings)
-            notifications.settle(of: app, shadow, &findings)
+        deadlines.verify(event, of: app, model, at: now, &findings)
+        receipts.verify(&findings)
+        foreground.verify(model, &findings)
+        absences.verify(model, core, at: now, &findings)
+        jetsam.verify(model, isMeasuring: world.isMeasuring, &findings)
+        for app in isDeep ? Array(model.apps.indices) : apps {
+            states.verify(of: app, model, world, deadlines, &findings)
+            notices.verify(of: app, model, &findings)
+            suspensions.verify(of: app, model, deadlines, at: now, &findings)
+            interruptions.verify(of: app, model, &findings)
+            budgets.verify(of: app, model, world, deadlines, at: now, &findings)
+            notifications.verify(of: app, model, &findings)
         }
         if case .deadlineReached = event {
-            suspensions.settleAll(shadow, at: now, &findings)
+            suspensions.verifyAll(model, at: now, &findings)
             findings.check(
-                core.nextDeadline.map { $0 > Instant(now) } ?? true, .timeGoesOn,
-                "what was due is due still: \(core.nextDeadline?.microseconds ?? 0) µs")
+                core.nextDeadline.map { $0 > Instant(now) } ?? true, .dueWorkIsDone,
+                "a deadline is still due: \(core.nextDeadline?.microseconds ?? 0) µs")
         }
-        if isDeep { settleAll(shadow, world, core) }
+        if isDeep { verifyAll(model, world, core) }
     }
 
-    private mutating func settleAll<Core: DecidingCore>(_ shadow: Shadow, _ world: World, _ core: Core) {
+    private mutating func verifyAll<Core: DecidingCore>(_ model: CoreModel, _ world: World, _ core: Core) {
         var views: [AppView] = []
-        for app in shadow.apps.indices {
-            let view = core.view(of: shadow.apps[app].id, at: Instant(world.now))
-            states.settle(app, view, shadow, &findings)
+        for app in model.apps.indices {
+            let view = core.view(of: model.apps[app].id, at: Instant(world.now))
+            states.verify(app, view, model, &findings)
             if let view { views.append(view) }
         }
-        requests.settleAll(shadow, &findings)
-        foreground.settleAll(views, shadow, &findings)
+        requests.verifyAll(model, &findings)
+        foreground.verifyAll(views, model, &findings)
         findings.check(
-            core.appIDs.count == views.count, .bookkeepingIsBounded,
-            "the core knows \(core.appIDs.count) apps; there are \(views.count)")
+            core.appIDs.count == views.count, .stateIsBounded,
+            "the core lists \(core.appIDs.count) apps; there are \(views.count)")
         let sum = views.reduce(UInt64(0)) { $0 + $1.memory }
         findings.check(
             core.memory.apps == sum, .statesAreContinuous,
-            "all apps together have \(sum) bytes, the core says \(core.memory.apps)")
+            "all apps together have \(sum) bytes, the core reports \(core.memory.apps)")
     }
 }

@@ -1,18 +1,18 @@
 import LifecycleCore
 
-/// L12: how many are in the foreground, and who has to leave it.
+/// Checks how many apps are in the foreground and which app is displaced (L12).
 struct ForegroundChecker {
-    /// By app: when it was last activated, counted in requests and launches.
+    /// By app: the number of its last activation. Requests and launches are counted.
     private var activated: [UInt64]
     private var count: UInt64 = 0
-    /// Just asked for, and what had been before: a request that is refused activates nobody.
+    /// The request that is being handled, and the value before it: a refused request activates no app.
     private var asked: (request: RequestID, app: Int, before: UInt64)?
 
     init(apps: Int) {
         activated = Array(repeating: 0, count: apps)
     }
 
-    mutating func note(_ event: Event, of app: Int?) {
+    mutating func record(_ event: Event, of app: Int?) {
         asked = nil
         guard let app, case .requested(let id, _, let request) = event else { return }
         switch request {
@@ -28,37 +28,37 @@ struct ForegroundChecker {
         activated[app] = count
     }
 
-    mutating func note(_ effect: Effect, of app: Int?, _ shadow: Shadow, _ findings: inout Findings) {
+    mutating func record(_ effect: Effect, of app: Int?, _ model: CoreModel, _ findings: inout Findings) {
         if let asked, effect.refuses(asked.request) { activated[asked.app] = asked.before }
         guard let app else { return }
         if case .spawn(_, _, let launch) = effect, launch.state == .foreground { activate(app) }
         guard case .report(.stateChanged(let id, _, .background, .displaced)) = effect else { return }
-        for other in shadow.apps.indices where other != app && Self.isForeground(shadow.apps[other]) {
+        for other in model.apps.indices where other != app && Self.isForeground(model.apps[other]) {
             findings.check(
-                activated[app] <= activated[other], .longestAgoIsDisplaced,
-                "\(id) is displaced, though \(shadow.apps[other].id) was activated longer ago")
+                activated[app] <= activated[other], .leastRecentIsDisplaced,
+                "\(id) is displaced, but \(model.apps[other].id) was activated longer ago")
         }
     }
 
-    private static func isForeground(_ app: ShadowApp) -> Bool { app.state == .active || app.state == .inactive }
+    private static func isForeground(_ app: AppModel) -> Bool { app.state == .active || app.state == .inactive }
 
-    func settle(_ shadow: Shadow, _ findings: inout Findings) {
+    func verify(_ model: CoreModel, _ findings: inout Findings) {
         var present = 0
-        for app in shadow.apps where Self.isForeground(app) { present += 1 }
+        for app in model.apps where Self.isForeground(app) { present += 1 }
         findings.check(
-            present <= shadow.manager.foregroundLimit, .foregroundIsLimited,
-            "\(present) apps are in the foreground; \(shadow.manager.foregroundLimit) may be")
+            present <= model.manager.foregroundLimit, .foregroundIsLimited,
+            "\(present) apps are in the foreground; the limit is \(model.manager.foregroundLimit)")
     }
 
-    /// With all views: who is on the way there counts too.
-    func settleAll(_ views: [AppView], _ shadow: Shadow, _ findings: inout Findings) {
+    /// Checks all views: apps on the way to the foreground count too.
+    func verifyAll(_ views: [AppView], _ model: CoreModel, _ findings: inout Findings) {
         let coming = views.count { $0.isForeground }
         findings.check(
-            coming <= shadow.manager.foregroundLimit, .foregroundIsLimited,
-            "\(coming) apps are in the foreground or on the way there; \(shadow.manager.foregroundLimit) may be")
+            coming <= model.manager.foregroundLimit, .foregroundIsLimited,
+            "\(coming) apps are in the foreground or on the way there; the limit is \(model.manager.foregroundLimit)")
         for view in views where view.state == .active || view.state == .inactive {
             findings.check(
-                view.isForeground, .foregroundIsLimited, "\(view.id) is \(view.state), but holds no place there")
+                view.isForeground, .foregroundIsLimited, "\(view.id) is \(view.state), but has no foreground slot")
         }
     }
 }

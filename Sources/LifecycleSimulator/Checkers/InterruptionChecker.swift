@@ -1,6 +1,6 @@
 import LifecycleCore
 
-/// L13: interruptions nest, and an app in the foreground is active unless one is left.
+/// Checks that interruptions nest and that an app in the foreground is active unless one is open (L13).
 struct InterruptionChecker {
     private var open: [Int]
     private var asked: (request: RequestID, app: Int, change: Int)?
@@ -9,7 +9,7 @@ struct InterruptionChecker {
         open = Array(repeating: 0, count: apps)
     }
 
-    mutating func note(_ event: Event, of app: Int?) {
+    mutating func record(_ event: Event, of app: Int?) {
         asked = nil
         guard let app, case .requested(let request, _, let what) = event else { return }
         switch what {
@@ -19,25 +19,25 @@ struct InterruptionChecker {
         }
     }
 
-    mutating func note(_ effects: [Effect]) {
+    mutating func record(_ effects: [Effect]) {
         guard let (request, app, change) = asked else { return }
         for effect in effects {
             if case .answer(request, .done) = effect { open[app] += change }
         }
     }
 
-    mutating func note(_ effect: Effect, of app: Int?) {
+    mutating func record(_ effect: Effect, of app: Int?) {
         guard let app else { return }
         switch effect {
-        // Ending in the background instead is legal: it begins anew there.
+        // An interruption may end in the background: then the count restarts.
         case .spawn, .notify(_, .didEnterBackground): open[app] = 0
         default: break
         }
     }
 
-    mutating func settle(of app: Int, _ shadow: Shadow, _ findings: inout Findings) {
-        let known = shadow.apps[app]
-        // One that was on its way to the foreground and was sent back begins anew.
+    mutating func verify(of app: Int, _ model: CoreModel, _ findings: inout Findings) {
+        let known = model.apps[app]
+        // An app that was sent back on its way to the foreground starts with no interruption.
         if known.phase == .running { open[app] = 0 }
         guard known.phase == .foreground else { return }
         findings.check(

@@ -1,13 +1,13 @@
 import LifecycleCore
 
-/// L38, L39: who is taken, one at a time, and that somebody is.
+/// Checks which app jetsam kills (L38), that it kills one at a time (L39), and that it acts at all.
 struct JetsamChecker {
-    /// What L38 looks at, in its order; the smallest goes first.
+    /// The criteria of L38 in their order. The app with the smallest rank is killed first.
     private struct Rank: Comparable {
         var group: Int
         var priority: Int
         var isWithinLimit: Bool
-        /// `lru`: since when it has been in its state; `largest`: its size, negated.
+        /// `lru`: when it entered its state; `largest`: its negative size.
         var tie: Int64
 
         static func < (a: Rank, b: Rank) -> Bool {
@@ -18,27 +18,27 @@ struct JetsamChecker {
         }
     }
 
-    /// By app: whether it held a place in the foreground before the event.
-    private var hadPlace: [Bool]
-    /// By app: when SIGKILL was last sent, or its end was heard of, in its current run.
+    /// By app: whether it held a foreground slot before the event.
+    private var hadSlot: [Bool]
+    /// By app: when SIGKILL was last sent, or its end was reported, in its current run.
     private var endingSince: [Microseconds?]
-    /// The run that jetsam took last: until what it gave back was measured.
+    /// The last victim, until its freed memory was measured.
     private var victim: Int?
     private var isVictimGone = false
-    /// The measurement under way was asked for after the victim was gone.
+    /// Whether the measurement in progress was requested after the victim's end.
     private var isMeasureFresh = false
     private var reading: MemoryReading?
-    private var tookOne = false
-    private var takesLong: Int?
-    /// Places may be lost in the very event that makes jetsam choose: then nobody outside knows who had one.
-    private var arePlacesKnown = true
+    private var hasVictim = false
+    private var overdue: Int?
+    /// Whether `hadSlot` is up to date. The event that makes jetsam choose may itself remove slots.
+    private var areSlotsKnown = true
 
     init(apps: Int) {
-        hadPlace = Array(repeating: false, count: apps)
+        hadSlot = Array(repeating: false, count: apps)
         endingSince = Array(repeating: nil, count: apps)
     }
 
-    /// Whether an event can make the core choose a victim: then the places in the foreground are looked up before it.
+    /// Whether an event can make the core choose a victim. Then the foreground slots are recorded before it.
     static func mayChoose(_ event: Event, at level: MemoryLevel) -> Bool {
         switch event {
         case .memoryMeasured, .pressureSimulated, .configured, .run(_, .frozen): true
@@ -47,15 +47,15 @@ struct JetsamChecker {
         }
     }
 
-    mutating func notePlace(_ app: Int, _ has: Bool) { hadPlace[app] = has }
+    mutating func recordSlot(_ app: Int, _ has: Bool) { hadSlot[app] = has }
 
-    mutating func note(_ event: Event, of app: Int?, _ shadow: Shadow, at now: Microseconds) {
+    mutating func record(_ event: Event, of app: Int?, _ model: CoreModel, at now: Microseconds) {
         reading = nil
-        tookOne = false
-        takesLong = nil
-        arePlacesKnown = true
+        hasVictim = false
+        overdue = nil
+        areSlotsKnown = true
         switch event {
-        case .configured(let policy): arePlacesKnown = policy.foregroundLimit >= shadow.manager.foregroundLimit
+        case .configured(let policy): areSlotsKnown = policy.foregroundLimit >= model.manager.foregroundLimit
         case .memoryMeasured(let measured):
             reading = measured
             if isVictimGone, isMeasureFresh {
@@ -63,67 +63,67 @@ struct JetsamChecker {
                 isVictimGone = false
             }
         case .run(let run, .exited), .run(let run, .emptied), .run(let run, .spawnFailed):
-            if let app, shadow.apps[app].run == run, endingSince[app] == nil { endingSince[app] = now }
+            if let app, model.apps[app].run == run, endingSince[app] == nil { endingSince[app] = now }
         default: break
         }
     }
 
-    mutating func note(
-        _ effect: Effect, of app: Int?, in event: Event, _ shadow: Shadow,
+    mutating func record(
+        _ effect: Effect, of app: Int?, in event: Event, _ model: CoreModel,
         at now: Microseconds, _ findings: inout Findings
     ) {
         switch effect {
-        case .spawn(_, _, let launch): if let app { hadPlace[app] = launch.state == .foreground }
+        case .spawn(_, _, let launch): if let app { hadSlot[app] = launch.state == .foreground }
         case .measureMemory: isMeasureFresh = isVictimGone
         case .report(.stateChanged(_, _, .notRunning, _)):
             guard let app else { return }
             endingSince[app] = nil
             if victim == app { isVictimGone = true }
         case .report(.killTakesLong):
-            takesLong = app
-            // Jetsam waits for it no longer; what there is then is measured all the same.
+            overdue = app
+            // Jetsam no longer waits for the victim. The next measurement counts.
             if victim == app {
                 isVictimGone = true
                 isMeasureFresh = true
             }
         case .report(.stateChanged(_, _, .terminating, .jetsam)):
-            // One that was killed has been looked at then.
-            guard let app, shadow.apps[app].phase != .ending else { return }
-            checkOrder(app, shadow, &findings)
+            // An app that was killed was checked at the kill.
+            guard let app, model.apps[app].phase != .ending else { return }
+            checkOrder(app, model, &findings)
         case .kill:
             guard let app else { return }
-            if isJetsam(app, event, shadow) { take(app, shadow, now, &findings) }
-            // Sent again, it does not start to count anew.
-            if takesLong != app { endingSince[app] = now }
+            if isJetsam(app, event, model) { recordVictim(app, model, now, &findings) }
+            // A repeated SIGKILL does not restart the count.
+            if overdue != app { endingSince[app] = now }
         default: break
         }
     }
 
-    /// Whether this kill is for memory: nothing else that happened is a reason for it. (It comes before the change of
-    /// state that names its reason.)
-    private func isJetsam(_ app: Int, _ event: Event, _ shadow: Shadow) -> Bool {
+    /// Whether this kill is for memory: the event gives no other reason. The state change, which names the reason,
+    /// comes later.
+    private func isJetsam(_ app: Int, _ event: Event, _ model: CoreModel) -> Bool {
         switch event {
         case .memoryMeasured, .pressureSimulated, .configured, .run(_, .frozen): true
-        case .deadlineReached: takesLong != app
+        case .deadlineReached: overdue != app
         default: false
         }
     }
 
-    private mutating func take(
-        _ app: Int, _ shadow: Shadow, _ now: Microseconds, _ findings: inout Findings
+    private mutating func recordVictim(
+        _ app: Int, _ model: CoreModel, _ now: Microseconds, _ findings: inout Findings
     ) {
-        findings.check(!tookOne, .jetsamTakesOne, "\(shadow.apps[app].id) is the second victim at once")
+        findings.check(!hasVictim, .jetsamKillsOne, "\(model.apps[app].id) is the second victim of one event")
         findings.check(
-            victim == nil, .jetsamTakesOne,
-            "\(shadow.apps[app].id) is killed before what the last victim gave back was measured")
+            victim == nil, .jetsamKillsOne,
+            "\(model.apps[app].id) is killed before the memory was measured that the last victim freed")
         for other in endingSince.indices where other != app {
             guard let since = endingSince[other] else { continue }
             findings.check(
-                now - since >= 5 * .second, .jetsamTakesOne,
-                "\(shadow.apps[app].id) is killed while \(shadow.apps[other].id) is still going")
+                now - since >= 5 * .second, .jetsamKillsOne,
+                "\(model.apps[app].id) is killed while \(model.apps[other].id) is still ending")
         }
-        checkOrder(app, shadow, &findings)
-        tookOne = true
+        checkOrder(app, model, &findings)
+        hasVictim = true
         victim = app
         isVictimGone = false
         isMeasureFresh = false
@@ -132,59 +132,60 @@ struct JetsamChecker {
     // MARK: The order
 
     private func checkOrder(
-        _ app: Int, _ shadow: Shadow, _ findings: inout Findings
+        _ app: Int, _ model: CoreModel, _ findings: inout Findings
     ) {
-        guard arePlacesKnown else { return }
-        guard let mine = rank(app, shadow) else {
-            return findings.check(false, .jetsamKeepsOrder, "\(shadow.apps[app].id) is taken, but is no candidate")
+        guard areSlotsKnown else { return }
+        guard let ownRank = rank(app, model) else {
+            return findings.check(false, .jetsamKeepsOrder, "\(model.apps[app].id) is killed, but is no candidate")
         }
-        for other in shadow.apps.indices where other != app {
-            guard let theirs = rank(other, shadow) else { continue }
+        for other in model.apps.indices where other != app {
+            guard let otherRank = rank(other, model) else { continue }
             findings.check(
-                !(theirs < mine), .jetsamKeepsOrder,
-                "\(shadow.apps[app].id) \(mine) is taken before \(shadow.apps[other].id) \(theirs)")
+                !(otherRank < ownRank), .jetsamKeepsOrder,
+                "\(model.apps[app].id) \(ownRank) is killed before \(model.apps[other].id) \(otherRank)")
         }
     }
 
-    private func rank(_ app: Int, _ shadow: Shadow) -> Rank? {
-        let known = shadow.apps[app]
+    private func rank(_ app: Int, _ model: CoreModel) -> Rank? {
+        let known = model.apps[app]
         guard let group = group(app, known) else { return nil }
         let limit = group == 0 ? known.policy.suspendedMemoryHigh : known.policy.memoryHigh
         let size = Int64(known.memory)
         return Rank(
             group: group, priority: known.policy.jetsamPriority,
             isWithinLimit: limit.map { known.memory <= $0 } ?? true,
-            tie: shadow.manager.jetsamOrder == .largest ? -size : known.since)
+            tie: model.manager.jetsamOrder == .largest ? -size : known.since)
     }
 
     /// Suspended before background before inactive before active.
-    private func group(_ app: Int, _ known: ShadowApp) -> Int? {
+    private func group(_ app: Int, _ known: AppModel) -> Int? {
         switch known.phase {
         case .unknown, .notRunning, .ending, .past: nil
         case .suspended: 0
         case .terminating: 1
         case .foreground: known.state == .active ? 3 : 2
-        case .launching, .entering, .running, .suspending, .waking: hadPlace[app] ? 2 : 1
+        case .launching, .entering, .running, .suspending, .waking: hadSlot[app] ? 2 : 1
         }
     }
 
-    // MARK: That somebody is taken
+    // MARK: That jetsam acts
 
-    /// After all effects: with all apps over their budget, or too little available, somebody is on the way out, or it is
-    /// being measured whether that is so still.
-    func settle(_ shadow: Shadow, isMeasuring: Bool, _ findings: inout Findings) {
-        let isStuck = takesLong != nil && takesLong == victim
-        guard !tookOne, !isMeasuring, reading != nil || isStuck else { return }
-        let apps = shadow.apps.reduce(UInt64(0)) { $0 + $1.memory }
-        let isOver = shadow.manager.budget.map { apps > $0 } ?? false
-        let isShort = reading.map { $0.available < shadow.manager.criticalAvailable.bytes(of: $0.total) } ?? false
-        let isAnyLeft = shadow.apps.indices.contains { group($0, shadow.apps[$0]) != nil }
+    /// After all effects: if the apps exceed their budget or too little memory is available, an app is ending or a
+    /// measurement is in progress.
+    func verify(_ model: CoreModel, isMeasuring: Bool, _ findings: inout Findings) {
+        let isStuck = overdue != nil && overdue == victim
+        guard !hasVictim, !isMeasuring, reading != nil || isStuck else { return }
+        let apps = model.apps.reduce(UInt64(0)) { $0 + $1.memory }
+        let isOver = model.manager.budget.map { apps > $0 } ?? false
+        let isShort = reading.map { $0.available < model.manager.criticalAvailable.bytes(of: $0.total) } ?? false
+        let isAnyLeft = model.apps.indices.contains { group($0, model.apps[$0]) != nil }
         guard isOver || isShort, isAnyLeft else { return }
         findings.check(
-            !isStuck, .jetsamActs, "the victim can't be killed, apps have \(apps) bytes, and nobody measures")
+            !isStuck, .jetsamActs,
+            "the victim cannot be killed, apps have \(apps) bytes, and no measurement is in progress")
         guard victim == nil, endingSince.allSatisfy({ $0 == nil }) else { return }
         findings.check(
             reading == nil, .jetsamActs,
-            "\(reading?.available ?? 0) bytes are available, apps have \(apps), and nobody is taken")
+            "\(reading?.available ?? 0) bytes are available, apps have \(apps), and no app is killed")
     }
 }

@@ -1,72 +1,75 @@
 import LifecycleCore
 
-/// L31, L32: of each kind the latest, in the order of their coming, nothing twice, nothing lost.
+/// Checks the delivered notifications (L31, L32): the latest of each kind, in order, without repetition and without
+/// loss.
 struct NotificationChecker {
     private struct Pending {
         var kind: String
         var payload: String
 
-        /// It says how the world is; anything else is an event, and news each time.
+        /// Whether it describes a state. Any other notification is an event, which is delivered each time.
         var isState: Bool {
             kind != Notification.push && kind != "memory" && kind != "time" && !payload.isEmpty
         }
     }
 
-    private struct Mailbox {
+    private struct Inbox {
         var pending: [Pending] = []
-        /// What this run was last given of each kind.
+        /// The last payload of each kind that this run received.
         var known: [String: String] = [:]
-        /// Beyond what the core keeps, it may forget.
-        var isCrowded = false
+        /// Whether there are more kinds than the core stores, so that it may drop some.
+        var isFull = false
     }
 
-    /// By app: the core itself tells it of its protected data (`AbsenceChecker`).
-    private var isToldOfData: [Bool]
+    /// By app: whether the core sends it notifications about its protected data (`AbsenceChecker`).
+    private var isNotifiedOfData: [Bool]
 
-    private var mailboxes: [Mailbox]
-    /// The request that may put something into a mailbox, until it is known whether it was accepted.
+    private var inboxes: [Inbox]
+    /// The request that may add a notification, until its answer shows whether it was accepted.
     private var asked: (request: RequestID, app: Int, item: Pending, isHeld: Bool)?
     private static let most = 64
 
     init(apps: Int) {
-        mailboxes = Array(repeating: Mailbox(), count: apps)
-        isToldOfData = Array(repeating: false, count: apps)
+        inboxes = Array(repeating: Inbox(), count: apps)
+        isNotifiedOfData = Array(repeating: false, count: apps)
     }
 
-    /// The memory level is told by the core as well (`NoticeChecker`).
-    private func isCores(_ kind: String, _ app: Int) -> Bool {
-        kind == "memory" || kind == "protectedData" && isToldOfData[app]
+    /// Whether the core sends this kind by itself. `NoticeChecker` checks the memory level.
+    private func isSentByCore(_ kind: String, _ app: Int) -> Bool {
+        kind == "memory" || kind == "protectedData" && isNotifiedOfData[app]
     }
 
-    mutating func note(_ event: Event, of app: Int?, _ shadow: Shadow) {
+    mutating func record(_ event: Event, of app: Int?, _ model: CoreModel) {
         asked = nil
-        if let app, case .registered(_, let policy, _) = event, policy.usesProtectedData { isToldOfData[app] = true }
+        if let app, case .registered(_, let policy, _) = event, policy.usesProtectedData {
+            isNotifiedOfData[app] = true
+        }
         guard let app, case .requested(let request, _, let what) = event else { return }
         switch what {
         case .send(let notification):
-            file(request, app, Pending(kind: notification.kind, payload: notification.payload), shadow)
-        case .push(let payload): file(request, app, Pending(kind: Notification.push, payload: payload), shadow)
+            file(request, app, Pending(kind: notification.kind, payload: notification.payload), model)
+        case .push(let payload): file(request, app, Pending(kind: Notification.push, payload: payload), model)
         case .launch, .activate, .background, .interrupt, .endInterruption, .terminate, .remove: break
         }
     }
 
-    /// It is taken for accepted until the answer says otherwise.
-    private mutating func file(_ request: RequestID, _ app: Int, _ item: Pending, _ shadow: Shadow) {
-        let phase = shadow.apps[app].phase
+    /// Adds a notification. It counts as accepted until the answer says otherwise.
+    private mutating func file(_ request: RequestID, _ app: Int, _ item: Pending, _ model: CoreModel) {
+        let phase = model.apps[app].phase
         asked = (request, app, item, phase == .suspending || phase == .suspended)
     }
 
     private mutating func accept() {
         guard let (_, app, item, isHeld) = asked else { return }
         asked = nil
-        mailboxes[app].pending.removeAll { $0.kind == item.kind }
-        // A running app hears of everything; for a suspended one a change that was undone is none.
-        if isHeld, mailboxes[app].known[item.kind] == item.payload { return }
-        mailboxes[app].pending.append(item)
+        inboxes[app].pending.removeAll { $0.kind == item.kind }
+        // A running app receives every notification. A suspended app receives no change that was reverted.
+        if isHeld, inboxes[app].known[item.kind] == item.payload { return }
+        inboxes[app].pending.append(item)
     }
 
-    /// Before the effects: whether the request was refused decides on everything else.
-    mutating func note(_ effects: [Effect], _ shadow: Shadow) {
+    /// Finds out, before the effects, whether the request was refused.
+    mutating func record(_ effects: [Effect], _ model: CoreModel) {
         guard let (request, app, _, _) = asked else { return }
         for effect in effects {
             if case .answer(request, .refused) = effect {
@@ -74,65 +77,65 @@ struct NotificationChecker {
                 return
             }
         }
-        // A launch forgets what was before, and then takes it in.
-        if !effects.contains(where: { if case .spawn = $0 { true } else { false } }) || shadow.apps[app].run != nil {
+        // A launch removes older notifications before it adds the new one.
+        if !effects.contains(where: { if case .spawn = $0 { true } else { false } }) || model.apps[app].run != nil {
             accept()
         }
     }
 
-    mutating func note(
-        _ effect: Effect, of app: Int?, _ shadow: Shadow, _ findings: inout Findings
+    mutating func record(
+        _ effect: Effect, of app: Int?, _ model: CoreModel, _ findings: inout Findings
     ) {
         guard let app else { return }
         switch effect {
         case .spawn:
-            mailboxes[app] = Mailbox()
+            inboxes[app] = Inbox()
             if asked?.app == app { accept() }
-        case .deliver(_, let given): check(given, app, shadow, &findings)
+        case .deliver(_, let given): check(given, app, model, &findings)
         case .report(.stateChanged(_, _, .terminating, _)), .report(.stateChanged(_, _, .notRunning, _)):
-            mailboxes[app].pending = []
+            inboxes[app].pending = []
         default: break
         }
     }
 
     private mutating func check(
-        _ given: [Notification], _ app: Int, _ shadow: Shadow, _ findings: inout Findings
+        _ given: [Notification], _ app: Int, _ model: CoreModel, _ findings: inout Findings
     ) {
-        let id = shadow.apps[app].id
-        var place = 0
-        for notification in given where !isCores(notification.kind, app) {
-            let pending = mailboxes[app].pending
+        let id = model.apps[app].id
+        var position = 0
+        for notification in given where !isSentByCore(notification.kind, app) {
+            let pending = inboxes[app].pending
             let index = pending.firstIndex { $0.kind == notification.kind }
             findings.check(
-                index.map { pending[$0].payload == notification.payload } ?? false, .notificationsAreNews,
-                "\(id) is given \(notification.kind) “\(notification.payload)”, which is "
-                    + (index.map { "not the latest: “\(pending[$0].payload)”" } ?? "no news"))
+                index.map { pending[$0].payload == notification.payload } ?? false, .notificationsAreLatest,
+                "\(id) receives \(notification.kind) “\(notification.payload)”, which is "
+                    + (index.map { "not the latest: “\(pending[$0].payload)”" } ?? "not pending"))
             findings.check(
-                index.map { $0 >= place } ?? false, .notificationsAreNews,
-                "\(id) is given \(notification.kind) out of its order")
-            place = index ?? place
+                index.map { $0 >= position } ?? false, .notificationsAreLatest,
+                "\(id) receives \(notification.kind) out of order")
+            position = index ?? position
         }
         for notification in given {
-            mailboxes[app].pending.removeAll { $0.kind == notification.kind }
+            inboxes[app].pending.removeAll { $0.kind == notification.kind }
             if Pending(kind: notification.kind, payload: notification.payload).isState {
-                mailboxes[app].known[notification.kind] = notification.payload
+                inboxes[app].known[notification.kind] = notification.payload
             }
         }
-        if mailboxes[app].known.count >= Self.most { mailboxes[app].isCrowded = true }
+        if inboxes[app].known.count >= Self.most { inboxes[app].isFull = true }
         findings.check(
-            Set(given.map(\.kind)).count == given.count && given.count <= Self.most, .notificationsAreNews,
-            "\(id) is given \(given.count) notifications, some of one kind")
+            Set(given.map(\.kind)).count == given.count && given.count <= Self.most, .notificationsAreLatest,
+            "\(id) receives \(given.count) notifications, some of the same kind")
     }
 
-    /// Who runs and can be told has nothing waiting, but for a time change in the background.
-    func settle(of app: Int, _ shadow: Shadow, _ findings: inout Findings) {
-        let known = shadow.apps[app]
+    /// Checks that no notification waits for a running app, except a time change in the background.
+    func verify(of app: Int, _ model: CoreModel, _ findings: inout Findings) {
+        let known = model.apps[app]
         let isForeground = known.phase == .foreground
-        guard isForeground || known.phase == .running, !mailboxes[app].isCrowded else { return }
-        for pending in mailboxes[app].pending where !isCores(pending.kind, app) {
+        guard isForeground || known.phase == .running, !inboxes[app].isFull else { return }
+        for pending in inboxes[app].pending where !isSentByCore(pending.kind, app) {
             findings.check(
-                !isForeground && pending.kind == "time", .notificationsAreNews,
-                "\(known.id) is \(known.state), and \(pending.kind) “\(pending.payload)” still waits for it")
+                !isForeground && pending.kind == "time", .notificationsAreLatest,
+                "\(known.id) is \(known.state), but \(pending.kind) “\(pending.payload)” is not delivered")
         }
     }
 }

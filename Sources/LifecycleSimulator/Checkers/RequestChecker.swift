@@ -1,40 +1,40 @@
 import LifecycleCore
 
-/// Every request is answered once, and truly.
+/// Checks that each request is answered once and that the answer is true.
 struct RequestChecker {
-    private enum PendingRequest { case foreground, background, end, pressure, other }
+    private enum Goal { case foreground, background, end, pressure, other }
 
     private struct Waiting {
         var app: Int?
-        var wish: PendingRequest
+        var goal: Goal
     }
 
-    /// Those without an answer.
+    /// The requests without an answer.
     private var waiting: [RequestID: Waiting] = [:]
     private var abandoned: Set<RequestID> = []
     private var greatest: UInt64 = 0
 
     var unanswered: [RequestID] { waiting.keys.sorted { $0.number < $1.number } }
 
-    mutating func note(_ event: Event, _ shadow: Shadow) {
+    mutating func record(_ event: Event, _ model: CoreModel) {
         switch event {
         case .requested(let request, let id, let what):
-            waiting[request] = Waiting(app: shadow.indexes[id], wish: Self.wish(what))
+            waiting[request] = Waiting(app: model.indexes[id], goal: Self.goal(what))
             greatest = max(greatest, request.number)
         case .pressureSimulated(let request, _):
-            waiting[request] = Waiting(app: nil, wish: .pressure)
+            waiting[request] = Waiting(app: nil, goal: .pressure)
             greatest = max(greatest, request.number)
         case .requestAbandoned(let request):
             if waiting.removeValue(forKey: request) != nil { abandoned.insert(request) }
         case .recovered:
-            // Their clients went with the daemon.
+            // The clients were disconnected when the daemon died.
             abandoned.formUnion(waiting.keys)
             waiting = [:]
         default: break
         }
     }
 
-    private static func wish(_ request: Request) -> PendingRequest {
+    private static func goal(_ request: Request) -> Goal {
         switch request {
         case .activate, .launch(.foreground, _, _): .foreground
         case .background: .background
@@ -43,24 +43,24 @@ struct RequestChecker {
         }
     }
 
-    mutating func note(_ effect: Effect, _ shadow: Shadow, _ findings: inout Findings) {
+    mutating func record(_ effect: Effect, _ model: CoreModel, _ findings: inout Findings) {
         guard case .answer(let request, let answer) = effect else { return }
         guard let asked = waiting.removeValue(forKey: request) else {
             let what =
                 abandoned.contains(request)
-                ? "was abandoned" : request.number > greatest ? "was never made" : "has its answer"
+                ? "was abandoned" : request.number > greatest ? "was not made" : "has an answer already"
             return findings.check(
                 false, .requestsAreAnsweredOnce, "request \(request) is answered, but \(what): \(answer)")
         }
-        check(request, asked, answer, shadow, &findings)
+        check(request, asked, answer, model, &findings)
     }
 
-    /// Nobody waits for what has come about.
-    func settleAll(_ shadow: Shadow, _ findings: inout Findings) {
+    /// Checks that no request waits for a goal that is reached.
+    func verifyAll(_ model: CoreModel, _ findings: inout Findings) {
         for (request, asked) in waiting {
-            guard let app = asked.app.map({ shadow.apps[$0] }) else { continue }
+            guard let app = asked.app.map({ model.apps[$0] }) else { continue }
             let hasCome: Bool
-            switch (asked.wish, app.phase) {
+            switch (asked.goal, app.phase) {
             case (.foreground, .foreground), (.background, .running), (.background, .suspending),
                 (.background, .suspended), (_, .notRunning), (_, .unknown):
                 hasCome = true
@@ -68,18 +68,18 @@ struct RequestChecker {
             }
             findings.check(
                 !hasCome, .answersAreTrue,
-                "request \(request) wanted \(asked.wish) and has no answer, though \(app.id) is \(app.phase)")
+                "request \(request) for \(asked.goal) has no answer, but \(app.id) is \(app.phase)")
         }
     }
 
     private func check(
-        _ request: RequestID, _ asked: Waiting, _ answer: Answer, _ shadow: Shadow, _ findings: inout Findings
+        _ request: RequestID, _ asked: Waiting, _ answer: Answer, _ model: CoreModel, _ findings: inout Findings
     ) {
-        let app = asked.app.map { shadow.apps[$0] }
+        let app = asked.app.map { model.apps[$0] }
         let isTrue: Bool
         switch answer {
         case .done(let state):
-            switch asked.wish {
+            switch asked.goal {
             case .foreground: isTrue = state == .active || state == .inactive
             case .background: isTrue = state == .background || state == .suspended
             case .end: isTrue = state == .notRunning
@@ -90,15 +90,15 @@ struct RequestChecker {
                 app?.state == state, .answersAreTrue,
                 "request \(request) is answered with \(state), but the app is \(app?.state.rawValue ?? "unknown")")
         case .refused(.unknownApp): isTrue = app == nil || app?.isRegistered == false
-        case .refused(.shuttingDown): isTrue = shadow.isShuttingDown
-        case .refused(.notRunning): isTrue = app?.run == nil || asked.wish == .other
+        case .refused(.shuttingDown): isTrue = model.isShuttingDown
+        case .refused(.notRunning): isTrue = app?.run == nil || asked.goal == .other
         case .refused(.modeNotDeclared): isTrue = app?.policy.backgroundModes.contains(.push) == false
         case .refused: isTrue = true
-        case .superseded: isTrue = asked.wish != .pressure
+        case .superseded: isTrue = asked.goal != .pressure
         case .ended(let receipt): isTrue = receipt.app == app?.id
-        case .simulated: isTrue = asked.wish == .pressure
+        case .simulated: isTrue = asked.goal == .pressure
         }
         findings.check(
-            isTrue, .answersAreTrue, "request \(request) wanted \(asked.wish) and is answered with \(answer)")
+            isTrue, .answersAreTrue, "request \(request) for \(asked.goal) is answered with \(answer)")
     }
 }

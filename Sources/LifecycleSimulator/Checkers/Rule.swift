@@ -1,55 +1,59 @@
-/// What must hold after every event, whatever happens in which order.
+/// The rules that must hold after every event, in any order of events.
 package enum Rule: String, CaseIterable, Sendable {
-    case effectsMakeSense = "no effect is senseless, given what the core has been told"
-    case statesAreContinuous = "each change of state begins where the last one ended, and views agree (L4)"
+    case effectsAreValid = "each effect is valid for the events that the core has received"
+    case statesAreContinuous = "each state change starts from the last state, and views agree (L4)"
+    case transitionsAreLegal = "each state change is an arrow of the state diagram (L4)"
     case suspendedIsFrozen = "a suspended app is frozen (L1)"
-    case foregroundRuns = "an app in the foreground is thawed, and not throttled (L19)"
+    case foregroundRuns = "an app in the foreground is neither frozen nor throttled (L19)"
     case backgroundIsThrottled = "an app in the background is throttled once it has answered (L19)"
-    case suspendedHasNoAssertion = "no suspended app has a task or a wake open (L18)"
-    case suspendedInTime = "an app is frozen when its last assertion ended long enough ago (L18)"
-    case noticesAreInOrder = "notices come in L3's order"
-    case deadlinesArePaired = "a deadline that starts is met, missed or cancelled, once"
-    case deadlinesAreKept = "a deadline that has passed is looked into"
-    case deadlinesAreFair = "no deadline is missed before its time, with a debugger attached, or without consequence"
-    case everyEndHasAReceipt = "every end has one receipt, every receipt an end (L45)"
-    case receiptsAreTrue = "a receipt says what happened (L45)"
-    case endsComplete = "an app whose processes are all gone is not running (L47)"
-    case budgetIsKept = "no app runs in the background beyond its budget (L21)"
-    case expirationIsAnnounced = "nobody loses the budget's end without having been told of it (L22)"
+    case suspendedHasNoAssertion = "a suspended app has no open task or wake (L18)"
+    case suspendedInTime = "an app is frozen `SuspendDelaySec=` after its last assertion ended (L18)"
+    case noticesAreInOrder = "notices are sent in the order of L3"
+    case deadlinesArePaired = "a deadline that starts is met, missed or cancelled once"
+    case deadlinesAreKept = "the app is inspected when its deadline has passed"
+    case deadlinesAreFair =
+        "a deadline is missed only after its time and without a debugger, and then the app is killed"
+    case everyEndHasAReceipt = "each end has one receipt, each receipt has an end (L45)"
+    case receiptsAreTrue = "a receipt describes the actual end (L45)"
+    case endsComplete = "an app without processes is not running (L47)"
+    case budgetIsKept = "no app runs in the background for longer than its budget (L21)"
+    case expirationIsNotified = "no app is killed at the end of its budget without a notice (L22)"
     case interruptionsNest = "an app is active when its last interruption has ended (L13)"
-    case relaunchesWait = "an app that ended early is not launched again at once (L11)"
-    case endedStaysEnded = "who was asked to end is not launched again by itself (L11)"
-    case endsAreGentle = "running apps are told to terminate, suspended ones are not (L40, L46)"
-    case wakesAreCompleted = "who has completed what it was woken for is not killed for it (L30)"
-    case foregroundIsLimited = "no more apps are in the foreground than may be (L12)"
-    case longestAgoIsDisplaced = "who was activated longest ago is displaced (L12)"
-    case absenceEmptiesForeground = "nobody is in the foreground of a machine that sleeps or is locked (L15)"
-    case absenceEndsInForeground = "who left the foreground for sleep or a lock comes back to it (L15)"
+    case relaunchesWait = "an app that ended early is not relaunched immediately (L11)"
+    case endedStaysEnded = "an app that was asked to end is not relaunched by itself (L11)"
+    case runningAppsAreNotifiedOfEnd =
+        "running apps are notified before they are killed, suspended apps are not (L40, L46)"
+    case wakesAreCompleted = "an app that has completed its wake is not killed for it (L30)"
+    case foregroundIsLimited = "the number of apps in the foreground is at most `ForegroundLimit=` (L12)"
+    case leastRecentIsDisplaced = "the app that was activated longest ago is displaced (L12)"
+    case absenceEmptiesForeground = "no app is in the foreground while the machine sleeps or is locked (L15)"
+    case absenceEndsInForeground = "an app that left the foreground for sleep or the lock screen returns to it (L15)"
     case sleepIsAllowedInTime = "sleep is allowed once, when every app has left the foreground and answered (L15)"
-    case protectedDataIsTold = "apps learn that their protected data goes away (L15)"
-    case jetsamKeepsOrder = "jetsam takes the first in L38's order"
-    case jetsamTakesOne = "jetsam takes one at a time, and measures before the next (L39)"
-    case jetsamActs = "jetsam takes somebody when it has to"
-    case warningsAreRare = "at most one warning of each level in 25 s (L36)"
-    case suspendedIsNotWarned = "suspended apps are not warned (L36)"
-    case requestsAreAnsweredOnce = "every request has one answer"
-    case answersAreTrue = "an answer says what came about"
-    case notificationsAreNews = "notifications are the latest of their kind, and news (L31, L32)"
-    case bookkeepingIsBounded = "what an app can make grow has a bound (L27)"
-    case timeGoesOn = "what was due is done when its time has come"
+    case protectedDataIsNotified = "apps are notified before their protected data becomes unavailable (L15)"
+    case jetsamKeepsOrder = "jetsam kills the first app in the order of L38"
+    case jetsamKillsOne = "jetsam kills one app at a time and measures before the next (L39)"
+    case jetsamActs = "jetsam kills an app when memory is short"
+    case warningsAreLimited = "an app gets at most one warning of each level in 25s (L36)"
+    case suspendedIsNotWarned = "suspended apps get no memory warning (L36)"
+    case requestsAreAnsweredOnce = "each request has one answer"
+    case answersAreTrue = "an answer describes the actual state"
+    case notificationsAreLatest =
+        "each delivered notification is the latest of its kind and not a repetition (L31, L32)"
+    case stateIsBounded = "all state that an app can make grow is bounded (L27)"
+    case dueWorkIsDone = "no timer is due any more after it was handled"
     case sameEventsSameEffects = "the same events have the same effects"
-    case recoveryIsExact = "a recovered core is what the one that died was"
-    case unheardAreSpared = "nobody is ended for what it may have answered while no daemon was there"
-    case everythingComesToRest = "once nothing happens any more, everything comes to rest"
+    case recoveryIsExact = "a recovered core equals the core that was lost"
+    case possibleAnswersAreExcused = "no app is killed for an answer that it may have given while there was no daemon"
+    case everythingBecomesIdle = "all apps become idle when no more requests and faults come"
 }
 
-/// A rule that was broken.
+/// A violated rule.
 package struct Finding: Sendable {
     package let rule: Rule
     package let sentence: String
 }
 
-/// What the checkers have found so far: the first finding is the one that counts, as others follow from it.
+/// The result of all checks. Only the first finding counts, because later ones follow from it.
 struct Findings {
     private(set) var first: Finding?
     private(set) var checks = 0

@@ -1,24 +1,25 @@
 import LifecycleCore
 
-/// What the core presents is consistent in itself, and with what really is: frozen, running, throttled, gone.
+/// Checks that the states which the core reports are consistent, and that they agree with the actual cgroups: frozen,
+/// running, throttled, ended.
 struct StateChecker {
-    func note(_ effect: Effect, of app: Int?, _ shadow: Shadow, _ findings: inout Findings) {
+    func record(_ effect: Effect, of app: Int?, _ model: CoreModel, _ findings: inout Findings) {
         guard let app else { return }
-        let known = shadow.apps[app]
+        let known = model.apps[app]
         guard case .report(.stateChanged(let id, let from, let to, _)) = effect else { return }
         findings.check(
-            from == known.state, .statesAreContinuous, "\(id) goes from \(from) to \(to), but was \(known.state)")
-        findings.check(from != to, .statesAreContinuous, "\(id) goes from \(from) to \(to)")
+            from == known.state, .statesAreContinuous, "\(id) changes from \(from) to \(to), but was \(known.state)")
+        findings.check(from != to, .statesAreContinuous, "\(id) changes from \(from) to \(to)")
         findings.check(
-            Self.mayFollow(to, after: from), .statesAreContinuous, "\(id) goes from \(from) to \(to) in one step")
+            Self.mayFollow(to, after: from), .transitionsAreLegal, "\(id) changes from \(from) to \(to) in one step")
     }
 
-    /// The arrows of the state diagram. A run is spawned once and launching follows only on not running: so it finishes
-    /// launching once (L4).
+    /// The transitions of the state diagram. A run is spawned once and `launching` follows only on `notRunning`, so
+    /// each run finishes launching at most once (L4).
     private static func mayFollow(_ to: AppState, after from: AppState) -> Bool {
         switch from {
         case .notRunning: to == .launching
-        case .launching: to == .inactive || to == .background || to == .terminating || to == .notRunning
+        case .launching: to == .inactive || to == .background || to == .terminating
         case .inactive: to == .active || to == .background || to == .terminating
         case .active: to == .inactive || to == .terminating
         case .background: to == .inactive || to == .suspended || to == .terminating
@@ -27,68 +28,70 @@ struct StateChecker {
         }
     }
 
-    /// After all effects of one event.
-    func settle(
-        of app: Int, _ shadow: Shadow, _ world: World, _ deadlines: DeadlineChecker,
+    /// Checks the state of an app after all effects of one event.
+    func verify(
+        of app: Int, _ model: CoreModel, _ world: World, _ deadlines: DeadlineChecker,
         _ findings: inout Findings
     ) {
-        let known = shadow.apps[app]
+        let known = model.apps[app]
         guard let id = known.run, let index = world.index(of: id) else { return }
         let run = world.runs[index]
         switch known.state {
         case .suspended:
             let isFrozen = run.freezer == .frozen || run.isEmpty
-            findings.check(isFrozen, .suspendedIsFrozen, "\(known.id) is suspended, but its group is not frozen")
+            findings.check(isFrozen, .suspendedIsFrozen, "\(known.id) is suspended, but its cgroup is not frozen")
             findings.check(
                 !deadlines.isOpen(.wake, of: app), .suspendedHasNoAssertion,
-                "\(known.id) is suspended in the middle of a wake")
+                "\(known.id) is suspended during a wake")
         case .active, .inactive:
             findings.check(
-                !run.isAskedToFreeze, .foregroundRuns, "\(known.id) is \(known.state), but its group is frozen")
+                !run.isAskedToFreeze, .foregroundRuns, "\(known.id) is \(known.state), but its cgroup is frozen")
             findings.check(!run.isThrottled, .foregroundRuns, "\(known.id) is \(known.state), but throttled")
         case .background:
-            let isSettled = known.phase == .running || known.phase == .suspending
+            let hasAnswered = known.phase == .running || known.phase == .suspending
             findings.check(
-                run.isThrottled || !isSettled, .backgroundIsThrottled, "\(known.id) is in the background unthrottled")
+                run.isThrottled || !hasAnswered, .backgroundIsThrottled,
+                "\(known.id) is in the background, but not throttled")
         case .notRunning, .launching, .terminating: break
         }
         checkEnd(known, run, &findings)
     }
 
-    private func checkEnd(_ known: ShadowApp, _ run: FakeRun, _ findings: inout Findings) {
+    private func checkEnd(_ known: AppModel, _ run: FakeRun, _ findings: inout Findings) {
         findings.check(
-            !run.reported.isOver, .endsComplete,
-            "all of run \(run.id) is gone, but \(known.id) is still \(known.state) in it")
+            !run.delivered.isOver, .endsComplete,
+            "run \(run.id) is over, but \(known.id) is still \(known.state)")
     }
 
-    /// Views cost something: not for every event.
-    func settle(_ app: Int, _ view: AppView?, _ shadow: Shadow, _ findings: inout Findings) {
-        let known = shadow.apps[app]
+    /// Checks the view of an app. Not after every event, because views are slow.
+    func verify(_ app: Int, _ view: AppView?, _ model: CoreModel, _ findings: inout Findings) {
+        let known = model.apps[app]
         findings.check(
-            view == nil || known.isRegistered || known.run != nil, .bookkeepingIsBounded,
-            "\(known.id) has neither a manifest nor a process, and is still known")
+            view == nil || known.isRegistered || known.run != nil, .stateIsBounded,
+            "\(known.id) has neither a manifest nor a process, but is still listed")
         guard let view else {
-            let isForgotten = known.state == .notRunning && !known.isRegistered
-            findings.check(isForgotten, .statesAreContinuous, "\(known.id) is forgotten while it is \(known.state)")
+            let isRemoved = known.state == .notRunning && !known.isRegistered
+            findings.check(isRemoved, .statesAreContinuous, "\(known.id) is removed while it is \(known.state)")
             return
         }
         findings.check(
             view.state == known.state && view.run == known.run, .statesAreContinuous,
             "\(known.id) was reported \(known.state) in run \(known.run?.description ?? "none"), "
-                + "its view says \(view.state) in run \(view.run?.description ?? "none")")
+                + "its view shows \(view.state) in run \(view.run?.description ?? "none")")
         findings.check(
             view.memory == known.memory, .statesAreContinuous,
-            "\(known.id) has \(known.memory) bytes, its view says \(view.memory)")
+            "\(known.id) has \(known.memory) bytes, its view shows \(view.memory)")
         findings.check(
             view.state != .suspended || view.tasks.isEmpty, .suspendedHasNoAssertion,
-            "\(known.id) is suspended with \(view.tasks.count) tasks open")
+            "\(known.id) is suspended with \(view.tasks.count) open tasks")
         findings.check(
             view.backgroundTimeRemaining == nil || (view.state != .active && view.state != .inactive), .budgetIsKept,
-            "\(known.id) is in the foreground with \(view.backgroundTimeRemaining ?? .zero) left (L24)")
+            "\(known.id) is in the foreground with \(view.backgroundTimeRemaining ?? .zero) of background time left (L24)"
+        )
         findings.check(
-            view.tasks.count <= 1000, .bookkeepingIsBounded, "\(known.id) has \(view.tasks.count) tasks open")
+            view.tasks.count <= 1000, .stateIsBounded, "\(known.id) has \(view.tasks.count) open tasks")
         findings.check(
-            view.interruptions <= 1000, .bookkeepingIsBounded,
-            "\(known.id) has \(view.interruptions) interruptions that have not ended")
+            view.interruptions <= 1000, .stateIsBounded,
+            "\(known.id) has \(view.interruptions) open interruptions")
     }
 }

@@ -1,55 +1,56 @@
 import LifecycleCore
 
-/// L18: an app is frozen when its last assertion has ended `SuspendDelaySec=` ago: not before, and not much later.
+/// Checks that an app is frozen `SuspendDelaySec=` after its last assertion ended, not earlier and not much later
+/// (L18).
 struct SuspensionChecker {
-    private struct Quiet {
-        /// By name, as several may be open under one.
+    private struct IdleTime {
+        /// The number of open tasks by name.
         var tasks: [String: Int] = [:]
-        /// Since when it has been running in the background without an assertion.
+        /// When its last assertion ended in the background.
         var since: Microseconds?
-        /// After a freeze that timed out the core waits longer.
+        /// Whether the last freeze timed out: then the core waits longer.
         var isRetry = false
-        /// The budget is used up: it is suspended at once.
+        /// Whether the budget is used up: then the app is suspended immediately.
         var isBudgetOver = false
-        /// The main process has stopped itself, and was not continued.
+        /// Whether the main process stopped itself and was not continued.
         var isStopped = false
     }
 
-    private var apps: [Quiet]
-    /// The app that was told something just now for which it has to run.
-    private var comesBack: Int?
+    private var apps: [IdleTime]
+    /// The app that received a notice or a wake in this event, so that it must run.
+    private var mustRun: Int?
 
     init(apps count: Int) {
-        apps = Array(repeating: Quiet(), count: count)
+        apps = Array(repeating: IdleTime(), count: count)
     }
 
-    mutating func note(_ event: Event, of app: Int?, _ shadow: Shadow) {
-        comesBack = nil
+    mutating func record(_ event: Event, of app: Int?, _ model: CoreModel) {
+        mustRun = nil
         guard let app else { return }
         switch event {
-        case .run(let run, .stopped): if shadow.apps[app].run == run { apps[app].isStopped = true }
-        case .run(let run, .continued): if shadow.apps[app].run == run { apps[app].isStopped = false }
+        case .run(let run, .stopped): if model.apps[app].run == run { apps[app].isStopped = true }
+        case .run(let run, .continued): if model.apps[app].run == run { apps[app].isStopped = false }
         default: break
         }
     }
 
-    mutating func note(
-        _ effect: Effect, of app: Int?, _ shadow: Shadow, _ deadlines: DeadlineChecker, at now: Microseconds,
+    mutating func record(
+        _ effect: Effect, of app: Int?, _ model: CoreModel, _ deadlines: DeadlineChecker, at now: Microseconds,
         _ findings: inout Findings
     ) {
         guard let app else { return }
         switch effect {
-        case .spawn: apps[app] = Quiet()
+        case .spawn: apps[app] = IdleTime()
         case .notify(_, .willEnterForeground), .notify(_, .willTerminate), .report(.deadlineStarted(_, .wake, _)):
-            comesBack = app
+            mustRun = app
         case .report(.deadlineMissed(let id, .backgroundTime)):
             findings.check(
-                !apps[app].tasks.isEmpty, .deadlinesAreFair, "\(id) is killed for its tasks, and has none")
+                !apps[app].tasks.isEmpty, .deadlinesAreFair, "\(id) is killed for its tasks, but has none")
         case .continueStopped: apps[app].isStopped = false
         case .report(.taskBegan(_, let name)): apps[app].tasks[name, default: 0] += 1
         case .report(.taskEnded(let id, let name)):
             let count = apps[app].tasks[name] ?? 0
-            findings.check(count > 0, .suspendedHasNoAssertion, "\(id): task \(name) ends, but never began")
+            findings.check(count > 0, .suspendedHasNoAssertion, "\(id): task \(name) ends, but did not begin")
             apps[app].tasks[name] = count > 1 ? count - 1 : nil
         case .report(.stateChanged(_, _, .terminating, _)): apps[app].tasks = [:]
         case .report(.stateChanged(_, _, .inactive, _)), .report(.stateChanged(_, _, .active, _)):
@@ -58,54 +59,54 @@ struct SuspensionChecker {
         case .report(.deadlineCancelled(_, .backgroundTime)): apps[app].isBudgetOver = true
         case .report(.deadlineStarted(_, .backgroundTime, _)): apps[app].isBudgetOver = false
         case .report(.freezeTimedOut): apps[app].isRetry = true
-        case .freeze: checkFreeze(app, shadow, deadlines, now, &findings)
+        case .freeze: checkFreeze(app, model, deadlines, now, &findings)
         default: break
         }
     }
 
     private func checkFreeze(
-        _ app: Int, _ shadow: Shadow, _ deadlines: DeadlineChecker, _ now: Microseconds, _ findings: inout Findings
+        _ app: Int, _ model: CoreModel, _ deadlines: DeadlineChecker, _ now: Microseconds, _ findings: inout Findings
     ) {
-        let known = shadow.apps[app]
+        let known = model.apps[app]
         findings.check(
             known.phase == .running, .suspendedHasNoAssertion, "\(known.id) is frozen while it is \(known.phase)")
         findings.check(
             apps[app].tasks.isEmpty && !deadlines.isOpen(.wake, of: app), .suspendedHasNoAssertion,
-            "\(known.id) is frozen with an assertion open: tasks \(apps[app].tasks.keys.sorted())")
+            "\(known.id) is frozen with an open assertion: tasks \(apps[app].tasks.keys.sorted())")
         findings.check(
-            !known.policy.exitsOnSuspend, .suspendedInTime, "\(known.id) is frozen, but is to exit instead (L20)")
+            !known.policy.exitsOnSuspend, .suspendedInTime, "\(known.id) is frozen, but must exit instead (L20)")
         guard let since = apps[app].since, !apps[app].isBudgetOver else { return }
         findings.check(
             now - since >= known.policy.suspendDelay.microseconds || apps[app].isRetry, .suspendedInTime,
             "\(known.id) is frozen \(now - since) µs after its last assertion ended")
     }
 
-    mutating func settle(
-        of app: Int, _ shadow: Shadow, _ deadlines: DeadlineChecker, at now: Microseconds,
+    mutating func verify(
+        of app: Int, _ model: CoreModel, _ deadlines: DeadlineChecker, at now: Microseconds,
         _ findings: inout Findings
     ) {
-        let known = shadow.apps[app]
+        let known = model.apps[app]
         let isQuiet = known.phase == .running && apps[app].tasks.isEmpty && !deadlines.isOpen(.wake, of: app)
         if !isQuiet {
             apps[app].since = nil
         } else if apps[app].since == nil {
             apps[app].since = now
         }
-        if comesBack == app {
-            // Whoever comes back to the foreground, is told to terminate or woken has to hear of it (L17).
+        if mustRun == app {
+            // An app that returns to the foreground, is woken or is notified of its end must run (L17).
             findings.check(
-                !apps[app].isStopped, .foregroundRuns, "\(known.id) had stopped itself, and is not continued")
+                !apps[app].isStopped, .foregroundRuns, "\(known.id) stopped itself and is not continued")
         }
     }
 
-    /// When the core was told the time: nobody is left running who should have been frozen by now.
-    func settleAll(_ shadow: Shadow, at now: Microseconds, _ findings: inout Findings) {
+    /// Checks after `deadlineReached` that no app runs which should be frozen.
+    func verifyAll(_ model: CoreModel, at now: Microseconds, _ findings: inout Findings) {
         for app in apps.indices {
             guard let since = apps[app].since, !apps[app].isRetry else { continue }
-            let delay = shadow.apps[app].policy.suspendDelay.microseconds
+            let delay = model.apps[app].policy.suspendDelay.microseconds
             findings.check(
                 now - since < max(1, delay), .suspendedInTime,
-                "\(shadow.apps[app].id) has had no assertion for \(now - since) µs, and is not frozen")
+                "\(model.apps[app].id) has had no assertion for \(now - since) µs, but is not frozen")
         }
     }
 }

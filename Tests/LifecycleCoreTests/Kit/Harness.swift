@@ -3,8 +3,9 @@ import Testing
 
 import enum LifecycleCore.ExitStatus
 
-/// A harness in virtual time: the core, a clock, and a kernel whose processes behave well unless a test says otherwise.
-/// Every event goes to two cores, which have to want the same, and every effect through the books (`Books`).
+/// A test harness in virtual time: the core, a clock, and a simulated kernel whose processes behave well unless a test
+/// says otherwise. Each event goes to two cores, which must return the same effects, and each effect is checked by
+/// `InvariantChecker`.
 final class Harness {
     struct Entry {
         var at: Instant
@@ -19,25 +20,25 @@ final class Harness {
     private(set) var policies: [AppID: AppPolicy] = [:]
     private(set) var manager = ManagerPolicy()
     var kernel = Kernel()
-    private var books = Books()
+    private var invariants = InvariantChecker()
     private var queue: [Event] = []
-    /// Outcomes wait until `release` instead of coming at once.
+    /// Whether outcomes wait for `release`. Otherwise they are delivered immediately.
     var isSlow = false
     private(set) var pending: [Event] = []
     private var isBusy = false
     private var lastRequest: UInt64 = 0
 
-    /// A harness with these apps, which all have the same policy.
+    /// Creates a harness with apps of the same policy.
     init(_ apps: String..., firstRun: UInt64 = 1, policy: (inout AppPolicy) -> Void = { _ in }) {
         core = LifecycleCore(firstRun: firstRun)
         twin = core
         for app in apps { register(app, policy: policy) }
     }
 
-    // MARK: What happens
+    // MARK: Events
 
-    /// Takes in an event and everything that follows from it at the same instant.
-    func happens(_ event: Event) {
+    /// Delivers an event and all outcomes that follow at the same instant.
+    func handle(_ event: Event) {
         queue.append(event)
         if isBusy { return }
         isBusy = true
@@ -53,36 +54,36 @@ final class Harness {
                 let outcomes = kernel.react(to: effect, policies)
                 if isSlow { pending += outcomes } else { queue += outcomes }
             }
-            books.enter(event, effects, core, manager, at: now)
+            invariants.record(event, effects, core, manager, at: now)
         }
     }
 
-    /// Lets the outcome at `index` of `pending` come, or all in order.
+    /// Delivers the outcome at `index` of `pending`, or all in order.
     func release(_ index: Int? = nil) {
-        if let index { return happens(pending.remove(at: index)) }
-        while !pending.isEmpty { happens(pending.removeFirst()) }
+        if let index { return handle(pending.remove(at: index)) }
+        while !pending.isEmpty { handle(pending.removeFirst()) }
     }
 
-    /// The outcomes that wait go with the daemon that would have heard of them.
+    /// Drops the pending outcomes, as the death of a daemon does.
     func dropPending() { pending = [] }
 
-    /// Lets time pass, and feeds each deadline at its instant.
+    /// Lets time pass and delivers `deadlineReached` at each deadline.
     func advance(_ time: Duration) {
         let target = now + time
         var stops = 0
         while let next = core.nextDeadline, next <= target {
             if next > now { stops = 0 } else { stops += 1 }
             guard stops < 100 else {
-                Issue.record("the core asks for the same instant again and again")
+                Issue.record("the core returns the same deadline again and again")
                 break
             }
             now = max(now, next)
-            happens(.deadlineReached)
+            handle(.deadlineReached)
         }
         now = target
     }
 
-    /// Lets time pass without the core hearing of its deadlines.
+    /// Lets time pass without delivering deadlines.
     func delay(_ time: Duration) { now = now + time }
 
     // MARK: Configuration
@@ -91,14 +92,14 @@ final class Harness {
         var value = policies[id(name)] ?? AppPolicy()
         policy(&value)
         policies[id(name)] = value
-        happens(.registered(id(name), value, launches: launches))
+        handle(.registered(id(name), value, launches: launches))
     }
 
-    func unregister(_ name: String) { happens(.unregistered(id(name))) }
+    func unregister(_ name: String) { handle(.unregistered(id(name))) }
 
     func configure(_ change: (inout ManagerPolicy) -> Void) {
         change(&manager)
-        happens(.configured(manager))
+        handle(.configured(manager))
     }
 
     func behave(_ name: String, _ change: (inout Kernel.Behaviour) -> Void) {
@@ -111,8 +112,8 @@ final class Harness {
     func request(_ name: String, _ what: Request) -> RequestID {
         lastRequest += 1
         let request = RequestID(lastRequest)
-        books.asked(request)
-        happens(.requested(request, id(name), what))
+        invariants.recordRequest(request)
+        handle(.requested(request, id(name), what))
         return request
     }
 
@@ -145,12 +146,12 @@ final class Harness {
     func simulate(_ level: MemoryLevel) -> RequestID {
         lastRequest += 1
         let request = RequestID(lastRequest)
-        books.asked(request)
-        happens(.pressureSimulated(request, level))
+        invariants.recordRequest(request)
+        handle(.pressureSimulated(request, level))
         return request
     }
 
-    /// Brings an app, launched if need be, into suspension.
+    /// Launches an app if necessary and suspends it.
     func suspend(_ name: String) {
         launch(name, .background)
         if state(name) != .background { background(name) }
@@ -158,47 +159,47 @@ final class Harness {
         #expect(state(name) == .suspended)
     }
 
-    // MARK: What apps say and do
+    // MARK: Apps
 
     func task(_ name: String, _ task: String, owner: Int32 = 7) {
-        happens(.run(run(name), .taskBegan(name: task, owner: owner)))
+        handle(.run(run(name), .taskBegan(name: task, owner: owner)))
     }
 
-    func endTask(_ name: String, _ task: String) { happens(.run(run(name), .taskEnded(name: task))) }
+    func endTask(_ name: String, _ task: String) { handle(.run(run(name), .taskEnded(name: task))) }
 
     func exit(_ name: String, _ status: ExitStatus = .exited(0)) {
         let run = run(name)
-        happens(.run(run, .exited(status, cpu: .milliseconds(250), memory: 0)))
-        happens(.run(run, .emptied))
+        handle(.run(run, .exited(status, cpu: .milliseconds(250), memory: 0)))
+        handle(.run(run, .emptied))
     }
 
     func crash(_ name: String) { exit(name, .signaled(11, coreDumped: false)) }
 
-    // MARK: What came of it
+    // MARK: Results
 
     func state(_ name: String) -> AppState? { core.state(of: id(name)) }
 
     func view(_ name: String) -> AppView { core.view(of: id(name), at: now)! }
 
-    /// The app's run; traps if it has none.
+    /// The run of an app. Traps if it has none.
     func run(_ name: String) -> RunID { core.run(of: id(name))! }
 
-    /// Whether the two cores are still the same value.
+    /// Whether the two cores are equal.
     var isDeterministic: Bool { core == twin }
 
-    var unanswered: Set<RequestID> { books.unanswered }
+    var unanswered: Set<RequestID> { invariants.unanswered }
 
     func isAnswered(_ request: RequestID) -> Bool { answers[request] != nil }
 
     var effects: [Effect] { log.map(\.effect) }
 
-    /// Where the log stands, for asking what came after.
+    /// The current position in the log, for queries of later effects.
     var mark: Int { log.count }
 
     func effects(since mark: Int) -> [Effect] { log[mark...].map(\.effect) }
 
-    /// What all runs of an app were told, in order.
-    func told(_ name: String, since mark: Int = 0) -> [Notice] {
+    /// The notices to all runs of an app, in order.
+    func notices(_ name: String, since mark: Int = 0) -> [Notice] {
         effects(since: mark).compactMap { effect in
             if case .notify(let run, let notice) = effect, kernel.app(of: run) == id(name) { notice } else { nil }
         }
@@ -215,7 +216,7 @@ final class Harness {
         effects(since: mark).compactMap { if case .report(let report) = $0 { report } else { nil } }
     }
 
-    /// The states an app came into, with the reasons.
+    /// The states that an app entered, with the reasons.
     func changes(_ name: String, since mark: Int = 0) -> [String] {
         reports(since: mark).compactMap { report in
             guard case .stateChanged(id(name), _, let state, let reason) = report else { return nil }
@@ -227,7 +228,7 @@ final class Harness {
         effects.compactMap { if case .writeReceipt(let receipt) = $0 { receipt } else { nil } }
     }
 
-    /// The one receipt there is of an app; fails if there is none or are more.
+    /// The receipt of an app. Fails unless there is exactly one.
     func receipt(_ name: String) throws -> Receipt {
         let all = receipts.filter { $0.app == id(name) }
         #expect(all.count == 1)
@@ -238,7 +239,7 @@ final class Harness {
         effects.compactMap { if case .spawn(id(name), _, let launch) = $0 { launch } else { nil } }
     }
 
-    /// The apps that were sent SIGKILL, in order.
+    /// The apps that got SIGKILL, in order.
     func killed(since mark: Int = 0) -> [String] {
         effects(since: mark).compactMap { effect in
             if case .kill(let run) = effect { kernel.app(of: run)?.name } else { nil }
@@ -246,7 +247,7 @@ final class Harness {
     }
 }
 
-/// An app's name that is known to be one.
+/// The ID of an app. Traps if the name is invalid.
 func id(_ name: String) -> AppID { AppID(name)! }
 
 let mebibyte: UInt64 = 1 << 20

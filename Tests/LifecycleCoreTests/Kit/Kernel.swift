@@ -1,15 +1,15 @@
 import LifecycleCore
 
-/// Plays Linux and the apps: answers each effect at once with what a healthy machine would say. What a test switches off
-/// it has to say by itself.
+/// Simulates Linux and the apps. It answers each effect immediately, as a healthy machine does. A test that changes a
+/// behaviour delivers the outcome itself.
 struct Kernel {
-    /// How one app behaves.
+    /// The behaviour of one app.
     struct Behaviour {
         enum Launching {
             case becomesReady
-            /// Executed; a program of `Type=notify` never says that it is ready.
+            /// The program is executed; with `Type=notify` it never becomes ready.
             case executes
-            /// Not executed yet.
+            /// The process exists; the program is not executed.
             case spawns
             case fails(SpawnProblem)
             /// No outcome at all.
@@ -17,11 +17,11 @@ struct Kernel {
         }
         enum Entering {
             case answers
-            /// Answers by stopping itself (L17).
+            /// The app answers by stopping itself (L17).
             case stops
-            /// There is no way to tell it (L17).
-            case cannotBeTold
-            /// Was told, and says nothing.
+            /// The app cannot be notified (L17).
+            case cannotBeNotified
+            /// The app is notified and does not answer.
             case isSilent
             /// No outcome at all.
             case hangs
@@ -30,7 +30,7 @@ struct Kernel {
             case exits(Int32)
             case diesOfSignal
             case ignores
-            case cannotBeTold
+            case cannotBeNotified
         }
         var launching = Launching.becomesReady
         var entering = Entering.answers
@@ -59,7 +59,7 @@ struct Kernel {
 
     var measures = true
     var total = 16 * gibibyte
-    /// What everything but the apps uses.
+    /// The memory that other programs use.
     var others = 2 * gibibyte
 
     func app(of run: RunID) -> AppID? { processes[run]?.app }
@@ -71,7 +71,7 @@ struct Kernel {
     mutating func react(to effect: Effect, _ policies: [AppID: AppPolicy]) -> [Event] {
         switch effect {
         case .spawn(let app, let run, _): return spawn(app, run, policies[app]?.readiness ?? .executed)
-        case .notify(let run, let notice): return tell(run, notice)
+        case .notify(let run, let notice): return notify(run, notice)
         case .freeze(let run, let attempt):
             processes[run]?.attempt = attempt
             return freeze(run, attempt)
@@ -115,24 +115,24 @@ struct Kernel {
         }
     }
 
-    private mutating func tell(_ run: RunID, _ notice: Notice) -> [Event] {
+    private mutating func notify(_ run: RunID, _ notice: Notice) -> [Event] {
         let behaviour = behaviour(of: run)
-        let told = Event.run(run, .notified(notice, delivered: true, cpu: behaviour.cpu))
+        let notified = Event.run(run, .notified(notice, delivered: true, cpu: behaviour.cpu))
         switch notice {
         case .didEnterBackground:
             switch behaviour.entering {
-            case .answers: return [told, .run(run, .backgroundEntered)]
-            case .stops: return [told, .run(run, .stopped)]
-            case .cannotBeTold: return [.run(run, .notified(notice, delivered: false, cpu: behaviour.cpu))]
-            case .isSilent: return [told]
+            case .answers: return [notified, .run(run, .backgroundEntered)]
+            case .stops: return [notified, .run(run, .stopped)]
+            case .cannotBeNotified: return [.run(run, .notified(notice, delivered: false, cpu: behaviour.cpu))]
+            case .isSilent: return [notified]
             case .hangs: return []
             }
         case .willTerminate:
             switch behaviour.terminating {
-            case .exits(let status): return [told] + end(run, .exited(status))
-            case .diesOfSignal: return [told] + end(run, .signaled(15, coreDumped: false))
-            case .ignores: return [told]
-            case .cannotBeTold: return [.run(run, .notified(notice, delivered: false, cpu: behaviour.cpu))]
+            case .exits(let status): return [notified] + end(run, .exited(status))
+            case .diesOfSignal: return [notified] + end(run, .signaled(15, coreDumped: false))
+            case .ignores: return [notified]
+            case .cannotBeNotified: return [.run(run, .notified(notice, delivered: false, cpu: behaviour.cpu))]
             }
         case .willResignActive, .willEnterForeground, .didBecomeActive, .memoryWarning, .tasksExpiring: return []
         }
@@ -152,7 +152,7 @@ struct Kernel {
         return [.run(run, .exited(status, cpu: behaviour.cpu, memory: behaviour.memory)), .run(run, .emptied)]
     }
 
-    /// The machine's memory as it is now.
+    /// The current memory of the machine.
     var reading: MemoryReading {
         let alive = order.filter { processes[$0]?.isAlive == true }
         let used = alive.reduce(others) { $0 + behaviour(of: $1).memory }

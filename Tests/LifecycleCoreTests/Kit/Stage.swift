@@ -1,12 +1,12 @@
 import LifecycleCore
 
-/// The phases of the core as a test can bring an app into them and out again.
+/// The phases of an app, as tests reach them.
 enum Stage: String, CaseIterable {
     case notRunning, launching, active, inactive, entering, running, suspending, suspended, waking, terminating, ending
 
     static let withProcess = allCases.filter { $0 != .notRunning }
 
-    /// As users see it.
+    /// The state that users see.
     var state: AppState {
         switch self {
         case .notRunning: .notRunning
@@ -21,8 +21,8 @@ enum Stage: String, CaseIterable {
 }
 
 extension Harness {
-    /// Brings an app that is not running into a stage, in which it stays until something happens.
-    func bring(_ name: String, into stage: Stage) {
+    /// Moves an app that is not running to a stage, in which it stays until the next event.
+    func move(_ name: String, to stage: Stage) {
         behave(name) { behaviour in
             switch stage {
             case .notRunning, .launching: behaviour.launching = .spawns
@@ -49,20 +49,20 @@ extension Harness {
         }
     }
 
-    /// The app behaves again, and what was under way in the stage comes about.
+    /// Lets the app behave well again and completes the transition of the stage.
     func finish(_ name: String, _ stage: Stage, _ run: RunID?) {
         behave(name) { $0 = Kernel.Behaviour() }
         guard let run else { return }
         switch stage {
         case .notRunning, .launching:
-            happens(.run(run, .executed))
-            happens(.run(run, .ready))
-        case .entering: happens(.run(run, .backgroundEntered))
-        case .suspending: happens(.run(run, .frozen(attempt: 1, memory: mebibyte)))
-        case .waking: happens(.run(run, .thawed(attempt: 1)))
+            handle(.run(run, .executed))
+            handle(.run(run, .ready))
+        case .entering: handle(.run(run, .backgroundEntered))
+        case .suspending: handle(.run(run, .frozen(attempt: 1, memory: mebibyte)))
+        case .waking: handle(.run(run, .thawed(attempt: 1)))
         case .terminating, .ending:
-            happens(.run(run, .exited(.signaled(9, coreDumped: false), cpu: .zero, memory: 0)))
-            happens(.run(run, .emptied))
+            handle(.run(run, .exited(.signaled(9, coreDumped: false), cpu: .zero, memory: 0)))
+            handle(.run(run, .emptied))
         case .active, .inactive, .running, .suspended: break
         }
     }

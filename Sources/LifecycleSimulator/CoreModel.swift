@@ -1,45 +1,45 @@
 import LifecycleCore
 
-/// Where an app is in its life, as far as it shows in what the core says and does. Finer than `AppState`.
-package enum ShadowPhase: Int, CaseIterable, Sendable {
+/// The phase of an app, derived from the events and effects of the core. More detailed than `AppState`.
+package enum AppPhase: Int, CaseIterable, Sendable {
     case unknown, notRunning, launching, foreground, entering, running, suspending, suspended, waking, terminating
     case ending
-    /// Of a run that is over: only events come in it.
+    /// The run of the event is over. Only events have this phase.
     case past
 
     package var name: String { String(describing: self) }
 }
 
-/// One app as the core presents it.
-struct ShadowApp {
+/// One app, as the events and effects of the core describe it.
+struct AppModel {
     let id: AppID
     var policy = AppPolicy()
     var isRegistered = false
     var state = AppState.notRunning
-    /// When it came into this state.
+    /// When the state was entered.
     var since: Microseconds = 0
-    var phase = ShadowPhase.unknown
+    var phase = AppPhase.unknown
     var run: RunID?
-    /// The size that the core was told last, and was to believe: that of a frozen app does not change.
+    /// The last size that was reported to the core, in bytes. That of a frozen app does not change.
     var memory: UInt64 = 0
-    /// The longest budget that any of its manifests gave it in this run; `nil`: infinite.
+    /// The longest background budget of all its manifests in this run; `nil`: infinite.
     var longestBudget: Duration? = .zero
 }
 
-/// What the core has said so far: kept apart from what is, so that the two can be compared.
-struct Shadow {
-    var apps: [ShadowApp]
+/// A model of the core, derived from its events and effects. The checkers compare it with the actual state in `World`.
+struct CoreModel {
+    var apps: [AppModel]
     var manager = ManagerPolicy()
     var isShuttingDown = false
     let indexes: [AppID: Int]
     let firstRun: UInt64
-    /// The size in the `frozen` that the core is hearing of.
+    /// The size in the `frozen` event that is being handled.
     private var frozenMemory: UInt64 = 0
-    /// The app of each run, in order.
+    /// The app of each run, by run number.
     private var appsByRun: [Int] = []
 
     init(apps: [AppID], indexes: [AppID: Int], firstRun: UInt64) {
-        self.apps = apps.map { ShadowApp(id: $0) }
+        self.apps = apps.map { AppModel(id: $0) }
         self.indexes = indexes
         self.firstRun = firstRun
     }
@@ -49,12 +49,12 @@ struct Shadow {
         return appsByRun[Int(run.number - firstRun)]
     }
 
-    /// The app of a run that is the app's current one.
+    /// The app of a run; `nil` if the run is over.
     func currentApp(of run: RunID) -> Int? {
         app(of: run).flatMap { apps[$0].run == run ? $0 : nil }
     }
 
-    /// The app that an event concerns.
+    /// The app of an event.
     func app(of event: Event) -> Int? {
         if let run = event.run { return app(of: run) }
         switch event {
@@ -63,13 +63,13 @@ struct Shadow {
         }
     }
 
-    /// The phase in which an event comes: that of its app, unless it is of an earlier run.
-    func phase(of event: Event, _ app: Int?) -> ShadowPhase {
+    /// The phase of the event's app, or `.past` if the event belongs to an earlier run.
+    func phase(of event: Event, _ app: Int?) -> AppPhase {
         guard let app else { return .unknown }
         return event.run.map { $0 == apps[app].run } ?? true ? apps[app].phase : .past
     }
 
-    /// The app that an effect concerns.
+    /// The app of an effect.
     func app(of effect: Effect) -> Int? {
         switch effect {
         case .spawn(let id, _, _), .recordLaunch(let id, _), .dropRestorationState(let id): indexes[id]
@@ -95,15 +95,15 @@ struct Shadow {
         }
     }
 
-    // MARK: Before the core hears of it
+    // MARK: Events
 
-    mutating func note(_ event: Event) {
+    mutating func record(_ event: Event) {
         switch event {
         case .registered(let id, let policy, _):
             guard let app = indexes[id] else { return }
             apps[app].policy = policy
             apps[app].isRegistered = true
-            noteBudget(app)
+            recordBudget(app)
             if apps[app].phase == .unknown { apps[app].phase = .notRunning }
         case .unregistered(let id):
             guard let app = indexes[id] else { return }
@@ -111,7 +111,7 @@ struct Shadow {
             if apps[app].phase == .notRunning { apps[app].phase = .unknown }
         case .configured(let policy):
             manager = policy
-            // No app at all in the foreground makes no sense: that is taken for one.
+            // A limit below 1 means 1.
             manager.foregroundLimit = max(1, policy.foregroundLimit)
         case .shutdownRequested: isShuttingDown = true
         case .run(let run, .exited):
@@ -122,7 +122,7 @@ struct Shadow {
         case .run(let run, .inspected(let inspection)):
             guard let app = currentApp(of: run), apps[app].phase != .suspended else { return }
             apps[app].memory = inspection.memory
-        case .memoryMeasured(let reading): for size in reading.sizes { note(size) }
+        case .memoryMeasured(let reading): for size in reading.sizes { record(size) }
         case .run(_, .frozen(_, let memory)): frozenMemory = memory
         case .run, .started, .requested, .requestAbandoned, .sleepRequested, .awoke, .locked, .unlocked,
             .deadlineReached, .pressureStalled, .pressureSimulated, .recovered:
@@ -130,7 +130,7 @@ struct Shadow {
         }
     }
 
-    private mutating func note(_ size: MemoryReading.Size) {
+    private mutating func record(_ size: MemoryReading.Size) {
         guard let app = currentApp(of: size.run) else { return }
         switch apps[app].phase {
         case .launching, .foreground, .entering, .running, .waking, .terminating: apps[app].memory = size.bytes
@@ -138,9 +138,9 @@ struct Shadow {
         }
     }
 
-    // MARK: What the core says
+    // MARK: Effects
 
-    mutating func note(_ effect: Effect, of app: Int?, at now: Microseconds) {
+    mutating func record(_ effect: Effect, of app: Int?, at now: Microseconds) {
         switch effect {
         case .spawn(_, let run, _):
             guard let app else { return }
@@ -149,8 +149,8 @@ struct Shadow {
             apps[app].memory = 0
             apps[app].phase = .launching
             apps[app].longestBudget = .zero
-            noteBudget(app)
-        case .notify(let run, let notice): note(notice, of: run)
+            recordBudget(app)
+        case .notify(let run, let notice): record(notice, of: run)
         case .freeze(let run, _): set(.suspending, run)
         case .thaw(let run, _): set(.waking, run)
         case .kill(let run): set(.ending, run)
@@ -167,8 +167,8 @@ struct Shadow {
         }
     }
 
-    /// After all effects: an answer that was awaited has come, whatever the core made of it.
-    mutating func settle(_ event: Event) {
+    /// Finishes an event after all its effects: an app that has answered is in the background, whatever the core did.
+    mutating func finish(_ event: Event) {
         switch event {
         case .run(let run, .backgroundEntered), .run(let run, .stopped),
             .run(let run, .notified(.didEnterBackground, delivered: false, _)):
@@ -195,7 +195,7 @@ struct Shadow {
         }
     }
 
-    private mutating func note(_ notice: Notice, of run: RunID) {
+    private mutating func record(_ notice: Notice, of run: RunID) {
         switch notice {
         case .didEnterBackground: set(.entering, run)
         case .willTerminate: set(.terminating, run)
@@ -203,19 +203,19 @@ struct Shadow {
         }
     }
 
-    private mutating func set(_ phase: ShadowPhase, _ run: RunID) {
+    private mutating func set(_ phase: AppPhase, _ run: RunID) {
         guard let app = currentApp(of: run), apps[app].phase != .ending else { return }
         apps[app].phase = phase
     }
 
-    private mutating func noteBudget(_ app: Int) {
+    private mutating func recordBudget(_ app: Int) {
         guard let longest = apps[app].longestBudget else { return }
         apps[app].longestBudget = apps[app].policy.backgroundTime.map { max($0, longest) }
     }
 }
 
 extension Event {
-    /// The run that it is about, if it is about one.
+    /// The run of the event, if it has one.
     var run: RunID? {
         switch self {
         case .run(let run, _):

@@ -1,7 +1,7 @@
 import LifecycleCore
 
 extension Line {
-    /// An effect in words. `app`: whose run it is.
+    /// Adds an effect in words. `app`: the app of the run.
     mutating func add(_ effect: Effect, of app: AppID?) {
         switch effect {
         case .report(let report): add(report)
@@ -42,7 +42,7 @@ extension Line {
     private mutating func addToRun(_ effect: Effect, _ app: String) {
         switch effect {
         case .notify(_, let notice):
-            add("tell ")
+            add("notify ")
             add(app)
             add(" ")
             add(notice.word)
@@ -112,7 +112,7 @@ extension Line {
             switch refusal {
             case .unknownApp: add("unknown app")
             case .notRunning: add("not running")
-            case .running: add("runs already")
+            case .running: add("already running")
             case .ending: add("ending")
             case .notInForeground: add("not in the foreground")
             case .notInterrupted: add("not interrupted")
@@ -146,9 +146,9 @@ extension Line {
             add(id.name, ": ")
             add(names.count)
             add(" tasks expire: ", names.first ?? "none")
-        case .freezeTimedOut(let id): add(id.name, ": could not be frozen")
-        case .killTakesLong(let id): add(id.name, ": takes long to be gone")
-        case .stoppedItself(let id, let state): add(id.name, ": has stopped itself while ", state.rawValue, "")
+        case .freezeTimedOut(let id): add(id.name, ": freeze timed out")
+        case .killTakesLong(let id): add(id.name, ": processes survive SIGKILL")
+        case .stoppedItself(let id, let state): add(id.name, ": stopped itself while ", state.rawValue, "")
         case .wakeCompleted(let id, let result): add(id.name, ": wake completed, ", result.rawValue, "")
         case .relaunchScheduled(let id, let time, let deaths):
             add(id.name, ": relaunch after ")
@@ -161,7 +161,7 @@ extension Line {
         case .ended(let receipt):
             add("run ")
             add(receipt.run.number)
-            add(" has ended")
+            add(" ended")
         }
     }
 
@@ -172,7 +172,7 @@ extension Line {
         case .deadlineMet(let id, let kind, let time): addDeadline(id, kind, " met after ", time)
         case .deadlineCancelled(let id, let kind): addDeadline(id, kind, " cancelled", nil)
         case .deadlineMissed(let id, let kind): addDeadline(id, kind, " missed", nil)
-        case .deadlineDeferred(let id, let kind, _): addDeadline(id, kind, " put off", nil)
+        case .deadlineDeferred(let id, let kind, _): addDeadline(id, kind, " starts again", nil)
         default: break
         }
     }

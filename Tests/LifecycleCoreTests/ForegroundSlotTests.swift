@@ -1,24 +1,24 @@
 import LifecycleCore
 import Testing
 
-@Suite("Places in the foreground")
-struct PlacesTests {
-    @Test("L12: the app that is activated sends the other to the background, and does not wait for it")
-    func newcomer() {
+@Suite("Foreground slots")
+struct ForegroundSlotTests {
+    @Test("an activated app displaces the other to the background and does not wait for it (L12)")
+    func displaces() {
         let harness = Harness("photos", "mail")
         harness.launch("photos")
         harness.behave("photos") { $0.entering = .isSilent }
         let mark = harness.mark
         let request = harness.launch("mail")
         #expect(harness.answers[request] == .done(.active))
-        #expect(harness.told("photos", since: mark) == [.willResignActive, .didEnterBackground])
+        #expect(harness.notices("photos", since: mark) == [.willResignActive, .didEnterBackground])
         #expect(harness.changes("photos", since: mark) == ["inactive: displaced", "background: displaced"])
         #expect(harness.view("mail").isForeground)
         #expect(!harness.view("photos").isForeground)
     }
 
-    @Test("L12: room is made when the newcomer is asked for, not when it is ready")
-    func roomAtOnce() {
+    @Test("an app is displaced when another is requested, not when that one is ready (L12)")
+    func displacedAtOnce() {
         let harness = Harness("photos", "mail")
         harness.launch("photos")
         harness.behave("mail") { $0.launching = .spawns }
@@ -28,7 +28,7 @@ struct PlacesTests {
         #expect(harness.view("mail").isForeground)
     }
 
-    @Test("L12: of two places the one that was activated longest ago is given up")
+    @Test("of two foreground apps the one that was activated longest ago is displaced (L12)")
     func limitOfTwo() {
         let harness = Harness("photos", "mail", "music")
         harness.configure { $0.foregroundLimit = 2 }
@@ -36,7 +36,7 @@ struct PlacesTests {
         harness.launch("mail")
         #expect(harness.state("photos") == .active)
         #expect(harness.state("mail") == .active)
-        // Activated again: now mail is the one of longest ago.
+        // Photos is activated again: mail is now the one that was activated longest ago.
         harness.activate("photos")
         harness.launch("music")
         #expect(harness.state("photos") == .active)
@@ -44,8 +44,8 @@ struct PlacesTests {
         #expect(harness.state("music") == .active)
     }
 
-    @Test("L12: a limit that is lowered sends those of longest ago to the background at once")
-    func lowered() {
+    @Test("a lowered limit immediately displaces the apps that were activated longest ago (L12)")
+    func loweredLimit() {
         let harness = Harness("photos", "mail", "music")
         harness.configure { $0.foregroundLimit = 3 }
         for app in ["photos", "mail", "music"] { harness.launch(app) }
@@ -55,39 +55,40 @@ struct PlacesTests {
         #expect(harness.state("music") == .active)
     }
 
-    @Test("L12: an app that is displaced while it launches comes up in the background, and who waits hears so")
+    @Test("an app that is displaced while it launches enters the background, and its request is answered (L12)")
     func displacedWhileLaunching() {
         let harness = Harness("photos", "mail") { $0.readiness = .notified }
         harness.behave("photos") { $0.launching = .executes }
         let photos = harness.launch("photos")
         harness.launch("mail")
         #expect(harness.answers[photos] == .superseded(by: .background))
-        harness.happens(.run(harness.run("photos"), .ready))
-        #expect(harness.told("photos") == [.didEnterBackground])
+        harness.handle(.run(harness.run("photos"), .ready))
+        #expect(harness.notices("photos") == [.didEnterBackground])
         #expect(harness.state("mail") == .active)
     }
 
     @Test(
-        "L12: an app that is displaced on its way back stays in the background", arguments: [Stage.entering, .waking])
+        "an app that is displaced on its way to the foreground stays in the background (L12)",
+        arguments: [Stage.entering, .waking])
     func displacedOnTheWay(stage: Stage) {
         let harness = Harness("photos", "mail")
-        harness.bring("photos", into: stage)
+        harness.move("photos", to: stage)
         let run = harness.run("photos")
         let photos = harness.activate("photos")
         harness.launch("mail")
         #expect(harness.answers[photos] == .superseded(by: .background))
         harness.finish("photos", stage, run)
         #expect(harness.state("photos") == .background)
-        #expect(!harness.told("photos").contains(.willEnterForeground))
+        #expect(!harness.notices("photos").contains(.willEnterForeground))
         #expect(harness.state("mail") == .active)
     }
 
     @Test(
-        "L12: an app that is displaced while it ends is launched again into the background",
+        "an app that is displaced while it ends is relaunched into the background (L12)",
         arguments: [Stage.terminating, .ending])
     func displacedWhileEnding(stage: Stage) {
         let harness = Harness("photos", "mail")
-        harness.bring("photos", into: stage)
+        harness.move("photos", to: stage)
         let photos = harness.activate("photos")
         harness.launch("mail")
         #expect(harness.answers[photos] == .superseded(by: .background))
@@ -96,8 +97,9 @@ struct PlacesTests {
         #expect(harness.state("mail") == .active)
     }
 
-    @Test("L12: an app that ends gives its place up", arguments: ["terminate", "remove", "crash", "background"])
-    func givenUp(how: String) {
+    @Test(
+        "an app that ends frees its foreground slot (L12)", arguments: ["terminate", "remove", "crash", "background"])
+    func freed(how: String) {
         let harness = Harness("photos", "mail")
         harness.launch("photos")
         switch how {
@@ -109,10 +111,10 @@ struct PlacesTests {
         #expect(!harness.view("photos").isForeground)
         let mark = harness.mark
         harness.launch("mail")
-        #expect(harness.told("photos", since: mark) == [])
+        #expect(harness.notices("photos", since: mark) == [])
     }
 
-    @Test("L12: two that are activated in turn change places each time")
+    @Test("two apps that are activated in turn displace each other (L12)")
     func inTurn() {
         let harness = Harness("photos", "mail")
         harness.launch("photos")
@@ -127,22 +129,22 @@ struct PlacesTests {
         }
     }
 
-    @Test("L12: an app that comes back by itself takes no place from another")
-    func relaunchTakesNoPlace() {
+    @Test("a relaunched app displaces no other app (L12)")
+    func relaunchTakesNoSlot() {
         let harness = Harness("photos", "mail") { $0.relaunch = .onFailure }
         harness.launch("photos")
         harness.advance(.seconds(20))
         harness.behave("photos") { $0.dies = false }
         let run = harness.run("photos")
-        harness.happens(.run(run, .exited(.signaled(11, coreDumped: true), cpu: .zero, memory: 0)))
+        harness.handle(.run(run, .exited(.signaled(11, coreDumped: true), cpu: .zero, memory: 0)))
         harness.launch("mail")
-        harness.happens(.run(run, .emptied))
+        harness.handle(.run(run, .emptied))
         #expect(harness.launches("photos").map(\.state) == [.foreground, .background])
         #expect(harness.state("mail") == .active)
     }
 
-    @Test("L12: an app that comes back by itself and had the foreground takes it again if it is free")
-    func relaunchTakesFreePlace() {
+    @Test("a relaunched app that was in the foreground returns there if a slot is free (L12)")
+    func relaunchTakesFreeSlot() {
         let harness = Harness("photos") { $0.relaunch = .onFailure }
         harness.launch("photos")
         harness.advance(.seconds(20))

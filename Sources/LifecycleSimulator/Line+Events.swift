@@ -28,14 +28,14 @@ extension Line {
             add(" ")
             add(id.name)
         case .requestAbandoned(let request):
-            add("nobody waits for request ")
+            add("abandoned request ")
             add(request.number)
-        case .shutdownRequested(let immediately): add(immediately ? "shut down at once" : "shut down")
-        case .sleepRequested: add("the machine wants to sleep")
-        case .awoke: add("the machine is awake")
-        case .locked: add("the screen is locked")
-        case .unlocked: add("the screen is unlocked")
-        case .deadlineReached: add("the time has come")
+        case .shutdownRequested(let immediately): add(immediately ? "shut down immediately" : "shut down")
+        case .sleepRequested: add("sleep requested")
+        case .awoke: add("the machine awoke")
+        case .locked: add("the screen was locked")
+        case .unlocked: add("the screen was unlocked")
+        case .deadlineReached: add("deadline reached")
         case .memoryMeasured(let reading): add(reading)
         case .pressureStalled(let level):
             add("stalls for memory: ")
@@ -72,7 +72,7 @@ extension Line {
             add(" not spawned: ")
             add(problem.sentence)
         case .notified(let notice, let delivered, _):
-            add(delivered ? " was told " : " could not be told ")
+            add(delivered ? " notified: " : " not notified: ")
             add(notice.word)
         case .frozen(let attempt, let memory):
             add(" frozen, attempt ")
@@ -92,11 +92,11 @@ extension Line {
             add(bytes: memory)
         case .emptied: add(" emptied")
         case .reattached(let messagesKept, let noticesDelayed):
-            add(messagesKept ? " is found again" : " is found again, and may have said something")
-            if noticesDelayed { add(", and is told only now") }
+            add(messagesKept ? " reattached" : " reattached, messages lost")
+            if noticesDelayed { add(", notices delayed") }
         case .ready: add(" is ready")
-        case .backgroundEntered: add(" has entered the background")
-        case .stopped: add(" has stopped itself")
+        case .backgroundEntered: add(" entered the background")
+        case .stopped: add(" stopped itself")
         case .continued: add(" was continued")
         case .taskBegan(let name, _):
             add(" begins ")
@@ -105,14 +105,13 @@ extension Line {
             add(" ends ")
             add(name)
         case .timeoutExtended(let time):
-            add(" asks for ")
+            add(" extends its timeout by ")
             add(time)
-            add(" more")
         case .wakeCompleted(let result):
-            add(" has done what it was woken for: ")
+            add(" completed its wake: ")
             add(result.rawValue)
-        case .heartbeat: add(" gives a heartbeat")
-        case .heartbeatGivenUp: add(" gives its heartbeat up")
+        case .heartbeat: add(" sends a heartbeat")
+        case .heartbeatGivenUp: add(" gives up its heartbeat")
         case .stopping: add(" is about to end")
         case .mainProcessChanged(let pid):
             add(" has main process ")
@@ -129,7 +128,7 @@ extension Line {
         case .activate: add("activate")
         case .background: add("background")
         case .interrupt: add("interrupt")
-        case .endInterruption: add("resume")
+        case .endInterruption: add("end the interruption of")
         case .terminate: add("terminate")
         case .remove: add("remove")
         case .push(let payload):

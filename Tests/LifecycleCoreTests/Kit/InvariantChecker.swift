@@ -1,0 +1,202 @@
+import LifecycleCore
+import Testing
+
+/// Checks the invariants of a core after each event, in every test that uses a `Harness`.
+struct InvariantChecker {
+    /// The state of one run, derived from the effects.
+    private struct Run {
+        enum LastNotice { case nothing, inactive, active, background, terminating }
+        var app: AppID
+        var lastNotice = LastNotice.nothing
+        var isKilled = false
+        var isFreezing = false
+        var isThrottled = false
+        var attempt = 0
+    }
+
+    private var requested: Set<RequestID> = []
+    private var answered: Set<RequestID> = []
+    private var states: [AppID: AppState] = [:]
+    private var runs: [RunID: Run] = [:]
+    private var current: [AppID: RunID] = [:]
+    private var deadlines: [AppID: Set<DeadlineKind>] = [:]
+    private var hasFinished = false
+    private var isConsistent = true
+    private var lastEvent: Event?
+
+    mutating func recordRequest(_ request: RequestID) { requested.insert(request) }
+
+    mutating func record(
+        _ event: Event, _ effects: [Effect], _ core: LifecycleCore, _ manager: ManagerPolicy, at now: Instant
+    ) {
+        lastEvent = event
+        if case .requestAbandoned(let request) = event { answered.insert(request) }
+        if case .recovered = event { answered.formUnion(requested) }
+        for effect in effects where !isRepeated(effect, event) { record(effect) }
+        check(event, core, manager, at: now)
+    }
+
+    /// Records a violation. Only the first one, because later ones follow from it.
+    private mutating func fail(_ sentence: String) {
+        if !isConsistent { return }
+        isConsistent = false
+        Issue.record("invariant violated by \(lastEvent.map { "\($0)" } ?? "the start"): \(sentence)")
+    }
+
+    /// Whether a recovered core repeats an effect whose outcome may be lost.
+    private func isRepeated(_ effect: Effect, _ event: Event) -> Bool {
+        guard case .run(_, .reattached) = event else { return false }
+        switch effect {
+        case .freeze(let run, let attempt): return runs[run]?.isFreezing == true && runs[run]?.attempt == attempt
+        case .thaw(let run, let attempt): return runs[run]?.isFreezing == false && runs[run]?.attempt == attempt
+        case .kill(let run): return runs[run]?.isKilled == true
+        default: return false
+        }
+    }
+
+    // MARK: Each effect
+
+    private mutating func record(_ effect: Effect) {
+        switch effect {
+        case .spawn(let app, let run, _): spawned(app, run)
+        case .notify(let run, let notice): notify(run, notice)
+        case .freeze(let run, let attempt):
+            guard let known = handleEverything(run, effect) else { return }
+            if known.isFreezing { fail("\(effect) of a frozen run") }
+            if attempt != known.attempt + 1 { fail("\(effect) after attempt \(known.attempt)") }
+            runs[run]?.isFreezing = true
+            runs[run]?.attempt = attempt
+        case .thaw(let run, let attempt):
+            guard let known = handleEverything(run, effect) else { return }
+            if !known.isFreezing || attempt != known.attempt { fail("\(effect) of a run that is not frozen") }
+            runs[run]?.isFreezing = false
+        case .continueStopped(let run), .inspect(let run), .deliver(let run, _): _ = handleEverything(run, effect)
+        case .throttle(let run):
+            if handleEverything(run, effect)?.isThrottled == true { fail("\(effect) twice") }
+            runs[run]?.isThrottled = true
+        case .unthrottle(let run):
+            if handleEverything(run, effect)?.isThrottled == false { fail("\(effect) of a run that is not throttled") }
+            runs[run]?.isThrottled = false
+        case .kill(let run):
+            if runs[run] == nil || current[runs[run]!.app] != run { fail("\(effect) of a run that is over") }
+            runs[run]?.isKilled = true
+        case .answer(let request, _):
+            if !requested.contains(request) { fail("\(effect) of an unknown request") }
+            if !answered.insert(request).inserted { fail("\(effect) is a second answer") }
+        case .report(let report): record(report)
+        case .finish:
+            if hasFinished { fail("finished twice") }
+            hasFinished = true
+        case .recordLaunch, .writeReceipt, .dropRestorationState, .measureMemory, .allowSleep: break
+        }
+    }
+
+    private mutating func handleEverything(_ run: RunID, _ effect: Effect) -> Run? {
+        guard let known = runs[run], current[known.app] == run, !known.isKilled else {
+            fail("\(effect) for a run that is over")
+            return nil
+        }
+        return known
+    }
+
+    private mutating func spawned(_ app: AppID, _ run: RunID) {
+        if let other = current[app] { fail("\(app) is spawned while its run \(other) is not over") }
+        if runs[run] != nil { fail("run \(run) is used twice") }
+        if hasFinished { fail("\(app) is spawned after the shutdown") }
+        runs[run] = Run(app: app)
+        current[app] = run
+    }
+
+    /// Checks the order of the notices (L3).
+    private mutating func notify(_ run: RunID, _ notice: Notice) {
+        guard let known = handleEverything(run, .notify(run, notice)) else { return }
+        if known.isFreezing { fail("\(known.app) gets \(notice) while it is frozen") }
+        if known.lastNotice == .terminating { fail("\(known.app) gets \(notice) after willTerminate") }
+        let expected: [Run.LastNotice]
+        let next: Run.LastNotice?
+        switch notice {
+        case .willResignActive: (expected, next) = ([.active], .inactive)
+        case .didEnterBackground: (expected, next) = ([.nothing, .inactive], .background)
+        case .willEnterForeground: (expected, next) = ([.background], .inactive)
+        case .didBecomeActive: (expected, next) = ([.nothing, .inactive], .active)
+        case .willTerminate: (expected, next) = ([.nothing, .inactive, .active, .background], .terminating)
+        case .tasksExpiring: (expected, next) = ([.background], nil)
+        case .memoryWarning: (expected, next) = ([.nothing, .inactive, .active, .background], nil)
+        }
+        if !expected.contains(known.lastNotice) { fail("\(known.app) gets \(notice) after \(known.lastNotice)") }
+        if let next { runs[run]?.lastNotice = next }
+    }
+
+    private mutating func record(_ report: Report) {
+        switch report {
+        case .stateChanged(let app, let from, let to, _):
+            if states[app] ?? .notRunning != from { fail("\(report) after \(states[app] ?? .notRunning)") }
+            if from == to { fail("\(report) is no change") }
+            states[app] = to
+            if to == .notRunning { current[app] = nil }
+        case .deadlineStarted(let app, let kind, _):
+            if !deadlines[app, default: []].insert(kind).inserted { fail("\(report), but it is open already") }
+        case .deadlineMet(let app, let kind, _), .deadlineCancelled(let app, let kind),
+            .deadlineMissed(let app, let kind):
+            if deadlines[app, default: []].remove(kind) == nil { fail("\(report), but it is not open") }
+        case .deadlineExtended(let app, let kind, _), .deadlineDeferred(let app, let kind, _):
+            if !deadlines[app, default: []].contains(kind) { fail("\(report), but it is not open") }
+        case .taskBegan, .taskEnded, .taskRefused, .tasksExpiring, .freezeTimedOut, .killTakesLong, .stoppedItself,
+            .wakeCompleted, .relaunchScheduled, .memoryLevelChanged, .ended:
+            break
+        }
+    }
+
+    // MARK: After each event
+
+    private mutating func check(_ event: Event, _ core: LifecycleCore, _ manager: ManagerPolicy, at now: Instant) {
+        var foreground = 0
+        var areAllSuspended = true
+        for app in core.appIDs {
+            let state = core.state(of: app)!
+            if states[app] ?? .notRunning != state {
+                fail("\(app) is \(state), but was reported \(states[app] as Any)")
+            }
+            if state != .suspended { areAllSuspended = false }
+            if state == .active || state == .inactive { foreground += 1 }
+            checkRun(of: app, state, core)
+            if state == .notRunning, !deadlines[app, default: []].isEmpty {
+                fail("\(app) is not running, but has open deadlines: \(deadlines[app]!)")
+            }
+        }
+        if foreground > max(1, manager.foregroundLimit) { fail("\(foreground) apps are in the foreground") }
+        if areAllSuspended, core.memory.level == .normal, let next = core.nextDeadline {
+            fail("all apps are suspended, but a timer is armed in \(next - now)")
+        }
+        if case .deadlineReached = event, let next = core.nextDeadline, next <= now { fail("\(next) is still due") }
+    }
+
+    private mutating func checkRun(of app: AppID, _ state: AppState, _ core: LifecycleCore) {
+        guard let number = core.run(of: app), let run = runs[number] else {
+            if state != .notRunning { fail("\(app) is \(state) without a run") }
+            return
+        }
+        if core.app(of: number) != app { fail("run \(number) has no app") }
+        switch state {
+        case .notRunning: fail("\(app) is not running, but has a run")
+        case .suspended:
+            if !run.isFreezing || !run.isThrottled { fail("\(app) is suspended, but not frozen or not throttled") }
+        case .active, .inactive:
+            if run.isThrottled { fail("\(app) is throttled in the foreground") }
+            let expected: Run.LastNotice = state == .active ? .active : .inactive
+            if run.lastNotice != expected, !(state == .inactive && run.lastNotice == .nothing) {
+                fail("\(app) is \(state), but its last notice was \(run.lastNotice)")
+            }
+        case .background:
+            if run.lastNotice != .background {
+                fail("\(app) is in the background, but its last notice was \(run.lastNotice)")
+            }
+        case .launching:
+            if run.lastNotice != .nothing { fail("\(app) is launching, but its last notice was \(run.lastNotice)") }
+        case .terminating: break
+        }
+    }
+
+    /// The requests without an answer.
+    var unanswered: Set<RequestID> { requested.subtracting(answered) }
+}

@@ -1,0 +1,229 @@
+import LifecycleCore
+import Testing
+
+import enum LifecycleCore.ExitStatus
+
+/// A generator that gives the same numbers for the same seed on every machine (splitmix64).
+struct RandomGenerator: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var z = state
+        z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
+        z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
+        return z ^ (z >> 31)
+    }
+
+    mutating func isOne(in count: Int) -> Bool { Int.random(in: 0..<count, using: &self) == 0 }
+    mutating func pick<T>(_ all: [T]) -> T { all[Int.random(in: 0..<all.count, using: &self)] }
+}
+
+/// Random events in random order: late, repeated or missing. The invariants hold at any time. Once all apps behave
+/// again, they become idle and each request is answered.
+@Suite("Random events")
+struct RandomEventTests {
+    static let apps = ["mail", "music", "photos"]
+
+    @Test("after random events all apps become idle, and each request is answered once", arguments: 0..<100)
+    func becomesIdle(seed: Int) {
+        var random = RandomGenerator(state: UInt64(seed))
+        let harness = Harness()
+        for app in Self.apps { harness.register(app, policy: { Self.vary(&$0, &random) }) }
+        harness.configure { manager in
+            manager.foregroundLimit = random.pick([1, 1, 2])
+            manager.budget = random.pick([nil, nil, 40 * mebibyte])
+            manager.jetsamOrder = random.pick([.largest, .lru])
+        }
+        harness.isSlow = true
+        for step in 0..<200 {
+            if step == 150, seed % 10 == 9 { harness.handle(.shutdownRequested(immediately: random.isOne(in: 2))) }
+            Self.randomEvent(harness, &random)
+        }
+        Self.settle(harness)
+        #expect(harness.unanswered.isEmpty, "seed \(seed)")
+        for app in Self.apps where harness.core.appIDs.contains(id(app)) {
+            let state = harness.state(app)!
+            #expect([.notRunning, .suspended, .active, .inactive].contains(state), "\(app) is \(state), seed \(seed)")
+        }
+        harness.handle(.shutdownRequested(immediately: false))
+        harness.advance(.seconds(60))
+        #expect(harness.core.isFinished, "seed \(seed)")
+        #expect(harness.isDeterministic)
+    }
+
+    private static func vary(_ policy: inout AppPolicy, _ random: inout RandomGenerator) {
+        policy.readiness = random.pick([.executed, .notified])
+        policy.relaunch = random.pick([.no, .onFailure, .always])
+        policy.launchAtStart = random.pick([nil, nil, .foreground, .background])
+        policy.exitsOnSuspend = random.isOne(in: 6)
+        policy.watchdog = random.pick([nil, nil, .seconds(10)])
+        policy.backgroundModes = random.pick([[], [.push], [.push, .fetch]])
+        policy.backgroundTime = random.pick([.seconds(30), .seconds(30), .seconds(3), nil])
+        policy.jetsamPriority = random.pick([0, 0, 5])
+        policy.usesProtectedData = random.isOne(in: 3)
+        policy.memoryHigh = random.pick([nil, 15 * mebibyte])
+    }
+
+    /// Lets all apps behave, sends no more requests and lets time pass.
+    private static func settle(_ harness: Harness) {
+        harness.isSlow = false
+        harness.kernel.others = 2 * gibibyte
+        for app in apps {
+            harness.behave(app) { $0 = Kernel.Behaviour() }
+            // A program with Relaunch=always, or with a watchdog but no heartbeats, never becomes idle.
+            if harness.core.appIDs.contains(id(app)) {
+                harness.register(app) { policy in
+                    policy.relaunch = .no
+                    policy.watchdog = nil
+                    policy.backgroundTime = .seconds(30)
+                }
+            }
+        }
+        harness.simulate(.normal)
+        harness.handle(.awoke)
+        harness.handle(.unlocked)
+        harness.release()
+        for run in harness.kernel.processes.keys.sorted() where harness.kernel.processes[run]!.isAlive {
+            guard harness.core.app(of: run) != nil else { continue }
+            harness.handle(.run(run, .ready))
+            harness.handle(.run(run, .continued))
+            // With an infinite budget a task can stay open for ever.
+            for task in harness.core.app(of: run).map({ harness.view($0.name).tasks }) ?? [] {
+                harness.handle(.run(run, .taskEnded(name: task.name)))
+            }
+        }
+        harness.advance(.seconds(900))
+    }
+
+    // MARK: Events
+
+    private static func randomEvent(_ harness: Harness, _ random: inout RandomGenerator) {
+        let app = random.pick(apps)
+        switch Int.random(in: 0..<20, using: &random) {
+        case 0...4: sendRequest(harness, app, &random)
+        case 5...9: randomOutcome(harness, &random)
+        case 10...12:
+            harness.advance(random.pick([.zero, .milliseconds(1), .milliseconds(700), .seconds(2), .seconds(6)]))
+        case 13...15: randomAppEvent(harness, app, &random)
+        case 16: changeBehaviour(harness, app, &random)
+        case 17: processEnds(harness, app, &random)
+        case 18: machine(harness, &random)
+        default: configuration(harness, app, &random)
+        }
+    }
+
+    private static func sendRequest(_ harness: Harness, _ app: String, _ random: inout RandomGenerator) {
+        let requests: [Request] = [
+            .launch(.foreground, reason: .user, url: nil), .launch(.background, reason: .user, url: nil),
+            .launch(.background, reason: .fetch, url: nil), .launch(.background, reason: .socket, url: nil),
+            .activate, .activate, .background, .interrupt, .endInterruption, .terminate, .remove, .push(payload: "p"),
+            .send(Notification(kind: "battery", payload: random.pick(["1", "2"]))!),
+            .send(Notification(kind: "time", payload: "")!),
+        ]
+        let request = harness.request(app, random.pick(requests))
+        if random.isOne(in: 20) { harness.handle(.requestAbandoned(request)) }
+    }
+
+    /// Delivers a pending outcome. The outcomes of one run come in order.
+    private static func randomOutcome(_ harness: Harness, _ random: inout RandomGenerator) {
+        for _ in 0..<Int.random(in: 1...4, using: &random) {
+            guard !harness.pending.isEmpty else { return }
+            let wanted = Int.random(in: 0..<harness.pending.count, using: &random)
+            let run = harness.pending[wanted].run
+            let first = harness.pending.firstIndex { $0.run == run }!
+            harness.release(random.isOne(in: 10) && harness.pending[wanted].isEnd ? wanted : first)
+        }
+    }
+
+    private static func randomAppEvent(_ harness: Harness, _ app: String, _ random: inout RandomGenerator) {
+        guard let run = harness.core.run(of: id(app)) else { return }
+        let events: [Event] = [
+            .run(run, .ready), .run(run, .ready), .run(run, .backgroundEntered), .run(run, .stopped),
+            .run(run, .continued),
+            .run(run, .taskBegan(name: "a", owner: 1)), .run(run, .taskBegan(name: "b", owner: 1)),
+            .run(run, .taskEnded(name: "a")),
+            .run(run, .taskEnded(name: "b")), .run(run, .timeoutExtended(by: .seconds(8))),
+            .run(run, .wakeCompleted(.newData)),
+            .run(run, .heartbeat), .run(run, .heartbeatGivenUp), .run(run, .stopping),
+            .run(run, .mainProcessChanged(pid: 5)),
+            .run(run, .frozen(attempt: 1, memory: mebibyte)), .run(run, .thawed(attempt: 1)),
+            .run(run, .inspected(Inspection(traced: random.isOne(in: 2), cpu: .zero, memory: mebibyte))),
+        ]
+        harness.handle(random.pick(events))
+    }
+
+    private static func changeBehaviour(_ harness: Harness, _ app: String, _ random: inout RandomGenerator) {
+        harness.behave(app) { behaviour in
+            behaviour.launching = random.pick([
+                .becomesReady, .becomesReady, .executes, .spawns, .fails(SpawnProblem(sentence: "no", exitStatus: 203)),
+            ])
+            behaviour.entering = random.pick([.answers, .stops, .cannotBeNotified, .isSilent])
+            behaviour.terminating = random.pick([.exits(0), .exits(1), .diesOfSignal, .ignores, .cannotBeNotified])
+            behaviour.freezes = !random.isOne(in: 4)
+            behaviour.thaws = !random.isOne(in: 6)
+            behaviour.isTraced = random.isOne(in: 5)
+            behaviour.memory = random.pick([1, 10, 20, 60]) * mebibyte
+        }
+    }
+
+    private static func processEnds(_ harness: Harness, _ app: String, _ random: inout RandomGenerator) {
+        guard let run = harness.core.run(of: id(app)), harness.kernel.processes[run]?.isAlive == true else { return }
+        // The end of a process is reported after its creation.
+        if harness.pending.contains(where: { $0.run == run && $0.isBirth }) { return }
+        harness.kernel.processes[run]?.isAlive = false
+        let status = random.pick([ExitStatus.exited(0), .exited(1), .signaled(11, coreDumped: true)])
+        let ends: [Event] = [.run(run, .exited(status, cpu: .zero, memory: 0)), .run(run, .emptied)]
+        for event in random.isOne(in: 3) ? ends.reversed() : ends { harness.handle(event) }
+    }
+
+    private static func machine(_ harness: Harness, _ random: inout RandomGenerator) {
+        switch Int.random(in: 0..<7, using: &random) {
+        case 5...6: harness.handle(random.pick([.sleepRequested, .awoke, .awoke, .locked, .unlocked, .unlocked]))
+        case 0: harness.handle(.pressureStalled(.warning))
+        case 1: harness.handle(.pressureStalled(.critical))
+        case 2: harness.simulate(random.pick(MemoryLevel.allCases))
+        default: harness.kernel.others = random.pick([2, 2, 13, 15, 16]) * gibibyte
+        }
+    }
+
+    private static func configuration(_ harness: Harness, _ app: String, _ random: inout RandomGenerator) {
+        switch Int.random(in: 0..<5, using: &random) {
+        case 0: harness.unregister(app)
+        case 1: harness.register(app, policy: { vary(&$0, &random) })
+        case 2: harness.handle(.started)
+        case 3: harness.configure { $0.foregroundLimit = random.pick([1, 2, 3]) }
+        default: harness.register(app)
+        }
+    }
+}
+
+extension Event {
+    /// The run of an event.
+    var run: RunID? {
+        switch self {
+        case .run(let run, _):
+            run
+        case .registered, .unregistered, .configured, .started, .recovered, .requested, .requestAbandoned,
+            .shutdownRequested,
+            .sleepRequested, .awoke, .locked, .unlocked, .deadlineReached, .memoryMeasured, .pressureStalled,
+            .pressureSimulated:
+            nil
+        }
+    }
+
+    var isBirth: Bool {
+        switch self {
+        case .run(_, .spawned), .run(_, .spawnFailed): true
+        default: false
+        }
+    }
+
+    /// `exited` and `emptied` can come in either order.
+    var isEnd: Bool {
+        switch self {
+        case .run(_, .exited), .run(_, .emptied): true
+        default: false
+        }
+    }
+}
