@@ -44,7 +44,7 @@ struct block {
     const char *executable;
     char **arguments;
     char **environment;
-    char **pid_values; // the place for the digits in each pid variable
+    char **pid_values; // where the child writes the digits of each pid variable
     size_t pid_value_count;
     const char *working_directory;
     bool change_credentials;
@@ -154,7 +154,7 @@ CHILD void set_oom_score_adjust(struct block *block) {
 
 /// Numbers the descriptors: 0, 1, 2, the passed ones from 3, then the report pipe. All others are closed at once, not only at
 /// exec: an exec that hangs must not keep other apps' sockets open.
-CHILD void place_descriptors(struct block *block) {
+CHILD void arrange_descriptors(struct block *block) {
     // First move them beyond all target numbers.
     int base = FIRST_PASSED + (int)block->passed_count + 1;
     long report = raw3(SYS_fcntl, block->report, F_DUPFD_CLOEXEC, base);
@@ -231,7 +231,7 @@ CHILD __attribute__((noreturn)) void child(void *argument) {
         join_cgroup(block);
     if (block->set_oom_score_adjust)
         set_oom_score_adjust(block);
-    place_descriptors(block);
+    arrange_descriptors(block);
     set_limits(block);
     if (block->change_credentials)
         change_credentials(block);
@@ -269,14 +269,14 @@ static void *take(struct arena *arena, size_t size) {
     size = (size + 15) & ~(size_t)15;
     if ((size_t)(arena->end - arena->next) < size)
         __builtin_trap();
-    void *room = arena->next;
+    void *allocated = arena->next;
     arena->next += size;
-    return room;
+    return allocated;
 }
 
 static size_t rounded(size_t size) { return (size + 15) & ~(size_t)15; }
 
-/// A NULL-terminated array of pointers to copies of `strings`, with room for `more` pointers.
+/// A NULL-terminated array of pointers to copies of `strings`, with space for `more` pointers.
 static char **copy_strings(struct arena *arena, const struct clinux_strings *strings, size_t more) {
     char **pointers = take(arena, (strings->count + more + 1) * sizeof(char *));
     char *bytes = take(arena, strings->length);
@@ -315,15 +315,15 @@ static void add_pid_variables(struct block *block, struct arena *arena, const st
     char **slots = block->environment + r->environment.count;
     block->pid_values = take(arena, r->pid_variables.count * sizeof(char *));
     block->pid_value_count = r->pid_variables.count;
-    char *room = take(arena, r->pid_variables.length + r->pid_variables.count * (PID_DIGITS + 1));
+    char *text = take(arena, r->pid_variables.length + r->pid_variables.count * (PID_DIGITS + 1));
     const char *name = (const char *)r->pid_variables.bytes;
     for (size_t i = 0; i < r->pid_variables.count; i++) {
         size_t length = strlen(name);
-        slots[i] = room;
-        memcpy(room, name, length);
-        room[length] = '=';
-        block->pid_values[i] = room + length + 1;
-        room += length + 1 + PID_DIGITS + 1;
+        slots[i] = text;
+        memcpy(text, name, length);
+        text[length] = '=';
+        block->pid_values[i] = text + length + 1;
+        text += length + 1 + PID_DIGITS + 1;
         name += length + 1;
     }
 }

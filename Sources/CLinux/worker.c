@@ -105,7 +105,7 @@ static int start(struct clinux_worker *worker) {
     return 0;
 }
 
-/// Makes room for one more job in the ring; 0 or -ENOMEM.
+/// Reserves space for one more job in the ring; 0 or -ENOMEM.
 static int reserve(struct clinux_worker *worker) {
     if (worker->queued < worker->capacity)
         return 0;

@@ -1,6 +1,6 @@
-/// Something that happened, as the signal `LifecycleEvent` and `greenroomctl watch` tell it.
+/// An event, as the signal `LifecycleEvent` and `greenroomctl watch` report it.
 package struct LifecycleEvent: Record {
-    /// What can happen. A daemon of another version may have more kinds, so `kind` is a string.
+    /// The kinds of events. A daemon of another version may have more kinds, so `kind` is a string.
     package enum Kind: String, CaseIterable, Sendable {
         case stateChanged
         case deadlineStarted, deadlineExtended, deadlineMet, deadlineCancelled, deadlineMissed, deadlineDeferred
@@ -25,7 +25,7 @@ package struct LifecycleEvent: Record {
     package var deadline: DeadlineStatus?
     /// Background tasks, with their names alone.
     package var tasks: [TaskStatus] = []
-    /// What came of a wake: `new-data`, `no-data` or `failed`.
+    /// The result of a wake: `new-data`, `no-data` or `failed`.
     package var result: String?
     /// Until the app is launched again.
     package var relaunch: Duration?

@@ -3,7 +3,7 @@ package func formattedSize(_ bytes: UInt64) -> String {
     guard bytes >= 1024 else { return "\(bytes)B" }
     var value = Double(bytes)
     var units = ["B", "K", "M", "G", "T", "P", "E"][...]
-    // From 1023.95 one decimal rounds up to 1024.0.
+    // With one decimal, 1023.95 and above rounds up to 1024.0.
     while value >= 1023.95, units.count > 1 {
         value /= 1024
         units = units.dropFirst()

@@ -131,7 +131,7 @@ package struct RecordError: Error, Equatable, CustomStringConvertible {
         self.found = found
     }
 
-    /// The same error, seen from the record or list that holds the value.
+    /// The same error, with the path from the record or list that contains the value.
     func inside(_ outer: String) -> RecordError {
         let path = key.isEmpty || key.hasPrefix("[") ? outer + key : "\(outer).\(key)"
         return RecordError(key: path, expected: expected, found: found)

@@ -77,7 +77,7 @@ extension UInt64: ScalarValue {
     package static var signature: String { "t" }
     package static var jsonType: String { "a whole number that is not negative" }
     package var variant: Variant { .uint64(self) }
-    /// A number above 2⁶³−1 is written as that: JSON readers know no larger ones.
+    /// A number above 2⁶³−1 is written as 2⁶³−1, the largest that JSON readers support.
     package var json: JSONValue { .integer(Int64(clamping: self)) }
 
     package static func decode(_ variant: Variant) -> UInt64? {
@@ -98,7 +98,7 @@ extension Duration: ScalarValue {
     }
     package static func decode(_ json: JSONValue) -> Duration? { json.numberValue.flatMap(fromSeconds) }
 
-    /// About 31,700 years: no time span of ours is longer, and its microseconds fit into 64 bits.
+    /// The longest time span, in seconds: about 31,700 years. Its microseconds fit into 64 bits.
     private static let longest = 1e12
 
     private static func fromSeconds(_ seconds: Double) -> Duration? {
@@ -106,7 +106,7 @@ extension Duration: ScalarValue {
         return .microseconds(Int64((seconds * 1e6).rounded()))
     }
 
-    /// The double next to the decimal number with six decimals, which JSON then writes with no more.
+    /// The double nearest to the value rounded to six decimals, so that JSON shows at most six.
     private var wireSeconds: Double {
         let bound = Duration.seconds(Int64(Duration.longest))
         let (seconds, attoseconds) = Swift.max(.zero - bound, Swift.min(bound, self)).components

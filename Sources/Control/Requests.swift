@@ -1,7 +1,7 @@
 /// The answer to a request for a change of an app, and to `Reexec`.
 package struct RequestResult: Record {
     package enum Outcome: String, CaseIterable, Sendable {
-        /// The change came about.
+        /// The change was made.
         case done
         /// The app ended instead; `lastReceipt` says why.
         case ended

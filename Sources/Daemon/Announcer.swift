@@ -24,35 +24,35 @@ final class Announcer {
     /// Apps whose properties may have changed, in the order of the changes.
     private var changed: [AppID] = []
     private var isChanged: Set<AppID> = []
-    /// The foreground apps that were last sent: an app that loses its foreground slot to another has no report of its own.
-    private var inFront: [AppID] = []
+    /// The foreground apps that were last sent: an app that loses its foreground slot to another app has no report.
+    private var announcedForeground: [AppID] = []
     private var isScheduled = false
 
     init(_ bus: ControlBus) {
         self.bus = bus
     }
 
-    // MARK: Possible changes
+    // MARK: Changes
 
-    func note(_ event: Event) {
+    func record(_ event: Event) {
         switch event {
-        case .registered(let id, _, launches: _), .unregistered(let id): note(id)
+        case .registered(let id, _, launches: _), .unregistered(let id): record(id)
         case .run(let run, .spawned(pid: _)), .run(let run, .mainProcessChanged(pid: _)):
-            if let id = bus.driver.core.app(of: run) { note(id) }
+            if let id = bus.driver.core.app(of: run) { record(id) }
         default: break
         }
     }
 
-    func note(_ report: Report) {
+    func record(_ report: Report) {
         switch report {
-        case .stateChanged(let id, from: _, to: _, reason: _): note(id)
-        case .ended(let receipt): note(receipt.app)
+        case .stateChanged(let id, from: _, to: _, reason: _): record(id)
+        case .ended(let receipt): record(receipt.app)
         case .memoryLevelChanged: schedule()
         default: break
         }
     }
 
-    private func note(_ id: AppID) {
+    private func record(_ id: AppID) {
         if isChanged.insert(id).inserted { changed.append(id) }
         schedule()
     }
@@ -69,7 +69,7 @@ final class Announcer {
     // MARK: Signals
 
     private func announce() {
-        for id in inFront where isChanged.insert(id).inserted { changed.append(id) }
+        for id in announcedForeground where isChanged.insert(id).inserted { changed.append(id) }
         var count = 0
         while count < changed.count, !isCongested() {
             announce(changed[count])
@@ -77,7 +77,7 @@ final class Announcer {
         }
         for id in changed[..<count] { isChanged.remove(id) }
         changed.removeFirst(count)
-        inFront = bus.driver.core.foregroundApps
+        announcedForeground = bus.driver.core.foregroundApps
         announceLevel()
     }
 

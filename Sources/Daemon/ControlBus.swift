@@ -55,16 +55,16 @@ final class ControlBus {
         authoriser.bus = bus
     }
 
-    /// What a program that takes this one's place listens with.
-    var socketToKeep: [(name: String, descriptor: SharedDescriptor)] {
+    /// The listening socket, for a program that replaces this one by execve(2).
+    var socketForReexec: [(name: String, descriptor: SharedDescriptor)] {
         server.map { [(RecoveredDescriptors.controlSocket, $0.listener)] } ?? []
     }
 
     /// Closes the private socket and leaves the message bus.
     ///
-    /// - Parameter toBeContinued: whether the next daemon takes the socket over; connections wait for it meanwhile.
-    func close(toBeContinued: Bool = false) {
-        if toBeContinued { server?.leaveInPlace() }
+    /// - Parameter isTakenOver: whether the next daemon takes over the socket; until then, connections wait in its backlog.
+    func close(isTakenOver: Bool = false) {
+        if isTakenOver { server?.leaveInPlace() }
         server = nil
         logind = nil
         systemBus = nil
@@ -73,7 +73,7 @@ final class ControlBus {
 
     // MARK: Requests
 
-    /// Passes a request to the core. The call is answered when the request is carried out, or is not going to be.
+    /// Passes a request to the core. The call is answered when the request has been carried out or has failed.
     func request(_ call: MethodCall, _ name: String, _ what: Request) {
         guard let id = AppID(name), driver.core.state(of: id) != nil else {
             return call.fail(service.unknownApp(name))
@@ -127,7 +127,7 @@ final class ControlBus {
     /// Sends a report as the signal `LifecycleEvent`.
     func publish(_ report: Report, _ entry: LogEntry) {
         service.recordTime(of: report)
-        announcer.note(report)
+        announcer.record(report)
         var audience = self.audience
         // Debugging entries go to the private socket alone: all programs share the message bus.
         if entry.priority == .debug { audience.removeAll { $0 === messageBus?.peer } }
@@ -144,7 +144,7 @@ final class ControlBus {
 }
 
 extension AppState {
-    /// What a request for the state asks for, for the sentence "A later request asked for …".
+    /// The goal of a request, for the sentence "A later request asked for …".
     fileprivate var asGoal: String {
         switch self {
         case .active, .inactive, .launching: "the foreground"

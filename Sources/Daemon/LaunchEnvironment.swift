@@ -21,7 +21,7 @@ struct LaunchEnvironment {
 
     /// Variables that greenroomd sets for apps, or that systemd set for the daemon alone: names or their first
     /// characters.
-    private static let notInherited = [
+    private static let daemonVariables = [
         "NOTIFY_SOCKET", "LISTEN_", "WATCHDOG_", "INVOCATION_ID", "JOURNAL_STREAM", "GREENROOM_", "MAINPID",
         "MANAGERPID",
         "SYSTEMD_EXEC_PID", "MEMORY_PRESSURE_", "STATE_DIRECTORY", "CACHE_DIRECTORY", "RUNTIME_DIRECTORY",
@@ -29,7 +29,7 @@ struct LaunchEnvironment {
 
     /// What the apps of a user's daemon inherit from its environment.
     static func passedOn(_ environment: [String]) -> [String] {
-        environment.filter { entry in !notInherited.contains { entry.hasPrefix($0) } }
+        environment.filter { entry in !daemonVariables.contains { entry.hasPrefix($0) } }
     }
 
     /// `NAME=value` each, one for each name. The manifest overrides what is inherited, and greenroomd's own variables

@@ -93,7 +93,7 @@ extension LogEntry {
         }
     }
 
-    /// - Parameter what: what became of the deadline.
+    /// - Parameter what: what happened to the deadline.
     private init(
         _ priority: LogLevel, _ kind: LifecycleEvent.Kind, _ app: AppID, _ deadline: DeadlineKind, _ what: String,
         _ set: (inout DeadlineStatus) -> Void = { _ in }

@@ -13,9 +13,9 @@ import Systemd
 ///
 /// The last receipt of each app is in memory too, because every `List` shows it.
 final class ReceiptStore {
-    /// How many receipts are kept at least, once there were as many; a file with as many lines is full.
+    /// The minimum number of receipts that are kept. A file with this many lines is full.
     static let kept = 1000
-    /// The longest line in bytes; the daemon writes no longer one.
+    /// The longest line in bytes.
     private static let maximumLine = 64 << 10
     /// The largest file in bytes: `kept` receipts and the last ones of `maximumApps` apps, at 3 KiB each. Most have half
     /// a KiB.
@@ -28,7 +28,7 @@ final class ReceiptStore {
         var record: ReceiptRecord
         /// A receipt that is only in the older file is written again before that file is replaced.
         var isInNewerFile: Bool
-        var isHandedOver = false
+        var isWrittenForApp = false
 
         /// The line of the file, with its newline.
         var line: [UInt8] { Array((record.json.serialized(pretty: false) + "\n").utf8) }
@@ -68,7 +68,7 @@ final class ReceiptStore {
         let last = Last(record: ReceiptRecord(receipt, time: clock.now()), isInNewerFile: false)
         nextID = receipt.id + 1
         // Before the write, so that it is known even if the disk refuses it.
-        remember(receipt.app, last)
+        recordLast(receipt.app, last)
         try AppendFile(path).append(last.line)
         self.last[receipt.app]?.isInNewerFile = true
         count += 1
@@ -97,18 +97,18 @@ final class ReceiptStore {
     /// (ext4 skips recently deleted inodes one by one).
     ///
     /// - Returns: the path; `nil` before the first end.
-    func handOver(to app: AppID) throws -> String? {
+    func writeLastReceipt(for app: AppID) throws -> String? {
         guard let known = last[app] else { return nil }
         let path = "\(lastFolder)/\(app.name).json"
-        if !known.isHandedOver {
+        if !known.isWrittenForApp {
             try replaceFile(at: path, with: known.line)
-            last[app]?.isHandedOver = true
+            last[app]?.isWrittenForApp = true
         }
         return path
     }
 
-    /// Removes the files of `handOver`, when the daemon ends and no app is left.
-    func removeHandedOver() throws {
+    /// Removes the files of `writeLastReceipt(for:)`, when the daemon ends and no app is left.
+    func removeLastReceiptFiles() throws {
         try removeFiles(in: lastFolder)
         try removeFile(at: lastFolder, folder: true)
     }
@@ -134,11 +134,11 @@ final class ReceiptStore {
             if isNewerFile { count += 1 }
             if let known = last[head.app], known.record.id > head.id { continue }
             guard let record = try? ReceiptRecord(json: json) else { continue }
-            remember(head.app, Last(record: record, isInNewerFile: isNewerFile))
+            recordLast(head.app, Last(record: record, isInNewerFile: isNewerFile))
         }
     }
 
-    private func remember(_ app: AppID, _ receipt: Last) {
+    private func recordLast(_ app: AppID, _ receipt: Last) {
         if last[app] == nil, last.count >= Self.maximumApps,
             let oldest = last.min(by: { $0.value.record.id < $1.value.record.id })
         {

@@ -9,7 +9,7 @@ final class StoredDescriptors {
     private struct Entry {
         var name: String
         var descriptor: SharedDescriptor
-        /// Identifies it for the next daemon.
+        /// Identifies the descriptor for the next daemon.
         var serial: UInt64
     }
 
@@ -38,11 +38,11 @@ final class StoredDescriptors {
 
     // MARK: Storing
 
-    /// What came of a descriptor that an app offered.
+    /// The result of storing a descriptor.
     enum Addition: Equatable {
         /// `written`: how many bytes were copied to a file for it.
         case stored(written: Int)
-        /// The sentence says why. The descriptor is closed.
+        /// The descriptor was closed, for the reason in this sentence.
         case refused(String)
     }
 
@@ -147,7 +147,7 @@ final class StoredDescriptors {
         files?.close()
     }
 
-    /// Takes over the states and snapshots of an archive. What is stored already is newer and stays.
+    /// Takes over the states and snapshots of an archive. Those that are stored already are newer and stay.
     func restoreArchive(_ archive: StateArchive) {
         let closer = DescriptorCloser()
         archive.take { app, name, descriptor in
@@ -174,7 +174,7 @@ final class StoredDescriptors {
         remove(Self.snapshot, of: app)
     }
 
-    /// Removes what these apps have stored.
+    /// Removes all descriptors of these apps.
     func removeAll(where isRemoved: (AppID) -> Bool) {
         for app in entries.keys.filter(isRemoved) { remove(of: app) { _ in true } }
     }
@@ -197,8 +197,8 @@ final class StoredDescriptors {
 
     // MARK: Passing on
 
-    /// What is passed to the app's next process, in the order stored. It stays stored, as with systemd. A state that
-    /// could not be sealed and has grown too large is removed.
+    /// The descriptors for the app's next process, in the order in which they were stored. They stay stored, as with
+    /// systemd. A state that could not be sealed and has grown too large is removed.
     func passed(to app: AppID) -> [PassedDescriptor] {
         remove(of: app) { entry in
             guard let refusal = Self.refusal(entry.name, entry.descriptor) else { return false }
@@ -218,7 +218,7 @@ final class StoredDescriptors {
     }
 }
 
-/// What is recorded of a stored descriptor.
+/// The record of a stored descriptor.
 private struct StoredDescriptorRecord: SavedRecord {
     var app: AppID
     var name: String

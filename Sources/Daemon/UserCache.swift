@@ -37,9 +37,9 @@ final class UserCache {
     func user(of manifest: AppManifest) throws -> AppUser? {
         let key = Key(user: manifest.user, group: manifest.group, supplementary: manifest.supplementaryGroups)
         if key == Key(supplementary: []) { return nil }
-        // Before the lookup: what changes meanwhile is looked up again.
+        // Read before the lookup, so that a database that changes meanwhile is read again.
         let stamps = databases.map(Stamp.init)
-        if stamps != self.stamps { forget() }
+        if stamps != self.stamps { clear() }
         self.stamps = stamps
         if let (user, at) = cache[key], now() - at < Self.lifetime { return user }
         cache[key] = nil
@@ -49,7 +49,7 @@ final class UserCache {
     }
 
     /// Clears the cache.
-    func forget() { cache = [:] }
+    func clear() { cache = [:] }
 }
 
 /// Changes if a file changes, is created or is removed.

@@ -84,7 +84,7 @@ final class CgroupLeaf {
             }
             var scanner = ByteScanner(bytes ?? [])
             while let line = scanner.line() {
-                // 0: a process of a pid namespace that is not visible here.
+                // 0 if the process is in a pid namespace that is not visible here.
                 if let pid: Int32 = parseNumber(line), pid > 0 { pids.append(pid) }
             }
         }

@@ -1,6 +1,6 @@
 /// The mount point of the cgroup v2 hierarchy, and this process's group in it. It is read from two texts, so that a test can
 /// describe any machine.
-package struct CgroupPlace: Equatable {
+package struct CgroupMount: Equatable {
     package enum Kind: Equatable {
         /// Only v2.
         case unified

@@ -66,7 +66,7 @@ package final class Containment {
     }
 
     /// Returns the enclosures of previous instances with the same name.
-    package func leftovers() throws(SystemError) -> [Enclosure] {
+    package func orphanedEnclosures() throws(SystemError) -> [Enclosure] {
         switch mode {
         case .cgroup(let root):
             var found: [Enclosure] = []
@@ -95,13 +95,13 @@ package final class Containment {
     /// Kills and removes the enclosures of previous instances with the same name, except those that `sparing` returns true
     /// for.
     /// - Returns: the number of enclosures that still contain processes; call again for these.
-    package func cleanUpLeftovers(
+    package func cleanUpOrphanedEnclosures(
         sparing: (_ app: String, _ run: UInt64) -> Bool = { _, _ in false }
     ) throws(SystemError) -> Int {
         var dying = 0
-        for leftover in try leftovers() where !sparing(leftover.app, leftover.run) {
-            try leftover.killAll()
-            if try leftover.remove() == .busy { dying += 1 }
+        for enclosure in try orphanedEnclosures() where !sparing(enclosure.app, enclosure.run) {
+            try enclosure.killAll()
+            if try enclosure.remove() == .busy { dying += 1 }
         }
         return dying
     }

@@ -75,29 +75,29 @@ private struct ContainmentDetection {
     func detect(_ preferredRoot: String?) throws -> ContainmentMode {
         guard !name.isEmpty, !name.contains("/"), !name.hasPrefix("."), name.utf8.count <= 200, !name.utf8.contains(0)
         else { throw Refusal(reason: "\"\(name.printable)\" cannot be the name of a cgroup") }
-        guard var place = CgroupPlace(selfCgroup: around.selfCgroup, mountInfo: around.mountInfo) else {
+        guard var mount = CgroupMount(selfCgroup: around.selfCgroup, mountInfo: around.mountInfo) else {
             throw Refusal(reason: "no cgroup v2 is mounted")
         }
-        place.mountPoint = around.prefix + place.mountPoint
+        mount.mountPoint = around.prefix + mount.mountPoint
         if let preferredRoot {
-            let parent = try folder(preferredRoot, place)
+            let parent = try folder(preferredRoot, mount)
             // Another user than root can write only to a delegated group. systemd can mark groups only as root.
-            let isGiven = isMarked(parent) || (!around.isRoot && isWritable(parent + "/cgroup.procs"))
-            return try .cgroup(prepare(below: parent, place, isGiven ? .delegated : .own))
+            let isDelegated = isMarked(parent) || (!around.isRoot && isWritable(parent + "/cgroup.procs"))
+            return try .cgroup(prepare(below: parent, mount, isDelegated ? .delegated : .own))
         }
-        if let base = delegatedBase(place) { return try .cgroup(prepare(below: base, place, .delegated)) }
+        if let base = delegatedBase(mount) { return try .cgroup(prepare(below: base, mount, .delegated)) }
         if !around.isRoot { throw Refusal(reason: "no cgroup is delegated to this user") }
-        return try .cgroup(prepare(below: place.mountPoint, place, .own))
+        return try .cgroup(prepare(below: mount.mountPoint, mount, .own))
     }
 
     /// Resolves a folder, relative to this process's group unless it begins with a slash.
-    private func folder(_ path: String, _ place: CgroupPlace) throws -> String {
+    private func folder(_ path: String, _ mount: CgroupMount) throws -> String {
         let names = path.split(separator: "/")
         if path.hasPrefix("/") { return "/" + names.joined(separator: "/") }
-        guard let own = place.ownFolder else {
+        guard let own = mount.ownFolder else {
             throw Refusal(reason: "\(path.printable) is relative to a group that is not mounted here")
         }
-        var below = own.dropFirst(place.mountPoint.count).split(separator: "/")
+        var below = own.dropFirst(mount.mountPoint.count).split(separator: "/")
         for name in names where name != "." {
             if name != ".." {
                 below.append(name)
@@ -105,19 +105,21 @@ private struct ContainmentDetection {
                 throw Refusal(reason: "\(path.printable) leads out of the cgroup file system")
             }
         }
-        return place.mountPoint + below.map { "/" + $0 }.joined()
+        return mount.mountPoint + below.map { "/" + $0 }.joined()
     }
 
     /// Returns this process's group if it is delegated to this process.
-    private func delegatedBase(_ place: CgroupPlace) -> String? {
-        guard var base = place.ownFolder else { return nil }
+    private func delegatedBase(_ mount: CgroupMount) -> String? {
+        guard var base = mount.ownFolder else { return nil }
         // After a re-exec, or with systemd's DelegateSubgroup=, this process is in the leaf already.
-        if base.hasSuffix("/" + Self.supervisor), base != place.mountPoint {
+        if base.hasSuffix("/" + Self.supervisor), base != mount.mountPoint {
             base = String(base.dropLast(Self.supervisor.count + 1))
         }
         // The root of the hierarchy has no cgroup.type; the root of a namespace has one.
-        guard isThere(base + "/cgroup.type"), isWritable(base), isWritable(base + "/cgroup.procs") else { return nil }
-        if !around.isRoot || base == place.mountPoint { return base }
+        guard fileExists(base + "/cgroup.type"), isWritable(base), isWritable(base + "/cgroup.procs") else {
+            return nil
+        }
+        if !around.isRoot || base == mount.mountPoint { return base }
         // Root can write to every group, so for root only the mark counts.
         return isMarked(base) ? base : nil
     }
@@ -127,14 +129,14 @@ private struct ContainmentDetection {
     }
 
     private func prepare(
-        below base: String, _ place: CgroupPlace, _ ownership: CgroupRoot.Ownership
+        below base: String, _ mount: CgroupMount, _ ownership: CgroupRoot.Ownership
     ) throws -> CgroupRoot {
         let path = "\(base)/\(name)"
         if mkdir(path, 0o755) < 0, errno != EEXIST {
             throw Refusal(reason: "\(path) cannot be created: \(SystemError.text(of: errno))")
         }
         for file in ["cgroup.procs", "cgroup.freeze", "cgroup.kill", "cgroup.events"]
-        where around.prefix.isEmpty && !isThere("\(path)/\(file)") {
+        where around.prefix.isEmpty && !fileExists("\(path)/\(file)") {
             _ = rmdir(path)
             throw Refusal(reason: "\(path) has no \(file): no cgroup v2, or a kernel before 5.14")
         }
@@ -143,7 +145,7 @@ private struct ContainmentDetection {
             _ = rmdir(path)
             throw Refusal(reason: "\(path) is of type \(type) and can hold no processes of its own")
         }
-        var root = CgroupRoot(path: path, place: place, ownership: ownership)
+        var root = CgroupRoot(path: path, mount: mount, ownership: ownership)
         enableControllers(base: base, &root)
         return root
     }
@@ -178,12 +180,12 @@ private struct ContainmentDetection {
     /// - Returns: why the group could not be emptied; `nil` if it is empty.
     private func empty(_ base: String, _ root: CgroupRoot) -> String? {
         // The root of the hierarchy is exempt from the rule, and has no cgroup.type.
-        guard isThere(base + "/cgroup.type") else { return nil }
+        guard fileExists(base + "/cgroup.type") else { return nil }
         let inside = words(of: base + "/cgroup.procs")
         guard let pid = inside.first else { return nil }
         // Processes that the daemon does not own, such as a shell in the same container, are not moved.
         guard root.ownership == .delegated, inside.count == 1,
-            base != root.place.ownFolder || pid == String(around.pid)
+            base != root.mount.ownFolder || pid == String(around.pid)
         else { return "no controllers, since other processes share the group \(base)" }
         do {
             if mkdir("\(base)/\(Self.supervisor)", 0o755) < 0, errno != EEXIST {
@@ -196,7 +198,7 @@ private struct ContainmentDetection {
         }
     }
 
-    private func isThere(_ path: String) -> Bool { access(path, F_OK) == 0 }
+    private func fileExists(_ path: String) -> Bool { access(path, F_OK) == 0 }
     private func isWritable(_ path: String) -> Bool { access(path, W_OK) == 0 }
 
     private func words(of path: String) -> [String] {

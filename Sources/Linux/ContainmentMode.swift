@@ -24,27 +24,27 @@ package struct CgroupRoot: Equatable {
     }
 
     package var path: String
-    package var place: CgroupPlace
+    package var mount: CgroupMount
     package var ownership: Ownership
     /// The controllers of the leaves, out of memory, cpu, io and pids.
     package var controllers: [String]
-    /// What could not be enabled, a sentence each.
+    /// One sentence for each controller that could not be enabled.
     package var notes: [String]
 
     package var hasMemoryController: Bool { controllers.contains("memory") }
 
     package init(
-        path: String, place: CgroupPlace, ownership: Ownership, controllers: [String] = [], notes: [String] = []
+        path: String, mount: CgroupMount, ownership: Ownership, controllers: [String] = [], notes: [String] = []
     ) {
         self.path = path
-        self.place = place
+        self.mount = mount
         self.ownership = ownership
         self.controllers = controllers
         self.notes = notes
     }
 
     package var summary: String {
-        let kind = place.kind == .unified ? "cgroup v2" : "cgroup v2 on a hybrid machine"
+        let kind = mount.kind == .unified ? "cgroup v2" : "cgroup v2 on a hybrid machine"
         let owner = ownership == .delegated ? "delegated" : "own group"
         let has = controllers.isEmpty ? "no controllers" : "controllers \(controllers.joined(separator: " "))"
         let sizes = hasMemoryController ? "" : "; sizes are read from /proc"

@@ -28,7 +28,7 @@ package func writeAll(_ bytes: [UInt8], to file: borrowing Descriptor, path: Str
 
 /// Replaces a file atomically: a reader sees the old contents or the new ones, also after a crash.
 /// - Parameters:
-///   - mode: of the new file, whatever the umask.
+///   - mode: of the new file, independent of the umask.
 ///   - durable: whether to wait until the disk has stored it (fsync of file and folder).
 package func replaceFile(
     at path: String, with contents: [UInt8], mode: UInt32 = 0o644, owner: Owner? = nil, durable: Bool = false

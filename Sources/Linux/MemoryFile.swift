@@ -53,8 +53,8 @@ package enum MemoryFile {
         let number = file.raw
         var bytes: [UInt8] = []
         while true {
-            let room = min(1 << 20, limit + 1 - bytes.count)
-            let piece = try readBuffer(room, "pread", nil) { pread(number, $0, room, bytes.count) }
+            let space = min(1 << 20, limit + 1 - bytes.count)
+            let piece = try readBuffer(space, "pread", nil) { pread(number, $0, space, bytes.count) }
             if piece.isEmpty { return bytes }
             bytes += piece
             if bytes.count > limit { return nil }

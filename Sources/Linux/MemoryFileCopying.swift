@@ -39,8 +39,8 @@ extension MemoryFile {
         var position: off_t = 0
         while position <= limit {
             // One byte more than the limit, so that a longer file is detected.
-            let room = limit + 1 - Int(position)
-            let count = retryInterrupted { sendfile(to, from, &position, room) }
+            let space = limit + 1 - Int(position)
+            let count = retryInterrupted { sendfile(to, from, &position, space) }
             try checkErrno(count, "sendfile", path)
             if count == 0 { return }
         }

@@ -50,8 +50,8 @@ extension Descriptor {
         // Files of /proc and /sys report size 0; most of them fit into the first read.
         var size = 4096
         while true {
-            let room = min(size, limit + 1 - bytes.count)
-            let piece = try readBuffer(room, "read", path) { read(raw, $0, room) }
+            let space = min(size, limit + 1 - bytes.count)
+            let piece = try readBuffer(space, "read", path) { read(raw, $0, space) }
             if piece.isEmpty { return bytes }
             if bytes.isEmpty { bytes = piece } else { bytes += piece }
             if bytes.count > limit { throw SystemError(call: "read", errno: EFBIG, path: path) }

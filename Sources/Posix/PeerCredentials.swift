@@ -2,8 +2,8 @@ import CLinux
 
 /// The process at the other end of a socket, or the sender of a message, as the kernel reports it.
 package struct PeerCredentials: Equatable, Sendable {
-    /// 0: of a pid namespace that is not visible here. The process may have ended since, and its number may belong to
-    /// another process.
+    /// 0 if the process is in a pid namespace that is not visible here. The process may have ended since, and its
+    /// number may belong to another process.
     package let pid: Int32
     package let uid: UInt32
     package let gid: UInt32

@@ -15,7 +15,7 @@ package struct ReceivedDescriptors: ~Copyable {
 
     package var count: Int { numbers.count }
 
-    /// Removes and returns the first descriptor that is left. Its closer is the message's.
+    /// Removes and returns the first remaining descriptor. The message's closer closes it.
     package mutating func takeFirst() -> Descriptor? {
         numbers.isEmpty ? nil : Descriptor(adopting: numbers.removeFirst(), closer: closer)
     }

@@ -9,7 +9,7 @@ package enum UnixSocket {
     /// Creates a listening socket at `path`, non-blocking and close-on-exec.
     ///
     /// A socket that a process left there when it ended is replaced. One that is in use, or a file of another kind, throws.
-    /// - Parameter mode: of the socket's file, whatever the umask.
+    /// - Parameter mode: of the socket's file, independent of the umask.
     package static func listen(
         at path: String, mode: UInt32, backlog: Int32 = 64
     ) throws(SystemError) -> Descriptor {
@@ -81,7 +81,7 @@ package enum UnixSocket {
         case connection(Descriptor)
         /// No connection waits, or the one that waited is gone.
         case none
-        /// This process or the machine has no descriptors left (EMFILE, ENFILE); the connection waits on.
+        /// This process or the machine has no descriptors left (EMFILE, ENFILE); the connection stays in the backlog.
         case outOfDescriptors
     }
 

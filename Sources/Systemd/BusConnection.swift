@@ -116,7 +116,7 @@ package final class BusConnection {
             bus, &slot,
             { message, userdata, _ in
                 guard let message, let userdata else { return 0 }
-                Unmanaged<WeakConnection>.fromOpaque(userdata).takeUnretainedValue().connection?.keep(message)
+                Unmanaged<WeakConnection>.fromOpaque(userdata).takeUnretainedValue().connection?.enqueueSignal(message)
                 return 0
             }, collector)
         guard result >= 0, let slot else {
@@ -147,7 +147,7 @@ package final class BusConnection {
         return try result(of: pending, member)
     }
 
-    private func keep(_ message: OpaquePointer) {
+    private func enqueueSignal(_ message: OpaquePointer) {
         guard let signal = BusSignal(message, limits: limits) else { return }
         // libsystemd reports the end of the connection in this interface; `step` throws for it.
         guard signal.interface != "org.freedesktop.DBus.Local" else { return }
@@ -173,12 +173,12 @@ package final class BusConnection {
         guard waited >= 0 || waited == -EINTR else { throw .disconnected("\(name) ended the connection") }
     }
 
-    /// Whether the service is still there, as far as this connection has read.
+    /// Whether the service is still connected, according to the messages read so far.
     package var isOpen: Bool { !hasLostOwner && sd_bus_is_open(bus) > 0 }
 
     // MARK: Calls
 
-    /// A call whose answer is waited for later.
+    /// A call whose answer has not been waited for yet.
     package final class Pending {
         /// `nil` until the answer has arrived.
         package fileprivate(set) var result: Result<[Variant], BusError>?
@@ -237,7 +237,7 @@ package final class BusConnection {
             do throws(BusError) {
                 try step(until: deadline)
             } catch {
-                // The end of the connection answers the calls that wait; their errors say more.
+                // The end of the connection has answered the pending calls; their errors are more specific.
                 if pending.result == nil { throw error }
             }
         }

@@ -17,7 +17,7 @@ extension BusPeer {
             return isGone
         }
         if isOnBus || onSignal != nil, let signal = BusSignal(message, limits: limits.message) {
-            noteOwnerChange(signal)
+            handleOwnerChange(signal)
             onSignal?(signal)
         }
         return false

@@ -79,7 +79,7 @@ extension BusPeer {
         if watched.serials.isEmpty { callDaemon("RemoveMatch", [.string(watched.rule)]) }
     }
 
-    func noteOwnerChange(_ signal: BusSignal) {
+    func handleOwnerChange(_ signal: BusSignal) {
         guard isOnBus, signal.sender == BusDaemon.name, signal.member == "NameOwnerChanged",
             let name = signal.arguments.first?.stringValue, signal.arguments.last == .string("")
         else { return }

@@ -2,7 +2,7 @@ import CSystemd
 import Glibc
 import Posix
 
-// A connection's share of the loop: at most one incoming message in a turn. What is left waits for the next turn, behind
+// A connection's share of the loop: at most one incoming message in a turn. The rest waits for the next turn, behind
 // the sources of the same priority that wait already.
 
 extension BusPeer {
@@ -30,8 +30,8 @@ extension BusPeer {
         update()
     }
 
-    /// Finishes the handshake, and handles the messages that arrived together with it: libsystemd has read them, so that
-    /// the socket does not become readable for them.
+    /// Finishes the handshake, and handles the messages that arrived together with it: libsystemd has read them, so
+    /// the socket is not readable because of them.
     ///
     /// - Parameter isDrained: libsystemd has read from the socket after the handshake. It does so only after it has handled
     ///   all that arrived with the handshake, and then no more than one message at a time.
@@ -93,7 +93,7 @@ extension BusPeer {
         timer?.arm(at: .microseconds(until))
     }
 
-    // MARK: What waits to be sent
+    // MARK: Outgoing queue
 
     /// Messages that wait beyond the kernel's buffer because the other side does not read.
     private var queuedMessages: UInt64 {

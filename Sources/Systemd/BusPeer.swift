@@ -31,7 +31,7 @@ package final class BusPeer {
     package var onReady: (() -> Void)?
     /// Called for each signal that arrives.
     package var onSignal: ((BusSignal) -> Void)?
-    /// Called once from the loop when everything that waited has been sent. To be set while `isCongested`.
+    /// Called once from the loop when the outgoing queue is empty. Set it while `isCongested`.
     package var onDrained: (() -> Void)?
 
     let bus: OpaquePointer
@@ -39,7 +39,7 @@ package final class BusPeer {
     let isOnBus: Bool
     let priority: EventPriority
     let transport: BusTransport
-    /// Continues in a later turn what libsystemd has read already.
+    /// Handles in a later turn the messages that libsystemd has read already.
     let continuation: DeferredCall
     /// For the timeouts of calls; created with the first of them.
     var timer: Timer?

@@ -47,7 +47,7 @@ package final class BusServer {
     private var listening: EventSource?
     private var handshakeTimer: Timer?
     /// Connections whose handshake is not finished, oldest first, with its deadline.
-    private var newcomers: [(peer: BusPeer, deadline: Duration)] = []
+    private var unfinishedHandshakes: [(peer: BusPeer, deadline: Duration)] = []
     private var lastNumber: UInt64 = 0
     /// The warnings of this second.
     private var warnings = (until: Duration.zero, count: 0)
@@ -56,7 +56,7 @@ package final class BusServer {
     private let closerOfRefused = DescriptorCloser()
     /// Ends a pause of `accept`.
     private var pause: Timer?
-    /// Closed for a moment when there are no descriptors left, so that a waiting connection can be accepted and refused.
+    /// A spare descriptor. It is closed when no other is free, so that a waiting connection can be accepted and refused.
     /// Otherwise the socket would stay readable and keep the loop busy.
     private var spare: Descriptor?
 
@@ -171,8 +171,8 @@ package final class BusServer {
             if let peer { self?.remove(peer, reason) }
         }
         peers.append(peer)
-        newcomers.append((peer, loop.now() + limits.handshake))
-        if newcomers.count == 1 { handshakeTimer?.arm(at: newcomers[0].deadline) }
+        unfinishedHandshakes.append((peer, loop.now() + limits.handshake))
+        if unfinishedHandshakes.count == 1 { handshakeTimer?.arm(at: unfinishedHandshakes[0].deadline) }
         onPeer?(peer)
     }
 
@@ -224,17 +224,17 @@ package final class BusServer {
     /// Disconnects the peers whose handshake took too long, and arms the timer for the next.
     private func dropSilentPeers() {
         let now = loop.now()
-        newcomers.removeAll { $0.peer.isGone || $0.peer.isReady }
-        for (peer, deadline) in newcomers where deadline <= now {
+        unfinishedHandshakes.removeAll { $0.peer.isGone || $0.peer.isReady }
+        for (peer, deadline) in unfinishedHandshakes where deadline <= now {
             peer.close(reason: "it did not finish the handshake within \(limits.handshake)")
         }
-        newcomers.removeAll { $0.peer.isGone }
-        handshakeTimer?.arm(at: newcomers.first?.deadline)
+        unfinishedHandshakes.removeAll { $0.peer.isGone }
+        handshakeTimer?.arm(at: unfinishedHandshakes.first?.deadline)
     }
 
     private func remove(_ peer: BusPeer, _ reason: String) {
         peers.removeAll { $0 === peer }
-        newcomers.removeAll { $0.peer === peer }
+        unfinishedHandshakes.removeAll { $0.peer === peer }
         onPeerGone?(peer, reason)
     }
 }

@@ -2,7 +2,7 @@ import CSystemd
 import Glibc
 import Posix
 
-/// What one connection may cost.
+/// The limits of one connection.
 package struct BusLimits: Sendable {
     /// The kernel's buffer for what is sent, in bytes. libsystemd asks for 8 MiB, which root gets.
     package var sendBuffer: Int32 = 256 << 10
@@ -45,7 +45,8 @@ final class BusTransport {
         self.intake = intake
     }
 
-    /// Watches the descriptors that the connection has now. On the way to a bus daemon each address brings another socket.
+    /// Watches the descriptors that the connection has now. While it connects to a bus daemon, each address has a
+    /// socket of its own.
     func watch(_ bus: OpaquePointer) throws(SystemError) {
         inputSource = nil
         if let intake {

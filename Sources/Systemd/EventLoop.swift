@@ -130,7 +130,7 @@ package final class EventLoop {
         return Timer(pointer, source)
     }
 
-    /// Calls `work` in a later turn of the loop. Calls are made in order, all that wait in one turn.
+    /// Calls `work` in a later turn of the loop. All waiting calls are made in one turn, in order.
     package func callLater(_ work: @escaping () -> Void) {
         deferred.append(work)
         if deferredCall == nil {

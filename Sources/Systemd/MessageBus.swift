@@ -92,7 +92,7 @@ package final class MessageBus {
         onUp?(connecting)
     }
 
-    /// Also for a connection that could not be established, which is reported once until the next one.
+    /// Handles the end of a connection and a failed attempt to connect. Repeated failures are reported once.
     private func down(_ reason: String) {
         if let upSince, loop.now() - upSince >= Self.lasting { retry = Self.shortestRetry }
         let wasUp = peer != nil

@@ -33,13 +33,13 @@ package enum ServiceManager {
     /// - Returns: whether there is one (`NOTIFY_SOCKET`).
     @discardableResult
     package static func notify(_ notices: Notice...) throws(SystemError) -> Bool {
-        try tell(notices.map(\.text).joined(separator: "\n"))
+        try send(notices.map(\.text).joined(separator: "\n"))
     }
 
     /// Sends assignments to the service manager: `KEY=VALUE`, a line each.
     /// - Returns: whether there is one.
     @discardableResult
-    package static func tell(_ text: String) throws(SystemError) -> Bool {
+    package static func send(_ text: String) throws(SystemError) -> Bool {
         try check(sd_notify(0, text), "sd_notify") > 0
     }
 
@@ -68,7 +68,7 @@ package enum ServiceManager {
     }
 
     /// A descriptor that the service manager passed at the start.
-    package struct Handed: Equatable, Sendable {
+    package struct PassedDescriptor: Equatable, Sendable {
         /// Close-on-exec.
         package let descriptor: SharedDescriptor
         /// From `LISTEN_FDNAMES`: the name of the socket unit or of the stored descriptor; `unknown` without one.
@@ -82,7 +82,7 @@ package enum ServiceManager {
 
     /// Returns the descriptors that the service manager passed (`LISTEN_FDS`), once: the variables are removed, so that no
     /// child uses them.
-    package static func takeHandedDescriptors() throws(SystemError) -> [Handed] {
+    package static func takePassedDescriptors() throws(SystemError) -> [PassedDescriptor] {
         var names: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?
         let count = try check(sd_listen_fds_with_names(1, &names), "sd_listen_fds_with_names")
         defer {
@@ -93,12 +93,12 @@ package enum ServiceManager {
         }
         return (0..<count).map { index in
             let name = names?[Int(index)].map { String(cString: $0) }
-            return Handed(
-                descriptor: SharedDescriptor(Descriptor(adopting: firstHandedDescriptor + index)),
+            return PassedDescriptor(
+                descriptor: SharedDescriptor(Descriptor(adopting: firstPassedDescriptor + index)),
                 name: name ?? "unknown")
         }
     }
 
     /// SD_LISTEN_FDS_START
-    package static let firstHandedDescriptor: Int32 = 3
+    package static let firstPassedDescriptor: Int32 = 3
 }

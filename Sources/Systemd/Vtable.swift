@@ -32,8 +32,8 @@ final class Vtable {
         for method in interface.methods {
             // `BusPeer` checks the user of the caller, in the same way for every kind of bus.
             csystemd_vtable_method(
-                entry, keep([method.name]), keep([method.input]), keep([method.output]),
-                keep(method.arguments + method.results + [""]), methodCallback, csystemd_flag_unprivileged())
+                entry, store([method.name]), store([method.input]), store([method.output]),
+                store(method.arguments + method.results + [""]), methodCallback, csystemd_flag_unprivileged())
             entry += 1
         }
         for property in interface.properties {
@@ -43,19 +43,20 @@ final class Vtable {
                 case .constant: csystemd_flag_constant()
                 case .silent: UInt64(0)
                 }
-            csystemd_vtable_property(entry, keep([property.name]), keep([property.signature]), propertyCallback, flags)
+            csystemd_vtable_property(
+                entry, store([property.name]), store([property.signature]), propertyCallback, flags)
             entry += 1
         }
         for signal in interface.signals {
             csystemd_vtable_signal(
-                entry, keep([signal.name]), keep([signal.signature]), keep(signal.arguments + [""]), 0)
+                entry, store([signal.name]), store([signal.signature]), store(signal.arguments + [""]), 0)
             entry += 1
         }
         csystemd_vtable_end(entry)
     }
 
     /// Stores the texts in sequence, each with a NUL, until this object is released.
-    private func keep(_ texts: [String]) -> UnsafePointer<CChar> {
+    private func store(_ texts: [String]) -> UnsafePointer<CChar> {
         let bytes = texts.flatMap { Array($0.utf8) + [0] }.map { CChar(bitPattern: $0) }
         let copy = UnsafeMutablePointer<CChar>.allocate(capacity: bytes.count)
         copy.initialize(from: bytes, count: bytes.count)

@@ -1,6 +1,6 @@
 import Glibc
 
-/// What the program reads from its surroundings, as values that tests can set.
+/// The program's inputs from its process, as values that tests can set.
 package struct Environment: Sendable {
     package var isRoot: Bool
     /// The value of an environment variable.

@@ -1,6 +1,7 @@
 import Glibc
 
-/// What standard output and standard error are: terminals or not, their width, and whether they show colours.
+/// The properties of standard output and standard error: whether they are terminals, their width, and whether they show
+/// colours.
 struct Screen {
     let isTerminal: Bool
     let hasColor: Bool
@@ -39,22 +40,22 @@ enum Style: String {
     case heading = "4"
     case bold = "1"
     case faint = "2"
-    case good = "1;32"
-    case lively = "32"
-    case calm = "36"
-    case moving = "33"
-    case bad = "31"
-    case worst = "1;31"
+    case boldGreen = "1;32"
+    case green = "32"
+    case cyan = "36"
+    case yellow = "33"
+    case red = "31"
+    case boldRed = "1;31"
 
     func applied(to text: String) -> String { text.isEmpty ? "" : "\u{1B}[\(rawValue)m\(text)\u{1B}[0m" }
 
     /// The style of an app's state.
     init?(state: String) {
         switch state {
-        case "active": self = .good
-        case "inactive": self = .lively
-        case "launching", "terminating": self = .moving
-        case "background": self = .calm
+        case "active": self = .boldGreen
+        case "inactive": self = .green
+        case "launching", "terminating": self = .yellow
+        case "background": self = .cyan
         case "suspended", "notRunning": self = .faint
         default: return nil
         }

@@ -40,7 +40,7 @@ extension Session {
         }
     }
 
-    /// A daemon that dies more often is not waited for.
+    /// After this many losses of the connection, the request fails.
     private static let maximumReconnects = 10
 
     /// Whether the verb asks for a state, so that a repeated request changes nothing more.

@@ -30,7 +30,7 @@ extension Session {
     func addMemory(_ memory: MemoryStatus, to sheet: inout Sheet) {
         let isNormal = memory.level == "normal"
         let reason = isNormal ? "" : memory.reason.map { " (\($0))" } ?? ""
-        sheet.add("Memory", memory.level + reason, isNormal ? .lively : memory.level == "warning" ? .moving : .worst)
+        sheet.add("Memory", memory.level + reason, isNormal ? .green : memory.level == "warning" ? .yellow : .boldRed)
         let share =
             memory.totalBytes > 0 && memory.availableBytes <= memory.totalBytes
             ? " (\(Int((Double(memory.availableBytes) / Double(memory.totalBytes) * 100).rounded()))%)" : ""

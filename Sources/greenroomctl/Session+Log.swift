@@ -29,7 +29,8 @@ extension Session {
 
 /// The arguments of journalctl.
 struct JournalQuery: Equatable {
-    /// Without the program's name. The app's ID is valid (`Invocation` checks it), so it is no option and no `+`.
+    /// Without the program's name. The app's ID is valid (`Invocation` checks it), so journalctl reads it neither as an
+    /// option nor as `+`.
     let arguments: [String]
 
     init(_ invocation: Invocation, daemonUser: UInt32) {

@@ -18,7 +18,7 @@ extension Session {
         }
         var table = Table(["ID", "STATE", "PID", "MEMORY", "SINCE", "TASKS/DEADLINE"], right: [2, 3])
         table.rows = apps.map { app in
-            let style: Style? = app.error == nil ? nil : .bad
+            let style: Style? = app.error == nil ? nil : .red
             return [
                 Cell(app.id, style ?? .bold), Cell(app.state, Style(state: app.state)),
                 Cell(app.pid.map { String($0) }), Cell(memory(of: app)), Cell(app.since.map(when)),
@@ -98,17 +98,17 @@ extension Session {
 
     private func sheet(_ app: AppStatus) -> String {
         let name = app.name == app.id ? "" : " – \(app.name)"
-        let style = app.error == nil ? Style(state: app.state) : .bad
+        let style = app.error == nil ? Style(state: app.state) : .red
         var sheet = Sheet()
         sheet.add("State", app.state + (app.since.map { " since \(whenInFull($0))" } ?? ""), style)
-        sheet.add("Error", app.error, .bad)
+        sheet.add("Error", app.error, .red)
         sheet.add("PID", app.pid.map { String($0) })
         sheet.add("Memory", memory(of: app))
         sheet.add("Launches", app.error == nil ? String(app.launches) : nil)
         if app.interruptions > 0 { sheet.add("Interruptions", String(app.interruptions)) }
         sheet.add("Status", app.statusText)
         sheet.add("Tasks", app.tasks.map(taskLine))
-        sheet.add("Deadline", app.deadline?.timeLeft, .moving)
+        sheet.add("Deadline", app.deadline?.timeLeft, .yellow)
         // The same time may already be shown as the deadline.
         if app.deadline?.what != "backgroundTime" {
             sheet.add("Background", app.backgroundTimeRemaining.map { "\(countdown($0)) of background time left" })

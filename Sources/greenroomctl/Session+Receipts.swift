@@ -81,10 +81,10 @@ extension Session {
 
     private func style(of receipt: ReceiptRecord) -> Style? {
         switch receipt.namespace {
-        case "exit": (receipt.exitStatus ?? 0) == 0 ? .faint : .moving
+        case "exit": (receipt.exitStatus ?? 0) == 0 ? .faint : .yellow
         case "user": .faint
-        case "jetsam": .moving
-        default: .bad
+        case "jetsam": .yellow
+        default: .red
         }
     }
 

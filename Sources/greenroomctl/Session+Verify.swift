@@ -19,7 +19,7 @@ extension Session {
     private func line(_ diagnostic: Diagnostic) -> String {
         let position = diagnostic.line == 0 ? "" : ":\(diagnostic.line):\(diagnostic.column)"
         let severity = screen.paint(
-            "\(diagnostic.severity.rawValue):", diagnostic.severity == .error ? .worst : .moving)
+            "\(diagnostic.severity.rawValue):", diagnostic.severity == .error ? .boldRed : .yellow)
         return "\(escaped(diagnostic.file))\(position): \(severity) \(escaped(diagnostic.message))\n"
     }
 

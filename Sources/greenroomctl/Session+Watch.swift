@@ -38,8 +38,8 @@ extension Session {
 
     private func style(of event: LifecycleEvent) -> Style? {
         switch event.priority {
-        case ...3: .worst
-        case 4: .bad
+        case ...3: .boldRed
+        case 4: .red
         case 7...: .faint
         default:
             event.kind == LifecycleEvent.Kind.stateChanged.rawValue ? event.state.flatMap { Style(state: $0) } : nil

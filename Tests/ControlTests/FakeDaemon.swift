@@ -83,7 +83,7 @@ final class FakeDaemon {
     }
 
     /// Stops listening, like a daemon that is not replaced.
-    func goAway() { server = nil }
+    func stopListening() { server = nil }
 
     func count(of member: String) -> Int { calls.count { $0.member == member } }
 

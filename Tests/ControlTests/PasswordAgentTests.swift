@@ -37,7 +37,7 @@ struct PasswordAgentTests {
         return ["PATH=\(daemon.runtime)/bin", "ASKED=\(daemon.runtime)/asked"]
     }
 
-    /// Installs a program from another process. A process that another test forks at the same time holds a copy of our open
+    /// Installs a program from another process. A process that another test forks at the same time holds a copy of all open
     /// descriptors until it executes its program, and a file that is open for writing cannot be executed (ETXTBSY).
     private func install(_ file: String, as program: String) throws {
         let line: [String] = ["install", "-m", "755", file, program]

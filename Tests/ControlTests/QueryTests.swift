@@ -138,7 +138,7 @@ struct QueryTests {
         #expect(daemon.calls.last?.arguments == [.string("critical")])
     }
 
-    @Test("a simulated level without a victim says so")
+    @Test("a simulated level without a victim reports that no app was killed")
     func noVictim() throws {
         let daemon = try FakeDaemon()
         daemon.answer("SimulatePressure", Records.simulated("critical"))

@@ -10,7 +10,7 @@ struct RecordTests {
         return try Value(variant: value.variant) == value && Value(json: json) == value
     }
 
-    @Test("every record survives the conversion to D-Bus and to JSON and back")
+    @Test("every record is equal after the conversion to D-Bus or JSON and back")
     func roundTrip() throws {
         #expect(try survives(Records.receipt))
         #expect(try survives([Records.photos, Records.mail, Records.broken]))
@@ -30,7 +30,7 @@ struct RecordTests {
         #expect(try survives(event))
     }
 
-    /// The rows of docs/DBUS.md, in short.
+    /// The types of a record's keys, as in docs/DBUS.md.
     private static func types<Value: Record>(_ type: Value.Type) -> [String: String] {
         Dictionary(uniqueKeysWithValues: type.fields.map { ($0.key, $0.signature) })
     }
@@ -88,7 +88,7 @@ struct RecordTests {
         #expect(description { try SimulationResult(variant: variant) } == expected)
     }
 
-    @Test("the error names the place inside lists and records")
+    @Test("the error names the path inside lists and records")
     func wrongTypeInside() {
         func status(_ key: String, _ value: Variant) -> Variant {
             .array("a{sv}", [.dictionary([(key, value)] + Records.photos.entries)])
@@ -127,7 +127,7 @@ struct RecordTests {
         #expect(description { try ReceiptRecord(json: json) } == expected)
     }
 
-    @Test("a list that is longer than any daemon sends is refused")
+    @Test("a list that is longer than the limit is refused")
     func bounded() {
         let names = Variant.array("s", Array(repeating: .string(""), count: 65_537))
         #expect(
@@ -145,7 +145,7 @@ struct RecordTests {
         #expect(Duration.seconds(Int64.max).json == .number(1e12))
     }
 
-    @Test("a size above the largest JSON integer is written as that")
+    @Test("a size above the largest JSON integer is written as that integer")
     func clamped() {
         #expect(UInt64.max.json == .integer(.max))
     }

@@ -1,7 +1,7 @@
 import Control
 import Systemd
 
-/// Made-up records.
+/// Sample records.
 enum Records {
     static let time = Timestamp(rfc3339: "2025-11-21T07:12:03.250Z") ?? Timestamp(microseconds: 0)
 

@@ -38,7 +38,7 @@ struct RequestTests {
         }
     }
 
-    @Test("if the app ended instead, the command fails with the cause and names the receipt")
+    @Test("if the app ends instead, the command fails with the cause and names the receipt")
     func endedInstead() throws {
         let daemon = try FakeDaemon()
         daemon.answer("Launch", Records.ended)
@@ -54,7 +54,7 @@ struct RequestTests {
         #expect(try JSONValue.parse(json.output)["lastReceipt"]?["id"]?.integerValue == 12)
     }
 
-    @Test("for terminate the end of the app is the success")
+    @Test("terminate succeeds when the app ends")
     func terminated() throws {
         let daemon = try FakeDaemon()
         daemon.answer("Terminate", Records.ended)
@@ -123,7 +123,7 @@ struct RequestTests {
         let daemon = try FakeDaemon()
         daemon.on("Launch") { [unowned daemon] call in
             daemon.pending.append(call)
-            daemon.loop.callLater { daemon.goAway() }
+            daemon.loop.callLater { daemon.stopListening() }
         }
         let outcome = try daemon.run("launch", "photos")
         #expect(outcome.status == 1)
@@ -160,7 +160,7 @@ struct RequestTests {
         #expect(daemon.count(of: "Launch") == 1)
     }
 
-    @Test("an end before the request is not its answer")
+    @Test("an end before the request does not answer the request")
     func endedBefore() throws {
         let daemon = try FakeDaemon()
         daemon.answer("Status", Records.make(Records.mail) { $0.lastReceipt = Records.receipt })

@@ -37,7 +37,7 @@ final class RunningProgram {
         posix_spawnattr_setsigmask(&attributes, &none)
         posix_spawnattr_setsigdefault(&attributes, &some)
         var flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF
-        var toClose: [Int32] = []
+        var childEnds: [Int32] = []
         posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
         if terminal {
             let (master, path) = try Self.openTerminal()
@@ -50,10 +50,10 @@ final class RunningProgram {
             let (output, errors) = (try Self.makePipe(), try Self.makePipe())
             posix_spawn_file_actions_adddup2(&actions, output.write, 1)
             posix_spawn_file_actions_adddup2(&actions, errors.write, 2)
-            toClose = [output.write, errors.write]
+            childEnds = [output.write, errors.write]
             (ends, keyboard) = ([output.read, errors.read], nil)
         }
-        defer { for descriptor in toClose { close(descriptor) } }
+        defer { for descriptor in childEnds { close(descriptor) } }
         texts = ends.map { _ in [] }
         posix_spawnattr_setflags(&attributes, Int16(flags))
         let program = programFolder() + "/greenroomctl"

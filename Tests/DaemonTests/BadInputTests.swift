@@ -7,10 +7,10 @@ import Systemd
 import TestKit
 import Testing
 
-/// Whatever comes in, it gets a sentence; the daemon answers at once afterwards, and holds no descriptor more.
+/// Each invalid input is reported with a sentence; afterwards the daemon answers at once, and has no more descriptors open.
 @Suite("Hostile apps and invalid input")
 struct BadInputTests {
-    /// Runs an app that misbehaves to its end, and looks at the daemon afterwards.
+    /// Runs an app that misbehaves until it ends, and checks the daemon afterwards.
     private func survive(
         _ script: String, _ sections: String = "", sourceLocation: SourceLocation = #_sourceLocation,
         _ body: (TestDaemon) throws -> Void = { _ in }
@@ -25,7 +25,7 @@ struct BadInputTests {
         #expect(try daemon.state("bad") == "notRunning", sourceLocation: sourceLocation)
         #expect(try daemon.state("good") == "suspended", sourceLocation: sourceLocation)
         #expect(try daemon.ask("Activate", "good")["state"]?.stringValue == "active", sourceLocation: sourceLocation)
-        // It may be reading a size just now.
+        // The daemon may be reading a size at the moment.
         try daemon.eventually("its descriptors are back: \(before)") { daemon.openDescriptors() == before }
     }
 
@@ -50,7 +50,7 @@ struct BadInputTests {
     }
 
     @Test(
-        "the limit of open files of apps is not above the daemon's own",
+        "the apps' limit of open files is not higher than the daemon's own",
         .enabled(if: isInstalled("prlimit"), "prlimit is missing"))
     func fewDescriptors() throws {
         let daemon = try TestDaemon(["photos": TestDaemon.manifest("")])
@@ -76,13 +76,13 @@ struct BadInputTests {
     }
 
     @Test("warnings about an app are limited, so it cannot fill the journal")
-    func complaints() throws {
+    func limitedWarnings() throws {
         try survive("usurp 500 say STATUS=said") { daemon in
             try daemon.eventually("the last status arrives") {
                 try daemon.status("bad")["statusText"]?.stringValue == "said"
             }
             let lines = TestDaemon.text(of: daemon.root + "/log").split(separator: "\n")
-            // Five a second; on a slow machine this may be several.
+            // Five in a second; on a slow machine this may take several seconds.
             #expect((1...100).contains(lines.count { $0.contains("MAINPID=1 is not a process of this app") }))
         }
     }
@@ -90,19 +90,21 @@ struct BadInputTests {
     @Test("descriptors that an app sends without storing them are closed")
     func descriptors() throws {
         try survive("descriptors 60 descriptors 60 say STATUS=sent") { daemon in
-            try daemon.eventually("they came") { try daemon.status("bad")["statusText"]?.stringValue == "sent" }
+            try daemon.eventually("the descriptors have arrived") {
+                try daemon.status("bad")["statusText"]?.stringValue == "sent"
+            }
         }
     }
 
     @Test(
-        "A process of another user is refused on the private socket, and a descriptor that it sends blocks no app",
+        "a process of another user is refused on the private socket, and a descriptor that it sends blocks no app",
         .enabled(if: geteuid() == 0, "only root can become another user"))
     func otherUser() throws {
         let root = try TestDaemon.makeFolder()
         let bad = TestDaemon.manifest("intrude \(root)/run/bus", trace: root + "/trace")
         let daemon = try TestDaemon(["bad": bad], root: root)
         let before = daemon.openDescriptors()
-        // With mode 0600 the process could not even connect.
+        // With mode 0600 the process could not connect.
         #expect(chmod(root + "/run/bus", 0o666) == 0)
         try daemon.launch("bad")
         try daemon.eventually("the refusal is in the log") {
@@ -129,7 +131,7 @@ struct BadInputTests {
         try daemon.eventually("the descriptor was sent") { daemon.trace().contains("sent") }
         try daemon.process.signal(SIGCONT)
         #expect(try daemon.state("bad") == "active")
-        // It is closed when the app has ended, which holds the other end.
+        // It is closed when the app, which has the other end, has ended.
         try daemon.terminate("bad", remove: true)
         try daemon.eventually("the descriptor is closed") { daemon.openDescriptors() == before }
     }
@@ -137,7 +139,7 @@ struct BadInputTests {
     @Test("each message of a datagram counts against the app's limit")
     func chatter() throws {
         try survive("chatter 100 say STATUS=done") { daemon in
-            // 8,000 messages at 1,000 in a second: the warning comes long before the last message.
+            // 8,000 messages at 1,000 in a second: the warning is logged long before the last message is read.
             try daemon.eventually("the app is held back") {
                 TestDaemon.text(of: daemon.root + "/log").contains("notify messages within 1s; the rest waits")
             }
@@ -224,7 +226,7 @@ struct BadInputTests {
         #expect(TestDaemon.text(of: daemon.root + "/log").contains("the limit is 10000: app20000"))
     }
 
-    @Test("the error for an unknown app suggests a similar name, or says which names are valid")
+    @Test("the error for an unknown app suggests a similar name, or describes valid names")
     func unknownApp() throws {
         let daemon = try TestDaemon(["photos": TestDaemon.manifest("")])
         #expect(throws: BusError.self) { try daemon.launch("photso") }
@@ -299,7 +301,7 @@ struct BadInputTests {
             ["--runtime", root + "/run", "--state", "/proc/nothing", "--config", root + "/c"], in: root)
         #expect(status == .exited(1))
         #expect(output.contains("the state folder /proc/nothing cannot be used: "))
-        // And no group of its name (FNV-1a of the runtime folder) is left.
+        // No group of its name (FNV-1a of the runtime folder) is left.
         let hash = (root + "/run").utf8.reduce(0xcbf2_9ce4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
         for mount in ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"] {
             #expect(!exists(at: "\(mount)/greenroom-\(String(hash, radix: 16))"))

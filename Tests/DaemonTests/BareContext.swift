@@ -6,7 +6,7 @@ import Testing
 
 @testable import Daemon
 
-/// Collects events in place of the core's driver.
+/// Collects events, instead of the core's driver.
 final class EventList: EventSink {
     private(set) var events: [Event] = []
     /// Called with each event after it is collected.

@@ -4,9 +4,9 @@ import Linux
 import Systemd
 import Testing
 
-/// What other users may do. A test needs root to become another user.
+/// Access of other users. A test needs root to become another user.
 @Suite(
-    "Other users", .enabled(if: PrivateBus.isPossible && geteuid() == 0, PrivateBus.whyNot),
+    "Other users", .enabled(if: PrivateBus.isPossible && geteuid() == 0, PrivateBus.requirement),
     .enabled(if: isInstalled("setpriv") && isInstalled("busctl"), "setpriv or busctl is not installed"))
 struct BusAccessTests {
     private static let photos = TestDaemon.manifest("")
@@ -19,7 +19,7 @@ struct BusAccessTests {
         try stage.run(["busctl", "--system"] + options + Self.launch, asOtherUser: true)
     }
 
-    @Test("another user may query everything on the message bus, and without polkit manage nothing")
+    @Test("another user may query everything on the message bus, and may manage nothing without polkit")
     func withoutPolkit() throws {
         let stage = try BusStage(["photos": Self.photos])
         for words in [
@@ -39,7 +39,7 @@ struct BusAccessTests {
         #expect(try stage.daemon.state("photos") == "notRunning")
     }
 
-    @Test("polkit authorizes another user; it gets the caller, the method and the app")
+    @Test("polkit authorizes another user; it receives the caller, the method and the app")
     func allowed() throws {
         let stage = try BusStage(["photos": Self.photos])
         let polkit = try FakePolkit(stage)
@@ -100,7 +100,7 @@ struct BusAccessTests {
         _ = try running.process.signal(SIGKILL)
         try stage.serve("the cancellation") { !polkit.cancelled.isEmpty }
         #expect(polkit.cancelled == [polkit.questions[0].cancellation])
-        // The answer comes too late: the call of a caller that has disconnected has no effect.
+        // The answer is too late: the call of a caller that has disconnected has no effect.
         polkit.questions[0].answer(true)
         #expect(try stage.ask("Version").get().count == 1)
         #expect(try stage.daemon.state("photos") == "notRunning")
@@ -137,7 +137,7 @@ struct BusAccessTests {
         let words = ["busctl", "--address=unix:path=\(socket)"] + Self.launch
         let unable = try stage.run(words, asOtherUser: true)
         #expect(unable.status == 1 && unable.text.contains("Permission denied"), "\(unable.text)")
-        // The mode is not all: the daemon compares the user of the connection.
+        // Besides the mode of the socket, the daemon checks the user of the connection.
         #expect(chmod(socket, 0o666) == 0)
         let refused = try stage.run(words, asOtherUser: true)
         #expect(refused.status == 1, "\(refused.text)")

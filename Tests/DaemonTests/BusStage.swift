@@ -85,7 +85,7 @@ final class BusStage {
 
     // MARK: Programs
 
-    /// The user nobody.
+    /// The user `nobody`.
     static let otherUser: UInt32 = 65534
 
     /// Runs a program while the loop serves, with the private bus as the system's.
@@ -151,15 +151,15 @@ final class FakePolkit {
         }
     }
 
-    private let place: MessageBus
+    private let messageBus: MessageBus
     private(set) var questions: [Question] = []
     private(set) var cancelled: [Variant] = []
-    /// Answers each question immediately, if set.
+    /// If set, each question is answered immediately.
     var decide: ((Question) -> Void)?
 
     init(_ stage: BusStage) throws {
         let objects = BusObjects()
-        place = try MessageBus(
+        messageBus = try MessageBus(
             loop: stage.loop, address: stage.bus.address, name: "org.freedesktop.PolicyKit1", objects: objects)
         objects.add(
             at: "/org/freedesktop/PolicyKit1/Authority",
@@ -178,7 +178,7 @@ final class FakePolkit {
                         },
                     ])
             ])
-        place.connect()
-        try stage.serve("the fake polkit's name") { self.place.nameState == .owned }
+        messageBus.connect()
+        try stage.serve("the fake polkit's name") { self.messageBus.nameState == .owned }
     }
 }

@@ -5,7 +5,8 @@ import Systemd
 import Testing
 
 /// org.greenroom on a private message bus, under the installed bus policy.
-@Suite("org.greenroom on the message bus", .enabled(if: PrivateBus.isPossible && geteuid() == 0, PrivateBus.whyNot))
+@Suite(
+    "org.greenroom on the message bus", .enabled(if: PrivateBus.isPossible && geteuid() == 0, PrivateBus.requirement))
 struct BusTests {
     private static let photos = TestDaemon.manifest("")
 
@@ -50,7 +51,7 @@ struct BusTests {
         #expect(stage.changes(of: "LastReceipt", in: "photos").last?.uintValue ?? 0 > 0)
     }
 
-    @Test("an object is added and removed with its manifest, on the message bus and on the private socket")
+    @Test("an object is added and removed together with its manifest, on the message bus and on the private socket")
     func objectsComeAndGo() throws {
         let stage = try BusStage(["photos": Self.photos])
         let path = stage.daemon.config + "/apps/mail.app"
@@ -81,7 +82,7 @@ struct BusTests {
         #expect(here[1] == stage.signals(named: "InterfacesRemoved").first?.arguments)
     }
 
-    @Test("after a restart of the message bus the daemon is on it again, and its apps are untouched")
+    @Test("after a restart of the message bus the daemon reconnects, and its apps are unaffected")
     func restart() throws {
         let stage = try BusStage(["photos": Self.photos])
         try stage.daemon.launch("photos")
@@ -112,7 +113,7 @@ struct BusTests {
             TestDaemon.text(of: root + "/log").contains("Another program owns the bus name org.greenroom")
         }
         first.daemon.stop()
-        try first.serve("the second's turn") {
+        try first.serve("the second daemon owns the name") {
             TestDaemon.text(of: root + "/log").contains("Acquired the bus name org.greenroom.")
         }
     }

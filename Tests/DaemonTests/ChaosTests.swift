@@ -40,7 +40,7 @@ struct ChaosTests {
     }
 }
 
-/// A daemon with apps that is killed at random moments, and what must hold of it.
+/// A daemon with apps that is killed at random moments, and the invariants that are checked.
 private struct Chaos {
     private var daemon: TestDaemon
     private var random: Dice
@@ -104,7 +104,7 @@ private struct Chaos {
         }
     }
 
-    /// At the end everything has one receipt a launch, and nothing is left.
+    /// Ends the daemon: each launch has one receipt, and no process or group is left.
     mutating func end() throws {
         try settle()
         for app in apps {
@@ -127,7 +127,7 @@ private struct Chaos {
         if daemon.stop() != .exited(0) { broken = "the last daemon did not stop" }
     }
 
-    // MARK: The busy day
+    // MARK: Load
 
     private mutating func ask() throws {
         requests += 1
@@ -156,7 +156,7 @@ private struct Chaos {
             try apps.allSatisfy { app in
                 switch try daemon.state(app) {
                 case "active", "inactive", "suspended", "notRunning": true
-                // One with a task that it never ends may stay in the background.
+                // An app with a task that it never ends may stay in the background.
                 case "background": try !(daemon.status(app)["tasks"]?.arrayValue ?? []).isEmpty && isSettled(app)
                 default: false
                 }
@@ -168,7 +168,7 @@ private struct Chaos {
         try daemon.status(app)["deadline"]?["what"]?.stringValue == "backgroundTime"
     }
 
-    // MARK: Looking
+    // MARK: Checks
 
     private func facts() throws -> [String] {
         try apps.map { app in
@@ -181,14 +181,14 @@ private struct Chaos {
         }
     }
 
-    /// Between the two only the kernel and the apps have acted, and the daemon on what was decided before.
+    /// Between the two states only the kernel and the apps have acted, and the daemon has carried out earlier decisions.
     private mutating func compare(_ before: World, _ after: World) throws {
         try checkReceipts()
         for app in apps {
             let groups = after.groups.filter { $0.app == app && !$0.pids.isEmpty }
             if groups.count > 1 { broken = "\(app) runs twice: \(groups)" }
             for group in before.groups where group.app == app {
-                // Zombies, and those that were on their way out, may be gone: then there is a receipt that says so.
+                // Zombies, and apps that were ending, may have ended: then there is a receipt.
                 guard let same = after.groups.first(where: { $0.path == group.path }), !same.pids.isEmpty else {
                     if !group.pids.isEmpty, try !isEnding(app) {
                         broken = "\(app) is gone and was not ended: \(group)"
@@ -203,14 +203,14 @@ private struct Chaos {
         }
     }
 
-    /// Its end was asked for: its receipt says so, or is about to be written.
+    /// Whether the app's end was requested: its receipt exists, or is about to be written.
     private func isEnding(_ app: String) throws -> Bool {
         if try daemon.state(app) == "terminating" { return true }
         guard let last = try daemon.receipts(app).last?["explanation"]?.stringValue else { return false }
         return last.contains("on request") || last.contains("removed")
     }
 
-    /// No app has ended without a request, and no app is blamed for what the daemon missed.
+    /// No app has ended without a request, and no receipt blames an app for a message that the daemon lost.
     private mutating func checkReceipts() throws {
         for app in apps {
             for receipt in try daemon.receipts(app) {
@@ -222,7 +222,7 @@ private struct Chaos {
     }
 }
 
-/// The groups of all apps, as the kernel has them.
+/// The cgroups of all apps, as the kernel shows them.
 private struct World {
     struct Group: CustomStringConvertible {
         var path: String
@@ -247,7 +247,7 @@ private struct World {
     }
 }
 
-/// The same for the same seed (splitmix64).
+/// Random numbers that depend only on the seed (SplitMix64).
 private struct Dice {
     private var state: UInt64
     init(_ seed: UInt64) { state = seed }

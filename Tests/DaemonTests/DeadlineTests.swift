@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Deadlines and tasks of real processes")
 struct DeadlineTests {
-    @Test("an app that misses its launch deadline is killed with 0x8badf00d, and the caller is told why (L7)")
+    @Test("an app that misses its launch deadline is killed with 0x8badf00d, and the error names the cause (L7)")
     func launchDeadline() throws {
         let daemon = try TestDaemon([
             "hang": TestDaemon.manifest("", "[Lifecycle]\nLaunchDeadlineSec=200ms", hangs: true)
@@ -67,11 +67,11 @@ struct DeadlineTests {
     @Test("an app that ignores SIGTERM is killed at its terminate deadline (L46)")
     func terminateDeadline() throws {
         let daemon = try TestDaemon([
-            "deaf": TestDaemon.manifest("term=ignore", "[Lifecycle]\nTerminateDeadlineSec=200ms")
+            "stubborn": TestDaemon.manifest("term=ignore", "[Lifecycle]\nTerminateDeadlineSec=200ms")
         ])
-        try daemon.launch("deaf")
-        try daemon.settle("deaf", catches: 15)
-        let end = try daemon.terminate("deaf")
+        try daemon.launch("stubborn")
+        try daemon.settle("stubborn", catches: 15)
+        let end = try daemon.terminate("stubborn")
         #expect(end["lastReceipt"]?["code"]?.stringValue == "0x8badf00d")
         #expect(end["lastReceipt"]?["deadline"]?["what"]?.stringValue == "terminate")
     }
@@ -99,7 +99,7 @@ struct DeadlineTests {
         #expect(try daemon.finish(request)["outcome"]?.stringValue == "superseded")
     }
 
-    @Test("a deadline starts again while a debugger is attached (L48)", .enabled(if: exists(at: "/usr/bin/gdb")))
+    @Test("a deadline is restarted while a debugger is attached (L48)", .enabled(if: exists(at: "/usr/bin/gdb")))
     func debugger() throws {
         let daemon = try TestDaemon([
             "hang": TestDaemon.manifest("", "[Lifecycle]\nLaunchDeadlineSec=3s", hangs: true)

@@ -16,16 +16,16 @@ struct DescriptorStoreTests {
             environment: { ["NOTIFY_SOCKET": path, "FDSTORE": "64"][$0] }, journal: log.journal)
     }
 
-    @Test("a descriptor that cannot be stored or removed is logged, the first time and again after a success")
+    @Test("a failure to store or remove a descriptor is logged once, and again after a success")
     func failures() throws {
-        // The environment belongs to the process.
+        // In a process of its own, because the environment belongs to the whole process.
         try inOwnProcess {
             let folder = makeTemporaryFolder("greenroom-store")
             defer { removeTree(folder) }
             let log = try TestLog()
             let store = makeStore(folder + "/manager", log)
             let file = SharedDescriptor(try MemoryFile.empty("file"))
-            // Nothing is bound at the path.
+            // No socket is bound at the path.
             store.store(file, "stored-1")
             #expect(log.lines.count == 1)
             #expect(log.text.contains("stored-1 cannot be stored for the next greenroomd: "))

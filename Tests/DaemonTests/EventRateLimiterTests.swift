@@ -8,7 +8,7 @@ struct EventRateLimiterTests {
     private let app = AppID("talkative")!
     private let other = AppID("quiet")!
 
-    @Test("of more than a hundred reports that an app causes in a second the rest is suppressed and then counted")
+    @Test("if an app causes more than 100 reports in a second, the excess is suppressed and counted")
     func limit() {
         var limiter = EventRateLimiter()
         let report = Report.taskBegan(app, name: "a")
@@ -23,8 +23,8 @@ struct EventRateLimiterTests {
         #expect(limiter.judge(report, at: now) == .accepted)
     }
 
-    @Test("an app that is forgotten starts with a new window")
-    func forgotten() {
+    @Test("an app that was removed starts with a new window")
+    func removedApp() {
         var limiter = EventRateLimiter()
         let now = Instant(sinceOrigin: .seconds(5))
         for _ in 0...EventRateLimiter.perSecond { _ = limiter.judge(.taskBegan(app, name: "a"), at: now) }

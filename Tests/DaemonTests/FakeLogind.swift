@@ -4,7 +4,7 @@ import Posix
 import Systemd
 import Testing
 
-/// logind, as far as anybody asks it here: delay inhibitors, and sessions whose screens are locked.
+/// A logind with the methods that the daemon calls: delay inhibitors, and sessions whose screens are locked.
 final class FakeLogind {
     private static let path = "/org/freedesktop/login1"
     private static let manager = "org.freedesktop.login1.Manager"
@@ -12,17 +12,17 @@ final class FakeLogind {
     static let sessionPath = "/org/freedesktop/login1/session/_31"
 
     private let stage: BusStage
-    private let place: MessageBus
+    private let messageBus: MessageBus
     private let objects = BusObjects()
     /// The arguments of every Inhibit.
     private(set) var asked: [[Variant]] = []
-    /// Our ends of the inhibitors that are out: readable when the other has been closed.
+    /// This side of the inhibitors: readable when the daemon has closed the other side.
     private var held: [SharedDescriptor] = []
     private var isLocked = false
     private var isPreparing = false
     private var isShuttingDown = false
     /// How often clients have read whether the machine is about to sleep.
-    private(set) var looks = 0
+    private(set) var preparationReads = 0
     private var hidesSessions: Bool
     private var waiting: [MethodCall] = []
     private var isActive = true
@@ -33,7 +33,7 @@ final class FakeLogind {
         self.stage = stage
         self.isLocked = isLocked
         let microseconds = UInt64(delay / .microseconds(1))
-        place = try MessageBus(
+        messageBus = try MessageBus(
             loop: stage.loop, address: stage.bus.address, name: "org.freedesktop.login1", objects: objects,
             takesDescriptors: true)
         objects.add(
@@ -50,7 +50,7 @@ final class FakeLogind {
                     properties: [
                         BusProperty("InhibitDelayMaxUSec", "t", .constant) { _ in .uint64(microseconds) },
                         BusProperty("PreparingForSleep", "b") { [unowned self] _ in
-                            self.looks += 1
+                            self.preparationReads += 1
                             return .bool(self.isPreparing)
                         },
                         BusProperty("PreparingForShutdown", "b") { [unowned self] _ in .bool(self.isShuttingDown) },
@@ -72,8 +72,8 @@ final class FakeLogind {
                         },
                     ])
             ])
-        place.connect()
-        try stage.serve("the fake logind's name") { self.place.nameState == .owned }
+        messageBus.connect()
+        try stage.serve("the fake logind's name") { self.messageBus.nameState == .owned }
     }
 
     private func list(_ call: MethodCall) {
@@ -83,7 +83,7 @@ final class FakeLogind {
         call.reply([.array("(susso)", [.structure(one)])])
     }
 
-    /// Answers the calls that wait.
+    /// Answers the pending calls.
     func showSessions() {
         hidesSessions = false
         for call in waiting { list(call) }
@@ -97,7 +97,7 @@ final class FakeLogind {
         call.reply([.descriptor(SharedDescriptor(pipe.closingRead()))])
     }
 
-    /// How many inhibitors hold the machine.
+    /// How many inhibitors delay the machine.
     var inhibitors: Int {
         held.count { box in
             var polled = pollfd(fd: box.raw, events: Int16(POLLIN), revents: 0)
@@ -107,25 +107,25 @@ final class FakeLogind {
 
     func waitForInhibitor() throws { try stage.serve("an inhibitor") { self.inhibitors == 1 } }
     func waitForRelease() throws {
-        // No source of the loop reports it.
+        // No source of the loop reports the release.
         for box in held { waitForReadable([box]) }
     }
 
-    func tell(_ member: String, _ isBeginning: Bool) throws {
+    func emitPrepare(_ member: String, _ isBeginning: Bool) throws {
         if member == "PrepareForSleep" { isPreparing = isBeginning } else { isShuttingDown = isBeginning }
-        try place.peer?.emitSignal(path: Self.path, interface: Self.manager, member: member, [.bool(isBeginning)])
+        try messageBus.peer?.emitSignal(path: Self.path, interface: Self.manager, member: member, [.bool(isBeginning)])
     }
 
     func setLocked(_ isLocked: Bool) throws {
         self.isLocked = isLocked
-        try place.peer?.emitPropertiesChanged(path: Self.sessionPath, interface: Self.session, ["LockedHint"])
+        try messageBus.peer?.emitPropertiesChanged(path: Self.sessionPath, interface: Self.session, ["LockedHint"])
     }
 
     func setActive(_ isActive: Bool) throws {
         self.isActive = isActive
-        try place.peer?.emitPropertiesChanged(path: Self.sessionPath, interface: Self.session, ["Active"])
+        try messageBus.peer?.emitPropertiesChanged(path: Self.sessionPath, interface: Self.session, ["Active"])
     }
 
-    /// As a crash.
-    func vanish() { place.peer?.close() }
+    /// Leaves the bus, as in a crash.
+    func leaveBus() { messageBus.peer?.close() }
 }

@@ -7,12 +7,12 @@ import Synchronization
 /// daemon has ended, and passes them to the next one. It reads on a thread: the daemon blocks if its messages are not
 /// read (unix(7), `net.unix.max_dgram_qlen`).
 final class FakeServiceManager: Sendable {
-    /// One descriptor in the store.
+    /// A descriptor in the store.
     private struct Kept {
         var name: String
         var descriptor: SharedDescriptor
         var raw: Int32 { descriptor.raw }
-        /// Without `FDPOLL=0`: closed on a hang-up, as a pidfd has when its process ends.
+        /// Without `FDPOLL=0`, the descriptor is closed on a hang-up, which a pidfd reports when its process ends.
         var isPolled: Bool
     }
 
@@ -20,10 +20,10 @@ final class FakeServiceManager: Sendable {
     private let kept = Mutex<[Kept]>([])
     private let said = Mutex<[String]>([])
     /// A byte for each READY=1, and one for each `sync`.
-    private let ready: Bell
-    private let synced: Bell
+    private let ready: EventPipe
+    private let synced: EventPipe
 
-    private struct Bell: Sendable {
+    private struct EventPipe: Sendable {
         let reading: SharedDescriptor
         let writing: SharedDescriptor
 
@@ -33,7 +33,7 @@ final class FakeServiceManager: Sendable {
             reading = SharedDescriptor(try pipe.read.duplicate())
             writing = SharedDescriptor(pipe.closingRead())
         }
-        func ring() { _ = write(writing.raw, "x", 1) }
+        func signal() { _ = write(writing.raw, "x", 1) }
         func take() {
             var byte: UInt8 = 0
             _ = read(reading.raw, &byte, 1)
@@ -42,7 +42,7 @@ final class FakeServiceManager: Sendable {
 
     init(in folder: String) throws {
         path = folder + "/manager"
-        (ready, synced) = (try Bell(), try Bell())
+        (ready, synced) = (try EventPipe(), try EventPipe())
         let socket = try DatagramSocket(at: path)
         let start = Start(self, consume socket)
         var thread = pthread_t()
@@ -58,7 +58,7 @@ final class FakeServiceManager: Sendable {
         pthread_detach(thread)
     }
 
-    /// What the thread takes with it.
+    /// The values that are passed to the thread.
     private final class Start {
         private(set) weak var manager: FakeServiceManager?
         let socket: DatagramSocket
@@ -74,7 +74,7 @@ final class FakeServiceManager: Sendable {
     /// - Returns: whether to continue.
     private func serve(_ socket: borrowing DatagramSocket) -> Bool {
         var polled = pollfd(fd: socket.descriptor.raw, events: Int16(POLLIN), revents: 0)
-        // The thread has to check now and then whether the manager still exists.
+        // The thread checks repeatedly whether the manager still exists.
         poll(&polled, 1, 50)
         while let datagram = try? socket.receive() {
             var datagram = datagram
@@ -92,7 +92,7 @@ final class FakeServiceManager: Sendable {
                 let shared = SharedDescriptor(descriptor)
                 let isPolled = !lines.contains("FDPOLL=0")
                 kept.withLock { all in
-                    // systemd ignores what it has stored already.
+                    // systemd ignores a descriptor that it has stored already.
                     guard !all.contains(where: { isSame($0.raw, shared.raw) }) else { return }
                     all.append(Kept(name: name, descriptor: shared, isPolled: isPolled))
                 }
@@ -101,17 +101,17 @@ final class FakeServiceManager: Sendable {
         if lines.contains("FDSTOREREMOVE=1") {
             kept.withLock { all in all.removeAll { $0.name == name } }
         }
-        if lines.contains("READY=1") { ready.ring() }
-        if lines.contains("X_SYNC=1") { synced.ring() }
+        if lines.contains("READY=1") { ready.signal() }
+        if lines.contains("X_SYNC=1") { synced.signal() }
     }
 
-    /// Whether two are of one socket, one process, or one file in memory.
+    /// Whether two descriptors refer to the same socket, process or memfd.
     private func isSame(_ one: Int32, _ other: Int32) -> Bool {
         var (a, b) = (Glibc.stat(), Glibc.stat())
         return fstat(one, &a) == 0 && fstat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino
     }
 
-    // MARK: Asked by tests
+    // MARK: Calls of tests
 
     /// Waits until all messages that were sent are read.
     func sync() throws {
@@ -125,15 +125,15 @@ final class FakeServiceManager: Sendable {
         return kept.withLock { $0.map(\.name).sorted() }
     }
 
-    /// The names of what is stored for apps.
+    /// The names of the descriptors that are stored for apps.
     func names() throws -> [String] { try allNames().filter { $0 != "control" } }
 
     /// Readable when the daemon has sent READY=1.
     var readyDescriptor: SharedDescriptor { ready.reading }
     func takeReady() { ready.take() }
 
-    /// The descriptors for the next daemon: all without a hang-up, in the order stored.
-    func handOver() throws -> [PassedDescriptor] {
+    /// The descriptors for the next daemon: those without a hang-up, in the order in which they were stored.
+    func passedDescriptors() throws -> [PassedDescriptor] {
         try sync()
         return kept.withLock { all in
             let gone = all.filter { one in

@@ -2,26 +2,26 @@ import Glibc
 import Linux
 import Systemd
 
-/// systemd on its private socket, as far as a service asks it what its SIGTERM means (org.freedesktop.systemd1(5)).
-/// Served by the test's own loop: calls are answered only in `serve`.
+/// systemd on its private socket, with the methods by which a service finds the job of its SIGTERM
+/// (org.freedesktop.systemd1(5)). Calls are answered only in `serve`.
 final class FakeSystemd {
     private static let unit = "/org/freedesktop/systemd1/unit/greenroom_2eservice"
     private static let job = "/org/freedesktop/systemd1/job/7"
 
-    /// The `XDG_RUNTIME_DIR` of the daemon that has to find it.
+    /// The `XDG_RUNTIME_DIR` of the daemon that connects to it.
     let runtime: String
     private let loop: EventLoop
     private let server: BusServer
-    /// Whose unit was asked for.
+    /// The process whose unit was requested.
     private(set) var asked: [UInt32] = []
 
-    /// - Parameter jobType: of the job that is under way; `nil`: none is.
+    /// - Parameter jobType: of the running job; `nil`: there is none.
     init(in folder: String, jobType: String?) throws {
         runtime = folder
         loop = try EventLoop()
         try createDirectories(at: folder + "/systemd")
         let objects = BusObjects()
-        let box = Asked()
+        let box = WeakSystemd()
         objects.add(
             at: "/org/freedesktop/systemd1",
             [
@@ -57,9 +57,9 @@ final class FakeSystemd {
         box.systemd = self
     }
 
-    private final class Asked { weak var systemd: FakeSystemd? }
+    private final class WeakSystemd { weak var systemd: FakeSystemd? }
 
-    /// Until the daemon has ended.
+    /// Serves calls until the daemon has ended.
     func serve(until daemon: TestDaemon) throws {
         let deadline = loop.now() + .seconds(60)
         while try !daemon.process.hasEnded() {

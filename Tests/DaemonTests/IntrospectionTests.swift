@@ -86,7 +86,7 @@ struct IntrospectionTests {
         #expect(documented == actual, "\(record)")
     }
 
-    @Test("docs/DBUS.md has every word of the core that a record can contain")
+    @Test("docs/DBUS.md has every value of the core that a record can contain")
     func words() throws {
         let text = TestDaemon.text(of: "\(PrivateBus.data)/../docs/DBUS.md")
         let words =

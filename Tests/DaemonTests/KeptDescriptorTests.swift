@@ -24,7 +24,7 @@ struct KeptDescriptorTests {
         return stat(path, &about) == 0 ? UInt64(about.st_ino) : 0
     }
 
-    /// No deadline ends within the test, so only the messages can have an effect.
+    /// No deadline expires within the test, so only the messages can have an effect.
     @Test("notify messages that are sent while no daemon runs are read by the next one before it checks deadlines")
     func saidMeanwhile() throws {
         let (first, _) = try start { _ in
@@ -101,7 +101,7 @@ struct KeptDescriptorTests {
         #expect(second.trace().suffix(2) == ["didBecomeActive", "willResignActive"])
     }
 
-    @Test("a daemon that is started by hand replaces the control socket that is still in the descriptor store")
+    @Test("a daemon that is started manually replaces the control socket that is still in the descriptor store")
     func byHand() throws {
         let (first, manager) = try start { _ in ["photos": TestDaemon.manifest("")] }
         try first.launch("photos")
@@ -112,7 +112,7 @@ struct KeptDescriptorTests {
         #expect(try second.pid("photos") == pid && second.state("photos") == "active")
     }
 
-    @Test("what an app stored is passed to its next launch by the next daemon")
+    @Test("the next daemon passes stored descriptors to the app's next launch")
     func stored() throws {
         let (first, manager) = try start { root in
             ["photos": TestDaemon.manifest("contents store x=one store state=two", trace: root + "/trace")]
@@ -139,14 +139,14 @@ struct KeptDescriptorTests {
             kill(pid, SIGTERM)
             waitForReadable([process.descriptor])
             #expect(try process.reap()?.status == .exited(7))
-            let isTold = try process.exitStatus() != nil
+            let isReported = try process.exitStatus() != nil
             let second = try first.successor()
             try second.waitUntil("photos", is: "notRunning")
             let receipts = try second.receipts("photos")
             #expect(receipts.count == 1)
             #expect(receipts.last?["pid"]?.integerValue == Int64(pid))
             // Since Linux 6.15.
-            #expect(receipts.last?["exitStatus"]?.integerValue == (isTold ? 7 : nil))
+            #expect(receipts.last?["exitStatus"]?.integerValue == (isReported ? 7 : nil))
             #expect(try second.launch("photos")["state"]?.stringValue == "active")
         }
     }
@@ -164,7 +164,7 @@ struct KeptDescriptorTests {
             try daemon.launch("photos")
             try daemon.terminate("photos")
         }
-        // The last restoration state, and nothing of a run.
+        // Only the last restoration state, and no descriptor of a run.
         try daemon.eventually("the store is as it was") {
             try manager.names().filter { !$0.hasPrefix("stored-") } == before
         }

@@ -20,8 +20,8 @@ struct KeptStateTests {
     }
 
     private func files(_ daemon: TestDaemon) -> [String] { entries(of: daemon.runtime + "/stored").sorted() }
-    /// What was passed to the app at its launches.
-    private func handed(_ daemon: TestDaemon) -> [String] { daemon.trace().filter { $0.contains("=") } }
+    /// The descriptors that were passed to the app at its launches.
+    private func passedDescriptors(_ daemon: TestDaemon) -> [String] { daemon.trace().filter { $0.contains("=") } }
 
     @Test("restoration state and snapshot survive SIGKILL of the daemon and jetsam of the app (L18, L42)")
     func jetsam() throws {
@@ -36,18 +36,18 @@ struct KeptStateTests {
         #expect(JSONText.of(try second.call("SimulatePressure", [.string("critical")]), "victim") == "photos")
         try second.waitUntil("photos", is: "notRunning")
         try second.launch("photos")
-        #expect(handed(second) == ["state=new", "snapshot=picture"])
+        #expect(passedDescriptors(second) == ["state=new", "snapshot=picture"])
         #expect(files(second).count == 2)
         second.crash()
         let third = try second.successor()
         try third.terminate("photos", remove: true)
         #expect(files(third).isEmpty)
         try third.launch("photos")
-        #expect(handed(third).count == 2)
+        #expect(passedDescriptors(third).count == 2)
     }
 
     @Test("the file of a state is removed when the state is replaced or removed, or when the manifest is removed")
-    func forgotten() throws {
+    func removedFiles() throws {
         let first = try start("store state=one")
         try first.launch("photos")
         try first.terminate("photos")
@@ -84,10 +84,10 @@ struct KeptStateTests {
         second.crash()
         let third = try second.successor()
         try third.launch("photos")
-        #expect(handed(third) == ["state=kept"])
+        #expect(passedDescriptors(third) == ["state=kept"])
     }
 
-    @Test("a state file that is damaged costs only its app the state")
+    @Test("a damaged state file affects only the state of its app")
     func damaged() throws {
         let first = try start("contents store state=one", ["mail": TestDaemon.manifest("store state=two")])
         try first.launch("photos")
@@ -102,11 +102,11 @@ struct KeptStateTests {
         #expect(try second.state("photos") == "active" || second.state("mail") == "active")
         try second.terminate("photos")
         try second.launch("photos")
-        #expect(handed(second).isEmpty)
+        #expect(passedDescriptors(second).isEmpty)
         #expect(TestDaemon.text(of: second.root + "/log").contains(paths[1]))
     }
 
-    @Test("a memfd is copied as a whole, whatever its offset, unless it is larger than the limit")
+    @Test("a memfd is copied completely, independent of its offset, unless it is larger than the limit")
     func copied() throws {
         let folder = makeTemporaryFolder("greenroom-state")
         defer { removeTree(folder) }
@@ -128,12 +128,12 @@ struct KeptStateTests {
         #expect(entries(of: folder) == ["1"])
     }
 
-    @Test("the snapshots of all apps have a limit; what exceeds it does not survive the daemon")
+    @Test("the snapshots of all apps have a limit; a snapshot that exceeds it does not survive the daemon")
     func bounded() throws {
         let folder = makeTemporaryFolder("greenroom-state")
         defer { removeTree(folder) }
         let files = try StateFiles(folder: folder + "/stored")
-        // It has no contents, so it uses no memory.
+        // The file has no contents, so it uses no memory.
         let large = SharedDescriptor(try MemoryFile.empty("snapshot"))
         #expect(ftruncate(large.raw, 8 << 20) == 0)
         let most = UInt64(try #require(StateFiles.budgets["snapshot"])) >> 23

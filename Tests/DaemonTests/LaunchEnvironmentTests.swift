@@ -14,7 +14,7 @@ struct LaunchEnvironmentTests {
         #expect(LaunchEnvironment.lastWins(entries) == ["A=5", "B=2", "AB=4", "C=6"])
     }
 
-    /// A name service that is asked.
+    /// A name service that counts lookups.
     private final class Service {
         var asked = 0
         var uid: UInt32? = 1000
@@ -53,7 +53,7 @@ struct LaunchEnvironmentTests {
         service.time = .seconds(600)
         #expect(try ask(first) == 1001)
         service.uid = 1002
-        service.cache.forget()
+        service.cache.clear()
         #expect(try ask(first) == 1002)
         service.uid = 1003
         try replaceFile(at: service.folder + "/passwd", with: [])

@@ -61,7 +61,7 @@ struct LifecycleTests {
         #expect(try !daemon.frozen("family"))
     }
 
-    @Test("a program that does not know greenroom is launched, frozen, thawed and terminated (L2)")
+    @Test("a program without support for Greenroom is launched, frozen, thawed and terminated (L2)")
     func unaware() throws {
         let daemon = try TestDaemon(["sleep": "[App]\nExecStart=/bin/sleep 1000\n"])
         #expect(try daemon.launch("sleep", background: true)["state"]?.stringValue == "background")
@@ -103,7 +103,7 @@ struct LifecycleTests {
         #expect(daemon.failure("Launch", options) == "Running")
     }
 
-    @Test("activating an app moves the active one to the background (L12)")
+    @Test("activating an app moves the active app to the background (L12)")
     func foregroundLimit() throws {
         let daemon = try TestDaemon(["a": TestDaemon.manifest(""), "b": TestDaemon.manifest("")])
         try daemon.launch("a")
@@ -126,7 +126,7 @@ struct LifecycleTests {
         #expect(daemon.failure("Resume", [.string("call")]) == "NotInterrupted")
     }
 
-    @Test("an app may answer by stopping itself, and activation continues it (L17)")
+    @Test("an app may answer by stopping itself, and activation sends SIGCONT to it (L17)")
     func answersByStopping() throws {
         let daemon = try TestDaemon(["editor": TestDaemon.manifest("background=stop")])
         try daemon.launch("editor")

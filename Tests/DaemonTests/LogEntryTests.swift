@@ -169,19 +169,19 @@ struct LogEntryTests {
 struct StateTimestampTests {
     private func instant(_ milliseconds: Int) -> Instant { Instant(sinceOrigin: .milliseconds(milliseconds)) }
 
-    @Test("two calls give the same time, however the two clocks are read")
+    @Test("two calls return the same time, whenever the two clocks are read")
     func fixed() {
         var stamps = StateTimestamps()
         let first = stamps.timestamp(
             of: web, since: instant(1000), now: (instant(1500), Timestamp(microseconds: 10_000_500_123)))
         #expect(first == Timestamp(microseconds: 10_000_000_000))
-        // The machine slept for an hour meanwhile, or its clock was set.
+        // Meanwhile the machine slept for an hour, or its clock was set.
         let second = stamps.timestamp(
             of: web, since: instant(1000), now: (instant(2500), Timestamp(microseconds: 13_601_501_999)))
         #expect(second == first)
     }
 
-    @Test("the next state has a time of its own, and so has each app")
+    @Test("each state and each app has a time of its own")
     func nextState() {
         var stamps = StateTimestamps()
         let now = (instant(3000), Timestamp(microseconds: 50_000_000))

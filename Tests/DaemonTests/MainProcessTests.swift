@@ -26,7 +26,7 @@ struct MainProcessTests {
         #expect(try daemon.pid("photos") == pid)
     }
 
-    @Test("the end of a main process that the event loop cannot watch is found")
+    @Test("the end of a main process is detected even if the event loop cannot watch it")
     func unwatched() throws {
         // The context makes the process the subreaper of its orphans.
         try inOwnProcess {

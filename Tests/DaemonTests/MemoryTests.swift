@@ -27,7 +27,7 @@ struct MemoryTests {
         #expect(
             receipt["candidates"]?.arrayValue?.compactMap { $0["app"]?.stringValue }.prefix(3)
                 == ["large", "middle", "small"])
-        // Measured again after the kill: the others fit.
+        // After the kill, memory is measured again: the other apps fit into the budget.
         try daemon.eventually("the level is normal again") {
             JSONText.of(try daemon.call("Pressure"), "level") == "normal"
         }
@@ -66,7 +66,7 @@ struct MemoryTests {
         #expect(daemon.inbox("awake", "memory") == "warning\n")
         #expect(try daemon.state("asleep") == "suspended")
         #expect(!daemon.trace("asleep").contains("memoryWarning"))
-        // It finds the word when it runs again (L31).
+        // The level is in the inbox when the app runs again (L31).
         try daemon.ask("Activate", "asleep")
         try daemon.eventually("the app is notified") { daemon.trace("asleep").contains("memoryWarning") }
         #expect(daemon.inbox("asleep", "memory") == "warning\n")

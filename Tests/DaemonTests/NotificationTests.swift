@@ -24,7 +24,7 @@ struct NotificationTests {
         let status = try daemon.status("mail")
         #expect(status["deadline"]?["what"]?.stringValue == "wake")
         #expect(try !daemon.frozen("mail"))
-        try daemon.say("X_GREENROOM_WAKE_DONE=new-data")
+        try daemon.sendMessage("X_GREENROOM_WAKE_DONE=new-data")
         try daemon.wait("mail", "wakeCompleted")
         try daemon.waitUntil("mail", is: "suspended")
         #expect(try daemon.frozen("mail"))
@@ -35,7 +35,7 @@ struct NotificationTests {
         "the inbox of a new process is empty, and so is that of a removed app (L31)")
     func emptied() throws {
         let root = try TestDaemon.makeFolder()
-        // As a daemon that died would leave it; what is a folder is the app's own.
+        // The inbox after the death of a daemon; a subfolder is the app's own.
         try createDirectories(at: root + "/run/inbox/mail/own")
         try replaceFile(at: root + "/run/inbox/mail/push", with: Array("old\n".utf8))
         let text = TestDaemon.manifest("", "[Lifecycle]\nBackgroundModes=push")
@@ -67,7 +67,7 @@ struct NotificationTests {
         }
         #expect(try daemon.state("mail") == "suspended")
         #expect(daemon.inbox("mail", "battery") == nil)
-        // Whatever wakes it, it finds what waited; a change of the time is for the foreground.
+        // After any wake the app finds the waiting notifications; a time change is delivered only in the foreground.
         _ = try daemon.call("Push", [.string("mail"), .string("")])
         #expect(daemon.inbox("mail", "battery") == "10\n")
         #expect(daemon.inbox("mail", "x-draft") == "kept\n")
@@ -77,7 +77,7 @@ struct NotificationTests {
         try send("battery", "9")
         #expect(try daemon.state("mail") == "active")
         #expect(daemon.inbox("mail", "battery") == "9\n")
-        // What was undone while it was suspended has not been.
+        // Changes that were undone while the app was suspended are not delivered.
         try daemon.ask("Background", "mail")
         try daemon.waitUntil("mail", is: "suspended")
         try removeFile(at: daemon.runtime + "/inbox/mail/battery")

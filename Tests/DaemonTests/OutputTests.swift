@@ -11,14 +11,14 @@ struct OutputTests {
     func standardError() throws {
         let manifest = """
             [App]
-            ExecStart=/bin/sh -c 'echo an answer; echo a complaint >&2; exec sleep 1000'
+            ExecStart=/bin/sh -c 'echo an answer; echo a warning >&2; exec sleep 1000'
 
             """
         let daemon = try TestDaemon(["talker": manifest])
         try daemon.launch("talker")
         try daemon.eventually("the app has written") {
             let lines = TestDaemon.text(of: daemon.root + "/log").split(separator: "\n")
-            return lines.contains("an answer") && lines.contains("a complaint")
+            return lines.contains("an answer") && lines.contains("a warning")
         }
     }
 }

@@ -4,10 +4,10 @@ import Posix
 import Systemd
 import Testing
 
-/// A D-Bus daemon of the test's own, with the policy that Greenroom installs on the machine's.
+/// A D-Bus daemon for one test, with the bus policy that Greenroom installs.
 final class PrivateBus {
     static let isPossible = isInstalled("dbus-daemon")
-    static let whyNot: Comment = "dbus-daemon is not installed (Debian: dbus-daemon)"
+    static let requirement: Comment = "dbus-daemon is not installed (Debian: dbus-daemon)"
 
     let folder: String
     private var process: Linux.Process?
@@ -15,7 +15,7 @@ final class PrivateBus {
     /// In `folder`, where greenroomd looks for it too (`TestDaemon.environment`).
     init(in folder: String) throws {
         self.folder = folder
-        // As the machine's own (/usr/share/dbus-1/system.conf), with names for the fakes.
+        // Like /usr/share/dbus-1/system.conf, and with the bus names of the fakes.
         let configuration = """
             <!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
              "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
@@ -54,7 +54,7 @@ final class PrivateBus {
     static func address(in folder: String) -> String { BusAddress.unix(path: folder + "/system-bus") }
     var address: String { PrivateBus.address(in: folder) }
 
-    /// The folder with what Greenroom installs for the bus.
+    /// The folder with the files that Greenroom installs for the bus.
     static var data: String {
         let file = #filePath
         let root = file.split(separator: "/").dropLast(3).joined(separator: "/")
@@ -72,7 +72,7 @@ final class PrivateBus {
         while try starting.outcome() == .pending { waitForReadable([starting.outcomeDescriptor]) }
     }
 
-    /// As a crash: its socket stays.
+    /// Kills the daemon, as in a crash: its socket stays.
     func stop() {
         guard let process else { return }
         self.process = nil

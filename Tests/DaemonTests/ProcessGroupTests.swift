@@ -4,8 +4,8 @@ import Linux
 import Systemd
 import Testing
 
-/// The daemon where no cgroup can be written: as a user without privileges.
-@Suite("The daemon in process-group mode", .enabled(if: geteuid() == 0, "needs root to become nobody"))
+/// The daemon as an unprivileged user, which cannot write any cgroup.
+@Suite("The daemon in process-group mode", .enabled(if: geteuid() == 0, "needs root to become another user"))
 struct ProcessGroupTests {
     /// Three processes: the first, its child, and one that forked twice and left its session.
     private let family = """
@@ -16,10 +16,10 @@ struct ProcessGroupTests {
 
         """
 
-    /// All three, once the shells that start them on their way are gone.
+    /// The three processes, after the shells that start them have ended.
     private func settled(_ daemon: TestDaemon) throws -> [Int32] {
         var processes: [Int32] = []
-        try daemon.eventually("all three are there") {
+        try daemon.eventually("all three processes run") {
             processes = try daemon.processes(of: "family")
             return processes.count == 3 && processes.allSatisfy { TestDaemon.text(of: "/proc/\($0)/comm") == "sleep\n" }
         }
@@ -30,7 +30,7 @@ struct ProcessGroupTests {
         "in process-group mode the daemon logs the mode, and suspends, wakes and ends all processes of an app (L1, L47)"
     )
     func life() throws {
-        let daemon = try TestDaemon(["family": family], asNobody: true)
+        let daemon = try TestDaemon(["family": family], asUnprivilegedUser: true)
         #expect(TestDaemon.text(of: daemon.root + "/log").contains("by process group (SIGSTOP and /proc)"))
         try daemon.launch("family")
         let processes = try settled(daemon)
@@ -47,7 +47,7 @@ struct ProcessGroupTests {
 
     @Test("in process-group mode memory is measured from /proc, and jetsam kills all processes of an app (L38)")
     func jetsam() throws {
-        let daemon = try TestDaemon(["family": family], asNobody: true)
+        let daemon = try TestDaemon(["family": family], asUnprivilegedUser: true)
         try daemon.launch("family", background: true)
         try daemon.waitUntil("family", is: "suspended")
         let processes = try daemon.processes(of: "family")
@@ -59,9 +59,9 @@ struct ProcessGroupTests {
     }
 
     @Test(
-        "in process-group mode no zombie is left of an app that was killed (L47)")
+        "in process-group mode no zombie of a killed app is left (L47)")
     func zombies() throws {
-        let daemon = try TestDaemon(["family": family], asNobody: true)
+        let daemon = try TestDaemon(["family": family], asUnprivilegedUser: true)
         try daemon.launch("family")
         let processes = try settled(daemon)
         try daemon.terminate("family", remove: true)
@@ -71,7 +71,7 @@ struct ProcessGroupTests {
     @Test("an unprivileged daemon refuses an app with another user, with a sentence")
     func otherUser() throws {
         let text = "[App]\nExecStart=/bin/sleep 1000\nUser=root\n"
-        let daemon = try TestDaemon(["other": text], asNobody: true)
+        let daemon = try TestDaemon(["other": text], asUnprivilegedUser: true)
         let answer = try daemon.launch("other")
         #expect(answer["state"]?.stringValue == "notRunning")
         #expect(
@@ -80,7 +80,7 @@ struct ProcessGroupTests {
 
     @Test("in process-group mode a stop of the daemon leaves no process behind")
     func leavesNothing() throws {
-        let daemon = try TestDaemon(["family": family], asNobody: true)
+        let daemon = try TestDaemon(["family": family], asUnprivilegedUser: true)
         try daemon.launch("family", background: true)
         try daemon.waitUntil("family", is: "suspended")
         let processes = try daemon.processes(of: "family")

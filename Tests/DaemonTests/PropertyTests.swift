@@ -41,7 +41,7 @@ struct PropertyTests {
     }
 
     @Test("PropertiesChanged contains the state, the pid and whether the app is in the foreground")
-    func changesAreTold() throws {
+    func changesAreSignalled() throws {
         let daemon = try TestDaemon(["app": TestDaemon.manifest("background=answer")])
         try daemon.launch("app")
         let pid = try daemon.pid("app")

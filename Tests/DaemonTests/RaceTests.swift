@@ -15,7 +15,7 @@ struct RaceTests {
         let pending = try daemon.begin("Launch", "late")
         try daemon.wait("late", "stateChanged", state: "launching")
         let app = try daemon.pid("late")
-        // The daemon wakes to both at once: its timer comes first.
+        // Both events are pending at once: the timer has the higher priority.
         try daemon.process.signal(SIGSTOP)
         kill(app, SIGKILL)
         try daemon.eventually("the app is a zombie") { !isAlive(app) }
@@ -35,7 +35,7 @@ extension RaceTests {
             "text": "[App]\nExecStart=/etc/passwd\n", "right": TestDaemon.manifest(""),
         ])
         try daemon.launch("right")
-        // Next to it all others are made; without cgroups there is none to be left.
+        // The groups of all apps are created beside this one; without cgroups there are no groups.
         guard let group = try daemon.groupPath("right"), let slash = group.lastIndex(of: "/") else { return }
         let root = String(group[..<slash])
         func groups(of app: String) -> [String] { entries(of: root).filter { $0.hasPrefix(app + ".run") } }

@@ -48,12 +48,12 @@ struct ReceiptStoreTests {
         for id in ids { try store.write(receipt(id, of: app)) }
     }
 
-    @Test("L45: the last thousand receipts are kept, and the last of each app however long ago it was")
+    @Test("the last 1,000 receipts are kept, and the last receipt of each app, however old (L45)")
     func turnsOver() throws {
         let test = try TestFolders()
         let store = try test.open()
         try write(store, 1...2, of: early)
-        // Often enough that the file of the first receipts, and the one to which they were copied, are gone.
+        // So many that the file of the first receipts, and the file to which they were copied, have been replaced.
         try write(store, 3...4500, of: busy)
         for store in [store, try test.open()] {
             let all = try store.read(limit: .max)
@@ -68,13 +68,13 @@ struct ReceiptStoreTests {
         }
     }
 
-    @Test("L45: a daemon that is killed while it replaces the older file loses no receipt and repeats none")
+    @Test("a daemon that is killed while it replaces the older file loses no receipt and repeats none (L45)")
     func killedWhileTurningOver() throws {
         let test = try TestFolders()
         let store = try test.open()
         try write(store, 1...1, of: early)
         try write(store, 2...1500, of: busy)
-        // It died after it had copied the last receipts of other apps, and before it renamed the file.
+        // The daemon died after it had copied the last receipts of other apps, and before it renamed the file.
         let record = try #require(store.last(of: early))
         let line = record.json.serialized(pretty: false) + "\n"
         try AppendFile(test.folders.receipts).append(Array(line.utf8))
@@ -86,7 +86,7 @@ struct ReceiptStoreTests {
         #expect(try test.open().last(of: early)?.id == 1)
     }
 
-    @Test("An incomplete line is ignored, also if its start is valid, and no number makes the daemon trap")
+    @Test("an incomplete line is ignored, also if its start is valid, and no number makes the daemon trap")
     func torn() throws {
         let test = try TestFolders()
         try write(try test.open(), 1...2, of: busy)
@@ -104,7 +104,7 @@ struct ReceiptStoreTests {
         #expect(try test.open().nextID == 1 << 63)
     }
 
-    @Test("The last receipt of an app is read from no file")
+    @Test("the last receipt of an app is read from memory, not from a file")
     func inMemory() throws {
         let test = try TestFolders()
         try write(try test.open(), 1...1, of: early)
@@ -116,29 +116,29 @@ struct ReceiptStoreTests {
         #expect(store.last(of: AppID("never")!) == nil)
     }
 
-    @Test("The receipt that an app is given is a complete file, which is replaced, not overwritten")
+    @Test("the receipt for an app is a complete file, which is replaced, not overwritten")
     func handedOver() throws {
         let test = try TestFolders()
         let store = try test.open()
-        #expect(try store.handOver(to: busy) == nil)
+        #expect(try store.writeLastReceipt(for: busy) == nil)
         try write(store, 1...1, of: busy)
-        let path = try #require(try store.handOver(to: busy))
+        let path = try #require(try store.writeLastReceipt(for: busy))
         #expect(path == test.folders.runtime + "/last/busy.json")
         let kept = try Descriptor.open(path, O_RDONLY)
         #expect(try handedOverID(path) == 1)
         try write(store, 2...2, of: busy)
-        #expect(try store.handOver(to: busy) == path)
+        #expect(try store.writeLastReceipt(for: busy) == path)
         #expect(try handedOverID(path) == 2)
         // An app that has the old file open still reads the old receipt.
         var about = stat()
         #expect(fstat(kept.raw, &about) == 0 && about.st_nlink == 0)
-        // The next daemon, with an empty runtime folder after a boot.
+        // The next daemon, after a reboot that emptied the runtime folder.
         try removeFile(at: path)
-        _ = try test.open().handOver(to: busy)
+        _ = try test.open().writeLastReceipt(for: busy)
         #expect(try handedOverID(path) == 2)
     }
 
-    @Test("A receipt keeps all of its values on disk, and its time is that of the first write")
+    @Test("a receipt keeps all of its values on disk, and its time is that of the first write")
     func roundTrip() throws {
         let test = try TestFolders()
         let store = try test.open()

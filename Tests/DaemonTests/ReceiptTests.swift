@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Receipts of real processes")
 struct ReceiptTests {
-    @Test("an orphan that MAINPID= names is watched, reaped and held to deadlines like any main process (L45)")
+    @Test("an orphan that MAINPID= names is watched, reaped and subject to deadlines like any main process (L45)")
     func orphan() throws {
         let daemon = try TestDaemon([
             "late": TestDaemon.manifest("orphan", "[Lifecycle]\nWatchdogSec=300ms"),
@@ -26,7 +26,7 @@ struct ReceiptTests {
     }
 
     @Test("the receipt says that the exit status of a main process with another parent is unknown (L45)")
-    func strangersChild() throws {
+    func unknownExitStatus() throws {
         let daemon = try TestDaemon([
             "late": TestDaemon.manifest("child", "[Lifecycle]\nWatchdogSec=300ms"),
             "three": TestDaemon.manifest("term=exit:3 child"),
@@ -35,7 +35,7 @@ struct ReceiptTests {
         try daemon.wait("late", "ended")
         let late = try #require(try daemon.receipts("late").last)
         #expect(late["code"]?.stringValue == "0x8badf00d", "\(late)")
-        // Its parent was killed too, so it became a child of the daemon.
+        // The process's parent was killed too, so the process became a child of the daemon.
         #expect(late["signal"]?.integerValue == 9, "\(late)")
         try daemon.launch("three")
         let receipt = try #require(try daemon.terminate("three")["lastReceipt"])

@@ -35,7 +35,7 @@ struct RecordTests {
         #expect(try call(daemon, "Status", [.string("photos")], as: AppStatus.self).lastReceipt == receipt)
     }
 
-    @Test("the time since when an app is in its state is the same in every call")
+    @Test("`since` of an app's state is the same in every call")
     func since() throws {
         let daemon = try TestDaemon(["photos": TestDaemon.manifest("")])
         let before = Timestamp.now()
@@ -71,7 +71,7 @@ struct RecordTests {
         #expect(events.last?.receipt == receipt.last?.id)
     }
 
-    @Test("a refusal says what cannot be done and why")
+    @Test("a refusal names the request and the reason")
     func refusals() throws {
         let daemon = try TestDaemon(["photos": TestDaemon.manifest("")])
         func message(_ member: String, _ arguments: [Variant]) throws -> String? {

@@ -9,11 +9,11 @@ import Testing
 
 @testable import Daemon
 
-/// A daemon that dies between two steps, and what the next one makes of it.
+/// A daemon dies between two steps, and the next one continues.
 @Suite("Recovery between two steps of a daemon")
 struct RecoveryEdgeTests {
     @Test("a status that arrives when the run is removed is not recorded")
-    func lastWords() throws {
+    func lastStatus() throws {
         try inOwnProcess {
             let root = makeTemporaryFolder("greenroom-words")
             defer { removeTree(root) }
@@ -77,16 +77,16 @@ struct RecoveryEdgeTests {
         let second = try first.successor()
         var (before, after) = (Glibc.stat(), Glibc.stat())
         let path = second.runtime + "/logbook"
-        // Kept open, so that no later file has the same inode.
+        // Kept open, so that no later file gets the same inode.
         let previous = try Descriptor.open(path, O_RDONLY)
         #expect(fstat(previous.raw, &before) == 0)
         for number in 0..<200 {
-            try second.say("STATUS=\(number) " + String(repeating: "x", count: 2000))
+            try second.sendMessage("STATUS=\(number) " + String(repeating: "x", count: 2000))
         }
         try second.eventually("a new logbook is created") {
             stat(path, &after) == 0 && after.st_ino != before.st_ino
         }
-        // The daemon may still be replacing it: several new ones follow each other.
+        // The daemon may replace the logbook several times in a row.
         try second.eventually("only the new logbook is mapped") {
             let maps = TestDaemon.text(of: "/proc/\(second.process.pid)/maps").split(separator: "\n")
             return maps.contains { $0.hasSuffix("/logbook") } && !maps.contains { $0.hasSuffix("/logbook (deleted)") }
@@ -131,7 +131,7 @@ struct RecoveryEdgeTests {
         #expect(count > 0 && count <= NoticeQueue.capacity)
     }
 
-    @Test("a message that was being read when a daemon died is in doubt for the next daemon only")
+    @Test("a message that was being read when a daemon died may be lost only for the next daemon")
     func doubtedOnce() throws {
         let folder = makeTemporaryFolder("greenroom-doubt")
         defer { removeTree(folder) }
@@ -148,7 +148,7 @@ struct RecoveryEdgeTests {
         #expect(try #require(try Logbook.read(at: path)).reading == nil)
     }
 
-    @Test("what is recorded in a batch is found by the next daemon as a whole, or not at all")
+    @Test("the next daemon finds all records of a batch or none")
     func batch() throws {
         let folder = makeTemporaryFolder("greenroom-batch")
         defer { removeTree(folder) }

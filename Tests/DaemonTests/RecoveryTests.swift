@@ -8,7 +8,7 @@ import Testing
 /// The daemon is killed and started again, with real processes.
 @Suite("Recovery")
 struct RecoveryTests {
-    /// What a recovery must not change.
+    /// The properties of an app that a recovery must not change.
     private struct Facts: Equatable {
         var state: String
         var pid: Int32
@@ -78,7 +78,7 @@ struct RecoveryTests {
     }
 
     @Test("the kernel may report the exit status of a process that the previous daemon started")
-    func strangersEnd() throws {
+    func exitStatusFromKernel() throws {
         let first = try TestDaemon(["photos": TestDaemon.manifest("term=exit:7")])
         try first.launch("photos")
         first.crash()

@@ -20,7 +20,7 @@ struct RecoveryVersionTests {
         #expect(pwrite(file.raw, name, name.count, off_t(Logbook.Word.writer)) == name.count)
     }
 
-    @Test("a logbook that ends with a snapshot is read in whole, and replaced")
+    @Test("a logbook that ends with a snapshot is read completely, and replaced")
     func snapshot() throws {
         let folder = makeTemporaryFolder("greenroom-version")
         defer { removeTree(folder) }
@@ -38,7 +38,7 @@ struct RecoveryVersionTests {
         second.resumeLog(recovered)
         #expect(second.eventNumber == 40)
         second.append(.unlocked, at: .origin)
-        // Events of this version are in a file of this version.
+        // New events are written to a file of this version.
         let again = try #require(try Logbook.read(at: path))
         #expect(again.events.count == 1 && !again.lacksEvents && again.position != nil)
     }
@@ -67,7 +67,7 @@ struct RecoveryVersionTests {
     }
 
     @Test(
-        "apps survive a daemon of another version that left events: none is killed for an answer that is lost, and an app that the snapshot lacks is terminated with a receipt"
+        "apps survive a daemon of another version that left events: no app is killed because its answer is lost, and an app that the snapshot lacks is terminated with a receipt"
     )
     func realApps() throws {
         let root = try TestDaemon.makeFolder()
@@ -80,9 +80,9 @@ struct RecoveryVersionTests {
             ], root: root, manager: manager)
         try first.launch("front")
         _ = try first.begin("Launch", "slow", [.dictionary([("background", .bool(true))])])
-        try first.eventually("slow runs") { try first.pid("slow") > 0 }
+        try first.eventually("the slow app runs") { try first.pid("slow") > 0 }
         let slow = try first.notifySocket("slow")
-        // Ends with a snapshot.
+        // The logbook ends with a snapshot.
         _ = try first.call("Reexec")
         try first.reconnect()
         manager.takeReady()
@@ -98,11 +98,11 @@ struct RecoveryVersionTests {
         let second = try first.successor()
         #expect(TestDaemon.text(of: root + "/log").contains("which greenroomd 0.0.1 wrote"))
         #expect(try ["front", "slow"].map(second.pid) == pids)
-        // As in the snapshot, and so are their groups.
+        // The apps are in the states of the snapshot, and so are their groups.
         #expect(try second.state("front") == "active" && !second.frozen("front"))
         try second.waitUntil("slow", is: "suspended")
         #expect(try second.receipts("slow").isEmpty && second.receipts("front").isEmpty)
-        // What the snapshot does not contain.
+        // The app that the snapshot does not contain.
         #expect(!isAlive(late))
         #expect(second.trace("late").last == "willTerminate")
         let receipts = try second.receipts("late")

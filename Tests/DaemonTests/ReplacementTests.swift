@@ -6,7 +6,7 @@ import Posix
 import Systemd
 import Testing
 
-/// What clients notice while another program replaces the daemon.
+/// Clients while another program replaces the daemon.
 @Suite("Replacing the daemon")
 struct ReplacementTests {
     @Test("a client that connects during reexec waits and is answered by the new program")
@@ -16,7 +16,8 @@ struct ReplacementTests {
         let socket = daemon.runtime + "/bus"
         for _ in 0..<10 {
             _ = try Self.call("Reexec", at: socket)
-            // Some find the old program, some none, some the new one. Whom the old one had accepted already, it loses.
+            // Clients connect to the old program, to none or to the new one. A connection that the old one has accepted
+            // is lost.
             var answers = 0
             while answers < 3 {
                 do throws(BusError) {
@@ -45,7 +46,7 @@ struct ReplacementTests {
         first.crash()
         let began = EventLoop.now()
         var last = try first.successor()
-        // How long a start takes here, so that most are killed in theirs.
+        // The duration of a start on this machine, so that most daemons are killed while they start.
         let start = EventLoop.now() - began
         last.crash()
         for number in 0..<24 {
@@ -57,7 +58,7 @@ struct ReplacementTests {
         #expect(try last.receipts("front").isEmpty && last.receipts("back").isEmpty)
     }
 
-    @Test("a logbook that four daemons crashed on is not read again")
+    @Test("a logbook is not read again after four daemons crashed while they recovered from it")
     func fatal() throws {
         let first = try TestDaemon(["photos": TestDaemon.manifest("")])
         try first.launch("photos")

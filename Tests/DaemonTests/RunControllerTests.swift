@@ -17,7 +17,7 @@ struct RunControllerTests {
             defer { removeTree(root) }
             let loop = try EventLoop()
             var context: DaemonContext?
-            // As the core does: what is left of a run whose main process has ended is killed.
+            // Like the core, kills the remaining processes when the main process has ended.
             let list = EventList {
                 if case .run(let run, .exited) = $0 { context?.runs[run]?.kill() }
             }
@@ -31,7 +31,7 @@ struct RunControllerTests {
             let isEmptied = { list.events.contains(.run(RunID(1), .emptied)) }
             let limit = loop.now() + .seconds(60)
             while !isEmptied(), loop.now() < limit { try loop.runOnce(timeout: .seconds(1)) }
-            // A successor with the same socket and record is not touched by what is still in the loop.
+            // Calls that are still queued in the loop do not affect a later run with the same socket and record.
             let successor = try bare.makeRun(RunID(1), of: "photos")
             while try loop.runOnce(timeout: .zero) {}
             #expect(list.events.count { $0 == .run(RunID(1), .emptied) } == 1)

@@ -33,7 +33,7 @@ struct RunRecordTests {
         #expect(readEmpty.notices == NoticeQueue())
     }
 
-    @Test("a queue with one notice more than wait is read: it is recorded before all are sent")
+    @Test("a queue with one notice more than the capacity is read: it is recorded before all are sent")
     func largest() throws {
         var record = try makeRecord()
         let waiting = [Notice](repeating: .didBecomeActive, count: NoticeQueue.capacity + 1)

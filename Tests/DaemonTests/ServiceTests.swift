@@ -21,7 +21,7 @@ struct ServiceTests {
     }
 }
 
-/// SIGTERM by systemd: what becomes of the apps depends on the job that it belongs to.
+/// SIGTERM by systemd: the type of its job decides whether apps are terminated.
 @Suite("Stop and restart of the service")
 struct ServiceJobTests {
     private struct Stage {
@@ -45,7 +45,7 @@ struct ServiceJobTests {
         return Stage(daemon: daemon, manager: manager, pids: try Self.apps.map(daemon.pid))
     }
 
-    /// SIGTERM, with a systemd that has this job and is gone afterwards.
+    /// Sends SIGTERM while systemd has this job; systemd ends afterwards.
     private func terminate(_ stage: Stage, _ job: String?) throws {
         let systemd = try FakeSystemd(in: stage.daemon.root + "/xdg", jobType: job)
         try stage.daemon.process.signal(SIGTERM)
@@ -95,15 +95,15 @@ struct ServiceJobTests {
     @Test(
         "if systemd does not answer, SIGTERM terminates all apps in order, and the log says why",
         arguments: [true, false])
-    func silence(isThere: Bool) throws {
+    func silence(isRunning: Bool) throws {
         let stage = try start()
-        // It takes the connection, and says nothing.
-        let systemd = isThere ? try FakeSystemd(in: stage.daemon.root + "/xdg", jobType: "restart") : nil
+        // It accepts the connection and does not answer.
+        let systemd = isRunning ? try FakeSystemd(in: stage.daemon.root + "/xdg", jobType: "restart") : nil
         try stage.daemon.process.signal(SIGTERM)
         try checkEnded(stage, log: "cannot ask systemd whether this is a restart")
         withExtendedLifetime(systemd) {}
     }
 }
 
-/// CAP_SYS_RESOURCE is number 24; a container's root has it rarely.
+/// Whether the process has CAP_SYS_RESOURCE (24), which root in a container rarely has.
 private let mayLowerOOMScore = (try? ProcFS().status(of: getpid()))?.hasCapability(24) ?? false

@@ -8,14 +8,14 @@ import Testing
 
 @testable import Daemon
 
-/// The transport with an app that is made up, and a daemon that dies at each step.
+/// The transport with a simulated app, and a daemon that dies at each step.
 @Suite("Notices as signals")
 struct SignalTransportTests {
-    /// An app that catches all signals, and a daemon that dies at a step. The kernel's part survives: the signals that
-    /// were sent and not taken yet.
+    /// An app that catches all signals, and a daemon that dies at a step. Signals that were sent and not taken yet stay
+    /// pending in the kernel.
     private final class World: SignalTransportDelegate {
         var transport: SignalTransport!
-        /// What the next daemon reads.
+        /// The recorded queue, which the next daemon reads.
         private(set) var recorded = NoticeQueue()
         /// The signals that the app received, in order.
         private(set) var taken: [Int32] = []
@@ -41,7 +41,7 @@ struct SignalTransportTests {
             start()
         }
 
-        /// A daemon that continues with what is recorded.
+        /// Starts a daemon that continues with the recorded queue.
         func start() {
             stepsLeft = nil
             transport = SignalTransport(loop: loop, signals: Self.signals, queue: recorded)
@@ -63,7 +63,7 @@ struct SignalTransportTests {
             if isDead { diedAfter = name }
         }
 
-        // MARK: As the run controller
+        // MARK: SignalTransportDelegate
 
         var mainProcessStatus: ProcessStatus? {
             let mask = String(pending.reduce(UInt64(0)) { $0 | 1 << UInt64($1 - 1) }, radix: 16)
@@ -104,8 +104,8 @@ struct SignalTransportTests {
         (.willResignActive, EffectID(event: 1, index: 1)), (.didEnterBackground, EffectID(event: 1, index: 3)),
     ]
 
-    /// The daemon performs both effects, and dies after `steps`. The next daemon performs again what it did not come
-    /// to: the effect that was being performed, and those after it.
+    /// The daemon performs both effects, and dies after `steps`. The next daemon repeats the effect that was being
+    /// performed, and performs those after it.
     private func play(dyingAfter steps: Int, takesSignalsAtOnce: Bool) throws -> (World, isOver: Bool) {
         let world = World(try EventLoop())
         world.takesSignalsAtOnce = takesSignalsAtOnce
@@ -127,7 +127,7 @@ struct SignalTransportTests {
     }
 
     @Test(
-        "a daemon that dies at any step: the next one delivers each notice once, unless the app took a signal before it was recorded as sent (L3)",
+        "if a daemon dies at any step, the next one delivers each notice once, unless the app took a signal before it was recorded as sent (L3)",
         arguments: [true, false])
     func eachStep(takesSignalsAtOnce: Bool) throws {
         var steps = 1

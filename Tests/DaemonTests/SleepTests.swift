@@ -6,7 +6,7 @@ import Systemd
 import Testing
 
 /// Real processes and a fake logind (L15).
-@Suite("Sleep and the locked screen", .enabled(if: PrivateBus.isPossible && geteuid() == 0, PrivateBus.whyNot))
+@Suite("Sleep and the locked screen", .enabled(if: PrivateBus.isPossible && geteuid() == 0, PrivateBus.requirement))
 struct SleepTests {
     /// Waits until the app is in a state, while the stage is served.
     private func wait(_ stage: BusStage, _ app: String, _ state: String) throws {
@@ -21,13 +21,13 @@ struct SleepTests {
         #expect(logind.asked.first?[0] == .string("sleep:shutdown"))
         #expect(logind.asked.first?[3] == .string("delay"))
         try stage.daemon.launch("photos")
-        try logind.tell("PrepareForSleep", true)
+        try logind.emitPrepare("PrepareForSleep", true)
         try logind.waitForRelease()
         #expect(try stage.daemon.state("photos") == "background")
         #expect(try stage.daemon.status("photos")["foreground"]?.boolValue == false)
-        try logind.tell("PrepareForSleep", false)
+        try logind.emitPrepare("PrepareForSleep", false)
         try wait(stage, "photos", "active")
-        // For the next time.
+        // The daemon takes a new inhibitor for the next sleep.
         try logind.waitForInhibitor()
         #expect(logind.asked.count == 2)
     }
@@ -40,7 +40,7 @@ struct SleepTests {
         let logind = try FakeLogind(stage)
         try logind.waitForInhibitor()
         try stage.daemon.launch("slow")
-        try logind.tell("PrepareForSleep", true)
+        try logind.emitPrepare("PrepareForSleep", true)
         try logind.waitForRelease()
         try stage.daemon.wait("slow", "ended")
         #expect(try stage.daemon.receipts("slow").last?["code"]?.stringValue == "0x8badf00d")
@@ -57,18 +57,18 @@ struct SleepTests {
         let logind = try FakeLogind(stage)
         try logind.waitForInhibitor()
         try stage.daemon.launch("slow")
-        try logind.tell(preparation, true)
+        try logind.emitPrepare(preparation, true)
         try wait(stage, "slow", "background")
         _ = try stage.daemon.call("Reexec")
         try stage.daemon.reconnect()
         #expect(logind.inhibitors == 1)
-        // What is asked for comes about after the sleep, as the new one knows of it.
-        try stage.serve("the new one knows") { logind.looks == 2 }
+        // The new daemon has the request and carries it out after the sleep.
+        try stage.serve("the new daemon has the request") { logind.preparationReads == 2 }
         try logind.waitForRelease()
         try stage.daemon.waitUntil("slow", is: "notRunning")
         #expect(try stage.daemon.receipts("slow").last?["code"]?.stringValue == "0x8badf00d")
         #expect(logind.asked.count == 1)
-        try logind.tell(preparation, false)
+        try logind.emitPrepare(preparation, false)
         try logind.waitForInhibitor()
     }
 
@@ -80,20 +80,20 @@ struct SleepTests {
         let logind = try FakeLogind(stage, delay: .milliseconds(100))
         try logind.waitForInhibitor()
         try stage.daemon.launch("slow")
-        try logind.tell("PrepareForSleep", true)
+        try logind.emitPrepare("PrepareForSleep", true)
         try logind.waitForRelease()
-        try stage.serve("the sentence") {
+        try stage.serve("the warning") {
             TestDaemon.text(of: stage.root + "/log").contains("before all apps have entered the background")
         }
         #expect(try stage.daemon.state("slow") == "background")
     }
 
-    @Test("a request that is made while the machine prepares to sleep is carried out afterwards")
+    @Test("a request during the preparation for sleep is carried out afterwards")
     func askedMeanwhile() throws {
         let stage = try BusStage(["photos": TestDaemon.manifest("")])
         let logind = try FakeLogind(stage)
         try logind.waitForInhibitor()
-        try logind.tell("PrepareForShutdown", true)
+        try logind.emitPrepare("PrepareForShutdown", true)
         try logind.waitForRelease()
         var answer: Variant?
         try stage.client.call(
@@ -102,7 +102,7 @@ struct SleepTests {
         ) { answer = (try? $0.get())?.first }
         try wait(stage, "photos", "background")
         #expect(answer == nil)
-        try logind.tell("PrepareForShutdown", false)
+        try logind.emitPrepare("PrepareForShutdown", false)
         try stage.serve("the answer") { answer != nil }
         #expect(answer?["state"] == .string("active"))
     }
@@ -129,13 +129,13 @@ struct SleepTests {
         #expect(TestDaemon.text(of: inbox) == "available\n")
     }
 
-    @Test("a screen that is locked when logind starts counts, and no longer counts when logind has ended")
+    @Test("a screen that is locked when logind starts counts as locked until logind ends")
     func lockedAtStart() throws {
         let stage = try BusStage(["photos": TestDaemon.manifest("", "[Lifecycle]\nSuspendDelaySec=1h")])
         try stage.daemon.launch("photos")
         let logind = try FakeLogind(stage, isLocked: true)
         try wait(stage, "photos", "background")
-        logind.vanish()
+        logind.leaveBus()
         try wait(stage, "photos", "active")
     }
 
@@ -147,9 +147,9 @@ struct SleepTests {
         try stage.daemon.launch("photos")
         try first.setLocked(true)
         try wait(stage, "photos", "background")
-        first.vanish()
+        first.leaveBus()
         let second = try FakeLogind(stage, isLocked: true, hidesSessions: true)
-        // The daemon has noticed that logind is another process.
+        // The daemon has detected that logind is another process.
         try second.waitForInhibitor()
         #expect(try stage.daemon.status("photos")["foreground"]?.boolValue == false)
         second.showSessions()
@@ -163,9 +163,9 @@ struct SleepTests {
         let logind = try FakeLogind(stage)
         try logind.waitForInhibitor()
         try stage.daemon.launch("photos")
-        try logind.tell("PrepareForSleep", true)
+        try logind.emitPrepare("PrepareForSleep", true)
         try logind.waitForRelease()
-        logind.vanish()
+        logind.leaveBus()
         try wait(stage, "photos", "active")
     }
 

@@ -11,7 +11,7 @@ import Testing
 struct StoreTests {
     private let app = AppID("photos")!
 
-    /// Without a descriptor store and without files.
+    /// Stored descriptors without a descriptor store and without files.
     private func makeStored(_ journal: Journal = .quiet) -> StoredDescriptors {
         StoredDescriptors(
             logbook: Logbook(path: "/dev/null", journal: journal),
@@ -53,7 +53,8 @@ struct StoreTests {
         #expect(log.lines.count == 1)
     }
 
-    @Test("what an app stored is kept if its manifest has an error, and removed if its manifest is removed (L18)")
+    @Test(
+        "stored descriptors are kept if the app's manifest has an error, and removed if the manifest is removed (L18)")
     func reloaded() throws {
         let root = try TestDaemon.makeFolder()
         let good = TestDaemon.manifest("stored store state", trace: root + "/trace")

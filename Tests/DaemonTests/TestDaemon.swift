@@ -13,11 +13,11 @@ final class TestDaemon {
     let process: Linux.Process
     private(set) var bus: BusConnection
     private var isOver = false
-    /// Another daemon uses the folders now.
+    /// Whether another daemon uses the folders now.
     private var isSucceeded = false
-    /// Its descriptor store survives the daemon; `nil`: there is none.
+    /// A service manager whose descriptor store survives the daemon; `nil`: there is none.
     let manager: FakeServiceManager?
-    private let asNobody: Bool
+    private let asUnprivilegedUser: Bool
     private let userRuntime: String?
 
     static let binaries = programFolder()
@@ -31,22 +31,23 @@ final class TestDaemon {
     ///   - apps: manifests' text by ID.
     ///   - configuration: `greenroom.conf`.
     ///   - root: the folders of a previous daemon.
-    ///   - asNobody: run as the user nobody, who may not write any cgroup.
+    ///   - asUnprivilegedUser: run as the user `nobody`, which may not write any cgroup.
     ///   - manager: a service manager with a descriptor store.
     ///   - userRuntime: run as a user's daemon with this XDG_RUNTIME_DIR.
     init(
-        _ apps: [String: String] = [:], configuration: String? = nil, root: String? = nil, asNobody: Bool = false,
+        _ apps: [String: String] = [:], configuration: String? = nil, root: String? = nil,
+        asUnprivilegedUser: Bool = false,
         manager: FakeServiceManager? = nil, userRuntime: String? = nil
     ) throws {
         self.manager = manager
         self.userRuntime = userRuntime
-        self.asNobody = asNobody
+        self.asUnprivilegedUser = asUnprivilegedUser
         self.root = try root ?? TestDaemon.makeFolder()
         let (root, config) = (self.root, self.root + "/config")
         try createDirectories(at: config + "/apps")
         for (id, text) in apps { try replaceFile(at: "\(config)/apps/\(id).app", with: Array(text.utf8)) }
         if let configuration { try replaceFile(at: config + "/greenroom.conf", with: Array(configuration.utf8)) }
-        process = try TestDaemon.start(root, asNobody: asNobody, manager, userRuntime)
+        process = try TestDaemon.start(root, asUnprivilegedUser: asUnprivilegedUser, manager, userRuntime)
         bus = try BusConnection(path: root + "/run/bus")
     }
 
@@ -55,7 +56,7 @@ final class TestDaemon {
         if !isSucceeded { removeTree(root) }
     }
 
-    /// SIGKILL. No daemon runs until `successor`.
+    /// Kills the daemon with SIGKILL. No daemon runs until `successor`.
     func crash() {
         _ = try? process.signal(SIGKILL)
         waitForReadable([process.descriptor])
@@ -78,7 +79,8 @@ final class TestDaemon {
 
     /// Starts the next daemon under another service manager, or without one (`nil`).
     func successor(of manager: FakeServiceManager?) throws -> TestDaemon {
-        let next = try TestDaemon(root: root, asNobody: asNobody, manager: manager, userRuntime: userRuntime)
+        let next = try TestDaemon(
+            root: root, asUnprivilegedUser: asUnprivilegedUser, manager: manager, userRuntime: userRuntime)
         isSucceeded = true
         return next
     }
@@ -86,10 +88,10 @@ final class TestDaemon {
     /// Starts greenroomd and waits until it is ready.
     /// - Throws: if it exits before.
     private static func start(
-        _ root: String, asNobody: Bool, _ manager: FakeServiceManager?, _ userRuntime: String?
+        _ root: String, asUnprivilegedUser: Bool, _ manager: FakeServiceManager?, _ userRuntime: String?
     ) throws -> Linux.Process {
         let ready = try DatagramSocket(at: root + "/ready")
-        let process = try begin(root, asNobody: asNobody, manager, userRuntime)
+        let process = try begin(root, asUnprivilegedUser: asUnprivilegedUser, manager, userRuntime)
         while true {
             waitForReadable([manager?.readyDescriptor ?? ready.descriptor, process.descriptor])
             if let manager, try !process.hasEnded() {
@@ -105,10 +107,10 @@ final class TestDaemon {
     }
 
     private static func begin(
-        _ root: String, asNobody: Bool, _ manager: FakeServiceManager?, _ userRuntime: String?
+        _ root: String, asUnprivilegedUser: Bool, _ manager: FakeServiceManager?, _ userRuntime: String?
     ) throws -> Linux.Process {
         let log = SharedDescriptor(try Descriptor.open(root + "/log", O_WRONLY | O_CREAT | O_APPEND, mode: 0o600))
-        // Not the machine's system bus, but one that the test may start.
+        // Instead of the machine's system bus, one that the test may start.
         var environment = [
             "PATH=/usr/bin:/bin", "HOME=/", "NOTIFY_SOCKET=\(manager?.path ?? root + "/ready")",
             "SWIFT_BACKTRACE=enable=no",
@@ -120,21 +122,21 @@ final class TestDaemon {
             executable: binaries + "/greenroomd",
             arguments: daemonArguments(root) + (userRuntime == nil ? [] : ["--user"]), environment: environment,
             standardOutput: log, standardError: log)
-        request.passedDescriptors = try manager?.handOver() ?? []
-        if asNobody {
+        request.passedDescriptors = try manager?.passedDescriptors() ?? []
+        if asUnprivilegedUser {
             // Other users may not be able to read the build folder.
             request.executable = root + "/greenroomd"
             try replaceFile(
                 at: request.executable, with: readFile(at: binaries + "/greenroomd", limit: 1 << 28), mode: 0o755)
-            request.credentials = Credentials(uid: nobody, gid: nobody, groups: [])
-            for path in [root, root + "/ready"] { chown(path, nobody, nobody) }
+            request.credentials = Credentials(uid: unprivilegedUser, gid: unprivilegedUser, groups: [])
+            for path in [root, root + "/ready"] { chown(path, unprivilegedUser, unprivilegedUser) }
         }
         return try execute(request)
     }
 
     /// Starts the next daemon and kills it after some time.
     func successor(killedAfter time: Duration) throws {
-        let process = try TestDaemon.begin(root, asNobody: asNobody, manager, userRuntime)
+        let process = try TestDaemon.begin(root, asUnprivilegedUser: asUnprivilegedUser, manager, userRuntime)
         let (seconds, attoseconds) = time.components
         var wait = timespec(tv_sec: Int(seconds), tv_nsec: Int(attoseconds / 1_000_000_000))
         nanosleep(&wait, nil)
@@ -150,14 +152,14 @@ final class TestDaemon {
             guard case .failed(let failure) = try starting.outcome() else { return starting.process }
             waitForReadable([starting.process.descriptor])
             _ = try starting.process.reap()
-            // Another test forked while the copy was written: its child has the descriptor until it executes its
-            // program.
+            // A process that another test forked while the copy was written has the descriptor open until it executes
+            // its program.
             guard failure.errno == ETXTBSY else { throw TestFailure(failure.sentence) }
             poll(nil, 0, 1)
         }
     }
 
-    private static let nobody: UInt32 = 65_534
+    private static let unprivilegedUser: UInt32 = 65_534
 
     static func daemonArguments(_ root: String) -> [String] {
         ["--config", root + "/config", "--runtime", root + "/run", "--state", root + "/state", "--log-level", "debug"]
@@ -177,7 +179,7 @@ final class TestDaemon {
         return try? process.reap()?.status
     }
 
-    /// SIGTERM.
+    /// Stops the daemon with SIGTERM.
     /// - Returns: how the daemon ended.
     @discardableResult
     func stop() -> EndStatus? {
@@ -235,23 +237,23 @@ final class TestDaemon {
 
     // MARK: Waiting for lifecycle events
 
-    /// Waits for a lifecycle event. Those before it are dropped.
+    /// Waits for a lifecycle event. Events before it are dropped.
     @discardableResult
-    func news(_ what: String, where isMeant: (JSONValue) -> Bool) throws -> JSONValue {
+    func waitForEvent(_ what: String, where isExpected: (JSONValue) -> Bool) throws -> JSONValue {
         let deadline = EventLoop.now() + .seconds(60)
         while let signal = try bus.nextSignal(until: deadline) {
             guard signal.member == ControlNames.lifecycleEventSignal, let first = signal.arguments.first else {
                 continue
             }
             let record = JSONValue(first)
-            if isMeant(record) { return record }
+            if isExpected(record) { return record }
         }
         throw TestFailure("timeout: \(what); the log: \(TestDaemon.text(of: root + "/log").suffix(2000))")
     }
 
     @discardableResult
     func wait(_ app: String, _ kind: String, state: String? = nil) throws -> JSONValue {
-        try news("\(app): \(kind) \(state ?? "")") { record in
+        try waitForEvent("\(app): \(kind) \(state ?? "")") { record in
             record["app"]?.stringValue == app && record["kind"]?.stringValue == kind
                 && (state == nil || record["state"]?.stringValue == state)
         }
@@ -272,7 +274,7 @@ final class TestDaemon {
         TestDaemon.text(of: root + "/" + name).split(separator: "\n").map(String.init)
     }
 
-    /// The daemon's open files, without the numbers that distinguish two of one kind.
+    /// The daemon's open files, without inode numbers.
     func openDescriptors() -> [String] {
         entries(of: "/proc/\(process.pid)/fd").compactMap { number in
             let link = "/proc/\(process.pid)/fd/\(number)"

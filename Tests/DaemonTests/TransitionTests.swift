@@ -8,7 +8,7 @@ import Testing
 @Suite("Transitions of real processes")
 struct TransitionTests {
     @Test("an activation while the app enters the background waits for the answer and supersedes the request (L5)")
-    func wish() throws {
+    func activationWhileEntering() throws {
         let daemon = try TestDaemon([
             "slow": TestDaemon.manifest("background=ignore", "[Lifecycle]\nBackgroundDeadlineSec=1min")
         ])
@@ -16,19 +16,19 @@ struct TransitionTests {
         let background = try daemon.begin("Background", "slow", [])
         try daemon.wait("slow", "stateChanged", state: "background")
         let activation = try daemon.begin("Activate", "slow", [])
-        // It has its place in the foreground again, and has still to answer.
+        // The app has its foreground slot again, and has yet to answer.
         try daemon.eventually("the foreground is requested") {
             try daemon.status("slow")["foreground"]?.boolValue == true
         }
         #expect(try daemon.state("slow") == "background")
         #expect(activation.result == nil)
-        try daemon.say("X_GREENROOM_BACKGROUND=1")
+        try daemon.sendMessage("X_GREENROOM_BACKGROUND=1")
         #expect(try daemon.finish(activation)["state"]?.stringValue == "active")
         #expect(try daemon.finish(background)["outcome"]?.stringValue == "superseded")
     }
 
     @Test(
-        "an app that dies while launching is not woken for 10s; a user's launch is carried out and resets the delay (L11)"
+        "if an app dies while launching, no wake launches it for 10s; a launch by a user is carried out and resets the delay (L11)"
     )
     func heldBack() throws {
         let daemon = try TestDaemon(["frail": TestDaemon.manifest("exit 3", hangs: true)])
@@ -51,7 +51,7 @@ struct TransitionTests {
     }
 
     @Test(
-        "an app in the background is throttled, and not in the foreground (L19)",
+        "an app is throttled in the background, and not in the foreground (L19)",
         .enabled(if: geteuid() == 0, "needs root, to set other processes' timer slack"))
     func throttled() throws {
         let daemon = try TestDaemon(["app": TestDaemon.manifest("", "[Lifecycle]\nSuspendDelaySec=1min")])

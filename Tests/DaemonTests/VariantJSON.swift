@@ -2,7 +2,7 @@ import JSON
 import Systemd
 
 extension JSONValue {
-    /// A D-Bus value as it came, for tests that look at one key of an answer: `a{sv}` is an object, an array a list.
+    /// A D-Bus value as JSON, for tests that check one key of an answer: `a{sv}` is an object, an array a list.
     init(_ variant: Variant) {
         switch variant {
         case .bool(let value): self = .bool(value)

@@ -3,22 +3,22 @@ import Linux
 import Posix
 import Testing
 
-/// A root group of our own for one test, where this machine allows one.
+/// A root cgroup for one test, if this machine allows one.
 final class TestContainment {
     let containment: Containment
     let root: CgroupRoot
 
     static func mode(_ name: String) -> ContainmentMode {
-        // Below the top of the hierarchy, so that the group this test runs in stays as it is.
+        // Directly below the root of the hierarchy, so that the test runner's own group does not change.
         guard
-            let place = CgroupPlace(
+            let mount = CgroupMount(
                 selfCgroup: (try? readFile(at: "/proc/self/cgroup", limit: 65536)) ?? [],
                 mountInfo: (try? readFile(at: "/proc/self/mountinfo", limit: 4 << 20)) ?? [])
         else { return .processGroup(reason: "no cgroup v2 is mounted") }
-        return .detect(preferredRoot: place.mountPoint, name: name)
+        return .detect(preferredRoot: mount.mountPoint, name: name)
     }
 
-    /// Whether it works at all here, tried once.
+    /// Whether this machine allows a root cgroup; tried once.
     static let isPossible: Bool = {
         let name = "greenroom-test-\(getpid())-try"
         guard case .cgroup(let root) = mode(name) else { return false }
@@ -43,11 +43,11 @@ final class TestContainment {
         return process
     }
 
-    /// Leaves no group behind and no zombie.
+    /// Removes all groups and reaps all children.
     func end() {
         do {
             try eventually("the test's groups are gone") {
-                try containment.cleanUpLeftovers() == 0 && containment.removeRoot() == .removed
+                try containment.cleanUpOrphanedEnclosures() == 0 && containment.removeRoot() == .removed
             }
             for process in processes {
                 try wait(for: process.descriptor)
@@ -77,8 +77,8 @@ func startShell(_ script: String, in enclosure: Enclosure, _ arguments: [String]
 @Suite("Cgroups", .enabled(if: TestContainment.isPossible, "needs a cgroup v2 mount that this user may write"))
 struct CgroupTests {
     @Test("a process is created in its enclosure, and its children stay in it")
-    func born() throws {
-        let test = try TestContainment("born")
+    func created() throws {
+        let test = try TestContainment("created")
         defer { test.end() }
         let enclosure = try test.containment.create(app: "org.example.app", run: 7)
         #expect(try !enclosure.isPopulated())
@@ -97,7 +97,7 @@ struct CgroupTests {
         #expect(try enclosure.pids() == [])
     }
 
-    @Test("a frozen busy loop reads as frozen and uses no more time; thawed it runs again")
+    @Test("a frozen busy loop is reported as frozen and uses no processor time; after the thaw it runs again")
     func freeze() throws {
         let test = try TestContainment("freeze")
         defer { test.end() }
@@ -112,14 +112,14 @@ struct CgroupTests {
         #expect(try enclosure.cpuTime() == used)
         try enclosure.thaw()
         try eventually("thawed") { try !enclosure.isFrozen() }
-        try eventually("it goes on") { try enclosure.cpuTime() > used + .milliseconds(5) }
-        // A kill needs no thaw.
+        try eventually("it runs again") { try enclosure.cpuTime() > used + .milliseconds(5) }
+        // A frozen process can be killed without a thaw.
         try enclosure.freeze()
         try enclosure.killAll()
         #expect(try process.waitForEnd().status == .signaled(SIGKILL, coreDumped: false))
     }
 
-    @Test("the events descriptor reports by POLLPRI that a group was frozen or became empty")
+    @Test("the events descriptor reports POLLPRI when a group is frozen or becomes empty")
     func events() throws {
         let test = try TestContainment("events")
         defer { test.end() }
@@ -134,7 +134,7 @@ struct CgroupTests {
         _ = try process.waitForEnd()
     }
 
-    @Test("a child that forked twice and left its session is frozen and killed with the rest")
+    @Test("a child that forked twice and left its session is frozen and killed with the other processes")
     func escapee() throws {
         let test = try TestContainment("escapee")
         defer { test.end() }
@@ -150,7 +150,7 @@ struct CgroupTests {
         #expect(try enclosure.remove() == .removed)
     }
 
-    @Test("groups that an app makes itself are looked into, killed and removed")
+    @Test("cgroups that an app creates are searched, killed and removed")
     func nested() throws {
         let test = try TestContainment("nested")
         defer { test.end() }
@@ -159,7 +159,7 @@ struct CgroupTests {
             "mkdir -p $1/deep/deeper $1/other && echo $$ > $1/deep/deeper/cgroup.procs && exec sleep 1000",
             in: enclosure,
             enclosure.path!)
-        try eventually("it moved deep inside") {
+        try eventually("the process has moved to the nested group") {
             try readFileIfPresent(at: enclosure.path! + "/deep/deeper/cgroup.procs", limit: 100)
                 == Array("\(process.pid)\n".utf8)
         }
@@ -172,7 +172,7 @@ struct CgroupTests {
         #expect(try enclosure.remove() == .removed)
     }
 
-    @Test("a program that keeps forking is killed whole")
+    @Test("all processes of a program that keeps forking are killed")
     func forkBomb() throws {
         let test = try TestContainment("bomb")
         defer { test.end() }
@@ -185,8 +185,8 @@ struct CgroupTests {
         #expect(try enclosure.pids() == [])
     }
 
-    @Test("starting into a frozen enclosure neither blocks nor executes before the thaw")
-    func bornFrozen() throws {
+    @Test("a start in a frozen enclosure does not block, and the program is executed after the thaw")
+    func createdFrozen() throws {
         let test = try TestContainment("bornfrozen")
         defer { test.end() }
         let enclosure = try test.containment.create(app: "a", run: 1)
@@ -198,7 +198,7 @@ struct CgroupTests {
         #expect(try starting.process.waitForEnd().status == .exited(0))
     }
 
-    @Test("what is killed while it is held before exec reads as killed before exec")
+    @Test("a process that is killed while it is frozen before exec is reported as killed before exec")
     func killedBeforeExec() throws {
         let test = try TestContainment("early")
         defer { test.end() }
@@ -213,7 +213,7 @@ struct CgroupTests {
         }
     }
 
-    @Test("a dropped start is killed")
+    @Test("a process whose `StartingProcess` is dropped before its outcome is known is killed")
     func droppedStart() throws {
         let test = try TestContainment("dropped")
         defer { test.end() }
@@ -227,28 +227,28 @@ struct CgroupTests {
         #expect(try process.waitForEnd().status == .signaled(SIGKILL, coreDumped: false))
     }
 
-    @Test("an enclosure is found again, and leftovers are cleaned up but for those that are to live on")
-    func leftovers() throws {
-        let test = try TestContainment("leftovers")
+    @Test("an enclosure is found again, and orphaned enclosures are removed except for the spared ones")
+    func orphanedEnclosures() throws {
+        let test = try TestContainment("orphaned")
         defer { test.end() }
         let first = try test.shell("exec sleep 1000", in: test.containment.create(app: "a.run1", run: 2))
         let second = try test.shell("exec sleep 1000", in: test.containment.create(app: "b", run: 3))
-        let found = try test.containment.leftovers()
+        let found = try test.containment.orphanedEnclosures()
         #expect(found.map { "\($0.app) \($0.run)" } == ["a.run1 2", "b 3"])
         let again = try #require(try test.containment.reopen(app: "b", run: 3))
         #expect(try again.pids() == [second.pid])
         #expect(try test.containment.reopen(app: "b", run: 4) == nil)
-        _ = try test.containment.cleanUpLeftovers { app, _ in app == "b" }
+        _ = try test.containment.cleanUpOrphanedEnclosures { app, _ in app == "b" }
         #expect(try first.waitForEnd().status == .signaled(SIGKILL, coreDumped: false))
         #expect(try !second.hasEnded())
         #expect(try test.containment.removeRoot() == .busy)
         try again.killAll()
         _ = try second.waitForEnd()
-        try eventually("all gone") { try test.containment.removeRoot() == .removed }
+        try eventually("the root group is removed") { try test.containment.removeRoot() == .removed }
         #expect(access(test.root.path, F_OK) != 0)
     }
 
-    @Test("an enclosure with the name of one that still contains processes gets another path")
+    @Test("an enclosure gets another path if its name belongs to one that still contains processes")
     func sameName() throws {
         let test = try TestContainment("samename")
         defer { test.end() }
@@ -258,7 +258,7 @@ struct CgroupTests {
         #expect(try test.containment.reopen(app: "a", run: 1)?.path == new.path)
     }
 
-    @Test("without a cpu controller background weights go to the threads, and back")
+    @Test("without a cpu controller the background weights are applied to the threads, and reset")
     func weights() throws {
         let test = try TestContainment("weights")
         defer { test.end() }
@@ -285,7 +285,7 @@ struct CgroupTests {
     }
 }
 
-/// Forks without end, but never has more than 40 children at a time and ends by itself after 20,000.
+/// Forks repeatedly, with at most 40 children at a time, and ends by itself after 20,000.
 let forkingScript = """
     i=0
     while [ $i -lt 20000 ]; do

@@ -4,7 +4,7 @@ import Posix
 import TestKit
 import Testing
 
-/// A client that sends whatever it likes.
+/// A client that sends arbitrary datagrams.
 struct Client: ~Copyable {
     let descriptor: Descriptor
 
@@ -25,7 +25,7 @@ struct Client: ~Copyable {
     @discardableResult
     func send(_ bytes: [UInt8], descriptors: [Int32] = [], messages: Int = 1) -> Int32 {
         var bytes = bytes
-        // SCM_RIGHTS (1) of SOL_SOCKET (1), as CMSG_DATA and its friends would lay it out.
+        // SCM_RIGHTS (1) of SOL_SOCKET (1), in the layout of cmsg(3).
         var control: [UInt64] = []
         let count = messages == 0 ? 0 : descriptors.count / messages
         for index in 0..<(descriptors.isEmpty ? 0 : messages) {
@@ -62,7 +62,7 @@ struct DatagramTests {
         path = scratch.path + "/notify"
     }
 
-    /// How many descriptors refer to this file: other tests of this process open and close theirs meanwhile.
+    /// The number of descriptors that refer to this file. Other tests of this process open and close descriptors meanwhile.
     func openCount(of file: String) throws -> Int {
         try folderNames("/proc/self/fd").filter { name in
             var target = [CChar](repeating: 0, count: 512)
@@ -71,7 +71,7 @@ struct DatagramTests {
         }.count
     }
 
-    @Test("datagrams come with their sender, in order, whatever bytes they hold")
+    @Test("datagrams arrive in order, with any bytes and with their sender")
     func plain() throws {
         let server = try DatagramSocket(at: path)
         #expect(try server.receive() == nil)
@@ -116,7 +116,7 @@ struct DatagramTests {
         #expect(datagram.sender.pid == starting.pid)
     }
 
-    @Test("a datagram at the limit is whole, one beyond is too large and its descriptors are closed")
+    @Test("a datagram at the limit arrives whole; the descriptors of a larger one are closed")
     func tooLarge() throws {
         let server = try DatagramSocket(at: path)
         let client = try Client(to: path)
@@ -158,7 +158,7 @@ struct DatagramTests {
         try eventually("all are closed") { try openCount(of: file) == 1 }
     }
 
-    @Test("where this process may open no more, nothing that did arrive is kept")
+    @Test("if this process may open no more descriptors, the descriptors that did arrive are closed")
     func descriptorLimit() throws {
         try inOwnProcess {
             let scratch = try Scratch()
@@ -184,7 +184,7 @@ struct DatagramTests {
         }
     }
 
-    @Test("a flood is held back in the sender, and all that was taken arrives")
+    @Test("a full queue stops the sender, and every accepted datagram arrives")
     func flood() throws {
         let server = try DatagramSocket(at: path)
         let client = try Client(to: path)
@@ -200,7 +200,7 @@ struct DatagramTests {
         #expect(sent > 100)
     }
 
-    @Test("its file has the mode and owner asked for, replaces a stale one, but nothing else")
+    @Test("the socket's file has the requested mode and owner, and replaces a stale socket but no other file")
     func file() throws {
         let server = try DatagramSocket(at: path, mode: 0o620, owner: geteuid() == 0 ? Owner(uid: 12, gid: 34) : nil)
         _ = server.path
@@ -220,7 +220,7 @@ struct DatagramTests {
         #expect(throws: SystemError(call: "bind", errno: ENAMETOOLONG, path: long)) { _ = try DatagramSocket(at: long) }
     }
 
-    @Test("its file has its mode whatever the umask is")
+    @Test("the mode of the socket's file does not depend on the umask")
     func umask() throws {
         try inOwnProcess {
             let scratch = try Scratch()

@@ -3,7 +3,7 @@ import Linux
 import Posix
 import Testing
 
-/// A made-up machine: a folder with ordinary files where the kernel has cgroups.
+/// A simulated machine: a folder with ordinary files instead of cgroups.
 final class Machine {
     let scratch: Scratch
     var selfCgroup = "0::/\n"
@@ -13,7 +13,7 @@ final class Machine {
 
     init() throws { scratch = try Scratch() }
 
-    /// Makes a group with the files that detection reads.
+    /// Creates a group with the files that detection reads.
     func group(_ path: String, type: String? = "domain", controllers: String = "", processes: String = "") throws {
         let folder = scratch.path + path
         try createDirectories(at: folder)
@@ -50,9 +50,9 @@ extension ContainmentMode {
     }
 }
 
-@Suite("Finding out how to contain apps")
+@Suite("Detection of the containment mode")
 struct DetectionTests {
-    @Test("root without a delegated group makes its own at the top")
+    @Test("root without a delegated group creates its own at the root of the hierarchy")
     func ownGroup() throws {
         let machine = try Machine()
         machine.selfCgroup = "0::/user.slice/session-1.scope\n"
@@ -62,7 +62,7 @@ struct DetectionTests {
         let root = try #require(machine.detect().root)
         #expect(machine.cut(root) == "/sys/fs/cgroup/greenroom")
         #expect(root.ownership == .own)
-        #expect(root.place.kind == .unified)
+        #expect(root.mount.kind == .unified)
         #expect(root.controllers == ["memory", "cpu", "io", "pids"])
         #expect(try machine.contents("/sys/fs/cgroup/greenroom/cgroup.subtree_control").hasPrefix("+pids"))
         // It must not be moved.
@@ -82,7 +82,7 @@ struct DetectionTests {
         try machine.group("/sys/fs/cgroup/unified/greenroom")
         let root = try #require(machine.detect().root)
         #expect(machine.cut(root) == "/sys/fs/cgroup/unified/greenroom")
-        #expect(root.place.kind == .hybrid)
+        #expect(root.mount.kind == .hybrid)
         #expect(!root.hasMemoryController)
         #expect(root.summary.contains("hybrid"))
         #expect(root.summary.contains("sizes are read from /proc"))
@@ -130,7 +130,7 @@ struct DetectionTests {
         #expect(root.controllers == ["memory"])
     }
 
-    @Test("other processes in the group cost the controllers, not the containment")
+    @Test("with other processes in the group, cgroups are used without controllers")
     func shared() throws {
         let machine = try Machine()
         let base = "/sys/fs/cgroup/user.slice/term.scope"
@@ -144,7 +144,7 @@ struct DetectionTests {
         #expect(try machine.contents(base + "/cgroup.subtree_control") == "\n")
     }
 
-    @Test("the root of a container's namespace counts as given to it")
+    @Test("the root of a container's namespace counts as delegated to the container")
     func namespaceRoot() throws {
         let machine = try Machine()
         try machine.group("/sys/fs/cgroup", controllers: "memory", processes: "4711\n")
@@ -155,7 +155,7 @@ struct DetectionTests {
         #expect(root.controllers == ["memory"])
     }
 
-    @Test("a group mounted alone is found by what is left of the path")
+    @Test("a group that is mounted alone is found by the rest of its path")
     func bindMount() throws {
         let machine = try Machine()
         machine.selfCgroup = "0::/docker/abc/inner\n"
@@ -165,11 +165,12 @@ struct DetectionTests {
         try machine.group("/mnt/my cgroup/inner/greenroom")
         let root = try #require(machine.detect().root)
         #expect(machine.cut(root) == "/mnt/my cgroup/inner/greenroom")
-        #expect(root.place.group(ofFolder: root.path) == "/docker/abc/inner/greenroom")
+        #expect(root.mount.group(ofFolder: root.path) == "/docker/abc/inner/greenroom")
     }
 
     @Test(
-        "an ordinary user without a delegated group, or a machine without cgroup v2, gets process groups, and a reason")
+        "an ordinary user without a delegated group, and a machine without cgroup v2, use process groups, with a reason"
+    )
     func processGroups() throws {
         let machine = try Machine()
         machine.isRoot = false
@@ -182,7 +183,7 @@ struct DetectionTests {
         #expect(machine.detect() == .processGroup(reason: "no cgroup v2 is mounted"))
     }
 
-    @Test("a preferred root is the only one tried")
+    @Test("if a preferred root is set, no other is tried")
     func preferred() throws {
         let machine = try Machine()
         try machine.group("/sys/fs/cgroup", type: nil)
@@ -222,14 +223,14 @@ struct DetectionTests {
         #expect(foreign.ownership == .own)
         #expect(foreign.summary.contains("other processes share the group"))
         #expect(try machine.contents(base + "/supervisor/cgroup.procs") == "")
-        // Nor are controllers tried, as some would be had, and make the groups below useless.
+        // No controllers are enabled: those that support threads would make the groups below "domain invalid".
         #expect(try machine.contents(base + "/cgroup.subtree_control") == "\n")
-        // Who is not root was given what can be written.
+        // For another user than root, a group that can be written counts as delegated.
         machine.isRoot = false
         #expect(machine.detect(preferred: "../greenroom-apps.service").root?.controllers == ["memory"])
     }
 
-    @Test("a path out of the cgroup file system is refused")
+    @Test("a path outside of the cgroup file system is refused")
     func outside() throws {
         let machine = try Machine()
         machine.selfCgroup = "0::/a.service\n"
@@ -237,7 +238,7 @@ struct DetectionTests {
         #expect(machine.detect(preferred: "../../../etc").summary.contains("leads out of the cgroup file system"))
     }
 
-    @Test("a group that can hold no processes is refused, and so is a strange name")
+    @Test("a group that can contain no processes is refused, and so is an invalid name")
     func refused() throws {
         let machine = try Machine()
         try machine.group("/sys/fs/cgroup", type: nil)

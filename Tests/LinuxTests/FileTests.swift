@@ -19,7 +19,7 @@ struct FileTests {
         }
     }
 
-    @Test("an error is one sentence with call, path and reason")
+    @Test("an error is one sentence with the call, the path and the reason")
     func sentence() {
         let error = thrown { () throws(SystemError) in _ = try readFile(at: "/no/such/file", limit: 10) }
         #expect(error?.description == "open /no/such/file: No such file or directory (ENOENT)")
@@ -47,7 +47,7 @@ struct FileTests {
         #expect(try !folderEntries(at: folder + "/own").isEmpty)
     }
 
-    @Test("a file is read up to its limit, and one byte more is refused")
+    @Test("a file is read up to its limit; one more byte is refused")
     func limits() throws {
         for size in [0, 1, 4096, 100_000] {
             let path = try scratch.file("f", String(repeating: "x", count: size))
@@ -59,7 +59,7 @@ struct FileTests {
         }
     }
 
-    @Test("what is no file is refused, not waited for")
+    @Test("a FIFO, a folder, and a link that is not followed are refused without blocking")
     func irregular() throws {
         let fifo = scratch.path + "/fifo"
         mkfifo(fifo, 0o600)
@@ -78,7 +78,7 @@ struct FileTests {
     }
 
     @Test(
-        "replacing keeps the old file whole until the new one is there, and leaves nothing else",
+        "a file is replaced atomically, and no other file is left",
         arguments: [false, true])
     func replace(durable: Bool) throws {
         let path = try scratch.file("f", "old", mode: 0o600)
@@ -95,14 +95,14 @@ struct FileTests {
         let error = thrown { () throws(SystemError) in try replaceFile(at: scratch.path + "/folder", with: [1]) }
         #expect(error?.errno == EISDIR)
         #expect(try folderNames(scratch.path) == ["f", "folder"])
-        // A temporary file that a crash left, or a link in its place, is not written to.
+        // A temporary file that a crash left, or a link of that name, is not written to.
         let victim = try scratch.file("victim", "precious")
         symlink(victim, "\(scratch.path)/.f.\(getpid())~")
         try replaceFile(at: path, with: Array("newer".utf8))
         #expect(try readFile(at: victim, limit: 100) == Array("precious".utf8))
     }
 
-    @Test("folders are made on the way, the last with its mode and owner")
+    @Test("missing parents are created, and the last folder has its mode and owner")
     func directories() throws {
         let path = scratch.path + "/a/b/../c"
         #expect(thrown { () throws(SystemError) in try createDirectories(at: path) }?.errno == EINVAL)
@@ -146,13 +146,13 @@ struct FileTests {
         let path = scratch.path + "/open/link/inner/new"
         #expect(thrown { () throws(SystemError) in try createDirectories(at: path) } != nil)
         #expect(access(scratch.path + "/real/inner/new", F_OK) != 0)
-        // As in /tmp: only its owner could.
+        // As in /tmp, only the link's owner could replace it.
         chmod(scratch.path + "/open", 0o1777)
         try createDirectories(at: path)
         #expect(access(scratch.path + "/real/inner/new", F_OK) == 0)
     }
 
-    @Test("a kept file is read anew each time")
+    @Test("a file that stays open is read from the start each time")
     func kept() throws {
         let path = try scratch.file("f", "one")
         let kept = try KeptFile(path)
@@ -163,7 +163,7 @@ struct FileTests {
         #expect(try kept.read(limit: 2) == Array("tw".utf8))
     }
 
-    @Test("a descriptor that was taken is not closed, and a duplicate is its own")
+    @Test("a released descriptor is not closed, and a duplicate is closed separately")
     func descriptors() throws {
         let path = try scratch.file("f")
         let number = try Descriptor.open(path, O_RDONLY).release()
@@ -182,9 +182,9 @@ extension SharedDescriptor {
     fileprivate func contents(limit: Int) throws -> [UInt8]? { try MemoryFile.contents(descriptor, limit: limit) }
 }
 
-@Suite("Locks and files in memory")
+@Suite("Locks and memfds")
 struct LockAndMemoryFileTests {
-    @Test("a lock has one holder, names it, and is free when the holder releases it")
+    @Test("a lock has one holder, whose pid it contains, and is free when the holder releases it")
     func lock() throws {
         let scratch = try Scratch()
         let path = scratch.path + "/lock"
@@ -200,7 +200,7 @@ struct LockAndMemoryFileTests {
             #expect(stat(path, &about) == 0 && about.st_mode & 0o777 == 0o600)
             let second = try LockFile.acquire(at: path)
             switch consume second {
-            case .acquired: Issue.record("two hold the lock")
+            case .acquired: Issue.record("two holders have the lock")
             case .held(let by): #expect(by == getpid())
             }
             #expect(try readFile(at: path, limit: 100) == Array("\(getpid())\n".utf8))
@@ -220,7 +220,7 @@ struct LockAndMemoryFileTests {
         #expect(flock(other.raw, LOCK_EX) == 0)
         let attempt = try LockFile.acquire(at: path)
         switch consume attempt {
-        case .acquired: Issue.record("two hold the lock")
+        case .acquired: Issue.record("two holders have the lock")
         case .held(let by): #expect(by == nil)
         }
         symlink(path, scratch.path + "/link")
@@ -229,7 +229,7 @@ struct LockAndMemoryFileTests {
         }
     }
 
-    @Test("a sealed file in memory holds its contents and cannot change")
+    @Test("the contents of a sealed memfd cannot change")
     func sealed() throws {
         let file = SharedDescriptor(try MemoryFile.sealed("state", Array("hello".utf8)))
         #expect(file.isSealed)
@@ -241,7 +241,7 @@ struct LockAndMemoryFileTests {
         #expect(fcntl(file.raw, F_GETFD) == FD_CLOEXEC)
     }
 
-    @Test("what an app offers is read only if it is a file in memory")
+    @Test("a descriptor of an app is read only if it is a memfd")
     func offered() throws {
         let open = SharedDescriptor(try MemoryFile.empty("x"))
         #expect(!open.isSealed)

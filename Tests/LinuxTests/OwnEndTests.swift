@@ -6,11 +6,11 @@ import Testing
 
 @Suite("How a process ends")
 struct OwnEndTests {
-    /// What a process that ends by this signal has counted.
+    /// The count of a process that a signal ends.
     private func counted(_ name: String, by end: () -> Void, function: String = #function, line: Int = #line) throws
         -> UInt64
     {
-        // The process of its own is a child of the one that looks.
+        // The process that ends is a child of the one that reads the count.
         let mine = "/tmp/greenroom-own-end-\(name)-\(getpid())"
         let parents = "/tmp/greenroom-own-end-\(name)-\(getppid())"
         defer { unlink(mine) }
@@ -18,7 +18,7 @@ struct OwnEndTests {
         #expect(throws: OwnProcessFailed.self) {
             try inOwnProcess(
                 {
-                    // Nothing comes after the end.
+                    // A signal ends this process, so its `defer` does not run.
                     unlink(mine)
                     let file = try MappedFile(at: parents, creating: nil)
                     file.countOwnEnd(at: 8)
@@ -28,7 +28,7 @@ struct OwnEndTests {
         return file?.word(at: 8) ?? 0
     }
 
-    @Test("a fault and an abort are counted as its own, SIGKILL is not")
+    @Test("a fault and an abort are counted, SIGKILL is not")
     func counts() throws {
         #expect(try counted("abort", by: { abort() }) == 1)
         #expect(try counted("fault", by: { raise(SIGSEGV) }) == 1)

@@ -7,7 +7,7 @@ import Testing
 struct PressureTests {
     static let isPossible = (try? PressureTrigger(.some, stall: .milliseconds(100), window: .seconds(2))) != nil
 
-    @Test("a trigger is granted, if need be with a longer window in the same proportion", .enabled(if: isPossible))
+    @Test("a trigger is granted, if necessary with a longer window in the same proportion", .enabled(if: isPossible))
     func trigger() throws {
         let trigger = try PressureTrigger(.some, stall: .milliseconds(70), window: .seconds(1))
         #expect(
@@ -16,7 +16,7 @@ struct PressureTests {
         let plain = try PressureTrigger(.full, stall: .milliseconds(100), window: .seconds(4))
         #expect(plain.window == .seconds(4))
         #expect(plain.stall == .milliseconds(100))
-        // A second line on the same descriptor would be EBUSY; two triggers are two descriptors.
+        // A second trigger on the same descriptor would fail with EBUSY; each trigger has its own descriptor.
         #expect(trigger.descriptor.raw != plain.descriptor.raw)
     }
 
@@ -47,7 +47,7 @@ struct PressureTests {
         }
     }
 
-    @Test("meminfo in bytes, and this machine's is sane")
+    @Test("/proc/meminfo is read in bytes, and this machine's values are plausible")
     func memoryInfo() throws {
         let text = "MemTotal:       2048 kB\nMemFree: 1 kB\nMemAvailable:   1024 kB\nSwapTotal: 10 kB\nSwapFree: 9 kB\n"
         #expect(
@@ -62,7 +62,7 @@ struct PressureTests {
         #expect(try reader.perCPUPages() < info.total)
     }
 
-    @Test("free pages on the lists of CPUs are summed over zones")
+    @Test("free pages on the per-CPU lists are summed over all zones")
     func perCPUPages() {
         let text = """
             Node 0, zone   Normal

@@ -7,7 +7,7 @@ import Testing
 struct ProcFSTests {
     func parsed(_ text: String) -> ProcessStat? { ProcessStat(parsing: Array(text.utf8)) }
 
-    @Test("a program may call itself anything")
+    @Test("the name of a program can contain any bytes")
     func comm() throws {
         let tail = "S 7 8 9 0 -1 4194560 1 2 3 4 50 60 70 80 20 0 3 0 12345 1000 200 18446744073709551615 1 2"
         for name in ["sh", "a b", ") R 1 (", "((", "x) Z 0", ""] {
@@ -35,13 +35,13 @@ struct ProcFSTests {
     }
 
     @Test(
-        "what is no stat file is nil",
+        "text that is no stat file is read as nil",
         arguments: ["", "1", "1 (x", "1 x)", ")(", "1 (x) ", "x (x) S 1", "1 (x) SS 1 2 3", "1 (x) S 1 2 3 four"])
     func noStat(text: String) {
         #expect(parsed(text) == nil)
     }
 
-    @Test("random bytes trap no parser")
+    @Test("random bytes make no parser trap")
     func noise() {
         var generator = SystemRandomNumberGenerator()
         let alphabet = Array("0123456789 ()\n:-.SZkB=/\0\u{fe}".utf8)
@@ -54,7 +54,7 @@ struct ProcFSTests {
             _ = ProcessMemory(parsing: bytes)
             _ = ProcessMemoryRollup(parsing: bytes)
             _ = CgroupMembership(parsing: bytes)
-            _ = CgroupPlace(selfCgroup: bytes, mountInfo: bytes)
+            _ = CgroupMount(selfCgroup: bytes, mountInfo: bytes)
             _ = MemoryInfo(parsing: bytes)
             _ = MemoryInfo.perCPUPages(parsing: bytes)
         }
@@ -81,7 +81,7 @@ struct ProcFSTests {
         #expect(ProcessStatus(parsing: Array("State:\tT\nTracerPid:\t0\nUid:\t1\n".utf8)) == nil)
     }
 
-    @Test("a handler shows in SigCgt once it is there")
+    @Test("a handler is shown in SigCgt once it is installed")
     func caught() throws {
         var starting = try startProcess(
             SpawnRequest(
@@ -93,7 +93,7 @@ struct ProcFSTests {
         #expect(try starting.process.waitForEnd().status == .exited(7))
     }
 
-    @Test("statm and smaps_rollup in bytes")
+    @Test("statm and smaps_rollup are read in bytes")
     func memory() throws {
         let memory = try #require(ProcessMemory(parsing: Array("100 50 20 1 0 30 0\n".utf8), pageSize: 4096))
         #expect(memory.size == 409_600)
@@ -108,7 +108,7 @@ struct ProcFSTests {
         #expect(try #require(try ProcFS().memoryRollup(of: getpid())).pss > 0)
     }
 
-    @Test("a process that is gone reads as nil everywhere")
+    @Test("the files of a process that has ended are read as nil")
     func gone() throws {
         var starting = try startProcess(SpawnRequest(executable: "/bin/true"))
         _ = try starting.finalOutcome()
@@ -128,7 +128,7 @@ struct ProcFSTests {
         #expect(try Process.open(0) == nil)
     }
 
-    @Test("command line and environment are cut at their limit")
+    @Test("the command line and the environment are cut off at their limit")
     func bounded() throws {
         let scratch = try Scratch()
         try createDirectories(at: scratch.path + "/9")
@@ -141,7 +141,7 @@ struct ProcFSTests {
         #expect(try proc.pids() == [9])
     }
 
-    @Test("rusage comes with the end")
+    @Test("the exit report contains the processor time and the peak size")
     func rusage() throws {
         var starting = try startProcess(
             SpawnRequest(

@@ -4,17 +4,17 @@ import Posix
 import TestKit
 import Testing
 
-/// Each runs in a process of its own, which becomes the reaper of its orphans.
+/// Each test runs in a process of its own, which becomes the subreaper of its orphans.
 @Suite("Process-group mode")
 struct ProcessFamilyTests {
     static func containment(_ name: String = "test") throws -> Containment {
         try Containment(mode: .processGroup(reason: "this is a test"), name: "\(name)-\(getpid())")
     }
 
-    /// Kills, and reaps whatever orphans there are, until nothing is left.
+    /// Kills all processes and reaps all orphans, until none is left.
     static func end(_ enclosure: Enclosure) throws {
         try enclosure.killAll()
-        try eventually("nobody left") {
+        try eventually("no process is left") {
             _ = try Reaping.reapOrphans(sparing: { _ in false })
             return try !enclosure.isPopulated()
         }
@@ -35,7 +35,9 @@ struct ProcessFamilyTests {
             #expect(try ProcFS().stat(of: process.pid)?.ownTicks == used)
             try enclosure.thaw()
             #expect(try !enclosure.isFrozen())
-            try eventually("it goes on") { try enclosure.cpuTime() > .milliseconds(40) + .milliseconds(10 * Int(used)) }
+            try eventually("it runs again") {
+                try enclosure.cpuTime() > .milliseconds(40) + .milliseconds(10 * Int(used))
+            }
             try enclosure.freeze()
             #expect(try enclosure.contains(process.pid))
             try Self.end(enclosure)
@@ -46,7 +48,8 @@ struct ProcessFamilyTests {
     func escapee() throws {
         try inOwnProcess {
             let enclosure = try Self.containment().create(app: "a", run: 1)
-            // Nobody looks before the first process is gone, so neither parent nor session leads to the escapee.
+            // The first search is made after the first process has ended, so neither parent nor session leads to the
+            // escapee.
             let process = try startShell("(setsid sh -c 'sleep 1000; :' &) ; exit 3", in: enclosure)
             #expect(try process.waitForEnd().status == .exited(3))
             try eventually("the escapee and its sleep") { try enclosure.pids().count == 2 }
@@ -60,22 +63,22 @@ struct ProcessFamilyTests {
         }
     }
 
-    @Test("a child that wiped its environment is found by descent, and remembered when its parent dies")
+    @Test("a child with an empty environment is found by its parent, and stays a member when its parent ends")
     func wipedEnvironment() throws {
         try inOwnProcess {
             let enclosure = try Self.containment().create(app: "a", run: 1)
             let process = try startShell("env -i setsid sleep 1000 & exec sleep 1000", in: enclosure)
-            try eventually("both") {
+            try eventually("both processes run") {
                 try enclosure.pids().filter { try ProcFS().commandLine(of: $0)?.first == "sleep" }.count == 2
             }
             try process.signal(SIGKILL)
             _ = try process.waitForEnd()
-            try eventually("one is left") { try enclosure.pids().count == 1 }
+            try eventually("one process is left") { try enclosure.pids().count == 1 }
             try Self.end(enclosure)
         }
     }
 
-    @Test("kinship in a made-up /proc: descendants and sessions count, our own session does not")
+    @Test("descendants and sessions make a process a member, the daemon's own session does not")
     func kinship() throws {
         try inOwnProcess {
             let scratch = try Scratch()
@@ -90,7 +93,7 @@ struct ProcessFamilyTests {
             let enclosure = try containment.create(app: "a", run: 1)
             let marker = try #require(enclosure.environmentMarker)
             let own = Int(getsid(0))
-            // A first process between clone and setsid, and another process in the session that they still share.
+            // A first process between clone and setsid, and another process in the daemon's session, which both share.
             try put(900_000, parent: Int(getpid()), session: own)
             try put(900_001, parent: 1, session: own)
             // A child with a session of its own, its child, and processes with only that session or the marker.
@@ -98,7 +101,7 @@ struct ProcessFamilyTests {
             try put(900_003, parent: 900_002, session: 900_003)
             try put(900_004, parent: 1, session: 900_003)
             try put(900_005, parent: 1, session: 900_005, environment: "B=2\0" + marker)
-            // Strangers: another run of the app, a look-alike, a kernel thread, an orphan, process 1.
+            // Not members: another run of the app, a process with a similar marker, a kernel thread, an orphan, process 1.
             try put(900_006, parent: 1, session: 900_006, environment: marker + "0")
             try put(900_007, parent: 1, session: 900_007, environment: "X" + marker)
             try put(900_008, parent: 900_000, session: 0, flags: 0x20_0000)
@@ -106,7 +109,7 @@ struct ProcessFamilyTests {
             try put(1, parent: 900_000, session: 900_002)
             try enclosure.started(Process(pid: 900_000, pidfd: Descriptor.open("/dev/null", O_RDONLY)))
             #expect(try enclosure.pids().sorted() == [900_000, 900_002, 900_003, 900_004, 900_005])
-            // The same number with another start time is another process; those it was kin to stay.
+            // The same pid with another start time is another process; the other members stay.
             _ = try scratch.file("900000/stat", "900000 (x) S 1 1 \(own) 0 -1 0 0 0 0 0 1 1 1 1 20 0 1 0 5 ")
             #expect(try enclosure.pids().sorted() == [900_002, 900_003, 900_004, 900_005])
         }
@@ -134,7 +137,7 @@ struct ProcessFamilyTests {
         #expect(try !enclosure.isFrozen())
     }
 
-    @Test("two apps are distinguished, and neither contains the test process")
+    @Test("the processes of two apps are distinguished, and neither contains the test process")
     func apart() throws {
         try inOwnProcess {
             let containment = try Self.containment()
@@ -150,7 +153,7 @@ struct ProcessFamilyTests {
         }
     }
 
-    @Test("a program that keeps forking is stopped whole, and killed whole")
+    @Test("all processes of a program that keeps forking are stopped, and killed")
     func forkBomb() throws {
         try inOwnProcess {
             let enclosure = try Self.containment().create(app: "bomb", run: 1)
@@ -166,8 +169,8 @@ struct ProcessFamilyTests {
         }
     }
 
-    @Test("what an earlier daemon left is found by its name, reopened or killed")
-    func leftovers() throws {
+    @Test("an enclosure of a previous daemon is found by its name, and can be reopened or killed")
+    func orphanedEnclosures() throws {
         try inOwnProcess {
             let before = try Self.containment("lost")
             let first = try before.create(app: "a.b", run: 4)
@@ -176,13 +179,13 @@ struct ProcessFamilyTests {
             for enclosure in [first, second, other] { _ = try startShell("exec sleep 1000", in: enclosure) }
 
             let after = try Self.containment("lost")
-            #expect(try after.leftovers().map { "\($0.app) \($0.run)" } == ["a.b 4", "c 5"])
+            #expect(try after.orphanedEnclosures().map { "\($0.app) \($0.run)" } == ["a.b 4", "c 5"])
             let again = try #require(
                 try after.reopen(app: "c", run: 5, environmentMarker: second.environmentMarker))
             #expect(try again.pids() == second.pids())
             #expect(try after.reopen(app: "c", run: 6, environmentMarker: second.environmentMarker) == nil)
-            _ = try after.cleanUpLeftovers { app, _ in app == "c" }
-            try eventually("the one is gone, and only that") { try !first.isPopulated() }
+            _ = try after.cleanUpOrphanedEnclosures { app, _ in app == "c" }
+            try eventually("the processes of the first enclosure have ended") { try !first.isPopulated() }
             #expect(try second.isPopulated())
             #expect(try other.isPopulated())
             try Self.end(second)
@@ -190,7 +193,7 @@ struct ProcessFamilyTests {
         }
     }
 
-    @Test("orphans are reaped, and the first process is left to its owner")
+    @Test("orphans are reaped, and the first process is left to the owner of its `Process`")
     func orphans() throws {
         try inOwnProcess {
             let enclosure = try Self.containment().create(app: "a", run: 1)
@@ -218,7 +221,7 @@ struct ProcessFamilyTests {
         }
     }
 
-    @Test("a child that stops itself and is continued is reported once each")
+    @Test("the stop and the continuation of a child are reported once each")
     func stops() throws {
         try inOwnProcess {
             var starting = try startProcess(

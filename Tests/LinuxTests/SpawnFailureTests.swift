@@ -4,11 +4,11 @@ import Posix
 import TestKit
 import Testing
 
-@Suite("Failing to start")
+@Suite("Failed starts of processes")
 struct SpawnFailureTests {
-    /// Starts what must fail; the child's exit status is the failure's own.
-    /// Starts again where the file was just written and another test forked meanwhile: until that child executes, it has
-    /// our descriptor open for writing.
+    /// Starts a process that must fail, and checks that its exit status is that of the failure. Repeats the start on
+    /// ETXTBSY: a process that another test forked holds a copy of the descriptor with which the program was written,
+    /// until it executes its own program.
     func failure(_ request: SpawnRequest) throws -> SpawnFailure {
         while true {
             let failure = try failureOnce(request)
@@ -28,7 +28,7 @@ struct SpawnFailureTests {
         return failure
     }
 
-    @Test("a missing program")
+    @Test("a missing program is reported")
     func missing() throws {
         let failure = try failure(SpawnRequest(executable: "/no/such/program"))
         #expect(failure == SpawnFailure(stage: .executable, errno: ENOENT, path: "/no/such/program"))
@@ -45,7 +45,7 @@ struct SpawnFailureTests {
         #expect(failure.sentence == "cannot execute \(script): its interpreter /no/such/interpreter does not exist")
     }
 
-    @Test("a file that is no program, and one that is not executable")
+    @Test("a file that is no program, and one that is not executable, are reported")
     func notAProgram() throws {
         let scratch = try Scratch()
         let text = try failure(SpawnRequest(executable: scratch.file("text", "hello", mode: 0o755)))
@@ -58,7 +58,7 @@ struct SpawnFailureTests {
         #expect(folder.exitStatus == 203)
     }
 
-    @Test("a missing working directory", arguments: [nil, 100])
+    @Test("a missing working directory is reported", arguments: [nil, 100])
     func workingDirectory(oomScore: Int?) throws {
         let failure = try failure(
             SpawnRequest(executable: "/bin/true", workingDirectory: "/no/such/folder", oomScoreAdjust: oomScore))
@@ -66,7 +66,7 @@ struct SpawnFailureTests {
         #expect(failure.exitStatus == 200)
     }
 
-    @Test("descriptors that are not open")
+    @Test("descriptors that are not open are reported")
     func descriptors() throws {
         let closed = SharedDescriptor.notOpen
         let passed = try failure(
@@ -82,7 +82,7 @@ struct SpawnFailureTests {
         #expect(try failure(SpawnRequest(executable: "/bin/true", standardError: closed)).exitStatus == 222)
     }
 
-    @Test("a limit that cannot be")
+    @Test("a resource limit that is not valid is reported")
     func limits() throws {
         let failure = try failure(
             SpawnRequest(
@@ -92,7 +92,9 @@ struct SpawnFailureTests {
         #expect(failure.exitStatus == 205)
     }
 
-    @Test("credentials that the process may not set", .enabled(if: geteuid() == 0, "needs root to become nobody first"))
+    @Test(
+        "credentials that the process may not set are reported",
+        .enabled(if: geteuid() == 0, "needs root to become another user first"))
     func credentials() throws {
         let many = Credentials(uid: 1, gid: 1, groups: [UInt32](repeating: 1, count: 65_537))
         let tooMany = try failure(SpawnRequest(executable: "/bin/true", credentials: many))
@@ -108,7 +110,7 @@ struct SpawnFailureTests {
         }
     }
 
-    @Test("the number that means \"leave as it is\" to the kernel is no user: it would leave an app root")
+    @Test("the number -1, which means \"unchanged\" to the kernel, is refused as a user: the app would run as root")
     func noUser() throws {
         for credentials in [
             Credentials(uid: .max, gid: 1, groups: []), Credentials(uid: 1, gid: .max, groups: []),
@@ -121,17 +123,17 @@ struct SpawnFailureTests {
         }
     }
 
-    @Test("a program that the new user may not reach", .enabled(if: geteuid() == 0, "needs root"))
+    @Test("a program that the new user may not execute is reported", .enabled(if: geteuid() == 0, "needs root"))
     func forbiddenToUser() throws {
         let scratch = try Scratch()  // 0700
         let program = try scratch.file("program", "#!/bin/sh\n", mode: 0o755)
-        let nobody = Credentials(uid: 65534, gid: 65534, groups: [])
-        #expect(try failure(SpawnRequest(executable: program, credentials: nobody)).errno == EACCES)
-        let folder = SpawnRequest(executable: "/bin/true", workingDirectory: scratch.path, credentials: nobody)
+        let unprivileged = Credentials(uid: 65534, gid: 65534, groups: [])
+        #expect(try failure(SpawnRequest(executable: program, credentials: unprivileged)).errno == EACCES)
+        let folder = SpawnRequest(executable: "/bin/true", workingDirectory: scratch.path, credentials: unprivileged)
         #expect(try failure(folder).stage == .workingDirectory)
     }
 
-    @Test("requests that cannot be carried out are refused before there is a process")
+    @Test("requests that are not valid are refused before a process is created")
     func refused() throws {
         func refusal(_ request: SpawnRequest) -> SystemError? {
             do {
@@ -151,7 +153,7 @@ struct SpawnFailureTests {
         #expect(refusal(SpawnRequest(executable: "/bin/true", cgroup: .notOpen))?.errno == EBADF)
     }
 
-    @Test("too long an argument list comes back as a failure to execute")
+    @Test("an argument list that is too long is reported as a failure to execute")
     func tooLong() throws {
         let failure = try failure(
             SpawnRequest(executable: "/bin/true", arguments: [String(repeating: "x", count: 200_000)]))

@@ -19,16 +19,16 @@ struct SpawnTests {
                 .dropFirst() == ["A=1", "B=x y"])
     }
 
-    @Test("argv[0] is the executable unless it is given")
+    @Test("argv[0] is the executable unless the request sets it")
     func argumentZero() throws {
         #expect(try run("/bin/cat", "/proc/self/cmdline").output == "/bin/cat\0/proc/self/cmdline\0")
         let request = SpawnRequest(executable: "/bin/cat", arguments: ["/proc/self/cmdline"], argumentZero: "kitty")
         #expect(try run(request).output.hasPrefix("kitty\0"))
     }
 
-    @Test("a child sees only 0, 1, 2 and what was passed", arguments: [false, true])
+    @Test("a child has only the descriptors 0, 1, 2 and the passed ones open", arguments: [false, true])
     func noLeakedDescriptors(copyingMemory: Bool) throws {
-        // Without close-on-exec, so that only the child's own closing can keep them from the program.
+        // Without close-on-exec: the child itself must close them.
         let leaky = Descriptor(adopting: open("/dev/null", O_RDONLY))
         let high = SharedDescriptor(Descriptor(adopting: fcntl(leaky.raw, F_DUPFD, 300)))
         let request = SpawnRequest(
@@ -37,11 +37,11 @@ struct SpawnTests {
             passedDescriptors: [
                 PassedDescriptor(high, name: "a"), PassedDescriptor(try standardInput(), name: "b"),
             ])
-        // ls itself has the folder open as the next number.
+        // The next number is the folder that ls has open.
         #expect(try run(request).lines == ["0", "1", "2", "3", "4", "5"])
     }
 
-    @Test("passed descriptors arrive in order, whatever numbers they had, and may repeat")
+    @Test("passed descriptors arrive in order, independent of their numbers, and may repeat")
     func passedDescriptors() throws {
         let scratch = try Scratch()
         let one = SharedDescriptor(try Descriptor.open(scratch.file("one", "1"), O_RDONLY))
@@ -76,13 +76,13 @@ struct SpawnTests {
         #expect(words.count == 3)
     }
 
-    @Test("standard streams are what was asked for, else /dev/null")
+    @Test("standard streams are the requested ones, or /dev/null")
     func standardStreams() throws {
         let scratch = try Scratch()
         let input = SharedDescriptor(try Descriptor.open(scratch.file("in", "hello\n"), O_RDONLY))
         let output = SharedDescriptor(try Descriptor.open(scratch.file("out"), O_WRONLY))
         let error = SharedDescriptor(try Descriptor.open(scratch.file("err"), O_WRONLY))
-        // Crossed on purpose: input arrives as 0 though it has another number here.
+        // The numbers are swapped intentionally: the input has another number here than in the child.
         var starting = try startProcess(
             SpawnRequest(
                 executable: "/bin/sh", arguments: ["-c", "cat; echo bad >&2"], standardInput: input,
@@ -117,7 +117,7 @@ struct SpawnTests {
         }
     }
 
-    @Test("a child leads a session of its own, has its umask, limits and working directory")
+    @Test("a child leads its own session and has its umask, limits and working directory")
     func surroundings() throws {
         let result = try run(
             SpawnRequest(
@@ -134,7 +134,7 @@ struct SpawnTests {
         #expect(stat.parent == getpid())
     }
 
-    @Test("a small limit of open files does not hinder passing many descriptors")
+    @Test("a small limit of open files does not limit the passed descriptors")
     func limitBelowDescriptors() throws {
         let request = SpawnRequest(
             executable: "/bin/true",
@@ -153,7 +153,7 @@ struct SpawnTests {
         #expect(try readFile(at: "/proc/self/oom_score_adj", limit: 20) == before)
     }
 
-    @Test("credentials are dropped whole", .enabled(if: geteuid() == 0, "needs root"))
+    @Test("all credentials are replaced", .enabled(if: geteuid() == 0, "needs root"))
     func credentials() throws {
         let lines = try run(
             SpawnRequest(
@@ -170,7 +170,7 @@ struct SpawnTests {
         #expect(without.lines.contains { $0.hasPrefix("Groups:") && !$0.contains { $0.isNumber } })
     }
 
-    @Test("a child that is killed at once reads as executed or as killed, and is reaped")
+    @Test("a child that is killed at once is reported as executed or as killed, and is reaped")
     func killedEarly() throws {
         for _ in 0..<50 {
             var starting = try startProcess(SpawnRequest(executable: "/bin/sleep", arguments: ["1000"]))
@@ -193,12 +193,12 @@ struct SpawnTests {
                     _ = try starting.process.waitForEnd()
                 }
             }
-            // The test's own runtime opens one or two when it likes; a leak would be 40 or more.
+            // The Swift runtime may open one or two meanwhile; a leak would be 40 or more.
             #expect(try folderNames("/proc/self/fd").count < before.count + 20)
         }
     }
 
-    @Test("the memory of a start is given back")
+    @Test("the memory of a start is released")
     func noMemoryLeakHere() throws {
         try inOwnProcess {
             func mappings() throws -> Int {

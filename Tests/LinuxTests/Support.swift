@@ -37,7 +37,7 @@ func eventually(_ what: String, _ condition: () throws -> Bool) throws {
         if try condition() { return }
         usleep(1000)
     }
-    Issue.record("never came true: \(what)")
+    Issue.record("not within the time: \(what)")
 }
 
 extension StartingProcess {
@@ -80,7 +80,7 @@ func run(_ request: SpawnRequest) throws -> Finished {
     request.standardOutput = nil
     let reader = pipe.closingWrite()
     let outcome = try starting.finalOutcome()
-    // Whatever happens, leave no zombie.
+    // Reap the process in any case.
     if outcome != .executed { _ = try starting.process.waitForEnd() }
     try #require(outcome == .executed)
     var bytes: [UInt8] = []

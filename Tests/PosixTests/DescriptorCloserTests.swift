@@ -38,7 +38,7 @@ struct DescriptorCloserTests {
         while closer.pending > 0 { poll(nil, 0, 1) }
     }
 
-    @Test("a descriptor with a closer is closed by it, wherever it is dropped")
+    @Test("a descriptor with a closer is closed by the closer, wherever the descriptor is dropped")
     func dropped() throws {
         let closer = DescriptorCloser()
         let (writer, reader) = try Self.lingeringConnection()
@@ -52,7 +52,7 @@ struct DescriptorCloserTests {
         while closer.pending > 0 { poll(nil, 0, 1) }
     }
 
-    @Test("all descriptors are closed, also those that wait when the closer is dropped")
+    @Test("all descriptors are closed, including those that are queued when the closer is dropped")
     func many() throws {
         var ends: [Int32] = [-1, -1]
         var readers: [Int32] = []
@@ -90,7 +90,7 @@ struct DescriptorCloserTests {
             #expect(try blockedSignals() == nil)
             let (writer, reader) = try DescriptorCloserTests.lingeringConnection()
             closer.close(Descriptor(adopting: writer))
-            // While it starts it blocks more: wait for all but SIGKILL, SIGSTOP and the two that libc reserves.
+            // While the thread starts it blocks more: wait for all but SIGKILL, SIGSTOP and the two that libc reserves.
             while try blockedSignals() != "fffffffe7ffbfeff" { poll(nil, 0, 1) }
             close(reader)
             while try blockedSignals() != nil { poll(nil, 0, 1) }

@@ -2,7 +2,7 @@ import Glibc
 import TestKit
 import Testing
 
-/// A folder of its own for a test, removed with its contents.
+/// A folder for one test, removed with its contents.
 final class TemporaryFolder {
     let path: String
 

@@ -14,7 +14,7 @@ struct UnixSocketTests {
         return lstat(path, &status) == 0 ? status.st_mode & 0o7777 : 0
     }
 
-    @Test("a socket has the mode that was asked for, whatever the umask", arguments: [0o600, 0o666, 0o660] as [UInt32])
+    @Test("a socket has the requested mode, independent of the umask", arguments: [0o600, 0o666, 0o660] as [UInt32])
     func modes(wanted: UInt32) throws {
         let folder = try TemporaryFolder()
         let path = folder.path + "/bus"
@@ -29,7 +29,8 @@ struct UnixSocketTests {
     func stale() throws {
         let folder = try TemporaryFolder()
         let path = folder.path + "/bus"
-        // Where no other test starts a process: until that executes its program, it has the dead one's socket open too.
+        // In a process of its own: a process that another test starts holds a copy of the socket until it executes its
+        // program.
         try inOwnProcess {
             _ = try UnixSocket.listen(at: path, mode: 0o600)
             let second = SharedDescriptor(try UnixSocket.listen(at: path, mode: 0o600))
@@ -41,7 +42,7 @@ struct UnixSocketTests {
         }
     }
 
-    @Test("a socket that was passed is recognised by its path, as long as a socket exists there")
+    @Test("a passed socket is recognised by its path while its file exists")
     func handedOver() throws {
         let folder = try TemporaryFolder()
         let (path, other) = (folder.path + "/bus", folder.path + "/other")
@@ -58,7 +59,7 @@ struct UnixSocketTests {
         #expect(!listens(descriptor, path))
     }
 
-    @Test("a socket that was passed is not used if the file at its path belongs to another socket")
+    @Test("a passed socket is not used if the file at its path belongs to another socket")
     func handedOverInVain() throws {
         let folder = try TemporaryFolder()
         let path = folder.path + "/bus"
@@ -89,7 +90,7 @@ struct UnixSocketTests {
         #expect(mode(path) == 0o644)
     }
 
-    @Test("a path of 107 bytes is accepted, one of 108 is refused with the limit")
+    @Test("a path of 107 bytes is accepted; the error for 108 bytes names the limit")
     func longPath() throws {
         let folder = try TemporaryFolder()
         let longest = folder.path + "/" + String(repeating: "x", count: 107 - folder.path.utf8.count - 1)

@@ -3,7 +3,7 @@ import Posix
 import Systemd
 import Testing
 
-/// What other users can do. A test needs root to become another user.
+/// Access of other users. A test needs root to become another user.
 @Suite(
     "Other users on a private socket", .serialized,
     .enabled(if: geteuid() == 0, "only root can become another user"),
@@ -37,17 +37,17 @@ struct BusAccessTests {
         #expect(try stage.ask(try stage.client(), "Who").get().count == 2)
     }
 
-    @Test("a permitted user calls methods for everyone, but none of the owner's")
+    @Test("a permitted user may call unrestricted methods, but none that are reserved for the owner")
     func permitted() throws {
         let stage = try Stage(mode: 0o666, permittedUsers: [0, Self.otherUser])
-        let who = try busctl(stage, "Who")
-        #expect(who.text.hasPrefix("iu ") && who.text.hasSuffix(" \(Self.otherUser)\n"), "\(who.text)")
-        let called = try busctl(stage, "Forget")
+        let caller = try busctl(stage, "Who")
+        #expect(caller.text.hasPrefix("iu ") && caller.text.hasSuffix(" \(Self.otherUser)\n"), "\(caller.text)")
+        let called = try busctl(stage, "Drop")
         // busctl's text for org.freedesktop.DBus.Error.AccessDenied.
         #expect(called.status == 1 && called.text == "Call failed: Access denied\n", "\(called.text)")
     }
 
-    @Test("one user has fewer connections than there are, so that root can always connect")
+    @Test("one user may not use all connections, so that root can always connect")
     func fewer() throws {
         var limits = BusServer.Limits()
         limits.peersPerUser = 0

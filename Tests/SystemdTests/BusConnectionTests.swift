@@ -11,7 +11,7 @@ final class ServedThread {
 
     var path: String { folder.path + "/bus" }
 
-    /// What the thread takes with it.
+    /// The values that are passed to the thread.
     private final class Start {
         let path: String
         let stop: SharedDescriptor
@@ -124,12 +124,12 @@ private final class BusThread {
     }
 }
 
-@Suite("Blocking client on a message bus", .serialized, .enabled(if: PrivateBus.isPossible, PrivateBus.whyNot))
+@Suite("Blocking client on a message bus", .serialized, .enabled(if: PrivateBus.isPossible, PrivateBus.requirement))
 struct BusConnectionOnBusTests {
     private func echo(_ client: BusConnection, _ text: String) throws -> [Variant] {
         try client.call(
             path: Exhibit.path, interface: Exhibit.manager, member: "Echo", [.variant(.string(text))],
-            timeout: patience)
+            timeout: testTimeout)
     }
 
     @Test("calls are answered and signals arrive, and the connection ends when the service does")
@@ -138,13 +138,13 @@ struct BusConnectionOnBusTests {
         var thread: BusThread? = try BusThread(bus.address)
         let client = try BusConnection(busAddress: bus.address, destination: Exhibit.name)
         #expect(try echo(client, "one") == [.variant(.string("one"))])
-        let signal = try client.nextSignal(until: EventLoop.now() + patience)
+        let signal = try client.nextSignal(until: EventLoop.now() + testTimeout)
         #expect(signal?.member == "Changed" && signal?.arguments.first == .string("one"))
         #expect(client.isOpen)
         withExtendedLifetime(thread) {}
         thread = nil
         let error = #expect(throws: BusError.self) {
-            while try client.nextSignal(until: EventLoop.now() + patience) != nil {}
+            while try client.nextSignal(until: EventLoop.now() + testTimeout) != nil {}
         }
         #expect(error?.name == "org.freedesktop.DBus.Error.Disconnected")
         #expect(!client.isOpen)
@@ -157,18 +157,18 @@ struct BusConnectionOnBusTests {
         let client = try BusConnection(busAddress: bus.address, destination: Exhibit.name)
         let other = try BusStage(bus, name: "org.example.Other")
         try other.settle()
-        try other.place.peer?.emitSignal(
+        try other.messageBus.peer?.emitSignal(
             path: Exhibit.path, interface: Exhibit.manager, member: "Changed", [.string("forged"), .uint32(1)])
         _ = try other.ask(other.client(), "Who")
         _ = try echo(client, "own")
-        #expect(try client.nextSignal(until: EventLoop.now() + patience)?.arguments.first == .string("own"))
+        #expect(try client.nextSignal(until: EventLoop.now() + testTimeout)?.arguments.first == .string("own"))
         withExtendedLifetime(thread) {}
     }
 
-    @Test("a name without an owner is reported as no server, and nothing is started for it")
-    func nobody() throws {
+    @Test("a name without an owner is reported as no server, and no service is started")
+    func noServer() throws {
         let bus = try PrivateBus()
-        // The bus daemon listens by then.
+        // The bus daemon listens by now.
         let other = try BusStage(bus)
         try other.settle()
         let error = #expect(throws: BusError.self) {
@@ -185,7 +185,7 @@ struct BusConnectionTests {
             .unwrapped
     }
 
-    @Test("calls are answered, properties read, errors thrown")
+    @Test("calls are answered, properties are read, and errors are thrown")
     func calls() throws {
         let server = try ServedThread()
         let client = try BusConnection(path: server.path)
@@ -198,7 +198,7 @@ struct BusConnectionTests {
         for number in 0..<1000 { #expect(try echo(client, .int32(Int32(number))) == .int32(Int32(number))) }
     }
 
-    @Test("one can look at the clock while waiting for an answer")
+    @Test("a wait for an answer returns at its deadline, and the call can be waited for again")
     func countdown() throws {
         let server = try ServedThread()
         let client = try BusConnection(path: server.path)
@@ -206,11 +206,11 @@ struct BusConnectionTests {
         #expect(try !client.wait(for: pending, until: EventLoop.now() + .milliseconds(5)))
         #expect(pending.result == nil)
         #expect(try echo(client, .bool(true)) == .bool(true))
-        #expect(try client.wait(for: pending, until: EventLoop.now() + patience))
+        #expect(try client.wait(for: pending, until: EventLoop.now() + testTimeout))
         #expect(pending.result == .success([]))
     }
 
-    @Test("an answer that does not come ends with the time-out")
+    @Test("a call without an answer ends with its timeout")
     func timeout() throws {
         let server = try ServedThread()
         let client = try BusConnection(path: server.path)
@@ -221,7 +221,7 @@ struct BusConnectionTests {
         #expect(error?.name == "org.freedesktop.DBus.Error.NoReply")
     }
 
-    @Test("signals come in order, those that came during a call too")
+    @Test("signals are read in order, including those that arrive during a call")
     func signals() throws {
         let server = try ServedThread()
         let client = try BusConnection(path: server.path)
@@ -230,14 +230,14 @@ struct BusConnectionTests {
         #expect(try echo(other, .string("c")) == .string("c"))
         var seen: [String?] = []
         while seen.count < 3 {
-            let signal = try #require(try client.nextSignal(until: EventLoop.now() + patience))
+            let signal = try #require(try client.nextSignal(until: EventLoop.now() + testTimeout))
             seen.append(signal.arguments.first?.stringValue)
         }
         #expect(seen == ["a", "b", "c"])
         #expect(try client.nextSignal(until: EventLoop.now()) == nil)
     }
 
-    @Test("the end of the connection ends what waits")
+    @Test("the end of the connection ends pending calls and waits")
     func hangUp() throws {
         let server = try ServedThread()
         let client = try BusConnection(path: server.path)
@@ -250,7 +250,7 @@ struct BusConnectionTests {
     }
 
     @Test("without a server the error names the server and the socket")
-    func nobody() throws {
+    func noServer() throws {
         let folder = try TemporaryFolder()
         let path = folder.path + "/bus"
         #expect(throws: BusError.noServer("no greenroomd listens at \(path) (No such file or directory)")) {

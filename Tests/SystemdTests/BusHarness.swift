@@ -47,7 +47,7 @@ final class Exhibit {
                     call.onPeerGone { [weak self] in self?.goneWhileWaiting += 1 }
                     waiting.append(call)
                 },
-                BusMethod("Forget") { _ in },
+                BusMethod("Drop") { _ in },
                 BusMethod("Fail") { $0.fail("org.example.Error.Sad", "It is sad.") },
                 BusMethod("Lie", out: "s") { $0.reply([.int32(1)]) },
                 BusMethod("Who", out: "iu", results: ["pid", "uid"], access: .anyone) { call in
@@ -128,7 +128,9 @@ final class Stage {
         path: String = Exhibit.path
     ) throws -> Result<[Variant], BusError> {
         var answer: Result<[Variant], BusError>?
-        try client.call(path: path, interface: interface, member: member, arguments, timeout: patience) { answer = $0 }
+        try client.call(path: path, interface: interface, member: member, arguments, timeout: testTimeout) {
+            answer = $0
+        }
         #expect(try loop.serve { answer != nil })
         return try #require(answer)
     }

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Bus", .serialized)
 struct BusTests {
-    @Test("a method gets its arguments and answers with its results")
+    @Test("a method receives its arguments and answers with its results")
     func call() throws {
         let stage = try Stage()
         let client = try stage.client()
@@ -23,7 +23,7 @@ struct BusTests {
         for number in 0..<1000 {
             try client.call(
                 path: Exhibit.path, interface: Exhibit.manager, member: "Echo", [.variant(.int32(Int32(number)))],
-                timeout: patience
+                timeout: testTimeout
             ) { answers.append((try? $0.get())?.first?.unwrapped.intValue) }
         }
         #expect(try stage.loop.serve { answers.count == 1000 })
@@ -32,7 +32,7 @@ struct BusTests {
         #expect(stage.exhibit.calls == 1000)
     }
 
-    @Test("wrong arguments, unknown methods and objects, and the method's own errors come back by name")
+    @Test("wrong arguments, unknown methods and objects, and a method's errors are returned with their names")
     func errors() throws {
         let stage = try Stage()
         let client = try stage.client()
@@ -52,19 +52,19 @@ struct BusTests {
     struct Missing: Error {}
 
     @Test("a call that is dropped without an answer fails instead of hanging")
-    func forgotten() throws {
+    func droppedCall() throws {
         let stage = try Stage()
-        guard case .failure(let error) = try stage.ask(try stage.client(), "Forget") else { throw Missing() }
+        guard case .failure(let error) = try stage.ask(try stage.client(), "Drop") else { throw Missing() }
         #expect(error.name == "org.freedesktop.DBus.Error.NoReply")
-        #expect(error.message == "org.example.Manager1.Forget was dropped without an answer.")
+        #expect(error.message == "org.example.Manager1.Drop was dropped without an answer.")
     }
 
-    @Test("an answer may come later, and others are served meanwhile")
+    @Test("an answer may be sent later, and other calls are served meanwhile")
     func later() throws {
         let stage = try Stage()
         let client = try stage.client()
         var answer: Result<[Variant], BusError>?
-        try client.call(path: Exhibit.path, interface: Exhibit.manager, member: "Later", timeout: patience) {
+        try client.call(path: Exhibit.path, interface: Exhibit.manager, member: "Later", timeout: testTimeout) {
             answer = $0
         }
         #expect(try stage.loop.serve { !stage.exhibit.waiting.isEmpty })
@@ -75,12 +75,12 @@ struct BusTests {
         #expect(answer == .success([]))
     }
 
-    @Test("an answer comes once: what follows it is nothing")
+    @Test("a call is answered once: further answers have no effect")
     func answeredTwice() throws {
         let stage = try Stage()
         let client = try stage.client()
         var answers: [Result<[Variant], BusError>] = []
-        try client.call(path: Exhibit.path, interface: Exhibit.manager, member: "Later", timeout: patience) {
+        try client.call(path: Exhibit.path, interface: Exhibit.manager, member: "Later", timeout: testTimeout) {
             answers.append($0)
         }
         #expect(try stage.loop.serve { !stage.exhibit.waiting.isEmpty })
@@ -92,7 +92,7 @@ struct BusTests {
         #expect(call.isAnswered)
     }
 
-    @Test("when a caller disconnects, the handler of its waiting call is called, and a late answer has no effect")
+    @Test("if a caller disconnects, the handler of its pending call is called, and a late answer has no effect")
     func peerGone() throws {
         let stage = try Stage()
         let client = try stage.client()
@@ -125,7 +125,7 @@ struct BusTests {
             let path = ObjectPath.encode(id, below: Exhibit.appPrefix)
             #expect(try stage.ask(client, "Name", interface: Exhibit.app, path: path).get() == [.string(id)])
         }
-        for path in [Exhibit.appPrefix + "/nobody", Exhibit.appPrefix + "/mail/more"] {
+        for path in [Exhibit.appPrefix + "/unknown", Exhibit.appPrefix + "/mail/more"] {
             guard case .failure(let error) = try stage.ask(client, "Name", interface: Exhibit.app, path: path) else {
                 throw Missing()
             }
@@ -151,7 +151,7 @@ struct BusTests {
         #expect(objects.count == stage.exhibit.ids.count)
     }
 
-    @Test("signals and changed properties reach every peer; new and removed objects too")
+    @Test("every peer receives signals, changed properties, and new and removed objects")
     func signals() throws {
         let stage = try Stage()
         let clients = [try stage.client(), try stage.client()]
@@ -186,7 +186,7 @@ struct BusTests {
         )
     }
 
-    @Test("both ends of a socket pair can call each other, as a daemon and its app do")
+    @Test("both ends of a socket pair can call each other")
     func bothWays() throws {
         let loop = try EventLoop()
         let handler = BusObjects()
@@ -199,7 +199,7 @@ struct BusTests {
         )
         let (daemon, app) = try connectedPeers(loop, handler)
         var answer: Result<[Variant], BusError>?
-        try daemon.call(path: "/app", interface: "org.example.Handler1", member: "Suspend", timeout: patience) {
+        try daemon.call(path: "/app", interface: "org.example.Handler1", member: "Suspend", timeout: testTimeout) {
             answer = $0
         }
         #expect(try loop.serve { answer != nil })

@@ -2,7 +2,7 @@ import Glibc
 import Systemd
 import Testing
 
-/// The programs that people point at the socket.
+/// Common D-Bus programs, on the private socket.
 @Suite("busctl and gdbus", .serialized)
 struct BusToolTests {
     @Test("busctl calls a method", .enabled(if: isInstalled("busctl"), "busctl is not installed"))
@@ -18,7 +18,7 @@ struct BusToolTests {
     }
 
     @Test(
-        "busctl introspects, with properties and signals",
+        "busctl shows the interfaces with their properties and signals",
         .enabled(if: isInstalled("busctl"), "busctl is not installed"))
     func busctlIntrospect() throws {
         let stage = try Stage()
@@ -51,7 +51,7 @@ struct BusToolTests {
     }
 
     @Test(
-        "gdbus introspects, calls and gets an error by name",
+        "gdbus introspects, calls a method and receives an error by name",
         .enabled(if: isInstalled("gdbus"), "gdbus is not installed"))
     func gdbus() throws {
         let stage = try Stage()
@@ -92,13 +92,13 @@ struct BusToolTests {
         }
         defer { source.cancel() }
         #expect(try stage.loop.serve { text.contains("is owned by :1.0") })
-        let heard = try stage.loop.serve {
-            // gdbus says so before it listens.
+        let isPrinted = try stage.loop.serve {
+            // gdbus prints this before it listens.
             try? stage.server.emitSignal(
                 path: Exhibit.path, interface: Exhibit.manager, member: "Changed", [.string("mail"), .uint32(7)])
             return text.contains("org.example.Manager1.Changed ('mail', uint32 7)")
         }
-        #expect(heard, "\(text)")
+        #expect(isPrinted, "\(text)")
     }
 
     @Test("dbus-send calls a method", .enabled(if: isInstalled("dbus-send"), "dbus-send is not installed"))

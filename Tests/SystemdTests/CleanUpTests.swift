@@ -11,16 +11,16 @@ struct CleanUpTests {
     func everything() throws {
         try inOwnProcess {
             // libsystemd opens some descriptors once and keeps them.
-            try CleanUpTests.day()
+            try CleanUpTests.useEverything()
             let before = openDescriptors()
-            for _ in 0..<5 { try CleanUpTests.day() }
+            for _ in 0..<5 { try CleanUpTests.useEverything() }
             // The closers of the server's peers work on threads of their own.
             while openDescriptors().contains(where: { before[$0.key] != $0.value }) { usleep(1000) }
         }
     }
 
-    /// A server with callers, connections without a handshake, a call that waits and a peer that disconnects meanwhile.
-    static func day() throws {
+    /// A server with callers, connections without a handshake, a pending call and a peer that disconnects meanwhile.
+    static func useEverything() throws {
         weak var exhibit: Exhibit?
         weak var loop: EventLoop?
         weak var peer: BusPeer?
@@ -89,11 +89,11 @@ struct CleanUpTests {
     @Test(
         "a descriptor that libsystemd closes is not watched any more, also while another process has a duplicate of it")
     func copied() throws {
-        // libsystemd aborts the process otherwise.
+        // Otherwise libsystemd would abort the process.
         try inOwnProcess {
             let loop = try EventLoop()
             let folder = try TemporaryFolder()
-            // There is no socket yet: libsystemd waits for it with a descriptor that it then closes.
+            // The socket does not exist yet: libsystemd waits for it with a descriptor that it then closes.
             let peer = try BusPeer(loop: loop, busAddress: "unix:path=\(folder.path)/bus")
             for _ in 0..<5 { try loop.runOnce(timeout: .milliseconds(1)) }
             // As in a process that is about to exec.

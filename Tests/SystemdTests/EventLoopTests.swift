@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Event loop")
 struct EventLoopTests {
-    @Test("a readable descriptor calls its handler with what is readable")
+    @Test("the handler of a readable descriptor is called with its events")
     func readable() throws {
         let loop = try EventLoop()
         let pipe = try TestPipe()
@@ -13,11 +13,11 @@ struct EventLoopTests {
         let source = try loop.addDescriptor(pipe.reading, events: .readable) { seen.append($0) }
         #expect(try !loop.runOnce(timeout: .zero))
         pipe.write("x")
-        #expect(try loop.runOnce(timeout: patience))
+        #expect(try loop.runOnce(timeout: testTimeout))
         #expect(seen == [.readable])
         _ = pipe.read()
         pipe.closeWriting()
-        #expect(try loop.runOnce(timeout: patience))
+        #expect(try loop.runOnce(timeout: testTimeout))
         #expect(seen.last == .hangUp)
         source.cancel()
         #expect(try !loop.runOnce(timeout: .zero))
@@ -33,15 +33,15 @@ struct EventLoopTests {
         pipe.write("x")
         #expect(try !loop.runOnce(timeout: .zero))
         source.isEnabled = true
-        #expect(try loop.runOnce(timeout: patience))
+        #expect(try loop.runOnce(timeout: testTimeout))
         #expect(try !loop.runOnce(timeout: .zero))
         #expect(count == 1)
         try source.setEvents(.readable)
-        #expect(try loop.runOnce(timeout: patience))
+        #expect(try loop.runOnce(timeout: testTimeout))
         #expect(count == 2)
     }
 
-    @Test("a source may be dropped inside its own handler, and lets its closure go")
+    @Test("a source may be dropped in its own handler, and releases its closure")
     func dropInside() throws {
         final class Owner {
             var source: EventSource?
@@ -56,14 +56,14 @@ struct EventLoopTests {
             owner?.calls += 1
             owner?.source = nil
         }
-        #expect(try loop.runOnce(timeout: patience))
+        #expect(try loop.runOnce(timeout: testTimeout))
         #expect(try !loop.runOnce(timeout: .zero))
         #expect(owner?.calls == 1)
         owner = nil
         #expect(closure == nil)
     }
 
-    @Test("a source that is dropped is not served any more")
+    @Test("a dropped source is not served")
     func dropSilently() throws {
         let loop = try EventLoop()
         let pipe = try TestPipe()
@@ -74,7 +74,7 @@ struct EventLoopTests {
         #expect(!called)
     }
 
-    @Test("the more important of two pending sources comes first")
+    @Test("of two pending sources the one with the higher priority is served first")
     func priorities() throws {
         let loop = try EventLoop()
         let (first, second) = (try TestPipe(), try TestPipe())
@@ -103,7 +103,7 @@ struct EventLoopTests {
         }
     }
 
-    @Test("what is called later runs after the handler, in order, and may call later again")
+    @Test("work of `callLater` runs after the handler, in order, and may call `callLater` again")
     func callLater() throws {
         let loop = try EventLoop()
         var order: [Int] = []
@@ -126,20 +126,20 @@ struct EventLoopTests {
         #expect(try !loop.runOnce(timeout: .zero))
     }
 
-    @Test("without a service manager that asks for it there is no watchdog")
+    @Test("without a service manager that requires it there is no watchdog")
     func watchdog() throws {
         let loop = try EventLoop()
         #expect(try !loop.setWatchdog(true))
     }
 
-    @Test("a signal is blocked and comes through the loop, with its sender")
+    @Test("a signal is blocked and delivered by the loop, with its sender")
     func signal() throws {
         let loop = try EventLoop()
         var seen: [SignalInfo] = []
         let source = try loop.addSignal(SIGUSR2) { seen.append($0) }
         // To this thread alone: others of the test process have not blocked it.
         #expect(pthread_kill(pthread_self(), SIGUSR2) == 0)
-        #expect(try loop.runOnce(timeout: patience))
+        #expect(try loop.runOnce(timeout: testTimeout))
         #expect(seen.map(\.signal) == [SIGUSR2])
         #expect(seen.map(\.pid) == [getpid()])
         #expect(seen.map(\.uid) == [getuid()])
@@ -179,13 +179,15 @@ struct TimerTests {
         #expect(!timer.isArmed)
     }
 
-    @Test("times that have passed fire at once, far ones and none at all never", arguments: [-1, 0, 1])
+    @Test(
+        "a timer in the past fires at once; one in the distant future, or without a time, never fires",
+        arguments: [-1, 0, 1])
     func extremes(seconds: Int) throws {
         let loop = try EventLoop()
         var fired = 0
         let timer = try loop.makeTimer { _ in fired += 1 }
         timer.arm(at: .seconds(seconds))
-        #expect(try loop.runOnce(timeout: patience))
+        #expect(try loop.runOnce(timeout: testTimeout))
         #expect(fired == 1)
         timer.arm(at: .seconds(Int64.max))
         #expect(try !loop.runOnce(timeout: .zero))
@@ -210,7 +212,7 @@ struct TimerTests {
         #expect(fired == 3)
     }
 
-    @Test("a cancelled timer stays silent even when it is armed")
+    @Test("a cancelled timer does not fire even if it is armed")
     func cancelled() throws {
         let loop = try EventLoop()
         let timer = try loop.makeTimer { _ in Issue.record("it fired") }

@@ -4,7 +4,7 @@ import Systemd
 import TestKit
 import Testing
 
-/// A folder of its own for a test, removed with all that is in it.
+/// A folder for one test, removed with its contents.
 final class TemporaryFolder {
     let path: String
 
@@ -16,13 +16,13 @@ final class TemporaryFolder {
 }
 
 /// The longest time that a test waits, also on a slow machine. A test that reaches it fails.
-let patience = Duration.seconds(30)
+let testTimeout = Duration.seconds(30)
 
 extension EventLoop {
     /// Serves events until `condition` holds.
     /// - Returns: whether it held before the time was over.
     func serve(until condition: () -> Bool) throws -> Bool {
-        let deadline = now() + patience
+        let deadline = now() + testTimeout
         while !condition() {
             guard now() < deadline else { return false }
             _ = try runOnce(timeout: .milliseconds(100))
@@ -63,8 +63,8 @@ func socketPair() throws -> (SharedDescriptor, SharedDescriptor) {
     return (SharedDescriptor(Descriptor(adopting: ends[0])), SharedDescriptor(Descriptor(adopting: ends[1])))
 }
 
-/// The sockets and pipes that this process has open, with their inodes, and `/dev/null`, for tests that run alone. Other
-/// things (epoll, timers, files in /proc) the language's own runtime opens and closes when it likes.
+/// The sockets and pipes that this process has open, with their inodes, and `/dev/null`, for tests that run alone. The
+/// Swift runtime opens and closes others (epoll, timers, files in /proc) at any time.
 func openDescriptors() -> [Int32: String] {
     var result: [Int32: String] = [:]
     guard let folder = opendir("/proc/self/fd") else { return [:] }
@@ -82,7 +82,7 @@ func openDescriptors() -> [Int32: String] {
     return result
 }
 
-/// SplitMix64: the same numbers at each run.
+/// SplitMix64: the same numbers in each run.
 struct SeededGenerator: RandomNumberGenerator {
     private var state: UInt64
 

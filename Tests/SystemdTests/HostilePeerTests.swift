@@ -38,7 +38,7 @@ struct HostilePeerTests {
         let stage = try Stage(limits: limits)
         let bare = try stage.bareClient()
         #expect(send(bare.raw, text, text.utf8.count, Int32(MSG_NOSIGNAL)) == text.utf8.count)
-        // At once, or at the end of the handshake's time if the bytes could still become a handshake.
+        // At once, or at the handshake timeout if the bytes could still become a handshake.
         #expect(try stage.loop.serve { stage.gone.count + stage.warnings.count == 1 })
         #expect(stage.server.peers.isEmpty)
         #expect(try stage.ask(try stage.client(), "Who").get().count == 2)
@@ -66,7 +66,7 @@ struct HostilePeerTests {
             let count = recv(bare.raw, &buffer, buffer.count, Int32(MSG_DONTWAIT))
             received += buffer.prefix(max(0, count))
         }
-        // "OK", 32 digits and a line end, then the answer: its second byte says METHOD_RETURN.
+        // "OK", 32 digits and a line end, then the answer: its second byte is METHOD_RETURN.
         #expect(try stage.loop.serve { received.count >= 6 + 37 + 16 })
         #expect(received.count > 44 && received[43] == 0x6c && received[44] == 2)
         source.cancel()
@@ -79,7 +79,7 @@ struct HostilePeerTests {
         let stage = try Stage(limits: limits)
         let client = try stage.client()
         let bare = try stage.bareClient()
-        // The header of a call with a body of 100 MiB, and parts of that body without end.
+        // The header of a call with a body of 100 MiB, and repeated parts of that body.
         var bytes = Array("\0AUTH EXTERNAL\r\nDATA\r\nBEGIN\r\n".utf8)
         bytes += [0x6c, 1, 0, 1, 0, 0, 0x40, 6, 1, 0, 0, 0, 0, 0, 0, 0]
         bytes += [UInt8](repeating: 0, count: 4096)
@@ -131,7 +131,7 @@ struct HostilePeerTests {
         return recv(descriptor.raw, &byte, 1, Int32(MSG_DONTWAIT)) == 0 || errno == ECONNRESET
     }
 
-    @Test("a descriptor from a peer ends its connection; the loop's thread closes neither (SCM_RIGHTS)")
+    @Test("a peer that sends a descriptor is disconnected; the loop's thread closes neither descriptor nor socket")
     func descriptors() throws {
         let loop = try EventLoop()
         let (near, far) = try socketPair()
@@ -154,7 +154,7 @@ struct HostilePeerTests {
         #expect(try loop.serve { reason != nil })
         #expect(reason == "it sent a descriptor, which is not accepted here")
         #expect(isClosed(far))
-        // close(2) of the TCP socket blocks until its reader is gone; the loop has gone on.
+        // close(2) of the TCP socket blocks until its reader is gone; the loop has continued.
         #expect(closer.pending > 0)
         close(reader)
         while closer.pending > 0 { usleep(1000) }
@@ -203,16 +203,16 @@ struct HostilePeerTests {
     }
 
     @Test("a peer that does not read its signals is disconnected, and other peers receive all of them")
-    func deaf() throws {
+    func doesNotRead() throws {
         var limits = BusServer.Limits()
         limits.peer.queuedMessages = 50
         let stage = try Stage(limits: limits)
         let client = try stage.client()
-        var heard = 0
-        client.onSignal = { _ in heard += 1 }
-        let deaf = try stage.bareClient()
+        var delivered = 0
+        client.onSignal = { _ in delivered += 1 }
+        let blocked = try stage.bareClient()
         let hello = "\0AUTH EXTERNAL\r\nDATA\r\nBEGIN\r\n"
-        #expect(send(deaf.raw, hello, hello.utf8.count, Int32(MSG_NOSIGNAL)) == hello.utf8.count)
+        #expect(send(blocked.raw, hello, hello.utf8.count, Int32(MSG_NOSIGNAL)) == hello.utf8.count)
         #expect(try stage.loop.serve { stage.server.peers.count == 2 && stage.server.peers.allSatisfy(\.isReady) })
         let text = Variant.string(String(repeating: "x", count: 1000))
         var sent = 0
@@ -220,7 +220,7 @@ struct HostilePeerTests {
             sent += 1
             try stage.server.emitSignal(
                 path: Exhibit.path, interface: Exhibit.manager, member: "Changed", [text, .uint32(UInt32(sent))])
-            #expect(try stage.loop.serve { heard == sent })
+            #expect(try stage.loop.serve { delivered == sent })
         }
         #expect(stage.gone.first?.hasPrefix("it does not read") == true)
         #expect(stage.server.peers.count == 1)
@@ -234,16 +234,16 @@ struct HostilePeerTests {
         let stage = try Stage(limits: limits)
         let asker = try stage.client()
         // Its own loop runs for the handshake only, so that it writes and never reads.
-        let deafLoop = try EventLoop()
-        let deaf = try BusPeer(loop: deafLoop, descriptor: UnixSocket.connect(to: stage.path), role: .client)
+        let peerLoop = try EventLoop()
+        let blocked = try BusPeer(loop: peerLoop, descriptor: UnixSocket.connect(to: stage.path), role: .client)
         #expect(
             try stage.loop.serve {
-                _ = try? deafLoop.runOnce(timeout: .zero)
-                return deaf.isReady
+                _ = try? peerLoop.runOnce(timeout: .zero)
+                return blocked.isReady
             })
         let large = Variant.variant(.string(String(repeating: "x", count: 10_000)))
         for _ in 0..<1000 where stage.gone.isEmpty {
-            try deaf.call(
+            try blocked.call(
                 path: Exhibit.path, interface: Exhibit.manager, member: "Echo", [large], timeout: nil
             ) { _ in }
             while try stage.loop.runOnce(timeout: .zero) {}
@@ -253,7 +253,7 @@ struct HostilePeerTests {
         #expect(try stage.ask(asker, "Who").get().count == 2)
     }
 
-    @Test("a message with too many values, too much nesting or too much text is refused with a reason")
+    @Test("a message with too many values, too deep nesting or too much text is refused with a reason")
     func limits() throws {
         let stage = try Stage()
         let client = try stage.client()

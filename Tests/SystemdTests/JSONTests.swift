@@ -11,12 +11,12 @@ struct JSONTests {
         ("limits", .array([.integer(.min), .integer(.max), .number(0.1), .number(-1e300), .number(5)])),
     ])
 
-    @Test("a document comes back as it was, keys in their order", arguments: [true, false])
+    @Test("a document is parsed as it was written, with its keys in order", arguments: [true, false])
     func roundTrip(pretty: Bool) throws {
         #expect(try JSONValue.parse(Self.document.serialized(pretty: pretty)) == Self.document)
     }
 
-    @Test("compact output has no blank, pretty output two a level")
+    @Test("compact output has no spaces, pretty output indents by two spaces a level")
     func form() {
         let value = JSONValue.object([("a", .array([.integer(1), .null])), ("b", .object([])), ("c", .string("x y"))])
         #expect(value.serialized(pretty: false) == #"{"a":[1,null],"b":{},"c":"x y"}"#)
@@ -34,7 +34,7 @@ struct JSONTests {
     }
 
     @Test(
-        "numbers and strings are written as JSON knows them",
+        "numbers and strings are written as in JSON",
         arguments: [
             (.number(0.1), "0.1"), (.number(5), "5.0"), (.number(.nan), "null"), (.number(-.infinity), "null"),
             (.number(1e22), "1e+22"), (.string("\u{0}\u{1f}\u{9b}"), #""\u0000\u001f\u009b""#),
@@ -58,7 +58,7 @@ struct JSONTests {
     }
 
     @Test("an error contains line, column and byte")
-    func place() {
+    func errorPosition() {
         let error = #expect(throws: JSONError.self) { _ = try JSONValue.parse("{\n  \"a\": nonsense\n}") }
         #expect(error?.line == 2)
         #expect(error?.column == 15)
@@ -92,7 +92,7 @@ struct JSONTests {
         #expect(try JSONValue.parse("[true,false,null]") == .array([.bool(true), .bool(false), .null]))
     }
 
-    @Test("accessors give what fits and nil for the rest")
+    @Test("accessors return a value of the requested type, otherwise nil")
     func accessors() {
         #expect(Self.document["id"]?.stringValue == "mail")
         #expect(Self.document["missing"] == nil)

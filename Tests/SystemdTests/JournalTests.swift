@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Log")
 struct JournalTests {
-    /// What arrives on standard error, given this style.
+    /// The output on standard error in this style.
     private func written(_ style: Journal.ErrorStyle, _ log: (Journal) -> Void) throws -> String {
         let pipe = try TestPipe()
         log(Journal(level: .info, usesJournald: false, errorStyle: style, errorDescriptor: pipe.writing))
@@ -14,7 +14,7 @@ struct JournalTests {
         return String(decoding: pipe.read(), as: UTF8.self)
     }
 
-    @Test("read by the journal, a line begins with its level")
+    @Test("a line for the journal begins with its level")
     func prefixed() throws {
         let text = try written(.prefixed) {
             $0.log(.warning, "Memory is short.", fields: [("MESSAGE_ID", "x")])
@@ -29,7 +29,7 @@ struct JournalTests {
         #expect(text.wholeMatch(of: /\d\d:\d\d:\d\d\.\d\d\d error: It failed\.\n/) != nil, "\(text)")
     }
 
-    @Test("on a terminal what is serious has a colour, unless colours are off")
+    @Test("on a terminal warnings and errors have a colour, unless colours are disabled")
     func terminal() throws {
         let coloured = try written(.terminal(colour: true)) {
             $0.log(.error, "bad")
@@ -73,7 +73,7 @@ struct JournalTests {
         #expect(!pipe.read().isEmpty)
     }
 
-    @Test("the style follows what standard error is")
+    @Test("the style depends on the kind of standard error")
     func style() throws {
         let pipe = try TestPipe()
         #expect(Journal.styleOfStandardError(pipe.writing) == .plain)
@@ -84,7 +84,7 @@ struct JournalTests {
         }
     }
 
-    @Test("a stream that the journal reads is known by its inode")
+    @Test("a stream that the journal reads is recognised by its inode")
     func journalStream() throws {
         try inOwnProcess {
             let pipe = try TestPipe()
@@ -97,7 +97,7 @@ struct JournalTests {
         }
     }
 
-    @Test("an entry for journald is harmless where there is none")
+    @Test("without journald, an entry is dropped without an error")
     func noJournald() throws {
         let journal = Journal(level: .info, usesJournald: true, errorStyle: nil)
         journal.log(
@@ -105,15 +105,15 @@ struct JournalTests {
         #expect(journal.usesJournald)
     }
 
-    /// A journald that takes what comes when it is asked to.
+    /// A journald that reads entries on request.
     private final class FakeJournald {
         private let folder: String?
         let path: String
         private var descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue), 0)
 
-        init(at place: String? = nil) throws {
-            folder = place == nil ? makeTemporaryFolder("journald") : nil
-            path = place ?? (folder ?? "") + "/socket"
+        init(at socketPath: String? = nil) throws {
+            folder = socketPath == nil ? makeTemporaryFolder("journald") : nil
+            path = socketPath ?? (folder ?? "") + "/socket"
             var address = sockaddr_un()
             address.sun_family = sa_family_t(AF_UNIX)
             withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: Array(path.utf8)) }
@@ -125,7 +125,7 @@ struct JournalTests {
             try #require(result == 0)
         }
 
-        /// Its socket stays.
+        /// Ends journald; its socket stays.
         func end() {
             if descriptor >= 0 { close(descriptor) }
             descriptor = -1
@@ -136,7 +136,7 @@ struct JournalTests {
             if let folder { removeTree(folder) }
         }
 
-        /// `nil`: there is none.
+        /// Returns the next entry; `nil` if there is none.
         func next() -> String? {
             var bytes = [UInt8](repeating: 0, count: 65_536)
             let count = recv(descriptor, &bytes, bytes.count, 0)
@@ -155,20 +155,20 @@ struct JournalTests {
         #expect(entry.hasSuffix("\nGREENROOM_APP=mail\n"))
     }
 
-    @Test("a journald that does not read does not block the program, and gets the number of lost entries")
+    @Test("a journald that does not read does not block the program, and later receives the number of lost entries")
     func stoppedJournald() throws {
         let journald = try FakeJournald()
         let journal = Journal(level: .info, usesJournald: true, errorStyle: nil, journalPath: journald.path)
-        for _ in 0..<5000 { journal.log(.info, "unheard") }
-        var heard = 0
-        while journald.next() != nil { heard += 1 }
-        #expect(heard > 0 && heard < 5000)
-        journal.log(.info, "heard")
+        for _ in 0..<5000 { journal.log(.info, "lost") }
+        var delivered = 0
+        while journald.next() != nil { delivered += 1 }
+        #expect(delivered > 0 && delivered < 5000)
+        journal.log(.info, "delivered")
         let entry = try #require(journald.next())
-        #expect(entry.contains("\nGREENROOM_LOST_ENTRIES=\(5000 - heard)\n"))
+        #expect(entry.contains("\nGREENROOM_LOST_ENTRIES=\(5000 - delivered)\n"))
     }
 
-    @Test("without journald its entries go to standard error, and the next journald gets their number")
+    @Test("if journald ends, entries go to standard error, and the next journald receives their number")
     func goneJournald() throws {
         let pipe = try TestPipe()
         let folder = makeTemporaryFolder("journald")
@@ -177,9 +177,9 @@ struct JournalTests {
         let journal = Journal(
             level: .info, usesJournald: true, errorStyle: nil, errorDescriptor: pipe.writing, journalPath: path)
         let bound = try FakeJournald(at: path)
-        journal.log(.info, "heard")
-        #expect(bound.next()?.hasPrefix("MESSAGE=heard\n") == true)
-        // Its socket is still there, then it is not.
+        journal.log(.info, "delivered")
+        #expect(bound.next()?.hasPrefix("MESSAGE=delivered\n") == true)
+        // First its socket remains, then it is removed.
         bound.end()
         journal.log(.info, "refused")
         unlink(path)

@@ -30,15 +30,15 @@ private final class Flood {
     }
 }
 
-/// In turns of the loop, not in time: each turn serves one source.
+/// Delays are counted in turns of the loop, not in time: each turn serves one source.
 @Suite("Turns of the loop", .serialized)
 struct LoopTurnTests {
-    /// The turns until `condition` holds; fails beyond 1,000.
+    /// Returns the number of turns until `condition` holds; fails after 1,000.
     private func turns(_ loop: EventLoop, until condition: () -> Bool) throws -> Int {
         var turns = 0
         while !condition() {
             try #require(turns < 1000, "the source is not reached")
-            _ = try loop.runOnce(timeout: patience)
+            _ = try loop.runOnce(timeout: testTimeout)
             turns += 1
         }
         return turns
@@ -49,7 +49,7 @@ struct LoopTurnTests {
         let flood = try Flood(stage.path)
         #expect(try stage.loop.serve { stage.server.peers.first?.isReady == true })
         // The calls that arrived with the handshake are handled by now; the flood continues.
-        for _ in 0..<100 { #expect(try stage.loop.runOnce(timeout: patience)) }
+        for _ in 0..<100 { #expect(try stage.loop.runOnce(timeout: testTimeout)) }
         return (stage, flood)
     }
 

@@ -3,10 +3,10 @@ import Posix
 import Systemd
 import Testing
 
-/// A D-Bus daemon of the test's own, in a folder of its own.
+/// A D-Bus daemon for one test, in a folder of its own.
 final class PrivateBus {
     static let isPossible = isInstalled("dbus-daemon")
-    static let whyNot: Comment = "dbus-daemon is not installed (Debian: dbus-daemon)"
+    static let requirement: Comment = "dbus-daemon is not installed (Debian: dbus-daemon)"
 
     let folder: TemporaryFolder
     private var pid: pid_t?
@@ -47,7 +47,7 @@ final class PrivateBus {
         pid = try spawn(["dbus-daemon", "--nofork", "--config-file=\(folder.path)/bus.conf"], output: silence)
     }
 
-    /// As a crash: its socket stays.
+    /// Kills the daemon, as in a crash: its socket stays.
     func stop() {
         guard let pid else { return }
         self.pid = nil
@@ -63,7 +63,7 @@ final class BusStage {
     let loop: EventLoop
     let exhibit = Exhibit()
     let objects: BusObjects
-    let place: MessageBus
+    let messageBus: MessageBus
     var ups = 0
     var downs: [String] = []
     var names: [MessageBus.Name] = []
@@ -72,16 +72,16 @@ final class BusStage {
         self.bus = bus
         self.loop = try loop ?? EventLoop()
         objects = exhibit.objects()
-        place = try MessageBus(loop: self.loop, address: bus.address, name: name, objects: objects)
-        place.onUp = { [unowned self] _ in ups += 1 }
-        place.onDown = { [unowned self] in downs.append($0) }
-        place.onName = { [unowned self] in names.append($0) }
-        place.connect()
+        messageBus = try MessageBus(loop: self.loop, address: bus.address, name: name, objects: objects)
+        messageBus.onUp = { [unowned self] _ in ups += 1 }
+        messageBus.onDown = { [unowned self] in downs.append($0) }
+        messageBus.onName = { [unowned self] in names.append($0) }
+        messageBus.connect()
     }
 
     /// Runs the loop until this connection owns the name.
     func settle() throws {
-        #expect(try loop.serve { self.place.nameState == .owned })
+        #expect(try loop.serve { self.messageBus.nameState == .owned })
     }
 
     /// A client on the same loop, once it is connected.
@@ -97,7 +97,7 @@ final class BusStage {
     ) throws -> Result<[Variant], BusError> {
         var answer: Result<[Variant], BusError>?
         try client.call(
-            Exhibit.name, path: path, interface: interface, member: member, arguments, timeout: patience
+            Exhibit.name, path: path, interface: interface, member: member, arguments, timeout: testTimeout
         ) { answer = $0 }
         #expect(try loop.serve { answer != nil })
         return try #require(answer)

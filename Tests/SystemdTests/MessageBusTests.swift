@@ -3,14 +3,14 @@ import Posix
 import Systemd
 import Testing
 
-@Suite("Lasting connection to a message bus", .serialized, .enabled(if: PrivateBus.isPossible, PrivateBus.whyNot))
+@Suite("Lasting connection to a message bus", .serialized, .enabled(if: PrivateBus.isPossible, PrivateBus.requirement))
 struct MessageBusTests {
-    @Test("objects are served under the name, with the caller's user known")
+    @Test("objects are served under the bus name, and the caller's user is known")
     func serves() throws {
         let stage = try BusStage(PrivateBus())
         try stage.settle()
         let client = try stage.client()
-        // A method of the owner's: the caller's credentials are asked for on the way.
+        // A method with access `owner`: the caller's credentials are requested first.
         #expect(try stage.ask(client, "Echo", [.variant(.int32(7))]).get() == [.variant(.int32(7))])
         #expect(stage.names == [.owned])
         #expect(stage.ups == 1)
@@ -27,16 +27,16 @@ struct MessageBusTests {
         // The match rule is added before the answer to a later call arrives.
         _ = try stage.ask(client, "Echo", [.variant(.bool(true))])
         let path = Exhibit.appPrefix + "/mail"
-        try stage.place.peer?.emitSignal(
+        try stage.messageBus.peer?.emitSignal(
             path: Exhibit.path, interface: Exhibit.manager, member: "Changed", [.string("mail"), .uint32(7)])
-        try stage.place.peer?.emitPropertiesChanged(path: path, interface: Exhibit.app, ["State"])
-        try stage.place.peer?.emitObjectAdded(path: path)
+        try stage.messageBus.peer?.emitPropertiesChanged(path: path, interface: Exhibit.app, ["State"])
+        try stage.messageBus.peer?.emitObjectAdded(path: path)
         let mine = { seen.filter { $0.path.hasPrefix(Exhibit.path) } }
         #expect(try stage.loop.serve { mine().count == 3 })
         #expect(mine().map(\.member) == ["Changed", "PropertiesChanged", "InterfacesAdded"])
     }
 
-    @Test("a bus that starts late, stops and restarts is joined each time, and nothing blocks")
+    @Test("the connection is established each time the bus starts, late or again, and nothing blocks")
     func comesAndGoes() throws {
         let bus = try PrivateBus(isRunning: false)
         let stage = try BusStage(bus)
@@ -50,7 +50,7 @@ struct MessageBusTests {
             #expect(stage.ups == round)
             bus.stop()
             #expect(try stage.loop.serve { stage.downs.count == round })
-            #expect(stage.place.peer == nil)
+            #expect(stage.messageBus.peer == nil)
         }
         #expect(stage.names == [.owned, .owned, .owned])
     }
@@ -59,38 +59,39 @@ struct MessageBusTests {
     func idle() throws {
         let stage = try BusStage(PrivateBus(isRunning: false))
         while try stage.loop.runOnce(timeout: .zero) {}
-        #expect(!stage.place.isRetrying)
+        #expect(!stage.messageBus.isRetrying)
         #expect(stage.downs.isEmpty)
     }
 
-    @Test("an invalid address is reported once, and tried again at growing intervals")
+    @Test("an invalid address is reported once, and retried at growing intervals")
     func badAddress() throws {
         let loop = try EventLoop()
-        let place = try MessageBus(loop: loop, address: "nonsense", name: Exhibit.name, objects: Exhibit().objects())
+        let messageBus = try MessageBus(
+            loop: loop, address: "nonsense", name: Exhibit.name, objects: Exhibit().objects())
         var downs = 0
-        place.onDown = { _ in downs += 1 }
-        place.connect()
-        #expect(place.isRetrying)
-        try loop.runOnce(timeout: patience)
-        #expect(place.isRetrying)
+        messageBus.onDown = { _ in downs += 1 }
+        messageBus.connect()
+        #expect(messageBus.isRetrying)
+        try loop.runOnce(timeout: testTimeout)
+        #expect(messageBus.isRetrying)
         #expect(downs == 1)
     }
 
-    @Test("a bus that accepts the connection and does not answer blocks nothing")
+    @Test("a bus that accepts the connection and does not answer does not block the loop")
     func silentBus() throws {
         let folder = try TemporaryFolder()
         let listener = SharedDescriptor(try UnixSocket.listen(at: folder.path + "/bus", mode: 0o600))
         defer { withExtendedLifetime(listener) {} }
         let loop = try EventLoop()
-        let place = try MessageBus(
+        let messageBus = try MessageBus(
             loop: loop, address: BusAddress.unix(path: folder.path + "/bus"), name: Exhibit.name,
             objects: Exhibit().objects())
-        place.connect()
+        messageBus.connect()
         var isServed = false
         loop.callLater { isServed = true }
         #expect(try loop.serve { isServed })
         while try loop.runOnce(timeout: .zero) {}
-        #expect(place.peer == nil)
+        #expect(messageBus.peer == nil)
     }
 
     @Test("the second program is queued for the name, and owns it when the first disconnects")
@@ -98,10 +99,10 @@ struct MessageBusTests {
         let first = try BusStage(PrivateBus())
         try first.settle()
         let second = try BusStage(first.bus, loop: first.loop)
-        #expect(try second.loop.serve { second.place.nameState != nil })
+        #expect(try second.loop.serve { second.messageBus.nameState != nil })
         #expect(second.names == [.waiting])
-        first.place.peer?.close(reason: "the end of the first")
-        #expect(try second.loop.serve { second.place.nameState == .owned })
+        first.messageBus.peer?.close(reason: "the first has ended")
+        #expect(try second.loop.serve { second.messageBus.nameState == .owned })
         #expect(second.names == [.waiting, .owned])
     }
 
@@ -111,7 +112,7 @@ struct MessageBusTests {
         #expect(try stage.loop.serve { !stage.names.isEmpty })
         guard case .refused(let error) = stage.names.first else { throw BusTests.Missing() }
         #expect(error.name == "org.freedesktop.DBus.Error.AccessDenied")
-        #expect(stage.place.peer != nil)
+        #expect(stage.messageBus.peer != nil)
     }
 
     @Test("when a caller leaves the bus, the handler of its waiting call is called, and no other")
@@ -142,7 +143,7 @@ struct MessageBusTests {
             Exhibit.name, path: Exhibit.path, interface: Exhibit.manager, member: "Later", timeout: nil
         ) { _ in }
         #expect(try stage.loop.serve { stage.exhibit.waiting.count == 1 })
-        // The rule has been sent but not answered: this overtakes nothing, but is dealt with before the answer is read.
+        // The caller leaves after the match rule was sent, and before the bus daemon's answer is read.
         client.close()
         #expect(try stage.loop.serve { stage.exhibit.goneWhileWaiting == 1 })
     }

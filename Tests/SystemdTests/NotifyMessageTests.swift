@@ -93,7 +93,7 @@ struct NotifyMessageTests {
         Row("READY=1\0\0", [], "The notification was refused: it contains a NUL."),
     ]
 
-    @Test("a datagram is read as systemd reads it", arguments: rows)
+    @Test("a datagram is parsed as systemd parses it", arguments: rows)
     func table(row: Row) {
         let read = NotifyDatagram(Array(row.text.utf8))
         #expect(read.messages == row.messages)
@@ -107,7 +107,7 @@ struct NotifyMessageTests {
         #expect(read.warnings == ["The notification was refused: it is not UTF-8."])
     }
 
-    @Test("4096 bytes are read, one more is refused")
+    @Test("4096 bytes are accepted, one more is refused")
     func size() {
         let text = "STATUS=" + String(repeating: "x", count: 4096 - 7)
         #expect(NotifyDatagram(Array(text.utf8)).messages.count == 1)
@@ -116,7 +116,7 @@ struct NotifyMessageTests {
         #expect(read.warnings == ["The notification was refused: it is longer than 4096 bytes."])
     }
 
-    @Test("a task's name has at most 128 bytes, and a long one is shown short")
+    @Test("a task's name has at most 128 bytes, and a warning shortens a longer one")
     func taskNames() {
         let longest = String(repeating: "ä", count: 64)
         let begin = "X_GREENROOM_BEGIN_TASK="
@@ -126,8 +126,8 @@ struct NotifyMessageTests {
         #expect(read.warnings.first?.contains(String(repeating: "ä", count: 40) + "…") == true)
     }
 
-    @Test("warnings are few, however many lines are wrong")
-    func manyComplaints() {
+    @Test("the number of warnings is limited, however many lines are invalid")
+    func manyWarnings() {
         let read = NotifyDatagram(Array(String(repeating: "x\n", count: 2000).utf8))
         #expect(read.warnings.count == NotifyDatagram.maximumWarnings + 1)
         #expect(read.warnings.last == "1992 more assignments of the notification are not valid.")

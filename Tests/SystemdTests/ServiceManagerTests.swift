@@ -4,10 +4,10 @@ import Systemd
 import TestKit
 import Testing
 
-/// These set the environment, each in a process of its own: the others read it meanwhile.
+/// These tests set environment variables, each in a process of its own, because other tests read the environment.
 @Suite("Service manager")
 struct ServiceManagerTests {
-    /// A notify socket, as the service manager's.
+    /// The notify socket of a service manager.
     final class Manager {
         let folder: TemporaryFolder
         let descriptor: Int32
@@ -39,7 +39,7 @@ struct ServiceManagerTests {
         }
     }
 
-    @Test("notices reach the service manager as systemd spells them")
+    @Test("messages to the service manager are spelled as in sd_notify(3)")
     func notices() throws {
         try inOwnProcess {
             let manager = try Manager()
@@ -59,31 +59,31 @@ struct ServiceManagerTests {
         }
     }
 
-    @Test("without a service manager notifications have no effect and are no error")
+    @Test("without a service manager notifications have no effect and do not fail")
     func alone() throws {
         try inOwnProcess {
             unsetenv("NOTIFY_SOCKET")
-            let told = try ServiceManager.notify(.ready)
+            let isNotified = try ServiceManager.notify(.ready)
             let stored = try ServiceManager.store([.standardOutput], name: "x")
-            #expect(!told && !stored)
-            #expect(try ServiceManager.takeHandedDescriptors().isEmpty)
+            #expect(!isNotified && !stored)
+            #expect(try ServiceManager.takePassedDescriptors().isEmpty)
         }
     }
 
-    @Test("descriptors that were handed over are taken once, with their names")
+    @Test("passed descriptors are taken once, with their names")
     func handed() throws {
         try inOwnProcess {
-            // Whatever this process has there will do, as long as it is open.
+            // Any open descriptor of this process serves the test.
             if fcntl(3, F_GETFD) < 0 { #expect(dup2(1, 3) == 3) }
             setenv("LISTEN_FDS", "1", 1)
             setenv("LISTEN_PID", "\(getpid())", 1)
             setenv("LISTEN_FDNAMES", "apps", 1)
-            let handed = try ServiceManager.takeHandedDescriptors()
-            #expect(handed.map(\.descriptor.raw) == [3] && handed.map(\.name) == ["apps"])
+            let passed = try ServiceManager.takePassedDescriptors()
+            #expect(passed.map(\.descriptor.raw) == [3] && passed.map(\.name) == ["apps"])
             #expect(fcntl(3, F_GETFD) & FD_CLOEXEC != 0)
             // The test process may need the descriptor itself: it is never closed.
-            for one in handed { _ = Unmanaged.passRetained(one.descriptor) }
-            #expect(try ServiceManager.takeHandedDescriptors().isEmpty)
+            for one in passed { _ = Unmanaged.passRetained(one.descriptor) }
+            #expect(try ServiceManager.takePassedDescriptors().isEmpty)
         }
     }
 }

@@ -16,14 +16,14 @@ struct VariantTests {
         .dictionaries([[("id", .string("mail"))], []]), .variant(.variant(.string("deep"))),
     ]
 
-    @Test("a value comes back from the bus as it was sent", arguments: values)
+    @Test("a value is received from the bus as it was sent", arguments: values)
     func roundTrip(value: Variant) throws {
         let stage = try Stage()
         let answer = try stage.ask(try stage.client(), "Echo", [.variant(value)])
         #expect(answer == .success([.variant(value)]))
     }
 
-    @Test("signatures are spelled as D-Bus does")
+    @Test("signatures are spelled as in D-Bus")
     func signatures() {
         let expected = [
             "y", "b", "b", "n", "q", "i", "u", "x", "t", "d", "d", "s", "s", "o", "g", "ay", "ay", "as", "as", "ai",
@@ -46,7 +46,8 @@ struct VariantTests {
         for value in wrong {
             #expect(throws: BusError.self, "\(value)") {
                 try client.call(
-                    path: Exhibit.path, interface: Exhibit.manager, member: "Echo", [.variant(value)], timeout: patience
+                    path: Exhibit.path, interface: Exhibit.manager, member: "Echo", [.variant(value)],
+                    timeout: testTimeout
                 ) { _ in Issue.record("it was answered") }
             }
         }
@@ -67,7 +68,7 @@ struct VariantTests {
         #expect(text.contains("descriptor"), "\(text)")
     }
 
-    @Test("accessors give what fits and nil for the rest")
+    @Test("accessors return a value of the requested type, otherwise nil")
     func accessors() {
         #expect(Variant.uint64(.max).intValue == nil)
         #expect(Variant.uint64(.max).uintValue == .max)
@@ -87,7 +88,9 @@ struct VariantTests {
 
 @Suite("Object paths")
 struct ObjectPathTests {
-    @Test("any name makes a path and comes back", arguments: ["mail", "org.example.Photos", "1", "_", "ä", "a/b", " "])
+    @Test(
+        "any name can be encoded as a path and decoded again",
+        arguments: ["mail", "org.example.Photos", "1", "_", "ä", "a/b", " "])
     func roundTrip(id: String) {
         let path = ObjectPath.encode(id, below: "/org/app")
         #expect(path.hasPrefix("/org/app/"))
@@ -97,7 +100,7 @@ struct ObjectPathTests {
     }
 
     @Test(
-        "other paths carry no name",
+        "other paths contain no name",
         arguments: [
             "/org/app", "/org/app/", "/org", "/org/apps/mail", "/org/app/a/b", "/org/app/_61", "/org/app/_6", "",
         ])

@@ -7,7 +7,7 @@ package func makeTemporaryFolder(_ name: String) -> String {
     return template.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } ?? "" }
 }
 
-/// The names in a folder, in no order; none where it cannot be read.
+/// The names in a folder, unsorted; none if it cannot be read.
 package func entries(of folder: String) -> [String] {
     guard let directory = opendir(folder) else { return [] }
     defer { closedir(directory) }
@@ -21,7 +21,7 @@ package func entries(of folder: String) -> [String] {
     return names
 }
 
-/// Removes a folder with all that is in it, as far as that is possible.
+/// Removes a folder with its contents, as far as possible.
 package func removeTree(_ path: String) {
     for name in entries(of: path) {
         let child = path + "/" + name

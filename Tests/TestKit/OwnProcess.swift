@@ -17,7 +17,7 @@ package func inOwnProcess(
 ) throws {
     let site = "\(file):\(line)"
     if let wanted = getenv(siteVariable) {
-        // Another part of the same test, or another test that the filter matches.
+        // Another call of `inOwnProcess` in the same test, or another test that the filter matches.
         guard String(cString: wanted) == site else { return }
         // SIGALRM ends a process that does not end by itself.
         alarm(120)

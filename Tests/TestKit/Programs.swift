@@ -1,6 +1,6 @@
 import Glibc
 
-/// Where `swift build` put the programs: beside the test bundle.
+/// The folder where `swift build` puts the programs: that of the test bundle.
 package func programFolder() -> String {
     // The tests run in a bundle below the products folder, or in a runner of the toolchain: the bundle is an argument.
     for argument in CommandLine.arguments where argument.hasSuffix(".xctest") {

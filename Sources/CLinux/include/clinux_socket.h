@@ -10,7 +10,7 @@
 
 /// The process at the other end of a socket, or the sender of a message.
 struct clinux_credentials {
-    pid_t pid; // 0: of a pid namespace that is not visible here
+    pid_t pid; // 0 if the process is in a pid namespace that is not visible here
     uid_t uid;
     gid_t gid;
 };

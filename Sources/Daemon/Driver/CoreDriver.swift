@@ -1,7 +1,7 @@
 import LifecycleCore
 import Systemd
 
-/// The way from the OS layer to the core: whatever happened is sent as an event.
+/// Passes events from the OS layer to the core.
 protocol EventSink: AnyObject {
     /// Records an event and hands it to the core: at once, or after the event that the core is handling.
     func send(_ event: Event)
@@ -13,7 +13,7 @@ protocol EventSink: AnyObject {
 
 /// Performs the core's effects.
 protocol EffectPerforming: AnyObject {
-    /// - Parameter id: the same if a later daemon performs the effect again because this one died meanwhile.
+    /// - Parameter id: stays the same if this daemon dies meanwhile and the next one performs the effect again.
     func perform(_ effect: Effect, _ id: EffectID)
 }
 
@@ -52,7 +52,7 @@ final class CoreDriver: EventSink {
         timer = try loop.makeTimer(priority: .important) { [weak self] _ in self?.send(.deadlineReached) }
     }
 
-    /// Connects the parts that need this driver themselves. Called once, before the first event.
+    /// Connects the parts that in turn need this driver. Called once, before the first event.
     func connect(performer: any EffectPerforming, observers: [any LifecycleObserver]) {
         precondition(self.performer == nil, "the driver is connected already")
         self.performer = performer

@@ -22,7 +22,7 @@ final class DaemonContext {
     let groups: GroupRemover
     let releaser: MemoryReleaser
     let runs = RunTable()
-    /// Receives what happens. It outlives this object.
+    /// Receives the events of the OS layer. It outlives this object.
     unowned let events: any EventSink
 
     init(
@@ -52,10 +52,10 @@ final class DaemonContext {
     /// Valid manifests, by app.
     var manifests: [AppID: AppManifest] { library.manifests }
 
-    /// Removes what apps without a manifest stored, and looks users up again at the next launch. An app whose manifest
-    /// has an error keeps what it stored: the error is expected to be corrected.
+    /// Removes the stored data of apps without a manifest, and clears the user cache. An app whose manifest has an error
+    /// keeps its stored data: the error is expected to be corrected.
     func manifestsChanged() {
         stored.removeAll { library.manifests[$0] == nil && library.broken[$0] == nil }
-        users.forget()
+        users.clear()
     }
 }

@@ -7,8 +7,8 @@ protocol SleepControl: AnyObject {
     func allowSleep()
 }
 
-/// Performs each effect of the core: a run's effects by its controller, all others by the part of the daemon that owns
-/// the matter.
+/// Performs each effect of the core: a run's effects by its controller, all others by the part of the daemon that is
+/// responsible for them.
 final class EffectPerformer: EffectPerforming {
     private let context: DaemonContext
     private let launcher: RunLauncher
@@ -28,7 +28,7 @@ final class EffectPerformer: EffectPerforming {
         self.sleep = sleep
     }
 
-    /// Effects of a run that is over are ignored: its end is already sent to the core.
+    /// Performs an effect. Effects of a run that is over are ignored: its end has already been sent to the core.
     func perform(_ effect: Effect, _ id: EffectID) {
         switch effect {
         case .spawn(let app, let run, let launch): launcher.launch(app, run, launch)

@@ -1,8 +1,8 @@
 import LifecycleCore
 import Systemd
 
-/// Receives all that happens, for people and programs that watch. Nothing is left out before it: an observer limits the
-/// rate of its own output.
+/// Receives every report and event, to show them to people and programs. An observer limits the rate of its own
+/// output.
 protocol LifecycleObserver: AnyObject {
     /// The core reports something.
     func observe(_ report: Report, at now: Instant)
@@ -46,7 +46,7 @@ final class BusObserver: LifecycleObserver {
     }
 
     func observe(_ event: Event) {
-        bus.announcer.note(event)
+        bus.announcer.record(event)
         if case .unregistered(let app) = event { rateLimiter.remove(app) }
     }
 }

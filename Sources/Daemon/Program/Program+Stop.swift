@@ -16,7 +16,7 @@ extension Program: DaemonControl {
         if case .shutdown = stop { throw Problem("greenroomd is shutting down") }
         context.logbook.close(driver.core)
         let descriptors =
-            context.stored.all + context.runs.all.flatMap(\.descriptorsForReexec) + bus.socketToKeep
+            context.stored.all + context.runs.all.flatMap(\.descriptorsForReexec) + bus.socketForReexec
             + (bus.logind?.inhibitorForReexec ?? []) + [(RecoveredDescriptors.lock, lock.descriptor)]
         try Reexecution.run(descriptors)
     }
@@ -62,13 +62,13 @@ extension Program: DaemonControl {
 
     /// The event loop has ended.
     func end() {
-        if case .restart = stop { return bus.close(toBeContinued: true) }
+        if case .restart = stop { return bus.close(isTakenOver: true) }
         bus.close()
         context.store.remove(RecoveredDescriptors.controlSocket)
         context.stored.archive(in: StateArchive(folder: options.folders.restoration, journal: journal))
         context.logbook.remove()
         _ = try? removeFile(at: options.folders.notifySockets, folder: true)
-        _ = try? context.receipts.removeHandedOver()
+        _ = try? context.receipts.removeLastReceiptFiles()
         do {
             if try context.containment.removeRoot() == .busy {
                 journal.logWarning("processes are left in \(context.containment.mode.summary)")

@@ -5,7 +5,7 @@ import Manifest
 import Posix
 import Systemd
 
-/// Runs the daemon until it is told to stop.
+/// Runs the daemon until it is stopped.
 /// - Returns: its exit status.
 package func runDaemon(_ options: DaemonOptions) -> Int32 {
     do {
@@ -57,7 +57,7 @@ final class Program {
         lock = try Startup.prepare(folders, descriptors)
         let (receipts, launches) = try Startup.openStores(folders)
         if let problem = receipts.problem { journal.logWarning(problem) }
-        // After the folders, so that no group is left behind if they cannot be used.
+        // After the folders: if these cannot be used, no group must remain.
         let name = Startup.groupName(folders)
         let containment = try Containment(
             mode: ContainmentMode.detect(preferredRoot: options.cgroup, name: name), name: name)
@@ -139,7 +139,7 @@ final class Program {
     /// Kills processes in groups that belong to no run, and removes the groups.
     private func killUnknownProcesses() {
         do {
-            for group in try context.containment.leftovers() where context.runs[RunID(group.run)] == nil {
+            for group in try context.containment.orphanedEnclosures() where context.runs[RunID(group.run)] == nil {
                 if try group.isPopulated() {
                     journal.logWarning("killed processes of \(group.app) whose run had ended")
                     try group.killAll()

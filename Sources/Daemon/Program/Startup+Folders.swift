@@ -26,8 +26,8 @@ extension Startup {
         return try acquireLock(folders)
     }
 
-    /// How long a lock is waited for whose owner has ended. A process that a killed daemon was starting has a copy of
-    /// all its descriptors until it executes its program.
+    /// How long the daemon waits for a lock whose owner has ended. A process that a killed daemon was starting has a
+    /// copy of all its descriptors until it executes its program.
     private static let lockTimeout = Duration.seconds(2)
 
     private static func acquireLock(_ folders: Folders) throws -> LockFile {
@@ -43,7 +43,7 @@ extension Startup {
                         "another greenroomd\(owner) is running on \(folders.runtime); choose another with --runtime"
                     )
                 }
-                // No daemon holds the lock. Another file is another lock.
+                // No daemon holds the lock. A new file is a new lock.
                 if EventLoop.now() >= limit { _ = try removeFile(at: folders.lock) }
                 poll(nil, 0, 2)
             }
@@ -59,11 +59,11 @@ extension Startup {
         }
     }
 
-    /// The core, recovered or new. Apps that it does not know are terminated before.
+    /// The core, recovered or new. Apps that it does not contain are terminated first.
     static func core(
         _ recovered: inout RecoveredState?, _ orphans: OrphanedApps, _ receipts: ReceiptStore, _ loop: EventLoop
     ) -> LifecycleCore {
-        // Greater than each number of a previous daemon: one microsecond is less than a launch.
+        // Greater than every number that a previous daemon used: a launch takes more than one microsecond.
         let firstRun = UInt64(loop.now().microseconds)
         guard var core = recovered?.core else {
             orphans.end()

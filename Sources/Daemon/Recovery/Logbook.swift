@@ -60,9 +60,9 @@ final class Logbook {
     private var firstEvent: UInt64 = 0
     private var eventsHandled: UInt64 = 0
     private var records: [String: [UInt8]] = [:]
-    /// While this is not 0 new entries are not counted in.
+    /// While this is not 0, new entries are written but not published.
     private var batches = 0
-    /// A recovery is under way. If the daemon dies of it, that is counted.
+    /// A recovery is in progress. If the daemon dies of it, that is counted.
     private var isRecovering = false
     /// How many daemons have died of this recovery.
     private var fatalities: UInt64 = 0
@@ -89,7 +89,7 @@ final class Logbook {
         let eventsHandled: UInt64
     }
 
-    /// Continues the file of the previous daemon, so nothing is lost if this daemon dies at once, too. A file that
+    /// Continues the file of the previous daemon, so that nothing is lost if this daemon dies soon. A file that
     /// cannot be continued is replaced.
     func resumeLog(_ recovered: RecoveredState) {
         isRecovering = true
@@ -110,7 +110,7 @@ final class Logbook {
         isRecovering = false
         MappedFile.stopCountingOwnEnd()
         file?.publish(0, at: Word.fatalities)
-        // What the previous daemon was reading is in the events now.
+        // The loss of the message that the previous daemon was reading is recorded as an event now.
         file?.publish(0, at: Word.reading)
     }
 
@@ -137,14 +137,14 @@ final class Logbook {
 
     // MARK: Messages
 
-    /// A message is about to be taken out of a run's notify socket. A daemon that dies before `endReading` takes it
-    /// along.
+    /// A message is about to be read from a run's notify socket. If the daemon dies before `endReading`, the message
+    /// is lost.
     func beginReading(of run: RunID) {
         reading = run.number
         file?.publish(reading, at: Word.reading)
     }
 
-    /// All that the message says is recorded.
+    /// The contents of the message are recorded.
     func endReading() {
         guard reading != 0 else { return }
         reading = 0
@@ -166,7 +166,7 @@ final class Logbook {
         write(.record) { LoggedRecord(name: name, content: record).save(to: &$0) }
     }
 
-    /// Records all that `body` records, or, if the daemon dies meanwhile, nothing of it.
+    /// Makes the records of `body` atomic: if the daemon dies meanwhile, none of them counts.
     func batch(_ body: () -> Void) {
         batches += 1
         body()
@@ -176,7 +176,7 @@ final class Logbook {
 
     // MARK: Snapshots
 
-    /// Replaces the events by a new snapshot when they take twice as much room as the last one. So the cost of an event
+    /// Replaces the events by a new snapshot when they take twice as much space as the last one. So the cost of an event
     /// does not depend on the number of apps. Called between two events.
     func compactIfLarge(_ core: LifecycleCore) {
         guard end - snapshotEnd > max(Self.smallest / 2, 2 * snapshotEnd) else { return }
@@ -215,7 +215,7 @@ final class Logbook {
         publishLength()
     }
 
-    /// Counts in what was written.
+    /// Publishes the entries that were written.
     private func publishLength() {
         guard batches == 0 else { return }
         file?.publish(UInt64(end - Word.entries), at: Word.length)

@@ -3,9 +3,9 @@ import Linux
 import Posix
 
 extension Logbook {
-    /// After so many daemons that died of a recovery, the events that the core has not handled are ignored.
+    /// If this many daemons died of a recovery, the events that the core has not handled are ignored.
     private static let cautiousAfter: UInt64 = 2
-    /// After so many the whole file is ignored. A daemon that is killed by another process does not count.
+    /// If this many died, the whole file is ignored. A daemon that another process killed does not count.
     private static let givesUpAfter: UInt64 = 4
 
     /// Reads what the previous daemon recorded.
@@ -38,7 +38,7 @@ extension Logbook {
         recovered.eventNumber = file.word(at: Word.firstEvent) &+ reading.eventsHandled
         let number = file.word(at: Word.reading)
         recovered.reading = number == 0 ? nil : RunID(number)
-        // Another version's file is replaced: this daemon's events do not belong into it.
+        // Another version's file is replaced: it must not contain events of this version.
         if recovered.warnings.isEmpty, reading.canReplay {
             recovered.position = Position(
                 file: file, end: Word.entries + Int(length), snapshotEnd: reading.snapshotEnd,
@@ -69,7 +69,7 @@ extension Logbook {
             self.isCautious = isCautious
         }
 
-        /// As the previous daemon counted.
+        /// The count of the previous daemon.
         var eventsHandled: UInt64 { progress >> Logbook.effectBits }
         private var effectsPerformed: Int { Int(progress & (1 << Logbook.effectBits - 1)) }
         var canReplay: Bool { writer == Logbook.writer }
@@ -79,7 +79,7 @@ extension Logbook {
             while !rest.isEmpty {
                 let offset = rest.startIndex + Word.entries
                 guard let entry = Self.next(&rest) else {
-                    // Incomplete entries are not counted in, so this is damage, and what follows it cannot be trusted.
+                    // Incomplete entries are not published, so this is damage, and the entries after it cannot be trusted.
                     guard recovered != nil else { throw Problem("\(path): byte \(offset): the snapshot is damaged") }
                     recovered?.lacksEvents = true
                     recovered?.warnings.append(

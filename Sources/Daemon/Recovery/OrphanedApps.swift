@@ -4,12 +4,12 @@ import Linux
 import Systemd
 
 /// Running apps that the recovered state does not contain: nothing was recorded, the record is damaged, or it cannot be
-/// read by this version. They cannot continue, because their state is unknown. They are terminated in order, and each
+/// read by this version. Their state is unknown, so they cannot continue. They are terminated in order, and each
 /// has a receipt (L45, L46).
 struct OrphanedApps {
     /// The default of `TerminateDeadlineSec=` (L46): manifests are not read yet.
     private static let deadline = Duration.seconds(5)
-    /// How long the daemon waits for the end of processes after SIGKILL. Their groups are removed later then.
+    /// How long the daemon waits for the end of processes after SIGKILL. After that, their groups are removed later.
     private static let killTimeout = Duration.seconds(2)
 
     private final class OrphanedApp {
@@ -55,7 +55,7 @@ struct OrphanedApps {
     func end(except known: Set<RunID> = []) {
         var all: [OrphanedApp] = []
         do {
-            for enclosure in try containment.leftovers()
+            for enclosure in try containment.orphanedEnclosures()
             where try !known.contains(RunID(enclosure.run)) && enclosure.isPopulated() {
                 guard let app = AppID(enclosure.app) else { continue }
                 attempt { all.append(try OrphanedApp(enclosure, app)) }

@@ -27,8 +27,8 @@ struct RecoveredState {
     var warnings: [String] = []
     /// How many daemons have died of this recovery.
     var fatalities: UInt64 = 0
-    /// The file that all this was read from. If this daemon dies of the recovery, that is counted there.
+    /// The file from which the state was read. It counts the daemons that die of this recovery.
     var file: MappedFile?
-    /// Where the file is continued; `nil`: it has to be replaced.
+    /// Where new entries are appended; `nil`: the file has to be replaced.
     var position: Logbook.Position?
 }

@@ -28,7 +28,7 @@ final class Recovery {
     /// Recovers all runs, before the daemon does anything else for apps.
     /// - Returns: how many runs were found.
     func run() -> Int {
-        // Recorded before the event that created the run was handled. That event will create it again.
+        // The record was written before the event that created the run was handled. That event will create it again.
         let known = Set(driver.core.runIDs)
         for name in recovered.records.keys {
             if let run = RunRecord.run(named: name), !known.contains(run) { context.logbook.removeRecord(name) }
@@ -98,7 +98,7 @@ final class Recovery {
         context.runs.insert(run)
         run.restore(record, process: try mainProcess(id, record, enclosure))
         run.restoreFrozen(driver.core.isSuspended(id), mayDiffer: recovered.lacksEvents)
-        // The store did not have them, or has lost them.
+        // The descriptor store does not contain them.
         if !isStored { run.storeDescriptors() }
         reattached.insert(id)
     }
@@ -122,17 +122,17 @@ final class Recovery {
         return try Linux.Process.open(first.pid)
     }
 
-    // MARK: What happened meanwhile
+    // MARK: Changes since the previous daemon
 
     /// Reports what the kernel would have reported to the previous daemon.
     private func checkProcesses(of id: RunID) {
         guard let run = context.runs[id] else {
-            // Not even its group exists. Its end was not reported, unless this event is ignored.
+            // Its group does not exist either. If its end was already reported, the core ignores this event.
             driver.send(.run(id, .exited(.unknown, cpu: .zero, memory: 0)))
             return driver.send(.run(id, .emptied))
         }
         if let pid = run.mainPID, driver.core.pid(of: id) == nil { run.send(.spawned(pid: pid)) }
-        // What the app said before it ended, or before a deadline, still counts.
+        // Messages that the app sent before it ended, or before a deadline, still count.
         run.socket.drain()
         if run.starting != nil { return }
         if run.process != nil { return run.watchRecoveredProcess() }

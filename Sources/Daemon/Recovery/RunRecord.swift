@@ -2,8 +2,8 @@ import LifecycleCore
 import Linux
 import Posix
 
-/// What is recorded of a run beside the state of the core: how its processes are found again, and what it has still to
-/// be notified of.
+/// The record of a run beside the state of the core: how its processes are found again, and which notices it has yet
+/// to receive.
 struct RunRecord: Hashable {
     var app: AppID
     /// The main process; `nil`: it is about to be started.
@@ -69,7 +69,7 @@ extension NoticeQueue: SavedRecord {
 
     mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
         var saved = waiting.map { SavedNotice(notice: $0) }
-        // One more than wait: it is recorded before all are sent.
+        // One more than the capacity: the queue is recorded before all are sent.
         try coder.list(1, &saved, upTo: Self.capacity + 1)
         var isSending = isSending
         try coder.flag(2, &isSending)

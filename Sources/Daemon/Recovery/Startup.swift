@@ -48,7 +48,7 @@ enum Startup {
     /// The descriptors that the previous daemon passed on by reexec, or that the service manager has stored.
     static func takeDescriptors() throws -> RecoveredDescriptors {
         if let table = try Reexecution.takeTable() { return RecoveredDescriptors(adopting: table) }
-        let passed = try ServiceManager.takeHandedDescriptors()
+        let passed = try ServiceManager.takePassedDescriptors()
         return RecoveredDescriptors(adopting: passed.map { ($0.name, $0.descriptor) })
     }
 }

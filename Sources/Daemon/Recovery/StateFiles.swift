@@ -69,7 +69,7 @@ final class StateFiles {
         _ = try? removeFile(at: path(serial))
     }
 
-    /// Removes the files of what is not stored.
+    /// Removes the files of descriptors that are no longer stored.
     func removeUnused() {
         for name in (try? folderEntries(at: folder)) ?? [] where UInt64(name).flatMap({ sizes[$0] }) == nil {
             _ = try? removeFile(at: folder + "/" + name)
@@ -115,7 +115,7 @@ struct StateArchive {
         }
     }
 
-    /// Takes all files out of the archive.
+    /// Removes all files from the archive and passes them to `body`.
     func take(_ body: (AppID, String, consuming Descriptor) -> Void) {
         guard exists(at: folder) else { return }
         for file in ((try? folderEntries(at: folder)) ?? []).sorted() {

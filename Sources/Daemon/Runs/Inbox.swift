@@ -24,7 +24,7 @@ struct Inbox {
 
     /// Writes a notification in place of the previous one of its kind. The app owns the folder and may have put
     /// anything there: the file is replaced by rename(2), and no symbolic link is followed.
-    func place(_ kind: String, _ payload: String) throws {
+    func write(_ kind: String, _ payload: String) throws {
         try replaceFile(at: path + "/" + kind, with: Array((payload + "\n").utf8), mode: 0o600, owner: owner)
     }
 }

@@ -7,11 +7,11 @@ import LifecycleCore
 ///            recorded        recorded                                 recorded
 /// ```
 ///
-/// Each step is recorded before the next. So the next daemon can tell what became of a notice: one that waits was not
-/// sent; of one that was being sent it is in doubt, and the kernel may still have the signal pending.
+/// Each step is recorded before the next. So the next daemon knows that a waiting notice was not sent. A notice that
+/// was being sent may have been sent, and its signal may still be pending.
 struct NoticeQueue: Hashable {
-    /// The most notices that wait for one signal to be taken. At more than that the requests come faster than any app
-    /// follows, and all are sent at once. It bounds the run's record.
+    /// The most notices that wait until the app takes a signal. If there are more, requests arrive faster than the app
+    /// handles them, and all notices are sent at once. The limit bounds the run's record.
     static let capacity = 64
 
     private(set) var waiting: [Notice] = []
@@ -22,7 +22,7 @@ struct NoticeQueue: Hashable {
 
     init() {}
 
-    /// As it was recorded.
+    /// Restores a recorded queue.
     init(waiting: [Notice], isSending: Bool, lastEffect: EffectID) {
         self.waiting = waiting
         self.isSending = isSending && !waiting.isEmpty

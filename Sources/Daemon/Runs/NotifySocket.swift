@@ -7,13 +7,12 @@ import Systemd
 protocol NotifySocketDelegate: AnyObject {
     /// One datagram of the app. `sender`: the pid of the process that sent it.
     func received(_ messages: [NotifyMessage], _ descriptors: inout ReceivedDescriptors, from sender: Int32)
-    /// Something that the app sent is wrong. Called a limited number of times in a second.
+    /// The app sent something invalid. The number of calls in a second is limited.
     func logWarning(_ sentence: String)
 }
 
-/// The notify socket of one run (`NOTIFY_SOCKET`). Whatever is received here comes from this run's app, whichever of
-/// its processes sent it. An app can neither delay other apps by what it sends nor leave a descriptor open in the
-/// daemon.
+/// The notify socket of one run (`NOTIFY_SOCKET`). Everything received here comes from a process of this run's app. An
+/// app can neither delay other apps by what it sends nor leave a descriptor open in the daemon.
 final class NotifySocket {
     let path: String
     private let run: RunID
@@ -41,7 +40,7 @@ final class NotifySocket {
     /// The most warnings about one app in a second.
     private static let warningsPerSecond = 5
 
-    /// What was counted in the current second.
+    /// The counts of the current second.
     private struct Window {
         var end = Duration.zero
         var messages = 0
@@ -101,7 +100,7 @@ final class NotifySocket {
     /// Reads one datagram.
     /// - Returns: whether there was one.
     private func readOne() -> Bool {
-        // A daemon that dies between the two has taken the datagram with it: the logbook says so.
+        // If the daemon dies before `endReading`, the datagram is lost; the logbook then shows it.
         logbook.beginReading(of: run)
         defer { logbook.endReading() }
         do {

@@ -4,7 +4,7 @@ import Linux
 import Systemd
 
 /// Main processes that are not children of this daemon: the previous daemon started them, or the app named them with
-/// `MAINPID=`. The kernel reports their stops and their exit status to their parent only, so both are looked for.
+/// `MAINPID=`. The kernel reports their stops and their exit status to their parent only, so the daemon polls for both.
 extension RunController {
     /// Watches the main process of a recovered run. The outcome of its execve(2) was lost with the previous daemon;
     /// /proc shows whether it has executed its program.
@@ -18,7 +18,7 @@ extension RunController {
             guard stat.hasExecuted else { return false }
             self.send(.executed)
             if stat.isStopped, !self.isFrozen { self.send(.stopped) }
-            // Later, as the next probe replaces this one.
+            // Called later, because the next probe replaces this one.
             self.context.loop.callLater { [weak self] in
                 if let self, self.isAdopted { self.probeForStop() }
             }
@@ -26,7 +26,7 @@ extension RunController {
         }
     }
 
-    /// Looks for a stop of the main process while the app has to answer `didEnterBackground`: stopping itself is an
+    /// Polls for a stop of the main process while the app has to answer `didEnterBackground`: stopping itself is an
     /// answer (L17).
     func probeForStop() {
         adoptedProbe = Retry.until(context.loop) { [weak self] in
@@ -46,7 +46,7 @@ extension RunController {
     /// How long the parent of an adopted process has to reap it. After that its exit status is unknown.
     private static let exitStatusTimeout = Duration.seconds(2)
 
-    /// Looks for the exit status of a main process that has ended and cannot be reaped.
+    /// Polls for the exit status of a main process that has ended and cannot be reaped.
     func probeExitStatus(of process: Linux.Process) {
         let limit = context.loop.now() + Self.exitStatusTimeout
         adoptedProbe = Retry.until(context.loop) { [weak self] in
@@ -57,7 +57,7 @@ extension RunController {
                 return true
             }
             let status = (try? process.exitStatus()) ?? nil
-            // Without a zombie and without a report by now there will be none.
+            // If there is neither a zombie nor a report by now, there will be no report.
             let isReaped = (try? ProcFS().stat(of: process.pid)) == nil
             guard status != nil || isReaped || self.context.loop.now() >= limit else { return false }
             self.exited(status.map { ExitStatus($0) } ?? .unknown, cpu: .zero)

@@ -9,7 +9,7 @@ extension RunController: NotifySocketDelegate {
     func received(_ messages: [NotifyMessage], _ descriptors: inout ReceivedDescriptors, from sender: Int32) {
         context.events.batch {
             for message in messages { received(message, &descriptors, from: sender) }
-            // All that the datagram says is recorded. The core has not handled it yet, which takes longer.
+            // The contents of the datagram are recorded. The core may handle them later.
             context.logbook.endReading()
         }
     }
@@ -32,7 +32,7 @@ extension RunController: NotifySocketDelegate {
         case .beginTask(let task): send(.taskBegan(name: task, owner: sender))
         case .endTask(let task): send(.taskEnded(name: task))
         case .wakeDone(let result): send(.wakeCompleted(WakeResult(result)))
-        // Its descriptor is closed with the datagram, which is the answer.
+        // Closing its descriptor, together with the datagram, is the answer.
         case .barrier: break
         case .storeDescriptors(let name): store(&descriptors, name)
         case .removeDescriptors(let name): context.stored.remove(name, of: app)

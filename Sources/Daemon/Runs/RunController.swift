@@ -5,7 +5,7 @@ import Manifest
 import Posix
 import Systemd
 
-/// Controls one run of one app: its processes and their group, from the start to the removal of what was made for it.
+/// Controls one run of one app: its processes and their group, from the start to the removal of the run's resources.
 /// It decides nothing: it carries out the core's effects and reports the outcomes as events.
 ///
 /// ```
@@ -46,11 +46,11 @@ final class RunController {
         case none
         /// The main process has ended, and processes that it left behind have not.
         case emptying(Retry?)
-        /// What was made for the run is removed.
+        /// The run's resources are removed.
         case removed
     }
 
-    // MARK: What the controller waits for
+    // MARK: Event sources and probes
 
     var execSource: EventSource?
     var exitSource: EventSource?
@@ -61,7 +61,7 @@ final class RunController {
     /// Looks whether the whole group is frozen.
     private var freezeProbe: Retry?
 
-    // MARK: What the app says about itself
+    // MARK: Status that the app reports
 
     /// `STATUS=`
     var statusText: String?
@@ -95,7 +95,7 @@ final class RunController {
 
     func send(_ event: RunEvent) { context.events.send(.run(id, event)) }
 
-    // MARK: Measures. A group that cannot be read is like one that is gone.
+    // MARK: Measurements. A group that cannot be read counts as removed.
 
     var isPopulated: Bool { (try? enclosure.isPopulated()) ?? false }
     /// In bytes.
@@ -136,7 +136,7 @@ final class RunController {
     }
 
     /// Takes over the state of a recovered run. If the previous daemon's last events are lost, the group may be in
-    /// another state than the core takes it to be in: then it is frozen or thawed.
+    /// another state than the core expects: then it is frozen or thawed.
     func restoreFrozen(_ isFrozen: Bool, mayDiffer: Bool) {
         self.isFrozen = isFrozen
         guard mayDiffer else { return }
@@ -164,22 +164,22 @@ final class RunController {
         send(.inspected(Inspection(traced: isTraced, cpu: cpu, memory: memory)))
     }
 
-    /// Sends a notice. A memory warning has one signal for both levels, so the level is placed in the inbox before
-    /// (L36).
+    /// Sends a notice. A memory warning has one signal for both levels, so the level is written to the inbox
+    /// first (L36).
     func notify(_ notice: Notice, _ effect: EffectID) {
-        if case .memoryWarning(let level) = notice { place("memory", level.name) }
+        if case .memoryWarning(let level) = notice { writeToInbox("memory", level.name) }
         transport.send(notice, effect)
     }
 
     func deliver(_ notifications: [Notification], _ effect: EffectID) {
         for notification in notifications {
-            place(notification.kind, notification.payload)
+            writeToInbox(notification.kind, notification.payload)
             if notification.kind == "memory" { transport.send(.memoryWarning(.warning), effect) }
         }
     }
 
-    private func place(_ kind: String, _ payload: String) {
-        attempt { try inbox.place(kind, payload) }
+    private func writeToInbox(_ kind: String, _ payload: String) {
+        attempt { try inbox.write(kind, payload) }
     }
 
     // MARK: The end
@@ -194,7 +194,7 @@ final class RunController {
         if process == nil, starting == nil { waitUntilEmpty() }
     }
 
-    /// Reports the run as empty once its last process has ended, and removes what was made for it (L47). Does nothing
+    /// Reports the run as empty once its last process has ended, and removes its resources (L47). Does nothing
     /// if it waits already or the run is removed.
     func waitUntilEmpty() {
         guard case .none = end else { return }
@@ -209,7 +209,7 @@ final class RunController {
         if case .emptying = end { end = .emptying(retry) }
     }
 
-    /// Removes what was made for the run: it is over, or its start failed.
+    /// Removes the run's resources: it is over, or its start failed.
     func remove() {
         if case .removed = end { return }
         end = .removed
@@ -257,7 +257,7 @@ extension RunController: SignalTransportDelegate {
         }
         guard isAdopted else { return }
         if notice == .didEnterBackground, delivered {
-            // The core moves on with the event above, which may be queued.
+            // The event above may be queued, so the core may handle it later.
             context.loop.callLater { [weak self] in self?.probeForStop() }
         }
         if notice == .willTerminate, hasStopped { continueStopped() }

@@ -5,7 +5,7 @@ import Manifest
 import Posix
 import Systemd
 
-/// Launches apps: prepares what a run needs (user, folders, group, notify socket, environment), then starts it.
+/// Launches apps: prepares the run (user, folders, group, notify socket, environment), then starts it.
 final class RunLauncher {
     /// Exit statuses of systemd.exec(5) for what can fail before there is a process.
     private enum Stage {
@@ -84,7 +84,7 @@ final class RunLauncher {
         do { return try body() } catch { throw Failure(status, error) }
     }
 
-    // MARK: What a run needs
+    // MARK: Preparation
 
     /// Creates the directories that the manifest names, owned by the app's user (L9).
     private func prepareDirectories(_ manifest: AppManifest, _ user: AppUser?) throws {
@@ -114,10 +114,10 @@ final class RunLauncher {
         }
     }
 
-    /// The path of the app's last receipt. Without it the app is launched all the same.
+    /// The path of the app's last receipt. Without it the app is launched nevertheless.
     private func lastReceipt(of app: AppID) -> String? {
         do {
-            return try context.receipts.handOver(to: app)
+            return try context.receipts.writeLastReceipt(for: app)
         } catch {
             context.journal.logWarning("\(error)", app: app)
             return nil
@@ -177,8 +177,8 @@ final class RunLauncher {
         return own?.first == UInt8(ascii: "-") ? 0 : nil
     }()
 
-    /// The daemon's own limit of open files is high. Apps get systemd's defaults: 1,024, which select(2) needs, and a
-    /// hard limit of 524,288 for those that raise it.
+    /// The resource limits of an app. The daemon's own limit of open files is high. Apps get systemd's defaults: a soft
+    /// limit of 1,024, which select(2) needs, and a hard limit of 524,288.
     private func resourceLimits(_ manifest: AppManifest) -> [ResourceLimit] {
         let given = manifest.limits.map { ResourceLimit(resource: $0.resource, soft: $0.soft, hard: $0.hard) }
         let openFiles: Int32 = 7  // RLIMIT_NOFILE

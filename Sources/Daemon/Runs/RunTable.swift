@@ -22,7 +22,7 @@ final class RunTable {
 
     // MARK: Children
 
-    /// Reports with this pid concern the run from now on. Its main process is reaped by its controller.
+    /// Assigns the kernel's reports about this pid to the run. The run's controller reaps its main process.
     func insertMainProcess(_ pid: Int32, of run: RunID) { mainProcesses[pid] = run }
 
     /// The process was reaped, or is no longer the main process.

@@ -3,7 +3,7 @@ import Linux
 import Manifest
 import Systemd
 
-/// What a transport needs from the run that it belongs to.
+/// The run that a transport belongs to.
 protocol SignalTransportDelegate: AnyObject {
     /// The main process as /proc/PID/status shows it; `nil` if there is none.
     var mainProcessStatus: ProcessStatus? { get }
@@ -22,11 +22,12 @@ protocol SignalTransportDelegate: AnyObject {
 /// Sends lifecycle notices to an app: each as the signal that its manifest names, in order.
 ///
 /// The kernel delivers pending signals in an order of its own (signal(7)). So a notice is sent when the signal of the
-/// previous one is no longer pending (L3), but after a second at the latest: to an app that blocks its signals for
-/// longer, a notice in time is worth more than the order.
+/// previous one is no longer pending (L3), but no later than after 1 s: for an app that blocks its signals for longer,
+/// a timely notice matters more than the order.
 final class SignalTransport {
-    /// How often the signal of the previous notice is looked for; at the intervals of `Retry` that takes one second.
-    private static let maximumLooks = 12
+    /// How often the transport checks whether the signal of the previous notice is pending; with the intervals of
+    /// `Retry` this takes 1 s.
+    private static let maximumChecks = 12
 
     private let loop: EventLoop
     private let signals: LifecycleSignals
@@ -49,7 +50,7 @@ final class SignalTransport {
 
     // MARK: Sending
 
-    /// Sends a notice after those that wait. `willTerminate` does not wait: all are sent at once.
+    /// Sends a notice after the waiting ones. `willTerminate` does not wait: all are sent at once.
     func send(_ notice: Notice, _ effect: EffectID) {
         guard queue.accept(notice, of: effect) else { return }
         isUsed = true
@@ -61,13 +62,13 @@ final class SignalTransport {
         }
     }
 
-    /// Sends all that waits at once: before the app is frozen or terminates.
+    /// Sends all waiting notices at once: before the app is frozen or terminates.
     func sendAll() {
         retry = nil
         while !queue.isEmpty { sendFirst(delegate?.mainProcessStatus) }
     }
 
-    /// Drops all that waits: the app is about to be killed, or its main process has ended.
+    /// Drops all waiting notices: the app is about to be killed, or its main process has ended.
     func discard() {
         retry = nil
         guard !queue.isEmpty else { return }
@@ -91,14 +92,14 @@ final class SignalTransport {
 
     private func sendInOrder() {
         guard retry == nil else { return }
-        var looks = 0
+        var checks = 0
         retry = Retry.until(loop) { [weak self] in
             guard let self else { return true }
             while let notice = self.queue.first {
                 let status = self.delegate?.mainProcessStatus
-                looks += 1
-                if looks < Self.maximumLooks, self.mustWait(notice, status) { return false }
-                looks = 0
+                checks += 1
+                if checks < Self.maximumChecks, self.mustWait(notice, status) { return false }
+                checks = 0
                 self.sendFirst(status)
             }
             self.retry = nil

@@ -9,7 +9,7 @@ import Testing
 
 /// The next daemon runs after a reboot, has another file format, or has no cgroups.
 @Suite("Recovery after a reboot, or with another file format")
-struct RecoveryPlaceTests {
+struct RecoveryRebootTests {
     private func overwrite(_ path: String, at offset: Int, _ bytes: [UInt8]) throws {
         let file = try Descriptor.open(path, O_WRONLY)
         #expect(pwrite(file.raw, bytes, bytes.count, off_t(offset)) == bytes.count)
@@ -80,7 +80,7 @@ struct RecoveryPlaceTests {
             #expect(receipts.count == 1 && receipts.last?["pid"]?.integerValue == Int64(pid))
             #expect(receipts.last?["explanation"]?.stringValue?.contains("its state is unknown") == true)
         }
-        // Terminated, and not only killed.
+        // Terminated in order, not killed.
         #expect(second.trace().last == "willTerminate")
         #expect(try second.launch("photos")["state"]?.stringValue == "active")
         #expect(try second.receipts("photos").count == 1)
@@ -109,7 +109,7 @@ struct RecoveryPlaceTests {
     }
 }
 
-@Suite("Recovery in process-group mode", .enabled(if: geteuid() == 0, "needs root to become nobody"))
+@Suite("Recovery in process-group mode", .enabled(if: geteuid() == 0, "needs root to become another user"))
 struct RecoveryWithoutGroupsTests {
     private func isStopped(_ pid: Int32) throws -> Bool { try ProcFS().stat(of: pid)?.isStopped ?? false }
 
@@ -122,7 +122,7 @@ struct RecoveryWithoutGroupsTests {
             [
                 "front": script, "back": script + "[Lifecycle]\nSuspendDelaySec=0\n",
                 "gone": "[App]\nExecStart=/bin/sleep 1000\n",
-            ], asNobody: true)
+            ], asUnprivilegedUser: true)
         try first.launch("gone", background: true)
         try first.launch("back", background: true)
         try first.launch("front")

@@ -26,7 +26,7 @@ extension TestDaemon {
         return nil
     }
 
-    /// All processes of an app, however they forked.
+    /// All processes of an app, including those that left its session.
     func processes(of app: String) throws -> [Int32] {
         guard let group = try groupPath(app) else { return processesByEnvironment(of: app) }
         return TestDaemon.text(of: group + "/cgroup.procs").split(separator: "\n").compactMap { Int32($0) }
@@ -48,9 +48,9 @@ extension TestDaemon {
     }
 
     /// Waits for a condition for which there is no event. It has a limit, so that a failing test ends.
-    func eventually(_ what: String, _ isSo: () throws -> Bool) throws {
+    func eventually(_ what: String, _ condition: () throws -> Bool) throws {
         for _ in 0..<10_000 {
-            if try isSo() { return }
+            if try condition() { return }
             poll(nil, 0, 5)
         }
         throw TestFailure("timeout: \(what)")
@@ -80,7 +80,7 @@ extension TestDaemon {
 
     /// Kills the daemon with SIGKILL at its next system call `number`: before the kernel carries it out (`when` is
     /// "entry") or after ("exit").
-    /// - Returns: the process that does so; it ends once the daemon has ended.
+    /// - Returns: the process that kills the daemon; it ends after the daemon.
     func killAtSystemCall(_ number: Int, _ when: String) throws -> Linux.Process {
         let attached = root + "/attached"
         var starting = try startProcess(

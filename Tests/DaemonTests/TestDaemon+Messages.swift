@@ -5,7 +5,7 @@ import TestKit
 
 extension TestDaemon {
     /// Sends a notify message to the socket of the only running app.
-    func say(_ text: String) throws {
+    func sendMessage(_ text: String) throws {
         let sockets = entries(of: runtime + "/notify")
         guard sockets.count == 1 else { throw TestFailure("one app has to run; there are the sockets \(sockets)") }
         try sendDatagram(text, to: runtime + "/notify/" + sockets[0])
