@@ -29,7 +29,7 @@ struct SavedFormTests {
         harness.push("shop")
         harness.launch("photos")
         harness.request("photos", .interrupt)
-        harness.bring("notes", into: .terminating)
+        harness.move("notes", to: .terminating)
         harness.exit("notes", .exited(3))
         harness.isSlow = true
         harness.launch("music")
@@ -113,7 +113,7 @@ struct SavedFormTests {
         }
     }
 
-    @Test("a default that is not nil is told from nil: unlimited background time stays unlimited")
+    @Test("a default that is not nil differs from nil: unlimited background time stays unlimited")
     func nullable() throws {
         var policy = AppPolicy()
         policy.backgroundTime = nil
