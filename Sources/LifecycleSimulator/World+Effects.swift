@@ -122,10 +122,10 @@ extension World {
         case .ended: isDelivered = kernelRandom.chance(500)
         }
         if notice.isAnswered {
-            let late = injects(.notifiedLate) ? kernelRandom.within(0...3 * .second) : 0
+            let extraDelay = injects(.notifiedLate) ? kernelRandom.within(0...3 * .second) : 0
             deliver(
                 .run(runs[run].id, .notified(notice, delivered: isDelivered, cpu: cpu(of: run))),
-                after: kernelRandom.within(0...300) + late)
+                after: kernelRandom.within(0...300) + extraDelay)
         }
         if !isDelivered { return }
         switch runs[run].program {
@@ -136,15 +136,15 @@ extension World {
     }
 
     private mutating func inspect(_ run: Int) {
-        let late = injects(.inspectedLate) ? kernelRandom.within(0...2 * .second) : 0
+        let extraDelay = injects(.inspectedLate) ? kernelRandom.within(0...2 * .second) : 0
         if runs[run].tracedInspectionsLeft == 0, injects(.traced) {
             runs[run].tracedInspectionsLeft = 1 + kernelRandom.below(3)
         }
         let isTraced = runs[run].tracedInspectionsLeft > 0
         if isTraced { runs[run].tracedInspectionsLeft -= 1 }
         let inspection = Inspection(traced: isTraced, cpu: cpu(of: run), memory: runs[run].memory)
-        lateness += late
-        deliver(.run(runs[run].id, .inspected(inspection)), after: kernelRandom.within(5...1000) + late)
+        lateness += extraDelay
+        deliver(.run(runs[run].id, .inspected(inspection)), after: kernelRandom.within(5...1000) + extraDelay)
     }
 
     private mutating func continueStopped(_ run: Int) {

@@ -82,8 +82,8 @@ extension World {
         runs[run].attempt = attempt
         runs[run].freezer = .freezing
         runs[run].isFreezeStuck = injects(.freezeNever)
-        let late = injects(.freezeLate) ? kernelRandom.within(100 * .millisecond...4 * .second) : 0
-        let delay = kernelRandom.within(20...5000) + late
+        let extraDelay = injects(.freezeLate) ? kernelRandom.within(100 * .millisecond...4 * .second) : 0
+        let delay = kernelRandom.within(20...5000) + extraDelay
         schedule(.freezeCompletes(attempt: attempt), for: run, after: delay)
         if injects(.diesWhileFreezing) {
             schedule(.die(crash()), for: run, after: kernelRandom.within(0...delay))
@@ -98,9 +98,9 @@ extension World {
         }
         runs[run].freezer = .frozen
         runs[run].frozenSince = now
-        let late = injects(.freezeReportedLate) ? kernelRandom.within(0...4 * .second) : 0
+        let extraDelay = injects(.freezeReportedLate) ? kernelRandom.within(0...4 * .second) : 0
         let event = Event.run(runs[run].id, .frozen(attempt: attempt, memory: runs[run].memory))
-        deliver(event, after: kernelRandom.within(10...15_000) + late)
+        deliver(event, after: kernelRandom.within(10...15_000) + extraDelay)
     }
 
     mutating func thaw(_ run: Int, _ attempt: Int) {
@@ -108,8 +108,8 @@ extension World {
         runs[run].frozenTime = runs[run].frozenTime(at: now)
         runs[run].frozenSince = nil
         runs[run].freezer = .thawed
-        let late = injects(.thawReportedLate) ? kernelRandom.within(0...8 * .second) : 0
-        deliver(.run(runs[run].id, .thawed(attempt: attempt)), after: kernelRandom.within(20...2000) + late)
+        let extraDelay = injects(.thawReportedLate) ? kernelRandom.within(0...8 * .second) : 0
+        deliver(.run(runs[run].id, .thawed(attempt: attempt)), after: kernelRandom.within(20...2000) + extraDelay)
         if injects(.diesAfterThaw) {
             schedule(.die(crash()), for: run, after: kernelRandom.within(0...200))
         }
@@ -181,8 +181,8 @@ extension World {
         guard !runs[run].isEmpty else { return }
         runs[run].isEmpty = true
         giveUpMemory(run)
-        let late = injects(.emptiedLate) ? kernelRandom.within(0...8 * .second) : 0
-        deliver(.run(runs[run].id, .emptied), after: notBefore + kernelRandom.within(5...2000) + late)
+        let extraDelay = injects(.emptiedLate) ? kernelRandom.within(0...8 * .second) : 0
+        deliver(.run(runs[run].id, .emptied), after: notBefore + kernelRandom.within(5...2000) + extraDelay)
     }
 
     /// Puts a process into uninterruptible sleep for a while.

@@ -18,8 +18,8 @@ extension World {
     /// processor.
     mutating func giveUpMemory(_ run: Int) {
         usedMemory -= runs[run].memory
-        let late = runs[run].memory / 4
-        if late > 0 { returning.append((late, now + machineRandom.within(0...3 * .second))) }
+        let part = runs[run].memory / 4
+        if part > 0 { returning.append((part, now + machineRandom.within(0...3 * .second))) }
         runs[run].memory = 0
     }
 
@@ -54,8 +54,8 @@ extension World {
             sizes.append(MemoryReading.Size(run: runs[run].id, bytes: runs[run].memory))
         }
         let reading = MemoryReading(total: scenario.totalMemory, available: available, sizes: sizes)
-        let late = injects(.measuredLate) ? kernelRandom.within(0...2 * .second) : 0
-        deliver(.memoryMeasured(reading), after: kernelRandom.within(50...2000) + late)
+        let extraDelay = injects(.measuredLate) ? kernelRandom.within(0...2 * .second) : 0
+        deliver(.memoryMeasured(reading), after: kernelRandom.within(50...2000) + extraDelay)
     }
 
     /// Changes the memory use of other programs and reports stalls, at random intervals.
@@ -93,9 +93,9 @@ extension World {
     /// The delay of the daemon's timer.
     mutating func timerDelay() -> Microseconds {
         if injects(.timerLate) {
-            let late = kernelRandom.within(1 * .millisecond...3 * .second)
-            lateness += late
-            return late
+            let extraDelay = kernelRandom.within(1 * .millisecond...3 * .second)
+            lateness += extraDelay
+            return extraDelay
         }
         return kernelRandom.chance(500) ? 0 : kernelRandom.within(0...100)
     }

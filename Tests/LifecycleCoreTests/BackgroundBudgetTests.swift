@@ -98,8 +98,9 @@ struct BackgroundBudgetTests {
     func oldestFirst() {
         var list = AssertionList()
         list.wake = wake(.push, 0)
-        let counts = [task("upload", 1), task("backup", 2), task("upload", 3)].map { list.beginTask($0) }
-        #expect(counts == [1, 2, 3])
+        let counts = [task("upload", 1), task("backup", 2), task("upload", 3)].map { list.beginTask($0, limit: 2) }
+        // The wake does not count.
+        #expect(counts == [nil, nil, 3])
         let removed = (0..<3).map { _ in list.removeTask { $0.taskName == "upload" } }
         #expect(removed == [task("upload", 1), task("upload", 3), nil])
         #expect(list.taskNames == ["backup"])
@@ -116,9 +117,9 @@ struct BackgroundBudgetTests {
         var list = AssertionList()
         list.wake = nil
         #expect(list.isEmpty)
-        _ = list.beginTask(task("upload", 1))
+        _ = list.beginTask(task("upload", 1), limit: 10)
         list.wake = wake(.push, 2)
-        _ = list.beginTask(task("backup", 3))
+        _ = list.beginTask(task("backup", 3), limit: 10)
         list.wake = wake(.timer, 4)
         #expect(list.all.count == 3)
         #expect(list.all.map(\.taskName) == ["upload", nil, "backup"])
@@ -136,11 +137,11 @@ struct BackgroundBudgetTests {
         var list = AssertionList()
         var isMoved = list.moveExtension(to: end)
         #expect(!isMoved)
-        _ = list.beginTask(task("upload", 1))
+        _ = list.beginTask(task("upload", 1), limit: 10)
         isMoved = list.moveExtension(to: end)
         #expect(!isMoved)
         #expect(list.all == [task("upload", 1)])
-        _ = list.beginTask(task(Assertion.extensionName, 2, end: 10))
+        _ = list.beginTask(task(Assertion.extensionName, 2, end: 10), limit: 10)
         isMoved = list.moveExtension(to: end)
         #expect(isMoved)
         #expect(list.all == [task("upload", 1), task(Assertion.extensionName, 2, end: 20)])
@@ -154,7 +155,7 @@ struct BackgroundBudgetTests {
     func updateTasks() {
         var list = AssertionList()
         list.wake = wake(.push, 0)
-        _ = list.beginTask(task("upload", 1))
+        _ = list.beginTask(task("upload", 1), limit: 10)
         list.updateTasks { $0.isDoubtful = true }
         #expect(list.all.map(\.isDoubtful) == [false, true])
     }

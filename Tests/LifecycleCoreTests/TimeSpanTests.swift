@@ -19,7 +19,7 @@ struct TimeSpanTests {
     }
 
     @Test(
-        "a countdown shows as many decimal places as asked for",
+        "a countdown has the requested number of decimal digits",
         arguments: [
             (3210, 1, "3.2s"), (3210, 0, "3s"), (3210, 2, "3.21s"), (40, 1, "0s"), (60, 1, "0.1s"), (310, 1, "0.3s"),
             (9960, 1, "10s"), (28_400, 0, "28s"), (59_600, 0, "1min"), (90_000, 1, "1min 30s"), (3000, 1, "3s"),

@@ -11,7 +11,7 @@ struct EndChecker {
     /// By app: whether a request asked it to end and no later request asked for anything else.
     private var isEndRequested: [Bool]
     /// The request that is being handled, and the value before it: a refused request changes nothing.
-    private var asked: (request: RequestID, app: Int, wasEndRequested: Bool)?
+    private var current: (request: RequestID, app: Int, wasEndRequested: Bool)?
 
     init(apps: Int) {
         ended = Array(repeating: 0, count: apps)
@@ -21,12 +21,12 @@ struct EndChecker {
     }
 
     mutating func record(_ event: Event, of app: Int?, _ model: CoreModel, at now: Microseconds) {
-        asked = nil
+        current = nil
         guard let app else { return }
         switch event {
         case .run(let run, .exited), .run(let run, .spawnFailed): if model.apps[app].run == run { ended[app] = now }
         case .requested(let id, _, let request):
-            asked = (id, app, isEndRequested[app])
+            current = (id, app, isEndRequested[app])
             record(request, of: app)
         case .run(let run, .wakeCompleted):
             guard model.apps[app].run == run else { return }
@@ -54,8 +54,8 @@ struct EndChecker {
         _ effect: Effect, of app: Int?, in event: Event, _ model: CoreModel, at now: Microseconds,
         _ findings: inout Findings
     ) {
-        if case .answer(let request, .refused) = effect, let asked, asked.request == request {
-            isEndRequested[asked.app] = asked.wasEndRequested
+        if case .answer(let request, .refused) = effect, let current, current.request == request {
+            isEndRequested[current.app] = current.wasEndRequested
         }
         guard let app else { return }
         let known = model.apps[app]

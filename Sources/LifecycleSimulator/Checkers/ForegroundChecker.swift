@@ -6,18 +6,18 @@ struct ForegroundChecker {
     private var activated: [UInt64]
     private var count: UInt64 = 0
     /// The request that is being handled, and the value before it: a refused request activates no app.
-    private var asked: (request: RequestID, app: Int, before: UInt64)?
+    private var current: (request: RequestID, app: Int, before: UInt64)?
 
     init(apps: Int) {
         activated = Array(repeating: 0, count: apps)
     }
 
     mutating func record(_ event: Event, of app: Int?) {
-        asked = nil
+        current = nil
         guard let app, case .requested(let id, _, let request) = event else { return }
         switch request {
         case .activate, .launch(.foreground, _, _):
-            asked = (id, app, activated[app])
+            current = (id, app, activated[app])
             activate(app)
         case .launch, .background, .interrupt, .endInterruption, .terminate, .remove, .push, .send: break
         }
@@ -29,7 +29,7 @@ struct ForegroundChecker {
     }
 
     mutating func record(_ effect: Effect, of app: Int?, _ model: CoreModel, _ findings: inout Findings) {
-        if let asked, effect.refuses(asked.request) { activated[asked.app] = asked.before }
+        if let current, effect.refuses(current.request) { activated[current.app] = current.before }
         guard let app else { return }
         if case .spawn(_, _, let launch) = effect, launch.state == .foreground { activate(app) }
         guard case .report(.stateChanged(let id, _, .background, .displaced)) = effect else { return }

@@ -3,24 +3,24 @@ import LifecycleCore
 /// Checks that interruptions nest and that an app in the foreground is active unless one is open (L13).
 struct InterruptionChecker {
     private var open: [Int]
-    private var asked: (request: RequestID, app: Int, change: Int)?
+    private var current: (request: RequestID, app: Int, change: Int)?
 
     init(apps: Int) {
         open = Array(repeating: 0, count: apps)
     }
 
     mutating func record(_ event: Event, of app: Int?) {
-        asked = nil
+        current = nil
         guard let app, case .requested(let request, _, let what) = event else { return }
         switch what {
-        case .interrupt: asked = (request, app, 1)
-        case .endInterruption: asked = (request, app, -1)
+        case .interrupt: current = (request, app, 1)
+        case .endInterruption: current = (request, app, -1)
         case .launch, .activate, .background, .terminate, .remove, .push, .send: break
         }
     }
 
     mutating func record(_ effects: [Effect]) {
-        guard let (request, app, change) = asked else { return }
+        guard let (request, app, change) = current else { return }
         for effect in effects {
             if case .answer(request, .done) = effect { open[app] += change }
         }

@@ -26,7 +26,7 @@ struct NotificationChecker {
 
     private var inboxes: [Inbox]
     /// The request that may add a notification, until its answer shows whether it was accepted.
-    private var asked: (request: RequestID, app: Int, item: Pending, isHeld: Bool)?
+    private var current: (request: RequestID, app: Int, item: Pending, isHeld: Bool)?
     private static let most = 64
 
     init(apps: Int) {
@@ -40,7 +40,7 @@ struct NotificationChecker {
     }
 
     mutating func record(_ event: Event, of app: Int?, _ model: CoreModel) {
-        asked = nil
+        current = nil
         if let app, case .registered(_, let policy, _) = event, policy.usesProtectedData {
             isNotifiedOfData[app] = true
         }
@@ -56,12 +56,12 @@ struct NotificationChecker {
     /// Adds a notification. It counts as accepted until the answer says otherwise.
     private mutating func file(_ request: RequestID, _ app: Int, _ item: Pending, _ model: CoreModel) {
         let phase = model.apps[app].phase
-        asked = (request, app, item, phase == .suspending || phase == .suspended)
+        current = (request, app, item, phase == .suspending || phase == .suspended)
     }
 
     private mutating func accept() {
-        guard let (_, app, item, isHeld) = asked else { return }
-        asked = nil
+        guard let (_, app, item, isHeld) = current else { return }
+        current = nil
         inboxes[app].pending.removeAll { $0.kind == item.kind }
         // A running app receives every notification. A suspended app receives no change that was reverted.
         if isHeld, inboxes[app].known[item.kind] == item.payload { return }
@@ -70,10 +70,10 @@ struct NotificationChecker {
 
     /// Finds out, before the effects, whether the request was refused.
     mutating func record(_ effects: [Effect], _ model: CoreModel) {
-        guard let (request, app, _, _) = asked else { return }
+        guard let (request, app, _, _) = current else { return }
         for effect in effects {
             if case .answer(request, .refused) = effect {
-                asked = nil
+                current = nil
                 return
             }
         }
@@ -90,7 +90,7 @@ struct NotificationChecker {
         switch effect {
         case .spawn:
             inboxes[app] = Inbox()
-            if asked?.app == app { accept() }
+            if current?.app == app { accept() }
         case .deliver(_, let given): check(given, app, model, &findings)
         case .report(.stateChanged(_, _, .terminating, _)), .report(.stateChanged(_, _, .notRunning, _)):
             inboxes[app].pending = []

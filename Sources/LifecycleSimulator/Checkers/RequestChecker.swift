@@ -45,22 +45,22 @@ struct RequestChecker {
 
     mutating func record(_ effect: Effect, _ model: CoreModel, _ findings: inout Findings) {
         guard case .answer(let request, let answer) = effect else { return }
-        guard let asked = waiting.removeValue(forKey: request) else {
+        guard let waiter = waiting.removeValue(forKey: request) else {
             let what =
                 abandoned.contains(request)
                 ? "was abandoned" : request.number > greatest ? "was not made" : "has an answer already"
             return findings.check(
                 false, .requestsAreAnsweredOnce, "request \(request) is answered, but \(what): \(answer)")
         }
-        check(request, asked, answer, model, &findings)
+        check(request, waiter, answer, model, &findings)
     }
 
     /// Checks that no request waits for a goal that is reached.
     func verifyAll(_ model: CoreModel, _ findings: inout Findings) {
-        for (request, asked) in waiting {
-            guard let app = asked.app.map({ model.apps[$0] }) else { continue }
+        for (request, waiter) in waiting {
+            guard let app = waiter.app.map({ model.apps[$0] }) else { continue }
             let hasCome: Bool
-            switch (asked.goal, app.phase) {
+            switch (waiter.goal, app.phase) {
             case (.foreground, .foreground), (.background, .running), (.background, .suspending),
                 (.background, .suspended), (_, .notRunning), (_, .unknown):
                 hasCome = true
@@ -68,18 +68,18 @@ struct RequestChecker {
             }
             findings.check(
                 !hasCome, .answersAreTrue,
-                "request \(request) for \(asked.goal) has no answer, but \(app.id) is \(app.phase)")
+                "request \(request) for \(waiter.goal) has no answer, but \(app.id) is \(app.phase)")
         }
     }
 
     private func check(
-        _ request: RequestID, _ asked: Waiting, _ answer: Answer, _ model: CoreModel, _ findings: inout Findings
+        _ request: RequestID, _ waiter: Waiting, _ answer: Answer, _ model: CoreModel, _ findings: inout Findings
     ) {
-        let app = asked.app.map { model.apps[$0] }
+        let app = waiter.app.map { model.apps[$0] }
         let isTrue: Bool
         switch answer {
         case .done(let state):
-            switch asked.goal {
+            switch waiter.goal {
             case .foreground: isTrue = state == .active || state == .inactive
             case .background: isTrue = state == .background || state == .suspended
             case .end: isTrue = state == .notRunning
@@ -91,14 +91,14 @@ struct RequestChecker {
                 "request \(request) is answered with \(state), but the app is \(app?.state.rawValue ?? "unknown")")
         case .refused(.unknownApp): isTrue = app == nil || app?.isRegistered == false
         case .refused(.shuttingDown): isTrue = model.isShuttingDown
-        case .refused(.notRunning): isTrue = app?.run == nil || asked.goal == .other
+        case .refused(.notRunning): isTrue = app?.run == nil || waiter.goal == .other
         case .refused(.modeNotDeclared): isTrue = app?.policy.backgroundModes.contains(.push) == false
         case .refused: isTrue = true
-        case .superseded: isTrue = asked.goal != .pressure
+        case .superseded: isTrue = waiter.goal != .pressure
         case .ended(let receipt): isTrue = receipt.app == app?.id
-        case .simulated: isTrue = asked.goal == .pressure
+        case .simulated: isTrue = waiter.goal == .pressure
         }
         findings.check(
-            isTrue, .answersAreTrue, "request \(request) for \(asked.goal) is answered with \(answer)")
+            isTrue, .answersAreTrue, "request \(request) for \(waiter.goal) is answered with \(answer)")
     }
 }
