@@ -84,7 +84,7 @@ struct LawTests {
         #expect(harness.state("photos") == .suspended)
     }
 
-    @Test("memory is measured only while an app can grow or memory is short (law 8)")
+    @Test("memory is measured only while an app can grow or memory is short (law 9)")
     func memoryIsLookedAtWhenNeeded() {
         let harness = Harness("photos", "mail")
         #expect(harness.core.nextDeadline == nil)
@@ -106,7 +106,7 @@ struct LawTests {
         #expect(harness.core.nextDeadline == nil)
     }
 
-    @Test("the interval of measurements shrinks near a limit, between 10s and 100ms (law 8)")
+    @Test("the interval of measurements shrinks near a limit, between 10s and 100ms (law 9)")
     func checkInterval() {
         let harness = Harness("photos")
         harness.launch("photos")

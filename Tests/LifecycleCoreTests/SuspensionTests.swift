@@ -70,7 +70,7 @@ struct SuspensionTests {
         #expect(thaw < change)
     }
 
-    @Test("no timer is armed while all apps are suspended (law 8)")
+    @Test("no timer is armed while all apps are suspended (law 9)")
     func nothingRuns() {
         let harness = Harness("photos", "mail", "music")
         for app in ["photos", "mail"] { harness.suspend(app) }
