@@ -8,9 +8,10 @@ user_call() { runuser -u user -- busctl --timeout 30 call org.greenroom /org/gre
 check "a user may call List" runuser -u user -- greenroomctl --system list
 check "a user may not call Terminate" fails runuser -u user -- greenroomctl --system terminate bus
 check "the app is still active" is bus active
-check "a user may call Status with busctl on the private socket" \
+check "a user may not connect to the private socket" fails \
     runuser -u user -- busctl --address unix:path=/run/greenroom/bus call org.greenroom /org/greenroom \
     org.greenroom.Manager1 Status s bus
+check "the mode of the private socket is 0600" same "$(stat -c %a /run/greenroom/bus)" 600
 
 if [ ! -e /usr/share/dbus-1/system.d/org.greenroom.conf ]; then
     skip "system bus: no policy file is installed"
