@@ -5,33 +5,10 @@ import Testing
 
 @Suite("Closing descriptors on a helper thread")
 struct DescriptorCloserTests {
-    /// A TCP connection whose send buffer is full. With SO_LINGER, closing `writer` blocks until `reader` is closed.
-    private static func lingeringConnection() throws -> (writer: Int32, reader: Int32) {
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
-        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        let writer = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        defer { close(listener) }
-        let isConnected = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(listener, $0, size) == 0 && listen(listener, 1) == 0 && getsockname(listener, $0, &size) == 0
-                    && connect(writer, $0, size) == 0
-            }
-        }
-        try #require(isConnected)
-        var time = linger(l_onoff: 1, l_linger: 900)
-        setsockopt(writer, SOL_SOCKET, SO_LINGER, &time, socklen_t(MemoryLayout<linger>.size))
-        let bytes = [UInt8](repeating: 1, count: 65_536)
-        while send(writer, bytes, bytes.count, Int32(MSG_DONTWAIT)) > 0 {}
-        return (writer, accept(listener, nil, nil))
-    }
-
     @Test("a close that blocks does not block the caller, and is pending until it is done")
     func lingering() throws {
         let closer = DescriptorCloser()
-        let (writer, reader) = try Self.lingeringConnection()
+        let (writer, reader) = try #require(lingeringConnection())
         closer.close(Descriptor(adopting: writer))
         #expect(closer.pending == 1)
         close(reader)
@@ -41,7 +18,7 @@ struct DescriptorCloserTests {
     @Test("a descriptor with a closer is closed by the closer, wherever the descriptor is dropped")
     func dropped() throws {
         let closer = DescriptorCloser()
-        let (writer, reader) = try Self.lingeringConnection()
+        let (writer, reader) = try #require(lingeringConnection())
         do {
             let shared = SharedDescriptor(Descriptor(adopting: writer), closer: closer)
             #expect(closer.pending == 0)
@@ -88,7 +65,7 @@ struct DescriptorCloserTests {
             }
             let closer = DescriptorCloser()
             #expect(try blockedSignals() == nil)
-            let (writer, reader) = try DescriptorCloserTests.lingeringConnection()
+            let (writer, reader) = try #require(lingeringConnection())
             closer.close(Descriptor(adopting: writer))
             // While the thread starts it blocks more: wait for all but SIGKILL, SIGSTOP and the two that libc reserves.
             while try blockedSignals() != "fffffffe7ffbfeff" { poll(nil, 0, 1) }
