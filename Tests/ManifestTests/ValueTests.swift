@@ -1,3 +1,4 @@
+import ManifestProperties
 import Testing
 
 @testable import Manifest
