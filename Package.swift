@@ -69,7 +69,7 @@ let package = Package(
         program("greenroom-bench", ["Posix", "Linux", "Systemd", "JSON", "Control"]),
         program("greenroomctl", ["LifecycleCore", "Manifest", "Systemd", "JSON", "Control"]),
 
-        tests("LifecycleCoreTests", ["LifecycleCore"], exclude: ["SavedForms"]),
+        tests("LifecycleCoreTests", ["LifecycleCore", "TestKit"], exclude: ["SavedForms"]),
         tests("SimulatorTests", ["LifecycleCore", "LifecycleSimulator"]),
         // Properties that hold for every manifest. The tests check them on saved inputs, the fuzzer on new ones.
         .target(
