@@ -66,6 +66,7 @@ extension LifecycleCore {
         if case .terminating(let terminating)? = execution {
             ending.from = terminating.from
             ending.next = terminating.next
+            ending.termination = terminating.cause
         }
         if ending.next?.state != .foreground { leaveForegroundSlot(index) }
         return ending
@@ -164,11 +165,10 @@ extension LifecycleCore {
             var ending = ending
             ending.remains = .exitStatus
             apps[index].life = .ending(ending)
-        case .running(let running):
+        case .running:
             // All processes ended at once. The exit status of the main process is still to come.
             var ending = makeEnding(index, nil, now)
             ending.remains = .exitStatus
-            if case .terminating(let terminating) = running.execution { ending.termination = terminating.cause }
             change(index, to: .ending(ending), .ended, now)
         case .notRunning: break
         }

@@ -5,6 +5,20 @@ import Testing
 struct EndingTests {
     static let noProgram = SpawnProblem(sentence: "/nowhere: no such file or directory", exitStatus: 203)
 
+    @Test(
+        "an app that is removed while it terminates, and ends by SIGTERM before SIGKILL, was terminated on request (L45)"
+    )
+    func removedWhileTerminating() throws {
+        let harness = Harness("photos")
+        harness.move("photos", to: .terminating)
+        harness.behave("photos") { $0.dies = false }
+        harness.remove("photos")
+        let run = harness.run("photos")
+        harness.handle(.run(run, .exited(.signaled(15, coreDumped: false), cpu: .zero, memory: 0)))
+        harness.handle(.run(run, .emptied))
+        #expect(try harness.receipt("photos").explanation == "Terminated on request: ended by SIGTERM.")
+    }
+
     @Test("a failed launch has a receipt with systemd's exit status and kills no process")
     func spawnFails() throws {
         let harness = Harness("photos")

@@ -24,7 +24,7 @@ struct Ending: Hashable, Sendable {
     var isKilled = false
     /// When to log a warning that processes survive SIGKILL, and to send it again.
     var warnAt: Instant
-    /// The cause of `willTerminate`, if all processes ended at once after it.
+    /// The cause of `willTerminate`, if that was sent before: the app may end by it before SIGKILL arrives.
     var termination: TerminationCause?
     /// The end takes so long that jetsam no longer waits for its memory.
     var isOverdue = false
