@@ -74,7 +74,7 @@ echo "     longest time between two reads: $longest ms"
 check "no tick is missing" has "$(cat /run/vm-test/ticks)" "0 missing"
 echo "     longest time between two ticks (sent every 10 ms): $(cut -d';' -f2 /run/vm-test/ticks)"
 check "no request was lost or failed" \
-    same "$(grep -hvE ': (background|suspended)$|Terminated on request' /run/vm-test/load-*)" ""
+    same "$(grep -hvE ': (background|suspended)$|[Tt]erminated on request' /run/vm-test/load-*)" ""
 for app in load1 load2; do
     launches=$(ctl --json status $app | grep -o '"launches": *[0-9]*' | grep -o '[0-9]*')
     check "$app: each of its $launches launches has a receipt" same \
