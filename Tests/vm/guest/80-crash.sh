@@ -92,14 +92,15 @@ while [ $kills -lt 40 ]; do
     daemon=$(property greenroomd MainPID)
     [ "$daemon" -gt 1 ] && kill -KILL "$daemon" 2>/dev/null || continue
     kills=$((kills + 1))
-    [ $((kills % 10)) != 0 ] || { wait_for 30 ctl list && [ "$(world)" = "$before" ] && same=$((same + 1)); }
+    # greenroomctl waits 10 s for the next daemon. On an emulated machine ten kills in a row can take longer than that.
+    [ $((kills % 5)) != 0 ] || { wait_for 30 ctl list && [ "$(world)" = "$before" ] && same=$((same + 1)); }
 done
 wait_for 30 ctl list
 touch /run/vm-test/enough
 wait
 echo "     $kills kills; $(cat /run/vm-test/load-* | wc -l) requests meanwhile"
 check "after $kills kills at random times every app has the same process and state" same "$(world)" "$before"
-check "every app had the same process and state during the kills" test $same -ge 4
+check "every app had the same process and state during the kills" test $same -ge 8
 check "no request was lost or failed" \
     same "$(grep -hvE ': (background|suspended)$|[Tt]erminated on request' /run/vm-test/load-*)" ""
 for app in load1 load2; do
