@@ -15,7 +15,7 @@ export PREFIX ?= /usr
 BIN      = $(shell $(SWIFT) build -c $(CONFIG) --show-bin-path)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build programs install deb vm-test demo test check fmt sim sim-ci chaos fuzz bench clean
+.PHONY: help deps build programs install deb vm-test demo test check fmt sim sim-ci chaos soak fuzz bench clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -66,23 +66,28 @@ sim: deps ## run the simulator and print the trace of a seed: SEED= SEEDS= EVENT
 	@$(SWIFT) build -c release --product greenroom-sim 2>&1 | grep -E 'error|warning' || true
 	@$$($(SWIFT) build -c release --show-bin-path)/greenroom-sim --seed $(SEED) --seeds $(SEEDS) --events $(EVENTS) $(if $(filter 1,$(SEEDS)),--trace)
 
-sim-ci: deps ## run the simulator with 1000 seeds, and measure the core's event rate
+sim-ci: deps ## run the simulator with 1000 saved and 1000 fresh seeds, and measure the core's event rate
 	$(SWIFT) build -c release --product greenroom-sim
-	$$($(SWIFT) build -c release --show-bin-path)/greenroom-sim --seed 1 --seeds 1000 --events 5500
-	$$($(SWIFT) build -c release --show-bin-path)/greenroom-sim --rate
+	@Sources/scripts/sim-ci "$$($(SWIFT) build -c release --show-bin-path)"
 
 chaos: deps ## kill the daemon at random times and check that all apps are unaffected: KILLS= SEED=
 	$(SWIFT) build --build-tests
 	GREENROOM_CHAOS_KILLS=$(KILLS) GREENROOM_CHAOS_SEED=$(SEED) $(SWIFT) test --skip-build --filter ChaosTests
 
+soak: deps ## repeat the tests under load, fresh seeds and chaos, until a failure; resumable: MINUTES=60 PARTS= SEEDS= KILLS=
+	$(SWIFT) build --build-tests
+	$(SWIFT) build -c release --product greenroom-sim
+	@Sources/scripts/soak "$$($(SWIFT) build -c release --show-bin-path)"
+
 fuzz: deps ## fuzz the manifest parser: SECONDS=
 	@Sources/scripts/fuzz $(SECONDS)
 
-bench: ## measure greenroomd and comparable programs: QUICK=1 JSON=1 ONLY=part
+bench: ## measure greenroomd and comparable programs: QUICK=1 JSON=1 ONLY=part APPS=n
 	@Sources/scripts/deps build bench
 	@for program in greenroomd greenroom-bench greenroom-sim; do \
 		$(SWIFT) build -c $(CONFIG) $(STATIC) --product $$program >&2 || exit 1; done
-	@Sources/scripts/bench "$(BIN)" $(if $(QUICK),--quick) $(if $(JSON),--json) $(if $(ONLY),--only $(ONLY))
+	@Sources/scripts/bench "$(BIN)" $(if $(QUICK),--quick) $(if $(JSON),--json) $(if $(ONLY),--only $(ONLY)) \
+		$(if $(APPS),--apps $(APPS))
 
 clean: ## remove all build results
 	rm -rf .build

@@ -26,6 +26,8 @@ package struct AppStatus: Record {
     package var launchPostponed: Duration?
     /// The text that the app set with `STATUS=`.
     package var statusText: String?
+    /// Why the app cannot be suspended; absent where nothing is known to prevent it.
+    package var suspendProblem: String?
     package var lastReceipt: ReceiptRecord?
     /// The error in the manifest that disables the app.
     package var error: String?
@@ -39,6 +41,7 @@ package struct AppStatus: Record {
         .required("interruptions", \.interruptions),
         .optional("backgroundTimeRemainingSeconds", \.backgroundTimeRemaining),
         .optional("launchPostponedSeconds", \.launchPostponed), .optional("statusText", \.statusText),
+        .optional("suspendProblem", \.suspendProblem),
         .optional("lastReceipt", \.lastReceipt), .optional("error", \.error),
     ]
 }

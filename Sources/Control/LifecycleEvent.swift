@@ -5,7 +5,7 @@ package struct LifecycleEvent: Record {
         case stateChanged
         case deadlineStarted, deadlineExtended, deadlineMet, deadlineCancelled, deadlineMissed, deadlineDeferred
         case taskBegan, taskEnded, taskRefused, tasksExpiring
-        case freezeTimedOut, killTakesLong, stoppedItself, wakeCompleted, relaunchScheduled
+        case freezeTakesLong, killTakesLong, stoppedItself, wakeCompleted, relaunchScheduled
         case memoryLevelChanged, ended
     }
 
@@ -36,6 +36,11 @@ package struct LifecycleEvent: Record {
     package var namespace: String?
     package var code: String?
     package var receipt: UInt64?
+    /// The exit status, of a main process that exited.
+    package var exitStatus: Int32?
+    /// The number of the signal, of a main process that a signal ended.
+    package var signal: Int32?
+    package var coreDumped: Bool?
 
     package init() {}
 
@@ -51,5 +56,6 @@ package struct LifecycleEvent: Record {
         .list("tasks", \.tasks), .optional("result", \.result), .optional("relaunchSeconds", \.relaunch),
         .optional("earlyEnds", \.earlyEnds), .optional("level", \.level), .optional("namespace", \.namespace),
         .optional("code", \.code), .optional("receipt", \.receipt),
+        .optional("exitStatus", \.exitStatus), .optional("signal", \.signal), .optional("coreDumped", \.coreDumped),
     ]
 }

@@ -28,6 +28,10 @@ package struct ReceiptRecord: Record {
     package var memoryBytes: UInt64 = 0
     /// The deadline that counted at the end.
     package var deadline: DeadlineStatus?
+    /// How many processes outlived the main process and were killed (L47); absent where there were none.
+    package var remainingProcesses: UInt64?
+    /// The names of some of them.
+    package var remainingNames: [String] = []
     /// The apps that jetsam could have killed, in its order.
     package var candidates: [JetsamCandidate] = []
 
@@ -38,7 +42,9 @@ package struct ReceiptRecord: Record {
         .required("state", \.state), .required("namespace", \.namespace), .required("code", \.code),
         .required("explanation", \.explanation), .optional("exitStatus", \.exitStatus), .optional("signal", \.signal),
         .optional("coreDumped", \.coreDumped), .required("wallSeconds", \.wall), .required("cpuSeconds", \.cpu),
-        .required("memoryBytes", \.memoryBytes), .optional("deadline", \.deadline), .list("candidates", \.candidates),
+        .required("memoryBytes", \.memoryBytes), .optional("deadline", \.deadline),
+        .optional("remainingProcesses", \.remainingProcesses), .list("remainingNames", \.remainingNames),
+        .list("candidates", \.candidates),
     ]
 }
 

@@ -1,12 +1,13 @@
 import Control
 import LifecycleCore
+import Linux
 import Manifest
 import Systemd
 
 /// Sends the standard signals about objects: PropertiesChanged, InterfacesAdded and InterfacesRemoved.
 ///
-/// It sends once in a turn of the loop, and only the properties whose values differ from those that were last sent, however
-/// often they changed in between.
+/// It sends in a later turn of the loop, and only the properties whose values differ from those that were last sent, however
+/// often they changed in between. Changes of many apps are sent in several turns, so that clients can read meanwhile.
 final class Announcer {
     /// The properties of an app whose changes are announced.
     struct Properties: Equatable {
@@ -22,7 +23,7 @@ final class Announcer {
     private var announced: [AppID: Properties] = [:]
     private var level: MemoryLevel?
     /// Apps whose properties may have changed, in the order of the changes.
-    private var changed: [AppID] = []
+    private var changed: ArraySlice<AppID> = []
     private var isChanged: Set<AppID> = []
     /// The foreground apps that were last sent: an app that loses its foreground slot to another app has no report.
     private var announcedForeground: [AppID] = []
@@ -60,25 +61,29 @@ final class Announcer {
     private func schedule() {
         if isScheduled { return }
         isScheduled = true
-        bus.service.loop.callLater { [weak self] in
-            self?.isScheduled = false
-            self?.announce()
-        }
+        bus.service.loop.work.add { [weak self] in self?.announceNext() ?? false }
+    }
+
+    /// Records the apps that have lost their foreground slot.
+    private func recordForeground() {
+        let now = Set(bus.driver.core.foregroundApps)
+        for id in announcedForeground where !now.contains(id) && isChanged.insert(id).inserted { changed.append(id) }
+        announcedForeground = now.sorted()
     }
 
     // MARK: Signals
 
-    private func announce() {
-        for id in announcedForeground where isChanged.insert(id).inserted { changed.append(id) }
-        var count = 0
-        while count < changed.count, !isCongested() {
-            announce(changed[count])
-            count += 1
+    /// - Returns: whether there is more to announce.
+    private func announceNext() -> Bool {
+        if changed.isEmpty { recordForeground() }
+        if !changed.isEmpty, !isCongested(), let id = changed.popFirst() {
+            isChanged.remove(id)
+            announce(id)
+            return true
         }
-        for id in changed[..<count] { isChanged.remove(id) }
-        changed.removeFirst(count)
-        announcedForeground = bus.driver.core.foregroundApps
+        isScheduled = false
         announceLevel()
+        return false
     }
 
     /// Whether the message bus takes signals more slowly than apps change. Their latest properties are sent once it has
@@ -198,8 +203,8 @@ extension ControlService {
     }
 
     /// An app's size in bytes: of a running app it is read now; a suspended app's was read when it was frozen.
-    func memory(of view: AppView?) -> UInt64 {
+    func memory(of view: AppView?, in scan: ProcessScan? = nil) -> UInt64 {
         guard let view, let run = view.run.flatMap({ context.runs[$0] }) else { return 0 }
-        return run.isFrozen ? view.memory : run.memory
+        return run.isFrozen ? view.memory : run.memory(in: scan)
     }
 }

@@ -20,13 +20,11 @@ extension ControlBus {
     private func queryMethods() -> [BusMethod] {
         [
             BusMethod("List", out: "aa{sv}", results: ["apps"], access: .anyone) { [unowned self] call in
-                call.reply([self.service.appStatuses().variant])
+                self.service.statusList.answer(call)
             },
             BusMethod("Status", in: "s", out: "a{sv}", arguments: ["app"], results: ["status"], access: .anyone) {
                 [unowned self] call in
-                let name = call.text(0)
-                guard let status = self.service.appStatus(name) else { return call.fail(self.service.unknownApp(name)) }
-                call.reply([status.variant])
+                self.status(call)
             },
             BusMethod(
                 "Receipts", in: "su", out: "aa{sv}", arguments: ["app", "limit"], results: ["receipts"], access: .anyone
@@ -80,14 +78,12 @@ extension ControlBus {
                 self.simulate(call, level)
             },
             BusMethod("Reexec", out: "a{sv}", results: ["result"]) { [unowned self] call in
-                call.reply([RequestResult(.done).variant])
-                // After the answer was sent.
-                self.service.loop.callLater { [service = self.service] in
-                    do { try service.reexec() } catch { service.logWarning("Cannot reexecute: \(error)") }
-                }
+                self.service.whenStarted(call) { self.reexec(call) }
             },
             BusMethod("Reload", out: "a{sv}", results: ["result"]) { [unowned self] call in
-                call.reply([self.service.reload().variant])
+                self.service.whenStarted(call) {
+                    self.service.reloader.reload { call.reply([$0.variant]) }
+                }
             },
         ]
     }
@@ -127,6 +123,23 @@ extension ControlBus {
     }
 
     // MARK: Methods
+
+    private func status(_ call: MethodCall) {
+        let name = call.text(0)
+        if let status = service.appStatus(name) { return call.reply([status.variant]) }
+        service.whenStarted(call) { [service] in
+            guard let status = service.appStatus(name) else { return call.fail(service.unknownApp(name)) }
+            call.reply([status.variant])
+        }
+    }
+
+    private func reexec(_ call: MethodCall) {
+        call.reply([RequestResult(.done).variant])
+        // After the answer was sent.
+        service.loop.callLater { [service] in
+            do { try service.reexec() } catch { service.logWarning("Cannot reexecute: \(error)") }
+        }
+    }
 
     /// The longest URL in bytes; browsers accept as much in the address bar.
     private static let maximumURL = 8192

@@ -17,6 +17,7 @@ final class ControlBus {
     var systemBus: MessageBus?
     var logind: Logind?
     private let answers: AnswerTable
+    private let objects = BusObjects()
     lazy var announcer = Announcer(self)
 
     init(service: ControlService, driver: CoreDriver, answers: AnswerTable) {
@@ -29,7 +30,6 @@ final class ControlBus {
     ///
     /// - Parameter socket: the listening socket of the previous instance.
     func listen(at path: String, _ socket: consuming Descriptor?, busAddress: String?, authoriser: Authoriser) throws {
-        let objects = BusObjects()
         objects.add(at: ControlNames.managerPath, [managerInterface()])
         objects.add(
             below: ControlNames.appPrefix,
@@ -37,6 +37,15 @@ final class ControlBus {
             list: { [unowned self] in self.driver.core.appIDs.map(\.name) }, [appInterface()])
         objects.addObjectManager(at: ControlNames.managerPath)
         objects.authorise = { [authoriser] in authoriser.decide($0, $1, $2) }
+        try open(path, socket)
+        guard let busAddress else { return }
+        let bus = try MessageBus(
+            loop: service.loop, address: busAddress, name: ControlNames.busName, objects: objects)
+        messageBus = bus
+        authoriser.bus = bus
+    }
+
+    private func open(_ path: String, _ socket: consuming Descriptor?) throws {
         let server = try BusServer(
             loop: service.loop, path: path, adopting: socket, mode: 0o600, names: [ControlNames.busName],
             objects: objects)
@@ -48,11 +57,15 @@ final class ControlBus {
         }
         server.onWarning = { [service] in service.logWarning($0) }
         self.server = server
-        guard let busAddress else { return }
-        let bus = try MessageBus(
-            loop: service.loop, address: busAddress, name: ControlNames.busName, objects: objects)
-        messageBus = bus
-        authoriser.bus = bus
+    }
+
+    /// Whether clients that connect to the private socket's path reach this daemon.
+    var isSocketInPlace: Bool { server?.isInPlace ?? true }
+
+    /// Makes the private socket again if its file was removed. Connections of the old one end.
+    func listenAgain() throws {
+        guard let path = server?.path, !isSocketInPlace else { return }
+        try open(path, nil)
     }
 
     /// The listening socket, for a program that replaces this one by execve(2).
@@ -75,14 +88,18 @@ final class ControlBus {
 
     /// Passes a request to the core. The call is answered when the request has been carried out or has failed.
     func request(_ call: MethodCall, _ name: String, _ what: Request) {
-        guard let id = AppID(name), driver.core.state(of: id) != nil else {
-            return call.fail(service.unknownApp(name))
+        service.whenStarted(call) { [self] in
+            guard let id = AppID(name), driver.core.state(of: id) != nil else {
+                return call.fail(service.unknownApp(name))
+            }
+            driver.send(.requested(awaiting(call, about: name), id, what))
         }
-        driver.send(.requested(awaiting(call, about: name), id, what))
     }
 
     func simulate(_ call: MethodCall, _ level: MemoryLevel) {
-        driver.send(.pressureSimulated(awaiting(call, about: ""), level))
+        service.whenStarted(call) { [self] in
+            driver.send(.pressureSimulated(awaiting(call, about: ""), level))
+        }
     }
 
     private func awaiting(_ call: MethodCall, about app: String) -> RequestID {

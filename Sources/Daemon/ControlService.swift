@@ -15,6 +15,10 @@ final class ControlService {
     let library: ManifestLibrary
     let containment: Containment
     private unowned let daemon: any DaemonControl
+    private(set) lazy var reloader = Reloader(self)
+    private(set) lazy var statusList = StatusList(self)
+    /// Calls that wait until all apps are recovered and all manifests are read; `nil`: they are.
+    private var held: [() -> Void]? = []
 
     init(driver: CoreDriver, context: DaemonContext, daemon: any DaemonControl) {
         loop = context.loop
@@ -26,6 +30,28 @@ final class ControlService {
         self.daemon = daemon
     }
 
+    // MARK: The start
+
+    /// The most calls that wait for the end of the recovery.
+    static let maximumHeld = 1024
+
+    /// Handles a call once all apps are recovered: what a client asks for before would be taken for a request of the
+    /// previous daemon's clients.
+    func whenStarted(_ call: MethodCall, _ body: @escaping () -> Void) {
+        guard let held else { return body() }
+        guard held.count < Self.maximumHeld else {
+            return call.fail(ControlNames.Failure.tooMany.error("greenroomd is starting; try again later."))
+        }
+        self.held?.append(body)
+    }
+
+    /// All apps are recovered and all manifests are read.
+    func started() {
+        let calls = held ?? []
+        held = nil
+        for call in calls { call() }
+    }
+
     /// Executes the installed program in place of this one. Returns only by throwing.
     func reexec() throws { try daemon.reexec() }
 
@@ -33,13 +59,14 @@ final class ControlService {
 
     // MARK: Records
 
-    func appStatuses() -> [AppStatus] {
-        let names = Set(driver.core.appIDs.map(\.name)).union(library.broken.keys.map(\.name))
-        return names.sorted().compactMap(appStatus)
+    /// The IDs of all apps, also of those that an error in their manifest disables.
+    var appNames: [String] {
+        Set(driver.core.appIDs.map(\.name)).union(library.broken.keys.map(\.name)).sorted()
     }
 
     /// `nil` if there is no such app. An app that an error in its manifest disables has a status with that error.
-    func appStatus(_ name: String) -> AppStatus? {
+    /// - Parameter scan: a complete search of /proc (process-group mode); `nil`: the app is searched for.
+    func appStatus(_ name: String, in scan: ProcessScan? = nil) -> AppStatus? {
         guard let id = AppID(name) else { return nil }
         var status = AppStatus()
         status.id = name
@@ -50,7 +77,7 @@ final class ControlService {
         status.state = view.state.rawValue
         status.pid = view.pid
         status.since = since(view)
-        status.memoryBytes = memory(of: view)
+        status.memoryBytes = memory(of: view, in: scan)
         status.tasks = view.tasks.map(TaskStatus.init)
         status.deadline = view.deadline.map(DeadlineStatus.init)
         status.foreground = view.isForeground
@@ -58,7 +85,9 @@ final class ControlService {
         status.interruptions = UInt64(view.interruptions)
         status.backgroundTimeRemaining = view.backgroundTimeRemaining
         status.launchPostponed = view.launchPostponed
-        status.statusText = view.run.flatMap { context.runs[$0] }?.statusText
+        let run = view.run.flatMap { context.runs[$0] }
+        status.statusText = run?.statusText
+        status.suspendProblem = run?.suspendProblem
         status.lastReceipt = receipts.last(of: id)
         return status
     }
@@ -75,7 +104,7 @@ final class ControlService {
         case .ended(let receipt):
             if view(of: receipt.app) == nil { stateTimestamps.remove(receipt.app) }
         case .deadlineStarted, .deadlineExtended, .deadlineMet, .deadlineCancelled, .deadlineMissed, .deadlineDeferred,
-            .taskBegan, .taskEnded, .taskRefused, .tasksExpiring, .freezeTimedOut, .killTakesLong, .stoppedItself,
+            .taskBegan, .taskEnded, .taskRefused, .tasksExpiring, .freezeTakesLong, .killTakesLong, .stoppedItself,
             .wakeCompleted, .relaunchScheduled, .memoryLevelChanged:
             break
         }
@@ -141,31 +170,10 @@ final class ControlService {
 
     // MARK: Manifests
 
-    /// Reads all manifests and the configuration again. Running apps keep running; a change takes effect with an app's
-    /// next transition.
-    func reload() -> ReloadResult {
-        let changes = library.read()
-        apply(changes)
-        var result = ReloadResult()
-        result.apps = UInt64(library.manifests.count)
-        result.errors = changes.errors
-        result.warnings = changes.warnings
-        return result
-    }
-
-    func apply(_ changes: ManifestLibrary.Changes) {
-        context.manifestsChanged()
-        driver.send(.configured(library.configuration.policy))
-        for id in changes.gone {
-            driver.send(.unregistered(id))
-            stateTimestamps.remove(id)
-        }
-        for manifest in library.manifests.values.sorted(by: { $0.id < $1.id }) {
-            driver.send(.registered(manifest.id, manifest.policy, launches: context.launches.count(manifest.id)))
-        }
-        context.memory.watch(library.configuration.pressureThresholds)
-        // `systemctl status` shows it. An unreachable service manager is not an error here.
-        _ = try? ServiceManager.notify(.status(summary))
+    /// The manifest of an app was removed, or has an error now.
+    func remove(_ id: AppID) {
+        driver.send(.unregistered(id))
+        stateTimestamps.remove(id)
     }
 
     /// `3 apps, 1 disabled by an error in its manifest`.

@@ -46,7 +46,7 @@ extension Report {
             .deadlineExtended(let app, _, _), .wakeCompleted(let app, _):
             app
         case .stateChanged, .deadlineStarted, .deadlineMet, .deadlineCancelled, .deadlineMissed, .deadlineDeferred,
-            .ended, .memoryLevelChanged, .tasksExpiring, .freezeTimedOut, .killTakesLong, .relaunchScheduled:
+            .ended, .memoryLevelChanged, .tasksExpiring, .freezeTakesLong, .killTakesLong, .relaunchScheduled:
             nil
         }
     }

@@ -48,7 +48,7 @@ struct LaunchEnvironment {
         if launch.isFirst { all.append("GREENROOM_FIRST_LAUNCH=1") }
         if let lastReceipt { all.append("GREENROOM_LAST_RECEIPT=\(lastReceipt)") }
         all.append("GREENROOM_INBOX=\(inbox)")
-        all.append("NOTIFY_SOCKET=\(notifySocket)")
+        if manifest.effectiveNotifyAccess != .none { all.append("NOTIFY_SOCKET=\(notifySocket)") }
         if let watchdog = manifest.policy.watchdog { all.append("WATCHDOG_USEC=\(watchdog.microseconds)") }
         all += directory("STATE_DIRECTORY", manifest.stateDirectory, below: folders.appState)
         all += directory("CACHE_DIRECTORY", manifest.cacheDirectory, below: folders.appCache)

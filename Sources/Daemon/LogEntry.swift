@@ -21,8 +21,16 @@ package struct LogEntry: Hashable, Sendable {
             ("GREENROOM_NAMESPACE", event.namespace), ("GREENROOM_CODE", event.code),
             ("GREENROOM_RECEIPT", event.receipt.map { String($0) }),
         ]
-        return single.compactMap { name, value in value.map { (name, $0) } }
+        return (single + exitFields).compactMap { name, value in value.map { (name, $0) } }
             + event.tasks.map { ("GREENROOM_TASK", $0.name) }
+    }
+
+    /// How the main process ended, in the fields of systemd (systemd.exec(5)).
+    private var exitFields: [(String, String?)] {
+        if let status = event.exitStatus { return [("EXIT_CODE", "exited"), ("EXIT_STATUS", String(status))] }
+        guard let signal = event.signal else { return [] }
+        let code = event.coreDumped == true ? "dumped" : "killed"
+        return [("EXIT_CODE", code), ("EXIT_STATUS", shortSignalName(signal))]
     }
 
     package static func == (a: LogEntry, b: LogEntry) -> Bool {
@@ -62,10 +70,11 @@ extension LogEntry {
         case .tasksExpiring(let app, let names):
             self.init(
                 .notice, .tasksExpiring, app, names, "background time expires soon; open tasks: \(Self.list(names))")
-        case .freezeTimedOut(let app):
+        case .freezeTakesLong(let app):
             self.init(
-                .warning, .freezeTimedOut, app,
-                "cannot freeze: a process is in uninterruptible sleep; the app keeps running; retrying later")
+                .warning, .freezeTakesLong, app,
+                "not frozen after 2s: a process is in uninterruptible sleep, or left the group; the other processes are frozen"
+            )
         case .killTakesLong(let app):
             self.init(.warning, .killTakesLong, app, "processes survive SIGKILL; waiting for the kernel to end them")
         case .stoppedItself(let app, let state):
@@ -140,14 +149,20 @@ extension LogEntry {
     }
 
     private init(_ receipt: Receipt) {
-        let isFine = receipt.namespace == .exit && (receipt.exit == .exited(0) || receipt.pid != nil)
         self.init(
-            isFine ? .notice : .warning, .ended, receipt.app, "\(receipt.explanation) (\(receipt.reference))"
+            receipt.priority, .ended, receipt.app, "\(receipt.explanation) (\(receipt.reference))"
         ) {
             $0.state = receipt.state.rawValue
             $0.namespace = receipt.namespace.rawValue
             $0.code = receipt.codeText
             $0.receipt = receipt.id
+            switch receipt.exit {
+            case .exited(let status): $0.exitStatus = status
+            case .signaled(let number, let coreDumped):
+                $0.signal = number
+                $0.coreDumped = coreDumped
+            case .unknown, .lost: break
+            }
         }
     }
 
@@ -176,6 +191,7 @@ extension DeferralCause {
         switch self {
         case .debuggerAttached: "a debugger is attached"
         case .daemonRestarted: "the daemon was restarted"
+        case .noticeDelayed: "the notice was sent late"
         }
     }
 }
@@ -210,6 +226,15 @@ extension MemoryLevel {
 }
 
 extension Receipt {
+    /// Failures are warnings, and what a developer must repair is an error.
+    fileprivate var priority: LogLevel {
+        switch failure {
+        case .crashed, .notLaunched: .error
+        case .failed: .warning
+        case nil: namespace == .jetsam || remaining != nil ? .warning : .notice
+        }
+    }
+
     /// The code as the table of codes in docs/LIFECYCLE.md spells it: small ones in decimal, the others in hexadecimal.
     package var codeText: String {
         isSmall ? String(code) : "0x" + String(code, radix: 16)

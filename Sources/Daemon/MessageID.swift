@@ -16,7 +16,7 @@ enum MessageID {
         case .taskEnded: "077a5abace1b40d7865c2a3b02867d05"
         case .taskRefused: "88c2838559754299b1ef345222cb7e32"
         case .tasksExpiring: "e6f951c7a46a4e1286bbc721c626ff9a"
-        case .freezeTimedOut: "d77a7ddf3a7b48aebe516543eda3fe94"
+        case .freezeTakesLong: "d77a7ddf3a7b48aebe516543eda3fe94"
         case .killTakesLong: "89f3ee9cd49d45c3824a40e1face612d"
         case .stoppedItself: "4e3a843b62a84da498444098476ab11f"
         case .wakeCompleted: "47bbec75103948519eb93d0cc8aa999e"

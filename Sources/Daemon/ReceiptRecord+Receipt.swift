@@ -24,6 +24,8 @@ extension ReceiptRecord {
         cpu = receipt.cpu
         memoryBytes = receipt.memory
         deadline = receipt.deadline.map(DeadlineStatus.init)
+        remainingProcesses = receipt.remaining.map { UInt64($0.count) }
+        remainingNames = receipt.remaining?.names ?? []
         candidates = receipt.candidates.map(JetsamCandidate.init)
     }
 }

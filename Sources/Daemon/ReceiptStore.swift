@@ -22,6 +22,13 @@ final class ReceiptStore {
     private static let maximumFile = 32 << 20
     /// How many apps' last receipts are in memory; apps that no longer exist count too.
     private static let maximumApps = ManifestLibrary.maximumApps
+    /// The most lines of a file that are read at the start, the last ones: twice what the daemon writes to one.
+    private static let maximumLines = 2 * (kept + maximumApps)
+    /// The largest ID of a line that is read. IDs go up by one, and the core saves them up to 2^53: a larger one in the file
+    /// is damage, and would leave no IDs for new receipts.
+    static let maximumID: UInt64 = 1 << 52
+    /// The most receipts that wait in memory until the file can be written.
+    static let maximumPending = kept
 
     /// The last receipt of an app.
     private struct Last {
@@ -42,6 +49,10 @@ final class ReceiptStore {
     private var count = 0
     private var last: [AppID: Last] = [:]
     private(set) var nextID: UInt64 = 1
+    /// Lines that the disk has refused, the oldest first. They are written with the next receipt.
+    private var pending: [[UInt8]] = []
+    /// The file ends with an incomplete line: the next receipt starts on a line of its own.
+    private var endsWithinLine = false
     /// What was wrong with the files at the start, for the log.
     private(set) var problem: String?
 
@@ -54,25 +65,52 @@ final class ReceiptStore {
         for path in [older, path] {
             guard let bytes = readOrSetAside(path) else { continue }
             index(bytes, isNewerFile: path == self.path)
-            // After a crash during a write, the next receipt starts on a line of its own.
-            if path == self.path, bytes.last != UInt8(ascii: "\n") {
-                try AppendFile(path).append([UInt8(ascii: "\n")])
+            if path == self.path { endsWithinLine = !bytes.isEmpty && bytes.last != UInt8(ascii: "\n") }
+        }
+    }
+
+    /// Adds a receipt, once for each end of an app. If the disk refuses it, it is kept in memory and written with a later one.
+    /// - Throws: if the disk refuses it, and did not refuse the one before.
+    func write(_ receipt: Receipt) throws {
+        if isKnown(receipt) { return }
+        let last = Last(record: ReceiptRecord(receipt, time: clock.now()), isInNewerFile: false)
+        nextID = max(nextID, receipt.id + 1)
+        // Before the write, so that it is known even if the disk refuses it.
+        recordLast(receipt.app, last)
+        let isFirst = pending.isEmpty
+        pending.append(last.line)
+        if pending.count > Self.maximumPending { pending.removeFirst() }
+        do { try writePending() } catch {
+            if isFirst {
+                throw Problem(
+                    "\(error); receipts are kept in memory, the last \(Self.maximumPending), and written with a later one"
+                )
             }
         }
     }
 
-    /// Adds a receipt, once for each end of an app.
-    func write(_ receipt: Receipt) throws {
-        // The previous daemon wrote it, and died before it recorded that.
-        guard receipt.id >= nextID else { return }
-        let last = Last(record: ReceiptRecord(receipt, time: clock.now()), isInNewerFile: false)
-        nextID = receipt.id + 1
-        // Before the write, so that it is known even if the disk refuses it.
-        recordLast(receipt.app, last)
-        try AppendFile(path).append(last.line)
-        self.last[receipt.app]?.isInNewerFile = true
-        count += 1
+    /// Writes the receipts that the disk has refused before.
+    func writePending() throws {
+        if pending.isEmpty { return }
+        try AppendFile(path).append((endsWithinLine ? [UInt8(ascii: "\n")] : []) + pending.joined())
+        endsWithinLine = false
+        for line in pending {
+            guard let head = Head(line[...]), last[head.app]?.record.id == head.id else { continue }
+            last[head.app]?.isInNewerFile = true
+        }
+        count += pending.count
+        pending = []
         if count >= Self.kept { try rotate() }
+    }
+
+    /// Whether the previous daemon wrote a receipt of the same end: it died before it recorded that, or the record is lost.
+    private func isKnown(_ receipt: Receipt) -> Bool {
+        func isSame(_ known: ReceiptRecord) -> Bool { known.app == receipt.app.name && known.pid == receipt.pid }
+        if receipt.exit == .unknown, receipt.pid != nil, let known = last(of: receipt.app), isSame(known) {
+            return true
+        }
+        guard receipt.id < nextID, let known = try? self.receipt(receipt.id) else { return false }
+        return isSame(known)
     }
 
     /// The last `limit` receipts of an app or of all apps, the oldest first; at most `kept`. Lines that hold no receipt are
@@ -107,6 +145,11 @@ final class ReceiptStore {
         return path
     }
 
+    /// The files of `writeLastReceipt(for:)` were removed by another process: they are written again when they are needed.
+    func rewriteLastReceiptFiles() {
+        for app in last.keys { last[app]?.isWrittenForApp = false }
+    }
+
     /// Removes the files of `writeLastReceipt(for:)`, when the daemon ends and no app is left.
     func removeLastReceiptFiles() throws {
         try removeFiles(in: lastFolder)
@@ -128,7 +171,7 @@ final class ReceiptStore {
 
     /// Reads the IDs and the last receipts of all apps.
     private func index(_ bytes: [UInt8], isNewerFile: Bool) {
-        for line in bytes.split(separator: UInt8(ascii: "\n")) {
+        for line in bytes.split(separator: UInt8(ascii: "\n")).suffix(Self.maximumLines) {
             guard let head = Head(line), let json = parse(line) else { continue }
             nextID = max(nextID, head.id + 1)
             if isNewerFile { count += 1 }
@@ -165,6 +208,9 @@ final class ReceiptStore {
                 if let head = Head(line), isWanted(head) { lines.append((head.id, line)) }
             }
         }
+        for line in pending {
+            if let head = Head(line[...]), isWanted(head) { lines.append((head.id, line.dropLast())) }
+        }
         // The newest first. The files are not in order: a file ends with older receipts that were written again.
         lines.sort { $0.id > $1.id }
         var found: [ReceiptRecord] = []
@@ -194,12 +240,11 @@ private struct Head {
         rest = rest.dropFirst(digits.count)
         guard rest.skip(#","app":""#) else { return nil }
         let name = rest.prefix(AppID.maximumLength + 1).prefix { $0 != UInt8(ascii: "\"") }
-        // Whole numbers in JSON are signed 64-bit numbers here.
-        guard let id = Int64(String(decoding: digits, as: UTF8.self)),
+        guard let id = UInt64(String(decoding: digits, as: UTF8.self)), id <= ReceiptStore.maximumID,
             let app = AppID(String(decoding: name, as: UTF8.self)),
             rest.dropFirst(name.count).first == UInt8(ascii: "\"")
         else { return nil }
-        self.id = UInt64(id)
+        self.id = id
         self.app = app
     }
 }

@@ -96,28 +96,37 @@ final class StoredDescriptors {
 
     // MARK: Recovery
 
+    /// The numbers of the descriptors that the previous daemon stored, oldest first.
+    static func serials(_ records: [String: [UInt8]]) -> [UInt64] {
+        records.keys.compactMap { name in
+            name.hasPrefix(recordPrefix) ? UInt64(name.dropFirst(recordPrefix.count)) : nil
+        }.sorted()
+    }
+
     /// Takes over what the previous daemon stored, as far as its descriptors were passed on or are kept as files.
     func restore(_ records: [String: [UInt8]], _ descriptors: RecoveredDescriptors) {
-        let serials = records.keys.compactMap { name in
-            name.hasPrefix(Self.recordPrefix) ? UInt64(name.dropFirst(Self.recordPrefix.count)) : nil
-        }
         let closer = DescriptorCloser()
-        for serial in serials.sorted() {
-            lastSerial = max(lastSerial, serial)
-            guard let record = try? StoredDescriptorRecord(reading: records[Self.recordName(serial)] ?? []),
-                let descriptor = take(record.name, serial, of: record.app, descriptors)
-            else {
-                logbook.removeRecord(Self.recordName(serial))
-                continue
-            }
-            let (app, name) = (record.app, record.name)
-            let shared = SharedDescriptor(descriptor, closer: closer)
-            entries[app, default: []].append(Entry(name: name, descriptor: shared, serial: serial))
-            // The previous daemon died after it had stored this one and before it removed the one before.
-            if Self.sizeLimits[name] != nil { remove(of: app) { $0.name == name && $0.serial < serial } }
-        }
-        files?.removeUnused()
+        for serial in Self.serials(records) { restore(serial, records, descriptors, closer) }
+        endRestore()
     }
+
+    /// Takes over one descriptor. Called in the order of the numbers, then `endRestore`.
+    func restore(
+        _ serial: UInt64, _ records: [String: [UInt8]], _ descriptors: RecoveredDescriptors, _ closer: DescriptorCloser
+    ) {
+        lastSerial = max(lastSerial, serial)
+        guard let record = try? StoredDescriptorRecord(reading: records[Self.recordName(serial)] ?? []),
+            let descriptor = take(record.name, serial, of: record.app, descriptors)
+        else { return logbook.removeRecord(Self.recordName(serial)) }
+        let (app, name) = (record.app, record.name)
+        let shared = SharedDescriptor(descriptor, closer: closer)
+        entries[app, default: []].append(Entry(name: name, descriptor: shared, serial: serial))
+        // The previous daemon died after it had stored this one and before it removed the one before.
+        if Self.sizeLimits[name] != nil { remove(of: app) { $0.name == name && $0.serial < serial } }
+    }
+
+    /// Removes the files of descriptors that were not taken over.
+    func endRestore() { files?.removeUnused() }
 
     private func take(
         _ name: String, _ serial: UInt64, of app: AppID, _ descriptors: RecoveredDescriptors
@@ -131,6 +140,15 @@ final class StoredDescriptors {
         } catch {
             journal.logWarning("\(error)", app: app)
             return nil
+        }
+    }
+
+    /// Writes the files of all states and snapshots again: their folder was removed.
+    func writeFilesAgain() {
+        guard let files, !store.isAvailable else { return }
+        do { try files.createFolder() } catch { journal.logWarning("\(error)") }
+        for (app, own) in entries.sorted(by: { $0.key < $1.key }) {
+            for entry in own { _ = persist(entry, of: app) }
         }
     }
 

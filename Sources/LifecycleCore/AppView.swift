@@ -45,8 +45,6 @@ package enum AwakeReason: Hashable, Sendable {
     case wake(LaunchReason)
     /// `SuspendDelaySec=` has not passed since its last assertion ended.
     case suspendDelay
-    /// It could not be frozen, and the next attempt is still to come.
-    case freezeRetry
     /// The freeze is under way.
     case suspending
     /// The thaw is under way.

@@ -59,10 +59,14 @@ package enum Notice: Hashable, Sendable {
     case tasksExpiring
 
     /// Whether the app has a deadline to answer it.
-    package var isAnswered: Bool {
+    package var isAnswered: Bool { deadlineKind != nil }
+
+    /// The deadline to answer it.
+    package var deadlineKind: DeadlineKind? {
         switch self {
-        case .didEnterBackground, .willTerminate: true
-        case .willResignActive, .willEnterForeground, .didBecomeActive, .memoryWarning, .tasksExpiring: false
+        case .didEnterBackground: .background
+        case .willTerminate: .terminate
+        case .willResignActive, .willEnterForeground, .didBecomeActive, .memoryWarning, .tasksExpiring: nil
         }
     }
 }
@@ -139,7 +143,7 @@ package enum Report: Hashable, Sendable {
     case taskRefused(AppID, name: String)
     /// L22.
     case tasksExpiring(AppID, names: [String])
-    case freezeTimedOut(AppID)
+    case freezeTakesLong(AppID)
     /// Processes of the app survive SIGKILL.
     case killTakesLong(AppID)
     case stoppedItself(AppID, in: AppState)
@@ -152,7 +156,7 @@ package enum Report: Hashable, Sendable {
 /// Why an app changed its state. The raw values are the words of the control interface and of the journal.
 package enum StateReason: String, CaseIterable, Hashable, Sendable {
     case launched, ready, requested, displaced, interrupted, interruptionEnded, idle, woken, ended, jetsam
-    case taskBegan, missedDeadline, tooManyTasks, exitsOnSuspend, shutdown, freezeTimedOut
+    case taskBegan, missedDeadline, tooManyTasks, exitsOnSuspend, shutdown
     /// L15.
     case sleep = "beforeSleep"
     case locked, awoke, unlocked
@@ -164,6 +168,8 @@ package enum DeferralCause: String, CaseIterable, Hashable, Sendable {
     case debuggerAttached
     /// There was no daemon for a time.
     case daemonRestarted
+    /// The daemon did not run in time to send the notice from which the deadline counts.
+    case noticeDelayed
 }
 
 /// What caused the machine's memory level.

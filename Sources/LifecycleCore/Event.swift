@@ -62,8 +62,8 @@ package enum RunEvent: Hashable, Sendable {
     case inspected(Inspection)
     /// The main process ended. The status is `.unknown` if the kernel does not report it, because the process is not a
     /// child of this daemon. `cpu`: of the whole run. `memory`: peak in bytes, for runs too short to be measured; 0:
-    /// unknown.
-    case exited(ExitStatus, cpu: Duration, memory: UInt64)
+    /// unknown. `remaining`: the processes that it left behind.
+    case exited(ExitStatus, cpu: Duration, memory: UInt64, remaining: RemainingProcesses? = nil)
     /// No process of the run is left (L47). Comes once in a run.
     case emptied
     /// After `Event.recovered`: the run was found and is under control again. `messagesKept`: no notify message was lost
@@ -144,6 +144,20 @@ package enum ExitStatus: Hashable, Sendable {
     }
 }
 
+/// Processes of a run whose main process has exited.
+package struct RemainingProcesses: Hashable, Sendable {
+    package static let maximumNames = 3
+
+    package var count: Int
+    /// Different names (comm) of some of them, at most `maximumNames`.
+    package var names: [String]
+
+    package init(count: Int, names: [String]) {
+        self.count = count
+        self.names = Array(names.prefix(Self.maximumNames))
+    }
+}
+
 /// What is measured before a missed deadline kills.
 package struct Inspection: Hashable, Sendable {
     /// A debugger is attached (L48).
@@ -152,11 +166,14 @@ package struct Inspection: Hashable, Sendable {
     package var cpu: Duration
     /// Its size in bytes.
     package var memory: UInt64
+    /// Its processes, if the main process has exited.
+    package var remaining: RemainingProcesses?
 
-    package init(traced: Bool, cpu: Duration, memory: UInt64) {
+    package init(traced: Bool, cpu: Duration, memory: UInt64, remaining: RemainingProcesses? = nil) {
         self.traced = traced
         self.cpu = cpu
         self.memory = memory
+        self.remaining = remaining
     }
 }
 

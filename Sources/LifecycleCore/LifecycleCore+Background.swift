@@ -22,11 +22,23 @@ extension LifecycleCore {
         let deadline = begin(index, .backgroundTime, time, now)
         self[run: index].budget =
             deadline.map { .counting(.init(deadline: $0, isNoticeGiven: isNoticeGiven)) } ?? .idle
+        if deadline == nil { endDoubtfulTasks(index, now) }
     }
 
-    /// The outcome of a notice with a deadline. An app that could not be notified has nothing to finish (L17).
+    /// How late the daemon may be before the deadlines of an app are moved by it. A notice waits for up to 1 s until the app
+    /// takes the signal of the one before.
+    static let toleratedDelay = Duration.seconds(1)
+
+    /// The outcome of a notice with a deadline. An app that could not be notified has nothing to finish (L17). If the daemon
+    /// did not run when the notice was to be sent, the deadline counts from now.
     mutating func notified(_ index: Int, _ notice: Notice, _ delivered: Bool, _ cpu: Duration, _ now: Instant) {
         self[run: index].cpuAtLastNotice = cpu
+        if delivered, let deadline = apps[index].transitionDeadline, deadline.kind == notice.deadlineKind,
+            now - deadline.start > Self.toleratedDelay
+        {
+            deferDeadline(index, deadline, to: now, .noticeDelayed)
+        }
+        if notice == .didEnterBackground, delivered { self[run: index].takesPart = true }
         switch notice {
         case .didEnterBackground where !delivered: answeredBackground(index, now)
         case .willTerminate where !delivered: terminationUndelivered(index, now)
@@ -45,15 +57,15 @@ extension LifecycleCore {
         case .background, nil: break
         }
         if self[run: index].assertions.wake != nil { continueIfStopped(index) }
-        runInBackground(index, retryDelay: nil, .idle, now)
+        runInBackground(index, .idle, now)
     }
 
-    mutating func runInBackground(_ index: Int, retryDelay: Duration?, _ reason: StateReason, _ now: Instant) {
+    mutating func runInBackground(_ index: Int, _ reason: StateReason, _ now: Instant) {
         throttle(index)
         // Interruptions of a way to the foreground that was given up.
         self[run: index].interruptions = 0
         let idleSince = self[run: index].assertions.isEmpty ? now : nil
-        change(index, to: .background(Background(idleSince: idleSince, retryDelay: retryDelay)), reason, now)
+        change(index, to: .background(Background(idleSince: idleSince)), reason, now)
     }
 
     /// L19.

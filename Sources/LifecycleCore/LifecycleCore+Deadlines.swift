@@ -1,7 +1,7 @@
 /// What is due, and when: derived from what each run does, so that no timer can outlive its purpose.
 extension LifecycleCore {
     enum TimerKind: Hashable, Sendable {
-        case deadline, backgroundTime, wake, expirationNotice, taskEnd, suspend, freezeTimeout, endTakesLong, relaunch
+        case deadline, backgroundTime, wake, expirationNotice, taskEnd, suspend, freezeTakesLong, endTakesLong, relaunch
     }
 
     /// The nearest thing that is due for an app.
@@ -48,7 +48,7 @@ extension LifecycleCore {
             case .enteringBackground(let entering):
                 timer.consider(entering.deadline?.due, .deadline)
                 timer.consider(running.run, expirationNotice: apps[index].policy.expirationNotice)
-            case .suspending(let suspending): timer.consider(suspending.timeout, .freezeTimeout)
+            case .suspending(let suspending): timer.consider(suspending.warnAt, .freezeTakesLong)
             case .launching, .foreground, .waking, .terminating:
                 timer.consider(running.execution.deadline?.due, .deadline)
             case .suspended: break
@@ -59,18 +59,18 @@ extension LifecycleCore {
 
     private func suspensionDue(_ index: Int, _ run: Run, _ background: Background) -> Instant? {
         guard let idleSince = background.idleSince else { return nil }
-        if let retry = background.retryDelay { return idleSince + retry }
         return run.budget == .spent ? idleSince : idleSince + apps[index].policy.suspendDelay
     }
 
     // MARK: Something is due
 
     mutating func deadlineReached(_ now: Instant) {
+        shutdownDeadlineReached(now)
         while let (at, index) = timers.first, at <= now {
             touch(index)
             var timer = nextTimer(index)
             while let due = timer, due.at <= now {
-                fire(index, due.kind, now)
+                fire(index, due.kind, due.at, now)
                 timer = nextTimer(index)
             }
             timers.set(index, to: timer?.at)
@@ -79,21 +79,19 @@ extension LifecycleCore {
         memoryDeadlineReached(now)
     }
 
-    private mutating func fire(_ index: Int, _ kind: TimerKind, _ now: Instant) {
+    private mutating func fire(_ index: Int, _ kind: TimerKind, _ due: Instant, _ now: Instant) {
         switch kind {
         case .deadline:
             apps[index].transitionDeadline?.isInspected = true
             effects.append(.inspect(self[run: index].id))
         case .backgroundTime: backgroundTimeEnded(index, now)
         case .wake: wakeTimeEnded(index, now)
-        case .expirationNotice: giveExpirationNotice(index)
+        case .expirationNotice: giveExpirationNotice(index, due: due, now)
         case .taskEnd: endTasksDue(index, now)
         case .suspend:
             guard case .background(let background)? = apps[index].execution else { return }
             suspend(index, background, now)
-        case .freezeTimeout:
-            guard case .suspending(let suspending)? = apps[index].execution else { return }
-            freezeTimedOut(index, suspending, now)
+        case .freezeTakesLong: freezeTakesLong(index, now)
         case .endTakesLong: endTakesLong(index, now)
         case .relaunch: relaunchDue(index, now)
         }
@@ -104,13 +102,14 @@ extension LifecycleCore {
     mutating func inspected(_ index: Int, _ inspection: Inspection, _ now: Instant) {
         // A suspended app's size is known from the freeze.
         if apps[index].phase != .suspended { setMemory(index, inspection.memory) }
+        updateExit(index, inspection)
+        if let exit = apps[index].execution?.exit, exit.remaining == nil {
+            // The last process ended in time; that the group is empty is still to be reported.
+            return endRun(index, exit, nil, now)
+        }
         while let deadline = inspectedDeadline(index) {
-            if inspection.traced {
-                report(.deadlineDeferred(apps[index].id, deadline.kind, .debuggerAttached))
-                var restarted = deadline
-                restarted.restart(at: now)
-                replace(index, deadline, by: restarted)
-            } else if deadline.isDoubtful {
+            if inspection.traced, deferForDebugger(index, deadline, now) { continue }
+            if deadline.isDoubtful {
                 assumeAnswered(index, deadline.kind, now)
             } else if deadline.kind == .backgroundTime, !dropDoubtfulTasks(index) {
                 backgroundTimeEnded(index, now)
@@ -119,6 +118,28 @@ extension LifecycleCore {
                 return miss(index, deadline, cpu: inspection.cpu, now)
             }
         }
+    }
+
+    /// How long a debugger keeps one deadline from ending, in all.
+    static let longestDebugging = Duration.seconds(3600)
+
+    /// A debugger is attached. A shutdown does not wait for it.
+    /// - Returns: whether the deadline starts again.
+    private mutating func deferForDebugger(_ index: Int, _ deadline: Deadline, _ now: Instant) -> Bool {
+        var restarted = deadline
+        guard shutdown == nil, restarted.restartForDebugger(at: now, limit: Self.longestDebugging) else { return false }
+        report(.deadlineDeferred(apps[index].id, deadline.kind, .debuggerAttached))
+        replace(index, deadline, by: restarted)
+        return true
+    }
+
+    /// Of the processes that a main process left behind, some may have ended since.
+    private mutating func updateExit(_ index: Int, _ inspection: Inspection) {
+        guard case .terminating(var terminating)? = apps[index].execution, var exit = terminating.exit else { return }
+        exit.remaining = inspection.remaining
+        exit.cpu = max(exit.cpu, inspection.cpu)
+        terminating.exit = exit
+        update(index, .terminating(terminating))
     }
 
     /// A deadline that has passed and may be missed.

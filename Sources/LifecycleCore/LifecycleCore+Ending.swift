@@ -13,9 +13,9 @@ extension LifecycleCore {
         cancelDeadlines(index)
         leaveForegroundSlot(index)
         self[run: index].assertions.removeTasks()
-        // The deadline assumes normal CPU weight.
-        unthrottle(index)
         if cause != .selfInitiated {
+            // The deadline assumes normal CPU weight. An app in the background does not get that by announcing its end.
+            unthrottle(index)
             effects.append(.notify(self[run: index].id, .willTerminate))
             continueIfStopped(index)
         }
@@ -40,15 +40,16 @@ extension LifecycleCore {
     /// `STOPPING=1`: the app ends itself, and has the terminate deadline for it.
     mutating func stopping(_ index: Int, _ now: Instant) {
         switch apps[index].phase {
-        case .launching, .foreground, .enteringBackground, .background:
+        case .launching, .foreground, .enteringBackground, .background, .waking:
             supersedeAll(index)
             terminate(index, .selfInitiated, now)
-        case .notRunning, .suspending, .suspended, .waking, .terminating, .ending: break
+        case .notRunning, .suspending, .suspended, .terminating, .ending: break
         }
     }
 
     /// Sends SIGKILL to all processes of the run.
     mutating func kill(_ index: Int, _ cause: KillCause, _ reason: StateReason, _ now: Instant) {
+        if let exit = apps[index].execution?.exit { return endRun(index, exit, cause, now) }
         var ending = makeEnding(index, cause, now)
         ending.isKilled = true
         effects.append(.kill(self[run: index].id))
@@ -74,25 +75,46 @@ extension LifecycleCore {
 
     // MARK: Outcomes
 
-    mutating func exited(_ index: Int, _ status: ExitStatus, _ cpu: Duration, _ memory: UInt64, _ now: Instant) {
+    mutating func exited(_ index: Int, _ exit: MainExit, _ now: Instant) {
+        if case .terminating(var terminating)? = apps[index].execution {
+            if terminating.exit != nil { return }
+            // The others received the signal too: they have the rest of the deadline (L46).
+            if exit.remaining != nil, terminating.cause != .selfInitiated,
+                apps[index].policy.killMode == .controlGroup
+            {
+                terminating.exit = exit
+                return update(index, .terminating(terminating))
+            }
+        }
         let wasEmpty = apps[index].ending?.remains == .exitStatus
-        endRun(index, status, cpu: cpu, peak: memory, now, explanation: nil)
+        endRun(index, exit, nil, now)
         if wasEmpty { emptied(index, now) }
     }
 
     /// The main process exited, or was never created: writes the receipt, and kills what is left of the run (L47).
+    /// - Parameters:
+    ///   - cause: why the processes that the main process left behind are killed now; `nil`: because it exited.
+    ///   - explanation: the reason, if it is not to be derived. No process was created then.
     mutating func endRun(
-        _ index: Int, _ status: ExitStatus, cpu: Duration, peak: UInt64, _ now: Instant, explanation: String?
+        _ index: Int, _ exit: MainExit, _ cause: KillCause?, _ now: Instant, explanation: String? = nil
     ) {
         let life = apps[index].life
         if apps[index].ending?.receipt != nil { return }
-        let receipt = makeReceipt(index, life, status, cpu: cpu, peak: peak, now, explanation: explanation)
-        var ending = apps[index].ending ?? makeEnding(index, nil, now)
+        var exit = exit
+        // The daemon killed them together with the main process.
+        if apps[index].ending?.isKilled ?? false { exit.remaining = nil }
+        let receipt = makeReceipt(index, life, exit, cause, now, explanation: explanation)
+        var ending = apps[index].ending ?? makeEnding(index, cause, now)
         recordEnd(index, life, receipt, &ending, now)
         if !ending.isKilled, ending.remains != .exitStatus, explanation == nil {
             ending.isKilled = true
             effects.append(.kill(self[run: index].id))
         }
+        conclude(index, &ending, receipt, now)
+    }
+
+    /// The receipt is known.
+    private mutating func conclude(_ index: Int, _ ending: inout Ending, _ receipt: Receipt, _ now: Instant) {
         ending.remains = .processes(receipt)
         apps[index].lastReceipt = receipt.id
         effects.append(.writeReceipt(receipt))
@@ -125,7 +147,8 @@ extension LifecycleCore {
             apps[index].earlyEnds = 0
             apps[index].postponedUntil = nil
         }
-        if receipt.state == .launching {
+        // A program that was never executed cannot have failed because of its restoration state.
+        if receipt.state == .launching, self[run: index].isExecuted {
             apps[index].launchDeaths += 1
             if apps[index].launchDeaths >= Self.tolerableLaunchDeaths {
                 effects.append(.dropRestorationState(apps[index].id))
@@ -165,13 +188,26 @@ extension LifecycleCore {
             var ending = ending
             ending.remains = .exitStatus
             apps[index].life = .ending(ending)
-        case .running:
+        case .running(let running):
+            if let exit = running.execution.exit { return remainingEnded(index, exit, now) }
             // All processes ended at once. The exit status of the main process is still to come.
             var ending = makeEnding(index, nil, now)
             ending.remains = .exitStatus
             change(index, to: .ending(ending), .ended, now)
         case .notRunning: break
         }
+    }
+
+    /// After the main process, the others have ended by themselves.
+    private mutating func remainingEnded(_ index: Int, _ exit: MainExit, _ now: Instant) {
+        var exit = exit
+        exit.remaining = nil
+        let life = apps[index].life
+        let receipt = makeReceipt(index, life, exit, nil, now, explanation: nil)
+        var ending = makeEnding(index, nil, now)
+        recordEnd(index, life, receipt, &ending, now)
+        conclude(index, &ending, receipt, now)
+        finishRun(index, ending, receipt, now)
     }
 
     /// No process of the run is left, and it has its receipt.
@@ -185,15 +221,14 @@ extension LifecycleCore {
         if !apps[index].isRegistered { return remove(index) }
         if shutdown != nil { return leaveForegroundSlot(index) }
         if let next = ending.next {
-            if let time = postponement(of: next, index, now) {
-                leaveForegroundSlot(index)
-                return answerAll(index, .refused(.launchPostponed(by: time))) { $0.isAfterEnd }
+            guard let time = postponement(of: next, index, now) else {
+                for waiter in apps[index].waiters.indices { apps[index].waiters[waiter].isAfterEnd = false }
+                return launchOnRequest(index, next, now)
             }
-            for waiter in apps[index].waiters.indices { apps[index].waiters[waiter].isAfterEnd = false }
-            launchOnRequest(index, next, now)
-        } else if let state = ending.relaunch {
-            scheduleRelaunch(index, state, now)
+            leaveForegroundSlot(index)
+            answerAll(index, .refused(.launchPostponed(by: time))) { $0.isAfterEnd }
         }
+        if let state = ending.relaunch { scheduleRelaunch(index, state, now) }
     }
 
     private mutating func scheduleRelaunch(_ index: Int, _ state: LaunchState, _ now: Instant) {
@@ -219,41 +254,13 @@ extension LifecycleCore {
         guard var ending = apps[index].ending else { return }
         ending.warnAt = now + min(Self.longestKillTimeout, max(Self.killTimeout, now - ending.start))
         ending.isOverdue = true
-        report(.killTakesLong(apps[index].id))
-        effects.append(.kill(ending.run.id))
+        // Without a process left there is nothing to kill: only the exit status is still to be reported.
+        if ending.remains != .exitStatus {
+            report(.killTakesLong(apps[index].id))
+            effects.append(.kill(ending.run.id))
+        }
         change(index, to: .ending(ending), .ended, now)
         if memoryState.awaitsMeasure { measureMemory() } else { evaluateMemory(now) }
-    }
-
-    // MARK: Shutdown
-
-    mutating func shutdownRequested(_ immediately: Bool, _ now: Instant) {
-        if shutdown == nil { shutdown = Shutdown() }
-        for index in apps.indices where !apps[index].isRemoved {
-            touch(index)
-            supersedeAll(index)
-            end(index, immediately, now)
-        }
-    }
-
-    private mutating func end(_ index: Int, _ immediately: Bool, _ now: Instant) {
-        switch apps[index].phase {
-        case .notRunning: apps[index].life = .notRunning(NotRunning())
-        case .launching, .foreground, .enteringBackground, .background, .waking:
-            if immediately { kill(index, .shutdown, .shutdown, now) } else { terminate(index, .shutdown, now) }
-        case .suspending, .suspended: kill(index, .shutdown, .shutdown, now)
-        case .terminating:
-            setNext(index, nil)
-            if immediately { kill(index, .shutdown, .shutdown, now) }
-        case .ending: setNext(index, nil)
-        }
-        leaveForegroundSlot(index)
-    }
-
-    mutating func finishShutdownIfDone() {
-        guard shutdown?.isFinished == false, runningCount == 0 else { return }
-        shutdown?.isFinished = true
-        effects.append(.finish)
     }
 }
 

@@ -51,7 +51,7 @@ extension LifecycleCore {
         }
         switch apps[index].policy.readiness {
         case .executed: becameReady(index, now)
-        case .notified: break
+        case .notified, .forked: break
         }
     }
 
@@ -77,7 +77,8 @@ extension LifecycleCore {
     /// No program runs, whatever the app was taken to do meanwhile, and whatever was about to end it.
     mutating func spawnFailed(_ index: Int, _ problem: SpawnProblem, _ now: Instant) {
         let explanation = "Could not be launched: \(problem.sentence)."
-        endRun(index, .exited(problem.exitStatus), cpu: .zero, peak: 0, now, explanation: explanation)
+        let exit = MainExit(status: .exited(problem.exitStatus), cpu: .zero, peak: 0)
+        endRun(index, exit, nil, now, explanation: explanation)
         emptied(index, now)
     }
 }

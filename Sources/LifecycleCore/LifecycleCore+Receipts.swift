@@ -1,22 +1,38 @@
 /// Why a run ended, in a receipt (L45).
 extension LifecycleCore {
-    /// `life`: the app's life before the end. `peak`: the peak of its memory in bytes, used if nothing was measured.
+    /// `life`: the app's life before the end. `cause`: why the processes that the main process left behind are killed.
     /// `explanation`: the reason, if it is not to be derived.
     mutating func makeReceipt(
-        _ index: Int, _ life: ProcessLife, _ status: ExitStatus, cpu: Duration, peak: UInt64, _ now: Instant,
+        _ index: Int, _ life: ProcessLife, _ exit: MainExit, _ cause: KillCause?, _ now: Instant,
         explanation: String?
     ) -> Receipt {
         let run = self[run: index]
-        let verdict = Verdict(life, status)
+        var verdict = Verdict(life, exit.status)
+        if case .terminationIgnored(_, let use)? = cause { verdict.deadline = use }
+        if let remaining = exit.remaining { verdict.explanation.add(remaining) }
         let deadline = apps[index].transitionDeadline
-        let receipt = Receipt(
+        var receipt = Receipt(
             id: nextReceipt, app: apps[index].id, run: run.id, pid: run.pid, state: life.stateBeforeEnd,
             namespace: verdict.namespace, code: verdict.code, explanation: explanation ?? verdict.explanation,
-            deadline: verdict.deadline ?? deadline.map { deadlineUse(index, $0, cpu: cpu, now) },
-            candidates: verdict.candidates, exit: status, wall: now - run.created, cpu: cpu,
-            memory: run.memory > 0 ? run.memory : peak)
+            deadline: verdict.deadline ?? deadline.map { deadlineUse(index, $0, cpu: exit.cpu, now) },
+            candidates: verdict.candidates, exit: exit.status, wall: now - run.created, cpu: exit.cpu,
+            // The kernel's peak, if nothing was measured.
+            memory: run.memory > 0 ? run.memory : exit.peak)
+        receipt.remaining = exit.remaining
+        receipt.failure = explanation == nil ? verdict.failure : .notLaunched
         nextReceipt += 1
         return receipt
+    }
+}
+
+extension String {
+    /// Adds to a sentence that the processes were killed.
+    fileprivate mutating func add(_ remaining: RemainingProcesses) {
+        if last == "." { removeLast() }
+        let were = remaining.count == 1 ? "process was" : "processes were"
+        self += "; \(remaining.count) remaining \(were) killed"
+        if !remaining.names.isEmpty { self += " (\(remaining.names.joined(separator: ", ")))" }
+        self += "."
     }
 }
 
@@ -40,6 +56,7 @@ private struct Verdict {
     var explanation: String
     var deadline: Receipt.DeadlineUse?
     var candidates: [Receipt.Candidate] = []
+    var failure: Receipt.Failure?
 
     private init(
         _ namespace: Receipt.Namespace, _ code: UInt32, _ explanation: String,
@@ -76,7 +93,9 @@ private struct Verdict {
     /// An end that the daemon did not cause.
     private init(own status: ExitStatus) {
         switch status {
-        case .exited(let code): self.init(.exit, Receipt.Code.exited, "Exited with status \(code).")
+        case .exited(let code):
+            self.init(.exit, Receipt.Code.exited, "Exited with status \(code).")
+            failure = code == 0 ? nil : .failed
         case .signaled(let signal, let coreDumped):
             let name = signalName(signal)
             let isCrash = coreDumped || ExitStatus.crashSignals.contains(signal)
@@ -85,6 +104,7 @@ private struct Verdict {
                 isCrash
                     ? "Crashed with \(name)\(coreDumped ? " (core dumped)" : "")."
                     : "Killed by \(name), which greenroomd did not send.")
+            failure = isCrash ? .crashed : .failed
         case .unknown:
             self.init(
                 .exit, Receipt.Code.exited,
@@ -116,6 +136,14 @@ private struct Verdict {
 
     /// The end of a run that was killed. `from`: the state that users saw before.
     private init(_ cause: KillCause, from: AppState) {
+        self.init(killedBy: cause, from: from)
+        switch cause {
+        case .missedDeadline, .leakedTasks, .wakeNotCompleted, .tooManyTasks, .terminationIgnored: failure = .failed
+        case .removed, .terminatedWithoutNotice, .shutdown, .jetsam: break
+        }
+    }
+
+    private init(killedBy cause: KillCause, from: AppState) {
         switch cause {
         case .missedDeadline(let use):
             self.init(.watchdog, Receipt.Code.missedDeadline, "Killed: \(use.failure)\(use.usedCPU).", deadline: use)
@@ -211,6 +239,11 @@ extension ExitStatus {
 
 /// The name of a signal on Linux's common processors (signal(7)).
 package func signalName(_ number: Int32) -> String { signalNames[number] ?? "signal \(number)" }
+
+/// The name as systemd writes it: `SEGV`.
+package func shortSignalName(_ number: Int32) -> String {
+    signalNames[number].map { String($0.dropFirst(3)) } ?? String(number)
+}
 
 private let signalNames: [Int32: String] = [
     1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL", 5: "SIGTRAP", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE",

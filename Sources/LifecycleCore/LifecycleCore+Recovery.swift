@@ -20,11 +20,10 @@ extension LifecycleCore {
         let id = self[run: index].id
         if !messagesKept { giveBenefitOfDoubt(index, now) }
         if noticesDelayed { restartDeadlines(index, now) }
-        giveTimeForNotice(index, now)
+        giveTimeForNotice(index, .daemonRestarted, now)
         switch apps[index].execution {
-        case .suspending(var suspending)?:
-            suspending.timeout = now + Self.freezeTimeout
-            update(index, .suspending(suspending))
+        case .suspending?:
+            update(index, .suspending(Suspending(warnAt: now + Self.freezeTimeout)))
             effects.append(.freeze(id, attempt: self[run: index].freezeAttempt))
         case .waking(var waking)?:
             // The app is not to blame for a thaw that did not happen.
@@ -51,19 +50,22 @@ extension LifecycleCore {
         deferDeadline(index, self[run: index].assertions.wake?.deadline, to: now)
     }
 
-    /// L22: the end of a budget is announced before it comes, also if its time came while there was no daemon.
-    private mutating func giveTimeForNotice(_ index: Int, _ now: Instant) {
+    /// L22: the end of a budget is announced before it comes, also if its time came while there was no daemon, or while the
+    /// daemon did not run.
+    mutating func giveTimeForNotice(_ index: Int, _ cause: DeferralCause, _ now: Instant) {
         guard let time = self[run: index].budget.deadline else { return }
         let notice = min(apps[index].policy.expirationNotice, time.allowed)
         guard time.remaining(at: now) < notice else { return }
-        deferDeadline(index, time, to: now + (notice - time.allowed))
+        deferDeadline(index, time, to: now + (notice - time.allowed), cause)
     }
 
-    private mutating func deferDeadline(_ index: Int, _ deadline: Deadline?, to start: Instant) {
+    mutating func deferDeadline(
+        _ index: Int, _ deadline: Deadline?, to start: Instant, _ cause: DeferralCause = .daemonRestarted
+    ) {
         guard var restarted = deadline, restarted.start < start else { return }
         restarted.restart(at: start)
         replace(index, restarted, by: restarted)
-        report(.deadlineDeferred(apps[index].id, restarted.kind, .daemonRestarted))
+        report(.deadlineDeferred(apps[index].id, restarted.kind, cause))
     }
 
     /// The app is not to blame for what it may have said while there was no daemon: its deadlines count as met when they
@@ -87,12 +89,15 @@ extension LifecycleCore {
         case .background?, .suspending?, .waking?, .terminating?: break
         }
         self[run: index].assertions.wake?.deadline.isDoubtful = true
+        self[run: index].assertions.updateTasks { $0.isDoubtful = true }
         let hasBudget = self[run: index].budget.deadline != nil || willHaveBudget(index)
-        let end = hasBudget ? nil : now + Self.longestDoubt
+        if !hasBudget { endDoubtfulTasks(index, now) }
+    }
+
+    /// The background time is unlimited: nothing else would end a task that may have ended while there was no daemon.
+    mutating func endDoubtfulTasks(_ index: Int, _ now: Instant) {
         self[run: index].assertions.updateTasks { task in
-            task.isDoubtful = true
-            // Without a budget nothing else would end it.
-            if task.end == nil { task.end = end }
+            if task.isDoubtful, task.end == nil { task.end = now + Self.longestDoubt }
         }
     }
 

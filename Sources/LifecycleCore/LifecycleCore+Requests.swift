@@ -1,6 +1,6 @@
 /// What clients ask for, and the answers they wait for. Each request has exactly one answer.
 extension LifecycleCore {
-    /// How many requests may wait at one app.
+    /// How many requests may wait at one app. A request to end the app is never refused for it: see `waitForEnd`.
     static let maximumWaiters = 64
     /// How deep interruptions nest.
     static let maximumInterruptions = 1000
@@ -8,7 +8,7 @@ extension LifecycleCore {
     mutating func requested(_ request: RequestID, _ id: AppID, _ what: Request, _ now: Instant) {
         guard let index = indices[id] else { return answer(request, .refused(.unknownApp)) }
         guard shutdown == nil else { return answer(request, .refused(.shuttingDown)) }
-        guard apps[index].waiters.count < Self.maximumWaiters else {
+        guard apps[index].waiters.count < Self.maximumWaiters || what.endsApp else {
             return answer(request, .refused(.tooMany("\(Self.maximumWaiters) requests are pending")))
         }
         touch(index)
@@ -40,6 +40,15 @@ extension LifecycleCore {
     mutating func wait(_ request: RequestID, _ index: Int, for goal: Waiter.Goal, afterEnd: Bool = false) {
         apps[index].waiters.append(Waiter(request: request, goal: goal, isAfterEnd: afterEnd))
         requests[request.number] = index
+    }
+
+    /// Waits for the end that was requested. If as many requests as may wait do so already, the request is carried out like
+    /// the others and answered at once with the state that the app has now.
+    private mutating func waitForEnd(_ request: RequestID, _ index: Int) {
+        guard apps[index].waiters.count < Self.maximumWaiters else {
+            return answer(request, .done(apps[index].state))
+        }
+        wait(request, index, for: .ended)
     }
 
     /// Answers clients that wait for a state which will not come, because a later request asked for another one.
@@ -254,12 +263,17 @@ extension LifecycleCore {
         case .notRunning: break
         case .launching, .enteringBackground, .waking: setPending(index, .terminate)
         case .foreground, .background: terminate(index, .requested, now)
-        case .suspending, .suspended: kill(index, .terminatedWithoutNotice, .requested, now)
+        case .suspending, .suspended:
+            if isNotifiedOfEnd(index) {
+                wake(index, pending: .terminate, for: nil, now)
+            } else {
+                kill(index, .terminatedWithoutNotice, .requested, now)
+            }
         case .terminating, .ending: setNext(index, nil)
         }
         leaveForegroundSlot(index)
         supersedeAll(index)
-        wait(request, index, for: .ended)
+        waitForEnd(request, index)
     }
 
     /// L42.
@@ -282,6 +296,16 @@ extension LifecycleCore {
         }
         leaveForegroundSlot(index)
         supersedeAll(index)
-        wait(request, index, for: .ended)
+        waitForEnd(request, index)
+    }
+}
+
+extension Request {
+    /// Whether it ends the app. However many requests wait, it is carried out.
+    fileprivate var endsApp: Bool {
+        switch self {
+        case .terminate, .remove: true
+        case .launch, .activate, .background, .interrupt, .endInterruption, .push, .send: false
+        }
     }
 }

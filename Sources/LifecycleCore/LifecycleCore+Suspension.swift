@@ -1,20 +1,18 @@
 /// Suspension and the way out of it (L1, L18, L20, L26).
 extension LifecycleCore {
-    /// How long a freeze may take. A cgroup freezes within microseconds unless a process of it is in uninterruptible sleep
-    /// (docs/BENCH.md); then it is thawed and tried again later.
+    /// How long a freeze may take before a warning is logged. A cgroup freezes within microseconds unless a process of it is
+    /// in uninterruptible sleep (docs/BENCH.md). Then all others stay frozen, and that one freezes as soon as it returns
+    /// from the kernel.
     static let freezeTimeout = Duration.seconds(2)
     /// How long a thaw may take. It takes microseconds; a run that does not thaw is killed.
     static let thawTimeout = Duration.seconds(5)
-    /// Retries of a freeze wait 1 s, then twice as long each time, up to this.
-    static let longestFreezeRetry = Duration.seconds(60)
 
     /// The last assertion ended `SuspendDelaySec=` ago.
     mutating func suspend(_ index: Int, _ background: Background, _ now: Instant) {
         if apps[index].policy.exitsOnSuspend { return terminate(index, .exitsOnSuspend, now) }
         self[run: index].freezeAttempt += 1
         effects.append(.freeze(self[run: index].id, attempt: self[run: index].freezeAttempt))
-        let suspending = Suspending(timeout: now + Self.freezeTimeout, retryDelay: background.retryDelay)
-        change(index, to: .suspending(suspending), .idle, now)
+        change(index, to: .suspending(Suspending(warnAt: now + Self.freezeTimeout)), .idle, now)
     }
 
     mutating func frozen(_ index: Int, _ attempt: Int, _ memory: UInt64, _ now: Instant) {
@@ -29,19 +27,25 @@ extension LifecycleCore {
         evaluateMemory(now)
     }
 
-    mutating func freezeTimedOut(_ index: Int, _ suspending: Suspending, _ now: Instant) {
-        report(.freezeTimedOut(apps[index].id))
-        deliverNotifications(index, inForeground: false)
-        let delay = min(Self.longestFreezeRetry, (suspending.retryDelay ?? .milliseconds(500)) * 2)
-        thaw(index, Waking(retryDelay: delay), .freezeTimedOut, now)
+    /// The app stays in the background as long as one of its processes is not frozen (L1). Thawing the others would let an
+    /// app run for as long as it holds a process in uninterruptible sleep. Logged once in each freeze: an app may wait for
+    /// a file server for hours.
+    mutating func freezeTakesLong(_ index: Int, _ now: Instant) {
+        report(.freezeTakesLong(apps[index].id))
+        update(index, .suspending(Suspending(warnAt: nil)))
     }
 
-    /// Out of suspension: into the foreground (`pending`), for a reason that grants time of its own, or for a task. What
+    /// Out of suspension: into the foreground or to its end (`pending`), for a reason that grants time of its own, or for a task. What
     /// happened while the app was suspended is delivered before anything of it runs (L32).
     mutating func wake(_ index: Int, pending: PendingRequest?, for reason: LaunchReason?, _ now: Instant) {
         deliverNotifications(index, inForeground: pending == .foreground)
         if pending == .foreground { unthrottle(index) }
-        let cause: StateReason = pending == .foreground ? .requested : reason == nil ? .taskBegan : .woken
+        let cause: StateReason =
+            switch pending {
+            case .foreground: .requested
+            case .terminate: shutdown == nil ? .requested : .shutdown
+            case .background, nil: reason == nil ? .taskBegan : .woken
+            }
         thaw(index, Waking(pending: pending, wake: reason), cause, now)
         memoryState.checkSoon(now)
     }
@@ -83,11 +87,11 @@ extension LifecycleCore {
         if let reason = waking.wake { beginWake(index, reason, now) }
         switch waking.pending {
         case .foreground: if mayEnterForeground(index, now) { return enterForeground(index, .requested, now) }
-        case .terminate: return terminate(index, .requested, now)
+        case .terminate: return terminate(index, shutdown == nil ? .requested : .shutdown, now)
         case .background, nil: break
         }
         continueIfNeeded(index)
-        runInBackground(index, retryDelay: waking.retryDelay, .woken, now)
+        runInBackground(index, .woken, now)
     }
 
     /// A program that answered by stopping itself is continued only when there is something for it to do.

@@ -29,8 +29,10 @@ extension LifecycleCore {
         return paused.left <= apps[index].policy.expirationNotice
     }
 
-    /// Of several tasks with one name the oldest ends.
+    /// Of several tasks with one name the oldest ends. Tasks that may have ended while there was no daemon come last: if the
+    /// app has ended them before, this is the end of another one, which must not stay open for ever.
     mutating func taskEnded(_ index: Int, _ name: String, _ now: Instant) {
+        if endTask(index, now, where: { $0.taskName == name && !$0.isDoubtful }) { return }
         endTask(index, now) { $0.taskName == name }
     }
 
@@ -81,8 +83,13 @@ extension LifecycleCore {
 
     // MARK: The budget
 
-    /// L22.
-    mutating func giveExpirationNotice(_ index: Int) {
+    /// L22. `due`: when the notice was to be given. A daemon that is late gives the app the whole time of the notice; a task
+    /// that began after `due` gains nothing.
+    mutating func giveExpirationNotice(_ index: Int, due: Instant, _ now: Instant) {
+        let isLate = now - due > Self.toleratedDelay
+        if isLate, self[run: index].assertions.all.contains(where: { $0.isTask && $0.began <= due }) {
+            giveTimeForNotice(index, .noticeDelayed, now)
+        }
         guard let deadline = self[run: index].budget.deadline else { return }
         self[run: index].budget = .counting(.init(deadline: deadline, isNoticeGiven: true))
         report(.tasksExpiring(apps[index].id, names: self[run: index].assertions.taskNames))

@@ -25,11 +25,14 @@ extension LifecycleCore {
 
     /// Whether the main process of a run has exited, as far as the core knows.
     package func hasExited(_ run: RunID) -> Bool {
-        runs[run.number].flatMap { apps[$0].ending?.receipt } != nil
+        runs[run.number].map { apps[$0].ending?.receipt != nil || apps[$0].execution?.exit != nil } ?? false
     }
 
     /// Whether a run was notified that it is in the background, and has not answered.
     package func isEntering(_ run: RunID) -> Bool { phase(of: run) == .enteringBackground }
+
+    /// Whether a run is launching.
+    package func isLaunching(_ run: RunID) -> Bool { phase(of: run) == .launching }
 
     /// Whether a run is frozen, and the core knows it.
     package func isSuspended(_ run: RunID) -> Bool { phase(of: run) == .suspended }
@@ -63,9 +66,9 @@ extension LifecycleCore {
         case .launching: return [.launching]
         case .foreground: return [.foreground]
         case .enteringBackground: return [.enteringBackground] + run.assertions.all.map(AwakeReason.init)
-        case .background(let background):
+        case .background:
             if !run.assertions.isEmpty { return run.assertions.all.map(AwakeReason.init) }
-            return [background.retryDelay == nil ? .suspendDelay : .freezeRetry]
+            return [.suspendDelay]
         case .suspending: return [.suspending]
         case .suspended: return []
         case .waking: return [.waking] + run.assertions.all.map(AwakeReason.init)

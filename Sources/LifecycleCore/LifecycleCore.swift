@@ -51,10 +51,6 @@ package struct LifecycleCore: Hashable, Sendable {
         _modify { yield &scratch.touched }
     }
 
-    struct Shutdown: Hashable, Sendable {
-        var isFinished = false
-    }
-
     /// - Parameters:
     ///   - firstRun: the number of the first run; larger than any used before.
     ///   - firstReceipt: the number of the first receipt; larger than any used before.
@@ -68,6 +64,7 @@ package struct LifecycleCore: Hashable, Sendable {
     package mutating func handle(_ event: Event, at now: Instant) -> [Effect] {
         while effects.popLast() != nil {}
         dispatch(event, now)
+        if shutdown != nil { continueShutdown(now) }
         settle(now)
         allowSleepIfDone()
         finishShutdownIfDone()
@@ -76,11 +73,12 @@ package struct LifecycleCore: Hashable, Sendable {
 
     /// When `Event.deadlineReached` is to come; `nil`: nothing is due (law 9: then nothing runs).
     package var nextDeadline: Instant? {
-        switch (timers.first?.key, memoryState.nextDue) {
-        case (let app?, let memory?): min(app, memory)
-        case (let app?, nil): app
-        case (nil, let memory): memory
+        var next = timers.first?.key
+        for other in [memoryState.nextDue, shutdown?.end] {
+            guard let other else { continue }
+            next = next.map { min($0, other) } ?? other
         }
+        return next
     }
 
     private mutating func dispatch(_ event: Event, _ now: Instant) {
@@ -119,10 +117,13 @@ package struct LifecycleCore: Hashable, Sendable {
         case .frozen(let attempt, let memory): frozen(index, attempt, memory, now)
         case .thawed(let attempt): thawed(index, attempt, now)
         case .inspected(let inspection): inspected(index, inspection, now)
-        case .exited(let status, let cpu, let memory): exited(index, status, cpu, memory, now)
+        case .exited(let status, let cpu, let memory, let remaining):
+            exited(index, MainExit(status: status, cpu: cpu, peak: memory, remaining: remaining), now)
         case .emptied: emptied(index, now)
         case .ready: becameReady(index, now)
-        case .backgroundEntered: answeredBackground(index, now)
+        case .backgroundEntered:
+            self[run: index].takesPart = true
+            answeredBackground(index, now)
         case .stopped: stopped(index, now)
         case .continued: self[run: index].isStopped = false
         case .taskBegan(let name, let owner): taskBegan(index, name, owner, now)
@@ -132,7 +133,9 @@ package struct LifecycleCore: Hashable, Sendable {
         case .heartbeat: heartbeat(index, now)
         case .heartbeatGivenUp: heartbeatGivenUp(index, now)
         case .stopping: stopping(index, now)
-        case .mainProcessChanged(let pid): self[run: index].pid = pid
+        case .mainProcessChanged(let pid):
+            self[run: index].pid = pid
+            self[run: index].isStopped = false
         case .reattached(let messagesKept, let noticesDelayed): reattached(index, messagesKept, noticesDelayed, now)
         }
     }
@@ -177,23 +180,16 @@ extension LifecycleCore {
     /// The run of an app that has a process. Traps where there is none: every caller came here through `runs`, or through a
     /// phase that has a run.
     subscript(run index: Int) -> Run {
-        _read {
+        get {
             switch apps[index].life {
-            case .running(let running): yield running.run
-            case .ending(let ending): yield ending.run
+            case .running(let running): running.run
+            case .ending(let ending): ending.run
             case .notRunning: preconditionFailure("\(apps[index].id) has no run")
             }
         }
         _modify {
-            switch apps[index].takeLife() {
-            case .running(var running):
-                defer { apps[index].life = .running(running) }
-                yield &running.run
-            case .ending(var ending):
-                defer { apps[index].life = .ending(ending) }
-                yield &ending.run
-            case .notRunning: preconditionFailure("\(apps[index].id) has no run")
-            }
+            let storage = apps[index].ownRunStorage()
+            yield &storage.run
         }
     }
 

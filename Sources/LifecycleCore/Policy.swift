@@ -3,14 +3,38 @@
 package struct AppPolicy: Hashable, Sendable {
     /// When an app has finished launching.
     package enum Readiness: CaseIterable, Hashable, Sendable {
-        /// Ready when executed (`Type=simple`).
+        /// Ready when executed (`Type=simple`, `Type=exec`).
         case executed
         /// Ready when it sends `READY=1` (`Type=notify`).
         case notified
+        /// Ready when the first process has exited and the process that `PIDFile=` names is the main process
+        /// (`Type=forking`).
+        case forked
     }
 
     /// Whether an app is relaunched after its end (within the limits of L11).
     package enum Relaunch: CaseIterable, Hashable, Sendable { case no, onFailure, always }
+
+    /// Which processes get the signal to terminate (systemd.kill(5)). At the end of the deadline, and when the main process
+    /// has exited, all processes of the run get SIGKILL in any case (L47).
+    package enum KillMode: String, CaseIterable, Hashable, Sendable {
+        /// All. After the main process has exited in time, the others have the rest of the deadline.
+        case controlGroup = "control-group"
+        /// The main process.
+        case mixed
+        /// The main process. systemd leaves the others running; here it is the same as `mixed`.
+        case process
+    }
+
+    /// How a suspended app is terminated, on request and in an orderly shutdown (L46).
+    package enum TerminateSuspended: String, CaseIterable, Hashable, Sendable {
+        /// Without notice, if the app was notified that it is in the background: it has saved what it has.
+        case auto
+        /// It is thawed, notified, and has its terminate deadline.
+        case notify
+        /// Without notice.
+        case kill
+    }
 
     package var readiness: Readiness = .executed
     /// `LaunchAtStart=`; `nil`: no.
@@ -23,6 +47,10 @@ package struct AppPolicy: Hashable, Sendable {
     package var backgroundDeadline: Duration? = .seconds(5)
     /// L46: from SIGTERM to SIGKILL.
     package var terminateDeadline: Duration? = .seconds(5)
+    /// L46.
+    package var killMode = KillMode.controlGroup
+    /// L46.
+    package var terminateSuspended = TerminateSuspended.auto
     /// L25: how long all `EXTEND_TIMEOUT_USEC=` together may make a deadline, counted from its start.
     package var extendedDeadlineMax: Duration? = .seconds(60)
     /// L21: the app's budget for one stay in the background.

@@ -4,6 +4,16 @@ package struct Receipt: Hashable, Sendable {
         case watchdog, lifecycle, user, resource, jetsam, signal, exit
     }
 
+    /// What went wrong, if the app did not end as it should.
+    package enum Failure: CaseIterable, Hashable, Sendable {
+        /// It exited with a status other than 0, was ended by a signal, or was killed for what it did or failed to do.
+        case failed
+        /// It ended by a signal whose default action is to dump core.
+        case crashed
+        /// Its program could not be executed.
+        case notLaunched
+    }
+
     /// The codes of the table in docs/LIFECYCLE.md.
     package enum Code {
         package static let exited: UInt32 = 0
@@ -66,6 +76,10 @@ package struct Receipt: Hashable, Sendable {
     package var cpu: Duration
     /// The last known size in bytes.
     package var memory: UInt64
+    /// The processes that outlived the main process and were killed (L47).
+    package var remaining: RemainingProcesses?
+    /// `nil`: it ended as it should, or as it was asked to, or for another's sake.
+    package var failure: Failure?
 
     package static let maximumCandidates = 5
 

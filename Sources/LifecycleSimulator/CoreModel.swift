@@ -20,10 +20,30 @@ struct AppModel {
     var since: Microseconds = 0
     var phase = AppPhase.unknown
     var run: RunID?
+    /// The processes of the run were notified of their end.
+    var isNotifiedToTerminate = false
+    /// The main process has exited, and the others have the rest of the terminate deadline (L46).
+    var awaitsRemaining = false
+    /// The run was notified that it is in the background, or said that it is.
+    var takesPart = false
     /// The last size that was reported to the core, in bytes. That of a frozen app does not change.
     var memory: UInt64 = 0
     /// The longest background budget of all its manifests in this run; `nil`: infinite.
     var longestBudget: Duration? = .zero
+
+    /// Whether it is thawed and notified before it is terminated, if it is suspended (L46).
+    var isNotifiedOfEnd: Bool {
+        switch policy.terminateSuspended {
+        case .auto: !takesPart
+        case .notify: true
+        case .kill: false
+        }
+    }
+
+    /// Whether the processes that the main process leaves behind have the rest of the terminate deadline (L46).
+    func mayAwait(_ remaining: RemainingProcesses?) -> Bool {
+        remaining != nil && phase == .terminating && isNotifiedToTerminate && policy.killMode == .controlGroup
+    }
 }
 
 /// A model of the core, derived from its events and effects. The checkers compare it with the actual state in `World`.
@@ -87,7 +107,7 @@ struct CoreModel {
         case .stateChanged(let id, _, _, _), .deadlineStarted(let id, _, _), .deadlineExtended(let id, _, _),
             .deadlineMet(let id, _, _), .deadlineCancelled(let id, _), .deadlineMissed(let id, _),
             .deadlineDeferred(let id, _, _), .taskBegan(let id, _), .taskEnded(let id, _), .taskRefused(let id, _),
-            .tasksExpiring(let id, _), .freezeTimedOut(let id), .killTakesLong(let id), .stoppedItself(let id, _),
+            .tasksExpiring(let id, _), .freezeTakesLong(let id), .killTakesLong(let id), .stoppedItself(let id, _),
             .wakeCompleted(let id, _), .relaunchScheduled(let id, _, _):
             indexes[id]
         case .ended(let receipt): indexes[receipt.app]
@@ -114,14 +134,16 @@ struct CoreModel {
             // A limit below 1 means 1.
             manager.foregroundLimit = max(1, policy.foregroundLimit)
         case .shutdownRequested: isShuttingDown = true
-        case .run(let run, .exited):
-            guard let app = currentApp(of: run) else { return }
-            apps[app].phase = .ending
+        case .run(let run, .exited(_, _, _, let remaining)):
+            guard let app = currentApp(of: run), !apps[app].awaitsRemaining else { return }
+            if apps[app].mayAwait(remaining) { apps[app].awaitsRemaining = true } else { apps[app].phase = .ending }
         case .run(let run, .spawnFailed), .run(let run, .emptied):
             if let app = currentApp(of: run) { apps[app].phase = .ending }
         case .run(let run, .inspected(let inspection)):
             guard let app = currentApp(of: run), apps[app].phase != .suspended else { return }
             apps[app].memory = inspection.memory
+        case .run(let run, .backgroundEntered), .run(let run, .notified(.didEnterBackground, delivered: true, _)):
+            if let app = currentApp(of: run) { apps[app].takesPart = true }
         case .memoryMeasured(let reading): for size in reading.sizes { record(size) }
         case .run(_, .frozen(_, let memory)): frozenMemory = memory
         case .run, .started, .requested, .requestAbandoned, .sleepRequested, .awoke, .locked, .unlocked,
@@ -146,6 +168,9 @@ struct CoreModel {
             guard let app else { return }
             appsByRun.append(app)
             apps[app].run = run
+            apps[app].isNotifiedToTerminate = false
+            apps[app].awaitsRemaining = false
+            apps[app].takesPart = false
             apps[app].memory = 0
             apps[app].phase = .launching
             apps[app].longestBudget = .zero
@@ -198,7 +223,9 @@ struct CoreModel {
     private mutating func record(_ notice: Notice, of run: RunID) {
         switch notice {
         case .didEnterBackground: set(.entering, run)
-        case .willTerminate: set(.terminating, run)
+        case .willTerminate:
+            set(.terminating, run)
+            if let app = currentApp(of: run) { apps[app].isNotifiedToTerminate = true }
         case .willResignActive, .willEnterForeground, .didBecomeActive, .memoryWarning, .tasksExpiring: break
         }
     }

@@ -33,12 +33,16 @@ struct FakeRun {
     var program = Program.notCreated
     /// The number of processes other than the main process.
     var children = 0
+    /// Its processes, if the main process has ended.
+    var remaining: RemainingProcesses? {
+        children > 0 ? RemainingProcesses(count: children, names: ["child"]) : nil
+    }
     var isEmpty = false
     var freezer = Freezer.thawed
     /// Whether the last `.freeze` was not followed by a `.thaw`.
     var isAskedToFreeze = false
     var attempt = 0
-    /// Whether the freeze in progress never completes.
+    /// Whether the freeze in progress never completes, because a process is in uninterruptible sleep. The others are frozen.
     var isFreezeStuck = false
     /// SIGSTOP.
     var isStopped = false
@@ -67,12 +71,17 @@ struct FakeRun {
     var isInForeground = false
     /// Actions that wait until it runs again.
     var deferred: [AppAction] = []
-    /// When the last message arrives. Messages on one socket arrive in order.
+    /// When the last message, stop or exit is reported. What the app did before an inspection is reported before it.
     var lastMessage: Microseconds = 0
+    /// By kind of deadline: when the app last did what meets it, whenever that is reported.
+    var answers = [Microseconds?](repeating: nil, count: DeadlineKind.allCases.count)
+    /// When the outcome of the last inspection comes.
+    var lastInspection: Microseconds = 0
     /// The number of inspections that still find a debugger.
     var tracedInspectionsLeft = 0
 
-    var canRun: Bool { program == .running && freezer != .frozen && !isStopped }
+    var canRun: Bool { program == .running && !isFrozen && !isStopped }
+    private var isFrozen: Bool { freezer == .frozen || (freezer == .freezing && isFreezeStuck) }
 
     /// The total time for which it has been frozen.
     func frozenTime(at now: Microseconds) -> Microseconds {

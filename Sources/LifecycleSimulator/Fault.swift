@@ -11,6 +11,7 @@ package enum Fault: Int, CaseIterable, Sendable {
     case memoryGrows, machineFills, pressureSpike, outOfMemory
     case reregistered, unregistered, reconfigured, requestBurst, invalidRequest, requestAbandoned, simulatedPressure
     case sleeps, locks
+    case execFails, requestFlood
 
     package var name: String { String(describing: self) }
 }

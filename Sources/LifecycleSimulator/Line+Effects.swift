@@ -146,7 +146,7 @@ extension Line {
             add(id.name, ": ")
             add(names.count)
             add(" tasks expire: ", names.first ?? "none")
-        case .freezeTimedOut(let id): add(id.name, ": freeze timed out")
+        case .freezeTakesLong(let id): add(id.name, ": freeze takes long")
         case .killTakesLong(let id): add(id.name, ": processes survive SIGKILL")
         case .stoppedItself(let id, let state): add(id.name, ": stopped itself while ", state.rawValue, "")
         case .wakeCompleted(let id, let result): add(id.name, ": wake completed, ", result.rawValue, "")

@@ -85,11 +85,15 @@ extension Line {
         case .inspected(let inspection):
             add(inspection.traced ? " inspected: traced, " : " inspected: ")
             add(bytes: inspection.memory)
-        case .exited(let status, _, let memory):
+        case .exited(let status, _, let memory, let remaining):
             add(" exited ")
             add(status)
             add(", had ")
             add(bytes: memory)
+            if let remaining {
+                add(", remaining processes: ")
+                add(remaining.count)
+            }
         case .emptied: add(" emptied")
         case .reattached(let messagesKept, let noticesDelayed):
             add(messagesKept ? " reattached" : " reattached, messages lost")
@@ -177,6 +181,10 @@ extension Line {
         add(", launch ", policy.launchDeadline)
         add(", background ", policy.backgroundDeadline)
         add(", terminate ", policy.terminateDeadline)
+        add(", ")
+        add(policy.killMode.rawValue)
+        add(", suspended ")
+        add(policy.terminateSuspended.rawValue)
         add(", at most ", policy.extendedDeadlineMax)
         add(", budget ", policy.backgroundTime)
         add(", notice ", policy.expirationNotice)

@@ -33,13 +33,26 @@ struct Scenario {
         // Computed from the seed: another random draw here would change all seeds.
         let hasAbsences = seed % 3 == 1
         self.hasAbsences = hasAbsences
+        let hasOutages = seed % 11 == 3 || seed % 11 == 9
+        let hasFloods = seed % 11 == 4 || seed % 11 == 9
         rates = Fault.allCases.map { fault in
-            if fault == .sleeps || fault == .locks { return hasAbsences ? 500 : 0 }
+            switch fault {
+            case .sleeps, .locks: return hasAbsences ? 500 : 0
+            case .execFails: return hasOutages ? 1000 : 0
+            case .requestFlood: return hasFloods ? 1000 : 0
+            default: break
+            }
             return intensity == 0 || random.chance(350) ? 0 : Self.rate(fault) * intensity / 2
         }
         shutsDownInTheMiddle = random.chance(150)
         firstRun = random.chance(200) ? 1 << 40 : 1
     }
+
+    /// Whether this seed has a fault.
+    func has(_ fault: Fault) -> Bool { rates[fault.rawValue] > 0 }
+
+    /// Whether an app's manifest may change after it was read for the first time.
+    var changesManifests: Bool { has(.reregistered) || has(.unregistered) }
 
     static func name(_ index: Int) -> AppID {
         let names = ["photos", "mail", "maps", "music", "notes", "shop", "camera", "chat"]
@@ -71,7 +84,7 @@ struct Scenario {
         case .invalidRequest: 60
         case .requestAbandoned: 40
         case .simulatedPressure: 20
-        case .sleeps, .locks: 0
+        case .sleeps, .locks, .execFails, .requestFlood: 0
         case .beginsTooMany: 40
         case .sendsAfterEnd: 100
         case .killedBeforeExec, .diesAtDeadline, .crashes, .ignoresTerminate, .neverAnswers, .answersLate,

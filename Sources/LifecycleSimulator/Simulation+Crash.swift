@@ -107,8 +107,8 @@ extension World {
         case .ready, .backgroundEntered, .taskBegan, .taskEnded, .timeoutExtended, .wakeCompleted, .heartbeat,
             .heartbeatGivenUp, .stopping:
             messagesKept ? event : nil
-        case .exited(_, let cpu, let memory):
-            losesStatus() ? .exited(.unknown, cpu: cpu, memory: memory) : event
+        case .exited(_, let cpu, let memory, let remaining):
+            losesStatus() ? .exited(.unknown, cpu: cpu, memory: memory, remaining: remaining) : event
         case .spawned, .executed, .spawnFailed, .notified, .emptied, .stopped, .continued, .mainProcessChanged,
             .reattached:
             event

@@ -11,7 +11,7 @@ extension World {
         let isWoken = runs[run].launch.state == .background
         switch policy.readiness {
         case .executed: runs[run].isReady = true
-        case .notified: planAnswer(.ready, run, policy.launchDeadline)
+        case .notified, .forked: planAnswer(.ready, run, policy.launchDeadline)
         }
         if isWoken { planWake(run) }
         plan(.actSpontaneously, by: run, after: pause(run))
@@ -143,6 +143,18 @@ extension World {
         let app = runs[run].app
         let slowest: Microseconds = isQuiet ? 200 : 2 * .millisecond
         let delay = apps[app].random.chance(300) ? 0 : apps[app].random.within(0...slowest)
+        sendMessage(run, event, after: delay)
+    }
+
+    private mutating func sendMessage(_ run: Int, _ event: Event, after delay: Microseconds) {
+        if case .run(_, let message) = event, let kind = message.answeredDeadline {
+            runs[run].answers[kind.index] = now
+        }
+        report(run, event, after: delay)
+    }
+
+    /// Reports what a run did, after what it did before.
+    mutating func report(_ run: Int, _ event: Event, after delay: Microseconds) {
         let time = max(runs[run].lastMessage, now + delay)
         runs[run].lastMessage = time
         queue.push(.deliver(event), at: time)
@@ -150,7 +162,7 @@ extension World {
 
     private mutating func stop(_ run: Int) {
         runs[run].isStopped = true
-        deliver(.run(runs[run].id, .stopped), after: kernelRandom.within(5...500))
+        sendMessage(run, .run(runs[run].id, .stopped), after: kernelRandom.within(5...500))
     }
 
     private mutating func beginTasks(_ run: Int, _ count: Int) {
@@ -202,8 +214,10 @@ extension World {
         case .exit: schedule(.die(.exited(0)), for: run, after: 0)
         case .extend:
             guard allows(.extendsTimeout) else { return }
-            // An app with an unlimited budget may not extend for ever, or it never becomes idle.
-            let most: Microseconds = apps[app].policy.backgroundTime == nil ? 30 * .second : .max
+            // An app with an unlimited budget may not extend for ever, or it never becomes idle. A manifest that changes can
+            // make a budget unlimited later.
+            let mayBeUnlimited = apps[app].policy.backgroundTime == nil || scenario.changesManifests
+            let most: Microseconds = mayBeUnlimited ? 30 * .second : .max
             let time = apps[app].random.pick([0, 1 * .millisecond, 1 * .second, 5 * .second, 90 * .second, most])
             perform(.extend(time), by: run)
         case .sendUnexpected: if allows(.sendsUnexpected) { sendUnexpected(run, after: 0) }
@@ -249,8 +263,21 @@ extension World {
         let event = apps[runs[run].app].random.pick(events)
         if case .run(_, .taskBegan) = event { runs[run].openTasks.append("late") }
         if event == .run(id, .stopping) { runs[run].isTerminateAnswerDue = true }
-        let time = max(runs[run].lastMessage, now + delay)
-        runs[run].lastMessage = time
-        queue.push(.deliver(event), at: time)
+        sendMessage(run, event, after: delay)
+    }
+}
+
+extension RunEvent {
+    /// The deadline that the app meets with it. `wakesAreCompleted` checks those of wakes.
+    fileprivate var answeredDeadline: DeadlineKind? {
+        switch self {
+        case .ready: .launch
+        case .backgroundEntered, .stopped: .background
+        case .heartbeat: .watchdog
+        case .spawned, .executed, .spawnFailed, .notified, .frozen, .thawed, .inspected, .exited, .emptied, .continued,
+            .taskBegan, .taskEnded, .wakeCompleted, .timeoutExtended, .heartbeatGivenUp, .stopping, .mainProcessChanged,
+            .reattached:
+            nil
+        }
     }
 }

@@ -49,6 +49,8 @@ extension World {
             if attempt != run.attempt { return "thaw \(attempt) comes after freeze \(run.attempt)" }
         case .kill:
             if let killed = run.killedAt, now - killed < 5 * .second { return "the run is killed twice within 5 s" }
+        case .inspect where delivered.hasExited && run.killedAt == nil:
+            if delivered.isEmptied { return "a run without processes is inspected" }
         case .inspect, .continueStopped, .throttle, .unthrottle, .deliver:
             if delivered.isEnding || run.killedAt != nil { return "\(effect.verb) applies to a run that has ended" }
         case .spawn, .recordLaunch, .writeReceipt, .dropRestorationState, .answer, .report, .measureMemory,
@@ -128,10 +130,25 @@ extension World {
                 after: kernelRandom.within(0...300) + extraDelay)
         }
         if !isDelivered { return }
+        if notice == .willTerminate { terminateChildren(run) }
         switch runs[run].program {
         case .created: runs[run].isNotifiedBeforeExec = true
         case .running: receive(run, notice)
         case .notCreated, .ended: break
+        }
+    }
+
+    /// SIGTERM to the processes beside the main process (`KillMode=control-group`): some end soon, some at the deadline,
+    /// some not at all.
+    private mutating func terminateChildren(_ run: Int) {
+        let policy = apps[runs[run].app].policy
+        guard runs[run].children > 0, policy.killMode == .controlGroup else { return }
+        let limit = policy.terminateDeadline?.microseconds ?? 10 * .second
+        switch childRandom.below(4) {
+        case 0 where !isQuiet && policy.terminateDeadline != nil: break
+        case 1: schedule(.childrenEnd, for: run, after: childRandom.within(0...limit))
+        case 2: schedule(.childrenEnd, for: run, after: limit)
+        default: schedule(.childrenEnd, for: run, after: childRandom.within(0...100 * .millisecond))
         }
     }
 
@@ -142,9 +159,13 @@ extension World {
         }
         let isTraced = runs[run].tracedInspectionsLeft > 0
         if isTraced { runs[run].tracedInspectionsLeft -= 1 }
-        let inspection = Inspection(traced: isTraced, cpu: cpu(of: run), memory: runs[run].memory)
+        let inspection = Inspection(
+            traced: isTraced, cpu: cpu(of: run), memory: runs[run].memory,
+            remaining: runs[run].program == .ended ? runs[run].remaining : nil)
         lateness += extraDelay
-        deliver(.run(runs[run].id, .inspected(inspection)), after: kernelRandom.within(5...1000) + extraDelay)
+        let time = max(now + kernelRandom.within(5...1000) + extraDelay, runs[run].lastMessage)
+        runs[run].lastInspection = max(runs[run].lastInspection, time)
+        queue.push(.deliver(.run(runs[run].id, .inspected(inspection))), at: time)
     }
 
     private mutating func continueStopped(_ run: Int) {

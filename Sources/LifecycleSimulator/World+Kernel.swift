@@ -45,18 +45,26 @@ extension World {
         runs[run].program = .created
         setMemory(run, 300 << 10)
         let delay = kernelRandom.within(10...300)
-        runs[run].lastMessage = now + delay
-        deliver(.run(runs[run].id, .spawned(pid: runs[run].pid)), after: delay)
+        report(run, .run(runs[run].id, .spawned(pid: runs[run].pid)), after: delay)
         if runs[run].killedAt != nil {
             faults.add(.killedBeforeExec)
             return schedule(.killArrives, for: run, after: 5)
         }
+        if isUnmounted, injects(.execFails) { return failExec(run, after: delay) }
         if injects(.spawnFailsLate) {
             let later = delay + kernelRandom.within(0...3000)
             return fail(run, "the program does not exist", 203, after: later)
         }
         let hang = injects(.execHangs) ? kernelRandom.within(500 * .millisecond...20 * .second) : 0
         schedule(.exec, for: run, after: kernelRandom.within(100...4000) + hang)
+    }
+
+    /// execve(2) of a program whose file system is unmounted or damaged.
+    private mutating func failExec(_ run: Int, after delay: Microseconds) {
+        let errors = ["No such file or directory", "Input/output error", "Structure needs cleaning"]
+        fail(
+            run, "the program cannot be executed: \(outageRandom.pick(errors))", 203,
+            after: delay + outageRandom.within(0...3000))
     }
 
     private mutating func exec(_ run: Int) {
@@ -66,11 +74,10 @@ extension World {
         }
         runs[run].program = .running
         setMemory(run, UInt64(kernelRandom.within(2...60)) << 20)
-        let time = max(now + kernelRandom.within(5...500), runs[run].lastMessage)
-        runs[run].lastMessage = time
-        queue.push(.deliver(.run(runs[run].id, .executed)), at: time)
+        if apps[runs[run].app].policy.readiness == .executed { runs[run].answers[DeadlineKind.launch.index] = now }
+        report(run, .run(runs[run].id, .executed), after: kernelRandom.within(5...500))
         if runs[run].isNotifiedBeforeExec {
-            schedule(.die(.signaled(15, coreDumped: false)), for: run, after: time - now)
+            schedule(.die(.signaled(15, coreDumped: false)), for: run, after: runs[run].lastMessage - now)
         }
         programStarted(run)
     }
@@ -142,15 +149,15 @@ extension World {
             runs[run].id,
             .exited(
                 runs[run].isMainProcessAdopted ? .unknown : status, cpu: cpu(of: run),
-                memory: kernelRandom.chance(900) ? runs[run].memory : 0))
+                memory: kernelRandom.chance(900) ? runs[run].memory : 0, remaining: runs[run].remaining))
         let delay = kernelRandom.within(10...400)
         let isLast = runs[run].children == 0
         if isLast, injects(.emptiedBeforeExit) {
             becomeEmpty(run)
-            deliver(exited, after: delay + kernelRandom.within(0...20 * .millisecond))
+            report(run, exited, after: delay + kernelRandom.within(0...20 * .millisecond))
         } else {
-            deliver(exited, after: delay)
-            if isLast { becomeEmpty(run, notBefore: delay) }
+            report(run, exited, after: delay)
+            if isLast { becomeEmpty(run, notBefore: runs[run].lastMessage - now) }
         }
         if injects(.sendsAfterEnd) { sendUnexpected(run, after: delay + kernelRandom.within(0...5 * .millisecond)) }
     }
@@ -180,6 +187,7 @@ extension World {
     private mutating func becomeEmpty(_ run: Int, notBefore: Microseconds = 0) {
         guard !runs[run].isEmpty else { return }
         runs[run].isEmpty = true
+        runs[run].answers[DeadlineKind.terminate.index] = now
         giveUpMemory(run)
         let extraDelay = injects(.emptiedLate) ? kernelRandom.within(0...8 * .second) : 0
         deliver(.run(runs[run].id, .emptied), after: notBefore + kernelRandom.within(5...2000) + extraDelay)

@@ -79,6 +79,14 @@ extension World {
         if injects(.timerSpurious) { deliver(.deadlineReached, after: 0) }
     }
 
+    /// Unmounts the file system that has the programs, or mounts it again.
+    mutating func changeFileSystem() {
+        if isQuiet { return }
+        isUnmounted.toggle()
+        let pause = scenario.pace * (isUnmounted ? 30 : 60)
+        queue.push(.fileSystem, at: now + outageRandom.within(scenario.pace / 2...pause))
+    }
+
     /// Delays the daemon: it is not scheduled, or the clock jumps.
     private mutating func stall() {
         guard injects(.clockJumps) else { return }

@@ -82,6 +82,22 @@ extension World {
         }
     }
 
+    /// Sends more requests to one app than may wait, and then a request to end it.
+    mutating func floodWithRequests() {
+        if isQuiet { return }
+        queue.push(.flood, at: now + floodRandom.within(scenario.pace * 20...scenario.pace * 200))
+        faults.add(.requestFlood)
+        let app = apps[floodRandom.below(floodRandom.chance(500) ? min(2, apps.count) : apps.count)].id
+        let request: Request = floodRandom.pick([.activate, .background, .terminate, .terminate])
+        for _ in 0..<floodRandom.within(60...100) { send(request, to: app) }
+        send(floodRandom.pick([.terminate, .terminate, .remove]), to: app)
+    }
+
+    private mutating func send(_ request: Request, to app: AppID) {
+        lastRequest += 1
+        deliver(.requested(RequestID(lastRequest), app, request), after: 0)
+    }
+
     private mutating func change() -> Notification {
         let kind =
             userRandom.chance(700)
@@ -114,6 +130,7 @@ extension World {
         isQuiet = true
         if isLocked { unlock() }
         if let sleep { awake(from: sleep) }
+        isUnmounted = false
         otherMemory = scenario.totalMemory / 10
         returning = []
         for case let run? in apps.map(\.run) where !runs[run].isEmpty { recover(run) }

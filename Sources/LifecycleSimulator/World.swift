@@ -12,6 +12,8 @@ struct World {
         case absence
         /// The end of this sleep, whether or not the daemon allowed it.
         case wakeUp(Int)
+        case fileSystem
+        case flood
     }
 
     struct FakeApp {
@@ -48,6 +50,11 @@ struct World {
     var machineRandom: Random
     /// A separate random stream: seeds without absences stay unchanged.
     var absenceRandom: Random
+    /// The same for file systems and floods of requests.
+    var outageRandom: Random
+    var floodRandom: Random
+    /// What the processes beside main processes do, and `KillMode=`.
+    var childRandom: Random
 
     var manager = ManagerPolicy()
     var lastRequest: UInt64 = 0
@@ -57,6 +64,8 @@ struct World {
     var returning: [(bytes: UInt64, at: Microseconds)] = []
     var isMeasuring = false
     var isLocked = false
+    /// Whether the file system with the programs is unavailable: execve(2) fails.
+    var isUnmounted = false
     /// The number of the current sleep; `nil`: the machine is awake.
     var sleep: Int?
     var sleeps = 0
@@ -69,6 +78,9 @@ struct World {
         userRandom = random.stream(2)
         machineRandom = random.stream(3)
         absenceRandom = Random(seed: scenario.seed ^ 0x6c6f_636b_6564)
+        outageRandom = Random(seed: scenario.seed ^ 0x6f75_7461_6765)
+        floodRandom = Random(seed: scenario.seed ^ 0x66_6c6f_6f64)
+        childRandom = Random(seed: scenario.seed ^ 0x6368_696c_6472)
         apps = zip(scenario.apps, scenario.personalities).enumerated().map { index, app in
             FakeApp(id: app.0, personality: app.1, random: random.stream(100 + UInt64(index)))
         }
@@ -85,11 +97,15 @@ struct World {
         queue.push(.user, at: 1 * .millisecond)
         queue.push(.machine, at: 10 * .millisecond)
         if scenario.hasAbsences { queue.push(.absence, at: 50 * .millisecond) }
+        if scenario.has(.execFails) { queue.push(.fileSystem, at: scenario.pace) }
+        if scenario.has(.requestFlood) { queue.push(.flood, at: scenario.pace) }
     }
 
     mutating func register(_ index: Int) {
         apps[index].policy = userRandom.policy()
         if scenario.hasAbsences { apps[index].policy.usesProtectedData = absenceRandom.chance(300) }
+        apps[index].policy.killMode = childRandom.pick([.controlGroup, .controlGroup, .mixed, .process])
+        apps[index].policy.terminateSuspended = childRandom.pick([.auto, .auto, .notify, .kill])
         apps[index].isRegistered = true
         queue.push(.deliver(.registered(apps[index].id, apps[index].policy, launches: apps[index].launches)), at: now)
     }
@@ -115,8 +131,15 @@ struct World {
             // The daemon reads the number of launches when it reads the manifest.
             case .deliver(.registered(let id, let policy, _)):
                 return .registered(id, policy, launches: indexes[id].map { apps[$0].launches } ?? 0)
+            // The daemon carries out an inspection in the turn in which it is asked for, so none crosses a later one.
+            case .deliver(.run(let id, .inspected(let inspection))):
+                if let run = index(of: id), runs[run].lastInspection > at {
+                    queue.push(.deliver(.run(id, .inspected(inspection))), at: runs[run].lastInspection)
+                    continue
+                }
+                return .run(id, .inspected(inspection))
             case .deliver(let event): return event
-            case .kernel, .app, .user, .machine, .absence, .wakeUp: handle(item)
+            case .kernel, .app, .user, .machine, .absence, .wakeUp, .fileSystem, .flood: handle(item)
             }
         }
     }
@@ -131,6 +154,8 @@ struct World {
         case .machine: actAsMachine()
         case .absence: changeAbsence()
         case .wakeUp(let number): awake(from: number)
+        case .fileSystem: changeFileSystem()
+        case .flood: floodWithRequests()
         }
     }
 

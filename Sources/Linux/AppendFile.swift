@@ -37,3 +37,9 @@ package func isEmptyOrNull(at path: String) -> Bool {
     let isNull = about.st_mode & S_IFMT == S_IFCHR && about.st_rdev == 0x103
     return isNull || (about.st_mode & S_IFMT == S_IFREG && about.st_size == 0)
 }
+
+/// The owner of the file; `nil`: there is none.
+package func fileOwner(at path: String) -> Owner? {
+    var about = Glibc.stat()
+    return lstat(path, &about) == 0 ? Owner(uid: about.st_uid, gid: about.st_gid) : nil
+}

@@ -42,54 +42,78 @@ package final class Containment {
         }
     }
 
+    /// Begins a search of /proc for the processes of all enclosures; `nil` with cgroups, which do not need it.
+    package func makeScan() -> ProcessScan? {
+        switch mode {
+        case .cgroup: nil
+        case .processGroup: ProcessScan(table)
+        }
+    }
+
+    /// Begins a search for the enclosures of previous instances with the same name. It lists them once, for any number of
+    /// `reopen` and `open`.
+    package func beginSearch() throws(SystemError) -> EnclosureSearch {
+        switch mode {
+        case .cgroup(let root): EnclosureSearch(groups: try leaves(of: root))
+        case .processGroup: EnclosureSearch(scan: ProcessScan(table), name: name)
+        }
+    }
+
     /// Opens the enclosure of a run that the previous instance of the daemon started; `nil` if it no longer exists.
-    /// - Parameter environmentMarker: the run's `Enclosure.environmentMarker` (process-group mode only).
+    /// - Parameters:
+    ///   - environmentMarker: the run's `Enclosure.environmentMarker` (process-group mode only); `nil`: it is not known, so the
+    ///     processes are searched for one.
+    ///   - search: a complete search; `nil`: a new one is made.
     package func reopen(
-        app: String, run: UInt64, environmentMarker: String? = nil
+        app: String, run: UInt64, environmentMarker: String? = nil, in search: EnclosureSearch? = nil
     ) throws(SystemError) -> Enclosure? {
+        let search = if let search { search } else { try completeSearch() }
+        switch mode {
+        case .cgroup:
+            guard let found = search.found(run).last(where: { $0.app == app }) else { return nil }
+            return try open(found)
+        case .processGroup:
+            let prefix = "\(ProcessTable.variable)=\(name):\(app):\(run):"
+            guard let environmentMarker else {
+                guard let found = search.found(run).first(where: { $0.app == app }) else { return nil }
+                return try open(found)
+            }
+            guard environmentMarker.hasPrefix(prefix), let scan = search.scan else { return nil }
+            let value = String(environmentMarker.dropFirst(ProcessTable.variable.utf8.count + 1))
+            let family = ProcessFamily(markerValue: value, table: table)
+            return family.members(in: scan).isEmpty ? nil : enclosure(app, run, .family(family))
+        }
+    }
+
+    /// Opens an enclosure that a search has found; `nil` if it no longer exists.
+    package func open(_ found: EnclosureSearch.Found) throws(SystemError) -> Enclosure? {
         switch mode {
         case .cgroup(let root):
-            guard let leaf = try leaves(of: root).last(where: { $0.app == app && $0.run == run }) else { return nil }
             do {
-                return enclosure(app, run, .cgroup(try CgroupLeaf(existing: leaf.path, root: root)))
+                return enclosure(found.app, found.run, .cgroup(try CgroupLeaf(existing: found.location, root: root)))
             } catch {
                 if error.meansGone { return nil }
                 throw error
             }
         case .processGroup:
-            let prefix = "\(ProcessTable.variable)=\(name):\(app):\(run):"
-            guard let environmentMarker, environmentMarker.hasPrefix(prefix) else { return nil }
-            let value = String(environmentMarker.dropFirst(ProcessTable.variable.utf8.count + 1))
-            let family = ProcessFamily(markerValue: value, table: table)
-            return try family.members().isEmpty ? nil : enclosure(app, run, .family(family))
+            let family = ProcessFamily(markerValue: found.location, table: table)
+            return enclosure(found.app, found.run, .family(family))
         }
+    }
+
+    private func completeSearch() throws(SystemError) -> EnclosureSearch {
+        let search = try beginSearch()
+        while try search.advance() {}
+        return search
     }
 
     /// Returns the enclosures of previous instances with the same name.
     package func orphanedEnclosures() throws(SystemError) -> [Enclosure] {
-        switch mode {
-        case .cgroup(let root):
-            var found: [Enclosure] = []
-            for leaf in try leaves(of: root) {
-                do {
-                    found.append(
-                        enclosure(leaf.app, leaf.run, .cgroup(try CgroupLeaf(existing: leaf.path, root: root))))
-                } catch {
-                    if !error.meansGone { throw error }
-                }
-            }
-            return found
-        case .processGroup:
-            var values: Set<String> = []
-            for stat in try table.scan() {
-                if let value = try table.marker(of: stat), value.hasPrefix(name + ":") { values.insert(value) }
-            }
-            return values.sorted().compactMap { value in
-                let parts = value.split(separator: ":", omittingEmptySubsequences: false)
-                guard parts.count == 4, let run = UInt64(parts[2]) else { return nil }
-                return enclosure(String(parts[1]), run, .family(ProcessFamily(markerValue: value, table: table)))
-            }
+        var opened: [Enclosure] = []
+        for found in try completeSearch().all {
+            if let enclosure = try open(found) { opened.append(enclosure) }
         }
+        return opened
     }
 
     /// Kills and removes the enclosures of previous instances with the same name, except those that `sparing` returns true
@@ -111,7 +135,7 @@ package final class Containment {
         guard case .cgroup(let root) = mode else { return .removed }
         for leaf in try leaves(of: root) {
             do {
-                guard try CgroupLeaf(existing: leaf.path, root: root).remove() else { return .busy }
+                guard try CgroupLeaf(existing: leaf.location, root: root).remove() else { return .busy }
             } catch {
                 if !error.meansGone { throw error }
             }
@@ -130,13 +154,13 @@ package final class Containment {
         "\(app).run\(run)" + (attempt == 0 ? "" : "_\(attempt)")
     }
 
-    private func leaves(of root: CgroupRoot) throws(SystemError) -> [(path: String, app: String, run: UInt64)] {
+    private func leaves(of root: CgroupRoot) throws(SystemError) -> [EnclosureSearch.Found] {
         try subfolders(of: root.path).compactMap { name in
             // App IDs can contain dots, digits and underscores, so the search starts at the end.
             guard let dot = name.lastIndex(of: "."), name[dot...].hasPrefix(".run") else { return nil }
             let digits = name[name.index(dot, offsetBy: 4)...].prefix { $0 != "_" }
             guard let run = UInt64(digits), dot > name.startIndex else { return nil }
-            return ("\(root.path)/\(name)", String(name[..<dot]), run)
+            return EnclosureSearch.Found(app: String(name[..<dot]), run: run, location: "\(root.path)/\(name)")
         }
     }
 }

@@ -74,7 +74,7 @@ private struct ContainmentDetection {
 
     func detect(_ preferredRoot: String?) throws -> ContainmentMode {
         guard !name.isEmpty, !name.contains("/"), !name.hasPrefix("."), name.utf8.count <= 200, !name.utf8.contains(0)
-        else { throw Refusal(reason: "\"\(name.printable)\" cannot be the name of a cgroup") }
+        else { throw Refusal(reason: "\"\(name.printable())\" cannot be the name of a cgroup") }
         guard var mount = CgroupMount(selfCgroup: around.selfCgroup, mountInfo: around.mountInfo) else {
             throw Refusal(reason: "no cgroup v2 is mounted")
         }
@@ -95,14 +95,14 @@ private struct ContainmentDetection {
         let names = path.split(separator: "/")
         if path.hasPrefix("/") { return "/" + names.joined(separator: "/") }
         guard let own = mount.ownFolder else {
-            throw Refusal(reason: "\(path.printable) is relative to a group that is not mounted here")
+            throw Refusal(reason: "\(path.printable()) is relative to a group that is not mounted here")
         }
         var below = own.dropFirst(mount.mountPoint.count).split(separator: "/")
         for name in names where name != "." {
             if name != ".." {
                 below.append(name)
             } else if below.popLast() == nil {
-                throw Refusal(reason: "\(path.printable) leads out of the cgroup file system")
+                throw Refusal(reason: "\(path.printable()) leads out of the cgroup file system")
             }
         }
         return mount.mountPoint + below.map { "/" + $0 }.joined()

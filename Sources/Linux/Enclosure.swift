@@ -140,17 +140,29 @@ package final class Enclosure {
                 let group = CgroupMembership(parsing: bytes).unified
             else { return false }
             return group == own || group.hasPrefix(own + "/")
-        case .family(let family): return try family.members().contains { $0.pid == pid }
+        case .family(let family): return try family.contains(pid)
         }
     }
 
     /// Returns the memory in bytes. With a memory controller: memory.current, which includes page cache and kernel memory, as
     /// a limit would. Otherwise: the anonymous memory of all processes (`ProcessMemory.anonymous`).
     package func memoryBytes() throws(SystemError) -> UInt64 {
-        if case .cgroup(let leaf) = kind, let current = try leaf.memoryCurrent() { return current }
-        var sum: UInt64 = 0
-        for pid in try pids() { sum += try proc.memory(of: pid)?.anonymous ?? 0 }
-        return sum
+        var measurement = try beginMeasurement()
+        while try measurement.advance() {}
+        return measurement.bytes
+    }
+
+    /// Begins to measure the memory in steps.
+    /// - Parameter scan: a complete search of /proc (process-group mode); `nil`: a new one is made.
+    package func beginMeasurement(in scan: ProcessScan? = nil) throws(SystemError) -> MemoryMeasurement {
+        switch kind {
+        case .cgroup(let leaf):
+            if let current = try leaf.memoryCurrent() { return MemoryMeasurement(bytes: current, proc: proc) }
+            return MemoryMeasurement(pids: try leaf.pids(), proc: proc)
+        case .family(let family):
+            let members = if let scan { family.members(in: scan) } else { try family.members() }
+            return MemoryMeasurement(pids: members.map(\.pid), proc: proc)
+        }
     }
 
     /// Returns user and system time since the start of the run. In process-group mode the time of orphans that have ended is

@@ -65,13 +65,22 @@ package func removeFile(at path: String, folder: Bool = false) throws(SystemErro
 
 /// Removes the files in a folder that may belong to another user. Links are not followed and folders stay. At most `limit`
 /// entries are examined, so that the owner cannot block the caller with many files. A missing folder is no error.
-package func removeFiles(in path: String, limit: Int = 10_000) throws(SystemError) {
+/// - Returns: whether all entries were examined.
+@discardableResult
+package func removeFiles(in path: String, limit: Int = 10_000) throws(SystemError) -> Bool {
+    try removeEntries(in: path, limit: limit) { (_, _) throws(SystemError) in }
+}
+
+/// - Parameter removeFolder: gets the folder that contains a folder, and its name.
+func removeEntries(
+    in path: String, limit: Int, removeFolder: (Int32, UnsafePointer<CChar>) throws(SystemError) -> Void
+) throws(SystemError) -> Bool {
     try path.refuseNul("opendir")
     let descriptor: Descriptor
     do {
         descriptor = try Descriptor.open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
     } catch {
-        if error.errno == ENOENT { return }
+        if error.errno == ENOENT { return true }
         throw error
     }
     guard let folder = fdopendir(descriptor.raw) else {
@@ -80,14 +89,21 @@ package func removeFiles(in path: String, limit: Int = 10_000) throws(SystemErro
     _ = descriptor.release()
     defer { closedir(folder) }
     var seen = 0
-    while seen < limit, let entry = readdir(folder) {
-        seen += 1
-        if Int32(entry.pointee.d_type) == Int32(DT_DIR) { continue }
-        let result = withUnsafePointer(to: &entry.pointee.d_name) {
-            $0.withMemoryRebound(to: CChar.self, capacity: 256) { unlinkat(dirfd(folder), $0, 0) }
+    while let entry = readdir(folder) {
+        guard let offset = MemoryLayout<dirent>.offset(of: \.d_name) else {
+            throw SystemError(call: "readdir", errno: ENOSYS, path: path)
         }
-        if result < 0, errno != ENOENT, errno != EISDIR { throw SystemError(call: "unlink", errno: errno, path: path) }
+        let name = UnsafeRawPointer(entry).advanced(by: offset).assumingMemoryBound(to: CChar.self)
+        if strcmp(name, ".") == 0 || strcmp(name, "..") == 0 { continue }
+        if seen >= limit { return false }
+        seen += 1
+        if Int32(entry.pointee.d_type) != Int32(DT_DIR) {
+            if unlinkat(dirfd(folder), name, 0) == 0 || errno == ENOENT { continue }
+            if errno != EISDIR { throw SystemError(call: "unlink", errno: errno, path: path) }
+        }
+        try removeFolder(dirfd(folder), name)
     }
+    return true
 }
 
 /// Creates a folder and its missing parents, as mkdir -p does. Parents get mode 0755 and the daemon's user.
@@ -128,18 +144,6 @@ private func trustedLink(_ name: String, in folder: borrowing Descriptor, path: 
     guard about.st_mode & (S_IWGRP | S_IWOTH) == 0 || about.st_mode & S_ISVTX != 0 else { return false }
     try checkErrno(fstatat(folder.raw, name, &about, AT_SYMLINK_NOFOLLOW), "stat", path)
     return about.st_uid == 0 || about.st_uid == geteuid()
-}
-
-/// Returns why files in a folder are not safe: another user could replace them. `nil`: they are safe, or the folder does not
-/// exist.
-package func reasonToDistrust(folder path: String) -> String? {
-    var about = Glibc.stat()
-    guard stat(path, &about) == 0 else { return nil }
-    if about.st_uid != 0 && about.st_uid != geteuid() { return "it belongs to uid \(about.st_uid)" }
-    if about.st_mode & S_IWOTH != 0 {
-        return "every user may write to it (mode \(String(about.st_mode & 0o7777, radix: 8)))"
-    }
-    return nil
 }
 
 /// Splits a path into folder and name: "/a/b" is b in /a, "b" is b in ".".

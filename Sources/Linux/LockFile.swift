@@ -30,6 +30,13 @@ package struct LockFile: ~Copyable {
         return .acquired(LockFile(descriptor: file, path: path))
     }
 
+    /// Whether the file at the path is this one, so that another process that locks the path finds this lock.
+    package var isInPlace: Bool {
+        var (own, found) = (Glibc.stat(), Glibc.stat())
+        guard fstat(descriptor.raw, &own) == 0, lstat(path, &found) == 0 else { return false }
+        return own.st_dev == found.st_dev && own.st_ino == found.st_ino
+    }
+
     private init(descriptor: consuming Descriptor, path: String) {
         self.descriptor = SharedDescriptor(descriptor)
         self.path = path

@@ -24,37 +24,48 @@ final class ProcessFamily {
 
     /// Returns the live members, parents before their children.
     func members() throws(SystemError) -> [ProcessStat] {
-        let all = try table.scan()
-        var unplaced: [ProcessStat] = []
-        var members: [ProcessStat] = []
-        for stat in all where stat.pid != getpid() && stat.pid != 1 {
-            var isMember = known.contains(stat.key)
-            if !isMember { isMember = try table.marker(of: stat) == markerValue }
-            if isMember {
-                members.append(stat)
-            } else {
-                unplaced.append(stat)
-            }
-        }
-        // Session and parent numbers are valid only while a member of the session or the parent lives, so both are taken
-        // from this scan.
-        let byParent = Dictionary(grouping: unplaced, by: \.parent)
-        let bySession = Dictionary(grouping: unplaced, by: \.session)
+        let scan = ProcessScan(table)
+        while try scan.advance() {}
+        return members(in: scan)
+    }
+
+    /// Returns the members in a complete search, which may have begun before the last known member started.
+    func members(in scan: ProcessScan) -> [ProcessStat] {
+        var members = known.compactMap { scan[$0] }
         var found = Set(members.map(\.key))
+        for stat in scan.marked(markerValue) where found.insert(stat.key).inserted { members.append(stat) }
+        members.sort { $0.pid < $1.pid }
         // Between clone and setsid a first process is still in the daemon's session, whose other members are not apps.
         let ownSession = getsid(0)
         var index = 0
         while index < members.count {
             let member = members[index]
-            let companions = member.session > 0 && member.session != ownSession ? bySession[member.session] : nil
-            for relative in (byParent[member.pid] ?? []) + (companions ?? [])
-            where found.insert(relative.key).inserted {
+            // Session and parent numbers are valid only while a member of the session or the parent lives, so both are
+            // taken from one search.
+            let companions = member.session > 0 && member.session != ownSession ? scan.session(member.session) : []
+            for relative in scan.children(of: member.pid) + companions where found.insert(relative.key).inserted {
                 members.append(relative)
             }
             index += 1
         }
-        known = found
+        known = found.union(known.filter { $0.startTime >= scan.start })
         return members
+    }
+
+    /// The most ancestors of a process that are examined before all processes are searched.
+    private static let mostAncestors = 16
+
+    /// Whether a process is a member. All processes are searched only if neither it nor an ancestor is a known member or has
+    /// the marker.
+    func contains(_ pid: Int32) throws(SystemError) -> Bool {
+        var next = pid
+        for _ in 0..<Self.mostAncestors where next > 1 && next != getpid() {
+            guard let stat = try table.proc.stat(of: next) else { break }
+            if known.contains(stat.key) { return true }
+            if try table.marker(of: stat) == markerValue { return true }
+            next = stat.parent
+        }
+        return try members().contains { $0.pid == pid }
     }
 
     /// The most searches of `signalAll`. A process with a pending SIGSTOP or SIGKILL cannot fork, so a growing family needs

@@ -27,18 +27,11 @@ final class ProcessTable {
 
     init(proc: ProcFS) { self.proc = proc }
 
-    /// Reads all processes except zombies and kernel threads.
-    func scan() throws(SystemError) -> [ProcessStat] {
-        var stats: [ProcessStat] = []
-        for pid in try proc.pids() {
-            guard let stat = try proc.stat(of: pid), !stat.isDead, !stat.isKernelThread else { continue }
-            stats.append(stat)
-        }
-        if markers.count > 2 * stats.count + 64 {
-            let alive = Set(stats.map(\.key))
-            markers = markers.filter { alive.contains($0.key) }
-        }
-        return stats
+    /// Removes the markers of processes that have ended.
+    func prune(_ alive: some Sequence<ProcessKey>, count: Int) {
+        guard markers.count > 2 * count + 64 else { return }
+        let alive = Set(alive)
+        markers = markers.filter { alive.contains($0.key) }
     }
 
     func marker(of stat: ProcessStat) throws(SystemError) -> String? {

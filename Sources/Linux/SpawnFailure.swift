@@ -79,7 +79,7 @@ package struct SpawnFailure: Error, Equatable {
     package var sentence: String { "cannot \(attempt): \(reason)" }
 
     private var attempt: String {
-        let path = path.printable
+        let path = path.printable()
         return switch stage {
         case .executable: "execute \(path)"
         case .workingDirectory: "change to the working directory \(path)"
@@ -104,7 +104,7 @@ package struct SpawnFailure: Error, Equatable {
         switch (stage, errno) {
         case (.executable, ENOENT):
             switch missingInterpreter {
-            case .script(let name): return "its interpreter \(name.printable) does not exist"
+            case .script(let name): return "its interpreter \(name.printable()) does not exist"
             case .loader: return "the file exists, but its program loader does not"
             case nil: return text
             }

@@ -30,8 +30,8 @@ package struct FolderListing: Hashable, Sendable {
 /// Selects the files that are read. A file of the configuration directory overrides the vendor's file of the same name, and
 /// the drop-ins of both directories are read in the order of their names (systemd.unit(5)).
 package struct AppFiles {
-    let vendor: FolderListing
-    let config: FolderListing
+    package let vendor: FolderListing
+    package let config: FolderListing
 
     package init(vendor: FolderListing, config: FolderListing) {
         self.vendor = vendor

@@ -8,6 +8,8 @@ package struct AppManifest: Hashable, Sendable {
     /// The program's absolute path and its arguments.
     package var exec: [String] = []
     package var policy = AppPolicy()
+    /// The file that names the main process of an app with `Type=forking`: an absolute path.
+    package var pidFile: String?
     package var user: String?
     package var group: String?
     package var supplementaryGroups: [String] = []
@@ -21,6 +23,7 @@ package struct AppManifest: Hashable, Sendable {
     package var runtimeDirectory: [String] = []
     package var umask: UInt32 = 0o022
     package var limits: [ResourceLimitSetting] = []
+    package var notifyAccess = NotifyAccess.all
     package var oomScoreAdjust: Int?
     package var noNewPrivileges = false
     package var signals = LifecycleSignals()
@@ -32,6 +35,24 @@ package struct AppManifest: Hashable, Sendable {
     package init(id: AppID) {
         self.id = id
         name = id.name
+    }
+}
+
+/// The processes whose notify messages are read (`NotifyAccess=`, systemd.service(5)). Processes that are not of the app are
+/// never among them.
+package enum NotifyAccess: String, Hashable, Sendable, CaseIterable {
+    case none, main, exec, all
+}
+
+extension AppManifest {
+    /// `NotifyAccess=` as it takes effect. With `Type=notify` the main process can always send READY=1, as in systemd. `exec` is
+    /// `main`, because an app has no control processes.
+    package var effectiveNotifyAccess: NotifyAccess {
+        switch notifyAccess {
+        case .none: policy.readiness == .notified ? .main : .none
+        case .main, .exec: .main
+        case .all: .all
+        }
     }
 }
 

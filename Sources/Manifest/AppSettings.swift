@@ -21,8 +21,22 @@ extension AppManifest {
                 section: "App", key: "ExecStart", expected: "the absolute path of a program and its arguments",
                 apply: { manifest, text throws(ValueError) in try manifest.applyCommand(text) },
                 reset: { manifest, _ in manifest.exec = [] }),
-            .value("App", "Type", "simple or notify", \.policy.readiness) {
-                ["simple": AppPolicy.Readiness.executed, "notify": .notified][$0]
+            .value("App", "Type", "simple, exec, notify or forking", \.policy.readiness) {
+                text throws(ValueError) -> AppPolicy.Readiness? in
+                if text == "oneshot" {
+                    throw ValueError(
+                        problem: "'oneshot' is not supported: an app has a main process as long as it runs")
+                }
+                return [
+                    "simple": AppPolicy.Readiness.executed, "exec": .executed, "notify": .notified, "forking": .forked,
+                ][
+                    text]
+            },
+            .value("App", "PIDFile", "a normalized path, absolute or below /run", \.pidFile) {
+                text throws(ValueError) -> String?? in
+                let path = try withoutSpecifiers(text)
+                let absolute = path.hasPrefix("/") ? path : "/run/" + path
+                return isNormalizedPath(absolute) ? .some(absolute) : nil
             },
             account("User", "a user name or UID", \.user),
             account("Group", "a group name or GID", \.group),
@@ -38,6 +52,7 @@ extension AppManifest {
                 parseNumber(text, in: -1000...1000).map { .some($0) }
             },
             .flag("App", "NoNewPrivileges", \.noNewPrivileges),
+            .value("App", "NotifyAccess", "none, main, exec or all", \.notifyAccess) { NotifyAccess(rawValue: $0) },
             .value("App", "LaunchAtStart", "no, foreground or background", \.policy.launchAtStart) {
                 text -> LaunchState?? in
                 switch text {
@@ -45,6 +60,9 @@ extension AppManifest {
                 case "background": .some(.background)
                 default: parseBoolean(text) == false ? .some(nil) : nil
                 }
+            },
+            .value("App", "KillMode", "control-group, mixed or process", \.policy.killMode) {
+                AppPolicy.KillMode(rawValue: $0)
             },
             .value("App", "Relaunch", "no, on-failure or always", \.policy.relaunch) {
                 ["no": AppPolicy.Relaunch.no, "on-failure": .onFailure, "always": .always][$0]
@@ -118,6 +136,9 @@ extension AppManifest {
                 parseTimeSpan($0).map { $0 == .zero ? nil : $0 }
             },
             .flag("Lifecycle", "ExitsOnSuspend", \.policy.exitsOnSuspend),
+            .value("Lifecycle", "TerminateSuspended", "auto, notify or kill", \.policy.terminateSuspended) {
+                AppPolicy.TerminateSuspended(rawValue: $0)
+            },
             .flag("Lifecycle", "ProtectedData", \.policy.usesProtectedData),
             Setting(
                 section: "Lifecycle", key: "BackgroundModes",

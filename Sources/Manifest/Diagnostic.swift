@@ -31,6 +31,9 @@ package struct Diagnostic: Hashable, Sendable, CustomStringConvertible {
 package struct SourceFile: Hashable, Sendable {
     package var path: String
     package var bytes: [UInt8]
+    /// Whether diagnostics may quote the file: every user can read it, or the reader of the diagnostics can. Otherwise they only
+    /// name keys and what is expected, because a value can be a secret, and a link can lead to any file.
+    package var mayBeQuoted = true
 
     /// The largest file that is parsed, in bytes. A manifest has some hundred bytes, so a larger file is a mistake; the
     /// limit bounds the memory that one mistake costs.

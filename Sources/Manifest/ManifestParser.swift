@@ -59,6 +59,10 @@ extension AppManifest {
                 location("ExecStart"),
                 "missing key 'ExecStart' in section [App]; expected the absolute path of a program and its arguments")
         }
+        if policy.readiness == .forked, pidFile == nil, !reader.invalidKeys.contains("PIDFile") {
+            diagnostics.error(
+                location("Type"), "Type=forking requires PIDFile=, the path of a file with the pid of the main process")
+        }
         if let time = policy.backgroundTime, policy.expirationNotice > time {
             let key = reader.locations["ExpirationNoticeSec"] == nil ? "BackgroundTimeSec" : "ExpirationNoticeSec"
             diagnostics.warn(
@@ -71,6 +75,11 @@ extension AppManifest {
         }
         if !listenStream.isEmpty {
             diagnostics.warn(location("ListenStream"), "section [Wake] is not implemented and is ignored")
+        }
+        if notifyAccess == .none, effectiveNotifyAccess != .none {
+            diagnostics.warn(
+                location("NotifyAccess"),
+                "NotifyAccess=none has the effect of NotifyAccess=main, because Type=notify needs READY=1")
         }
         if group != nil, user == nil {
             diagnostics.warn(location("Group"), "Group= is set without User=; only the group is changed")

@@ -131,6 +131,8 @@ struct SettingsReader<Values> {
     /// Whether the current section is unknown. It is reported once, and its keys are ignored. A file does not start in a
     /// section.
     private var isUnknownSection = false
+    /// Whether diagnostics may quote the current file.
+    private var mayBeQuoted = true
 
     init(_ settings: [Setting<Values>], defaults: Values) {
         self.settings = settings
@@ -138,6 +140,7 @@ struct SettingsReader<Values> {
     }
 
     mutating func read(_ file: SourceFile, into values: inout Values, _ diagnostics: inout DiagnosticList) {
+        mayBeQuoted = file.mayBeQuoted
         UnitFileReader.read(file) { item in
             switch item {
             case .problem(let location, let message):
@@ -171,11 +174,17 @@ struct SettingsReader<Values> {
     }
 
     private func message(_ error: ValueError, _ assignment: Assignment, _ setting: Setting<Values>) -> String {
+        guard mayBeQuoted else {
+            // A problem that quotes the file has a quotation mark in it.
+            let problem = error.problem.flatMap { $0.contains("'") ? nil : $0 } ?? "invalid value"
+            return "\(setting.key)=: \(problem); expected \(setting.expected)"
+        }
         let problem = error.problem ?? "invalid value \(quoted(assignment.value))"
         return "\(setting.key)=: \(problem); expected \(setting.expected)\(commentHint(assignment.value))"
     }
 
     private func unknownSection(_ name: String) -> String {
+        guard mayBeQuoted else { return "unknown section" }
         var sections: [String] = []
         for setting in settings where !sections.contains(setting.section) { sections.append(setting.section) }
         let near = nearest(name, among: sections).map { "; did you mean [\($0)]?" } ?? ""
@@ -187,6 +196,7 @@ struct SettingsReader<Values> {
         if let other = settings.first(where: { $0.key == assignment.key }) {
             return "key '\(other.key)' belongs in section [\(other.section)]; it is ignored in section [\(section)]"
         }
+        guard mayBeQuoted else { return "unknown key in section [\(section)]" }
         // Keys of the same section come first: of several equally similar keys the first is suggested.
         let ordered = settings.filter { $0.section == section } + settings.filter { $0.section != section }
         let near = nearest(assignment.key, among: ordered.map(\.key))

@@ -50,6 +50,7 @@ struct UnitFileReader {
     private enum Section { case none, invalid, named(String) }
 
     private let path: String
+    private let mayBeQuoted: Bool
     private var section = Section.none
     private var assignments = 0
     private var line = LogicalLine()
@@ -62,11 +63,17 @@ struct UnitFileReader {
                 .problem(
                     .whole(file.path), "file too large: \(size) bytes; expected at most \(SourceFile.maximumSize)"))
         }
-        var reader = UnitFileReader(path: file.path)
+        var reader = UnitFileReader(file)
         reader.readAll(file.bytes, handle)
     }
 
-    private init(path: String) { self.path = path }
+    private init(_ file: SourceFile) {
+        path = file.path
+        mayBeQuoted = file.mayBeQuoted
+    }
+
+    /// Text of the file for a message, with a blank before it; nothing if it may not be quoted.
+    private func quotation(_ text: String) -> String { mayBeQuoted ? " " + quoted(text) : "" }
 
     private mutating func readAll(_ bytes: [UInt8], _ handle: (UnitFileItem) -> Void) {
         var rest = bytes[...]
@@ -121,7 +128,7 @@ struct UnitFileReader {
             readAssignment(line, first, sign, handle)
         } else {
             let text = String(decoding: trimmed(line.bytes[...]), as: UTF8.self)
-            problem(first, "invalid line \(quoted(text)); expected Key=value, [Section] or a comment")
+            problem(first, "invalid line\(quotation(text)); expected Key=value, [Section] or a comment")
         }
         return true
     }
@@ -133,7 +140,7 @@ struct UnitFileReader {
         switch section {
         case .invalid: break
         case .none:
-            let message = "key \(quoted(key)) is not in a section; expected a section header such as [App] before it"
+            let message = "key\(quotation(key)) is not in a section; expected a section header such as [App] before it"
             handle(.problem(location, message))
         case .named(let section):
             let value = trimmed(line.bytes[(sign + 1)...])
@@ -152,7 +159,7 @@ struct UnitFileReader {
         guard text.last == UInt8(ascii: "]"), text.count > 2 else {
             section = .invalid
             let written = String(decoding: text, as: UTF8.self)
-            let message = "invalid section header \(quoted(written)); expected [Section]\(commentHint(written))"
+            let message = "invalid section header\(quotation(written)); expected [Section]\(commentHint(written))"
             return handle(.problem(line.location(first, path), message))
         }
         let name = String(decoding: text.dropFirst().dropLast(), as: UTF8.self)

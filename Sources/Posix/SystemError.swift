@@ -17,7 +17,7 @@ package struct SystemError: Error, Equatable, CustomStringConvertible {
 
     /// "open /x: No such file or directory (ENOENT)"
     package var description: String {
-        let subject = path.map { " " + $0.printable } ?? ""
+        let subject = path.map { " " + $0.printable() } ?? ""
         return "\(call)\(subject): \(SystemError.text(of: errno)) (\(SystemError.name(of: errno)))"
     }
 
@@ -64,12 +64,6 @@ package func retryInterrupted(_ call: () -> Int) -> Int {
 }
 
 extension String {
-    /// The text with U+FFFD for each control character: a path can hold any byte, but must not control a terminal or break
-    /// a log line.
-    package var printable: String {
-        String(String.UnicodeScalarView(unicodeScalars.map { $0.value < 0x20 || $0.value == 0x7f ? "\u{FFFD}" : $0 }))
-    }
-
     /// Throws EINVAL if the text contains a NUL: C would cut it off there and use another file.
     package func refuseNul(_ call: String) throws(SystemError) {
         if utf8.contains(0) { throw SystemError(call: call, errno: EINVAL, path: self) }

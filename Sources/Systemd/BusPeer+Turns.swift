@@ -69,6 +69,8 @@ extension BusPeer {
         }
         do throws(SystemError) {
             try transport.setEvents(awaited)
+            // During the handshake nothing is written, however writable the socket is.
+            try transport.setCongested(isReady && queuedMessages > limits.queuedMessages / 4)
             try updateTimer()
         } catch {
             close(reason: "the loop cannot wait for it: \(error)")

@@ -107,6 +107,9 @@ package final class BusServer {
     /// Leaves the socket's file when this server ends: another process has the socket, or is about to.
     package func leaveInPlace() { isLeftInPlace = true }
 
+    /// Whether the file at the path is this server's socket.
+    package var isInPlace: Bool { identity != nil && identity == FileIdentity(path) }
+
     // MARK: Signals to all peers
 
     /// Sends a signal to every peer.

@@ -33,6 +33,8 @@ final class BusTransport {
     private var inputSource: EventSource?
     /// With an intake: the peer's socket.
     private var socketSource: EventSource?
+    /// Reports that the peer has read, while many messages wait for it.
+    private var writableSource: EventSource?
     /// Bytes that have arrived since the last complete message.
     private(set) var unfinishedBytes = 0
     /// Called when the connection can be read or written.
@@ -68,6 +70,19 @@ final class BusTransport {
         try (socketSource ?? inputSource)?.setEvents(events)
     }
 
+    /// While many messages wait, the connection is written before other sources are served: otherwise a peer that reads would
+    /// be taken for one that does not, because all of the apps' sources come before it. The kernel reports a socket as
+    /// writable only when a good part of its buffer is free, so a peer cannot get more turns than it reads.
+    func setCongested(_ isCongested: Bool) throws(SystemError) {
+        guard isCongested != (writableSource != nil) else { return }
+        guard isCongested, let socket = intake?.socket ?? input else { return writableSource = nil }
+        // The same descriptor cannot be watched twice.
+        let copy = SharedDescriptor(try socket.descriptor.duplicate())
+        writableSource = try loop.addDescriptor(copy, events: .writable, priority: .important) { [weak self] _ in
+            self?.onEvent()
+        }
+    }
+
     /// Sets the size of the kernel's buffer for what is sent, in bytes.
     func limitSendBuffer(_ bytes: Int32) throws(SystemError) {
         guard let number = intake?.socket?.raw ?? input?.raw else { return }
@@ -82,6 +97,7 @@ final class BusTransport {
     func close() {
         inputSource = nil
         socketSource = nil
+        writableSource = nil
         input = nil
         intake?.close()
     }

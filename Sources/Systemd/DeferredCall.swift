@@ -9,20 +9,25 @@ import Posix
 package final class DeferredCall {
     private unowned let loop: EventLoop
     private let priority: EventPriority
+    private let label: StaticString
     /// Called once for each `schedule`, or for several before it runs.
     package var handler: () -> Void
     private var source: EventSource?
 
-    package init(loop: EventLoop, priority: EventPriority = .normal, handler: @escaping () -> Void = {}) {
+    package init(
+        loop: EventLoop, priority: EventPriority = .normal, label: StaticString = #fileID,
+        handler: @escaping () -> Void = {}
+    ) {
         self.loop = loop
         self.priority = priority
+        self.label = label
         self.handler = handler
     }
 
     /// Lets the handler run once, in a later turn. After the loop has ended nothing happens.
     package func schedule() {
         guard source == nil else { return }
-        source = loop.addDeferred(priority: priority) { [weak self] in
+        source = loop.addDeferred(priority: priority, label: label) { [weak self] in
             guard let self else { return }
             self.source = nil
             self.handler()

@@ -14,6 +14,28 @@ package final class EventLoop {
     let event: OpaquePointer
     private var deferred: [() -> Void] = []
     private var deferredCall: DeferredCall?
+    /// Work in small pieces, for what would be a long turn.
+    package var work: WorkQueue {
+        if let workQueue { return workQueue }
+        let made = WorkQueue(loop: self)
+        workQueue = made
+        return made
+    }
+    private var workQueue: WorkQueue?
+    /// The time of the turn's budget and of its measurement; tests replace it.
+    package var clock: () -> Duration = EventLoop.now
+    /// When the current turn began; `nil` between two turns.
+    private var turnStart: Duration?
+    /// The longest turn so far.
+    package private(set) var longestTurn = LongTurn(duration: .zero, source: "")
+    /// Called after a turn that took longer than `longTurn`.
+    package var onLongTurn: ((LongTurn) -> Void)?
+
+    /// A turn, and the file that created the source that it served.
+    package struct LongTurn {
+        package let duration: Duration
+        package let source: String
+    }
 
     package init() throws(SystemError) {
         var event: OpaquePointer?
@@ -24,6 +46,7 @@ package final class EventLoop {
 
     deinit {
         deferredCall = nil
+        workQueue = nil
         sd_event_unref(event)
     }
 
@@ -64,9 +87,9 @@ package final class EventLoop {
     /// open until it is cancelled.
     package func addDescriptor(
         _ descriptor: SharedDescriptor, events: DescriptorEvents, priority: EventPriority = .normal,
-        handler: @escaping (DescriptorEvents) -> Void
+        label: StaticString = #fileID, handler: @escaping (DescriptorEvents) -> Void
     ) throws(SystemError) -> EventSource {
-        try add("sd_event_add_io", HandlerBox(handler), priority, descriptor) { event, source, userdata in
+        try add("sd_event_add_io", HandlerBox(self, label, handler), priority, descriptor) { event, source, userdata in
             sd_event_add_io(
                 event, source, descriptor.raw, events.rawValue,
                 { _, _, revents, userdata in
@@ -84,14 +107,15 @@ package final class EventLoop {
     /// Calls `handler` in the loop when a signal arrives. The signal is blocked for this thread and stays blocked, as
     /// sd_event_add_signal(3) requires.
     package func addSignal(
-        _ signal: Int32, priority: EventPriority = .normal, handler: @escaping (SignalInfo) -> Void
+        _ signal: Int32, priority: EventPriority = .normal, label: StaticString = #fileID,
+        handler: @escaping (SignalInfo) -> Void
     ) throws(SystemError) -> EventSource {
         var set = sigset_t()
         sigemptyset(&set)
         guard sigaddset(&set, signal) == 0 else { throw SystemError(call: "sigaddset \(signal)", errno: EINVAL) }
         let blocked = pthread_sigmask(SIG_BLOCK, &set, nil)
         guard blocked == 0 else { throw SystemError(call: "pthread_sigmask", errno: blocked) }
-        return try add("sd_event_add_signal", HandlerBox(handler), priority) { event, source, userdata in
+        return try add("sd_event_add_signal", HandlerBox(self, label, handler), priority) { event, source, userdata in
             let result = sd_event_add_signal(
                 event, source, signal,
                 { _, info, userdata in
@@ -111,10 +135,11 @@ package final class EventLoop {
 
     /// Creates a timer that is not armed. Its handler gets the time for which it was armed.
     package func makeTimer(
-        priority: EventPriority = .normal, handler: @escaping (Duration) -> Void
+        priority: EventPriority = .normal, label: StaticString = #fileID, handler: @escaping (Duration) -> Void
     ) throws(SystemError) -> Timer {
         var pointer: OpaquePointer?
-        let source = try add("sd_event_add_time", HandlerBox(handler), priority) { event, source, userdata in
+        let source = try add("sd_event_add_time", HandlerBox(self, label, handler), priority) {
+            event, source, userdata in
             let result = sd_event_add_time(
                 event, source, CLOCK_MONOTONIC, 0, Timer.accuracyMicroseconds,
                 { _, microseconds, userdata in
@@ -130,7 +155,7 @@ package final class EventLoop {
         return Timer(pointer, source)
     }
 
-    /// Calls `work` in a later turn of the loop. All waiting calls are made in one turn, in order.
+    /// Calls `work` in a later turn of the loop. Waiting calls are made in order, as many in one turn as its time allows.
     package func callLater(_ work: @escaping () -> Void) {
         deferred.append(work)
         if deferredCall == nil {
@@ -139,16 +164,48 @@ package final class EventLoop {
         deferredCall?.schedule()
     }
 
+    /// Those that do not fit in the turn are called in the next one, before those that were added meanwhile.
     private func runDeferred() {
-        let work = deferred
+        let calls = deferred
         deferred = []
-        for item in work { item() }
+        for (index, call) in calls.enumerated() {
+            if index > 0, isTurnOver {
+                deferred.insert(contentsOf: calls[index...], at: 0)
+                deferredCall?.schedule()
+                return
+            }
+            call()
+        }
+    }
+
+    // MARK: Turns
+
+    /// How long a turn works before it leaves the rest to a later turn.
+    package static let turnBudget = Duration.milliseconds(1)
+    /// A turn that takes longer is reported (`onLongTurn`).
+    package static let longTurn = Duration.milliseconds(10)
+
+    /// Whether the current turn has used up its time. False outside of a turn: then nothing waits for the loop.
+    package var isTurnOver: Bool { turnStart.map { clock() - $0 >= Self.turnBudget } ?? false }
+
+    /// Serves a source: every handler is called through here.
+    func serve(_ source: StaticString, _ handler: () -> Void) {
+        let start = clock()
+        turnStart = start
+        handler()
+        turnStart = nil
+        let duration = clock() - start
+        guard duration > longestTurn.duration || duration > Self.longTurn else { return }
+        let turn = LongTurn(duration: duration, source: "\(source)")
+        if duration > longestTurn.duration { longestTurn = turn }
+        if duration > Self.longTurn { onLongTurn?(turn) }
     }
 
     /// Adds a defer source, which the caller drops in its handler. `nil` after the loop has ended (`exit`).
-    func addDeferred(priority: EventPriority, handler: @escaping () -> Void) -> EventSource? {
+    func addDeferred(priority: EventPriority, label: StaticString, handler: @escaping () -> Void) -> EventSource? {
         do throws(SystemError) {
-            return try add("sd_event_add_defer", HandlerBox(handler), priority) { event, source, userdata in
+            return try add("sd_event_add_defer", HandlerBox(self, label, handler), priority) {
+                event, source, userdata in
                 sd_event_add_defer(
                     event, source,
                     { _, userdata in

@@ -4,9 +4,14 @@ package import Posix
 /// The closure of a source's callback. The source holds one reference and releases it in its destroy callback, which
 /// libsystemd calls only while no handler of the source runs. So a handler may drop its own source.
 final class HandlerBox<Input> {
-    let handler: (Input) -> Void
+    private unowned let loop: EventLoop
+    private let label: StaticString
+    private let handler: (Input) -> Void
 
-    init(_ handler: @escaping (Input) -> Void) {
+    /// - Parameter label: the file that created the source, for the measurement of turns.
+    init(_ loop: EventLoop, _ label: StaticString, _ handler: @escaping (Input) -> Void) {
+        self.loop = loop
+        self.label = label
         self.handler = handler
     }
 
@@ -14,7 +19,7 @@ final class HandlerBox<Input> {
     static func call(_ userdata: UnsafeMutableRawPointer?, _ input: Input) {
         guard let userdata else { return }
         let box = Unmanaged<HandlerBox<Input>>.fromOpaque(userdata).takeUnretainedValue()
-        box.handler(input)
+        box.loop.serve(box.label) { box.handler(input) }
     }
 }
 
@@ -102,12 +107,14 @@ package struct EventPriority: Equatable, Sendable {
         self.rawValue = rawValue
     }
 
-    /// Deadlines, and whether a new process has executed its program.
+    /// Deadlines, whether a new process has executed its program, and writing to bus peers for which many messages wait.
     package static let important = EventPriority(-100)
     /// Processes, notify sockets, signals.
     package static let normal = EventPriority(0)
     /// Bus peers: served when no app and no process waits.
     package static let peer = EventPriority(50)
+    /// Work in small pieces (`WorkQueue`): in turn with the bus peers, so that neither delays the other without end.
+    package static let work = peer
 }
 
 /// A signal that has arrived: fields of signalfd_siginfo (signalfd(2)).

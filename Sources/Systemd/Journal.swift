@@ -161,8 +161,11 @@ package final class Journal {
     private func appendPrintable(_ message: String) {
         for scalar in message.unicodeScalars {
             guard buffer.count < Self.maximumLine else { return }
-            let isControl = scalar.value < 0x20 || (0x7f...0x9f).contains(scalar.value)
-            if isControl { buffer.append(UInt8(ascii: " ")) } else { buffer.append(contentsOf: String(scalar).utf8) }
+            if scalar.isControl {
+                buffer.append(UInt8(ascii: " "))
+            } else {
+                buffer.append(contentsOf: String(scalar).utf8)
+            }
         }
     }
 

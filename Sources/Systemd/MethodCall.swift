@@ -80,6 +80,19 @@ package final class MethodCall {
         }
     }
 
+    /// Begins an answer that is one array, which grows element by element: a long one would take a long turn of the loop.
+    package func beginArrayReply() -> ArrayReply { ArrayReply(self, message, element: String(output.dropFirst())) }
+
+    /// Sends the message as the answer, unless `error` has occurred.
+    fileprivate func send(_ reply: OpaquePointer?, _ error: BusError?) {
+        answer { () throws(BusError) in
+            if let error { throw error }
+            guard let reply else { throw .failed("the reply could not be created") }
+            try BusError.check(sd_bus_message_close_container(reply), "the reply could not be ended")
+            try BusError.check(sd_bus_send(self.peer.bus, reply, nil), "the reply could not be sent")
+        }
+    }
+
     /// Answers with an error. `name` is a D-Bus error name (`org.greenroom.Error.NoSuchApp`), `text` a sentence.
     package func fail(_ name: String, _ text: String) {
         fail(BusError(name, text))
@@ -104,5 +117,45 @@ package final class MethodCall {
             sd_bus_error_free(&problem)
         }
         peer.update()
+    }
+}
+
+/// An answer that is one array.
+package final class ArrayReply {
+    private let call: MethodCall
+    private let element: String
+    private var message: OpaquePointer?
+    /// The first failure, which becomes the answer.
+    private var failure: BusError?
+
+    fileprivate init(_ call: MethodCall, _ request: OpaquePointer, element: String) {
+        self.call = call
+        self.element = element
+        attempt { () throws(BusError) in
+            try BusError.check(sd_bus_message_new_method_return(request, &message), "the reply could not be created")
+            try BusError.check(
+                sd_bus_message_open_container(message, CChar(UInt8(ascii: "a")), element),
+                "the reply could not be begun")
+        }
+    }
+
+    deinit { sd_bus_message_unref(message) }
+
+    /// Adds an element of the array.
+    package func append(_ value: Variant) {
+        guard let message, failure == nil else { return }
+        attempt { () throws(BusError) in
+            guard value.signature == element else {
+                throw .failed("\(call.member) answered with \(value.signature) in an array of \(element).")
+            }
+            try MessageWriter.append([value], to: message)
+        }
+    }
+
+    /// Sends the answer. Nothing happens if the caller has disconnected.
+    package func send() { call.send(message, failure) }
+
+    private func attempt(_ body: () throws(BusError) -> Void) {
+        do throws(BusError) { try body() } catch { if failure == nil { failure = error } }
     }
 }

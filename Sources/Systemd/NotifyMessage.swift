@@ -1,3 +1,5 @@
+import Posix
+
 /// One assignment of an app on its notify socket (sd_notify(3), and Greenroom's own X_GREENROOM_ names).
 package enum NotifyMessage: Equatable, Sendable {
     case ready
@@ -37,11 +39,15 @@ package struct NotifyDatagram: Equatable, Sendable {
     package var messages: [NotifyMessage] = []
     /// The assignments that are not valid, a sentence each.
     package var warnings: [String] = []
+    /// The number of lines, whatever they contain: a line costs the receiver work also if it is ignored.
+    package private(set) var lines = 0
 
     /// systemd's NOTIFY_BUFFER_MAX, which is PIPE_BUF.
     package static let maximumSize = 4096
     /// Bytes of a task's name: as long as an app's ID.
     package static let maximumTaskName = 128
+    /// Bytes of a status text as it is kept, with U+FFFD for each control character. A longer one is cut off.
+    package static let maximumStatus = maximumSize
     /// Warnings for one datagram, which can contain 2,000 invalid lines; the rest are counted.
     package static let maximumWarnings = 8
 
@@ -54,17 +60,19 @@ package struct NotifyDatagram: Equatable, Sendable {
             return
         }
         // By bytes: a Swift character can contain "\r" and a line feed, or "=" and an accent.
-        let lines = bytes.split(separator: UInt8(ascii: "\n")).map { Substring(decoding: $0, as: UTF8.self) }
-        if lines.contains("BARRIER=1") {
+        let lines = bytes.split(separator: UInt8(ascii: "\n"))
+        self.lines = lines.count
+        if lines.contains(where: { $0.elementsEqual("BARRIER=1".utf8) }) {
             readBarrier(lines.count)
             return
         }
         var reader = NotifyReader()
         for line in lines { reader.read(line) }
         messages = reader.finished()
-        warnings = Array(reader.warnings.prefix(Self.maximumWarnings))
-        let more = reader.warnings.count - warnings.count
-        if more > 0 { warnings.append("\(more) more assignments of the notification are not valid.") }
+        warnings = reader.warnings
+        if reader.unreported > 0 {
+            warnings.append("\(reader.unreported) more assignments of the notification are not valid.")
+        }
     }
 
     private static func reasonToRefuse(_ bytes: ArraySlice<UInt8>) -> String? {
@@ -85,24 +93,33 @@ package struct NotifyDatagram: Equatable, Sendable {
 
 /// Reads the assignments of a datagram.
 private struct NotifyReader {
-    var warnings: [String] = []
+    /// At most `NotifyDatagram.maximumWarnings`.
+    private(set) var warnings: [String] = []
+    /// How many more there would be.
+    private(set) var unreported = 0
     private var messages: [NotifyMessage] = []
-    private var seen: Set<Substring> = []
+    private var seen: Set<String> = []
     private var storeName: String?
     private var stores = false
     private var removes = false
 
-    private static let single: Set<Substring> = [
+    private static let single: Set<String> = [
         "STATUS", "ERRNO", "MAINPID", "EXTEND_TIMEOUT_USEC", "FDNAME", "X_GREENROOM_WAKE_DONE",
     ]
 
-    mutating func read(_ line: Substring) {
-        guard let equals = line.utf8.firstIndex(of: UInt8(ascii: "=")) else {
-            warn("'\(shown(line))' is not an assignment (KEY=VALUE)")
+    /// Bytes of the longest key that is known.
+    private static let longestKey = 32
+
+    /// Lines that are not valid or not known take no memory: a datagram can contain 2,000 of them.
+    mutating func read(_ line: ArraySlice<UInt8>) {
+        guard let equals = line.firstIndex(of: UInt8(ascii: "=")) else {
+            warn("'\(shown(Substring(decoding: line, as: UTF8.self)))' is not an assignment (KEY=VALUE)")
             return
         }
-        let key = line[..<equals]
-        let value = line[line.utf8.index(after: equals)...]
+        let name = line[..<equals]
+        guard name.count <= Self.longestKey else { return }
+        let key = String(decoding: name, as: UTF8.self)
+        let value = Substring(decoding: line[(equals + 1)...], as: UTF8.self)
         if Self.single.contains(key), !seen.insert(key).inserted {
             warn("\(key)= is assigned twice; the first assignment counts")
             return
@@ -110,11 +127,11 @@ private struct NotifyReader {
         readValue(key, value)
     }
 
-    private mutating func readValue(_ key: Substring, _ value: Substring) {
+    private mutating func readValue(_ key: String, _ value: Substring) {
         switch key {
         case "READY": readOne(key, value, .ready)
         case "STOPPING": readOne(key, value, .stopping)
-        case "STATUS": messages.append(.status(printable(value)))
+        case "STATUS": messages.append(.status(value.printable(upTo: NotifyDatagram.maximumStatus)))
         case "ERRNO": readNumber(key, value, 0...4095) { .errno(Int32($0)) }
         // PID_MAX_LIMIT of 64 bit kernels (include/linux/threads.h).
         case "MAINPID": readNumber(key, value, 1...4_194_304) { .mainPID(Int32($0)) }
@@ -151,13 +168,13 @@ private struct NotifyReader {
 
     // MARK: Values
 
-    private mutating func isOne(_ key: Substring, _ value: Substring) -> Bool {
+    private mutating func isOne(_ key: String, _ value: Substring) -> Bool {
         if value == "1" { return true }
         warn("\(key)=\(shown(value)): expected 1")
         return false
     }
 
-    private mutating func readOne(_ key: Substring, _ value: Substring, _ message: NotifyMessage) {
+    private mutating func readOne(_ key: String, _ value: Substring, _ message: NotifyMessage) {
         if isOne(key, value) { messages.append(message) }
     }
 
@@ -170,7 +187,7 @@ private struct NotifyReader {
     }
 
     private mutating func readNumber(
-        _ key: Substring, _ value: Substring, _ range: ClosedRange<UInt64>, _ make: (UInt64) -> NotifyMessage
+        _ key: String, _ value: Substring, _ range: ClosedRange<UInt64>, _ make: (UInt64) -> NotifyMessage
     ) {
         let isDecimal = !value.isEmpty && value.utf8.allSatisfy { $0 >= 0x30 && $0 <= 0x39 }
         guard isDecimal, let number = UInt64(value), range.contains(number) else {
@@ -192,10 +209,10 @@ private struct NotifyReader {
         storeName = String(value)
     }
 
-    private mutating func readTask(_ key: Substring, _ value: Substring, _ make: (String) -> NotifyMessage) {
+    private mutating func readTask(_ key: String, _ value: Substring, _ make: (String) -> NotifyMessage) {
         let isValid =
             !value.isEmpty && value.utf8.count <= NotifyDatagram.maximumTaskName
-            && !value.unicodeScalars.contains(where: isControl)
+            && !value.unicodeScalars.contains(where: \.isControl)
         guard isValid else {
             warn(
                 "\(key)=\(shown(value)): expected a name of 1 to \(NotifyDatagram.maximumTaskName) bytes "
@@ -205,7 +222,7 @@ private struct NotifyReader {
         messages.append(make(String(value)))
     }
 
-    private mutating func readWakeResult(_ key: Substring, _ value: Substring) {
+    private mutating func readWakeResult(_ key: String, _ value: Substring) {
         guard let result = NotifyMessage.WakeResult(rawValue: String(value)) else {
             warn("\(key)=\(shown(value)): expected new-data, no-data or failed")
             return
@@ -213,26 +230,17 @@ private struct NotifyReader {
         messages.append(.wakeDone(result))
     }
 
-    private mutating func warn(_ sentence: String) {
-        warnings.append(sentence + ".")
+    private mutating func warn(_ sentence: @autoclosure () -> String) {
+        if warnings.count < NotifyDatagram.maximumWarnings {
+            warnings.append(sentence() + ".")
+        } else {
+            unreported += 1
+        }
     }
+}
 
-    // MARK: Text
-
-    /// Returns a text for a log line: at most 40 characters, without control characters.
-    private func shown(_ text: Substring) -> String {
-        let short = text.unicodeScalars.prefix(40)
-        return printable(Substring(short)) + (short.endIndex < text.endIndex ? "…" : "")
-    }
-
-    private func printable(_ text: Substring) -> String {
-        var result = String.UnicodeScalarView()
-        for scalar in text.unicodeScalars { result.append(isControl(scalar) ? "\u{FFFD}" : scalar) }
-        return String(result)
-    }
-
-    /// Whether a terminal may interpret the character: C0, DEL and C1.
-    private func isControl(_ scalar: Unicode.Scalar) -> Bool {
-        scalar.value < 0x20 || (0x7f...0x9f).contains(scalar.value)
-    }
+/// A text for a log line: at most 40 characters, without control characters.
+private func shown(_ text: Substring) -> String {
+    let short = text.unicodeScalars.prefix(40)
+    return String(short).printable() + (short.endIndex < text.endIndex ? "…" : "")
 }

@@ -17,19 +17,23 @@ final class Bench {
     /// which takes minutes with 1,000 apps.
     private(set) var hasFewApps = false
     let report: Report
+    /// How many apps the part `turns` uses; 0: 1,000, and if the part is chosen 10,000 too, which takes minutes.
+    private let apps: Int
+    private(set) var turnSizes: [Int] = []
 
-    init(programs: String, app: String, folder: String, runtime: String, isQuick: Bool, wantsJSON: Bool) {
+    init(programs: String, app: String, folder: String, runtime: String, isQuick: Bool, wantsJSON: Bool, apps: Int) {
         self.programs = programs
         self.app = app
         self.folder = folder
         self.runtime = runtime
         self.isQuick = isQuick
+        self.apps = apps
         report = Report(wantsJSON: wantsJSON)
     }
 
     private static let parts: [(name: String, measure: @Sendable (Bench) throws -> Void)] = [
         ("launches", measureLaunches), ("resuming", measureResuming), ("deadlines", measureDeadlines),
-        ("rest", measureFootprint), ("core", measureCore),
+        ("rest", measureFootprint), ("turns", measureTurns), ("core", measureCore),
     ]
 
     /// - Parameter only: the name of the part to measure, or `nil` for all parts.
@@ -38,6 +42,7 @@ final class Bench {
         let chosen = Self.parts.filter { only == nil || $0.name == only }
         guard !chosen.isEmpty else { return false }
         try describeMachine()
+        turnSizes = apps > 0 ? [apps] : hasFewApps ? [200] : only == nil ? [1000] : [1000, 10_000]
         for part in chosen { try part.measure(self) }
         report.finish()
         return true

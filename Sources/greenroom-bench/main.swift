@@ -2,9 +2,10 @@ import Glibc
 
 let usage = """
     Usage: greenroom-bench --programs DIR --app PROGRAM --folder DIR --runtime DIR [--quick] [--json] [--only PART]
+           [--apps NUMBER]
 
     Measures greenroomd and, for comparison, posix_spawn, cgroup.freeze, SIGCONT, timerfd and supervisord. `make bench` starts
-    this program, creates the directories and cleans up after it. Parts: launches, resuming, deadlines, rest, core.
+    this program, creates the directories and cleans up after it. Parts: launches, resuming, deadlines, rest, turns, core.
 
     """
 
@@ -15,7 +16,7 @@ private func start() -> Int32 {
     var words = CommandLine.arguments.dropFirst()
     while let word = words.popFirst() {
         switch word {
-        case "--programs", "--app", "--folder", "--runtime", "--only": values[word] = words.popFirst()
+        case "--programs", "--app", "--folder", "--runtime", "--only", "--apps": values[word] = words.popFirst()
         case "--quick", "--json": flags.insert(word)
         default: return fail(usage, 2)
         }
@@ -26,7 +27,8 @@ private func start() -> Int32 {
     signal(SIGPIPE, SIG_IGN)
     let bench = Bench(
         programs: programs, app: app, folder: folder, runtime: runtime, isQuick: flags.contains("--quick"),
-        wantsJSON: flags.contains("--json"))
+        wantsJSON: flags.contains("--json"),
+        apps: values["--apps"].flatMap { Int($0) } ?? 0)
     do {
         guard try bench.run(only: values["--only"]) else { return fail(usage, 2) }
         return 0

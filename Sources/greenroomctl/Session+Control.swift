@@ -36,6 +36,10 @@ extension Session {
                             + "carried out.")
                 }
                 if let result = try ended(app, since: began, client) { return result }
+            } catch  where lost > 0 {
+                // The next daemon may have answered the query above before it noticed that the app had ended.
+                if let result = try ended(app, since: began, client) { return result }
+                throw error
             }
         }
     }

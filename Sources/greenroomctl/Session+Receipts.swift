@@ -20,12 +20,12 @@ extension Session {
             try show("No receipts\(app).\n")
             return 0
         }
-        var table = Table(["ID", "TIME", "APP", "NAMESPACE", "CODE", "EXPLANATION"], right: [0])
+        var table = Table(["ID", "TIME", "APP", "RESULT", "EXPLANATION"], right: [0])
         table.rows = receipts.map { receipt in
             let style = style(of: receipt)
             return [
                 Cell(String(receipt.id)), Cell(when(receipt.time)), Cell(receipt.app, .bold),
-                Cell(receipt.namespace, style), Cell(receipt.code, style), Cell(receipt.explanation),
+                Cell(result(receipt), style), Cell(receipt.explanation),
             ]
         }
         try show(table.text(screen))
@@ -44,9 +44,10 @@ extension Session {
         sheet.add("Cause", receipt.explanation, style(of: receipt))
         sheet.add("State", receipt.state)
         let meaning = Self.meaning(receipt.code, receipt.namespace).map { ": \($0)" } ?? ""
-        sheet.add("Code", "\(receipt.namespace) \(receipt.code)\(meaning)")
+        sheet.add("Code", "\(receipt.code), namespace \(receipt.namespace)\(meaning)")
         sheet.add("Time", whenInFull(receipt.time))
         sheet.add("Process", processLine(receipt))
+        sheet.add("Killed too", receipt.remainingProcesses.map { remainingLine($0, receipt.remainingNames) })
         sheet.add("Run time", receipt.wall.timeSpan)
         sheet.add("CPU", receipt.cpu.timeSpan)
         sheet.add("Memory", formattedSize(receipt.memoryBytes))
@@ -57,10 +58,29 @@ extension Session {
 
     private func processLine(_ receipt: ReceiptRecord) -> String {
         guard let pid = receipt.pid else { return "none" }
-        let core = receipt.coreDumped == true ? " (core dumped)" : ""
-        if let signal = receipt.signal { return "\(pid), killed by \(signalName(signal))\(core)" }
-        if let status = receipt.exitStatus { return "\(pid), exit status \(status)" }
-        return "\(pid), exit status unknown"
+        return "\(pid) (\(end(of: receipt)))"
+    }
+
+    /// How the main process ended: its exit status or its signal, which a code must not be taken for.
+    private func end(of receipt: ReceiptRecord) -> String {
+        if let signal = receipt.signal {
+            return "killed, signal \(shortSignalName(signal))\(receipt.coreDumped == true ? ", core dumped" : "")"
+        }
+        return receipt.exitStatus.map { "exited, status \($0)" } ?? "ended, status unknown"
+    }
+
+    /// Why the app ended, in few words: the end of its main process, or the code of what ended it.
+    private func result(_ receipt: ReceiptRecord) -> String {
+        switch receipt.namespace {
+        case "exit", "signal": end(of: receipt)
+        case "jetsam": "jetsam"
+        default: "\(receipt.namespace) \(receipt.code)"
+        }
+    }
+
+    private func remainingLine(_ count: UInt64, _ names: [String]) -> String {
+        let processes = count == 1 ? "1 remaining process" : "\(count) remaining processes"
+        return processes + (names.isEmpty ? "" : " (\(names.joined(separator: ", ")))")
     }
 
     private func deadlineLine(_ deadline: DeadlineStatus) -> String {

@@ -12,7 +12,7 @@ struct ReceiptTests {
         let outcome = try daemon.run("receipts", "photos", "-n", "5")
         #expect(
             outcome.output
-                == "12  2025-11-21T07:12:03.250000Z  photos  watchdog  0x8badf00d  "
+                == "12  2025-11-21T07:12:03.250000Z  photos  watchdog 0x8badf00d  "
                 + "Killed: exceeded its launch deadline (5s).\n")
         #expect(daemon.calls.last?.arguments == [.string("photos"), .uint32(5)])
         _ = try daemon.run("receipts")
@@ -29,9 +29,9 @@ struct ReceiptTests {
                 Receipt 12: photos
                       Cause: Killed: exceeded its launch deadline (5s).
                       State: launching
-                       Code: watchdog 0x8badf00d: missed a launch, background or terminate deadline
+                       Code: 0x8badf00d, namespace watchdog: missed a launch, background or terminate deadline
                        Time: 2025-11-21T07:12:03.250000Z
-                    Process: 4711, killed by SIGKILL
+                    Process: 4711 (killed, signal KILL)
                    Run time: 5.210s
                         CPU: 310ms
                      Memory: 13.7M
@@ -56,6 +56,31 @@ struct ReceiptTests {
                 "id", "app", "pid", "time", "state", "namespace", "code", "explanation", "signal", "coreDumped",
                 "wallSeconds", "cpuSeconds", "memoryBytes", "deadline", "candidates",
             ])
+    }
+
+    @Test("an exit status and a signal are shown as what they are, not as a code")
+    func ends() throws {
+        let daemon = try FakeDaemon()
+        func variant(_ change: (inout ReceiptRecord) -> Void) -> ReceiptRecord {
+            var receipt = Records.receipt
+            receipt.signal = nil
+            receipt.coreDumped = nil
+            change(&receipt)
+            return receipt
+        }
+        let failed = variant {
+            ($0.namespace, $0.code, $0.exitStatus) = ("exit", "0", 1)
+            ($0.remainingProcesses, $0.remainingNames) = (2, ["nginx"])
+        }
+        let crashed = variant { ($0.namespace, $0.code, $0.signal, $0.coreDumped) = ("signal", "2", 11, true) }
+        daemon.answer("Receipts", [failed, crashed])
+        let lines = try daemon.run("receipts").output.split(separator: "\n")
+        #expect(lines[0].contains("  exited, status 1  "))
+        #expect(lines[1].contains("  killed, signal SEGV, core dumped  "))
+        daemon.answer("Receipt", failed)
+        let sheet = try daemon.run("receipt", "12").output
+        #expect(sheet.contains("Process: 4711 (exited, status 1)\n"))
+        #expect(sheet.contains("Killed too: 2 remaining processes (nginx)\n"))
     }
 
     @Test("an unknown receipt fails with the daemon's sentence")

@@ -111,7 +111,7 @@ struct BadInputTests {
             TestDaemon.text(of: root + "/log").contains(
                 "(uid 65534) to \(root)/run/bus was refused: only uid 0 may connect.")
         }
-        #expect(try daemon.state("bad") == "active")
+        #expect(try daemon.state("bad") == "active", "\(TestDaemon.text(of: root + "/log"))")
         // close(2) of the descriptor blocks until the app, which has the other end, has ended.
         try daemon.terminate("bad", remove: true)
         try daemon.eventually("the descriptor is closed") { daemon.openDescriptors() == before }
@@ -144,6 +144,38 @@ struct BadInputTests {
                 TestDaemon.text(of: daemon.root + "/log").contains("notify messages within 1s; the rest waits")
             }
             #expect(try daemon.status("bad")["statusText"]?.stringValue != "done")
+        }
+    }
+
+    @Test("a datagram of 2,000 invalid lines uses up the app's messages of a second, and causes few log lines")
+    func invalidLines() throws {
+        try survive("") { daemon in
+            let socket = try daemon.notifySocket("bad")
+            try sendDatagram(String(repeating: "x\n", count: 2000), to: socket)
+            try sendDatagram("STATUS=later", to: socket)
+            try daemon.eventually("the next message is read") {
+                try daemon.status("bad")["statusText"]?.stringValue == "later"
+            }
+            let log = TestDaemon.text(of: daemon.root + "/log")
+            #expect(log.contains("notify messages within 1s; the rest waits"))
+            #expect((1...9).contains(log.split(separator: "\n").count { $0.contains("is not an assignment") }))
+        }
+    }
+
+    @Test("an inbox with more than 10,000 files is removed when the app has ended, in steps")
+    func fullInbox() throws {
+        try survive("") { daemon in
+            let inbox = daemon.runtime + "/inbox/bad"
+            for number in 0...10_000 { try Descriptor.createEmpty(inbox + "/\(number)") }
+            try daemon.terminate("bad")
+            try daemon.eventually("the inbox is removed") {
+                entries(of: daemon.runtime + "/inbox").allSatisfy {
+                    entries(of: daemon.runtime + "/inbox/" + $0).isEmpty
+                }
+            }
+            #expect(entries(of: daemon.runtime + "/inbox").allSatisfy { !$0.hasPrefix(".") })
+            try daemon.launch("bad")
+            #expect(exists(at: inbox))
         }
     }
 
@@ -341,5 +373,11 @@ struct BadInputTests {
         }
         guard result == 0 else { throw TestFailure("connect: \(errno)") }
         return Descriptor(adopting: raw)
+    }
+}
+
+extension Descriptor {
+    fileprivate static func createEmpty(_ path: String) throws {
+        _ = try Descriptor.open(path, O_WRONLY | O_CREAT, mode: 0o600)
     }
 }

@@ -1,3 +1,4 @@
+import Glibc
 import JSON
 import Linux
 import Testing
@@ -97,6 +98,14 @@ struct DeadlineTests {
         #expect(left > 10)
         try daemon.terminate("late", remove: true)
         #expect(try daemon.finish(request)["outcome"]?.stringValue == "superseded")
+    }
+
+    @Test(
+        "an app that traces itself misses its deadline (L48)", .enabled(if: geteuid() == 0, "Yama may forbid tracing"))
+    func tracesItself() throws {
+        let manifest = TestDaemon.manifest("trace-self", "[Lifecycle]\nLaunchDeadlineSec=500ms", hangs: true)
+        let daemon = try TestDaemon(["evader": manifest])
+        #expect(try daemon.launch("evader")["lastReceipt"]?["code"]?.stringValue == "0x8badf00d")
     }
 
     @Test("a deadline is restarted while a debugger is attached (L48)", .enabled(if: exists(at: "/usr/bin/gdb")))

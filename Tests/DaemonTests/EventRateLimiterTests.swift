@@ -17,7 +17,7 @@ struct EventRateLimiterTests {
         for _ in 0..<7 { #expect(limiter.judge(report, at: now) == .suppressed) }
         // Other apps, and reports that the app cannot cause at will, are not limited.
         #expect(limiter.judge(.taskBegan(other, name: "a"), at: now) == .accepted)
-        #expect(limiter.judge(.freezeTimedOut(app), at: now) == .accepted)
+        #expect(limiter.judge(.freezeTakesLong(app), at: now) == .accepted)
         now = Instant(sinceOrigin: .seconds(6))
         #expect(limiter.judge(report, at: now) == .acceptedAfter(app, suppressed: 7))
         #expect(limiter.judge(report, at: now) == .accepted)

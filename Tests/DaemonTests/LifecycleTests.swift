@@ -61,6 +61,30 @@ struct LifecycleTests {
         #expect(try !daemon.frozen("family"))
     }
 
+    @Test(
+        "an app with a process in uninterruptible sleep does not run (L1)",
+        .enabled(if: geteuid() == 0 && access("/dev/fuse", R_OK | W_OK) == 0, "only root can mount a FUSE file system"))
+    func uninterruptible() throws {
+        let root = try TestDaemon.makeFolder()
+        #expect(mkdir(root + "/silent", 0o755) == 0)
+        let manifest = TestDaemon.manifest("sleep-in-kernel \(root)/silent", trace: root + "/trace")
+        let daemon = try TestDaemon(["evader": manifest], root: root)
+        try daemon.launch("evader")
+        guard try daemon.groupPath("evader") != nil else { return }
+        let processes = try daemon.processes(of: "evader")
+        #expect(processes.count == 3)
+        try daemon.ask("Background", "evader")
+        try daemon.wait("evader", "freezeTakesLong")
+        #expect(try daemon.state("evader") == "background")
+        #expect(try !daemon.frozen("evader"))
+        // One waits for the file system. The busy loop would be in the state R.
+        let states = try processes.compactMap { try ProcFS().status(of: $0)?.state }.sorted()
+        #expect(states == Array("DSS".utf8), "\(states)")
+        #expect(try daemon.ask("Activate", "evader")["state"]?.stringValue == "active")
+        try daemon.terminate("evader")
+        #expect(try daemon.state("evader") == "notRunning")
+    }
+
     @Test("a program without support for Greenroom is launched, frozen, thawed and terminated (L2)")
     func unaware() throws {
         let daemon = try TestDaemon(["sleep": "[App]\nExecStart=/bin/sleep 1000\n"])

@@ -81,8 +81,9 @@ struct LogEntryTests {
             "web: background time expires soon; open tasks: 'a', 'b', 'c' and 2 more", "GREENROOM_TASK=a",
             "GREENROOM_TASK=b", "GREENROOM_TASK=c"),
         Sentence(
-            .freezeTimedOut(web), .warning,
-            "web: cannot freeze: a process is in uninterruptible sleep; the app keeps running; retrying later"),
+            .freezeTakesLong(web), .warning,
+            "web: not frozen after 2s: a process is in uninterruptible sleep, or left the group; the other processes are frozen"
+        ),
         Sentence(
             .killTakesLong(web), .warning, "web: processes survive SIGKILL; waiting for the kernel to end them"),
         Sentence(
@@ -102,25 +103,47 @@ struct LogEntryTests {
             .memoryLevelChanged(.normal, .simulated), .notice, "Memory level changed: normal",
             "GREENROOM_REASON=simulated", "GREENROOM_MEMORY_LEVEL=normal"),
         Sentence(
-            receipt(.exit, 0, "Exited with status 1.") { $0.exit = .exited(1) }, .notice,
+            receipt(.exit, 0, "Exited with status 0.") { $0.exit = .exited(0) }, .notice,
+            "web: Exited with status 0. (receipt 12)", "GREENROOM_STATE=active", "GREENROOM_NAMESPACE=exit",
+            "GREENROOM_CODE=0", "GREENROOM_RECEIPT=12", "EXIT_CODE=exited", "EXIT_STATUS=0"),
+        Sentence(
+            receipt(.exit, 0, "Exited with status 1.") {
+                $0.exit = .exited(1)
+                $0.failure = .failed
+            }, .warning,
             "web: Exited with status 1. (receipt 12)", "GREENROOM_STATE=active", "GREENROOM_NAMESPACE=exit",
+            "GREENROOM_CODE=0", "GREENROOM_RECEIPT=12", "EXIT_CODE=exited", "EXIT_STATUS=1"),
+        Sentence(
+            receipt(.exit, 0, "Terminated.") {
+                $0.exit = .unknown
+                $0.remaining = RemainingProcesses(count: 1, names: [])
+            }, .warning,
+            "web: Terminated. (receipt 12)", "GREENROOM_STATE=active", "GREENROOM_NAMESPACE=exit",
             "GREENROOM_CODE=0", "GREENROOM_RECEIPT=12"),
+        Sentence(
+            receipt(.user, 0xdead_fa11, "Removed."), .notice,
+            "web: Removed. (0xdeadfa11, receipt 12)", "GREENROOM_STATE=active", "GREENROOM_NAMESPACE=user",
+            "GREENROOM_CODE=0xdeadfa11", "GREENROOM_RECEIPT=12", "EXIT_CODE=killed", "EXIT_STATUS=KILL"),
         Sentence(
             receipt(.exit, 0, "Cannot execute.") {
                 $0.exit = .exited(203)
                 $0.pid = nil
-            }, .warning,
+                $0.failure = .notLaunched
+            }, .error,
             "web: Cannot execute. (receipt 12)", "GREENROOM_STATE=active", "GREENROOM_NAMESPACE=exit",
-            "GREENROOM_CODE=0", "GREENROOM_RECEIPT=12"),
+            "GREENROOM_CODE=0", "GREENROOM_RECEIPT=12", "EXIT_CODE=exited", "EXIT_STATUS=203"),
         Sentence(
-            receipt(.signal, 2, "Crashed with SIGSEGV (core dumped).") { $0.exit = .signaled(11, coreDumped: true) },
-            .warning,
+            receipt(.signal, 2, "Crashed with SIGSEGV (core dumped).") {
+                $0.exit = .signaled(11, coreDumped: true)
+                $0.failure = .crashed
+            }, .error,
             "web: Crashed with SIGSEGV (core dumped). (receipt 12)", "GREENROOM_STATE=active",
-            "GREENROOM_NAMESPACE=signal", "GREENROOM_CODE=2", "GREENROOM_RECEIPT=12"),
+            "GREENROOM_NAMESPACE=signal", "GREENROOM_CODE=2", "GREENROOM_RECEIPT=12", "EXIT_CODE=dumped",
+            "EXIT_STATUS=SEGV"),
         Sentence(
-            receipt(.watchdog, 0x8bad_f00d, "Killed."), .warning,
+            receipt(.watchdog, 0x8bad_f00d, "Killed.") { $0.failure = .failed }, .warning,
             "web: Killed. (0x8badf00d, receipt 12)", "GREENROOM_STATE=active", "GREENROOM_NAMESPACE=watchdog",
-            "GREENROOM_CODE=0x8badf00d", "GREENROOM_RECEIPT=12"),
+            "GREENROOM_CODE=0x8badf00d", "GREENROOM_RECEIPT=12", "EXIT_CODE=killed", "EXIT_STATUS=KILL"),
     ]
 
     @Test("each report has its sentence, its priority and its journal fields", arguments: sentences)

@@ -35,7 +35,7 @@ struct MainProcessTests {
             let loop = try EventLoop()
             var signals: [Int32] = []
             let list = EventList {
-                if case .run(_, .exited(.signaled(let signal, _), _, _)) = $0 { signals.append(signal) }
+                if case .run(_, .exited(.signaled(let signal, _), _, _, _)) = $0 { signals.append(signal) }
             }
             let context = try DaemonContext.bare(in: root, loop, list)
             let run = try context.makeRun(RunID(1), of: "photos")

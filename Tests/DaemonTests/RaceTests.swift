@@ -29,6 +29,42 @@ struct RaceTests {
 }
 
 extension RaceTests {
+    /// Stops the daemon until the deadline has passed, and lets the app answer meanwhile.
+    private func answerWithoutDaemon(_ daemon: TestDaemon, _ app: String, _ deadline: Duration) throws {
+        let due = EventLoop.now() + deadline
+        let pid = try daemon.pid(app)
+        try daemon.process.signal(SIGSTOP)
+        kill(pid, SIGHUP)
+        try daemon.eventually("the app has answered") { daemon.trace().contains("hangup") }
+        try daemon.eventually("the deadline has passed") { EventLoop.now() > due }
+        try daemon.process.signal(SIGCONT)
+    }
+
+    @Test("an answer that an app gave in time counts, however late the daemon reads it (L48)")
+    func answersWithoutDaemon() throws {
+        let root = try TestDaemon.makeFolder()
+        let sections = "[Lifecycle]\nLaunchDeadlineSec=1s\nBackgroundDeadlineSec=1s"
+        let ready = TestDaemon.manifest("hangup=READY=1", sections, trace: root + "/trace", hangs: true)
+        let daemon = try TestDaemon(["late": ready], root: root)
+        let launch = try daemon.begin("Launch", "late")
+        try daemon.eventually("the app runs") { daemon.trace().contains("willFinishLaunching") }
+        try daemon.settle("late", catches: SIGHUP)
+        try answerWithoutDaemon(daemon, "late", .seconds(1))
+        #expect(try daemon.finish(launch)["state"]?.stringValue == "active")
+        #expect(try daemon.receipts("late").isEmpty)
+
+        let other = try TestDaemon.makeFolder()
+        let script = "background=ignore hangup=X_GREENROOM_BACKGROUND=1"
+        let second = try TestDaemon(
+            ["late": TestDaemon.manifest(script, sections, trace: other + "/trace")], root: other)
+        try second.launch("late")
+        let background = try second.begin("Background", "late", [])
+        try second.eventually("the app is notified") { second.trace().contains("didEnterBackground") }
+        try answerWithoutDaemon(second, "late", .seconds(1))
+        #expect(try second.finish(background)["state"]?.stringValue == "background")
+        #expect(try second.receipts("late").isEmpty)
+    }
+
     @Test("a launch that fails leaves no group behind")
     func failedLaunches() throws {
         let daemon = try TestDaemon([

@@ -100,8 +100,73 @@ struct ReceiptStoreTests {
         #expect(store.nextID == 3)
         try write(store, 3...3, of: busy)
         #expect(try store.read(limit: .max).map(\.id) == [1, 2, 3])
-        try AppendFile(test.folders.receipts).append(Array((#"{"id":9223372036854775807,"app":"busy"}"# + "\n").utf8))
-        #expect(try test.open().nextID == 1 << 63)
+    }
+
+    private static let hugeIDs: [UInt64] = [
+        ReceiptStore.maximumID + 1, 9_007_199_254_740_993, 9_223_372_036_854_775_807, 9_223_372_036_854_775_808, .max,
+    ]
+
+    @Test(
+        "an ID that the core could not save is ignored, so that it leaves IDs for new receipts",
+        arguments: hugeIDs)
+    func hugeID(id: UInt64) throws {
+        let test = try TestFolders()
+        try write(try test.open(), 1...2, of: busy)
+        var record = try #require(try test.open().last(of: busy))
+        record.id = id > UInt64(Int64.max) ? 7 : id
+        let line = record.json.serialized(pretty: false).replacing(#""id":7,"#, with: #""id":\#(id),"#)
+        try AppendFile(test.folders.receipts).append(Array((line + "\n").utf8))
+        let store = try test.open()
+        #expect(store.nextID == 3 && store.last(of: busy)?.id == 2)
+        try write(store, 3...3, of: busy)
+        #expect(try test.open().read(limit: .max).map(\.id) == [1, 2, 3])
+    }
+
+    @Test("a receipt is written although the file has a larger ID, and is written once")
+    func smallerID() throws {
+        let test = try TestFolders()
+        try write(try test.open(), 9000...9000, of: busy)
+        let store = try test.open()
+        try write(store, 5...6, of: early)
+        try write(store, 6...6, of: early)
+        #expect(store.nextID == 9001)
+        #expect(try test.open().read(limit: .max).map(\.id) == [5, 6, 9000])
+        // The next daemon does not know whether the previous one wrote it.
+        try write(try test.open(), 6...6, of: early)
+        #expect(try test.open().read(limit: .max).map(\.id) == [5, 6, 9000])
+    }
+
+    @Test("receipts that the disk refuses are kept in memory, and written with a later one (L45)")
+    func refused() throws {
+        let test = try TestFolders()
+        let store = try test.open()
+        try write(store, 1...1, of: early)
+        // A folder in place of the file cannot be written by any user.
+        let path = test.folders.receipts
+        #expect(rename(path, path + ".1") == 0)
+        try createDirectories(at: path)
+        #expect(throws: Problem.self) { try write(store, 2...2, of: busy) }
+        // Only the first failure is reported.
+        try write(store, 3...3, of: early)
+        #expect(store.nextID == 4 && store.last(of: busy)?.id == 2)
+        try removeFile(at: path, folder: true)
+        #expect(try store.read(limit: .max).map(\.id) == [1, 2, 3])
+        #expect(try store.read(app: busy, limit: .max).map(\.id) == [2])
+        try write(store, 4...4, of: busy)
+        #expect(try store.read(limit: .max).map(\.id) == [1, 2, 3, 4])
+        #expect(try test.open().read(limit: .max).map(\.id) == [1, 2, 3, 4])
+    }
+
+    @Test("an incomplete last line of a file that cannot be written does not keep the daemon from starting")
+    func incompleteLine() throws {
+        let test = try TestFolders()
+        try write(try test.open(), 1...1, of: early)
+        try AppendFile(test.folders.receipts).append(Array(#"{"id":2,"app":"#.utf8))
+        let before = try readFile(at: test.folders.receipts, limit: 4096)
+        let store = try test.open()
+        #expect(try readFile(at: test.folders.receipts, limit: 4096) == before)
+        try write(store, 2...2, of: early)
+        #expect(try test.open().read(limit: .max).map(\.id) == [1, 2])
     }
 
     @Test("the last receipt of an app is read from memory, not from a file")

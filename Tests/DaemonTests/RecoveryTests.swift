@@ -173,7 +173,7 @@ struct RecoveryTests {
         #expect(try Self.facts(daemon, "front").pid == before.pid)
         #expect(try daemon.state("front") == "active")
         #expect(try daemon.frozen("back"))
-        #expect(daemon.openDescriptors().count <= open)
+        try daemon.eventually("no more descriptors are open than before") { daemon.openDescriptors().count <= open }
         // No message is lost, so the app has not answered yet.
         #expect(try daemon.state("slow") == "background")
         #expect(try daemon.ask("Activate", "back")["state"]?.stringValue == "active")

@@ -1,6 +1,7 @@
 import LifecycleCore
 import Linux
 import Posix
+import Systemd
 import Testing
 
 @testable import Daemon
@@ -13,7 +14,7 @@ struct RunRecordTests {
         record.startTime = 5_678_901
         record.marker = "GREENROOM_RUN=7"
         record.owner = Owner(uid: 1000, gid: 100)
-        record.statusText = String(repeating: "\u{fffd}", count: 3000)
+        record.statusText = String(repeating: "x", count: NotifyDatagram.maximumStatus)
         record.errno = -1
         record.notices = NoticeQueue(
             waiting: [.willResignActive, .memoryWarning(.critical), .willTerminate], isSending: true,
@@ -31,6 +32,31 @@ struct RunRecordTests {
         let readEmpty = try RunRecord(reading: empty.bytes)
         #expect(readEmpty.pid == nil && readEmpty.owner == nil && readEmpty.errno == nil)
         #expect(readEmpty.notices == NoticeQueue())
+    }
+
+    @Test("a status text that is too long or not UTF-8 is cut off or repaired, and the rest of the record is read")
+    func badStatus() throws {
+        var record = RunRecord(app: try #require(AppID("photos")))
+        record.pid = 1234
+        record.errno = 5
+        let valid = record.bytes
+        // Field 7 goes before field 8, which has three bytes: its key and a number of two bytes.
+        func insert(_ text: [UInt8]) -> [UInt8] {
+            var writer = ByteWriter()
+            writer.put(number: 7 << 1 | 1)
+            writer.put(number: UInt64(text.count))
+            writer.put(bytes: text)
+            let position = valid.lastIndex(of: 8 << 1)!
+            return valid[..<position] + writer.bytes + valid[position...]
+        }
+        for text in [[UInt8](repeating: 0x78, count: 100_000), [0xff, 0xfe], Array("a\u{202e}b".utf8)] {
+            let read = try RunRecord(reading: insert(text))
+            #expect(read.pid == 1234 && read.errno == 5)
+            let status = try #require(read.statusText)
+            #expect(
+                status.utf8.count <= NotifyDatagram.maximumStatus && !status.unicodeScalars.contains(where: \.isControl)
+            )
+        }
     }
 
     @Test("a queue with one notice more than the capacity is read: it is recorded before all are sent")

@@ -87,6 +87,8 @@ struct SignalTransportTests {
             return true
         }
 
+        func sendTerminate(_ number: Int32) -> Bool { sendSignal(number) }
+
         func queueChanged() { step("record") { recorded = transport.queue } }
 
         func notified(_ notice: Notice, delivered: Bool) {

@@ -1,4 +1,5 @@
 import Glibc
+import JSON
 import LifecycleCore
 import Linux
 import Posix
@@ -77,5 +78,28 @@ struct StoreTests {
         try write(good)
         try relaunch()
         #expect(daemon.trace().filter { $0 == "nothing" || $0 == "state" } == ["nothing", "state", "nothing"])
+    }
+
+    @Test("the restoration state is kept if the program cannot be executed, however often it is launched (L11)")
+    func notExecuted() throws {
+        let root = try TestDaemon.makeFolder()
+        let good = TestDaemon.manifest("stored store state", trace: root + "/trace")
+        let path = root + "/config/apps/photos.app"
+        let daemon = try TestDaemon(["photos": good], root: root)
+        func write(_ text: String) throws {
+            try replaceFile(at: path, with: Array(text.utf8))
+            _ = try daemon.call("Reload")
+        }
+        try daemon.launch("photos")
+        try daemon.terminate("photos")
+        // As if the file system with the program was not mounted.
+        try write("[App]\nExecStart=/no/such/program\n")
+        for _ in 0..<3 {
+            #expect(try daemon.launch("photos")["lastReceipt"]?["exitStatus"]?.integerValue == 203)
+            try daemon.waitUntil("photos", is: "notRunning")
+        }
+        try write(good)
+        try daemon.launch("photos")
+        #expect(daemon.trace().filter { $0 == "nothing" || $0 == "state" } == ["nothing", "state"])
     }
 }

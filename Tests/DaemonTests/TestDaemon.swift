@@ -217,7 +217,17 @@ final class TestDaemon {
 
     func status(_ app: String) throws -> JSONValue { JSONValue(try call("Status", [.string(app)])[0]) }
     func state(_ app: String) throws -> String { try status(app)["state"]?.stringValue ?? "" }
-    func pid(_ app: String) throws -> Int32 { Int32(try status(app)["pid"]?.integerValue ?? 0) }
+
+    /// The pid of the main process; 0 if there is none. An app is `launching` before its process is created.
+    func pid(_ app: String) throws -> Int32 {
+        var pid: Int32 = 0
+        try eventually("\(app) has a process") {
+            let status = try status(app)
+            pid = Int32(status["pid"]?.integerValue ?? 0)
+            return pid > 0 || status["state"]?.stringValue != "launching"
+        }
+        return pid
+    }
 
     func receipts(_ app: String) throws -> [JSONValue] {
         JSONValue(try call("Receipts", [.string(app), .uint32(0)])[0]).arrayValue ?? []

@@ -27,6 +27,23 @@ struct TransitionTests {
         #expect(try daemon.finish(background)["outcome"]?.stringValue == "superseded")
     }
 
+    @Test("an app is ended on request while 64 requests to terminate it wait (L42, L46)")
+    func endIsNotRefused() throws {
+        let daemon = try TestDaemon([
+            "slow": TestDaemon.manifest("term=ignore", "[Lifecycle]\nTerminateDeadlineSec=1min")
+        ])
+        try daemon.launch("slow")
+        let waiting = try (0..<64).map { _ in try daemon.begin("Terminate", "slow", [.bool(false)]) }
+        // Carried out, but answered before the end.
+        let more = try daemon.terminate("slow")
+        #expect(more["outcome"]?.stringValue == "done" && more["state"]?.stringValue == "terminating")
+        let removal = try daemon.terminate("slow", remove: true)
+        #expect(removal["outcome"]?.stringValue == "done")
+        for pending in waiting {
+            #expect(try daemon.finish(pending)["lastReceipt"]?["code"]?.stringValue == "0xdeadfa11")
+        }
+    }
+
     @Test(
         "if an app dies while launching, no wake launches it for 10s; a launch by a user is carried out and resets the delay (L11)"
     )

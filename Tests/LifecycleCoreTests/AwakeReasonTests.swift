@@ -60,13 +60,4 @@ struct AwakeReasonTests {
         harness.handle(.run(harness.run("photos"), .wakeCompleted(.newData)))
         #expect(reasons(harness) == [.task(name: "upload")])
     }
-
-    @Test("an app that could not be frozen is awake for the next attempt")
-    func freezeRetry() {
-        let harness = Harness("photos")
-        harness.move("photos", to: .suspending)
-        harness.advance(.seconds(2))
-        #expect(harness.state("photos") == .background)
-        #expect(reasons(harness) == [.freezeRetry])
-    }
 }

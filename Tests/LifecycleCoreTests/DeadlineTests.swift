@@ -85,6 +85,50 @@ struct DeadlineTests {
         #expect(receipt.deadline?.wall == time)
     }
 
+    @Test("a debugger keeps a deadline from ending for an hour, and not in a shutdown (L48)")
+    func debuggerIsBounded() {
+        let (harness, _) = count(.launch)
+        harness.behave("photos") { $0.isTraced = true }
+        harness.advance(.seconds(3600))
+        #expect(harness.killed() == [])
+        harness.advance(.seconds(5))
+        #expect(harness.killed() == ["photos"])
+
+        let (other, _) = count(.background)
+        other.behave("photos") {
+            $0.isTraced = true; $0.terminating = .ignores
+        }
+        other.advance(.seconds(10))
+        other.handle(.shutdownRequested(immediately: false))
+        other.advance(.seconds(5))
+        #expect(other.killed() == ["photos"])
+        #expect(other.effects.contains(.finish))
+    }
+
+    @Test(
+        "a deadline counts from the notice, if the daemon did not run when that was to be sent (L48)",
+        arguments: [DeadlineKind.background, .terminate])
+    func delayedNotice(kind: DeadlineKind) {
+        let (harness, time) = count(kind)
+        let notice: Notice = kind == .background ? .didEnterBackground : .willTerminate
+        let notified = Event.run(harness.run("photos"), .notified(notice, delivered: true, cpu: .zero))
+        // A notice may wait for the one before it.
+        harness.delay(.seconds(1))
+        harness.handle(notified)
+        #expect(harness.view("photos").deadline == .init(what: kind, remaining: time - .seconds(1)))
+        harness.delay(.milliseconds(1))
+        harness.handle(notified)
+        #expect(harness.view("photos").deadline == .init(what: kind, remaining: time))
+        #expect(harness.reports().contains(.deadlineDeferred(id("photos"), kind, .noticeDelayed)))
+
+        harness.behave("photos") { $0.isInspected = false }
+        harness.delay(.seconds(20))
+        harness.handle(.deadlineReached)
+        harness.handle(notified)
+        harness.handle(.run(harness.run("photos"), .inspected(Inspection(traced: false, cpu: .zero, memory: 0))))
+        #expect(harness.killed() == [])
+    }
+
     @Test(
         "an app is inspected once for a deadline, however long the inspection takes", arguments: DeadlineKind.allCases)
     func inspectedOnce(kind: DeadlineKind) {

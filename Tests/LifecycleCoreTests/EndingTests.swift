@@ -182,6 +182,21 @@ struct EndingTests {
         #expect(harness.state("photos") == .notRunning)
     }
 
+    @Test(
+        "an app without processes gets no SIGKILL while its exit status is missing, and the receipt says so (L45, L47)")
+    func exitStatusIsLate() throws {
+        let harness = Harness("photos")
+        harness.launch("photos")
+        let run = harness.run("photos")
+        harness.handle(.run(run, .emptied))
+        harness.advance(.seconds(30))
+        #expect(harness.killed() == [])
+        #expect(!harness.reports().contains(.killTakesLong(id("photos"))))
+        harness.handle(.run(run, .exited(.signaled(9, coreDumped: false), cpu: .zero, memory: 0)))
+        #expect(try harness.receipt("photos").explanation == "Killed by SIGKILL, which greenroomd did not send.")
+        #expect(harness.state("photos") == .notRunning)
+    }
+
     @Test("a repeated end, or an end of a run that is over, is ignored")
     func twice() {
         let harness = Harness("photos")
@@ -386,7 +401,7 @@ struct EndingTests {
     @Test(
         "an app that announces its end (STOPPING=1) has the terminate deadline",
         arguments: [
-            Stage.launching, .active, .inactive, .entering, .running,
+            Stage.launching, .active, .inactive, .entering, .running, .waking,
         ])
     func stopping(stage: Stage) throws {
         let harness = Harness("photos")
@@ -403,10 +418,30 @@ struct EndingTests {
         #expect(receipt.state == stage.state)
     }
 
+    @Test("an app in the background that announces its end stays throttled (L19)")
+    func stoppingInBackground() {
+        let harness = Harness("photos")
+        harness.move("photos", to: .running)
+        harness.handle(.run(harness.run("photos"), .stopping))
+        #expect(!harness.effects.contains(.unthrottle(harness.run("photos"))))
+    }
+
+    @Test("another main process has not stopped itself")
+    func stoppedMainProcess() {
+        let harness = Harness("photos")
+        harness.behave("photos") { $0.entering = .isSilent }
+        harness.launch("photos")
+        harness.handle(.run(harness.run("photos"), .stopped))
+        harness.handle(.run(harness.run("photos"), .mainProcessChanged(pid: 8)))
+        harness.background("photos")
+        // Otherwise the stop of the old process would be the answer.
+        #expect(harness.view("photos").deadline?.what == .background)
+    }
+
     @Test(
         "STOPPING=1 of an app that is not awake is ignored",
         arguments: [
-            Stage.suspending, .suspended, .waking, .terminating, .ending,
+            Stage.suspending, .suspended, .terminating, .ending,
         ])
     func stoppingElsewhere(stage: Stage) {
         let harness = Harness("photos")

@@ -92,6 +92,41 @@ struct ReceiptTests {
         #expect(harness.core.memory.apps == level)
     }
 
+    @Test(
+        "an end is a failure if the app failed or was killed for a fault, and none if it was asked for (L45)",
+        arguments: [
+            ("exit 0", Receipt.Failure?.none), ("exit 1", .failed), ("SIGHUP", .failed), ("SIGSEGV", .crashed),
+            ("not executed", .notLaunched), ("terminate", nil), ("terminate, exit 1", nil), ("deadline", .failed),
+            ("remove", nil), ("jetsam", nil), ("unknown", nil),
+        ])
+    func failure(why: String, expected: Receipt.Failure?) throws {
+        let harness = Harness("photos")
+        if why == "not executed" {
+            harness.behave("photos") { $0.launching = .fails(SpawnProblem(sentence: "no", exitStatus: 203)) }
+        }
+        if why == "terminate, exit 1" { harness.behave("photos") { $0.terminating = .exits(1) } }
+        if why == "deadline" { harness.behave("photos") { $0.terminating = .ignores } }
+        harness.launch("photos")
+        switch why {
+        case "exit 0": harness.exit("photos")
+        case "exit 1": harness.exit("photos", .exited(1))
+        case "SIGHUP": harness.exit("photos", .signaled(1, coreDumped: false))
+        case "SIGSEGV": harness.exit("photos", .signaled(11, coreDumped: false))
+        case "unknown": harness.exit("photos", .unknown)
+        case "remove": harness.remove("photos")
+        case "jetsam": harness.simulate(.critical)
+        case "not executed": break
+        default:
+            harness.terminate("photos")
+            harness.advance(.seconds(5))
+        }
+        if why == "jetsam", harness.receipts.isEmpty {
+            harness.suspend("photos")
+            harness.simulate(.critical)
+        }
+        #expect(try harness.receipt("photos").failure == expected)
+    }
+
     @Test("the receipt contains the time from process creation to the end (L45)")
     func wall() throws {
         let harness = Harness("photos")

@@ -85,6 +85,48 @@ struct RecoveryTests {
         #expect(harness.receipts.first?.explanation.contains("'before'") == false)
     }
 
+    @Test(
+        "the end of a task does not count for one of the same name that may have ended while there was no daemon (L23)")
+    func tasksOfOneName() {
+        let harness = Harness("photos", "mail") { $0.backgroundTime = .seconds(30) }
+        harness.register("mail") { $0.backgroundTime = nil }
+        for app in ["photos", "mail"] {
+            harness.launch(app, .background)
+            harness.task(app, "sync")
+        }
+        // The app ends the task while there is no daemon.
+        harness.handle(.recovered)
+        for app in ["photos", "mail"] {
+            harness.handle(.run(harness.run(app), .reattached(messagesKept: false)))
+            harness.task(app, "sync")
+            harness.endTask(app, "sync")
+        }
+        harness.advance(.seconds(35))
+        #expect(harness.state("photos") == .suspended)
+        #expect(harness.state("mail") == .suspended)
+        #expect(harness.receipts.isEmpty)
+    }
+
+    @Test(
+        "a task that may have ended while there was no daemon ends, also if the background time becomes unlimited (L23)"
+    )
+    func budgetBecomesUnlimited() {
+        let harness = Harness("photos")
+        harness.launch("photos", .background)
+        harness.task("photos", "upload")
+        harness.handle(.recovered)
+        harness.handle(.run(harness.run("photos"), .reattached(messagesKept: false)))
+        harness.register("photos") { $0.backgroundTime = nil }
+        // The wake renews the background time, which is unlimited now.
+        harness.advance(.seconds(1))
+        harness.launch("photos", .background, .timer)
+        harness.handle(.run(harness.run("photos"), .wakeCompleted(.noData)))
+        harness.advance(.seconds(29))
+        #expect(harness.state("photos") == .background)
+        harness.advance(.seconds(3))
+        #expect(harness.state("photos") == .suspended)
+    }
+
     /// Starts a deadline of a kind that a recovery starts again.
     private func harness(with kind: DeadlineKind) -> Harness {
         let harness = Harness("photos") {

@@ -116,6 +116,42 @@ struct RelaunchTests {
         #expect(harness.effects.contains(.dropRestorationState(id("photos"))))
     }
 
+    @Test("programs that cannot be executed do not count as deaths while launching, but postpone the next launch (L11)")
+    func failedExecKeepsState() {
+        let harness = Harness("photos") {
+            $0.readiness = .notified; $0.relaunch = .onFailure
+        }
+        let problem = SpawnProblem(sentence: "cannot execute /srv/photos: Input/output error", exitStatus: 203)
+        harness.behave("photos") { $0.launching = .fails(problem) }
+        harness.launch("photos")
+        for wait in [10, 20, 40, 80] {
+            #expect(waits(harness).last == .seconds(wait))
+            harness.advance(.seconds(wait))
+        }
+        harness.behave("photos") { $0.launching = .executes }
+        harness.launch("photos")
+        harness.crash("photos")
+        #expect(!harness.effects.contains(.dropRestorationState(id("photos"))))
+        harness.launch("photos")
+        harness.crash("photos")
+        #expect(harness.effects.contains(.dropRestorationState(id("photos"))))
+    }
+
+    @Test("an app with Relaunch=always is relaunched also if the launch that was to follow its end is postponed (L11)")
+    func relaunchAfterRefusal() {
+        let harness = Harness("photos") { $0.relaunch = .always }
+        harness.behave("photos") {
+            $0.dies = false; $0.entering = .isSilent; $0.terminating = .ignores
+        }
+        harness.launch("photos")
+        harness.handle(.run(harness.run("photos"), .stopping))
+        let wake = harness.launch("photos", .foreground, .push)
+        harness.exit("photos")
+        #expect(harness.answers[wake] == .refused(.launchPostponed(by: .seconds(10))))
+        harness.advance(.seconds(10))
+        #expect(harness.launches("photos").count == 2)
+    }
+
     @Test("a successful launch between two deaths while launching keeps the restoration state (L11)")
     func stateKept() {
         let harness = Harness("photos") { $0.readiness = .notified }

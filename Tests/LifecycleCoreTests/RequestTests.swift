@@ -75,6 +75,29 @@ struct RequestTests {
         #expect(harness.answers[again] == .done(.active))
     }
 
+    @Test(
+        "a request to end an app is carried out however many requests wait (L42, L46)",
+        arguments: [Request.activate, .background, .terminate], [Request.terminate, .remove])
+    func endIsNotRefused(waiting: Request, end: Request) {
+        let harness = Harness("photos") { $0.readiness = .notified }
+        harness.behave("photos") { $0.launching = .executes }
+        harness.launch("photos")
+        let run = harness.run("photos")
+        let before = (0..<200).map { _ in harness.request("photos", waiting) }
+        let number = harness.request("photos", end)
+        #expect(before.allSatisfy { harness.answers[$0] != nil || waiting == .terminate })
+        harness.handle(.run(run, .ready))
+        #expect(harness.state("photos") == .notRunning)
+        switch harness.answers[number] {
+        // Beyond the limit the answer does not wait for the end.
+        case .done(.launching): #expect(waiting == .terminate && end == .terminate)
+        case .done(.terminating): #expect(waiting == .terminate && end == .remove)
+        case .ended: #expect(waiting != .terminate)
+        case let answer: Issue.record("answered with \(String(describing: answer))")
+        }
+        #expect(harness.unanswered.isEmpty)
+    }
+
     @Test("an abandoned request is carried out")
     func abandoned() {
         let harness = Harness("photos")

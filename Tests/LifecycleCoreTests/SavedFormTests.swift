@@ -41,9 +41,15 @@ struct SavedFormTests {
     /// To add the file of a release: `GREENROOM_SAVED_FORM=VERSION swift test --filter SavedFormTests`.
     @Test("a saved core of each release is read, and is the core that was saved", arguments: ["0.2.0"])
     func golden(release: String) throws {
-        let expected = Self.scene().core
+        var expected = Self.scene().core
         let path = "\(Self.folder)/\(release).core"
         if environmentVariable("GREENROOM_SAVED_FORM") == release { try writeFile(expected.saved.bytes, to: path) }
+        if release == "0.2.0" {
+            // Recorded since then.
+            for index in expected.apps.indices where expected.apps[index].run != nil {
+                expected[run: index].takesPart = false
+            }
+        }
         let saved = try SavedCore(reading: try readFile(path))
         let core = LifecycleCore(recovering: saved)
         #expect(core.difference(from: expected) == nil)

@@ -26,7 +26,7 @@ struct SuspensionTests {
         #expect(harness.state("photos") == .suspended)
     }
 
-    @Test("an app that answered by stopping itself stays stopped after a freeze that timed out")
+    @Test("an app that answered by stopping itself stays stopped until its freeze, however long that takes")
     func staysStopped() {
         let harness = Harness("photos")
         harness.behave("photos") {
@@ -35,10 +35,9 @@ struct SuspensionTests {
         harness.launch("photos")
         harness.background("photos")
         harness.advance(.seconds(3))
-        #expect(harness.reports().contains(.freezeTimedOut(id("photos"))))
+        #expect(harness.reports().contains(.freezeTakesLong(id("photos"))))
+        harness.handle(.run(harness.run("photos"), .frozen(attempt: 1, memory: 0)))
         #expect(!harness.effects.contains(.continueStopped(harness.run("photos"))))
-        harness.behave("photos") { $0.freezes = true }
-        harness.advance(.seconds(1))
         #expect(harness.state("photos") == .suspended)
         harness.activate("photos")
         #expect(harness.effects.contains(.continueStopped(harness.run("photos"))))
@@ -83,23 +82,32 @@ struct SuspensionTests {
 
     // MARK: Freezes that fail, and outcomes that come late
 
-    @Test("a freeze times out after 2s and is retried after 1s, doubling up to 60s")
-    func freezeTimesOut() {
+    @Test("an app with a process that does not freeze is in the background, and its other processes stay frozen (L1)")
+    func freezeTakesLong() {
         let harness = Harness("photos") { $0.backgroundTime = nil }
         harness.behave("photos") { $0.freezes = false }
         harness.launch("photos", .background)
-        harness.advance(.seconds(400))
-        var times: [Duration] = []
-        var last: Instant?
-        for entry in harness.log {
-            if case .freeze = entry.effect, let last { times.append(entry.at - last) }
-            if case .thaw = entry.effect { last = entry.at }
-        }
-        #expect(Array(times.prefix(8)) == [1, 2, 4, 8, 16, 32, 60, 60].map { Duration.seconds($0) })
-        #expect(!harness.changes("photos").contains { $0.hasPrefix("suspended") })
-        harness.behave("photos") { $0.freezes = true }
-        harness.advance(.seconds(60))
+        harness.advance(.milliseconds(2999))
+        #expect(!harness.reports().contains(.freezeTakesLong(id("photos"))))
+        harness.advance(.seconds(3600))
+        let run = harness.run("photos")
+        #expect(harness.reports().filter { $0 == .freezeTakesLong(id("photos")) }.count == 1)
+        #expect(!harness.effects.contains { if case .thaw = $0 { true } else { false } })
+        #expect(harness.state("photos") == .background)
+        #expect(harness.view("photos").awakeReasons == [.suspending])
+        harness.handle(.run(run, .frozen(attempt: 1, memory: mebibyte)))
         #expect(harness.state("photos") == .suspended)
+    }
+
+    @Test("a task that begins while the freeze takes long thaws the app (L1, L21)")
+    func taskDuringFreeze() {
+        let harness = Harness("photos")
+        harness.behave("photos") { $0.freezes = false }
+        harness.launch("photos", .background)
+        harness.advance(.seconds(4))
+        harness.task("photos", "upload")
+        #expect(harness.effects.contains(.thaw(harness.run("photos"), attempt: 1)))
+        #expect(harness.view("photos").awakeReasons == [.task(name: "upload")])
     }
 
     @Test("the late outcome of an earlier freeze or thaw is ignored", arguments: [false, true])

@@ -197,6 +197,23 @@ struct TaskTests {
         #expect(quiet.killed() == ["photos"])
     }
 
+    @Test(
+        "an app whose expiration notice comes late, as the daemon did not run, has the whole time of the notice (L22, L48)"
+    )
+    func delayedExpirationNotice() throws {
+        let harness = Harness("photos")
+        harness.launch("photos", .background)
+        harness.task("photos", "upload")
+        harness.delay(.seconds(60))
+        harness.handle(.deadlineReached)
+        #expect(harness.notices("photos").last == .tasksExpiring)
+        #expect(harness.reports().contains(.deadlineDeferred(id("photos"), .backgroundTime, .noticeDelayed)))
+        harness.advance(.milliseconds(4999))
+        #expect(harness.killed() == [])
+        harness.advance(.milliseconds(1))
+        #expect(harness.killed() == ["photos"])
+    }
+
     @Test("a late task with less than the notice time left does not wake a suspended app (L22)")
     func tooLateToWake() {
         let harness = Harness("photos")

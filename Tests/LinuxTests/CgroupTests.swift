@@ -97,6 +97,44 @@ struct CgroupTests {
         #expect(try enclosure.pids() == [])
     }
 
+    @Test("a signal to all reaches every process but the exception, stopped ones too, and no process outside (L46)")
+    func signalAll() throws {
+        let test = try TestContainment("signal-all")
+        defer { test.end() }
+        let enclosure = try test.containment.create(app: "all", run: 8)
+        let main = try test.shell("setsid sh -c 'kill -STOP $$' & sleep 1000 & wait", in: enclosure)
+        try eventually("one of three processes is stopped") {
+            let stats = try enclosure.pids().compactMap { try ProcFS().stat(of: $0) }
+            return stats.count == 3 && stats.contains(where: \.isStopped) && stats.contains { $0.comm == "sleep" }
+        }
+        #expect(try enclosure.summary(names: 3).count == 3)
+        #expect(Set(try enclosure.summary(names: 3).names) == ["sh", "sleep"])
+        let outside = try startShell("exec sleep 1000", in: try test.containment.create(app: "other", run: 9))
+        #expect(try enclosure.signalAll(SIGTERM, except: main.pid) == 2)
+        // The shell waits for both.
+        #expect(try main.waitForEnd().status == .exited(0))
+        #expect(!outside.isOver)
+        try outside.signal(SIGKILL)
+        _ = try outside.waitForEnd()
+    }
+
+    @Test("a process that has left its enclosure is found outside and can be taken back")
+    func take() throws {
+        let test = try TestContainment("take")
+        defer { test.end() }
+        let enclosure = try test.containment.create(app: "home", run: 1)
+        let other = try test.containment.create(app: "other", run: 2)
+        let process = try test.shell("exec sleep 1000", in: enclosure)
+        try other.take(process.pid)
+        #expect(try !enclosure.contains(process.pid))
+        try enclosure.freeze()
+        try enclosure.take(process.pid)
+        #expect(try enclosure.contains(process.pid))
+        try eventually("frozen") { try enclosure.isFrozen() }
+        try enclosure.killAll()
+        _ = try process.waitForEnd()
+    }
+
     @Test("a frozen busy loop is reported as frozen and uses no processor time; after the thaw it runs again")
     func freeze() throws {
         let test = try TestContainment("freeze")

@@ -47,6 +47,36 @@ struct FileTests {
         #expect(try !folderEntries(at: folder + "/own").isEmpty)
     }
 
+    @Test("a folder with very many files and folders is removed in steps, and no link is followed")
+    func removedInSteps() throws {
+        let parent = scratch.path + "/inbox"
+        try createDirectories(at: parent + "/photos/deep/deeper")
+        try createDirectories(at: parent + "/mail")
+        try replaceFile(at: scratch.path + "/outside", with: [1])
+        symlink(scratch.path, parent + "/photos/link")
+        symlink(scratch.path, parent + "/photos/deep/link")
+        for number in 0..<50 {
+            try replaceFile(at: parent + "/photos/\(number)", with: [])
+            try replaceFile(at: parent + "/photos/deep/deeper/\(number)", with: [])
+            try createDirectories(at: parent + "/photos/folder\(number)")
+        }
+        var removal = FolderRemoval(in: parent)
+        #expect(removal.isEmpty)
+        try removal.add("photos")
+        #expect(!exists(at: parent + "/photos"))
+        var steps = 0
+        while !removal.isEmpty, steps < 1000 {
+            // The next daemon continues.
+            if steps == 5 { removal = FolderRemoval(in: parent) }
+            try removal.step(limit: 10)
+            steps += 1
+        }
+        // 154 entries and 53 folders, at most 10 in a step.
+        #expect((15..<1000).contains(steps))
+        #expect(try folderEntries(at: parent) == ["mail"])
+        #expect(exists(at: scratch.path + "/outside"))
+    }
+
     @Test("a file is read up to its limit; one more byte is refused")
     func limits() throws {
         for size in [0, 1, 4096, 100_000] {

@@ -6,12 +6,23 @@ package func rendered(_ manifest: AppManifest) -> String {
     (app(manifest) + lifecycle(manifest) + signals(manifest) + memory(manifest)).joined(separator: "\n") + "\n"
 }
 
+private func type(_ readiness: AppPolicy.Readiness) -> String {
+    switch readiness {
+    case .executed: "simple"
+    case .notified: "notify"
+    case .forked: "forking"
+    }
+}
+
 private func app(_ manifest: AppManifest) -> [String] {
     let policy = manifest.policy
     var lines = [
-        "[App]", line("Name", manifest.name), "Type=\(policy.readiness == .executed ? "simple" : "notify")",
+        "[App]", line("Name", manifest.name), "Type=\(type(policy.readiness))",
         "UMask=\(String(manifest.umask, radix: 8))", "NoNewPrivileges=\(manifest.noNewPrivileges ? "yes" : "no")",
+        "[Lifecycle]", "TerminateSuspended=\(policy.terminateSuspended.rawValue)", "[App]",
+        "KillMode=\(policy.killMode.rawValue)",
         "Relaunch=\(["no", "on-failure", "always"][[.no, .onFailure, .always].firstIndex(of: policy.relaunch) ?? 0])",
+        "NotifyAccess=\(manifest.notifyAccess.rawValue)",
         "ExecStart=" + manifest.exec.map { quoted(doubled($0, "$")) }.joined(separator: " "),
     ]
     for (key, words) in [
@@ -20,7 +31,8 @@ private func app(_ manifest: AppManifest) -> [String] {
         ("RuntimeDirectory", manifest.runtimeDirectory),
     ] { lines += words.map { "\(key)=\(quoted($0))" } }
     for (key, value) in [
-        ("User", manifest.user), ("Group", manifest.group), ("WorkingDirectory", manifest.workingDirectory),
+        ("PIDFile", manifest.pidFile), ("User", manifest.user), ("Group", manifest.group),
+        ("WorkingDirectory", manifest.workingDirectory),
     ] { lines += value.map { [line(key, doubled($0, "%"))] } ?? [] }
     if let state = policy.launchAtStart {
         lines.append("LaunchAtStart=\(state == .foreground ? "foreground" : "background")")

@@ -16,6 +16,23 @@ struct AppSettingTests {
         }
     }
 
+    @Test("NotifyAccess= accepts systemd's words, and the default is all")
+    func notifyAccess() throws {
+        #expect(try accepted("App").effectiveNotifyAccess == .all)
+        for (word, effect) in [("none", NotifyAccess.none), ("main", .main), ("exec", .main), ("all", .all)] {
+            #expect(try accepted("App", "NotifyAccess=\(word)").effectiveNotifyAccess == effect)
+        }
+        let forced = try read("[App]\nExecStart=/bin/app\nType=notify\nNotifyAccess=none\n")
+        #expect(forced.manifest?.effectiveNotifyAccess == .main)
+        #expect(
+            forced.lines == [
+                "a.app:4:1: warning: NotifyAccess=none has the effect of NotifyAccess=main, because Type=notify needs READY=1"
+            ])
+        for word in ["", "yes", "Main", "cgroup"] where !word.isEmpty {
+            try expectRefused("App", "NotifyAccess", word, "none, main, exec or all")
+        }
+    }
+
     @Test("ExecStart= accepts a program's absolute path and arguments")
     func command() throws {
         func command(_ text: String) throws -> [String]? { try read("[App]\nExecStart=\(text)\n").manifest?.exec }
@@ -65,13 +82,48 @@ struct AppSettingTests {
         #expect(try read("[App]\nExecStart=/a\nExecStart=\nExecStart=/b\n").manifest?.exec == ["/b"])
     }
 
+    @Test("KillMode= accepts systemd's keywords but none")
+    func killMode() throws {
+        #expect(try accepted("App", "").policy.killMode == .controlGroup)
+        #expect(try accepted("App", "KillMode=control-group").policy.killMode == .controlGroup)
+        #expect(try accepted("App", "KillMode=mixed").policy.killMode == .mixed)
+        #expect(try accepted("App", "KillMode=process").policy.killMode == .process)
+        for value in ["none", "Mixed"] { try expectRefused("App", "KillMode", value) }
+    }
+
+    @Test("TerminateSuspended= accepts its keywords only")
+    func terminateSuspended() throws {
+        #expect(try accepted("App", "").policy.terminateSuspended == .auto)
+        #expect(try accepted("Lifecycle", "TerminateSuspended=auto").policy.terminateSuspended == .auto)
+        #expect(try accepted("Lifecycle", "TerminateSuspended=notify").policy.terminateSuspended == .notify)
+        #expect(try accepted("Lifecycle", "TerminateSuspended=kill").policy.terminateSuspended == .kill)
+        for value in ["yes", "Notify"] { try expectRefused("Lifecycle", "TerminateSuspended", value) }
+    }
+
+    @Test("Type=forking requires PIDFile=, which is absolute or below /run")
+    func forking() throws {
+        let manifest = try accepted("App", "Type=forking\nPIDFile=nginx.pid")
+        #expect(manifest.policy.readiness == .forked)
+        #expect(manifest.pidFile == "/run/nginx.pid")
+        #expect(try accepted("App", "PIDFile=/srv/web/pid").pidFile == "/srv/web/pid")
+        for value in ["../pid", "/srv/../pid", "/run/%p.pid"] { try expectRefused("App", "PIDFile", value) }
+        let lines = try read("[App]\nExecStart=/a\nType=forking\n").lines
+        #expect(
+            lines == [
+                "a.app:3:1: error: Type=forking requires PIDFile=, the path of a file with the pid of the main process"
+            ])
+    }
+
     @Test("Type=, Relaunch= and LaunchAtStart= accept their keywords only")
     func words() throws {
         #expect(try accepted("App", "Type=simple").policy.readiness == .executed)
         #expect(try accepted("App", "Type=notify").policy.readiness == .notified)
-        for value in ["forking", "Simple", "notify-reload"] {
-            try expectRefused("App", "Type", value, "simple or notify")
+        #expect(try accepted("App", "Type=exec").policy.readiness == .executed)
+        for value in ["idle", "Simple", "notify-reload"] {
+            try expectRefused("App", "Type", value, "simple, exec, notify or forking")
         }
+        try expectRefused("App", "Type", "oneshot", "an app has a main process as long as it runs")
+        try expectRefused("App", "Type", "oneshot", "simple, exec, notify or forking")
         #expect(try accepted("App", "Relaunch=no").policy.relaunch == .no)
         #expect(try accepted("App", "Relaunch=on-failure").policy.relaunch == .onFailure)
         #expect(try accepted("App", "Relaunch=always").policy.relaunch == .always)

@@ -10,6 +10,36 @@ struct DiagnosticTests {
         #expect(Diagnostic(.warning, "a", line: 0, column: 0, "is odd").description == "a: warning: is odd")
     }
 
+    @Test("a file that may not be quoted: diagnostics name the position, known keys and what is expected")
+    func notQuoted() throws {
+        let text = """
+            secret=1
+            [secret
+            [App]
+            secret
+            ExecStart=secret
+            UMask=secret # secret
+            Environment="secret
+            secret=1
+            [secret]
+
+            """
+        var source = SourceFile(path: "a.app", bytes: Array(text.utf8))
+        source.mayBeQuoted = false
+        let (manifest, diagnostics) = parseManifest(id: try #require(AppID("a")), sources: [source], memory: memory)
+        #expect(manifest == nil)
+        #expect(
+            diagnostics.map(\.description) == [
+                "a.app:1:1: error: key is not in a section; expected a section header such as [App] before it",
+                "a.app:2:1: error: invalid section header; expected [Section]",
+                "a.app:4:1: error: invalid line; expected Key=value, [Section] or a comment",
+                "a.app:5:11: error: ExecStart=: invalid value; expected the absolute path of a program and its arguments",
+                "a.app:6:7: error: UMask=: invalid value; expected an octal number up to 0777",
+                "a.app:7:13: error: Environment=: missing closing quote \"; expected assignments such as NAME=value",
+                "a.app:8:1: warning: unknown key in section [App]", "a.app:9:1: warning: unknown section",
+            ])
+    }
+
     @Test("an unknown key is a warning that suggests the most similar key, and the manifest stays valid")
     func unknownKey() throws {
         let reading = try read(manifest("App", "  UMaks=7", "Nothing=1", "Deadline=2"))
@@ -73,7 +103,7 @@ struct DiagnosticTests {
             reading.lines == [
                 "a.app:5:3: error: ExecStart=: invalid value '$x': variables are not supported, and a literal $ is $$; "
                     + "expected the absolute path of a program and its arguments",
-                "a.app:6:12: error: Type=: invalid value 'x'; expected simple or notify",
+                "a.app:6:12: error: Type=: invalid value 'x'; expected simple, exec, notify or forking",
                 "a.app:10:2: error: Environment=: invalid value 'B'; expected assignments such as NAME=value",
             ])
         #expect(
@@ -119,11 +149,14 @@ struct DiagnosticTests {
     @Test("quoted text of a file is cut to 60 characters and has no control characters")
     func harmless() throws {
         let reading = try read(manifest("App", "Type=\u{1b}[2J\u{9b}\u{202e}\u{2028}x"))
-        #expect(reading.lines == ["a.app:4:6: error: Type=: invalid value '�[2J���x'; expected simple or notify"])
+        #expect(
+            reading.lines == [
+                "a.app:4:6: error: Type=: invalid value '�[2J���x'; expected simple, exec, notify or forking"
+            ])
         let long = try read(manifest("App", "Type=" + String(repeating: "ä", count: 61)))
         #expect(
             long.lines == [
-                "a.app:4:6: error: Type=: invalid value '\(String(repeating: "ä", count: 60))…'; expected simple or notify"
+                "a.app:4:6: error: Type=: invalid value '\(String(repeating: "ä", count: 60))…'; expected simple, exec, notify or forking"
             ])
         let key = try read(manifest("App", "\u{1b}]0;x\u{7}=1"))
         #expect(key.lines == ["a.app:4:1: warning: unknown key '�]0;x�' in section [App]"])

@@ -56,6 +56,9 @@ struct DropInTests {
         var full = AppManifest(id: try #require(AppID("a")))
         full.exec = ["/a"]
         full.name = "Full"
+        full.pidFile = "/run/full.pid"
+        full.policy.killMode = .process
+        full.policy.terminateSuspended = .notify
         full.user = "u"
         full.group = "g"
         full.workingDirectory = "/w"
@@ -71,6 +74,7 @@ struct DropInTests {
         full.policy.usesProtectedData = true
         full.oomScoreAdjust = 1
         full.noNewPrivileges = true
+        full.notifyAccess = .main
         full.signals.terminate = 2
         full.signals.resignActive = 10
         full.signals.becomeActive = 10

@@ -19,6 +19,10 @@ struct Mutant: DecidingCore {
     var suspended: [RunID] = []
     var running: [RunID] = []
     var count = 0
+    /// The last freeze of each run.
+    var freezes: [RunID: Int] = [:]
+    /// Runs whose inspection is under way.
+    var inspecting: [RunID] = []
 
     mutating func handle(_ event: Event, at now: Instant) -> [Effect] {
         self.now = now
@@ -30,12 +34,15 @@ struct Mutant: DecidingCore {
     private mutating func record(_ event: Event, _ effects: [Effect]) {
         if case .run(let run, .frozen(_, _)) = event { suspended.append(run) }
         if case .run(let run, .executed) = event { running.append(run) }
-        if case .run(let run, .exited(_, _, _)) = event {
+        if case .run(let run, .exited) = event {
             running.removeAll { $0 == run }
             suspended.removeAll { $0 == run }
         }
+        if case .run(let run, .inspected) = event { inspecting.removeAll { $0 == run } }
         for effect in effects {
             switch effect {
+            case .freeze(let run, let attempt): freezes[run] = attempt
+            case .inspect(let run): inspecting.append(run)
             case .thaw(let run, _): suspended.removeAll { $0 == run }
             case .kill(let run):
                 running.removeAll { $0 == run }

@@ -53,6 +53,16 @@ extension MutantCase {
                 return mutant.core.handle(event, at: now)
             }
         },
+        MutantCase(name: "thaws an app whose freeze takes long", rule: .thawsHaveACause) { core, _ in
+            Mutant(core: core) { mutant, event, now in
+                mutant.core.handle(event, at: now).flatMap { effect -> [Effect] in
+                    guard case .report(.freezeTakesLong(let id)) = effect, let run = mutant.core.run(of: id) else {
+                        return [effect]
+                    }
+                    return [effect, .thaw(run, attempt: mutant.freezes[run] ?? 0)]
+                }
+            }
+        },
         .policies("suspends too late", .suspendedInTime) { $0.suspendDelay += .seconds(3) },
         .policies("suspends too early", .suspendedInTime) { $0.suspendDelay /= 2 },
         .without("omits willResignActive", .noticesAreInOrder) {
@@ -94,6 +104,17 @@ extension MutantCase {
         },
         .without("does not inspect an app at its deadline", .deadlinesAreKept) {
             if case .inspect = $0 { true } else { false }
+        },
+        MutantCase(name: "ignores answers that come while the app is inspected", rule: .answersInTimeCount) { core, _ in
+            Mutant(core: core) { mutant, event, now in
+                if case .run(let run, let what) = event, mutant.inspecting.contains(run) {
+                    switch what {
+                    case .ready, .heartbeat: return []
+                    default: break
+                    }
+                }
+                return mutant.core.handle(event, at: now)
+            }
         },
         .answering("kills without an inspection", .deadlinesAreFair) {
             guard case .inspect(let run) = $0 else { return nil }
@@ -144,6 +165,18 @@ extension MutantCase {
                 return .report(.relaunchScheduled(id, after: .zero, deaths: deaths))
             }
         },
+        .policies("never relaunches", .wantedAppsRun) { $0.relaunch = .no },
+        .policies("ignores LaunchAtStart=", .wantedAppsRun) { $0.launchAtStart = nil },
+        .effects("counts failures of execve as deaths while launching", .restorationStateIsKept) { effects, event, _ in
+            guard case .run(_, .spawnFailed) = event else { return effects }
+            return effects.flatMap { effect in
+                if case .writeReceipt(let receipt) = effect {
+                    [.dropRestorationState(receipt.app), effect]
+                } else {
+                    [effect]
+                }
+            }
+        },
         MutantCase(name: "ignores a terminate request", rule: .endedStaysEnded) { core, _ in
             Mutant(core: core) { mutant, event, now in
                 if case .requested(let request, let id, .terminate) = event, mutant.core.run(of: id) != nil {
@@ -158,6 +191,10 @@ extension MutantCase {
                 if case .notify(let run, .willTerminate) = effect { .kill(run) } else { effect }
             }
         },
+        .policies("kills all processes when the main process has exited", .remainingAreAwaited) {
+            $0.killMode = .mixed
+        },
+        .policies("kills suspended apps without notice", .suspendedAreNotifiedOfEnd) { $0.terminateSuspended = .kill },
     ]
 
     private static let memory: [MutantCase] = [
@@ -206,6 +243,21 @@ extension MutantCase {
         },
         .without("omits answers", .answersAreTrue) {
             if case .answer(_, .done) = $0 { true } else { false }
+        },
+        MutantCase(name: "refuses to end an app while 64 requests wait", rule: .endsAreNotRefused) { core, _ in
+            Mutant(core: core) { mutant, event, now in
+                if case .requested(let request, _, let what) = event, what == .terminate || what == .remove {
+                    var refusing = mutant.core
+                    let effects = refusing.handle(event, at: now)
+                    // The core answers at once, although the app is still to end.
+                    if effects.contains(where: {
+                        if case .answer(request, .done(let state)) = $0 { state != .notRunning } else { false }
+                    }) {
+                        return [.answer(request, .refused(.tooMany("64 requests are pending")))]
+                    }
+                }
+                return mutant.core.handle(event, at: now)
+            }
         },
         .effects("answers with a wrong state", .answersAreTrue) { effects, _, _ in
             effects.map { effect in

@@ -38,6 +38,11 @@ struct SavedSeedTests {
         Saved(seed: 569, events: 300, found: "an app that stopped itself was woken, but not continued"),
         Saved(seed: 651, events: 1500, found: "jetsam waited for ever for a victim that survived SIGKILL"),
         Saved(seed: 28, events: 300, found: "a huge threshold made the core trap"),
+        Saved(seed: 1_010_218, events: 5500, found: "a task that may have ended kept an app awake for ever"),
+        Saved(seed: 3_000_797, events: 1000, found: "a relaunch was lost because a requested launch was postponed"),
+        Saved(
+            seed: 2_005_626, events: 3000,
+            found: "an app without processes got SIGKILL before its exit status was known"),
     ]
 
     @Test("a seed that found a fault finds none", arguments: seeds)

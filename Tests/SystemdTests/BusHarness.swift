@@ -19,6 +19,8 @@ final class Exhibit {
     var goneWhileWaiting = 0
     /// Called before an `Echo` is answered.
     var onEcho: ((Variant) -> Void)?
+    /// Answers `Long`.
+    var onLong: ((MethodCall) -> Void)?
 
     func objects() -> BusObjects {
         let objects = BusObjects()
@@ -48,6 +50,7 @@ final class Exhibit {
                     waiting.append(call)
                 },
                 BusMethod("Drop") { _ in },
+                BusMethod("Long", out: "as", results: ["texts"]) { [unowned self] in onLong?($0) },
                 BusMethod("Fail") { $0.fail("org.example.Error.Sad", "It is sad.") },
                 BusMethod("Lie", out: "s") { $0.reply([.int32(1)]) },
                 BusMethod("Who", out: "iu", results: ["pid", "uid"], access: .anyone) { call in

@@ -205,6 +205,56 @@ struct HostilePeerTests {
         #expect(try stage.ask(client, "Who").get().count == 2)
     }
 
+    @Test(
+        "a peer that reads is not disconnected while hundreds of apps' sources come before it, and receives all signals"
+    )
+    func readsLater() throws {
+        var limits = BusServer.Limits()
+        limits.peer.queuedMessages = 200
+        let stage = try Stage(limits: limits)
+        let reader = try stage.bareClient()
+        try reader.descriptor.setNonBlocking(true)
+        let hello = "\0AUTH EXTERNAL\r\nDATA\r\nBEGIN\r\n"
+        #expect(send(reader.raw, hello, hello.utf8.count, Int32(MSG_NOSIGNAL)) == hello.utf8.count)
+        #expect(try stage.loop.serve { stage.server.peers.first?.isReady == true })
+        var received = 0
+        func read() {
+            var buffer = [UInt8](repeating: 0, count: 1 << 16)
+            while case let count = recv(reader.raw, &buffer, buffer.count, 0), count > 0 { received += count }
+        }
+        let text = Variant.string(String(repeating: "x", count: 4000))
+        let pipe = try TestPipe()
+        pipe.write("x")
+        var served = 0
+        var isCongested = false
+        var sources: [EventSource] = []
+        for _ in 0..<300 {
+            let copy = SharedDescriptor(try pipe.reading.descriptor.duplicate())
+            var source: EventSource?
+            source = try stage.loop.addDescriptor(copy, events: .readable) { _ in
+                source?.isEnabled = false
+                served += 1
+                for _ in 0..<2 {
+                    try? stage.server.emitSignal(
+                        path: Exhibit.path, interface: Exhibit.manager, member: "Changed", [text, .uint32(1)])
+                }
+                // The peer begins to read when the kernel's buffer is full and messages wait.
+                isCongested = isCongested || served == 60
+                if isCongested { read() }
+            }
+            if let source { sources.append(source) }
+        }
+        #expect(
+            try stage.loop.serve {
+                if served == 300 { read() }
+                return served == 300 && received >= 600 * 4000 || !stage.gone.isEmpty
+            })
+        #expect(served == 300)
+        #expect(stage.gone == [])
+        #expect(received >= 600 * 4000)
+        for source in sources { source.cancel() }
+    }
+
     @Test("a peer that calls without reading the answers is disconnected")
     func greedy() throws {
         var limits = BusServer.Limits()

@@ -65,6 +65,17 @@ struct JournalTests {
         #expect(lines[1].utf8.count <= 4096)
     }
 
+    @Test("no line of standard error contains a line separator or a character that changes the direction of text")
+    func directions() throws {
+        let values = [0x61c, 0x85, 0x200e, 0x200f] + Array(0x2028...0x202e) + Array(0x2066...0x2069)
+        let scalars = values.compactMap { Unicode.Scalar(UInt32($0)) }
+        let text = try written(.prefixed) { journal in
+            for scalar in scalars { journal.log(.info, "a\(Character(scalar))b") }
+            journal.log(.info, "\u{0645}\u{200c}\u{062e}")
+        }
+        #expect(text == String(repeating: "<6>a b\n", count: scalars.count) + "<6>\u{0645}\u{200c}\u{062e}\n")
+    }
+
     @Test("a reader of standard error that does not read does not block the program")
     func fullPipe() throws {
         let pipe = try TestPipe()

@@ -79,6 +79,36 @@ struct LoopTurnTests {
         withExtendedLifetime(flood) {}
     }
 
+    @Test("an answer that grows in many pieces of work does not delay another peer by more than a few turns")
+    func longAnswer() throws {
+        let stage = try Stage()
+        var time = Duration.zero
+        stage.loop.clock = { time }
+        stage.exhibit.onLong = { [loop = stage.loop] call in
+            let reply = call.beginArrayReply()
+            loop.work.add(each: 0..<500) {
+                reply.append(.string("\($0)"))
+                time += .milliseconds(1)
+            } completion: {
+                reply.send()
+            }
+        }
+        let (asker, other) = (try stage.client(), try stage.client())
+        #expect(try stage.loop.serve { asker.isReady && other.isReady })
+        var long: Result<[Variant], BusError>?
+        try asker.call(path: Exhibit.path, interface: Exhibit.manager, member: "Long", timeout: nil) { long = $0 }
+        _ = try turns(stage.loop) { !stage.loop.work.isEmpty }
+        for _ in 0..<5 {
+            var answer: Result<[Variant], BusError>?
+            try other.call(path: Exhibit.path, interface: Exhibit.manager, member: "Who", timeout: nil) { answer = $0 }
+            #expect(try turns(stage.loop) { answer != nil } <= 40)
+        }
+        #expect(long == nil && stage.loop.work.pieces < 500)
+        #expect(try stage.loop.serve { long != nil })
+        guard case .array("s", let texts)? = try long?.get().first else { throw BusTests.Missing() }
+        #expect(texts.count == 500 && texts.last?.stringValue == "499")
+    }
+
     @Test("a signal that arrives in every turn does not keep a source of a lower priority from being served")
     func signal() throws {
         let loop = try EventLoop()

@@ -116,6 +116,22 @@ struct NotifyMessageTests {
         #expect(read.warnings == ["The notification was refused: it is longer than 4096 bytes."])
     }
 
+    @Test("a status text has at most 4096 bytes as it is kept, with U+FFFD for control and bidirectional characters")
+    func longStatus() {
+        let read = NotifyDatagram(Array(("STATUS=" + String(repeating: "\u{1}", count: 3000)).utf8))
+        guard case .status(let text)? = read.messages.first else { return #expect(Bool(false)) }
+        #expect(text.utf8.count <= NotifyDatagram.maximumStatus)
+        #expect(text.utf8.count > NotifyDatagram.maximumStatus - 6 && text.hasSuffix("\u{fffd}…"))
+        #expect(NotifyDatagram(Array("STATUS=a\u{202e}b\u{2028}c".utf8)).messages == [.status("a\u{fffd}b\u{fffd}c")])
+    }
+
+    @Test("each line of a datagram is counted, also if it is ignored")
+    func lines() {
+        #expect(NotifyDatagram(Array("READY=1\n\nX=1\nx\n".utf8)).lines == 3)
+        #expect(NotifyDatagram(Array(String(repeating: "x\n", count: 2048).utf8)).lines == 2048)
+        #expect(NotifyDatagram([]).lines == 0)
+    }
+
     @Test("a task's name has at most 128 bytes, and a warning shortens a longer one")
     func taskNames() {
         let longest = String(repeating: "ä", count: 64)

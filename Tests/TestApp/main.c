@@ -11,6 +11,7 @@
 //   expire=end:NAME       after TaskExpiring: ends the task
 //   term=ignore           ignores SIGTERM
 //   term=exit:N           exits with status N after SIGTERM
+//   hangup=TEXT           sends a notify message after SIGHUP
 //   term=linger           sends, after SIGTERM, a TCP socket that takes 15 minutes to close
 //   begin NAME, end NAME  begins or ends a background task
 //   tasks N               begins N background tasks
@@ -23,6 +24,8 @@
 //   orphan                makes a grandchild the main process (MAINPID=) and exits
 //   child                 makes a child the main process (MAINPID=) and waits
 //   bomb N                forks N processes, which fork too
+//   sleep-in-kernel PATH  lets a child use a FUSE file system at PATH that nothing serves, with a busy loop beside it; needs root
+//   trace-self            lets a child attach itself as a debugger
 //   spin                  runs a busy loop
 //   exit N, crash, stop   exits, dies of SIGSEGV, stops itself
 //   flood N               sends N status messages
@@ -44,9 +47,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sched.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -54,7 +60,7 @@
 static int notify_fd = -1;
 static struct sockaddr_un notify_address;
 static int signal_pipe[2];
-static const char *on_background = "answer", *on_expire = "", *on_term = "";
+static const char *on_background = "answer", *on_expire = "", *on_term = "", *on_hangup = "";
 
 static void trace(const char *text) {
     const char *path = getenv("TRACE");
@@ -208,6 +214,7 @@ static void entered_background(void) {
 }
 
 static void handle_signal(int number) {
+    if (number == SIGHUP) return say(on_hangup), trace("hangup");
     if (number == SIGUSR1) return entered_background();
     if (number == SIGUSR2) return trace("didBecomeActive");
     if (number == SIGRTMIN + 1) return trace("memoryWarning");
@@ -256,6 +263,43 @@ static void hand_over(int as_orphan) {
     close(done[1]);
 }
 
+/// A child asks a FUSE file system that this process serves, and gets no answer: once it is to be frozen, it is in
+/// uninterruptible sleep. Another child runs a busy loop.
+static void sleep_in_kernel(const char *path) {
+    int fuse = open("/dev/fuse", O_RDWR);
+    char options[128];
+    snprintf(options, sizeof options, "fd=%d,rootmode=40000,user_id=0,group_id=0", fuse);
+    if (fuse < 0 || unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+        mount("test", path, "fuse", 0, options))
+        _exit(90);
+    if (fork() == 0) {
+        struct stat status;
+        stat(path, &status);
+        _exit(0);
+    }
+    if (fork() == 0) for (;;) {}
+    // The file system's first request. The one of the child follows once this is answered, and so never.
+    char request[65536];
+    if (read(fuse, request, sizeof request) < 0) _exit(89);
+    trace("asleep");
+}
+
+/// Returns once the child is attached.
+static void trace_self(void) {
+    int done[2];
+    char byte;
+    if (pipe(done) != 0) _exit(94);
+    pid_t parent = getpid();
+    if (fork() == 0) {
+        if (ptrace(PTRACE_SEIZE, parent, 0, 0) || write(done[1], "", 1) != 1) _exit(88);
+        // Lets each signal pass.
+        for (int status; waitpid(parent, &status, __WALL) == parent && WIFSTOPPED(status);)
+            ptrace(PTRACE_CONT, parent, 0, WSTOPSIG(status));
+        for (;;) pause();
+    }
+    while (read(done[0], &byte, 1) < 0) {}
+}
+
 static void allocate(size_t bytes) {
     // Volatile, as an optimized build would remove memory that is never read.
     volatile char *memory = malloc(bytes);
@@ -278,6 +322,8 @@ static int act(const char *what, const char *value) {
     if (!strcmp(what, "begin")) return say2("X_GREENROOM_BEGIN_TASK=", value), 1;
     if (!strcmp(what, "end")) return say2("X_GREENROOM_END_TASK=", value), 1;
     if (!strcmp(what, "print")) return trace(value), 1;
+    if (!strcmp(what, "sleep-in-kernel")) return sleep_in_kernel(value), 1;
+    if (!strcmp(what, "trace-self")) return trace_self(), 0;
     if (!strcmp(what, "allocate")) return allocate((size_t)atoll(value)), 1;
     if (!strcmp(what, "exit")) _exit(number);
     if (!strcmp(what, "descriptors")) return send_descriptors(number, 0), 1;
@@ -302,6 +348,7 @@ static int act(const char *what, const char *value) {
     if (!strcmp(what, "close")) { for (int i = 0; i < 1024; i++) if (i != signal_pipe[0] && i != signal_pipe[1]) close(i); return 0; }
     if (!strncmp(what, "background=", 11)) return on_background = what + 11, 0;
     if (!strncmp(what, "expire=", 7)) return on_expire = what + 7, 0;
+    if (!strncmp(what, "hangup=", 7)) return on_hangup = what + 7, catch(SIGHUP), 0;
     if (!strncmp(what, "term=", 5)) return on_term = what + 5, catch(SIGTERM), 0;
     fprintf(stderr, "test app: unknown command '%s'\n", what);
     _exit(64);

@@ -9,6 +9,8 @@ protocol EventSink: AnyObject {
     func batch(_ body: () -> Void)
     /// Whether the app was notified that it is in the background and has not answered yet.
     func isEntering(_ run: RunID) -> Bool
+    /// Whether a run is launching.
+    func isLaunching(_ run: RunID) -> Bool
 }
 
 /// Performs the core's effects.
@@ -34,6 +36,9 @@ struct EffectID: Hashable, Comparable, Sendable {
 ///
 /// An effect may cause an event at once (a program that could not be executed, a cgroup that is frozen already). Such
 /// an event is queued, so the core handles one event at a time.
+///
+/// Effects that do not fit in a turn of the loop, such as 1,000 launches, are performed in later turns. Meanwhile all other
+/// events are recorded and queued behind them. If the daemon dies in between, the logbook shows how far it came.
 final class CoreDriver: EventSink {
     private(set) var core: LifecycleCore
     private let loop: EventLoop
@@ -41,9 +46,28 @@ final class CoreDriver: EventSink {
     /// The only lifecycle timer, armed for the core's nearest deadline.
     private var timer: Systemd.Timer?
     private var queue: [(event: Event, at: Instant)] = []
+    /// The position in `queue` of the next event.
+    private var next = 0
+    /// The last event that the core has handled, until all its effects are performed.
+    private var handled: Event?
+    private var effects: [Effect] = []
+    /// How many effects of that event were performed: by this daemon, and by the previous one.
+    private var performed = 0
+    private var performedBefore = 0
+    /// Whether the logbook counts them: it contains the event.
+    private var countsEffects = true
     private var isHandling = false
+    /// The rest of the work waits for a later turn.
+    private var isScheduled = false
+    /// Events are only recorded, and no deadline is judged, until the recovery has got that far.
+    private var isHeld = false
+    private var holdsDeadlines = false
     private var performer: (any EffectPerforming)?
     private var observers: [any LifecycleObserver] = []
+
+    /// The most events that wait for a later turn. If more come, they are handled in the turn in which they come, so that
+    /// sources are not read faster than the core handles what they send.
+    static let maximumBacklog = 4096
 
     init(loop: EventLoop, core: LifecycleCore, logbook: Logbook) throws {
         self.core = core
@@ -61,6 +85,9 @@ final class CoreDriver: EventSink {
 
     var now: Instant { Instant(sinceOrigin: loop.now()) }
 
+    /// Whether all events are handled and all effects are performed.
+    var isIdle: Bool { next == queue.count && performed == effects.count }
+
     // MARK: Events
 
     func send(_ event: Event) {
@@ -77,43 +104,126 @@ final class CoreDriver: EventSink {
         handleQueue()
     }
 
-    func isEntering(_ run: RunID) -> Bool { core.isEntering(run) }
+    /// While events wait the core does not know yet: then it counts as entering.
+    func isEntering(_ run: RunID) -> Bool { core.isEntering(run) || !isIdle }
+    func isLaunching(_ run: RunID) -> Bool { core.isLaunching(run) || !isIdle }
+
+    // MARK: Recovery
+
+    /// Takes over the events that the previous daemon recorded but did not handle. Until `resume`, events are recorded
+    /// behind them and not handled.
+    func hold(_ recovered: RecoveredState) {
+        isHeld = true
+        holdsDeadlines = true
+        // A logbook that was created anew does not have them.
+        if recovered.position == nil { for (event, at) in recovered.events { logbook.append(event, at: at) } }
+        queue = recovered.events
+    }
 
     /// Continues where the previous daemon stopped: performs the remaining effects of the last event that it handled,
-    /// then handles the events that it recorded but did not handle.
+    /// then handles the queued events. `isIdle` shows when that is done.
     func resume(_ recovered: RecoveredState) {
-        isHandling = true
-        for (event, at) in recovered.events {
-            // A logbook that was created anew does not have them.
-            if recovered.position == nil { logbook.append(event, at: at) }
-            queue.append((event, at))
-        }
-        for (index, effect) in recovered.effects.enumerated() {
-            let position = recovered.effectsPerformed + index + 1
-            performer?.perform(effect, EffectID(event: logbook.eventNumber, index: position))
-            if recovered.position != nil { logbook.performed(position) }
-        }
+        effects = recovered.effects
+        performedBefore = recovered.effectsPerformed
+        countsEffects = recovered.position != nil
+        isHeld = false
         handleQueue()
     }
 
-    private func handleQueue() {
+    /// All apps are found again: from now on their deadlines count.
+    func endRecovery() {
+        holdsDeadlines = false
+        if isIdle { armTimer() }
+    }
+
+    // MARK: Handling
+
+    /// Replaces the events of the logbook by a snapshot, from which a daemon of another version can continue. A snapshot has
+    /// neither queued events nor effects that are still to be performed, so all are handled and performed before.
+    func saveSnapshot() {
+        finishQueue()
+        logbook.close(core)
+    }
+
+    /// Handles all events and performs all effects now.
+    private func finishQueue() {
+        precondition(!isHandling, "the driver waits for itself")
         isHandling = true
-        // Events that are sent meanwhile are appended.
-        var next = 0
-        while next < queue.count {
+        while step() {}
+        isHandling = false
+        settle()
+    }
+
+    private func handleQueue() {
+        guard !isHeld else { return isHandling = false }
+        isHandling = true
+        if isScheduled {
+            while queue.count - next > Self.maximumBacklog, step() {}
+        } else {
+            while step(), !loop.isTurnOver {}
+        }
+        isHandling = false
+        if isScheduled { return }
+        if isIdle { return settle() }
+        isScheduled = true
+        loop.work.add { [weak self] in self?.continueLater() ?? false }
+    }
+
+    /// - Returns: whether there is more to do.
+    private func continueLater() -> Bool {
+        isHandling = true
+        _ = step()
+        isHandling = false
+        if next > Self.maximumBacklog {
+            queue.removeFirst(next)
+            next = 0
+        }
+        if !isIdle { return true }
+        isScheduled = false
+        settle()
+        return false
+    }
+
+    /// Performs the next effect, or lets the core handle the next event.
+    /// - Returns: whether there was one.
+    private func step() -> Bool {
+        if performed < effects.count {
+            let effect = effects[performed]
+            performed += 1
+            let index = performedBefore + performed
+            performer?.perform(effect, EffectID(event: logbook.eventNumber, index: index))
+            if countsEffects { logbook.performed(index) }
+        } else if next < queue.count {
             let (event, at) = queue[next]
             next += 1
-            let effects = core.handle(event, at: at)
+            // Released before the core makes new ones, so that it can use the same memory.
+            effects = []
+            (performed, performedBefore, countsEffects) = (0, 0, true)
+            effects = core.handle(event, at: at)
             logbook.beginEffects()
-            for (index, effect) in effects.enumerated() {
-                performer?.perform(effect, EffectID(event: logbook.eventNumber, index: index + 1))
-                logbook.performed(index + 1)
-            }
+            handled = event
+        } else {
+            return false
+        }
+        if performed == effects.count, let event = handled {
+            handled = nil
             for observer in observers { observer.observe(event) }
         }
+        return true
+    }
+
+    /// Nothing waits any more.
+    private func settle() {
+        guard isIdle else { return }
+        effects = []
+        performed = 0
+        next = 0
         queue.removeAll(keepingCapacity: queue.capacity < 1024)
-        isHandling = false
         logbook.compactIfLarge(core)
-        timer?.arm(at: core.nextDeadline?.sinceOrigin)
+        armTimer()
+    }
+
+    private func armTimer() {
+        if !holdsDeadlines { timer?.arm(at: core.nextDeadline?.sinceOrigin) }
     }
 }

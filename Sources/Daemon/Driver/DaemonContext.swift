@@ -20,8 +20,10 @@ final class DaemonContext {
     let stored: StoredDescriptors
     let users: UserCache
     let groups: GroupRemover
+    let inboxes: InboxRemover
     let releaser: MemoryReleaser
     let runs = RunTable()
+    private(set) lazy var sampler = MemorySampler(self)
     /// Receives the events of the OS layer. It outlives this object.
     unowned let events: any EventSink
 
@@ -46,6 +48,7 @@ final class DaemonContext {
             journal: journal)
         users = UserCache(now: loop.now)
         groups = GroupRemover(loop: loop, journal: journal)
+        inboxes = InboxRemover(folders: folders, loop: loop, journal: journal)
         releaser = MemoryReleaser(loop: loop)
     }
 

@@ -46,7 +46,7 @@ final class EffectPerformer: EffectPerforming {
         case .dropRestorationState(let app): context.stored.dropRestorationState(of: app)
         case .answer(let request, let answer): answers.answer(request, answer)
         case .report(let report): observe(report)
-        case .measureMemory: context.events.send(.memoryMeasured(measureMemory()))
+        case .measureMemory: context.sampler.measure()
         case .allowSleep: sleep.allowSleep()
         case .finish: context.loop.exit(0)
         }
@@ -55,11 +55,6 @@ final class EffectPerformer: EffectPerforming {
     private func observe(_ report: Report) {
         let now = Instant(sinceOrigin: context.loop.now())
         for observer in observers { observer.observe(report, at: now) }
-    }
-
-    private func measureMemory() -> MemoryReading {
-        let machine = context.memory.read()
-        return MemoryReading(total: machine.total, available: machine.available, sizes: runs.sizes)
     }
 
     /// Logs a failure of the system and continues: the app's lifecycle does not depend on it.

@@ -14,11 +14,18 @@ protocol DaemonControl: AnyObject {
 extension Program: DaemonControl {
     func reexec() throws {
         if case .shutdown = stop { throw Problem("greenroomd is shutting down") }
-        context.logbook.close(driver.core)
+        _ = try? context.receipts.writePending()
+        driver.saveSnapshot()
         let descriptors =
             context.stored.all + context.runs.all.flatMap(\.descriptorsForReexec) + bus.socketForReexec
             + (bus.logind?.inhibitorForReexec ?? []) + [(RecoveredDescriptors.lock, lock.descriptor)]
+            + groupLockForReexec
         try Reexecution.run(descriptors)
+    }
+
+    private var groupLockForReexec: [(name: String, descriptor: SharedDescriptor)] {
+        guard let descriptor = groupLock?.descriptor else { return [] }
+        return [(RecoveredDescriptors.groupLock, descriptor)]
     }
 
     /// SIGTERM: `systemctl restart` keeps the apps, `systemctl stop` terminates them.
@@ -40,7 +47,7 @@ extension Program: DaemonControl {
     private func restart() {
         journal.log(.notice, MessageID.stopping, "restarting; all apps keep running")
         setStop(.restart)
-        context.logbook.close(driver.core)
+        driver.saveSnapshot()
         _ = try? ServiceManager.notify(.stopping)
         // The descriptor store has all descriptors once this returns.
         _ = try? ServiceManager.barrier(timeout: .seconds(2))
@@ -62,6 +69,7 @@ extension Program: DaemonControl {
 
     /// The event loop has ended.
     func end() {
+        _ = try? context.receipts.writePending()
         if case .restart = stop { return bus.close(isTakenOver: true) }
         bus.close()
         context.store.remove(RecoveredDescriptors.controlSocket)

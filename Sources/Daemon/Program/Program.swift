@@ -25,11 +25,15 @@ package func printError(_ sentence: String) {
 final class Program {
     let options: DaemonOptions
     let journal: Journal
-    let lock: LockFile
+    var lock: LockFile
+    let groupLock: GroupLock?
+    var folderGuard: FolderGuard?
     let descriptors: RecoveredDescriptors
     let driver: CoreDriver
     let context: DaemonContext
-    private var recovered: RecoveredState?
+    var recovered: RecoveredState?
+    /// Why the start failed.
+    var failure: (any Error)?
     private(set) lazy var service = ControlService(driver: driver, context: context, daemon: self)
     private(set) lazy var bus = ControlBus(service: service, driver: driver, answers: answers)
     private let answers = AnswerTable()
@@ -61,7 +65,8 @@ final class Program {
         let name = Startup.groupName(folders)
         let containment = try Containment(
             mode: ContainmentMode.detect(preferredRoot: options.cgroup, name: name), name: name)
-        recovered = Startup.readState(folders, journal, receipts)
+        groupLock = try Startup.lockGroups(containment, descriptors)
+        recovered = Startup.readState(folders, journal, receipts, containment)
         let orphans = OrphanedApps(containment: containment, journal: journal, receipts: receipts)
         let core = Startup.core(&recovered, orphans, receipts, loop)
         let logbook = Logbook(path: folders.logbook, journal: journal)
@@ -82,90 +87,30 @@ final class Program {
 
     /// - Returns: the exit status.
     func run() throws -> Int32 {
+        context.loop.onLongTurn = { [journal] turn in
+            journal.log(
+                .debug, MessageID.warning,
+                "a turn of the event loop took \(turn.duration.timeSpan) (\(turn.source))")
+        }
         try watchSignals()
-        let changes = readManifests()
-        let count = recoverApps()
-        context.manifestsChanged()
-        killUnknownProcesses()
-        service.apply(changes)
-        try bus.listen(
-            at: options.folders.busSocket, descriptors.take(RecoveredDescriptors.controlSocket),
-            busAddress: options.busAddress, authoriser: Authoriser(isForUser: options.mode == .user))
-        let inhibitor = descriptors.take(RecoveredDescriptors.inhibitor)
-        descriptors.removeUnused(from: context.store)
-        logStart(recovered: count)
-        // If the service manager cannot be notified, the daemon still serves its apps.
-        do {
-            _ = try ServiceManager.notify(.ready)
-            _ = try context.loop.setWatchdog(true)
-        } catch {
-            journal.logWarning("\(error)")
-        }
-        if !context.logbook.hasRecord(Self.startedRecord) {
-            driver.send(.started)
-            context.logbook.persist([], as: Self.startedRecord)
-        }
-        try bus.joinBus(options, inhibitor, journal)
+        // The service manager measures the time since the last daemon's sign of life, if this one replaced it by reexec.
+        do { _ = try context.loop.setWatchdog(true) } catch { journal.logWarning("\(error)") }
+        try start()
         let status = try context.loop.run()
+        if let failure { throw failure }
         end()
         return status
     }
 
     /// Recorded when apps with `LaunchAtStart=` were launched: that happens once after a boot or a stop.
-    private static let startedRecord = "started"
-
-    private func readManifests() -> ManifestLibrary.Changes {
-        let changes = context.library.read()
-        for line in changes.errors { journal.log(.error, MessageID.manifest, line) }
-        for line in changes.warnings { journal.log(.warning, MessageID.manifest, line) }
-        return changes
-    }
-
-    /// - Returns: how many apps were recovered; `nil` if there was nothing to recover from.
-    private func recoverApps() -> Int? {
-        // The previous daemon may have died at the end of a stop, or before it had read the archive.
-        defer { context.stored.restoreArchive(StateArchive(folder: options.folders.restoration, journal: journal)) }
-        guard let recovered else {
-            context.stored.restore([:], descriptors)
-            return nil
-        }
-        self.recovered = nil
-        for warning in recovered.warnings { journal.logWarning(warning) }
-        let count = Recovery(recovered, driver: driver, context: context, descriptors: descriptors).run()
-        context.logbook.endRecovery()
-        return count
-    }
-
-    /// Kills processes in groups that belong to no run, and removes the groups.
-    private func killUnknownProcesses() {
-        do {
-            for group in try context.containment.orphanedEnclosures() where context.runs[RunID(group.run)] == nil {
-                if try group.isPopulated() {
-                    journal.logWarning("killed processes of \(group.app) whose run had ended")
-                    try group.killAll()
-                }
-                context.groups.remove(group)
-            }
-        } catch {
-            journal.logWarning("groups of the previous greenroomd: \(error)")
-        }
-    }
-
-    private func logStart(recovered count: Int?) {
-        journal.log(
-            .notice, MessageID.started,
-            "greenroomd \(Logbook.writer) is ready: \(service.summary), \(context.containment.mode.summary), "
-                + "bus \(options.folders.busSocket), \(journal.destination)")
-        guard let count else { return }
-        journal.log(
-            .notice, MessageID.recovered,
-            "recovered \(count) running app\(count == 1 ? "" : "s") from the previous instance")
-    }
+    static let startedRecord = "started"
 
     // MARK: Signals
 
     private func watchSignals() throws {
         let loop = context.loop
+        // Blocked and pending until the start is over: a stop or a reload in the middle of it would find half of the apps.
+        defer { for signal in signals { signal.isEnabled = false } }
         signals = [
             try loop.addSignal(SIGINT) { [unowned self] _ in self.shutDown() },
             try loop.addSignal(SIGTERM) { [unowned self] _ in self.shutDownOrRestart() },
@@ -174,12 +119,14 @@ final class Program {
         ]
     }
 
+    /// The start is over.
+    func enableSignals() { for signal in signals { signal.isEnabled = true } }
+
     /// Reads the manifests and the configuration again, and notifies the service manager before and after
     /// (`Type=notify-reload`).
     private func reload() {
         _ = try? ServiceManager.notify(.reloading)
-        _ = service.reload()
-        _ = try? ServiceManager.notify(.ready)
+        service.reloader.reload { _ in _ = try? ServiceManager.notify(.ready) }
     }
 
     func setStop(_ stop: Stop) { self.stop = stop }

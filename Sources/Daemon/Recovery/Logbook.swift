@@ -158,6 +158,9 @@ final class Logbook {
 
     func removeRecord(_ name: String) { update(name, nil) }
 
+    /// Whether the next daemon finds the file; true if there is none because it cannot be written.
+    var isInPlace: Bool { file == nil || exists(at: path) }
+
     func hasRecord(_ name: String) -> Bool { records[name] != nil }
 
     private func update(_ name: String, _ record: [UInt8]?) {

@@ -61,6 +61,8 @@ extension Logbook {
         private var recovered: RecoveredState?
         private var eventsRead: UInt64 = 0
         private(set) var snapshotEnd = Word.entries
+        /// The offset of the first damaged entry.
+        private var damage: Int?
 
         init(path: String, writer: String, progress: UInt64, isCautious: Bool) {
             self.path = path
@@ -74,17 +76,18 @@ extension Logbook {
         private var effectsPerformed: Int { Int(progress & (1 << Logbook.effectBits - 1)) }
         var canReplay: Bool { writer == Logbook.writer }
 
+        /// Reads all entries. Incomplete entries are not published, so an entry whose checksum is wrong is damage. Events after
+        /// it are ignored: without the one before, they would lead to another state. Each record stands alone, so those after
+        /// the damage are read, as far as the lengths of the entries lead to them.
         mutating func take(_ bytes: [UInt8]) throws {
             var rest = bytes[...]
             while !rest.isEmpty {
                 let offset = rest.startIndex + Word.entries
                 guard let entry = Self.next(&rest) else {
-                    // Incomplete entries are not published, so this is damage, and the entries after it cannot be trusted.
                     guard recovered != nil else { throw Problem("\(path): byte \(offset): the snapshot is damaged") }
-                    recovered?.lacksEvents = true
-                    recovered?.warnings.append(
-                        "\(path): byte \(offset): the entry is damaged; it and all that follow are ignored")
-                    return
+                    if damage == nil { damage = offset }
+                    guard Self.skip(&rest) else { return }
+                    continue
                 }
                 do {
                     try take(entry)
@@ -94,26 +97,43 @@ extension Logbook {
             }
         }
 
-        private static func next(_ rest: inout ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
-            func word(_ at: Int) -> UInt32 {
-                (0..<4).reduce(0) { $0 | UInt32(rest[rest.startIndex + at + $1]) << (8 * UInt32($1)) }
-            }
+        private static func word(_ bytes: ArraySlice<UInt8>, at offset: Int) -> UInt32 {
+            (0..<4).reduce(0) { $0 | UInt32(bytes[bytes.startIndex + offset + $1]) << (8 * UInt32($1)) }
+        }
+
+        /// The length of the next entry's kind and content; `nil`: there is no such entry.
+        private static func length(_ rest: ArraySlice<UInt8>) -> Int? {
             guard rest.count >= 9 else { return nil }
-            let (length, checksum) = (Int(word(0)), word(4))
-            guard length >= 1, length <= rest.count - 8 else { return nil }
+            let length = Int(word(rest, at: 0))
+            return length >= 1 && length <= rest.count - 8 ? length : nil
+        }
+
+        private static func next(_ rest: inout ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
+            guard let length = length(rest) else { return nil }
             let entry = rest.dropFirst(8).prefix(length)
-            guard Checksum.crc32(entry.prefix(1)) ^ Checksum.crc32(entry.dropFirst()) == checksum else { return nil }
+            let checksum = Checksum.crc32(entry.prefix(1)) ^ Checksum.crc32(entry.dropFirst())
+            guard checksum == word(rest, at: 4) else { return nil }
             rest = rest.dropFirst(8 + length)
             return entry
+        }
+
+        /// Skips a damaged entry, if its length can be right.
+        private static func skip(_ rest: inout ArraySlice<UInt8>) -> Bool {
+            guard let length = length(rest) else { return false }
+            rest = rest.dropFirst(8 + length)
+            return true
         }
 
         private mutating func take(_ entry: ArraySlice<UInt8>) throws {
             let content = entry.dropFirst()
             switch entry.first.flatMap(Kind.init) {
             case .core:
+                // There is one snapshot. Another one would be what the damage made of an event.
+                guard recovered == nil else { return }
                 recovered = RecoveredState(core: LifecycleCore(recovering: try SavedCore(reading: content)))
                 snapshotEnd += content.count + 9
             case .event:
+                guard damage == nil else { return }
                 eventsRead += 1
                 if canReplay { try replay(content) }
             case .record:
@@ -142,7 +162,12 @@ extension Logbook {
 
         func result() throws -> RecoveredState {
             guard var recovered else { throw Problem("\(path): no snapshot") }
-            if !canReplay, eventsRead > 0 {
+            if let damage {
+                recovered.lacksEvents = true
+                recovered.warnings.append(
+                    "\(path): byte \(damage): the entry is damaged; it and all events that follow are ignored, and apps are "
+                        + "recovered as they were before them")
+            } else if !canReplay, eventsRead > 0 {
                 recovered.lacksEvents = true
                 recovered.warnings.append(
                     "\(path): greenroomd \(Logbook.writer) cannot replay the last \(eventsRead) events, which greenroomd "

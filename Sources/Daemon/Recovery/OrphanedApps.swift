@@ -81,6 +81,8 @@ struct OrphanedApps {
 
     private func terminate(_ orphan: OrphanedApp) throws {
         try orphan.main?.signal(SIGTERM)
+        // The default of `KillMode=`.
+        try orphan.enclosure.signalAll(SIGTERM, except: orphan.main?.pid)
         // The signal is pending before the app runs again.
         try orphan.enclosure.thaw()
     }
@@ -88,9 +90,10 @@ struct OrphanedApps {
     private func check(_ orphan: OrphanedApp, _ isOverdue: Bool) throws {
         orphan.cpu = max(orphan.cpu, try orphan.enclosure.cpuTime())
         orphan.isOver = try !orphan.enclosure.isPopulated()
-        if !orphan.isOver, !orphan.isKilled, isOverdue || orphan.main?.isOver ?? true {
-            orphan.isKilled = isOverdue
+        if !orphan.isOver, !orphan.isKilled, isOverdue {
+            orphan.isKilled = true
             try orphan.enclosure.killAll()
+            try orphan.main?.signal(SIGKILL)
         }
         guard orphan.exit == .unknown, let main = orphan.main, main.isOver else { return }
         // It can be reaped only if its parent ended after this daemon was started.

@@ -18,6 +18,7 @@ final class RecoveredDescriptors {
     static func process(_ run: RunID) -> String { "process-\(run)" }
     static func stored(_ serial: UInt64) -> String { "stored-\(serial)" }
     static let lock = "lock"
+    static let groupLock = "group-lock"
     static let controlSocket = "control"
     static let inhibitor = "inhibitor"
 

@@ -15,6 +15,7 @@ final class Recovery {
     private var keptMessages: Set<RunID> = []
     /// Runs that were recovered, and not started by this daemon.
     private var reattached: Set<RunID> = []
+    private var search: EnclosureSearch?
 
     init(
         _ recovered: RecoveredState, driver: CoreDriver, context: DaemonContext, descriptors: RecoveredDescriptors
@@ -25,58 +26,121 @@ final class Recovery {
         self.descriptors = descriptors
     }
 
-    /// Recovers all runs, before the daemon does anything else for apps.
-    /// - Returns: how many runs were found.
-    func run() -> Int {
+    /// Recovers all runs in pieces, before the daemon does anything else for apps. Until then no message of an app is read
+    /// and no deadline counts. If the daemon dies in between, the next one begins anew: each piece can be repeated.
+    /// - Parameter completion: gets how many runs were found.
+    func run(_ completion: @escaping (Int) -> Void) {
         // The record was written before the event that created the run was handled. That event will create it again.
         let known = Set(driver.core.runIDs)
         for name in recovered.records.keys {
             if let run = RunRecord.run(named: name), !known.contains(run) { context.logbook.removeRecord(name) }
         }
-        for id in driver.core.runIDs { reattach(id) }
-        context.stored.restore(recovered.records, descriptors)
-        driver.resume(recovered)
-        let delayed = sendDelayedNotices()
-        driver.send(.recovered)
-        for id in driver.core.runIDs where context.runs[id] != nil {
-            let event = RunEvent.reattached(
-                messagesKept: keptMessages.contains(id), noticesDelayed: delayed.contains(id))
-            driver.send(.run(id, event))
+        findEnclosures {
+            self.work.add(each: self.driver.core.runIDs, self.reattach) { self.restoreDescriptors(completion) }
         }
-        for id in driver.core.runIDs { checkProcesses(of: id) }
-        return reattached.count
+    }
+
+    private var work: WorkQueue { context.loop.work }
+
+    /// Lists the groups, or searches /proc, once for all runs. If that fails, each run fails with its own warning.
+    private func findEnclosures(_ completion: @escaping () -> Void) {
+        search = try? context.containment.beginSearch()
+        work.add {
+            if (try? self.search?.advance()) ?? false { return true }
+            completion()
+            return false
+        }
+    }
+
+    private func restoreDescriptors(_ completion: @escaping (Int) -> Void) {
+        let (records, closer) = (recovered.records, DescriptorCloser())
+        work.add(each: StoredDescriptors.serials(records)) {
+            self.context.stored.restore($0, records, self.descriptors, closer)
+        } completion: {
+            self.context.stored.endRestore()
+            self.driver.resume(self.recovered)
+            // The driver does what is left in pieces of its own.
+            self.work.add {
+                if !self.driver.isIdle { return true }
+                self.sendDelayedNotices(completion)
+                return false
+            }
+        }
     }
 
     /// Sends the notices that the previous daemon had decided on and not sent.
-    /// - Returns: the runs that receive a notice only now, or that are started only now.
-    private func sendDelayedNotices() -> Set<RunID> {
+    private func sendDelayedNotices(_ completion: @escaping (Int) -> Void) {
+        /// The runs that receive a notice only now, or that are started only now.
         var delayed: Set<RunID> = []
-        for run in context.runs.all {
-            if !reattached.contains(run.id) || run.transport.isUsed { delayed.insert(run.id) }
+        work.add(each: context.runs.all) { run in
+            if !self.reattached.contains(run.id) || run.transport.isUsed { delayed.insert(run.id) }
             run.transport.resume()
+        } completion: {
+            self.driver.send(.recovered)
+            self.work.add(each: self.driver.core.runIDs) { id in
+                guard self.context.runs[id] != nil else { return }
+                let event = RunEvent.reattached(
+                    messagesKept: self.keptMessages.contains(id), noticesDelayed: delayed.contains(id))
+                self.driver.send(.run(id, event))
+            } completion: {
+                self.work.add(each: self.driver.core.runIDs, self.checkProcesses) {
+                    self.driver.endRecovery()
+                    completion(self.reattached.count)
+                }
+            }
         }
-        return delayed
     }
 
     // MARK: Reattaching
 
     private func reattach(_ id: RunID) {
-        guard let bytes = recovered.records[RunRecord.name(id)], let app = driver.core.app(of: id) else { return }
+        guard let app = driver.core.app(of: id) else { return }
         do {
-            let record = try RunRecord(reading: bytes)
+            let record = readRecord(id, app)
             guard
                 let enclosure = try context.containment.reopen(
-                    app: app.name, run: id.number, environmentMarker: record.marker)
+                    app: app.name, run: id.number, environmentMarker: record?.marker, in: search)
             else { return }
-            if record.pid == nil, try !wasUsed(enclosure) {
+            if record?.pid == nil, try !(record == nil ? enclosure.isPopulated() : wasUsed(enclosure)) {
                 _ = try enclosure.remove()
                 return
             }
-            try reattach(id, app, record, enclosure)
+            try reattach(id, app, try record ?? makeRecord(id, app, enclosure), enclosure)
         } catch {
             context.journal.logWarning("\(error)", app: app)
         }
     }
+
+    /// - Returns: `nil` if the record is missing or cannot be read. The run's processes are found by their group then.
+    private func readRecord(_ id: RunID, _ app: AppID) -> RunRecord? {
+        guard let bytes = recovered.records[RunRecord.name(id)] else { return nil }
+        do {
+            return try RunRecord(reading: bytes)
+        } catch {
+            context.journal.logWarning(
+                "the record of its run cannot be read: \(error); its processes are found by their group", app: app)
+            return nil
+        }
+    }
+
+    /// What a lost record of a run contained, as far as the system shows it. The status text and waiting notices are lost.
+    private func makeRecord(_ id: RunID, _ app: AppID, _ enclosure: Enclosure) throws -> RunRecord {
+        var record = RunRecord(app: app)
+        record.marker = enclosure.environmentMarker
+        record.owner = fileOwner(at: notifySocketPath(id))
+        // Without the core's pid, the main process is the one that started first.
+        if let pid = driver.core.pid(of: id), try enclosure.contains(pid), let stat = try ProcFS().stat(of: pid) {
+            record.pid = pid
+            record.startTime = stat.startTime
+        } else {
+            // A stored pidfd cannot be matched with a pid.
+            _ = descriptors.take(RecoveredDescriptors.process(id))
+            context.store.remove(RecoveredDescriptors.process(id))
+        }
+        return record
+    }
+
+    private func notifySocketPath(_ id: RunID) -> String { context.folders.notifySockets + "/\(id)" }
 
     /// Whether a process was ever started in a group. Without one it has used no processor time.
     private func wasUsed(_ enclosure: Enclosure) throws -> Bool {
@@ -90,8 +154,8 @@ final class Recovery {
         if hasSocket, recovered.reading != id, !recovered.lacksEvents { keptMessages.insert(id) }
         let isStored = hasSocket && descriptors.contains(RecoveredDescriptors.process(id))
         let socket = try NotifySocket(
-            loop: context.loop, run: id, path: context.folders.notifySockets + "/\(id)", owner: record.owner,
-            recovered: descriptor, logbook: context.logbook)
+            loop: context.loop, run: id, path: notifySocketPath(id), owner: record.owner, recovered: descriptor,
+            logbook: context.logbook, isReading: false)
         let run = RunController(
             id: id, manifest: context.manifests[app] ?? AppManifest(id: app), enclosure: enclosure, socket: socket,
             owner: record.owner, notices: record.notices, context: context)
@@ -131,13 +195,20 @@ final class Recovery {
             driver.send(.run(id, .exited(.unknown, cpu: .zero, memory: 0)))
             return driver.send(.run(id, .emptied))
         }
-        if let pid = run.mainPID, driver.core.pid(of: id) == nil { run.send(.spawned(pid: pid)) }
+        if let pid = run.mainPID {
+            switch driver.core.pid(of: id) {
+            case nil: run.send(.spawned(pid: pid))
+            case pid?: break
+            // The previous daemon had recorded the new main process, and not the event, or the event is lost.
+            case _?: run.send(.mainProcessChanged(pid: pid))
+            }
+        }
         // Messages that the app sent before it ended, or before a deadline, still count.
         run.socket.drain()
+        run.socket.beginReading()
         if run.starting != nil { return }
         if run.process != nil { return run.watchRecoveredProcess() }
-        if !driver.core.hasExited(id) { run.send(.exited(.unknown, cpu: run.cpu, memory: 0)) }
-        run.waitUntilEmpty()
+        if driver.core.hasExited(id) { run.waitUntilEmpty() } else { run.exited(.unknown, cpu: run.cpu) }
     }
 }
 

@@ -1,6 +1,7 @@
 import LifecycleCore
 import Linux
 import Posix
+import Systemd
 
 /// The record of a run beside the state of the core: how its processes are found again, and which notices it has yet
 /// to receive.
@@ -58,9 +59,27 @@ extension RunRecord: SavedRecord {
         try coder.optional(5, &uid)
         try coder.optional(6, &gid)
         if let uid, let gid { owner = Owner(uid: uid, gid: gid) }
-        try coder.optional(7, &statusText)
+        var status = statusText.map(SavedStatus.init)
+        try coder.optional(7, &status)
+        statusText = status?.text
         try coder.optional(8, &errno)
         try coder.field(9, &notices)
+    }
+}
+
+/// The status text of an app. It is only shown, so a text that is too long or not UTF-8 is cut off and repaired: the record
+/// is read nevertheless.
+private struct SavedStatus: SavedValue {
+    static var form: SavedForm { .bytes }
+    var text: String
+
+    init(_ text: String) { self.text = text.printable(upTo: NotifyDatagram.maximumStatus) }
+
+    func save(to writer: inout ByteWriter) { writer.put(text: text) }
+
+    init(from reader: inout ByteReader) throws(SavedError) {
+        let bytes = try reader.bytes(reader.left)
+        self.init(String(decoding: bytes.prefix(NotifyDatagram.maximumStatus + 1), as: UTF8.self))
     }
 }
 

@@ -7,10 +7,16 @@ import Systemd
 enum Startup {
     /// The state that the previous daemon recorded.
     /// - Returns: `nil` if there is none to continue with.
-    static func readState(_ folders: Folders, _ journal: Journal, _ receipts: ReceiptStore) -> RecoveredState? {
+    static func readState(
+        _ folders: Folders, _ journal: Journal, _ receipts: ReceiptStore, _ containment: Containment
+    ) -> RecoveredState? {
         do {
             guard var recovered = try Logbook.read(at: folders.logbook) else { return nil }
             if recovered.isOfAnotherBoot {
+                // No process survives the end of the machine.
+                guard try !containment.orphanedEnclosures().contains(where: { try $0.isPopulated() }) else {
+                    throw Problem("\(folders.logbook): the boot ID is damaged")
+                }
                 recordLost(&recovered, journal, receipts)
                 MappedFile.stopCountingOwnEnd()
                 return nil
@@ -40,8 +46,10 @@ enum Startup {
         }
         write(recovered.effects)
         for (event, at) in recovered.events { write(recovered.core.handle(event, at: at)) }
-        for run in recovered.core.runIDs where !recovered.core.hasExited(run) {
-            write(recovered.core.handle(.run(run, .exited(.lost, cpu: .zero, memory: 0)), at: recovered.last))
+        for run in recovered.core.runIDs {
+            // Without the main process: its receipt waits for the end of the others.
+            let end = recovered.core.hasExited(run) ? RunEvent.emptied : .exited(.lost, cpu: .zero, memory: 0)
+            write(recovered.core.handle(.run(run, end), at: recovered.last))
         }
     }
 

@@ -18,8 +18,10 @@ final class StateFiles {
 
     init(folder: String) throws {
         self.folder = folder
-        try createDirectories(at: folder, mode: 0o700)
+        try createFolder()
     }
+
+    func createFolder() throws { try createDirectories(at: folder, mode: 0o700) }
 
     /// - Returns: `nil` if the folder cannot be created, which is logged.
     static func open(folder: String, _ journal: Journal) -> StateFiles? {

@@ -1,26 +1,62 @@
 import LifecycleCore
 import Linux
 import Posix
+import Systemd
+
+/// Empties the inboxes of runs that are over.
+final class InboxRemover {
+    /// The most entries that are removed in a turn of the loop: unlink(2) takes some microseconds.
+    private static let entriesPerTurn = 256
+
+    private let folders: Folders
+    private let loop: EventLoop
+    private let journal: Journal
+    private var removal: FolderRemoval
+
+    init(folders: Folders, loop: EventLoop, journal: Journal) {
+        self.folders = folders
+        self.loop = loop
+        self.journal = journal
+        removal = FolderRemoval(in: folders.inboxes)
+        if !removal.isEmpty { loop.callLater { [weak self] in self?.step() } }
+    }
+
+    /// Removes all notifications: they were meant for the process that is over. If there are too many files for one turn, the
+    /// folder is renamed, and removed in later turns.
+    func empty(_ inbox: Inbox) throws {
+        if try removeFiles(in: inbox.path, limit: Self.entriesPerTurn) { return }
+        let isRemoving = !removal.isEmpty
+        try removal.add(inbox.name)
+        if !isRemoving { loop.callLater { [weak self] in self?.step() } }
+    }
+
+    /// Creates an empty inbox.
+    func create(_ inbox: Inbox) throws {
+        try empty(inbox)
+        try inbox.create()
+    }
+
+    private func step() {
+        do { try removal.step(limit: Self.entriesPerTurn) } catch { journal.logWarning("\(error)") }
+        if !removal.isEmpty { loop.callLater { [weak self] in self?.step() } }
+    }
+}
 
 /// An app's inbox: a folder with one file for each kind of notification (L31, L32). The file is there before the app is
 /// thawed or notified. Shell scripts can read it, and programs can watch the folder with inotify(7).
 struct Inbox {
     let path: String
+    let name: String
     private let owner: Owner?
 
     init(of app: AppID, _ folders: Folders, owner: Owner?) {
+        name = app.name
         path = folders.inboxes + "/" + app.name
         self.owner = owner
     }
 
-    /// Creates the folder and removes what the previous run left in it.
-    func create() throws {
-        try createDirectories(at: path, mode: 0o700, owner: owner)
-        try empty()
-    }
-
-    /// Removes all notifications. They were meant for the process that is over.
-    func empty() throws { try removeFiles(in: path) }
+    /// Creates the folder, if it does not exist.
+    func create() throws { try createDirectories(at: path, mode: 0o700, owner: owner) }
 
     /// Writes a notification in place of the previous one of its kind. The app owns the folder and may have put
     /// anything there: the file is replaced by rename(2), and no symbolic link is followed.

@@ -7,18 +7,20 @@ import Systemd
 protocol NotifySocketDelegate: AnyObject {
     /// One datagram of the app. `sender`: the pid of the process that sent it.
     func received(_ messages: [NotifyMessage], _ descriptors: inout ReceivedDescriptors, from sender: Int32)
+    /// Why messages of a process are ignored, as the end of a sentence; `nil`: they are read (`NotifyAccess=`).
+    func reasonToIgnore(sender: Int32) -> String?
     /// The app sent something invalid. The number of calls in a second is limited.
     func logWarning(_ sentence: String)
 }
 
-/// The notify socket of one run (`NOTIFY_SOCKET`). Everything received here comes from a process of this run's app. An
-/// app can neither delay other apps by what it sends nor leave a descriptor open in the daemon.
+/// The notify socket of one run (`NOTIFY_SOCKET`). Other processes of the app's user can send to it too, so each datagram is
+/// checked by its sender's credentials, which the kernel vouches for. An app can neither delay other apps by what it sends nor leave a descriptor open in the daemon.
 final class NotifySocket {
     let path: String
     private let run: RunID
     private let loop: EventLoop
     private let logbook: Logbook
-    private let socket: DatagramSocket
+    private var socket: DatagramSocket
     private var source: EventSource?
     /// Ends a pause after a flood.
     private var pause: Systemd.Timer?
@@ -26,9 +28,11 @@ final class NotifySocket {
     weak var delegate: (any NotifySocketDelegate)?
 
     /// The most messages that are read in a second. More is a flood: the rest waits in the socket (it holds
-    /// `net.unix.max_dgram_qlen` datagrams, then the app's send(2) blocks). A datagram counts once for each message in
-    /// it, because each message can cause an entry in the journal and a D-Bus signal.
+    /// `net.unix.max_dgram_qlen` datagrams, then the app's send(2) blocks). A datagram counts once for each line in it,
+    /// because each line can cause an entry in the journal and a D-Bus signal, and for each `bytesPerLine`.
     static let messagesPerSecond = 1000
+    /// Bytes of a datagram that count as one message more: they are checked and copied whatever they contain.
+    private static let bytesPerLine = 1024
     /// Bytes that are written to a file for the app, and that count as one message. One snapshot of the largest size
     /// counts as half of the messages of a second.
     private static let bytesPerMessage = 16 << 10
@@ -40,6 +44,11 @@ final class NotifySocket {
     /// The most warnings about one app in a second.
     private static let warningsPerSecond = 5
 
+    /// How often messages of other processes are logged.
+    private static let ignoredInterval = Duration.seconds(60)
+    /// When the next one is logged.
+    private var nextIgnoredWarning = Duration.zero
+
     /// The counts of the current second.
     private struct Window {
         var end = Duration.zero
@@ -50,10 +59,11 @@ final class NotifySocket {
     /// - Parameters:
     ///   - owner: the app's user; `nil`: the daemon's.
     ///   - recovered: the socket of the previous daemon; `nil`: a new one is bound at `path`.
+    ///   - isReading: if false, messages wait in the socket until `beginReading` or `drain`.
     /// - Throws: `SystemError` if it cannot be bound or watched.
     init(
         loop: EventLoop, run: RunID, path: String, owner: Owner?, recovered: consuming Descriptor? = nil,
-        logbook: Logbook
+        logbook: Logbook, isReading: Bool = true
     ) throws {
         self.loop = loop
         self.run = run
@@ -65,11 +75,24 @@ final class NotifySocket {
             socket = try DatagramSocket(at: path, mode: 0o600, owner: owner)
         }
         source = try loop.addDescriptor(socket.descriptor, events: .readable) { [weak self] _ in self?.read() }
+        source?.isEnabled = isReading
     }
+
+    /// From now on messages are read when they arrive.
+    func beginReading() { source?.isEnabled = true }
 
     /// The source goes before the descriptor is closed: a copy of the socket in systemd's store would keep it in
     /// epoll(7).
     deinit { source = nil }
+
+    /// Makes the socket again: its file was removed. Messages that arrived before are read.
+    func bindAgain(owner: Owner?) throws {
+        drain()
+        let new = try DatagramSocket(at: path, mode: 0o600, owner: owner)
+        source = nil
+        socket = new
+        source = try loop.addDescriptor(socket.descriptor, events: .readable) { [weak self] _ in self?.read() }
+    }
 
     /// For the descriptor store and for reexec.
     var descriptor: SharedDescriptor { socket.descriptor }
@@ -107,13 +130,18 @@ final class NotifySocket {
             guard var datagram = try socket.receive() else { return false }
             window.messages += 1
             guard !datagram.isTooLarge else {
+                window.messages += NotifyDatagram.maximumSize / Self.bytesPerLine
                 warn("a notify message of more than \(NotifyDatagram.maximumSize) bytes was ignored")
                 return true
             }
-            let parsed = NotifyDatagram(datagram.bytes)
-            for problem in parsed.warnings { warn(problem) }
-            window.messages += max(0, parsed.messages.count - 1)
             let sender = datagram.sender.pid
+            if let reason = delegate?.reasonToIgnore(sender: sender) {
+                warnIgnored(sender, reason)
+                return true
+            }
+            let parsed = NotifyDatagram(datagram.bytes)
+            window.messages += max(0, parsed.lines - 1) + datagram.bytes.count / Self.bytesPerLine
+            for problem in parsed.warnings { warn(problem) }
             delegate?.received(parsed.messages, &datagram.descriptors, from: sender)
         } catch {
             warn("\(error)")
@@ -128,6 +156,14 @@ final class NotifySocket {
         if window.warnings <= Self.warningsPerSecond { delegate?.logWarning(sentence) }
     }
 
+    private func warnIgnored(_ sender: Int32, _ reason: String) {
+        guard loop.now() >= nextIgnoredWarning else { return }
+        nextIgnoredWarning = loop.now() + Self.ignoredInterval
+        // pid 0: the process is in another PID namespace, or has no credentials.
+        let name = sender > 0 ? "process \(sender)" : "a process that is not visible here"
+        delegate?.logWarning("a notify message of \(name) was ignored: \(reason)")
+    }
+
     // MARK: Floods
 
     private func isFlooded() -> Bool {
@@ -138,7 +174,8 @@ final class NotifySocket {
 
     /// Stops reading until the current second is over.
     private func holdBack() {
-        warn(
+        // Once in a pause, also if the warnings of this second are used up.
+        delegate?.logWarning(
             isClosing
                 ? "sent \(closer.pending) descriptors that cannot be closed yet; its messages wait until they are"
                 : "sent \(Self.messagesPerSecond) notify messages within 1s; the rest waits")

@@ -1,5 +1,7 @@
+import Glibc
 import LifecycleCore
 import Linux
+import Manifest
 import Posix
 import Systemd
 
@@ -8,12 +10,35 @@ extension RunController {
     /// The most processes whose memory is released right after SIGKILL: the main process and a few more.
     private static let releasedProcesses = 8
 
-    /// SIGKILL to all processes of the group.
+    /// `willTerminate`: the signal goes to the main process, wherever it is, and, with `KillMode=control-group`, to all
+    /// processes of the group (L46).
+    /// - Returns: whether it was sent to any process.
+    func sendTerminate(_ number: Int32) -> Bool {
+        let isSent = sendSignal(number)
+        switch manifest.policy.killMode {
+        case .mixed, .process: return isSent
+        case .controlGroup:
+            var count = 0
+            attempt { count = try enclosure.signalAll(number, except: process?.pid) }
+            return isSent || count > 0
+        }
+    }
+
+    /// The processes of the group, once the main process has ended; `nil`: there are none.
+    var remaining: RemainingProcesses? {
+        guard let (count, names) = try? enclosure.summary(names: RemainingProcesses.maximumNames), count > 0 else {
+            return nil
+        }
+        return RemainingProcesses(count: count, names: names.map { $0.printable() })
+    }
+
+    /// SIGKILL to all processes of the group, and to the main process, which may have left it.
     func killGroup() {
         // Opened before the kill: afterwards the pids may belong to other processes.
         let pids = (try? enclosure.pids()) ?? []
         let killed = pids.prefix(Self.releasedProcesses).compactMap { try? Linux.Process.open($0) }
         attempt { try enclosure.killAll() }
+        sendSignal(SIGKILL)
         for process in killed { context.releaser.release(process) }
     }
 
@@ -35,7 +60,7 @@ extension RunController {
         }
     }
 
-    private func mainProcessEnded() {
+    func mainProcessEnded() {
         guard let process else { return }
         // Its last message may name another main process (`MAINPID=`). Then the run continues.
         socket.drain()
@@ -50,11 +75,14 @@ extension RunController {
     }
 
     /// Reports the end of the main process, and waits for the end of the group.
-    /// - Parameter peakMemory: in bytes; 0: unknown.
-    func exited(_ status: ExitStatus, cpu: Duration, peakMemory: UInt64 = 0) {
-        transport.discard()
+    /// - Parameters:
+    ///   - peakMemory: in bytes; 0: unknown.
+    ///   - isFinal: no other main process follows.
+    func exited(_ status: ExitStatus, cpu: Duration, peakMemory: UInt64 = 0, isFinal: Bool = false) {
         releaseMainProcess()
-        send(.exited(status, cpu: max(cpu, self.cpu), memory: peakMemory))
+        if !isFinal, awaitsForked(FirstExit(status: status, cpu: cpu, peakMemory: peakMemory)) { return }
+        transport.discard()
+        send(.exited(status, cpu: max(cpu, self.cpu), memory: peakMemory, remaining: remaining))
         waitUntilEmpty()
     }
 

@@ -1,11 +1,27 @@
 import Glibc
 import LifecycleCore
 import Linux
+import Manifest
 import Posix
 import Systemd
 
 /// Notify messages of the app as events.
 extension RunController: NotifySocketDelegate {
+    /// A process that has ended cannot be checked. With `NotifyAccess=all` its message is read: a script sends its messages with
+    /// short-lived processes (`systemd-notify`), and the daemon may read them later.
+    func reasonToIgnore(sender: Int32) -> String? {
+        switch manifest.effectiveNotifyAccess {
+        case .none: return "NotifyAccess=none"
+        case .main, .exec: return sender == mainPID ? nil : "it is not the main process (NotifyAccess=main)"
+        case .all:
+            // The main process may have been reaped already.
+            if sender > 0, sender == mainPID { return nil }
+            if (try? enclosure.contains(sender)) ?? false { return nil }
+            return sender > 0 && (try? ProcFS().stat(of: sender)) == .some(nil)
+                ? nil : "it is not a process of this app"
+        }
+    }
+
     func received(_ messages: [NotifyMessage], _ descriptors: inout ReceivedDescriptors, from sender: Int32) {
         context.events.batch {
             for message in messages { received(message, &descriptors, from: sender) }
@@ -51,9 +67,17 @@ extension RunController: NotifySocketDelegate {
     /// `MAINPID=`: changes the main process to another process of the run's group.
     private func changeMainProcess(to pid: Int32) {
         guard pid != process?.pid else { return }
+        guard process != nil || firstExit != nil else {
+            return socket.warn("MAINPID=\(pid) comes after the end of the main process; the run ends")
+        }
         guard (try? enclosure.contains(pid)) ?? false else {
             return socket.warn("MAINPID=\(pid) is not a process of this app; the main process stays the same")
         }
+        setMainProcess(toMember: pid)
+    }
+
+    /// Makes another process of the group the main process.
+    func setMainProcess(toMember pid: Int32) {
         do {
             // Checked again after the open: the pid may have been given to another process meanwhile.
             guard let process = try Linux.Process.open(pid), try enclosure.contains(pid) else { return }
@@ -69,7 +93,7 @@ extension RunController: NotifySocketDelegate {
             // The old process may have ended and be a zombie.
             context.runs.reapOrphans()
         } catch {
-            socket.warn("MAINPID=\(pid): \(error)")
+            socket.warn("cannot watch the main process \(pid): \(error)")
         }
     }
 }

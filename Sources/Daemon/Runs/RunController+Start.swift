@@ -38,7 +38,7 @@ extension RunController {
         storeDescriptors()
     }
 
-    private func execDecided() {
+    func execDecided() {
         let outcome: ExecOutcome
         do {
             outcome = try starting?.outcome() ?? .pending

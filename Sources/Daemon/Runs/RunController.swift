@@ -58,6 +58,10 @@ final class RunController {
     var exitProbe: Retry?
     /// Looks whether an adopted main process has executed its program, stopped itself, or was reaped by its parent.
     var adoptedProbe: Retry?
+    /// `Type=forking`: how the first process exited, until the main process is known.
+    var firstExit: FirstExit?
+    /// Looks for the process that `PIDFile=` names.
+    var forkProbe: Retry?
     /// Looks whether the whole group is frozen.
     private var freezeProbe: Retry?
 
@@ -67,6 +71,8 @@ final class RunController {
     var statusText: String?
     /// `ERRNO=`
     var errno: Int32?
+    /// Why the app cannot be suspended, as a sentence; `nil`: it can, as far as is known.
+    var suspendProblem: String?
 
     /// - Parameter notices: those that the previous daemon recorded; empty for a new run.
     init(
@@ -99,7 +105,13 @@ final class RunController {
 
     var isPopulated: Bool { (try? enclosure.isPopulated()) ?? false }
     /// In bytes.
-    var memory: UInt64 { (try? enclosure.memoryBytes()) ?? 0 }
+    var memory: UInt64 { memory(in: nil) }
+    /// In bytes. `scan`: a complete search of /proc (process-group mode).
+    func memory(in scan: ProcessScan?) -> UInt64 {
+        guard var measurement = try? enclosure.beginMeasurement(in: scan) else { return 0 }
+        while (try? measurement.advance()) ?? false {}
+        return measurement.bytes
+    }
     /// Processor time of all processes since the launch.
     var cpu: Duration { (try? enclosure.cpuTime()) ?? .zero }
 
@@ -117,7 +129,8 @@ final class RunController {
         isFrozen = true
         freezeProbe = Retry.until(context.loop) { [weak self] in
             guard let self, self.isFrozen else { return true }
-            guard (try? self.enclosure.isFrozen()) ?? false else { return false }
+            // Checked each time: another process may move it at any time.
+            guard self.holdsMainProcess(), (try? self.enclosure.isFrozen()) ?? false else { return false }
             self.send(.frozen(attempt: attempt, memory: self.memory))
             return true
         }
@@ -159,9 +172,35 @@ final class RunController {
     /// SIGCONT, for a main process that has stopped itself.
     func continueStopped() { sendSignal(SIGCONT) }
 
+    /// Measures the run for the core's judgement. What the app did before is reported first, however late the daemon reads
+    /// it (L48).
     func inspect() {
-        let isTraced = mainProcessStatus?.isTraced ?? false
-        send(.inspected(Inspection(traced: isTraced, cpu: cpu, memory: memory)))
+        transport.sendAll()
+        reportAnswers()
+        let hasExited = process == nil && starting == nil
+        send(
+            .inspected(
+                Inspection(traced: isTraced, cpu: cpu, memory: memory, remaining: hasExited ? remaining : nil)))
+    }
+
+    /// Whether a debugger is attached to the main process. An app that traces itself is not being debugged (L48).
+    private var isTraced: Bool {
+        guard let tracer = mainProcessStatus?.tracerPid, tracer != 0 else { return false }
+        return !((try? enclosure.contains(tracer)) ?? false)
+    }
+
+    /// Reports what may be an answer: the outcome of execve(2), notify messages, a stop, and the end of the main process.
+    private func reportAnswers() {
+        if starting != nil { execDecided() }
+        socket.drain()
+        guard let process, starting == nil else { return }
+        if process.isOver {
+            mainProcessEnded()
+        } else if isAdopted {
+            if !isFrozen, hasStopped, context.events.isEntering(id) { send(.stopped) }
+        } else {
+            context.runs.childrenChanged()
+        }
     }
 
     /// Sends a notice. A memory warning has one signal for both levels, so the level is written to the inbox
@@ -189,7 +228,11 @@ final class RunController {
         isFrozen = false
         freezeProbe = nil
         transport.discard()
-        if isPopulated { killGroup() }
+        // A main process that has left the group is killed too.
+        if isPopulated || process != nil { killGroup() }
+        // Without a main process the kill is the end of the run: the exit of the first process was none.
+        firstExit?.status = .signaled(SIGKILL, coreDumped: false)
+        endWithFirstProcess()
         // A main process that is a zombie does not populate the group. Its exit is reported before the run is removed.
         if process == nil, starting == nil { waitUntilEmpty() }
     }
@@ -217,7 +260,7 @@ final class RunController {
         removeRecord()
         releaseMainProcess()
         socket.close()
-        attempt { try inbox.empty() }
+        attempt { try context.inboxes.empty(inbox) }
         context.groups.remove(enclosure)
     }
 

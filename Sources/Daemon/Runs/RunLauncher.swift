@@ -51,7 +51,7 @@ final class RunLauncher {
         let user = try step(Stage.user) { try context.users.user(of: manifest) }
         try prepareDirectories(manifest, user)
         let inbox = Inbox(of: app, context.folders, owner: user?.owner)
-        try step(Stage.runtimeDirectory) { try inbox.create() }
+        try step(Stage.runtimeDirectory) { try context.inboxes.create(inbox) }
         let enclosure = try step(Stage.cgroup) {
             try context.containment.create(app: app.name, run: id.number)
         }

@@ -15,10 +15,8 @@ final class RunTable {
     func remove(_ run: RunController) { if contains(run) { controllers[run.id] = nil } }
     func contains(_ run: RunController) -> Bool { controllers[run.id] === run }
 
-    /// Sizes in bytes of the runs that are not frozen. The size of a frozen run cannot change.
-    var sizes: [MemoryReading.Size] {
-        all.filter { !$0.isFrozen }.map { MemoryReading.Size(run: $0.id, bytes: $0.memory) }
-    }
+    /// The runs that are not frozen. The size of a frozen run cannot change.
+    var awake: [RunID] { controllers.values.lazy.filter { !$0.isFrozen }.map(\.id).sorted() }
 
     // MARK: Children
 

@@ -10,6 +10,9 @@ protocol SignalTransportDelegate: AnyObject {
     /// Sends a signal to the main process.
     /// - Returns: whether it was sent.
     func sendSignal(_ number: Int32) -> Bool
+    /// Sends the signal of `willTerminate` to all processes that are to end by it.
+    /// - Returns: whether it was sent to any.
+    func sendTerminate(_ number: Int32) -> Bool
     /// The queue has changed. It must be recorded before this returns.
     func queueChanged()
     /// The first notice was removed from the queue. The change of the queue and what follows from it must be recorded
@@ -130,7 +133,8 @@ final class SignalTransport {
         }
         queue.beginSending()
         delegate?.queueChanged()
-        let isSent = delegate?.sendSignal(number) ?? false
+        let isTermination = notice == .willTerminate
+        let isSent = (isTermination ? delegate?.sendTerminate(number) : delegate?.sendSignal(number)) ?? false
         if isSent { lastSignal = number }
         finish(notice, delivered: isSent)
     }

@@ -75,6 +75,9 @@ extension SavedCore: SavedRecord {
         guard Set(freeIndices) == Set(removed), freeIndices.count == removed.count else {
             return "the free indices are not those of removed apps"
         }
+        if let shutdown, !(shutdown.waiting + shutdown.thawed).allSatisfy(apps.indices.contains) {
+            return "a shutdown waits for no app"
+        }
         return appFault ?? slotFault
     }
 

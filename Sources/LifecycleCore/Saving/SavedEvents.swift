@@ -57,7 +57,8 @@ extension RunEvent: SavedUnion {
         case .frozen(let attempt, let memory): writer.put(case: 5, attempt, SavedSize(memory))
         case .thawed(let attempt): writer.put(case: 6, attempt)
         case .inspected(let inspection): writer.put(case: 7, inspection)
-        case .exited(let status, let cpu, let memory): writer.put(case: 8, status, cpu, SavedSize(memory))
+        case .exited(let status, let cpu, let memory, let remaining):
+            writer.put(case: 8, status, cpu, SavedSize(memory), SavedRemaining(value: remaining))
         case .emptied: writer.put(case: 9)
         case .reattached(let messagesKept, let noticesDelayed): writer.put(case: 10, messagesKept, noticesDelayed)
         case .ready: writer.put(case: 11)
@@ -84,7 +85,11 @@ extension RunEvent: SavedUnion {
         case 5: self = .frozen(attempt: try values.next(), memory: try values.nextSize())
         case 6: self = .thawed(attempt: try values.next())
         case 7: self = .inspected(try values.next())
-        case 8: self = .exited(try values.next(), cpu: try values.next(), memory: try values.nextSize())
+        case 8:
+            let (status, cpu, memory): (ExitStatus, Duration, UInt64) =
+                (try values.next(), try values.next(), try values.nextSize())
+            let remaining: SavedRemaining = try values.next()
+            self = .exited(status, cpu: cpu, memory: memory, remaining: remaining.value)
         case 9: self = .emptied
         case 10: self = .reattached(messagesKept: try values.next(), noticesDelayed: try values.next())
         case 11: self = .ready
@@ -112,6 +117,16 @@ extension RecordReader {
     }
 }
 
+/// The processes that a main process left behind, as one value of a case.
+private struct SavedRemaining: SavedRecord {
+    static var blank: SavedRemaining { SavedRemaining(value: nil) }
+    var value: RemainingProcesses?
+
+    mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.optional(1, &value)
+    }
+}
+
 extension SpawnProblem: SavedRecord {
     package static var blank: SpawnProblem { SpawnProblem(sentence: "", exitStatus: 0) }
 
@@ -128,6 +143,7 @@ extension Inspection: SavedRecord {
         try coder.flag(1, &traced)
         try coder.required(2, &cpu)
         try coder.size(3, &memory)
+        try coder.optional(4, &remaining)
     }
 }
 

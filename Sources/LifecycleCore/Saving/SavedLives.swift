@@ -115,16 +115,16 @@ extension Background: SavedRecord {
 
     package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
         try coder.optional(1, &idleSince)
-        try coder.optional(2, &retryDelay)
+        // 2 was the interval before the next freeze (0.2.0).
     }
 }
 
 extension Suspending: SavedRecord {
-    package static var blank: Suspending { Suspending(timeout: .origin) }
+    package static var blank: Suspending { Suspending(warnAt: nil) }
 
     package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
-        try coder.required(1, &timeout)
-        try coder.optional(2, &retryDelay)
+        try coder.optional(1, &warnAt)
+        // 2 was the interval before the next freeze (0.2.0).
     }
 }
 
@@ -135,7 +135,7 @@ extension Waking: SavedRecord {
         try coder.optional(1, &deadline)
         try coder.optional(2, &pending)
         try coder.optional(3, &wake)
-        try coder.optional(4, &retryDelay)
+        // 4 was the interval before the next freeze (0.2.0).
     }
 }
 
@@ -147,6 +147,18 @@ extension Terminating: SavedRecord {
         try coder.required(2, &from)
         try coder.optional(3, &deadline)
         try coder.optional(4, &next)
+        try coder.optional(5, &exit)
+    }
+}
+
+extension MainExit: SavedRecord {
+    package static var blank: MainExit { MainExit(status: .unknown, cpu: .zero, peak: 0) }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.field(1, &status)
+        try coder.field(2, &cpu)
+        try coder.size(3, &peak)
+        try coder.optional(4, &remaining)
     }
 }
 

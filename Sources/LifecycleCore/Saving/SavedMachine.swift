@@ -37,6 +37,9 @@ extension LifecycleCore.Shutdown: SavedRecord {
 
     package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
         try coder.flag(1, &isFinished)
+        try coder.optional(2, &end)
+        try coder.list(3, &waiting, upTo: SavedLimits.apps)
+        try coder.list(4, &thawed, upTo: LifecycleCore.thawedAtOnce)
     }
 }
 

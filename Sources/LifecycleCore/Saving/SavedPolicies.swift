@@ -19,6 +19,8 @@ extension AppPolicy: SavedRecord {
         try coder.field(15, &jetsamPriority)
         try coder.optional(16, &memoryHigh)
         try coder.optional(17, &suspendedMemoryHigh)
+        try coder.field(18, &killMode)
+        try coder.field(19, &terminateSuspended)
     }
 }
 

@@ -20,6 +20,8 @@ extension Receipt: SavedRecord {
         try coder.required(12, &wall)
         try coder.field(13, &cpu)
         try coder.size(14, &memory)
+        try coder.optional(15, &remaining)
+        try coder.optional(16, &failure)
     }
 
     package var fault: String? { id > SavedLimits.counter ? "receipt \(id) is out of bounds" : nil }
@@ -47,6 +49,15 @@ extension Receipt.Candidate: SavedRecord {
         try coder.required(1, &app)
         try coder.required(2, &state)
         try coder.size(3, &memory)
+    }
+}
+
+extension RemainingProcesses: SavedRecord {
+    package static var blank: RemainingProcesses { RemainingProcesses(count: 0, names: []) }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.required(1, &count)
+        try coder.list(2, &names, upTo: Self.maximumNames)
     }
 }
 

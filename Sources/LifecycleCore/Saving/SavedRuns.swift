@@ -7,6 +7,7 @@ extension Deadline: SavedRecord {
         try coder.required(3, &allowed)
         try coder.flag(4, &isInspected)
         try coder.flag(5, &isDoubtful)
+        try coder.field(6, &debugged)
     }
 }
 
@@ -127,9 +128,10 @@ extension Run: SavedRecord {
         try coder.flag(11, &isThrottled)
         try coder.field(12, &freezeAttempt)
         try coder.field(13, &cpuAtLastNotice)
+        try coder.flag(14, &takesPart)
         #if NEXT_RELEASE
             var later: String? = "a field of the next release"
-            try coder.optional(14, &later)
+            try coder.optional(15, &later)
         #endif
     }
 

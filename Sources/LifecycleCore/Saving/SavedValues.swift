@@ -21,11 +21,14 @@ extension WakeResult: SavedCase {}
 extension MemoryLevel: SavedCase {}
 extension MemoryCause: SavedCase {}
 extension Receipt.Namespace: SavedCase {}
+extension Receipt.Failure: SavedCase {}
 extension Waiter.Goal: SavedCase {}
 extension PendingRequest: SavedCase {}
 extension SceneActivation: SavedCase {}
 extension AppPolicy.Readiness: SavedCase {}
 extension AppPolicy.Relaunch: SavedCase {}
+extension AppPolicy.KillMode: SavedCase {}
+extension AppPolicy.TerminateSuspended: SavedCase {}
 extension ManagerPolicy.JetsamOrder: SavedCase {}
 
 // MARK: Numbers and texts

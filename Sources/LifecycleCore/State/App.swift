@@ -17,7 +17,7 @@ struct App: Hashable, Sendable {
     var waiters: [Waiter] = []
     /// Early ends in a row (L11).
     var earlyEnds = 0
-    /// Deaths while launching in a row: after two the restoration state is dropped (L11).
+    /// Deaths while launching in a row of programs that were executed: after two the restoration state is dropped (L11).
     var launchDeaths = 0
     /// Before this instant only a user launches it (L11).
     var postponedUntil: Instant?
@@ -39,6 +39,19 @@ struct App: Hashable, Sendable {
         var taken = ProcessLife.notRunning(NotRunning())
         swap(&taken, &life)
         return taken
+    }
+
+    /// The storage of the run, which no other value shares. Traps if the app has no process.
+    mutating func ownRunStorage() -> RunStorage {
+        switch takeLife() {
+        case .running(var running):
+            defer { life = .running(running) }
+            return running.ownStorage()
+        case .ending(var ending):
+            defer { life = .ending(ending) }
+            return ending.ownStorage()
+        case .notRunning: preconditionFailure("\(id) has no run")
+        }
     }
 
     /// The run, if the app has a process.

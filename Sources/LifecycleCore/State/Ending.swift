@@ -13,7 +13,7 @@ struct Ending: Hashable, Sendable {
         case exitStatus
     }
 
-    var run: Run
+    private var storage: RunStorage
     /// Why it was killed; `nil`: it was not.
     var cause: KillCause?
     /// The state that users saw before.
@@ -34,11 +34,22 @@ struct Ending: Hashable, Sendable {
     var next: Launch?
 
     init(_ run: Run, cause: KillCause?, from: AppState, start: Instant, warnAt: Instant) {
-        self.run = run
+        storage = RunStorage(run)
         self.cause = cause
         self.from = from
         self.start = start
         self.warnAt = warnAt
+    }
+
+    var run: Run {
+        get { storage.run }
+        set { ownStorage().run = newValue }
+    }
+
+    /// The storage of the run, which no other value shares.
+    mutating func ownStorage() -> RunStorage {
+        if !isKnownUniquelyReferenced(&storage) { storage = RunStorage(storage.run) }
+        return storage
     }
 
     /// Set once the main process exited (L45).

@@ -54,13 +54,11 @@ struct EnteringBackground: Hashable, Sendable {
 struct Background: Hashable, Sendable {
     /// Since when there has been no assertion; `nil`: there is one.
     var idleSince: Instant?
-    /// After a freeze that timed out: how long to wait before the next attempt.
-    var retryDelay: Duration?
 }
 
 struct Suspending: Hashable, Sendable {
-    var timeout: Instant
-    var retryDelay: Duration?
+    /// When to log a warning that a process does not freeze; `nil`: it was logged.
+    var warnAt: Instant?
 }
 
 struct Waking: Hashable, Sendable {
@@ -68,7 +66,6 @@ struct Waking: Hashable, Sendable {
     var pending: PendingRequest?
     /// Why it is woken, if that reason grants it time of its own (L26).
     var wake: LaunchReason?
-    var retryDelay: Duration?
 }
 
 struct Terminating: Hashable, Sendable {
@@ -78,6 +75,19 @@ struct Terminating: Hashable, Sendable {
     var deadline: Deadline?
     /// The launch that follows.
     var next: Launch?
+    /// How the main process exited, if other processes of the run are left that received the signal too (L46).
+    var exit: MainExit?
+}
+
+/// The exit of the main process, as it was reported.
+struct MainExit: Hashable, Sendable {
+    var status: ExitStatus
+    /// Processor time of the whole run.
+    var cpu: Duration
+    /// The peak in bytes; 0: unknown.
+    var peak: UInt64
+    /// The processes that it left behind.
+    var remaining: RemainingProcesses?
 }
 
 extension Execution {
@@ -123,6 +133,14 @@ extension Execution {
                 self = .terminating(terminating)
             case .background, .suspending, .suspended: break
             }
+        }
+    }
+
+    /// How the main process exited, if the run continues without it.
+    var exit: MainExit? {
+        switch self {
+        case .terminating(let terminating): terminating.exit
+        case .launching, .foreground, .enteringBackground, .background, .suspending, .suspended, .waking: nil
         }
     }
 

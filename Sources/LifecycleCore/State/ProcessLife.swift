@@ -15,18 +15,28 @@ enum ProcessLife: Hashable, Sendable {
     indirect case ending(Ending)
 }
 
-/// A run and what it does. A value like any other; it lies on the heap, so that a life is small to copy, and its parts are
-/// changed in place as long as no copy shares them.
-struct Running: Hashable, @unchecked Sendable {
+/// The storage of a run on the heap, so that a life is small to copy and the run is changed in place as long as no copy shares
+/// it. Callers reach the run through this reference: an accessor that yields a value of this size would allocate a frame at
+/// each access.
+class RunStorage: Hashable, @unchecked Sendable {
     // Sendable, because storage that is shared is never changed. For the same reason overlapping accesses to it need no check
-    // at run time: the compiler checks those to the struct.
-    private final class Storage {
-        @exclusivity(unchecked) var run: Run
+    // at run time: the compiler checks those to the structs that own it.
+    @exclusivity(unchecked) final var run: Run
+
+    init(_ run: Run) { self.run = run }
+
+    static func == (a: RunStorage, b: RunStorage) -> Bool { a === b || a.run == b.run }
+    func hash(into hasher: inout Hasher) { hasher.combine(run) }
+}
+
+/// A run and what it does. A value like any other.
+struct Running: Hashable, Sendable {
+    private final class Storage: RunStorage, @unchecked Sendable {
         @exclusivity(unchecked) var execution: Execution
 
         init(run: Run, execution: Execution) {
-            self.run = run
             self.execution = execution
+            super.init(run)
         }
     }
     private var storage: Storage
@@ -34,19 +44,22 @@ struct Running: Hashable, @unchecked Sendable {
     init(run: Run, execution: Execution) { storage = Storage(run: run, execution: execution) }
 
     var run: Run {
-        _read { yield storage.run }
-        _modify {
-            copyIfShared()
-            yield &storage.run
-        }
+        get { storage.run }
+        set { ownStorage().run = newValue }
     }
 
     var execution: Execution {
-        _read { yield storage.execution }
+        get { storage.execution }
         _modify {
             copyIfShared()
             yield &storage.execution
         }
+    }
+
+    /// The storage of the run, which no other value shares.
+    mutating func ownStorage() -> RunStorage {
+        copyIfShared()
+        return storage
     }
 
     private mutating func copyIfShared() {
@@ -97,6 +110,9 @@ struct Run: Hashable, Sendable {
     var freezeAttempt = 0
     /// Processor time that the run had used at its last notice with a deadline.
     var cpuAtLastNotice: Duration = .zero
+    /// It takes part: it was notified that it is in the background, or said so itself. So it saves what it has before it is
+    /// suspended (L46).
+    var takesPart = false
 
     init(id: RunID, created: Instant) {
         self.id = id

@@ -90,7 +90,7 @@ struct AbsenceChecker {
     }
 
     private static func isAnyAppVisible(_ model: CoreModel) -> Bool {
-        model.apps.contains { $0.phase == .foreground || $0.phase == .entering }
+        model.apps.indices.contains { model.apps[$0].phase == .foreground || model.apps[$0].phase == .entering }
     }
 
     mutating func verify<Core: DecidingCore>(
@@ -102,10 +102,10 @@ struct AbsenceChecker {
     }
 
     private func verifyAbsence(_ model: CoreModel, _ findings: inout Findings) {
-        for (index, app) in model.apps.enumerated() where app.phase == .foreground {
+        for index in model.apps.indices where model.apps[index].phase == .foreground {
             findings.check(
                 !isSleeping && isRequested[index], .absenceEmptiesForeground,
-                "\(app.id) stays in the foreground during an absence")
+                "\(model.apps[index].id) stays in the foreground during an absence")
         }
         guard isSleeping, !isSleepAllowed else { return }
         findings.check(

@@ -6,6 +6,7 @@ struct Checkers {
     private(set) var deadlines: DeadlineChecker
     private(set) var requests = RequestChecker()
     private let states = StateChecker()
+    private let answers = AnswerChecker()
     private var notices: NoticeChecker
     private var receipts: ReceiptChecker
     private var budgets: BudgetChecker
@@ -16,6 +17,8 @@ struct Checkers {
     private var jetsam: JetsamChecker
     private var notifications: NotificationChecker
     private var absences: AbsenceChecker
+    private(set) var relaunches: RelaunchChecker
+    private var restoration: RestorationChecker
 
     /// Checks of the whole state are slow: they are done once in this number of events.
     static let deepInterval = 64
@@ -32,6 +35,8 @@ struct Checkers {
         jetsam = JetsamChecker(apps: apps)
         notifications = NotificationChecker(apps: apps)
         absences = AbsenceChecker(apps: apps)
+        relaunches = RelaunchChecker(apps: apps)
+        restoration = RestorationChecker(apps: apps)
     }
 
     /// Records an event. Called before the core handles it.
@@ -56,11 +61,14 @@ struct Checkers {
         jetsam.record(event, of: app, model, at: world.now)
         notifications.record(event, of: app, model)
         absences.record(event, of: app, model)
+        relaunches.record(event, of: app, model)
+        restoration.record(event, of: app, model)
     }
 
     mutating func begin(_ effects: [Effect], _ model: CoreModel) {
         notifications.record(effects, model)
         interruptions.record(effects)
+        restoration.record(effects, model)
     }
 
     /// Checks an effect. Called before the model records it.
@@ -70,9 +78,10 @@ struct Checkers {
         let now = world.now
         states.record(effect, of: app, model, &findings)
         notices.record(effect, of: app, model, at: now, &findings)
+        answers.record(effect, of: app, in: event, world, deadlines, &findings)
         deadlines.record(effect, of: app, in: event, model, at: now, &findings)
         requests.record(effect, model, &findings)
-        receipts.record(effect, of: app, model, &findings)
+        receipts.record(effect, of: app, model, world, &findings)
         budgets.record(effect, of: app, model, &findings)
         suspensions.record(effect, of: app, model, deadlines, at: now, &findings)
         ends.record(effect, of: app, in: event, model, at: now, &findings)
@@ -80,6 +89,8 @@ struct Checkers {
         foreground.record(effect, of: app, model, &findings)
         notifications.record(effect, of: app, model, &findings)
         absences.record(effect, of: app, model, &findings)
+        relaunches.record(effect, of: app, in: event, model, at: now)
+        restoration.record(effect, of: app, in: event, &findings)
         jetsam.record(
             effect, of: app, in: event, model, at: now, &findings)
     }
@@ -95,6 +106,7 @@ struct Checkers {
         foreground.verify(model, &findings)
         absences.verify(model, core, at: now, &findings)
         jetsam.verify(model, isMeasuring: world.isMeasuring, &findings)
+        relaunches.verifyStart(model, &findings)
         for app in isDeep ? Array(model.apps.indices) : apps {
             states.verify(of: app, model, world, deadlines, &findings)
             notices.verify(of: app, model, &findings)
@@ -102,9 +114,11 @@ struct Checkers {
             interruptions.verify(of: app, model, &findings)
             budgets.verify(of: app, model, world, deadlines, at: now, &findings)
             notifications.verify(of: app, model, &findings)
+            relaunches.verify(of: app, model, &findings)
         }
         if case .deadlineReached = event {
             suspensions.verifyAll(model, at: now, &findings)
+            relaunches.verifyAll(model, at: now, &findings)
             findings.check(
                 core.nextDeadline.map { $0 > Instant(now) } ?? true, .dueWorkIsDone,
                 "a deadline is still due: \(core.nextDeadline?.microseconds ?? 0) µs")

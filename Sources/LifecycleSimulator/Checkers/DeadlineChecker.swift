@@ -10,6 +10,8 @@ struct DeadlineChecker {
         var isInspected = false
         /// Whether the app may have answered while there was no daemon.
         var isDoubtful = false
+        /// For how long it did not count, because a debugger was attached.
+        var debugged: Microseconds = 0
         var due: Microseconds { start + allowed }
     }
 
@@ -31,6 +33,10 @@ struct DeadlineChecker {
     }
 
     func isOpen(_ kind: DeadlineKind, of app: Int) -> Bool { open[app][kind.index] != nil }
+    /// The start and the end of an open deadline.
+    func span(_ kind: DeadlineKind, of app: Int) -> (start: Microseconds, due: Microseconds)? {
+        open[app][kind.index].map { ($0.start, $0.due) }
+    }
     func openKinds(of app: Int) -> [DeadlineKind] { DeadlineKind.allCases.filter { isOpen($0, of: app) } }
 
     mutating func record(_ event: Event, of app: Int?, at now: Microseconds) {
@@ -72,14 +78,17 @@ struct DeadlineChecker {
         case .report(.deadlineMet(let id, let kind, _)), .report(.deadlineCancelled(let id, let kind)):
             close(app, kind, &findings, id)
         case .report(.deadlineMissed(let id, let kind)):
-            checkMissed(app, id, kind, event, now, &findings)
+            checkMissed(app, id, kind, event, model, now, &findings)
             close(app, kind, &findings, id)
             missed = app
-        case .report(.deadlineDeferred(let id, let kind, _)):
-            let isReattached = if case .run(_, .reattached) = event { true } else { false }
-            let isTraced = (found == true || isReattached) && isOpen(kind, of: app)
-            findings.check(isTraced, .deadlinesAreFair, "\(id): \(kind) starts again, but no debugger was found")
-            let used = usedBefore(kind, of: app, event, model)
+        case .report(.deadlineDeferred(let id, let kind, let cause)):
+            findings.check(
+                isOpen(kind, of: app) && mayDefer(kind, cause, of: app, event, model, now), .deadlinesAreFair,
+                "\(id): \(kind) starts again without cause (\(cause))")
+            let used = usedBefore(kind, cause, of: app, event, model)
+            if cause == .debuggerAttached, let open = open[app][kind.index] {
+                self.open[app][kind.index]?.debugged += now - open.start
+            }
             open[app][kind.index]?.start = now - used
             open[app][kind.index]?.isInspected = false
         case .inspect:
@@ -99,12 +108,34 @@ struct DeadlineChecker {
         refresh(app)
     }
 
-    /// L22: if the end of the budget came near while there was no daemon, the time of the expiration notice is left.
-    private func usedBefore(_ kind: DeadlineKind, of app: Int, _ event: Event, _ model: CoreModel) -> Microseconds {
-        guard kind == .backgroundTime, case .run(_, .reattached(_, noticesDelayed: let noticesDelayed)) = event,
-            let open = open[app][kind.index],
-            !noticesDelayed || model.apps[app].phase != .entering
-        else { return 0 }
+    /// Whether a deadline may start again (L48): a debugger is attached, the daemon was restarted, or a notice was sent late.
+    private func mayDefer(
+        _ kind: DeadlineKind, _ cause: DeferralCause, of app: Int, _ event: Event, _ model: CoreModel,
+        _ now: Microseconds
+    ) -> Bool {
+        guard let open = open[app][kind.index] else { return false }
+        switch (cause, event) {
+        case (.debuggerAttached, _): return found == true
+        case (.daemonRestarted, .run(_, .reattached)): return true
+        case (.noticeDelayed, .run(_, .notified(let notice, delivered: true, _))):
+            return notice.deadlineKind == kind && now - open.start > 1 * .second
+        case (.noticeDelayed, .deadlineReached):
+            let notice = model.apps[app].policy.expirationNotice.microseconds
+            return kind == .backgroundTime && now - max(open.start, open.due - notice) > 1 * .second
+        case (.daemonRestarted, _), (.noticeDelayed, _): return false
+        }
+    }
+
+    /// L22: if the end of the budget came near while no daemon ran, the time of the expiration notice is left.
+    private func usedBefore(
+        _ kind: DeadlineKind, _ cause: DeferralCause, of app: Int, _ event: Event, _ model: CoreModel
+    ) -> Microseconds {
+        guard kind == .backgroundTime, let open = open[app][kind.index] else { return 0 }
+        if case .run(_, .reattached(_, noticesDelayed: let noticesDelayed)) = event {
+            if noticesDelayed, model.apps[app].phase == .entering { return 0 }
+        } else if cause != .noticeDelayed {
+            return 0
+        }
         return max(0, open.allowed - model.apps[app].policy.expirationNotice.microseconds)
     }
 
@@ -130,7 +161,8 @@ struct DeadlineChecker {
     }
 
     private func checkMissed(
-        _ app: Int, _ id: AppID, _ kind: DeadlineKind, _ event: Event, _ now: Microseconds, _ findings: inout Findings
+        _ app: Int, _ id: AppID, _ kind: DeadlineKind, _ event: Event, _ model: CoreModel, _ now: Microseconds,
+        _ findings: inout Findings
     ) {
         // An app may request the kill (WATCHDOG=trigger).
         if kind == .watchdog, case .run(_, .heartbeatGivenUp) = event { return }
@@ -139,8 +171,11 @@ struct DeadlineChecker {
             open[app][kind.index]?.isDoubtful != true, .possibleAnswersAreExcused,
             "\(id): \(kind) is missed, but it may have been answered")
         findings.check(early <= 0, .deadlinesAreFair, "\(id): \(kind) is missed \(early) µs too early")
+        // A debugger keeps a deadline from ending for an hour, and not in a shutdown (L48).
+        let isOverridden = model.isShuttingDown || open[app][kind.index].map { $0.debugged >= 3600 * .second } ?? false
         findings.check(
-            found == false, .deadlinesAreFair, "\(id): \(kind) is missed without an inspection for a debugger")
+            found == false || (found == true && isOverridden), .deadlinesAreFair,
+            "\(id): \(kind) is missed without an inspection for a debugger")
     }
 
     /// Checks the deadlines after all effects of one event.

@@ -70,6 +70,11 @@ struct EndChecker {
             findings.check(
                 !hasCompleted[app], .wakesAreCompleted, "\(id) is killed for a wake that it has completed")
         case .kill: checkKill(app, event, model, &findings)
+        case .thaw:
+            guard isOrderlyEnd(event) else { return }
+            findings.check(
+                known.isNotifiedOfEnd, .suspendedAreNotifiedOfEnd,
+                "\(known.id) is thawed for its end, although it takes part or is to be killed without notice")
         case .notify(_, .willTerminate):
             findings.check(
                 known.phase != .suspended && known.phase != .suspending, .runningAppsAreNotifiedOfEnd,
@@ -102,15 +107,30 @@ struct EndChecker {
         return min(300 * .second, (10 * .second) << Microseconds(min(deaths - 1, 20)))
     }
 
+    private func isOrderlyEnd(_ event: Event) -> Bool {
+        switch event {
+        case .requested(_, _, .terminate), .shutdownRequested(immediately: false): true
+        default: false
+        }
+    }
+
     /// Checks that an awake app which is asked to end is notified before it is killed.
     private func checkKill(_ app: Int, _ event: Event, _ model: CoreModel, _ findings: inout Findings) {
         let phase = model.apps[app].phase
         let isAwake = phase == .foreground || phase == .running || phase == .entering
         switch event {
+        case .run(_, .exited):
+            findings.check(
+                !model.apps[app].awaitsRemaining, .remainingAreAwaited,
+                "processes of \(model.apps[app].id) are killed with the main process, although they have time left")
         case .requested(_, _, .terminate), .shutdownRequested(immediately: false):
             findings.check(
                 !isAwake, .runningAppsAreNotifiedOfEnd,
                 "\(model.apps[app].id) is killed while it is \(phase), without notice")
+            let isSuspended = phase == .suspended || phase == .suspending
+            findings.check(
+                !isSuspended || !model.apps[app].isNotifiedOfEnd, .suspendedAreNotifiedOfEnd,
+                "\(model.apps[app].id) is killed while it is \(phase), although it was never notified of anything")
         default: break
         }
     }

@@ -30,6 +30,8 @@ struct JetsamChecker {
     private var reading: MemoryReading?
     private var hasVictim = false
     private var overdue: Int?
+    /// Whether the machine sleeps or is locked: then an app that is relaunched is not on its way to the foreground (L15).
+    private var absence = (isLocked: false, isSleeping: false)
     /// Whether `hadSlot` is up to date. The event that makes jetsam choose may itself remove slots.
     private var areSlotsKnown = true
 
@@ -55,6 +57,11 @@ struct JetsamChecker {
         overdue = nil
         areSlotsKnown = true
         switch event {
+        case .locked: absence.isLocked = true
+        case .unlocked: absence.isLocked = false
+        case .sleepRequested: absence.isSleeping = true
+        // A new daemon assumes that the machine is awake.
+        case .awoke, .recovered: absence.isSleeping = false
         case .configured(let policy): areSlotsKnown = policy.foregroundLimit >= model.manager.foregroundLimit
         case .memoryMeasured(let measured):
             reading = measured
@@ -62,8 +69,13 @@ struct JetsamChecker {
                 victim = nil
                 isVictimGone = false
             }
+        case .run(_, .exited(_, _, _, let remaining)) where app.map { model.apps[$0].mayAwait(remaining) } ?? false:
+            break
         case .run(let run, .exited), .run(let run, .emptied), .run(let run, .spawnFailed):
-            if let app, model.apps[app].run == run, endingSince[app] == nil { endingSince[app] = now }
+            guard let app, model.apps[app].run == run else { return }
+            if endingSince[app] == nil { endingSince[app] = now }
+            // Its memory is free, although its exit status may be missing.
+            if case .run(_, .emptied) = event, victim == app { isVictimGone = true }
         default: break
         }
     }
@@ -73,7 +85,9 @@ struct JetsamChecker {
         at now: Microseconds, _ findings: inout Findings
     ) {
         switch effect {
-        case .spawn(_, _, let launch): if let app { hadSlot[app] = launch.state == .foreground }
+        case .spawn(_, _, let launch):
+            guard let app else { return }
+            hadSlot[app] = launch.state == .foreground && !absence.isLocked && !absence.isSleeping
         case .measureMemory: isMeasureFresh = isVictimGone
         case .report(.stateChanged(_, _, .notRunning, _)):
             guard let app else { return }
@@ -104,7 +118,8 @@ struct JetsamChecker {
     private func isJetsam(_ app: Int, _ event: Event, _ model: CoreModel) -> Bool {
         switch event {
         case .memoryMeasured, .pressureSimulated, .configured, .run(_, .frozen): true
-        case .deadlineReached: overdue != app
+        // At the end of a shutdown's time all apps are killed.
+        case .deadlineReached: overdue != app && !model.isShuttingDown
         default: false
         }
     }

@@ -13,6 +13,9 @@ struct ReceiptChecker {
     }
 
     private var end: End?
+    /// How the main processes exited of runs that other processes continue, and that have no receipt yet (L46). If these are
+    /// killed later, that SIGKILL is not the end of the main process.
+    private var awaiting: [RunID: ExitStatus] = [:]
     private var last: UInt64
     /// By app: the last pid that was reported to the core.
     private var pids: [Int32?]
@@ -28,25 +31,37 @@ struct ReceiptChecker {
         switch event {
         case .run(let run, .spawned(let pid)), .run(let run, .mainProcessChanged(let pid)):
             if model.apps[app].run == run { pids[app] = pid }
-        case .run(let run, .exited(let status, _, _)): begin(app, run, status, model, world)
+        case .run(let run, .exited(let status, _, _, let remaining)):
+            if awaiting[run] != nil { return }
+            if model.apps[app].run == run, model.apps[app].mayAwait(remaining) {
+                awaiting[run] = status
+            } else {
+                begin(app, run, status, model, world)
+            }
+        case .run(let run, .emptied):
+            if let status = awaiting.removeValue(forKey: run) { begin(app, run, status, model, world) }
         case .run(let run, .spawnFailed(let problem)): begin(app, run, .exited(problem.exitStatus), model, world)
         default: break
         }
     }
 
     private mutating func begin(
-        _ app: Int, _ run: RunID, _ status: ExitStatus, _ model: CoreModel, _ world: World
+        _ app: Int, _ run: RunID, _ status: ExitStatus, _ model: CoreModel, _ world: World, wasKilled: Bool? = nil
     ) {
         guard model.apps[app].run == run, let index = world.index(of: run) else { return }
-        end = End(run: run, status: status, wasKilled: world.runs[index].killedAt != nil)
+        end = End(run: run, status: status, wasKilled: wasKilled ?? (world.runs[index].killedAt != nil))
     }
 
     mutating func record(
-        _ effect: Effect, of app: Int?, _ model: CoreModel, _ findings: inout Findings
+        _ effect: Effect, of app: Int?, _ model: CoreModel, _ world: World, _ findings: inout Findings
     ) {
         switch effect {
         case .spawn: if let app { pids[app] = nil }
         case .writeReceipt(let receipt):
+            // What was left of the run is killed.
+            if let app, let status = awaiting.removeValue(forKey: receipt.run) {
+                begin(app, receipt.run, status, model, world, wasKilled: status == .unknown ? nil : false)
+            }
             findings.check(
                 end?.run == receipt.run, .everyEndHasAReceipt, "receipt \(receipt.id) has no end of run \(receipt.run)")
             findings.check(

@@ -82,7 +82,8 @@ struct RequestChecker {
             switch waiter.goal {
             case .foreground: isTrue = state == .active || state == .inactive
             case .background: isTrue = state == .background || state == .suspended
-            case .end: isTrue = state == .notRunning
+            // Beyond the limit of requests that wait, the answer does not wait for the end.
+            case .end: isTrue = state == .notRunning || waitingEnds(of: waiter.app) >= Self.maximumWaiters
             case .pressure: isTrue = false
             case .other: isTrue = state != .notRunning && state != .terminating
             }
@@ -100,5 +101,23 @@ struct RequestChecker {
         }
         findings.check(
             isTrue, .answersAreTrue, "request \(request) for \(waiter.goal) is answered with \(answer)")
+        if case .end = waiter.goal, case .refused(let refusal) = answer {
+            findings.check(
+                Self.mayRefuseEnd(refusal), .endsAreNotRefused,
+                "request \(request) to end \(app?.id.name ?? "an unknown app") is refused: \(refusal)")
+        }
+    }
+
+    /// How many requests may wait for an app.
+    private static let maximumWaiters = 64
+
+    private func waitingEnds(of app: Int?) -> Int { waiting.values.count { $0.app == app && $0.goal == .end } }
+
+    /// There is nothing to end, or all apps are ending.
+    private static func mayRefuseEnd(_ refusal: Refusal) -> Bool {
+        switch refusal {
+        case .unknownApp, .notRunning, .shuttingDown: true
+        case .running, .ending, .notInForeground, .notInterrupted, .modeNotDeclared, .launchPostponed, .tooMany: false
+        }
     }
 }

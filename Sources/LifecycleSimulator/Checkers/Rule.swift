@@ -8,11 +8,13 @@ package enum Rule: String, CaseIterable, Sendable {
     case backgroundIsThrottled = "an app in the background is throttled once it has answered (L19)"
     case suspendedHasNoAssertion = "a suspended app has no open task or wake (L18)"
     case suspendedInTime = "an app is frozen `SuspendDelaySec=` after its last assertion ended (L18)"
+    case thawsHaveACause = "a frozen app is thawed only for a request, a wake or a task (L1)"
     case noticesAreInOrder = "notices are sent in the order of L3"
     case deadlinesArePaired = "a deadline that starts is met, missed or cancelled once"
     case deadlinesAreKept = "the app is inspected when its deadline has passed"
     case deadlinesAreFair =
         "a deadline is missed only after its time and without a debugger, and then the app is killed"
+    case answersInTimeCount = "no app is killed for an answer that it gave before its deadline (L48)"
     case everyEndHasAReceipt = "each end has one receipt, each receipt has an end (L45)"
     case receiptsAreTrue = "a receipt describes the actual end (L45)"
     case endsComplete = "an app without processes is not running (L47)"
@@ -20,9 +22,17 @@ package enum Rule: String, CaseIterable, Sendable {
     case expirationIsNotified = "no app is killed at the end of its budget without a notice (L22)"
     case interruptionsNest = "an app is active when its last interruption has ended (L13)"
     case relaunchesWait = "an app that ended early is not relaunched immediately (L11)"
+    case wantedAppsRun =
+        "an app that LaunchAtStart= or Relaunch=always keeps running is launched, also after it ended by itself (L11)"
+    case restorationStateIsKept =
+        "the restoration state is dropped only if the app is removed or two executed programs died while launching (L11)"
     case endedStaysEnded = "an app that was asked to end is not relaunched by itself (L11)"
     case runningAppsAreNotifiedOfEnd =
         "running apps are notified before they are killed, suspended apps are not (L40, L46)"
+    case remainingAreAwaited =
+        "processes that were notified of their end have the rest of the deadline after the main process (L46)"
+    case suspendedAreNotifiedOfEnd =
+        "a suspended app is notified of its end if it takes no part, and not otherwise, unless its manifest decides (L46)"
     case wakesAreCompleted = "an app that has completed its wake is not killed for it (L30)"
     case foregroundIsLimited = "the number of apps in the foreground is at most `ForegroundLimit=` (L12)"
     case leastRecentIsDisplaced = "the app that was activated longest ago is displaced (L12)"
@@ -36,6 +46,8 @@ package enum Rule: String, CaseIterable, Sendable {
     case warningsAreLimited = "an app gets at most one warning of each level in 25s (L36)"
     case suspendedIsNotWarned = "suspended apps get no memory warning (L36)"
     case requestsAreAnsweredOnce = "each request has one answer"
+    case endsAreNotRefused =
+        "a request to end an app that has a process is carried out, however many requests wait (L42, L46)"
     case answersAreTrue = "an answer describes the actual state"
     case notificationsAreLatest =
         "each delivered notification is the latest of its kind and not a repetition (L31, L32)"

@@ -8,8 +8,6 @@ struct SuspensionChecker {
         var tasks: [String: Int] = [:]
         /// When its last assertion ended in the background.
         var since: Microseconds?
-        /// Whether the last freeze timed out: then the core waits longer.
-        var isRetry = false
         /// Whether the budget is used up: then the app is suspended immediately.
         var isBudgetOver = false
         /// Whether the main process stopped itself and was not continued.
@@ -19,6 +17,8 @@ struct SuspensionChecker {
     private var apps: [IdleTime]
     /// The app that received a notice or a wake in this event, so that it must run.
     private var mustRun: Int?
+    /// Whether the event is a deadline of the core, and nothing that came from outside.
+    private var isTimer = false
 
     init(apps count: Int) {
         apps = Array(repeating: IdleTime(), count: count)
@@ -26,6 +26,7 @@ struct SuspensionChecker {
 
     mutating func record(_ event: Event, of app: Int?, _ model: CoreModel) {
         mustRun = nil
+        isTimer = event == .deadlineReached
         guard let app else { return }
         switch event {
         case .run(let run, .stopped): if model.apps[app].run == run { apps[app].isStopped = true }
@@ -55,10 +56,11 @@ struct SuspensionChecker {
         case .report(.stateChanged(_, _, .terminating, _)): apps[app].tasks = [:]
         case .report(.stateChanged(_, _, .inactive, _)), .report(.stateChanged(_, _, .active, _)):
             apps[app].isBudgetOver = false
-            apps[app].isRetry = false
         case .report(.deadlineCancelled(_, .backgroundTime)): apps[app].isBudgetOver = true
         case .report(.deadlineStarted(_, .backgroundTime, _)): apps[app].isBudgetOver = false
-        case .report(.freezeTimedOut): apps[app].isRetry = true
+        case .thaw(let run, _):
+            findings.check(
+                !isTimer, .thawsHaveACause, "run \(run) is thawed by a timer, but nothing needs it to run")
         case .freeze: checkFreeze(app, model, deadlines, now, &findings)
         default: break
         }
@@ -77,7 +79,7 @@ struct SuspensionChecker {
             !known.policy.exitsOnSuspend, .suspendedInTime, "\(known.id) is frozen, but must exit instead (L20)")
         guard let since = apps[app].since, !apps[app].isBudgetOver else { return }
         findings.check(
-            now - since >= known.policy.suspendDelay.microseconds || apps[app].isRetry, .suspendedInTime,
+            now - since >= known.policy.suspendDelay.microseconds, .suspendedInTime,
             "\(known.id) is frozen \(now - since) µs after its last assertion ended")
     }
 
@@ -102,7 +104,7 @@ struct SuspensionChecker {
     /// Checks after `deadlineReached` that no app runs which should be frozen.
     func verifyAll(_ model: CoreModel, at now: Microseconds, _ findings: inout Findings) {
         for app in apps.indices {
-            guard let since = apps[app].since, !apps[app].isRetry else { continue }
+            guard let since = apps[app].since else { continue }
             let delay = model.apps[app].policy.suspendDelay.microseconds
             findings.check(
                 now - since < max(1, delay), .suspendedInTime,

@@ -141,7 +141,7 @@ struct InvariantChecker {
             if deadlines[app, default: []].remove(kind) == nil { fail("\(report), but it is not open") }
         case .deadlineExtended(let app, let kind, _), .deadlineDeferred(let app, let kind, _):
             if !deadlines[app, default: []].contains(kind) { fail("\(report), but it is not open") }
-        case .taskBegan, .taskEnded, .taskRefused, .tasksExpiring, .freezeTimedOut, .killTakesLong, .stoppedItself,
+        case .taskBegan, .taskEnded, .taskRefused, .tasksExpiring, .freezeTakesLong, .killTakesLong, .stoppedItself,
             .wakeCompleted, .relaunchScheduled, .memoryLevelChanged, .ended:
             break
         }

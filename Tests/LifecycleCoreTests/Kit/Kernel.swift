@@ -35,6 +35,10 @@ struct Kernel {
         var launching = Launching.becomesReady
         var entering = Entering.answers
         var terminating = Terminating.exits(0)
+        /// The names of the processes that the main process leaves behind.
+        var children: [String] = []
+        /// Whether those end when they receive SIGTERM.
+        var childrenEnd = true
         var freezes = true
         var thaws = true
         /// Whether SIGKILL has an effect.
@@ -43,12 +47,17 @@ struct Kernel {
         var isTraced = false
         var cpu = Duration.zero
         var memory = 10 * mebibyte
+
+        var remaining: RemainingProcesses? {
+            children.isEmpty ? nil : RemainingProcesses(count: children.count, names: children)
+        }
     }
 
     struct Process {
         var app: AppID
         var isFrozen = false
         var isAlive = true
+        var isEmpty = false
         var attempt = 0
     }
 
@@ -83,10 +92,12 @@ struct Kernel {
         case .inspect(let run):
             let behaviour = behaviour(of: run)
             guard behaviour.isInspected else { return [] }
-            return [.run(run, .inspected(inspection(behaviour)))]
+            var inspection = inspection(behaviour)
+            if processes[run]?.isAlive == false { inspection.remaining = behaviour.remaining }
+            return [.run(run, .inspected(inspection))]
         case .kill(let run):
             guard behaviour(of: run).dies else { return [] }
-            return end(run, .signaled(9, coreDumped: false))
+            return end(run, .signaled(9, coreDumped: false)) + endChildren(of: run)
         case .measureMemory: return measures ? [.memoryMeasured(reading)] : []
         case .throttle, .unthrottle, .deliver, .recordLaunch, .writeReceipt, .dropRestorationState, .answer, .report,
             .allowSleep, .finish:
@@ -149,7 +160,17 @@ struct Kernel {
         guard processes[run]?.isAlive == true else { return [] }
         processes[run]?.isAlive = false
         let behaviour = behaviour(of: run)
-        return [.run(run, .exited(status, cpu: behaviour.cpu, memory: behaviour.memory)), .run(run, .emptied)]
+        let remaining = status == .signaled(9, coreDumped: false) ? nil : behaviour.remaining
+        let exited = RunEvent.exited(
+            status, cpu: behaviour.cpu, memory: behaviour.memory, remaining: remaining)
+        if remaining != nil, !behaviour.childrenEnd { return [.run(run, exited)] }
+        return [.run(run, exited)] + endChildren(of: run)
+    }
+
+    private mutating func endChildren(of run: RunID) -> [Event] {
+        guard processes[run]?.isEmpty == false else { return [] }
+        processes[run]?.isEmpty = true
+        return [.run(run, .emptied)]
     }
 
     /// The current memory of the machine.

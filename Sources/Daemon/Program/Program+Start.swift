@@ -1,0 +1,115 @@
+import LifecycleCore
+import Linux
+import Manifest
+import Posix
+import Systemd
+
+/// The start, in pieces within the event loop: with 10,000 apps it takes some seconds. Clients of the previous daemon are served
+/// at once; what they ask for is carried out once all apps are recovered.
+extension Program {
+    /// Begins the start. `failure` is set and the loop ends if it fails.
+    func start() throws {
+        guard let recovered else {
+            context.stored.restore([:], descriptors)
+            return readManifests { self.applyManifests($0, recovered: nil) }
+        }
+        self.recovered = nil
+        driver.hold(recovered)
+        try listen()
+        for warning in recovered.warnings { journal.logWarning(warning) }
+        readManifests { changes in
+            let recovery = Recovery(
+                recovered, driver: self.driver, context: self.context, descriptors: self.descriptors)
+            recovery.run { self.applyManifests(changes, recovered: $0) }
+        }
+    }
+
+    private func readManifests(_ completion: @escaping (ManifestLibrary.Changes) -> Void) {
+        service.reloader.read { [journal] changes in
+            for line in changes.errors { journal.log(.error, MessageID.manifest, line) }
+            for line in changes.warnings { journal.log(.warning, MessageID.manifest, line) }
+            completion(changes)
+        }
+    }
+
+    /// - Parameter count: how many apps were recovered; `nil` if there was nothing to recover from.
+    private func applyManifests(_ changes: ManifestLibrary.Changes, recovered count: Int?) {
+        if count != nil { context.logbook.endRecovery() }
+        // The previous daemon may have died at the end of a stop, or before it had read the archive.
+        context.stored.restoreArchive(StateArchive(folder: options.folders.restoration, journal: journal))
+        killUnknownProcesses {
+            self.service.reloader.apply(changes) {
+                do {
+                    try self.finishStart(recovered: count)
+                } catch {
+                    self.failure = error
+                    self.context.loop.exit(1)
+                }
+            }
+        }
+    }
+
+    private func finishStart(recovered count: Int?) throws {
+        if bus.server == nil { try listen() }
+        let inhibitor = descriptors.take(RecoveredDescriptors.inhibitor)
+        descriptors.removeUnused(from: context.store)
+        logStart(recovered: count)
+        // If the service manager cannot be notified, the daemon still serves its apps.
+        do { _ = try ServiceManager.notify(.ready) } catch { journal.logWarning("\(error)") }
+        if !context.logbook.hasRecord(Self.startedRecord) {
+            driver.send(.started)
+            context.logbook.persist([], as: Self.startedRecord)
+        }
+        enableSignals()
+        service.started()
+        try bus.joinBus(options, inhibitor, journal)
+        folderGuard = FolderGuard(self)
+    }
+
+    private func listen() throws {
+        try bus.listen(
+            at: options.folders.busSocket, descriptors.take(RecoveredDescriptors.controlSocket),
+            busAddress: options.busAddress, authoriser: Authoriser(isForUser: options.mode == .user))
+    }
+
+    /// Kills processes in groups that belong to no run, and removes the groups.
+    private func killUnknownProcesses(_ completion: @escaping () -> Void) {
+        let search: EnclosureSearch
+        do {
+            search = try context.containment.beginSearch()
+        } catch {
+            journal.logWarning("groups of the previous greenroomd: \(error)")
+            return completion()
+        }
+        context.loop.work.add { [self] in
+            if (try? search.advance()) ?? false { return true }
+            let unknown = search.all.filter { context.runs[RunID($0.run)] == nil }
+            context.loop.work.add(each: unknown, killUnknown, completion: completion)
+            return false
+        }
+    }
+
+    private func killUnknown(_ found: EnclosureSearch.Found) {
+        do {
+            guard context.runs[RunID(found.run)] == nil, let group = try context.containment.open(found) else { return }
+            if try group.isPopulated() {
+                journal.logWarning("killed processes of \(group.app) whose run had ended")
+                try group.killAll()
+            }
+            context.groups.remove(group)
+        } catch {
+            journal.logWarning("groups of the previous greenroomd: \(error)")
+        }
+    }
+
+    private func logStart(recovered count: Int?) {
+        journal.log(
+            .notice, MessageID.started,
+            "greenroomd \(Logbook.writer) is ready: \(service.summary), \(context.containment.mode.summary), "
+                + "bus \(options.folders.busSocket), \(journal.destination)")
+        guard let count else { return }
+        journal.log(
+            .notice, MessageID.recovered,
+            "recovered \(count) running app\(count == 1 ? "" : "s") from the previous instance")
+    }
+}

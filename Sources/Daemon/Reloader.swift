@@ -1,0 +1,73 @@
+import Control
+import LifecycleCore
+import Manifest
+import Systemd
+
+/// Reads all manifests and the configuration again, and passes what has changed to the core, in pieces. Running apps keep
+/// running; a change takes effect with an app's next transition.
+final class Reloader {
+    private unowned let service: ControlService
+    private var context: DaemonContext { service.context }
+    private var loop: EventLoop { service.loop }
+    /// Called after the reload that is under way.
+    private var current: [(ReloadResult) -> Void] = []
+    /// Called after the next one: files may have changed after the one under way has read them.
+    private var waiting: [(ReloadResult) -> Void] = []
+    private var isRunning = false
+
+    init(_ service: ControlService) { self.service = service }
+
+    /// Reads all files again. Requests during a reload are served by one more.
+    func reload(_ completion: @escaping (ReloadResult) -> Void) {
+        waiting.append(completion)
+        if !isRunning { begin() }
+    }
+
+    private func begin() {
+        isRunning = true
+        (current, waiting) = (waiting, [])
+        read { changes in self.apply(changes) { self.finish(changes) } }
+    }
+
+    private func finish(_ changes: ManifestLibrary.Changes) {
+        var result = ReloadResult()
+        result.apps = UInt64(context.library.manifests.count)
+        result.errors = changes.errors
+        result.warnings = changes.warnings
+        let finished = current
+        current = []
+        isRunning = false
+        for completion in finished { completion(result) }
+        if !waiting.isEmpty, !isRunning { begin() }
+    }
+
+    /// Reads all files.
+    func read(_ completion: @escaping (ManifestLibrary.Changes) -> Void) {
+        let reading = context.library.beginReading()
+        loop.work.add { [self] in
+            if reading.advance() { return true }
+            completion(context.library.adopt(reading))
+            return false
+        }
+    }
+
+    /// Passes the manifests and the configuration to the core.
+    func apply(_ changes: ManifestLibrary.Changes, _ completion: @escaping () -> Void) {
+        context.manifestsChanged()
+        service.driver.send(.configured(context.library.configuration.policy))
+        let manifests = context.library.manifests.values.sorted { $0.id < $1.id }
+        loop.work.add(each: changes.gone) { [self] id in
+            service.remove(id)
+        } completion: { [self] in
+            loop.work.add(each: manifests) { [self] manifest in
+                let launches = context.launches.count(manifest.id)
+                service.driver.send(.registered(manifest.id, manifest.policy, launches: launches))
+            } completion: { [self] in
+                context.memory.watch(context.library.configuration.pressureThresholds)
+                // `systemctl status` shows it. An unreachable service manager is not an error here.
+                _ = try? ServiceManager.notify(.status(service.summary))
+                completion()
+            }
+        }
+    }
+}

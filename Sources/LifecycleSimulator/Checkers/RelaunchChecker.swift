@@ -1,0 +1,101 @@
+import LifecycleCore
+
+/// Checks that apps which are to run are launched: at the start of the daemon (`LaunchAtStart=`), and after they ended by
+/// themselves (`Relaunch=always`, L11).
+struct RelaunchChecker {
+    private struct App {
+        /// Whether no request, and no decision of the daemon, was to end the current run.
+        var endsByItself = true
+        /// Whether the run has ended and the app is to be relaunched.
+        var isOwed = false
+        /// When the scheduled relaunch is due.
+        var due: Microseconds?
+    }
+
+    private var apps: [App]
+    /// The apps that this event must launch.
+    private var starting: [Int] = []
+
+    /// When the next scheduled relaunch is due.
+    var nextDue: Microseconds? { apps.compactMap(\.due).min() }
+
+    init(apps count: Int) { apps = Array(repeating: App(), count: count) }
+
+    // MARK: Events
+
+    mutating func record(_ event: Event, of app: Int?, _ model: CoreModel) {
+        starting = []
+        switch event {
+        case .started where !model.isShuttingDown:
+            starting = model.apps.indices.filter { index in
+                let app = model.apps[index]
+                return app.isRegistered && app.phase == .notRunning && app.policy.launchAtStart != nil
+            }
+        case .shutdownRequested: for index in apps.indices { excuse(index) }
+        case .requested(_, _, .terminate), .requested(_, _, .remove), .unregistered: if let app { excuse(app) }
+        case .run(let run, .exited), .run(let run, .spawnFailed):
+            guard let app, model.apps[app].run == run, apps[app].endsByItself, !model.isShuttingDown else { return }
+            if model.apps[app].policy.relaunch == .always { apps[app].isOwed = true }
+        default: break
+        }
+    }
+
+    private mutating func excuse(_ app: Int) {
+        apps[app].endsByItself = false
+        apps[app].isOwed = false
+        apps[app].due = nil
+    }
+
+    // MARK: Effects
+
+    mutating func record(_ effect: Effect, of app: Int?, in event: Event, _ model: CoreModel, at now: Microseconds) {
+        guard let app else { return }
+        switch effect {
+        case .spawn:
+            apps[app] = App()
+            starting.removeAll { $0 == app }
+        case .report(.relaunchScheduled(_, let time, _)):
+            apps[app].isOwed = false
+            apps[app].due = now + time.microseconds
+        case .report(.stateChanged(_, _, .terminating, let reason)):
+            switch reason {
+            case .exitsOnSuspend, .jetsam, .shutdown, .requested: apps[app].endsByItself = false
+            default: break
+            }
+        // An app that jetsam kills while it is terminating has no other change of its state.
+        case .kill: if Self.mayBeJetsam(event), model.apps[app].phase != .ending { apps[app].endsByItself = false }
+        default: break
+        }
+    }
+
+    private static func mayBeJetsam(_ event: Event) -> Bool {
+        switch event {
+        case .memoryMeasured, .pressureSimulated, .configured, .deadlineReached, .run(_, .frozen): true
+        default: false
+        }
+    }
+
+    // MARK: The state after an event
+
+    func verify(of app: Int, _ model: CoreModel, _ findings: inout Findings) {
+        let known = model.apps[app]
+        findings.check(
+            !apps[app].isOwed || known.run != nil || !known.isRegistered, .wantedAppsRun,
+            "\(known.id) has Relaunch=always and ended by itself, but no relaunch is scheduled")
+    }
+
+    func verifyStart(_ model: CoreModel, _ findings: inout Findings) {
+        findings.check(
+            starting.isEmpty, .wantedAppsRun,
+            "\(starting.map { model.apps[$0].id.name }) have LaunchAtStart=, but are not launched")
+    }
+
+    /// Checks after `deadlineReached` that no relaunch is overdue.
+    func verifyAll(_ model: CoreModel, at now: Microseconds, _ findings: inout Findings) {
+        for app in apps.indices {
+            guard let due = apps[app].due else { continue }
+            findings.check(
+                due > now, .wantedAppsRun, "the relaunch of \(model.apps[app].id) was due \(now - due) µs ago")
+        }
+    }
+}

@@ -1,0 +1,61 @@
+/// Work that is too long for one turn of the loop, in small pieces. A turn does pieces until its time is used up
+/// (`EventLoop.isTurnOver`), and the rest waits for a later turn: behind all sources of apps, and in turn with bus peers. So
+/// no source waits for more than one slice of the queue, and the queue for no more than one turn of each peer.
+///
+/// Several jobs take turns piece by piece. The pieces of one job are done in order.
+package final class WorkQueue {
+    private unowned let loop: EventLoop
+    private let call: DeferredCall
+    /// The jobs, the one whose turn it is first.
+    private var jobs: [Job] = []
+
+    /// A bare closure would be wrapped in another one each time that it is taken from the list and appended again.
+    private struct Job {
+        let piece: () -> Bool
+    }
+
+    init(loop: EventLoop) {
+        self.loop = loop
+        call = DeferredCall(loop: loop, priority: .work)
+        call.handler = { [weak self] in self?.turn() }
+    }
+
+    package var isEmpty: Bool { jobs.isEmpty }
+    /// How many pieces were done so far.
+    package private(set) var pieces = 0
+
+    /// Does a job in later turns.
+    /// - Parameter piece: does the next piece, and returns whether there is another. It should take no more than some 100 µs.
+    package func add(_ piece: @escaping () -> Bool) {
+        jobs.append(Job(piece: piece))
+        call.schedule()
+    }
+
+    /// Calls `body` with each element in later turns, one piece each, then `completion`.
+    package func add<Items: Sequence>(
+        each items: Items, _ body: @escaping (Items.Element) -> Void, completion: @escaping () -> Void = {}
+    ) {
+        var rest = items.makeIterator()
+        add {
+            if let item = rest.next() {
+                body(item)
+                return true
+            }
+            completion()
+            return false
+        }
+    }
+
+    /// One slice: at least one piece.
+    private func turn() {
+        // A job that a piece adds is done in the same turn, if there is time.
+        while !jobs.isEmpty {
+            // Removed while it runs: it may add another job.
+            let job = jobs.removeFirst()
+            pieces += 1
+            if job.piece() { jobs.append(job) }
+            if loop.isTurnOver { break }
+        }
+        if jobs.isEmpty { call.cancel() } else { call.schedule() }
+    }
+}

@@ -1,0 +1,146 @@
+import LifecycleCore
+import Linux
+import Manifest
+import Posix
+import Systemd
+import TestKit
+import Testing
+
+@testable import Daemon
+
+/// Effects are counted in turns of the loop, with a clock that only the effects advance.
+@Suite("The driver of the core")
+struct CoreDriverTests {
+    /// Records the effects. Each takes 400 µs.
+    private final class Performer: EffectPerforming {
+        var effects: [(effect: Effect, id: EffectID)] = []
+        var time = Duration.zero
+        func perform(_ effect: Effect, _ id: EffectID) {
+            effects.append((effect, id))
+            time += .microseconds(400)
+        }
+
+        var launched: [AppID] {
+            effects.compactMap { if case .spawn(let app, _, _) = $0.effect { app } else { nil } }
+        }
+    }
+
+    private final class Observer: LifecycleObserver {
+        var events: [Event] = []
+        func observe(_ report: Report, at now: Instant) {}
+        func observe(_ event: Event) { events.append(event) }
+    }
+
+    private final class Stage {
+        let folder = makeTemporaryFolder("greenroom-driver")
+        let loop: EventLoop
+        let logbook: Logbook
+        let driver: CoreDriver
+        let performer = Performer()
+        let observer = Observer()
+        let apps: [AppID]
+
+        /// - Parameter count: how many apps have `LaunchAtStart=`.
+        init(_ count: Int) throws {
+            loop = try EventLoop()
+            logbook = Logbook(path: folder + "/logbook", journal: .quiet)
+            logbook.create(LifecycleCore(), records: [:])
+            driver = try CoreDriver(loop: loop, core: LifecycleCore(), logbook: logbook)
+            driver.connect(performer: performer, observers: [observer])
+            apps = (0..<count).compactMap { AppID("app\(100 + $0)") }
+            var policy = AppPolicy()
+            policy.launchAtStart = .background
+            for app in apps { driver.send(.registered(app, policy, launches: 0)) }
+            observer.events = []
+            let performer = performer
+            loop.clock = { performer.time }
+        }
+
+        deinit { removeTree(folder) }
+
+        /// Sends an event in a turn of its own, as a source does.
+        func sendInTurn(_ event: Event) throws {
+            loop.callLater { [driver] in driver.send(event) }
+            _ = try loop.runOnce(timeout: .zero)
+        }
+    }
+
+    @Test("1,000 launches are performed over many turns, a few in each and in order; events that come meanwhile follow")
+    func slices() throws {
+        let stage = try Stage(1000)
+        try stage.sendInTurn(.started)
+        #expect(stage.performer.effects.count <= 3)
+        try stage.sendInTurn(.locked)
+        #expect(stage.observer.events.isEmpty)
+        var turns = 0
+        while !stage.driver.isIdle, turns < 10_000 {
+            let before = stage.performer.effects.count
+            _ = try stage.loop.runOnce(timeout: .zero)
+            turns += 1
+            // Of 400 µs each: the third begins before the millisecond is over.
+            #expect(stage.performer.effects.count - before <= 3)
+        }
+        #expect(stage.performer.launched == stage.apps)
+        #expect(stage.observer.events == [.started, .locked])
+        #expect(stage.performer.effects.map(\.id) == stage.performer.effects.map(\.id).sorted())
+        #expect(turns >= 1000 / 3)
+    }
+
+    @Test("a daemon that dies between two slices leaves the rest of the effects, and the events that came meanwhile")
+    func death() throws {
+        let stage = try Stage(100)
+        try stage.sendInTurn(.started)
+        try stage.sendInTurn(.locked)
+        for _ in 0..<5 { _ = try stage.loop.runOnce(timeout: .zero) }
+        let performed = stage.performer.effects
+        #expect(!stage.driver.isIdle && performed.count > 3)
+        let copy = stage.folder + "/copy"
+        try replaceFile(at: copy, with: readFile(at: stage.folder + "/logbook", limit: 1 << 28))
+        defer { MappedFile.stopCountingOwnEnd() }
+        let recovered = try #require(try Logbook.read(at: copy))
+        #expect(recovered.effectsPerformed == performed.count)
+        #expect(recovered.events.map(\.event) == [.locked])
+        // The next daemon performs the rest under the same IDs.
+        stage.driver.saveSnapshot()
+        let rest = stage.performer.effects.dropFirst(performed.count)
+        #expect(recovered.effects == rest.map(\.effect).prefix(recovered.effects.count).map { $0 })
+        let ofStart = stage.performer.effects.count { $0.id.event == performed[0].id.event }
+        #expect(recovered.effects.count + recovered.effectsPerformed == ofStart)
+    }
+
+    @Test("a snapshot is saved after all events are handled and all effects performed: it contains neither")
+    func finish() throws {
+        let stage = try Stage(50)
+        try stage.sendInTurn(.started)
+        #expect(!stage.driver.isIdle)
+        try stage.sendInTurn(.locked)
+        stage.driver.saveSnapshot()
+        #expect(stage.driver.isIdle)
+        #expect(stage.performer.launched == stage.apps)
+        #expect(stage.observer.events == [.started, .locked])
+        let copy = stage.folder + "/copy"
+        try replaceFile(at: copy, with: readFile(at: stage.folder + "/logbook", limit: 1 << 28))
+        defer { MappedFile.stopCountingOwnEnd() }
+        let recovered = try #require(try Logbook.read(at: copy))
+        #expect(recovered.core == stage.driver.core)
+        #expect(recovered.events.isEmpty && recovered.effects.isEmpty)
+        // The turn that is still scheduled finds nothing to do.
+        _ = try stage.loop.runOnce(timeout: .zero)
+        #expect(stage.performer.launched == stage.apps)
+    }
+
+    @Test("events that come faster than the core handles them are handled when they come, beyond a limit")
+    func backlog() throws {
+        let stage = try Stage(100)
+        try stage.sendInTurn(.started)
+        #expect(stage.performer.launched.count < 100)
+        stage.loop.callLater { [driver = stage.driver] in
+            for _ in 0..<CoreDriver.maximumBacklog { driver.send(.unlocked) }
+        }
+        _ = try stage.loop.runOnce(timeout: .zero)
+        #expect(stage.observer.events.isEmpty)
+        try stage.sendInTurn(.unlocked)
+        #expect(stage.performer.launched == stage.apps)
+        #expect(stage.observer.events.count >= 2)
+    }
+}
