@@ -141,7 +141,17 @@ extension World {
         runs[run].program = .ended
         runs[run].openTasks = []
         runs[run].deferred = []
+        endChildrenThatMayBeAwaited(run)
         reportExit(run, status)
+    }
+
+    /// A process that was forked after SIGTERM does not get it. Where the core may wait for it without a deadline, it ends by
+    /// itself, or the app never becomes idle. A manifest that changes can make a deadline unlimited later.
+    private mutating func endChildrenThatMayBeAwaited(_ run: Int) {
+        let policy = apps[runs[run].app].policy
+        guard runs[run].children > 0, policy.killMode == .controlGroup || scenario.changesManifests else { return }
+        guard policy.terminateDeadline == nil || scenario.changesManifests else { return }
+        schedule(.childrenEnd, for: run, after: childRandom.within(0...30 * .second))
     }
 
     private mutating func reportExit(_ run: Int, _ status: ExitStatus) {
