@@ -25,6 +25,8 @@ struct BudgetChecker {
     private var stays: [Stay]
     /// The timeouts of a freeze (2s) and a thaw (5s), and 1s for the daemon.
     private static let slack: Microseconds = 8 * .second
+    /// L26.
+    private static let wakeTime = Duration.seconds(30)
 
     init(apps: Int) {
         stays = Array(repeating: Stay(), count: apps)
@@ -43,6 +45,12 @@ struct BudgetChecker {
             findings.check(
                 !isWhole || time == known.policy.backgroundTime, .budgetIsKept,
                 "\(id) enters the background with a budget of \(time)")
+            // A wake renews the time (L26). One that comes while the app is being frozen shows in nothing else if the app
+            // completes it before it is reported as thawed.
+            if !isWhole, time == Self.wakeTime {
+                stays[app].restarts = true
+                stays[app].isWake = true
+            }
         case .spawn, .report(.stateChanged(_, _, to: .active, _)), .report(.stateChanged(_, _, to: .inactive, _)):
             stays[app] = Stay()
         case .report(.deadlineStarted(_, .wake, _)), .report(.stateChanged(_, _, .background, .woken)):
