@@ -31,7 +31,8 @@ extension LifecycleCore {
         runs[id.number] = index
         apps[index].notifications.reset()
         assumeProtectedData(index)
-        var launching = Launching(launch: launch, wake: launch.reason.wakes ? launch.reason : nil)
+        var launching = Launching(
+            launch: launch, readiness: apps[index].policy.readiness, wake: launch.reason.wakes ? launch.reason : nil)
         change(
             index, to: .running(Running(run: Run(id: id, created: now), execution: .launching(launching))), .launched,
             now)
@@ -49,7 +50,8 @@ extension LifecycleCore {
             apps[index].launches += 1
             effects.append(.recordLaunch(apps[index].id, count: apps[index].launches))
         }
-        switch apps[index].policy.readiness {
+        guard case .launching(let launching)? = apps[index].execution else { return }
+        switch launching.readiness {
         case .executed: becameReady(index, now)
         case .notified, .forked: break
         }

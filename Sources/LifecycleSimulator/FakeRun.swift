@@ -29,6 +29,8 @@ struct FakeRun {
     let pid: Int32
     let launch: Launch
     let isAware: Bool
+    /// How the program becomes ready: a manifest that changes later does not change it.
+    let readiness: AppPolicy.Readiness
 
     var program = Program.notCreated
     /// The number of processes other than the main process.

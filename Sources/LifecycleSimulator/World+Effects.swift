@@ -88,7 +88,10 @@ extension World {
             return "\(id)'s launch has the wrong value for the first launch (L9)"
         }
         let pid = Int32(truncatingIfNeeded: 1000 + runs.count % 30_000)
-        spawn(FakeRun(id: runID, app: app, pid: pid, launch: launch, isAware: apps[app].personality.isAware))
+        spawn(
+            FakeRun(
+                id: runID, app: app, pid: pid, launch: launch, isAware: apps[app].personality.isAware,
+                readiness: apps[app].policy.readiness))
         return nil
     }
 

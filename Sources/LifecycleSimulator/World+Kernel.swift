@@ -74,7 +74,7 @@ extension World {
         }
         runs[run].program = .running
         setMemory(run, UInt64(kernelRandom.within(2...60)) << 20)
-        if apps[runs[run].app].policy.readiness == .executed { runs[run].answers[DeadlineKind.launch.index] = now }
+        if runs[run].readiness == .executed { runs[run].answers[DeadlineKind.launch.index] = now }
         report(run, .run(runs[run].id, .executed), after: kernelRandom.within(5...500))
         if runs[run].isNotifiedBeforeExec {
             schedule(.die(.signaled(15, coreDumped: false)), for: run, after: runs[run].lastMessage - now)

@@ -68,6 +68,21 @@ struct LaunchTests {
         #expect(other.state("photos") == .active)
     }
 
+    @Test("a manifest that changes during a launch does not change what the program is waited for")
+    func readinessChanges() {
+        let harness = Harness("photos")
+        harness.behave("photos") { $0.launching = .spawns }
+        harness.launch("photos")
+        harness.register("photos") { $0.readiness = .notified }
+        harness.handle(.run(harness.run("photos"), .executed))
+        #expect(harness.state("photos") == .active)
+
+        let other = launching()
+        other.register("photos") { $0.readiness = .executed }
+        other.handle(.run(other.run("photos"), .executed))
+        #expect(other.state("photos") == .launching)
+    }
+
     @Test("a launch carries its reason and state (L6)", arguments: LaunchReason.allCases)
     func reason(_ reason: LaunchReason) {
         let harness = Harness("photos")

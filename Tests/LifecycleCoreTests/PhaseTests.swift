@@ -54,7 +54,8 @@ struct PhaseTests {
         #expect(core.apps[0].phase == .foreground)
     }
 
-    private static let launching = Execution.launching(Launching(launch: Launch(state: .foreground, reason: .user)))
+    private static let launching = Execution.launching(
+        Launching(launch: Launch(state: .foreground, reason: .user), readiness: .executed))
 
     /// Whether `body` traps in a process of its own, with `message` in the output.
     private func traps(

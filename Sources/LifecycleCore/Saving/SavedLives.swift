@@ -79,13 +79,14 @@ extension Execution: SavedUnion {
 }
 
 extension Launching: SavedRecord {
-    package static var blank: Launching { Launching(launch: .blank) }
+    package static var blank: Launching { Launching(launch: .blank, readiness: .executed) }
 
     package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
         try coder.required(1, &launch)
         try coder.optional(2, &deadline)
         try coder.optional(3, &pending)
         try coder.optional(4, &wake)
+        try coder.field(5, &readiness)
     }
 }
 

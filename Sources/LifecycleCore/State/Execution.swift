@@ -32,6 +32,8 @@ enum PendingRequest: CaseIterable, Hashable, Sendable {
 
 struct Launching: Hashable, Sendable {
     var launch: Launch
+    /// What the manifest said when the process was created: the program was started as that type.
+    var readiness: AppPolicy.Readiness
     var deadline: Deadline?
     var pending: PendingRequest?
     /// Why it was launched or woken, if that reason grants it time of its own (L26).
