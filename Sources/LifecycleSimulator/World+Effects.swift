@@ -91,7 +91,7 @@ extension World {
         spawn(
             FakeRun(
                 id: runID, app: app, pid: pid, launch: launch, isAware: apps[app].personality.isAware,
-                readiness: apps[app].policy.readiness))
+                readiness: apps[app].knownReadiness))
         return nil
     }
 

@@ -21,6 +21,8 @@ struct World {
         let personality: Personality
         var random: Random
         var policy = AppPolicy()
+        /// That of the manifest that the core knows: another one may be on its way.
+        var knownReadiness = AppPolicy.Readiness.executed
         var isRegistered = false
         /// The latest run. It may be over.
         var run: Int?
@@ -130,7 +132,9 @@ struct World {
             switch item {
             // The daemon reads the number of launches when it reads the manifest.
             case .deliver(.registered(let id, let policy, _)):
-                return .registered(id, policy, launches: indexes[id].map { apps[$0].launches } ?? 0)
+                guard let app = indexes[id] else { return .registered(id, policy, launches: 0) }
+                apps[app].knownReadiness = policy.readiness
+                return .registered(id, policy, launches: apps[app].launches)
             // The daemon carries out an inspection in the turn in which it is asked for, so none crosses a later one.
             case .deliver(.run(let id, .inspected(let inspection))):
                 if let run = index(of: id), runs[run].lastInspection > at {
