@@ -12,8 +12,9 @@
 #include <unistd.h>
 
 enum {
-    CAPACITY = 64, // 64 completions of 24 bytes fit into the smallest pipe (one page), so that writing never blocks
+    CAPACITY = 64, // 64 completions of 32 bytes fit into the smallest pipe (one page), so that writing never blocks
     STACK_SIZE = 64 * 1024,
+    ROLLUP_SIZE = 4096, // smaps_rollup has about 25 lines of 30 bytes
     FIRST_QUEUE = 16, // jobs
 };
 
@@ -51,10 +52,41 @@ static uint64_t microseconds(void) {
     return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-static void release_memory(struct clinux_worker *worker, const struct clinux_job *job) {
+/// The sum of the lines that count, in bytes. The kernel walks the page tables in the first read(2).
+static int measure_memory(int descriptor, uint64_t *bytes) {
+    static const char *const names[] = {"\nPss_Anon:", "\nPss_Shmem:", "\nSwapPss:"};
+    char text[ROLLUP_SIZE + 1];
+    size_t size = 0;
+    for (;;) {
+        ssize_t part = read(descriptor, text + size, ROLLUP_SIZE - size);
+        if (part < 0 && errno == EINTR)
+            continue;
+        if (part < 0)
+            return -errno;
+        if (part == 0)
+            break;
+        size += (size_t)part;
+    }
+    text[size] = 0;
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *line = strstr(text, names[i]);
+        if (line)
+            *bytes += strtoull(line + strlen(names[i]), NULL, 10) * 1024;
+    }
+    return 0;
+}
+
+static bool reports_completion(const struct clinux_job *job) {
+    return job->kind == CLINUX_JOB_RELEASE_MEMORY || job->kind == CLINUX_JOB_MEASURE_MEMORY;
+}
+
+static void perform(struct clinux_worker *worker, const struct clinux_job *job) {
     struct clinux_completion done = {.token = job->token};
     uint64_t before = microseconds();
-    done.result = syscall(SYS_process_mrelease, job->descriptor, 0) < 0 ? -errno : 0;
+    if (job->kind == CLINUX_JOB_RELEASE_MEMORY)
+        done.result = syscall(SYS_process_mrelease, job->descriptor, 0) < 0 ? -errno : 0;
+    else
+        done.result = measure_memory(job->descriptor, &done.bytes);
     done.elapsed_microseconds = microseconds() - before;
     // Fails only after the reader has closed its end.
     while (write(worker->completions, &done, sizeof done) < 0 && errno == EINTR)
@@ -70,8 +102,8 @@ static void *work(void *argument) {
         worker->queued--;
         bool is_stopping = worker->is_stopping;
         pthread_mutex_unlock(&worker->mutex);
-        if (job.kind == CLINUX_JOB_RELEASE_MEMORY && !is_stopping)
-            release_memory(worker, &job);
+        if (reports_completion(&job) && !is_stopping)
+            perform(worker, &job);
         close(job.descriptor);
         pthread_mutex_lock(&worker->mutex);
         worker->pending--;
@@ -145,7 +177,7 @@ int clinux_worker_create(struct clinux_worker **result, const char *name, int *c
 }
 
 int clinux_worker_submit(struct clinux_worker *worker, const struct clinux_job *job) {
-    bool reports = job->kind == CLINUX_JOB_RELEASE_MEMORY;
+    bool reports = reports_completion(job);
     if (reports && worker->completions < 0)
         return -EINVAL;
     pthread_mutex_lock(&worker->mutex);

@@ -12,7 +12,7 @@ final class MemorySampler {
     /// In process-group mode: one search of /proc for all apps.
     private var scan: ProcessScan?
     private var isScanned = false
-    private var current: (run: RunID, measurement: MemoryMeasurement)?
+    private var current: (run: RunID, measurement: FootprintMeasurement)?
 
     init(_ context: DaemonContext) { self.context = context }
 
@@ -56,7 +56,7 @@ final class MemorySampler {
         guard let id = current?.run else { return }
         let hasMore = (try? current?.measurement.advance()) ?? false
         if hasMore == true { return }
-        add(id, current?.measurement.bytes ?? 0)
+        add(id, current?.measurement.footprint.bytes ?? 0)
         current = nil
     }
 

@@ -56,8 +56,10 @@ package enum RunEvent: Hashable, Sendable {
     /// A notice with a deadline was sent. `delivered` is false if the program declares no signal for it or does not catch
     /// that signal: then it has nothing to finish (L17). `cpu`: processor time that the app had used so far.
     case notified(Notice, delivered: Bool, cpu: Duration)
-    /// The whole cgroup is frozen. `memory`: its size in bytes, which cannot change until the thaw.
+    /// The whole cgroup is frozen. `memory`: what killing it would give back, in bytes. It cannot change until the thaw.
     case frozen(attempt: Int, memory: UInt64)
+    /// Of an app whose processes share memory, the size in `frozen` is an estimate. This is the exact one, in bytes.
+    case footprintMeasured(attempt: Int, memory: UInt64)
     case thawed(attempt: Int)
     case inspected(Inspection)
     /// The main process ended. The status is `.unknown` if the kernel does not report it, because the process is not a

@@ -27,6 +27,13 @@ extension LifecycleCore {
         evaluateMemory(now)
     }
 
+    /// The exact size of a suspended app follows the estimate of the freeze (L38).
+    mutating func footprintMeasured(_ index: Int, _ attempt: Int, _ memory: UInt64, _ now: Instant) {
+        guard case .suspended? = apps[index].execution, attempt == self[run: index].freezeAttempt else { return }
+        setMemory(index, memory)
+        evaluateMemory(now)
+    }
+
     /// The app stays in the background as long as one of its processes is not frozen (L1). Thawing the others would let an
     /// app run for as long as it holds a process in uninterruptible sleep. Logged once in each freeze: an app may wait for
     /// a file server for hours.

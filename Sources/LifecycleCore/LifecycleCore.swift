@@ -115,6 +115,7 @@ package struct LifecycleCore: Hashable, Sendable {
         case .spawnFailed(let problem): spawnFailed(index, problem, now)
         case .notified(let notice, let delivered, let cpu): notified(index, notice, delivered, cpu, now)
         case .frozen(let attempt, let memory): frozen(index, attempt, memory, now)
+        case .footprintMeasured(let attempt, let memory): footprintMeasured(index, attempt, memory, now)
         case .thawed(let attempt): thawed(index, attempt, now)
         case .inspected(let inspection): inspected(index, inspection, now)
         case .exited(let status, let cpu, let memory, let remaining):

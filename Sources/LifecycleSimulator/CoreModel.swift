@@ -28,6 +28,8 @@ struct AppModel {
     var takesPart = false
     /// The last size that was reported to the core, in bytes. That of a frozen app does not change.
     var memory: UInt64 = 0
+    /// Of the last freeze.
+    var freezeAttempt = 0
     /// The longest background budget of all its manifests in this run; `nil`: infinite.
     var longestBudget: Duration? = .zero
 
@@ -146,6 +148,10 @@ struct CoreModel {
             if let app = currentApp(of: run) { apps[app].takesPart = true }
         case .memoryMeasured(let reading): for size in reading.sizes { record(size) }
         case .run(_, .frozen(_, let memory)): frozenMemory = memory
+        case .run(let run, .footprintMeasured(let attempt, let memory)):
+            guard let app = currentApp(of: run), apps[app].phase == .suspended, apps[app].freezeAttempt == attempt
+            else { return }
+            apps[app].memory = memory
         case .run, .started, .requested, .requestAbandoned, .sleepRequested, .awoke, .locked, .unlocked,
             .deadlineReached, .pressureStalled, .pressureSimulated, .recovered:
             break
@@ -176,7 +182,9 @@ struct CoreModel {
             apps[app].longestBudget = .zero
             recordBudget(app)
         case .notify(let run, let notice): record(notice, of: run)
-        case .freeze(let run, _): set(.suspending, run)
+        case .freeze(let run, let attempt):
+            set(.suspending, run)
+            if let app = currentApp(of: run) { apps[app].freezeAttempt = attempt }
         case .thaw(let run, _): set(.waking, run)
         case .kill(let run): set(.ending, run)
         case .throttle(let run): set(.running, run)

@@ -6,7 +6,8 @@ package enum EventKind: Int, CaseIterable, Sendable {
     case launchForeground, launchBackground, launchWake, activate, background, interrupt, endInterruption, terminate,
         remove
     case push, send, requestAbandoned, shutdown
-    case spawned, executed, spawnFailed, notifiedBackground, notifiedTerminate, frozen, thawed, inspected, exited,
+    case spawned, executed, spawnFailed, notifiedBackground, notifiedTerminate, frozen, footprintMeasured, thawed,
+        inspected, exited,
         emptied
     case ready, backgroundEntered, stopped, continued, taskBegan, taskEnded, timeoutExtended, wakeCompleted, heartbeat
     case heartbeatGivenUp, stopping, mainProcessChanged
@@ -46,6 +47,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
         case .notified(.didEnterBackground, _, _): self = .notifiedBackground
         case .notified: self = .notifiedTerminate
         case .frozen: self = .frozen
+        case .footprintMeasured: self = .footprintMeasured
         case .thawed: self = .thawed
         case .inspected: self = .inspected
         case .exited: self = .exited

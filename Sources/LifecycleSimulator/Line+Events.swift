@@ -79,6 +79,11 @@ extension Line {
             add(attempt)
             add(", with ")
             add(bytes: memory)
+        case .footprintMeasured(let attempt, let memory):
+            add(" measured, attempt ")
+            add(attempt)
+            add(", with ")
+            add(bytes: memory)
         case .thawed(let attempt):
             add(" thawed, attempt ")
             add(attempt)

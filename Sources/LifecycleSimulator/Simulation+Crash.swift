@@ -103,7 +103,7 @@ extension World {
 
     private func afterCrash(_ event: RunEvent, messagesKept: Bool, losesStatus: () -> Bool) -> RunEvent? {
         switch event {
-        case .inspected, .frozen, .thawed: nil
+        case .inspected, .frozen, .footprintMeasured, .thawed: nil
         case .ready, .backgroundEntered, .taskBegan, .taskEnded, .timeoutExtended, .wakeCompleted, .heartbeat,
             .heartbeatGivenUp, .stopping:
             messagesKept ? event : nil

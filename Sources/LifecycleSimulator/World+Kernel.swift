@@ -106,8 +106,15 @@ extension World {
         runs[run].freezer = .frozen
         runs[run].frozenSince = now
         let extraDelay = injects(.freezeReportedLate) ? kernelRandom.within(0...4 * .second) : 0
-        let event = Event.run(runs[run].id, .frozen(attempt: attempt, memory: runs[run].memory))
-        deliver(event, after: kernelRandom.within(10...15_000) + extraDelay)
+        let (id, memory) = (runs[run].id, runs[run].memory)
+        let delay = kernelRandom.within(10...15_000) + extraDelay
+        // Processes that share memory are estimated first. The exact size may come when the app runs again.
+        let isShared = footprintRandom.chance(200)
+        let estimate = isShared ? memory + memory / 100 * UInt64(footprintRandom.below(200)) : memory
+        deliver(.run(id, .frozen(attempt: attempt, memory: estimate)), after: delay)
+        guard isShared else { return }
+        let measured = RunEvent.footprintMeasured(attempt: attempt, memory: memory)
+        deliver(.run(id, measured), after: delay + footprintRandom.within(1 * .millisecond...2 * .second))
     }
 
     mutating func thaw(_ run: Int, _ attempt: Int) {

@@ -57,6 +57,7 @@ struct World {
     var floodRandom: Random
     /// What the processes beside main processes do, and `KillMode=`.
     var childRandom: Random
+    var footprintRandom: Random
 
     var manager = ManagerPolicy()
     var lastRequest: UInt64 = 0
@@ -83,6 +84,7 @@ struct World {
         outageRandom = Random(seed: scenario.seed ^ 0x6f75_7461_6765)
         floodRandom = Random(seed: scenario.seed ^ 0x66_6c6f_6f64)
         childRandom = Random(seed: scenario.seed ^ 0x6368_696c_6472)
+        footprintRandom = Random(seed: scenario.seed ^ 0x666f_6f74_7072)
         apps = zip(scenario.apps, scenario.personalities).enumerated().map { index, app in
             FakeApp(id: app.0, personality: app.1, random: random.stream(100 + UInt64(index)))
         }

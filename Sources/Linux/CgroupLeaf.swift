@@ -21,7 +21,7 @@ final class CgroupLeaf {
         self.root = root
         folder = SharedDescriptor(try Descriptor.open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW))
         events = try KeptFile("cgroup.events", in: folder)
-        memory = root.hasMemoryController ? try KeptFile("memory.current", in: folder) : nil
+        memory = root.hasMemoryController ? try KeptFile("memory.stat", in: folder) : nil
     }
 
     var eventsDescriptor: SharedDescriptor { events.descriptor }
@@ -48,12 +48,14 @@ final class CgroupLeaf {
         try readFileIfPresent(at: file, in: folder, limit: 16 * 1024).flatMap { flatKeyed($0, key) }
     }
 
-    /// Reads memory.current in bytes; `nil` without the memory controller.
-    func memoryCurrent() throws(SystemError) -> UInt64? {
+    /// `nil` without the memory controller.
+    func footprint() throws(SystemError) -> Footprint? {
         if !root.hasMemoryController { return nil }
-        guard let bytes = try memory?.readIfPresent(limit: 64) else { return 0 }
-        var scanner = ByteScanner(bytes)
-        return scanner.number()
+        guard let stat = try memory?.readIfPresent(limit: 16 * 1024) else { return Footprint() }
+        // The file is missing if the kernel was started without swap accounting.
+        let swapped = try readFileIfPresent(at: "memory.swap.current", in: folder, limit: 64) ?? []
+        var scanner = ByteScanner(swapped)
+        return Footprint(parsingStat: stat, swapped: scanner.number() ?? 0)
     }
 
     /// The most groups that are examined. An app can create groups below its own, at any depth.

@@ -144,24 +144,22 @@ package final class Enclosure {
         }
     }
 
-    /// Returns the memory in bytes. With a memory controller: memory.current, which includes page cache and kernel memory, as
-    /// a limit would. Otherwise: the anonymous memory of all processes (`ProcessMemory.anonymous`).
-    package func memoryBytes() throws(SystemError) -> UInt64 {
+    package func footprint() throws(SystemError) -> Footprint {
         var measurement = try beginMeasurement()
         while try measurement.advance() {}
-        return measurement.bytes
+        return measurement.footprint
     }
 
-    /// Begins to measure the memory in steps.
+    /// Begins to measure the memory in steps: by the memory controller, else by /proc.
     /// - Parameter scan: a complete search of /proc (process-group mode); `nil`: a new one is made.
-    package func beginMeasurement(in scan: ProcessScan? = nil) throws(SystemError) -> MemoryMeasurement {
+    package func beginMeasurement(in scan: ProcessScan? = nil) throws(SystemError) -> FootprintMeasurement {
         switch kind {
         case .cgroup(let leaf):
-            if let current = try leaf.memoryCurrent() { return MemoryMeasurement(bytes: current, proc: proc) }
-            return MemoryMeasurement(pids: try leaf.pids(), proc: proc)
+            if let counted = try leaf.footprint() { return FootprintMeasurement(counted: counted, proc: proc) }
+            return FootprintMeasurement(pids: try leaf.pids(), proc: proc)
         case .family(let family):
             let members = if let scan { family.members(in: scan) } else { try family.members() }
-            return MemoryMeasurement(pids: members.map(\.pid), proc: proc)
+            return FootprintMeasurement(pids: members.map(\.pid), proc: proc)
         }
     }
 

@@ -53,28 +53,3 @@ package final class ProcessScan {
     /// The markers of all processes, sorted.
     var markers: [String] { byMarker.keys.sorted() }
 }
-
-/// The memory of one enclosure, measured in steps: an app can have thousands of processes.
-package struct MemoryMeasurement {
-    /// What was measured so far.
-    package private(set) var bytes: UInt64
-    private var pids: ArraySlice<Int32>
-    private let proc: ProcFS
-
-    /// How many processes a step reads: about 10 µs each.
-    private static let step = 16
-
-    init(bytes: UInt64 = 0, pids: [Int32] = [], proc: ProcFS) {
-        self.bytes = bytes
-        self.pids = pids[...]
-        self.proc = proc
-    }
-
-    /// Measures the next processes.
-    /// - Returns: whether there are more.
-    package mutating func advance() throws(SystemError) -> Bool {
-        for pid in pids.prefix(Self.step) { bytes += try proc.memory(of: pid)?.anonymous ?? 0 }
-        pids = pids.dropFirst(Self.step)
-        return !pids.isEmpty
-    }
-}

@@ -10,6 +10,8 @@ package final class HelperThread: @unchecked Sendable {
         /// 0 or a positive errno.
         package let errno: Int32
         package let elapsed: Duration
+        /// What was measured.
+        package let bytes: UInt64
     }
 
     /// The most jobs with a completion that are queued, running or not yet collected.
@@ -49,12 +51,24 @@ package final class HelperThread: @unchecked Sendable {
     /// Releases the memory of a process that has been sent SIGKILL (process_mrelease(2)).
     /// - Returns: false if `capacity` jobs wait already.
     package func releaseMemory(of pidfd: consuming Descriptor, token: UInt64) throws(SystemError) -> Bool {
-        var job = clinux_job(
-            token: token, kind: Int32(bitPattern: CLINUX_JOB_RELEASE_MEMORY.rawValue), descriptor: pidfd.raw)
+        try submit(CLINUX_JOB_RELEASE_MEMORY, pidfd, token)
+    }
+
+    /// Measures the memory of a process: its share of anonymous and shared memory, and what of it is swapped.
+    /// - Parameter rollup: its /proc/PID/smaps_rollup (proc_pid_smaps(5)).
+    /// - Returns: false if `capacity` jobs wait already.
+    package func measureMemory(of rollup: consuming Descriptor, token: UInt64) throws(SystemError) -> Bool {
+        try submit(CLINUX_JOB_MEASURE_MEMORY, rollup, token)
+    }
+
+    private func submit(
+        _ kind: clinux_job_kind, _ descriptor: consuming Descriptor, _ token: UInt64
+    ) throws(SystemError) -> Bool {
+        var job = clinux_job(token: token, kind: Int32(bitPattern: kind.rawValue), descriptor: descriptor.raw)
         let result = clinux_worker_submit(worker, &job)
         if result == -EAGAIN { return false }
         try check(result, "pthread_create")
-        _ = pidfd.release()
+        _ = descriptor.release()
         return true
     }
 
@@ -69,7 +83,7 @@ package final class HelperThread: @unchecked Sendable {
             collected.append(
                 Completion(
                     token: next.token, errno: -next.result,
-                    elapsed: .microseconds(Int64(clamping: next.elapsed_microseconds))))
+                    elapsed: .microseconds(Int64(clamping: next.elapsed_microseconds)), bytes: next.bytes))
         }
         return collected
     }

@@ -36,6 +36,28 @@ struct MemoryTests {
         #expect(try daemon.state("last") == "active")
     }
 
+    @Test("memory that processes share counts once: the app that gives back most is killed (L38)")
+    func shared() throws {
+        func app(_ setup: String) -> String { TestDaemon.manifest(setup, "[Lifecycle]\nSuspendDelaySec=0") }
+        let daemon = try TestDaemon([
+            "family": app("allocate \(40 << 20) fork 4"), "shared": app("share \(60 << 20)"), "large": idle(80),
+        ])
+        for app in ["family", "shared", "large"] {
+            try daemon.launch(app, background: true)
+            try daemon.waitUntil(app, is: "suspended")
+        }
+        func memory(_ app: String) throws -> Int64 { try daemon.status(app)["memoryBytes"]?.integerValue ?? 0 }
+        // The sum over the processes is 200 MiB.
+        try daemon.eventually("the family is measured exactly") { try (40 << 20..<60 << 20).contains(memory("family")) }
+        try daemon.eventually("shared memory counts") { try (60 << 20..<75 << 20).contains(memory("shared")) }
+        #expect(try (80 << 20..<95 << 20).contains(memory("large")))
+        for victim in ["large", "shared", "family"] {
+            #expect(JSONText.of(try daemon.call("SimulatePressure", [.string("critical")]), "victim") == victim)
+            try daemon.wait(victim, "stateChanged", state: "notRunning")
+            _ = try daemon.call("SimulatePressure", [.string("normal")])
+        }
+    }
+
     @Test("an app with a lower JetsamPriority= is killed before a larger app (L38)")
     func priority() throws {
         let daemon = try TestDaemon(

@@ -87,13 +87,13 @@ struct CgroupTests {
         #expect(try enclosure.contains(process.pid))
         #expect(try !enclosure.contains(getpid()))
         #expect(try enclosure.isPopulated())
-        #expect(try enclosure.memoryBytes() > 0)
+        #expect(try enclosure.footprint().bytes > 0)
         try enclosure.killAll()
         #expect(try process.waitForEnd().status == .signaled(SIGKILL, coreDumped: false))
         try eventually("empty") { try !enclosure.isPopulated() }
         #expect(try enclosure.remove() == .removed)
         #expect(try enclosure.remove() == .removed)
-        #expect(try enclosure.memoryBytes() == 0)
+        #expect(try enclosure.footprint().bytes == 0)
         #expect(try enclosure.pids() == [])
     }
 

@@ -51,7 +51,7 @@ struct ProcFSTests {
             }
             _ = ProcessStat(parsing: bytes)
             _ = ProcessStatus(parsing: bytes)
-            _ = ProcessMemory(parsing: bytes)
+            _ = ProcessMemory(parsingStatus: bytes)
             _ = ProcessMemoryRollup(parsing: bytes)
             _ = CgroupMembership(parsing: bytes)
             _ = CgroupMount(selfCgroup: bytes, mountInfo: bytes)
@@ -93,18 +93,32 @@ struct ProcFSTests {
         #expect(try starting.process.waitForEnd().status == .exited(7))
     }
 
-    @Test("statm and smaps_rollup are read in bytes")
+    @Test("the memory in status and smaps_rollup is read in bytes")
     func memory() throws {
-        let memory = try #require(ProcessMemory(parsing: Array("100 50 20 1 0 30 0\n".utf8), pageSize: 4096))
-        #expect(memory.size == 409_600)
-        #expect(memory.anonymous == 30 * 4096)
-        #expect(ProcessMemory(parsing: Array("1 5 9".utf8))?.anonymous == 0)
-        #expect(ProcessMemory(parsing: Array("1 x 9".utf8)) == nil)
+        let status = """
+            Name:\tRssAnon: 9 kB
+            VmRSS:\t  60 kB
+            RssAnon:\t  30 kB
+            RssFile:\t  20 kB
+            RssShmem:\t  10 kB
+            VmPTE:\t  8 kB
+            VmSwap:\t  4 kB
+            Threads:\t2
+            """
+        let memory = ProcessMemory(parsingStatus: Array(status.utf8))
+        #expect(memory.anonymous == 30 << 10)
+        #expect(memory.file == 20 << 10)
+        #expect(memory.shared == 10 << 10)
+        #expect(memory.swapped == 4 << 10)
+        #expect(memory.kernel == (8 + 2 * 22) << 10)
+        for text in ["", "RssAnon:", "RssAnon:\tx kB", "RssAnon:\t18446744073709551615 kB", "Threads"] {
+            #expect(ProcessMemory(parsingStatus: Array(text.utf8)) == ProcessMemory(parsingStatus: []))
+        }
         let rollup = Array("55-7f ---p 00000000 00:00 0 [rollup]\nRss: 9 kB\nPss:  3 kB\nSwapPss: 2 kB\n".utf8)
         #expect(ProcessMemoryRollup(parsing: rollup)?.pss == 3072)
         #expect(ProcessMemoryRollup(parsing: rollup)?.swapPss == 2048)
         let own = try #require(try ProcFS().memory(of: getpid()))
-        #expect(own.resident > own.shared)
+        #expect(own.anonymous > 0 && own.file > 0 && own.kernel > 0)
         #expect(try #require(try ProcFS().memoryRollup(of: getpid())).pss > 0)
     }
 

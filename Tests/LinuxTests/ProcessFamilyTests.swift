@@ -53,7 +53,7 @@ struct ProcessFamilyTests {
             let process = try startShell("(setsid sh -c 'sleep 1000; :' &) ; exit 3", in: enclosure)
             #expect(try process.waitForEnd().status == .exited(3))
             try eventually("the escapee and its sleep") { try enclosure.pids().count == 2 }
-            #expect(try enclosure.memoryBytes() > 0)
+            #expect(try enclosure.footprint().bytes > 0)
             try enclosure.freeze()
             try eventually("frozen") { try enclosure.isFrozen() }
             #expect(try enclosure.remove() == .busy)

@@ -16,6 +16,7 @@
 //   begin NAME, end NAME  begins or ends a background task
 //   tasks N               begins N background tasks
 //   allocate BYTES        allocates memory and writes to it
+//   share BYTES           writes to a memfd of that size, which a child maps and writes to as well
 //   fork N                starts N processes in sessions of their own, whose parents have exited
 //   store NAME[=TEXT]     stores a memfd with a text ("hi" by default), with FDSTORE=1
 //   stored                traces LISTEN_FDNAMES
@@ -307,6 +308,16 @@ static void allocate(size_t bytes) {
     for (size_t i = 0; i < bytes; i += 4096) memory[i] = (char)i;
 }
 
+static void share(size_t bytes) {
+    int fd = memfd_create("shared", 0);
+    if (fd < 0 || ftruncate(fd, (off_t)bytes) != 0) _exit(97);
+    volatile char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (memory == MAP_FAILED) _exit(97);
+    int is_child = fork() == 0;
+    for (size_t i = 0; i < bytes; i += 4096) memory[i] = (char)i;
+    if (is_child) for (;;) pause();
+}
+
 static void bomb(int count) {
     for (int i = 0; i < count; i++)
         if (fork() == 0) { if (count > 1) bomb(count / 2); for (;;) pause(); }
@@ -325,6 +336,7 @@ static int act(const char *what, const char *value) {
     if (!strcmp(what, "sleep-in-kernel")) return sleep_in_kernel(value), 1;
     if (!strcmp(what, "trace-self")) return trace_self(), 0;
     if (!strcmp(what, "allocate")) return allocate((size_t)atoll(value)), 1;
+    if (!strcmp(what, "share")) return share((size_t)atoll(value)), 1;
     if (!strcmp(what, "exit")) _exit(number);
     if (!strcmp(what, "descriptors")) return send_descriptors(number, 0), 1;
     if (!strcmp(what, "chatter")) return chatter(number), 1;

@@ -3,13 +3,17 @@
 #include <stdint.h>
 
 // A helper thread for system calls that can block their caller for a long time: close(2) of a descriptor that another
-// program provided, and process_mrelease(2) of a large process. The thread exists only while there are jobs.
+// program provided, process_mrelease(2) of a large process, and a read of its smaps_rollup. The thread exists only while
+// there are jobs.
 
 enum clinux_job_kind {
     /// close(2) of `descriptor`.
     CLINUX_JOB_CLOSE = 1,
     /// process_mrelease(2) of `descriptor`, a pidfd, which is closed afterwards. Reports a completion.
     CLINUX_JOB_RELEASE_MEMORY,
+    /// Adds up "Pss_Anon", "Pss_Shmem" and "SwapPss" of `descriptor`, a /proc/PID/smaps_rollup (proc_pid_smaps(5)), which is
+    /// closed afterwards. Reports a completion.
+    CLINUX_JOB_MEASURE_MEMORY,
 };
 
 struct clinux_job {
@@ -21,6 +25,7 @@ struct clinux_job {
 struct clinux_completion {
     uint64_t token;
     uint64_t elapsed_microseconds;
+    uint64_t bytes; // of CLINUX_JOB_MEASURE_MEMORY
     int32_t result; // 0 or -errno
     int32_t unused;
 };

@@ -24,6 +24,7 @@ final class DaemonContext {
     let releaser: MemoryReleaser
     let runs = RunTable()
     private(set) lazy var sampler = MemorySampler(self)
+    private(set) lazy var footprints = FootprintMeter(self)
     /// Receives the events of the OS layer. It outlives this object.
     unowned let events: any EventSink
 

@@ -33,7 +33,7 @@ struct OrphanedApps {
             let first = stats.min { ($0.startTime, $0.pid) < ($1.startTime, $1.pid) }
             main = try first.flatMap { try Linux.Process.open($0.pid) }
             age = first.map { Self.age($0.startTime) } ?? .zero
-            memory = try enclosure.memoryBytes()
+            memory = try enclosure.footprint().bytes
         }
 
         /// - Parameter start: in clock ticks since boot.

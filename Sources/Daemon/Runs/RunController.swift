@@ -107,10 +107,12 @@ final class RunController {
     /// In bytes.
     var memory: UInt64 { memory(in: nil) }
     /// In bytes. `scan`: a complete search of /proc (process-group mode).
-    func memory(in scan: ProcessScan?) -> UInt64 {
-        guard var measurement = try? enclosure.beginMeasurement(in: scan) else { return 0 }
+    func memory(in scan: ProcessScan?) -> UInt64 { measureMemory(in: scan)?.footprint.bytes ?? 0 }
+
+    private func measureMemory(in scan: ProcessScan?) -> FootprintMeasurement? {
+        guard var measurement = try? enclosure.beginMeasurement(in: scan) else { return nil }
         while (try? measurement.advance()) ?? false {}
-        return measurement.bytes
+        return measurement
     }
     /// Processor time of all processes since the launch.
     var cpu: Duration { (try? enclosure.cpuTime()) ?? .zero }
@@ -131,7 +133,9 @@ final class RunController {
             guard let self, self.isFrozen else { return true }
             // Checked each time: another process may move it at any time.
             guard self.holdsMainProcess(), (try? self.enclosure.isFrozen()) ?? false else { return false }
-            self.send(.frozen(attempt: attempt, memory: self.memory))
+            let measurement = self.measureMemory(in: nil)
+            self.send(.frozen(attempt: attempt, memory: measurement?.footprint.bytes ?? 0))
+            if let measurement { self.context.footprints.measure(self.id, attempt: attempt, after: measurement) }
             return true
         }
     }

@@ -73,6 +73,7 @@ extension RunEvent: SavedUnion {
         case .heartbeatGivenUp: writer.put(case: 20)
         case .stopping: writer.put(case: 21)
         case .mainProcessChanged(let pid): writer.put(case: 22, pid)
+        case .footprintMeasured(let attempt, let memory): writer.put(case: 40, attempt, SavedSize(memory))
         }
     }
 
@@ -104,6 +105,7 @@ extension RunEvent: SavedUnion {
         case 20: self = .heartbeatGivenUp
         case 21: self = .stopping
         case 22: self = .mainProcessChanged(pid: try values.next())
+        case 40: self = .footprintMeasured(attempt: try values.next(), memory: try values.nextSize())
         default: return nil
         }
     }

@@ -43,7 +43,7 @@ struct JetsamChecker {
     /// Whether an event can make the core choose a victim. Then the foreground slots are recorded before it.
     static func mayChoose(_ event: Event, at level: MemoryLevel) -> Bool {
         switch event {
-        case .memoryMeasured, .pressureSimulated, .configured, .run(_, .frozen): true
+        case .memoryMeasured, .pressureSimulated, .configured, .run(_, .frozen), .run(_, .footprintMeasured): true
         case .deadlineReached: level > .normal
         default: false
         }
@@ -117,7 +117,7 @@ struct JetsamChecker {
     /// comes later.
     private func isJetsam(_ app: Int, _ event: Event, _ model: CoreModel) -> Bool {
         switch event {
-        case .memoryMeasured, .pressureSimulated, .configured, .run(_, .frozen): true
+        case .memoryMeasured, .pressureSimulated, .configured, .run(_, .frozen), .run(_, .footprintMeasured): true
         // At the end of a shutdown's time all apps are killed.
         case .deadlineReached: overdue != app && !model.isShuttingDown
         default: false

@@ -70,7 +70,9 @@ struct RelaunchChecker {
 
     private static func mayBeJetsam(_ event: Event) -> Bool {
         switch event {
-        case .memoryMeasured, .pressureSimulated, .configured, .deadlineReached, .run(_, .frozen): true
+        case .memoryMeasured, .pressureSimulated, .configured, .deadlineReached, .run(_, .frozen),
+            .run(_, .footprintMeasured):
+            true
         default: false
         }
     }
