@@ -10,7 +10,12 @@ package struct AppStatus: Record {
     package var pid: Int32?
     /// When the app entered its state; absent for an app that an error in its manifest disables.
     package var since: Timestamp?
+    /// What ending the app gives back.
     package var memoryBytes: UInt64 = 0
+    /// What of it is in RAM, and mapped pages of files. Absent where it was not measured.
+    package var residentBytes: UInt64?
+    /// What of it is in swap. Absent where it was not measured.
+    package var swappedBytes: UInt64?
     package var tasks: [TaskStatus] = []
     /// The nearest deadline of the app.
     package var deadline: DeadlineStatus?
@@ -36,7 +41,9 @@ package struct AppStatus: Record {
 
     package static let fields: [RecordField<AppStatus>] = [
         .required("id", \.id), .required("name", \.name), .required("state", \.state), .optional("pid", \.pid),
-        .optional("since", \.since), .required("memoryBytes", \.memoryBytes), .required("tasks", \.tasks),
+        .optional("since", \.since), .required("memoryBytes", \.memoryBytes),
+        .optional("residentBytes", \.residentBytes), .optional("swappedBytes", \.swappedBytes),
+        .required("tasks", \.tasks),
         .optional("deadline", \.deadline), .required("foreground", \.foreground), .required("launches", \.launches),
         .required("interruptions", \.interruptions),
         .optional("backgroundTimeRemainingSeconds", \.backgroundTimeRemaining),

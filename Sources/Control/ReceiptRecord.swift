@@ -24,8 +24,10 @@ package struct ReceiptRecord: Record {
     /// From the creation of the process to its end.
     package var wall = Duration.zero
     package var cpu = Duration.zero
-    /// The last known size.
+    /// The size when the end began: what it gave back.
     package var memoryBytes: UInt64 = 0
+    /// The largest size that was measured. Absent in receipts of earlier versions.
+    package var peakMemoryBytes: UInt64?
     /// The deadline that counted at the end.
     package var deadline: DeadlineStatus?
     /// How many processes outlived the main process and were killed (L47); absent where there were none.
@@ -42,7 +44,8 @@ package struct ReceiptRecord: Record {
         .required("state", \.state), .required("namespace", \.namespace), .required("code", \.code),
         .required("explanation", \.explanation), .optional("exitStatus", \.exitStatus), .optional("signal", \.signal),
         .optional("coreDumped", \.coreDumped), .required("wallSeconds", \.wall), .required("cpuSeconds", \.cpu),
-        .required("memoryBytes", \.memoryBytes), .optional("deadline", \.deadline),
+        .required("memoryBytes", \.memoryBytes), .optional("peakMemoryBytes", \.peakMemoryBytes),
+        .optional("deadline", \.deadline),
         .optional("remainingProcesses", \.remainingProcesses), .list("remainingNames", \.remainingNames),
         .list("candidates", \.candidates),
     ]

@@ -207,4 +207,14 @@ extension ControlService {
         guard let view, let run = view.run.flatMap({ context.runs[$0] }) else { return 0 }
         return run.isFrozen ? view.memory : run.memory(in: scan)
     }
+
+    /// Reads the memory of an app as `memory(of:in:)` does. Its parts are unknown for an app that was suspended by an
+    /// earlier daemon.
+    func setMemory(_ status: inout AppStatus, _ view: AppView, in scan: ProcessScan?) {
+        guard let run = view.run.flatMap({ context.runs[$0] }) else { return }
+        let measured = run.isFrozen ? run.frozenFootprint : run.measureMemory(in: scan)?.footprint
+        status.memoryBytes = run.isFrozen ? view.memory : measured?.bytes ?? 0
+        status.residentBytes = measured?.resident
+        status.swappedBytes = measured?.swapped
+    }
 }

@@ -77,7 +77,7 @@ final class ControlService {
         status.state = view.state.rawValue
         status.pid = view.pid
         status.since = since(view)
-        status.memoryBytes = memory(of: view, in: scan)
+        setMemory(&status, view, in: scan)
         status.tasks = view.tasks.map(TaskStatus.init)
         status.deadline = view.deadline.map(DeadlineStatus.init)
         status.foreground = view.isForeground

@@ -14,6 +14,8 @@ final class FootprintMeter {
         var bytes: UInt64
         /// Submitted, not collected.
         var pending = 0
+        /// The daemon may not read a process: the app keeps its estimate.
+        var isRefused = false
     }
 
     private unowned let context: DaemonContext
@@ -53,16 +55,17 @@ final class FootprintMeter {
         advance()
     }
 
-    /// Submits processes of the first app, as many as the thread takes, and goes on with the next app when all are measured.
+    /// Submits processes of the first app, as many as the thread takes, and continues with the next app when all are measured.
     private func advance() {
         while var job = jobs.first {
             // Awake again or gone: the rest would measure something else.
             if !isValid(job) { job.processes = [] }
             while let pid = job.processes.first, submit(pid, &job) { job.processes.removeFirst() }
+            if job.isRefused { job.processes = [] }
             jobs[0] = job
             if job.pending > 0 || !job.processes.isEmpty { return }
             jobs.removeFirst()
-            if isValid(job) {
+            if isValid(job), !job.isRefused {
                 context.events.send(.run(job.run, .footprintMeasured(attempt: job.attempt, memory: job.bytes)))
             }
         }
@@ -70,11 +73,13 @@ final class FootprintMeter {
 
     /// - Returns: false if the thread takes no more now.
     private func submit(_ pid: Int32, _ job: inout Job) -> Bool {
-        guard let thread, job.pending < HelperThread.capacity else { return false }
-        // Without permission, or if the process has ended, there is nothing to add.
-        guard let rollup = try? ProcFS().openMemoryRollup(of: pid) else { return true }
-        guard (try? thread.measureMemory(of: rollup, token: 0)) ?? false else { return true }
-        job.pending += 1
+        guard let thread, !job.isRefused, job.pending < HelperThread.capacity else { return false }
+        do {
+            guard try thread.measureMemory(of: try ProcFS().openMemoryRollup(of: pid), token: 0) else { return false }
+            job.pending += 1
+        } catch {
+            job.isRefused = job.isRefused || !error.meansGone
+        }
         return true
     }
 

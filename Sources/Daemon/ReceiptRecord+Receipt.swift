@@ -23,6 +23,7 @@ extension ReceiptRecord {
         wall = receipt.wall
         cpu = receipt.cpu
         memoryBytes = receipt.memory
+        peakMemoryBytes = receipt.peakMemory
         deadline = receipt.deadline.map(DeadlineStatus.init)
         remainingProcesses = receipt.remaining.map { UInt64($0.count) }
         remainingNames = receipt.remaining?.names ?? []

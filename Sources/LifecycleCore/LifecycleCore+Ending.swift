@@ -10,6 +10,7 @@ extension LifecycleCore {
     /// L46: will-terminate, for an app that runs.
     mutating func terminate(_ index: Int, _ cause: TerminationCause, _ now: Instant) {
         let from = apps[index].state
+        self[run: index].memoryBeforeEnd = self[run: index].memory
         cancelDeadlines(index)
         leaveForegroundSlot(index)
         self[run: index].assertions.removeTasks()

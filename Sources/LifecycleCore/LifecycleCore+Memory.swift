@@ -18,6 +18,7 @@ extension LifecycleCore {
     mutating func setMemory(_ index: Int, _ bytes: UInt64) {
         var other = bytes
         swap(&other, &self[run: index].memory)
+        self[run: index].peakMemory = max(bytes, self[run: index].peakMemory)
         if other == bytes { return }
         memoryState.apps -= other
         memoryState.apps += bytes

@@ -74,8 +74,10 @@ package struct Receipt: Hashable, Sendable {
     /// From process creation to the end.
     package var wall: Duration
     package var cpu: Duration
-    /// The last known size in bytes.
+    /// The size when the end began, in bytes.
     package var memory: UInt64
+    /// The largest size that was measured, in bytes.
+    package var peakMemory: UInt64 = 0
     /// The processes that outlived the main process and were killed (L47).
     package var remaining: RemainingProcesses?
     /// `nil`: it ended as it should, or as it was asked to, or for another's sake.

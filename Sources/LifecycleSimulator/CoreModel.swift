@@ -28,6 +28,8 @@ struct AppModel {
     var takesPart = false
     /// The last size that was reported to the core, in bytes. That of a frozen app does not change.
     var memory: UInt64 = 0
+    /// Its size when it was notified of its end, in bytes; 0: it was not, or was not measured.
+    var memoryBeforeEnd: UInt64 = 0
     /// Of the last freeze.
     var freezeAttempt = 0
     /// The longest background budget of all its manifests in this run; `nil`: infinite.
@@ -178,6 +180,7 @@ struct CoreModel {
             apps[app].awaitsRemaining = false
             apps[app].takesPart = false
             apps[app].memory = 0
+            apps[app].memoryBeforeEnd = 0
             apps[app].phase = .launching
             apps[app].longestBudget = .zero
             recordBudget(app)
@@ -233,7 +236,10 @@ struct CoreModel {
         case .didEnterBackground: set(.entering, run)
         case .willTerminate:
             set(.terminating, run)
-            if let app = currentApp(of: run) { apps[app].isNotifiedToTerminate = true }
+            if let app = currentApp(of: run) {
+                apps[app].isNotifiedToTerminate = true
+                apps[app].memoryBeforeEnd = apps[app].memory
+            }
         case .willResignActive, .willEnterForeground, .didBecomeActive, .memoryWarning, .tasksExpiring: break
         }
     }

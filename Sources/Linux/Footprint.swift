@@ -2,7 +2,7 @@ package import Posix
 
 /// The memory of an app in bytes: the same definition with a memory controller and without.
 package struct Footprint: Equatable {
-    /// What is given back when all processes of the app end: memory of their own, shared memory that nobody else holds, what
+    /// What is given back when all processes of the app end: memory of their own, shared memory that no other process holds, what
     /// of both is swapped, and the kernel's memory for them. Pages of files are never included: they stay in the page cache,
     /// and the kernel takes them when it needs memory, without any kill.
     package var bytes: UInt64 = 0

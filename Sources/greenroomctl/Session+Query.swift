@@ -39,6 +39,12 @@ extension Session {
         return "\n" + screen.paint(text, .faint) + "\n"
     }
 
+    private func memoryParts(_ app: AppStatus) -> String {
+        guard let resident = app.residentBytes, let swapped = app.swappedBytes else { return "" }
+        let inSwap = swapped > 0 ? ", \(formattedSize(swapped)) in swap" : ""
+        return " (resident \(formattedSize(resident))\(inSwap))"
+    }
+
     private func memory(of app: AppStatus) -> String? {
         app.isNotRunning ? nil : formattedSize(app.memoryBytes)
     }
@@ -103,7 +109,7 @@ extension Session {
         sheet.add("State", app.state + (app.since.map { " since \(whenInFull($0))" } ?? ""), style)
         sheet.add("Error", app.error, .red)
         sheet.add("PID", app.pid.map { String($0) })
-        sheet.add("Memory", memory(of: app))
+        sheet.add("Memory", memory(of: app).map { $0 + memoryParts(app) })
         sheet.add("Launches", app.error == nil ? String(app.launches) : nil)
         if app.interruptions > 0 { sheet.add("Interruptions", String(app.interruptions)) }
         sheet.add("Status", app.statusText)

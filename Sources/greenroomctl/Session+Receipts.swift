@@ -50,7 +50,8 @@ extension Session {
         sheet.add("Killed too", receipt.remainingProcesses.map { remainingLine($0, receipt.remainingNames) })
         sheet.add("Run time", receipt.wall.timeSpan)
         sheet.add("CPU", receipt.cpu.timeSpan)
-        sheet.add("Memory", formattedSize(receipt.memoryBytes))
+        let peak = receipt.peakMemoryBytes.map { " (peak \(formattedSize($0)))" } ?? ""
+        sheet.add("Memory", formattedSize(receipt.memoryBytes) + peak)
         sheet.add("Deadline", receipt.deadline.map(deadlineLine))
         sheet.add("Candidates", candidateLines(receipt))
         return screen.paint("Receipt \(receipt.id): \(receipt.app)", .bold) + "\n" + sheet.text(screen)

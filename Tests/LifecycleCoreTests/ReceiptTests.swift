@@ -92,6 +92,50 @@ struct ReceiptTests {
         #expect(harness.core.memory.apps == level)
     }
 
+    @Test("a receipt has the size when the end began and the peak, not what is left in the middle of the end (L45)")
+    func memoryBeforeEnd() throws {
+        let harness = Harness("photos")
+        harness.behave("photos") { $0.terminating = .ignores }
+        harness.launch("photos")
+        let run = harness.run("photos")
+        for size in [80, 200, 120] as [UInt64] {
+            harness.handle(
+                .memoryMeasured(
+                    MemoryReading(total: 1 << 33, available: 1 << 32, sizes: [.init(run: run, bytes: size * mebibyte)]))
+            )
+        }
+        harness.terminate("photos")
+        harness.handle(
+            .memoryMeasured(
+                MemoryReading(total: 1 << 33, available: 1 << 32, sizes: [.init(run: run, bytes: 15 * mebibyte)])))
+        harness.exit("photos")
+        let receipt = try harness.receipt("photos")
+        #expect(receipt.memory == 120 * mebibyte)
+        #expect(receipt.peakMemory == 200 * mebibyte)
+    }
+
+    @Test(
+        "the exact size of a suspended app replaces the estimate of the freeze, and no size of an earlier freeze does (L38)"
+    )
+    func exactSize() {
+        let harness = Harness("photos")
+        harness.behave("photos") { $0.memory = 200 * mebibyte }
+        harness.suspend("photos")
+        let run = harness.run("photos")
+        func size() -> UInt64? { harness.core.view(of: id("photos"), at: harness.now)?.memory }
+        #expect(size() == 200 * mebibyte)
+        harness.handle(.run(run, .footprintMeasured(attempt: 1, memory: 40 * mebibyte)))
+        #expect(size() == 40 * mebibyte)
+        harness.activate("photos")
+        harness.handle(.run(run, .footprintMeasured(attempt: 1, memory: 30 * mebibyte)))
+        #expect(size() == 40 * mebibyte)
+        harness.background("photos")
+        harness.advance(.seconds(2))
+        #expect(harness.state("photos") == .suspended)
+        harness.handle(.run(run, .footprintMeasured(attempt: 1, memory: 30 * mebibyte)))
+        #expect(size() == 200 * mebibyte)
+    }
+
     @Test(
         "an end is a failure if the app failed or was killed for a fault, and none if it was asked for (L45)",
         arguments: [

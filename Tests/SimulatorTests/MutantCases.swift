@@ -145,6 +145,13 @@ extension MutantCase {
                 return .writeReceipt(receipt)
             }
         },
+        .effects("writes the size in the middle of the end", .receiptsAreTrue) { effects, _, _ in
+            effects.map { effect in
+                guard case .writeReceipt(var receipt) = effect else { return effect }
+                receipt.memory /= 2
+                return .writeReceipt(receipt)
+            }
+        },
         .effects("attributes an exit to the watchdog", .receiptsAreTrue) { effects, _, _ in
             effects.map { effect in
                 guard case .writeReceipt(var receipt) = effect, receipt.namespace == .exit else { return effect }

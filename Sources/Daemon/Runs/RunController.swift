@@ -38,6 +38,8 @@ final class RunController {
     var isAdopted = false
     /// All processes are frozen, or are about to be.
     private(set) var isFrozen = false
+    /// As it was measured at the last freeze. Unknown after a restart of the daemon.
+    private(set) var frozenFootprint: Footprint?
     private(set) var end = End.none
 
     /// The end of the run. It only advances, so the run is removed once and reported as empty at most once.
@@ -109,7 +111,7 @@ final class RunController {
     /// In bytes. `scan`: a complete search of /proc (process-group mode).
     func memory(in scan: ProcessScan?) -> UInt64 { measureMemory(in: scan)?.footprint.bytes ?? 0 }
 
-    private func measureMemory(in scan: ProcessScan?) -> FootprintMeasurement? {
+    func measureMemory(in scan: ProcessScan?) -> FootprintMeasurement? {
         guard var measurement = try? enclosure.beginMeasurement(in: scan) else { return nil }
         while (try? measurement.advance()) ?? false {}
         return measurement
@@ -134,6 +136,7 @@ final class RunController {
             // Checked each time: another process may move it at any time.
             guard self.holdsMainProcess(), (try? self.enclosure.isFrozen()) ?? false else { return false }
             let measurement = self.measureMemory(in: nil)
+            self.frozenFootprint = measurement?.footprint
             self.send(.frozen(attempt: attempt, memory: measurement?.footprint.bytes ?? 0))
             if let measurement { self.context.footprints.measure(self.id, attempt: attempt, after: measurement) }
             return true

@@ -22,6 +22,7 @@ extension Receipt: SavedRecord {
         try coder.size(14, &memory)
         try coder.optional(15, &remaining)
         try coder.optional(16, &failure)
+        try coder.size(17, &peakMemory)
     }
 
     package var fault: String? { id > SavedLimits.counter ? "receipt \(id) is out of bounds" : nil }

@@ -129,9 +129,11 @@ extension Run: SavedRecord {
         try coder.field(12, &freezeAttempt)
         try coder.field(13, &cpuAtLastNotice)
         try coder.flag(14, &takesPart)
+        try coder.size(18, &peakMemory)
+        try coder.size(19, &memoryBeforeEnd)
         #if NEXT_RELEASE
             var later: String? = "a field of the next release"
-            try coder.optional(15, &later)
+            try coder.optional(20, &later)
         #endif
     }
 

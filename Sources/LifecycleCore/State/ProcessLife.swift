@@ -96,6 +96,11 @@ struct Run: Hashable, Sendable {
     var isExecuted = false
     /// The last known size in bytes.
     var memory: UInt64 = 0
+    /// The largest size that was measured, in bytes.
+    var peakMemory: UInt64 = 0
+    /// The size when the app was notified of its end, in bytes: while it ends it becomes smaller. 0: it was not notified, or
+    /// not measured.
+    var memoryBeforeEnd: UInt64 = 0
     /// Why it may run in the background.
     var assertions = AssertionList()
     var budget = BackgroundBudget.idle
