@@ -3,11 +3,11 @@ import LifecycleCore
 /// The kinds of events in the coverage table.
 package enum EventKind: Int, CaseIterable, Sendable {
     case registered, unregistered, configured, started
-    case launchForeground, launchBackground, launchWake, activate, background, interrupt, endInterruption, terminate,
-        remove
+    case launchForeground, launchBackground, launchWake, activate, background, interrupt, interruptWhileConnected
+    case endInterruption, terminate, remove
     case push, send, requestAbandoned, shutdown
-    case spawned, executed, spawnFailed, notifiedBackground, notifiedTerminate, frozen, thawed, inspected, exited,
-        emptied
+    case spawned, executed, spawnFailed, notifiedBackground, notifiedTerminate, frozen, freezeLost, thawed, inspected,
+        exited, emptied
     case ready, backgroundEntered, stopped, continued, taskBegan, taskEnded, timeoutExtended, wakeCompleted, heartbeat
     case heartbeatGivenUp, stopping, mainProcessChanged
     case sleepRequested, awoke, locked, unlocked
@@ -47,6 +47,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
         case .notified: self = .notifiedTerminate
         case .frozen: self = .frozen
         case .thawed: self = .thawed
+        case .freezeLost: self = .freezeLost
         case .inspected: self = .inspected
         case .exited: self = .exited
         case .emptied: self = .emptied
@@ -77,6 +78,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
         case .activate: self = .activate
         case .background: self = .background
         case .interrupt: self = .interrupt
+        case .interruptWhileConnected: self = .interruptWhileConnected
         case .endInterruption: self = .endInterruption
         case .terminate: self = .terminate
         case .remove: self = .remove

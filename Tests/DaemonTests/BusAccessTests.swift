@@ -61,13 +61,16 @@ struct BusAccessTests {
 
     @Test(
         "polkit is asked for another action if a call concerns the daemon and not an app",
-        arguments: [["Reload"], ["Reexec"], ["SimulatePressure", "s", "normal"], ["Send", "sss", "photos", "locale", ""]])
+        arguments: [
+            ["Reload"], ["Reexec"], ["SimulatePressure", "s", "normal"], ["Send", "sss", "photos", "locale", ""],
+        ])
     func administration(words: [String]) throws {
         let stage = try BusStage(["photos": Self.photos])
         let polkit = try FakePolkit(stage)
         polkit.decide = { $0.answer($0.action == .string("org.greenroom.manage")) }
         let answer = try stage.run(
-            ["busctl", "--system", "call", ControlNames.busName, "/org/greenroom", ControlNames.managerInterface] + words,
+            ["busctl", "--system", "call", ControlNames.busName, "/org/greenroom", ControlNames.managerInterface]
+                + words,
             asOtherUser: true)
         let isOfApp = words[0] == "Send"
         let action = isOfApp ? "org.greenroom.manage" : "org.greenroom.administer"

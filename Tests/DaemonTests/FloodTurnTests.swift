@@ -75,7 +75,11 @@ private final class Stage {
                     methods: [
                         BusMethod("List", out: "as", access: .anyone) { [unowned loop] call in
                             let reply = call.beginArrayReply()
-                            loop.work.add(each: 0..<20) { reply.append(.string("\($0)")) } completion: { reply.send() }
+                            loop.work.add(each: 0..<20) {
+                                reply.append(.string("\($0)"))
+                            } completion: {
+                                reply.send()
+                            }
                         }
                     ])
             ])
@@ -201,7 +205,8 @@ struct FloodTurnTests {
         flood.end()
     }
 
-    @Test("notify messages without a pause delay no source by more than the turns that read the messages of two seconds")
+    @Test(
+        "notify messages without a pause delay no source by more than the turns that read the messages of two seconds")
     func messages() throws {
         let stage = try Stage()
         let socket = try connectedDatagramSocket(stage.root + "/notify-1")
@@ -239,7 +244,8 @@ struct FloodTurnTests {
         }
     }
 
-    @Test("files that are created and removed without a pause in a watched folder delay no source by more than 60 turns")
+    @Test(
+        "files that are created and removed without a pause in a watched folder delay no source by more than 60 turns")
     func files() throws {
         let stage = try Stage()
         let folder = stage.root + "/watched"

@@ -129,9 +129,10 @@ extension Run: SavedRecord {
         try coder.field(12, &freezeAttempt)
         try coder.field(13, &cpuAtLastNotice)
         try coder.flag(14, &takesPart)
+        try coder.list(15, &tiedInterruptions, upTo: LifecycleCore.maximumInterruptions)
         #if NEXT_RELEASE
             var later: String? = "a field of the next release"
-            try coder.optional(15, &later)
+            try coder.optional(16, &later)
         #endif
     }
 
@@ -139,6 +140,9 @@ extension Run: SavedRecord {
         if let pid, pid < 0 { return "pid \(pid)" }
         guard freezeAttempt >= 0, (0...LifecycleCore.maximumInterruptions).contains(interruptions) else {
             return "\(interruptions) interruptions and \(freezeAttempt) freezes"
+        }
+        guard tiedInterruptions.count <= interruptions else {
+            return "\(tiedInterruptions.count) of \(interruptions) interruptions end with their clients"
         }
         return nil
     }
