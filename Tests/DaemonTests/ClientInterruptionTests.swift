@@ -21,7 +21,7 @@ struct ClientInterruptionTests {
             #expect(JSONValue(answer[0])["state"]?.stringValue == "inactive")
         }
         try interrupt("InterruptWhileConnected")
-        try daemon.wait("call", "stateChanged", state: "active")
+        try daemon.eventually("the interruption has ended") { try daemon.state("call") == "active" }
         // The end of the second connection is served after that of the first one.
         try interrupt("Interrupt")
         try interrupt("InterruptWhileConnected")
@@ -44,9 +44,10 @@ struct ClientInterruptionTests {
         var starting = try startProcess(request)
         let process = starting.process
         while try starting.outcome() == .pending { waitForReadable([starting.outcomeDescriptor]) }
-        try daemon.wait("call", "stateChanged", state: "inactive")
+        try daemon.waitForEvent("the interruption") { $0["reason"]?.stringValue == "interrupted" }
         try process.signal(SIGINT)
-        try daemon.wait("call", "stateChanged", state: "active")
+        try daemon.waitForEvent("its end") { $0["reason"]?.stringValue == "interruptionEnded" }
+        #expect(try daemon.status("call")["interruptions"]?.integerValue == 0)
         waitForReadable([process.descriptor])
         _ = try process.reap()
     }
