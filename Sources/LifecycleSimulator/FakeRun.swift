@@ -40,6 +40,8 @@ struct FakeRun {
     let isAware: Bool
 
     var program = Program.notCreated
+    /// When execve succeeded.
+    var executedAt: Microseconds?
     /// The number of processes other than the main process.
     var children = 0
     /// Its processes, if the main process has ended.

@@ -74,6 +74,7 @@ extension World {
             return fail(run, "it was ended before it was executed", 203, after: kernelRandom.within(10...200))
         }
         runs[run].program = .running
+        runs[run].executedAt = now
         setMemory(run, UInt64(kernelRandom.within(2...60)) << 20)
         if apps[runs[run].app].policy.readiness == .executed { runs[run].answers[DeadlineKind.launch.index] = now }
         report(run, .run(runs[run].id, .executed), after: kernelRandom.within(5...500))
@@ -81,6 +82,17 @@ extension World {
             schedule(.die(.signaled(15, coreDumped: false)), for: run, after: runs[run].lastMessage - now)
         }
         programStarted(run)
+    }
+
+    /// The core knows that the program is executed. If the manifest has changed since, and now asks for `READY=1`, that was no
+    /// answer.
+    mutating func executedDelivered(_ run: Int) {
+        let launch = DeadlineKind.launch.index
+        switch apps[runs[run].app].policy.readiness {
+        case .executed: break
+        case .notified, .forked:
+            if runs[run].answers[launch] == runs[run].executedAt { runs[run].answers[launch] = nil }
+        }
     }
 
     // MARK: The freezer
