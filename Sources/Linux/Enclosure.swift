@@ -155,6 +155,14 @@ package final class Enclosure {
         }
     }
 
+    /// Whether a process was a member at the last search (process-group mode).
+    package func isKnown(_ stat: ProcessStat) -> Bool {
+        switch kind {
+        case .cgroup: false
+        case .family(let family): family.isKnown(stat)
+        }
+    }
+
     /// Returns the memory in bytes. With a memory controller: memory.current, which includes page cache and kernel memory, as
     /// a limit would. Otherwise: the anonymous memory of all processes (`ProcessMemory.anonymous`).
     package func memoryBytes() throws(SystemError) -> UInt64 {

@@ -22,6 +22,8 @@ final class ProcessFamily {
         if let stat = try table.proc.stat(of: pid) { known.insert(stat.key) }
     }
 
+    func isKnown(_ stat: ProcessStat) -> Bool { known.contains(stat.key) }
+
     /// Returns the live members, parents before their children.
     func members() throws(SystemError) -> [ProcessStat] {
         let scan = ProcessScan(table)

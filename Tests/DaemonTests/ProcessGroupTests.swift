@@ -125,6 +125,22 @@ struct ProcessGroupTests {
         #expect(try processes.allSatisfy { try ProcFS().stat(of: $0)?.isStopped == false })
     }
 
+    @Test("in process-group mode an orphan of a suspended app that another process continues is stopped again (L1)")
+    func continuedOrphan() throws {
+        let daemon = try TestDaemon(["family": family], asUnprivilegedUser: true)
+        try daemon.launch("family")
+        let processes = try settled(daemon)
+        try daemon.ask("Background", "family")
+        try daemon.waitUntil("family", is: "suspended")
+        let main = try daemon.pid("family")
+        // The daemon is the subreaper of its apps.
+        let orphan = try processes.first { try $0 != main && ProcFS().stat(of: $0)?.parent == daemon.process.pid }
+        kill(try #require(orphan), SIGCONT)
+        try daemon.waitForEvent("continued") { $0["reason"]?.stringValue == "continued" }
+        try daemon.waitUntil("family", is: "suspended")
+        #expect(try processes.allSatisfy { try ProcFS().stat(of: $0)?.isStopped == true })
+    }
+
     @Test("in process-group mode a query notices that a process beside the main process was continued (L1)")
     func continuedChild() throws {
         let daemon = try daemonWithSuspendedLoop()

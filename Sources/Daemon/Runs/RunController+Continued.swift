@@ -12,10 +12,14 @@ extension RunController {
 
     /// The main process was continued while the run is to be frozen. The report may be an old one, from the last thaw.
     func mainProcessContinued() {
-        guard enclosure.path == nil, isFrozen else { return }
-        if reportedAttempt != nil { return checkFrozen() }
+        if let stat = mainProcessStat { continued(stat) }
+    }
+
+    /// A process was continued while the run is to be frozen.
+    func continued(_ stat: ProcessStat) {
+        guard enclosure.path == nil, isFrozen, !stat.isStopped, !stat.isZombie else { return }
+        if let attempt = reportedAttempt { return loseFreeze(attempt) }
         // The freeze is under way again.
-        guard let stat = mainProcessStat, !stat.isStopped else { return }
         lastContinued = context.loop.now()
         sendSignal(SIGSTOP)
     }
@@ -30,7 +34,10 @@ extension RunController {
         } else {
             isStopped = mainProcessStat.map { $0.isStopped || $0.isZombie } ?? true
         }
-        if isStopped { return }
+        if !isStopped { loseFreeze(attempt) }
+    }
+
+    private func loseFreeze(_ attempt: Int) {
         reportedAttempt = nil
         lastContinued = context.loop.now()
         // The others follow with the freeze.

@@ -33,7 +33,10 @@ final class RunTable {
     /// daemon because it is their subreaper (PR_SET_CHILD_SUBREAPER(2const)).
     func childrenChanged() {
         for change in (try? Reaping.reapStops()) ?? [] {
-            guard let run = mainProcesses[change.pid].flatMap({ controllers[$0] }) else { continue }
+            guard let run = mainProcesses[change.pid].flatMap({ controllers[$0] }) else {
+                if change.change == .continued { orphanContinued(change.pid) }
+                continue
+            }
             if run.isFrozen {
                 if change.change == .continued { run.mainProcessContinued() }
                 continue
@@ -44,6 +47,12 @@ final class RunTable {
             }
         }
         reapOrphans()
+    }
+
+    /// An orphan of an app was continued, in process-group mode.
+    private func orphanContinued(_ pid: Int32) {
+        guard let stat = (try? ProcFS().stat(of: pid)) ?? nil else { return }
+        controllers.values.first { $0.isFrozen && $0.enclosure.isKnown(stat) }?.continued(stat)
     }
 
     /// Reaps all children that are no main processes. A main process that has ended hides those behind it from
