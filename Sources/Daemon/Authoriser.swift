@@ -3,10 +3,20 @@ import Glibc
 import Posix
 import Systemd
 
-/// Asks polkit whether a user other than root and the daemon's own may manage apps (action `org.greenroom.manage`). It never
-/// blocks: polkit may ask the user for a password. Such users call over the message bus; the private socket refuses them.
+/// Asks polkit whether a user other than root and the daemon's own may manage apps (action `org.greenroom.manage`) or administer
+/// the daemon (`org.greenroom.administer`). It never blocks: polkit may ask the user for a password. Such users call over the
+/// message bus; the private socket refuses them.
+///
+/// The subject is the unique name of the caller on the bus, which the bus never gives to another one. A process with its start
+/// time could be another one by now.
 final class Authoriser {
-    static let action = "org.greenroom.manage"
+    /// What polkit is asked for.
+    enum Action: String {
+        /// To launch, suspend and end apps, and to pass them URLs and payloads.
+        case manage = "org.greenroom.manage"
+        /// What concerns the daemon and so all apps: Reload, Reexec, SimulatePressure.
+        case administer = "org.greenroom.administer"
+    }
     /// Calls that wait for polkit's decision, of all users and of one: each may keep a dialog open.
     static let maximumPending = 64
     static let maximumPendingPerUser = 8
@@ -70,6 +80,7 @@ final class Authoriser {
         pending[number] = caller.uid
         let cancellation = "greenroom-\(number)"
         let mayAsk = call.allowsInteraction
+        let action = Action(for: call)
         call.onPeerGone { [weak self, weak polkit] in
             guard self?.pending.removeValue(forKey: number) != nil, let polkit else { return }
             Self.cancel(polkit, cancellation)
@@ -79,7 +90,7 @@ final class Authoriser {
                 Polkit.name, path: Polkit.path, interface: Polkit.interface, member: "CheckAuthorization",
                 [
                     .structure([.string("system-bus-name"), .dictionary([("name", .string(sender))])]),
-                    .string(Self.action), details(of: call), .uint32(mayAsk ? Self.allowInteraction : 0),
+                    .string(action.rawValue), details(of: call), .uint32(mayAsk ? Self.allowInteraction : 0),
                     .string(cancellation),
                 ], timeout: mayAsk ? Self.interactiveTimeout : Self.timeout
             ) { [weak self, weak polkit] result in
@@ -90,7 +101,7 @@ final class Authoriser {
                 if case .failure(let error) = result, error.name == "org.freedesktop.DBus.Error.NoReply", let polkit {
                     Self.cancel(polkit, cancellation)
                 }
-                decided(Self.refusal(result, caller, mayAsk: mayAsk))
+                decided(Self.refusal(result, caller, action, mayAsk: mayAsk))
             }
         } catch {
             pending[number] = nil
@@ -100,7 +111,7 @@ final class Authoriser {
 
     /// Returns the end of a sentence; `nil`: polkit authorizes the call.
     private static func refusal(
-        _ result: Result<[Variant], BusError>, _ caller: PeerCredentials, mayAsk: Bool
+        _ result: Result<[Variant], BusError>, _ caller: PeerCredentials, _ action: Action, mayAsk: Bool
     ) -> String? {
         switch result {
         case .failure(let error): return "; polkit cannot be asked: \(error.message)"
@@ -110,12 +121,12 @@ final class Authoriser {
             else { return "; polkit's answer has an unexpected form" }
             if isAllowed { return nil }
             if isChallenge {
-                return "; polkit requires authentication (\(action)), "
+                return "; polkit requires authentication (\(action.rawValue)), "
                     + (mayAsk
                         ? "and no authentication agent is available"
                         : "which the call does not allow (busctl --allow-interactive-authorization=yes)")
             }
-            return "; polkit does not authorize uid \(caller.uid) (\(action))"
+            return "; polkit does not authorize uid \(caller.uid) (\(action.rawValue))"
         }
     }
 
@@ -133,6 +144,15 @@ final class Authoriser {
         let app = call.interface == ControlNames.appInterface ? call.target.id : call.appArgument
         if let app { entries.append(.entry(.string("app"), .string(app))) }
         return .array("{ss}", entries)
+    }
+}
+
+extension Authoriser.Action {
+    init(for call: MethodCall) {
+        switch call.member {
+        case "Reload", "Reexec", "SimulatePressure": self = .administer
+        default: self = .manage
+        }
     }
 }
 

@@ -53,6 +53,7 @@ extension ControlBus {
             },
             requesting("Activate", .activate), requesting("Background", .background),
             requesting("Interrupt", .interrupt),
+            requesting("InterruptWhileConnected", .interruptWhileConnected),
             requesting("Resume", .endInterruption),
             BusMethod("Terminate", in: "sb", out: "a{sv}", arguments: ["app", "remove"], results: ["result"]) {
                 [unowned self] call in
@@ -110,6 +111,7 @@ extension ControlBus {
                 },
                 requesting("Activate", .activate), requesting("Background", .background),
                 requesting("Interrupt", .interrupt),
+                requesting("InterruptWhileConnected", .interruptWhileConnected),
                 requesting("Resume", .endInterruption),
                 BusMethod("Terminate", in: "b", out: "a{sv}", arguments: ["remove"], results: ["result"]) {
                     [unowned self] call in self.request(call, call.target.id, call.flag(0) ? .remove : .terminate)

@@ -19,6 +19,7 @@ final class ControlBus {
     private let answers: AnswerTable
     private let objects = BusObjects()
     lazy var announcer = Announcer(self)
+    private lazy var clientInterruptions = ClientInterruptions(driver: driver)
 
     init(service: ControlService, driver: CoreDriver, answers: AnswerTable) {
         self.service = service
@@ -92,7 +93,9 @@ final class ControlBus {
             guard let id = AppID(name), driver.core.state(of: id) != nil else {
                 return call.fail(service.unknownApp(name))
             }
-            driver.send(.requested(awaiting(call, about: name), id, what))
+            let request = awaiting(call, about: name)
+            if what == .interruptWhileConnected { clientInterruptions.tie(request, to: call) }
+            driver.send(.requested(request, id, what))
         }
     }
 
@@ -136,7 +139,7 @@ final class ControlBus {
 
     /// The peers that receive signals: those of the private socket, and the message bus, which distributes them.
     var audience: [BusPeer] {
-        let peers = server?.peers.filter(\.isReady) ?? []
+        let peers = server?.peers.filter(\.takesSignals) ?? []
         guard let bus = messageBus?.peer, !bus.isCongested else { return peers }
         return peers + [bus]
     }
@@ -175,6 +178,7 @@ extension MethodCall {
     /// What the call attempts, for the sentence "Cannot …".
     fileprivate func attempt(on app: String) -> String {
         switch member {
+        case "InterruptWhileConnected": "interrupt '\(app)'"
         case "Background": "move '\(app)' to the background"
         case "Push": "push to '\(app)'"
         case "Send": "send a notification to '\(app)'"

@@ -73,6 +73,8 @@ final class ControlService {
         status.name = context.manifests[id]?.name ?? name
         status.state = AppState.notRunning.rawValue
         status.error = library.broken[id]
+        // What it says is to be true: another process may have continued a suspended app.
+        if let run = driver.core.run(of: id) { context.runs[run]?.checkFrozen(in: scan) }
         guard let view = view(of: id) else { return status.error == nil ? nil : status }
         status.state = view.state.rawValue
         status.pid = view.pid

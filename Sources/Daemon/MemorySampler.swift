@@ -8,6 +8,8 @@ final class MemorySampler {
     private unowned let context: DaemonContext
     private var isMeasuring = false
     private var runs: ArraySlice<RunID> = []
+    /// In process-group mode: the frozen runs, in which another process may have continued one.
+    private var frozen: ArraySlice<RunID> = []
     private var sizes: [MemoryReading.Size] = []
     /// In process-group mode: one search of /proc for all apps.
     private var scan: ProcessScan?
@@ -24,6 +26,7 @@ final class MemorySampler {
         sizes = []
         scan = runs.isEmpty ? nil : context.containment.makeScan()
         isScanned = scan == nil
+        frozen = scan == nil ? [] : context.runs.frozen[...]
         context.loop.work.add { [weak self] in self?.step() ?? false }
     }
 
@@ -36,6 +39,8 @@ final class MemorySampler {
             advance()
         } else if let id = runs.popFirst() {
             begin(id)
+        } else if let id = frozen.popFirst() {
+            context.runs[id]?.checkFrozen(in: scan)
         } else {
             finish()
             return false

@@ -157,6 +157,8 @@ package enum Report: Hashable, Sendable {
 package enum StateReason: String, CaseIterable, Hashable, Sendable {
     case launched, ready, requested, displaced, interrupted, interruptionEnded, idle, woken, ended, jetsam
     case taskBegan, missedDeadline, tooManyTasks, exitsOnSuspend, shutdown
+    /// A process outside the daemon sent SIGCONT to a suspended app (process-group mode).
+    case continued
     /// L15.
     case sleep = "beforeSleep"
     case locked, awoke, unlocked

@@ -21,7 +21,8 @@ package enum Event: Hashable, Sendable {
     // MARK: Requests
 
     case requested(RequestID, AppID, Request)
-    /// The requester disconnected. The request is carried out all the same.
+    /// The requester disconnected. The request is carried out all the same. If it was `interruptWhileConnected` and was
+    /// answered already, the interruption ends.
     case requestAbandoned(RequestID)
     /// All apps are to end. `immediately`: without notice.
     case shutdownRequested(immediately: Bool)
@@ -61,6 +62,8 @@ package enum RunEvent: Hashable, Sendable {
     /// Of an app whose processes share memory, the size in `frozen` is an estimate. This is the exact one, in bytes.
     case footprintMeasured(attempt: Int, memory: UInt64)
     case thawed(attempt: Int)
+    /// After `frozen`: a process outside the daemon has continued a process of the run (SIGCONT, process-group mode).
+    case freezeLost(attempt: Int)
     case inspected(Inspection)
     /// The main process ended. The status is `.unknown` if the kernel does not report it, because the process is not a
     /// child of this daemon. `cpu`: of the whole run. `memory`: peak in bytes, for runs too short to be measured; 0:
@@ -101,6 +104,8 @@ package enum Request: Hashable, Sendable {
     case background
     /// L13: an interruption begins.
     case interrupt
+    /// L13: an interruption begins. It ends with the connection of the requester at the latest (`requestAbandoned`).
+    case interruptWhileConnected
     /// L13: an interruption ends.
     case endInterruption
     /// L46.

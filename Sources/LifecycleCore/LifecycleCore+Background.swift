@@ -7,7 +7,7 @@ extension LifecycleCore {
             cancel(index, foreground.watchdog)
             resignActive(index, reason, now)
         }
-        self[run: index].interruptions = 0
+        dropInterruptions(index)
         startBudget(index, apps[index].policy.backgroundTime, now)
         effects.append(.notify(self[run: index].id, .didEnterBackground))
         let deadline = begin(index, .background, apps[index].policy.backgroundDeadline, now)
@@ -63,7 +63,7 @@ extension LifecycleCore {
     mutating func runInBackground(_ index: Int, _ reason: StateReason, _ now: Instant) {
         throttle(index)
         // Interruptions of a way to the foreground that was given up.
-        self[run: index].interruptions = 0
+        dropInterruptions(index)
         let idleSince = self[run: index].assertions.isEmpty ? now : nil
         change(index, to: .background(Background(idleSince: idleSince)), reason, now)
     }

@@ -215,6 +215,7 @@ extension LifecycleCore {
     private mutating func finishRun(_ index: Int, _ ending: Ending, _ receipt: Receipt, _ now: Instant) {
         setMemory(index, 0)
         runs[self[run: index].id.number] = nil
+        dropInterruptions(index)
         apps[index].notifications.reset()
         change(index, to: .notRunning(NotRunning()), .ended, now)
         answerAll(index, .ended(receipt)) { $0.goal == .ended }
@@ -224,8 +225,10 @@ extension LifecycleCore {
         if let next = ending.next {
             guard let time = postponement(of: next, index, now) else {
                 for waiter in apps[index].waiters.indices { apps[index].waiters[waiter].isAfterEnd = false }
-                return launchOnRequest(index, next, now)
+                launchOnRequest(index, next, now)
+                return apps[index].notifications.beginNext()
             }
+            apps[index].notifications.dropNext()
             leaveForegroundSlot(index)
             answerAll(index, .refused(.launchPostponed(by: time))) { $0.isAfterEnd }
         }

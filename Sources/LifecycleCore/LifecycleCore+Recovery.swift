@@ -4,7 +4,10 @@ extension LifecycleCore {
     /// Comes once, before any other event. The clients of the dead daemon are gone. Starting a daemon cancels a shutdown in
     /// progress.
     mutating func recovered(_ now: Instant) {
-        for index in apps.indices { apps[index].waiters = [] }
+        for index in apps.indices {
+            apps[index].waiters = []
+            for request in apps[index].run?.tiedInterruptions ?? [] { requestAbandoned(request, now) }
+        }
         requests = NumberTable()
         shutdown = nil
         // The dead daemon cannot have received the report that the machine is awake.

@@ -17,7 +17,8 @@ extension LifecycleCore {
             launchRequested(request, index, Launch(state: state, reason: reason, url: url), now)
         case .activate: activateRequested(request, index, Launch(state: .foreground, reason: .user), now)
         case .background: backgroundRequested(request, index, now)
-        case .interrupt: interruptRequested(request, index, now)
+        case .interrupt: interruptRequested(request, index, isTied: false, now)
+        case .interruptWhileConnected: interruptRequested(request, index, isTied: true, now)
         case .endInterruption: endInterruptionRequested(request, index, now)
         case .terminate: terminateRequested(request, index, now)
         case .remove: removeRequested(request, index, now)
@@ -26,10 +27,12 @@ extension LifecycleCore {
         }
     }
 
-    mutating func requestAbandoned(_ request: RequestID) {
+    mutating func requestAbandoned(_ request: RequestID, _ now: Instant) {
         guard let index = requests[request.number] else { return }
         requests[request.number] = nil
         apps[index].waiters.removeAll { $0.request == request }
+        touch(index)
+        endTiedInterruption(index, of: request, now)
     }
 
     mutating func answer(_ request: RequestID, _ answer: Answer) {
@@ -105,6 +108,20 @@ extension LifecycleCore {
         } else {
             preconditionFailure("no end is under way in \(apps[index].phase)")
         }
+        if next == nil { apps[index].notifications.dropNext() }
+    }
+
+    /// The launch that follows the end which is under way.
+    private func nextLaunch(_ index: Int) -> Launch? {
+        if case .terminating(let terminating)? = apps[index].execution { return terminating.next }
+        return apps[index].ending?.next
+    }
+
+    /// Wakes an app after the end which is under way. A launch into the foreground that was requested before stays.
+    mutating func wakeAfterEnd(_ index: Int, _ launch: Launch, _ notification: Notification?) {
+        let next = nextLaunch(index)
+        if next.map({ $0.state == .background && !$0.reason.wakes }) ?? true { setNext(index, launch) }
+        if let notification { apps[index].notifications.fileForNext(notification) }
     }
 
     /// A request wants the app to run: its end is no longer wanted.
@@ -206,7 +223,7 @@ extension LifecycleCore {
 
     // MARK: Interruptions (L13)
 
-    private mutating func interruptRequested(_ request: RequestID, _ index: Int, _ now: Instant) {
+    private mutating func interruptRequested(_ request: RequestID, _ index: Int, isTied: Bool, _ now: Instant) {
         guard apps[index].phase != .notRunning else { return answer(request, .refused(.notRunning)) }
         guard isInFront(index), !isEnding(index) else { return answer(request, .refused(.notInForeground)) }
         guard self[run: index].interruptions < Self.maximumInterruptions else {
@@ -215,6 +232,26 @@ extension LifecycleCore {
         self[run: index].interruptions += 1
         resignActive(index, .interrupted, now)
         answer(request, .done(apps[index].state))
+        guard isTied else { return }
+        self[run: index].tiedInterruptions.append(request)
+        requests[request.number] = index
+    }
+
+    /// The requester of an interruption has disconnected.
+    private mutating func endTiedInterruption(_ index: Int, of request: RequestID, _ now: Instant) {
+        guard apps[index].phase != .notRunning,
+            let position = self[run: index].tiedInterruptions.firstIndex(of: request)
+        else { return }
+        self[run: index].tiedInterruptions.remove(at: position)
+        self[run: index].interruptions -= 1
+        becomeActiveIfUninterrupted(index, .interruptionEnded, now)
+    }
+
+    /// All interruptions of a run are over: it has left the foreground, or ended.
+    mutating func dropInterruptions(_ index: Int) {
+        self[run: index].interruptions = 0
+        for request in self[run: index].tiedInterruptions { requests[request.number] = nil }
+        self[run: index].tiedInterruptions = []
     }
 
     private mutating func endInterruptionRequested(_ request: RequestID, _ index: Int, _ now: Instant) {
@@ -223,6 +260,11 @@ extension LifecycleCore {
             return answer(request, .refused(.notInterrupted))
         }
         self[run: index].interruptions -= 1
+        // Those of clients that are connected end with them, so they are the last ones to end by another request.
+        if self[run: index].tiedInterruptions.count > self[run: index].interruptions {
+            let request = self[run: index].tiedInterruptions.removeFirst()
+            requests[request.number] = nil
+        }
         becomeActiveIfUninterrupted(index, .interruptionEnded, now)
         answer(request, .done(apps[index].state))
     }
@@ -235,7 +277,7 @@ extension LifecycleCore {
     ) {
         switch wakeOrLaunch(index, launch, notification, now) {
         case .awake: answer(request, .done(apps[index].state))
-        case .coming: wait(request, index, for: .awake)
+        case .coming: wait(request, index, for: .awake, afterEnd: isEnding(index))
         case .refused(let refusal): answer(request, .refused(refusal))
         }
     }
@@ -305,7 +347,8 @@ extension Request {
     fileprivate var endsApp: Bool {
         switch self {
         case .terminate, .remove: true
-        case .launch, .activate, .background, .interrupt, .endInterruption, .push, .send: false
+        case .launch, .activate, .background, .interrupt, .interruptWhileConnected, .endInterruption, .push, .send:
+            false
         }
     }
 }

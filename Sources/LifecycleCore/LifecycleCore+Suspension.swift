@@ -42,6 +42,15 @@ extension LifecycleCore {
         update(index, .suspending(Suspending(warnAt: nil)))
     }
 
+    /// A process outside the daemon has continued a process of the app: the app runs until all are stopped again, and is in
+    /// the background meanwhile (L1). Its budget stays as it is: the app did not ask for that time and cannot rely on it.
+    mutating func freezeLost(_ index: Int, _ attempt: Int, _ now: Instant) {
+        guard case .suspended? = apps[index].execution, attempt == self[run: index].freezeAttempt else { return }
+        self[run: index].freezeAttempt += 1
+        effects.append(.freeze(self[run: index].id, attempt: self[run: index].freezeAttempt))
+        change(index, to: .suspending(Suspending(warnAt: now + Self.freezeTimeout)), .continued, now)
+    }
+
     /// Out of suspension: into the foreground or to its end (`pending`), for a reason that grants time of its own, or for a task. What
     /// happened while the app was suspended is delivered before anything of it runs (L32).
     mutating func wake(_ index: Int, pending: PendingRequest?, for reason: LaunchReason?, _ now: Instant) {

@@ -34,8 +34,14 @@ extension LifecycleCore {
     /// Whether a run is launching.
     package func isLaunching(_ run: RunID) -> Bool { phase(of: run) == .launching }
 
-    /// Whether a run is frozen, and the core knows it.
-    package func isSuspended(_ run: RunID) -> Bool { phase(of: run) == .suspended }
+    /// The freeze of a run that is frozen, as far as the core knows; `nil`: it is not.
+    package func freezeAttempt(ofSuspended run: RunID) -> Int? {
+        guard phase(of: run) == .suspended, let index = runs[run.number] else { return nil }
+        return self[run: index].freezeAttempt
+    }
+
+    /// Whether `requestAbandoned` would change anything: the request waits, or its interruption ends with the connection.
+    package func awaitsDisconnect(of request: RequestID) -> Bool { requests[request.number] != nil }
 
     private func phase(of run: RunID) -> Phase? { runs[run.number].map { apps[$0].phase } }
 

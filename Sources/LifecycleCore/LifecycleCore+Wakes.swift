@@ -7,12 +7,13 @@ extension LifecycleCore {
     enum WakeOutcome {
         /// The app runs.
         case awake
-        /// The app will run: it launches, thaws, or answers first.
+        /// The app will run: it launches, thaws, or answers or ends first.
         case coming
         case refused(Refusal)
     }
 
-    /// Wakes an app for `launch.reason`, or launches it. `notification` is delivered with the wake.
+    /// Wakes an app for `launch.reason`, or launches it, after its end if it is ending. `notification` is delivered with the
+    /// wake.
     mutating func wakeOrLaunch(
         _ index: Int, _ launch: Launch, _ notification: Notification?, _ now: Instant
     ) -> WakeOutcome {
@@ -21,7 +22,7 @@ extension LifecycleCore {
             if let time = postponement(of: launch, index, now) { return .refused(.launchPostponed(by: time)) }
             self.launch(index, launch, now)
             file(index, notification)
-        case .ending, .terminating: return .refused(.ending)
+        case .ending, .terminating: wakeAfterEnd(index, launch, notification)
         case .launching:
             file(index, notification)
             setPendingWake(index, launch.reason)

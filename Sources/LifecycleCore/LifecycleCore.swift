@@ -94,7 +94,7 @@ package struct LifecycleCore: Hashable, Sendable {
         case .started: started(now)
         case .recovered: recovered(now)
         case .requested(let request, let id, let what): requested(request, id, what, now)
-        case .requestAbandoned(let request): requestAbandoned(request)
+        case .requestAbandoned(let request): requestAbandoned(request, now)
         case .shutdownRequested(let immediately): shutdownRequested(immediately, now)
         case .sleepRequested: sleepRequested(now)
         case .awoke: awoke(now)
@@ -117,6 +117,7 @@ package struct LifecycleCore: Hashable, Sendable {
         case .frozen(let attempt, let memory): frozen(index, attempt, memory, now)
         case .footprintMeasured(let attempt, let memory): footprintMeasured(index, attempt, memory, now)
         case .thawed(let attempt): thawed(index, attempt, now)
+        case .freezeLost(let attempt): freezeLost(index, attempt, now)
         case .inspected(let inspection): inspected(index, inspection, now)
         case .exited(let status, let cpu, let memory, let remaining):
             exited(index, MainExit(status: status, cpu: cpu, peak: memory, remaining: remaining), now)

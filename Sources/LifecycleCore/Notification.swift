@@ -71,13 +71,16 @@ struct NotificationQueue: Hashable, Sendable {
     private(set) var pending: [Notification] = []
     /// What was last delivered of each kind: a change back to that is no change.
     private(set) var known: [Notification] = []
+    /// What is to be delivered to the process that is launched after the end which is under way: a push.
+    private(set) var afterEnd: [Notification] = []
 
     init() {}
 
     /// As it was saved.
-    init(pending: [Notification], known: [Notification]) {
+    init(pending: [Notification], known: [Notification], afterEnd: [Notification]) {
         self.pending = pending
         self.known = known
+        self.afterEnd = afterEnd
     }
 
     enum Filing { case filed, undone, full }
@@ -119,4 +122,21 @@ struct NotificationQueue: Hashable, Sendable {
         pending = []
         known = []
     }
+
+    // MARK: After the end that is under way
+
+    /// Keeps a notification for the next process.
+    mutating func fileForNext(_ notification: Notification) {
+        afterEnd.removeAll { $0.kind == notification.kind }
+        if hasCapacity(for: notification, in: afterEnd) { afterEnd.append(notification) }
+    }
+
+    /// The next process is launched.
+    mutating func beginNext() {
+        pending += afterEnd
+        afterEnd = []
+    }
+
+    /// No process follows.
+    mutating func dropNext() { afterEnd = [] }
 }

@@ -3,12 +3,12 @@ import LifecycleCore
 /// The kinds of events in the coverage table.
 package enum EventKind: Int, CaseIterable, Sendable {
     case registered, unregistered, configured, started
-    case launchForeground, launchBackground, launchWake, activate, background, interrupt, endInterruption, terminate,
-        remove
+    case launchForeground, launchBackground, launchWake, activate, background, interrupt, interruptWhileConnected
+    case endInterruption, terminate, remove
     case push, send, requestAbandoned, shutdown
-    case spawned, executed, spawnFailed, notifiedBackground, notifiedTerminate, frozen, footprintMeasured, thawed,
-        inspected, exited,
-        emptied
+    case spawned, executed, spawnFailed, notifiedBackground, notifiedTerminate, frozen, footprintMeasured, freezeLost,
+        thawed, inspected,
+        exited, emptied
     case ready, backgroundEntered, stopped, continued, taskBegan, taskEnded, timeoutExtended, wakeCompleted, heartbeat
     case heartbeatGivenUp, stopping, mainProcessChanged
     case sleepRequested, awoke, locked, unlocked
@@ -49,6 +49,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
         case .frozen: self = .frozen
         case .footprintMeasured: self = .footprintMeasured
         case .thawed: self = .thawed
+        case .freezeLost: self = .freezeLost
         case .inspected: self = .inspected
         case .exited: self = .exited
         case .emptied: self = .emptied
@@ -79,6 +80,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
         case .activate: self = .activate
         case .background: self = .background
         case .interrupt: self = .interrupt
+        case .interruptWhileConnected: self = .interruptWhileConnected
         case .endInterruption: self = .endInterruption
         case .terminate: self = .terminate
         case .remove: self = .remove

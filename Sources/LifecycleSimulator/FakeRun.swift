@@ -14,6 +14,15 @@ struct FakeRun {
 
     enum Freezer { case thawed, freezing, frozen }
 
+    /// Whether a process outside the daemon has continued the frozen run.
+    enum FreezeLoss {
+        case none
+        /// The core does not know it yet.
+        case undelivered
+        /// The core knows it, and has not asked to freeze or thaw the run since.
+        case delivered
+    }
+
     /// The events of this run that the core has received.
     struct Delivered {
         var hasExited = false
@@ -46,6 +55,7 @@ struct FakeRun {
     var attempt = 0
     /// Whether the freeze in progress never completes, because a process is in uninterruptible sleep. The others are frozen.
     var isFreezeStuck = false
+    var freezeLoss = FreezeLoss.none
     /// SIGSTOP.
     var isStopped = false
     /// The end of an uninterruptible sleep, in which neither SIGKILL nor the freezer has an effect.
@@ -113,6 +123,8 @@ enum KernelAction {
     case create
     case exec
     case freezeCompletes(attempt: Int)
+    /// A process outside the daemon sends SIGCONT.
+    case continueByOthers(attempt: Int)
     case die(ExitStatus)
     /// SIGKILL takes effect on the whole cgroup.
     case killArrives

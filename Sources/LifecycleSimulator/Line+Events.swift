@@ -87,6 +87,9 @@ extension Line {
         case .thawed(let attempt):
             add(" thawed, attempt ")
             add(attempt)
+        case .freezeLost(let attempt):
+            add(" was continued by others, attempt ")
+            add(attempt)
         case .inspected(let inspection):
             add(inspection.traced ? " inspected: traced, " : " inspected: ")
             add(bytes: inspection.memory)
@@ -137,6 +140,7 @@ extension Line {
         case .activate: add("activate")
         case .background: add("background")
         case .interrupt: add("interrupt")
+        case .interruptWhileConnected: add("interrupt while connected:")
         case .endInterruption: add("end the interruption of")
         case .terminate: add("terminate")
         case .remove: add("remove")

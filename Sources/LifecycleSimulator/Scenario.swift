@@ -40,6 +40,7 @@ struct Scenario {
             case .sleeps, .locks: return hasAbsences ? 500 : 0
             case .execFails: return hasOutages ? 1000 : 0
             case .requestFlood: return hasFloods ? 1000 : 0
+            case .continuedByOthers: return seed % 5 == 2 ? 300 : 0
             default: break
             }
             return intensity == 0 || random.chance(350) ? 0 : Self.rate(fault) * intensity / 2
@@ -84,7 +85,7 @@ struct Scenario {
         case .invalidRequest: 60
         case .requestAbandoned: 40
         case .simulatedPressure: 20
-        case .sleeps, .locks, .execFails, .requestFlood: 0
+        case .sleeps, .locks, .execFails, .requestFlood, .continuedByOthers: 0
         case .beginsTooMany: 40
         case .sendsAfterEnd: 100
         case .killedBeforeExec, .diesAtDeadline, .crashes, .ignoresTerminate, .neverAnswers, .answersLate,

@@ -109,6 +109,8 @@ extension World {
             messagesKept ? event : nil
         case .exited(_, let cpu, let memory, let remaining):
             losesStatus() ? .exited(.unknown, cpu: cpu, memory: memory, remaining: remaining) : event
+        // The next daemon looks at each run that is to be frozen.
+        case .freezeLost: event
         case .spawned, .executed, .spawnFailed, .notified, .emptied, .stopped, .continued, .mainProcessChanged,
             .reattached:
             event

@@ -274,8 +274,9 @@ extension RunEvent {
         case .ready: .launch
         case .backgroundEntered, .stopped: .background
         case .heartbeat: .watchdog
-        case .spawned, .executed, .spawnFailed, .notified, .frozen, .footprintMeasured, .thawed, .inspected, .exited,
-            .emptied, .continued,
+        case .spawned, .executed, .spawnFailed, .notified, .frozen, .footprintMeasured, .thawed, .freezeLost,
+            .inspected, .exited, .emptied,
+            .continued,
             .taskBegan, .taskEnded, .wakeCompleted, .timeoutExtended, .heartbeatGivenUp, .stopping, .mainProcessChanged,
             .reattached:
             nil

@@ -7,6 +7,7 @@ extension World {
         case .create: create(run)
         case .exec: exec(run)
         case .freezeCompletes(let attempt): freezeCompletes(run, attempt)
+        case .continueByOthers(let attempt): continueByOthers(run, attempt)
         case .die(let status): die(run, status)
         case .killArrives: killArrives(run)
         case .childrenEnd:
@@ -88,6 +89,7 @@ extension World {
         runs[run].isAskedToFreeze = true
         runs[run].attempt = attempt
         runs[run].freezer = .freezing
+        runs[run].freezeLoss = .none
         runs[run].isFreezeStuck = injects(.freezeNever)
         let extraDelay = injects(.freezeLate) ? kernelRandom.within(100 * .millisecond...4 * .second) : 0
         let delay = kernelRandom.within(20...5000) + extraDelay
@@ -117,8 +119,37 @@ extension World {
         deliver(.run(id, measured), after: delay + footprintRandom.within(1 * .millisecond...2 * .second))
     }
 
+    /// The core knows that the run is frozen.
+    mutating func frozenDelivered(_ run: Int, _ attempt: Int) {
+        let rate = scenario.rates[Fault.continuedByOthers.rawValue]
+        guard rate > 0, signalRandom.chance(rate), !isQuiet else { return }
+        let delay = signalRandom.within(0...signalRandom.pick([100, 10 * .millisecond, 2 * .second]))
+        schedule(.continueByOthers(attempt: attempt), for: run, after: delay)
+    }
+
+    private mutating func continueByOthers(_ run: Int, _ attempt: Int) {
+        guard runs[run].freezer == .frozen, runs[run].attempt == attempt, runs[run].program == .running, !isQuiet
+        else { return }
+        faults.add(.continuedByOthers)
+        runs[run].frozenTime = runs[run].frozenTime(at: now)
+        runs[run].frozenSince = nil
+        runs[run].freezer = .thawed
+        runs[run].freezeLoss = .undelivered
+        let delay = signalRandom.within(5...20 * .millisecond)
+        deliver(.run(runs[run].id, .freezeLost(attempt: attempt)), after: delay)
+        performDeferred(run)
+    }
+
+    /// The core knows that the run is not frozen any more, and freezes or thaws it.
+    mutating func freezeLossDelivered(_ run: Int, _ attempt: Int) {
+        guard runs[run].attempt == attempt, runs[run].freezeLoss == .undelivered else { return }
+        runs[run].freezeLoss = .delivered
+        runs[run].isAskedToFreeze = false
+    }
+
     mutating func thaw(_ run: Int, _ attempt: Int) {
         runs[run].isAskedToFreeze = false
+        runs[run].freezeLoss = .none
         runs[run].frozenTime = runs[run].frozenTime(at: now)
         runs[run].frozenSince = nil
         runs[run].freezer = .thawed

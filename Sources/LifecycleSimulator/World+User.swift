@@ -73,7 +73,7 @@ extension World {
             let reasons: [LaunchReason] = [.push, .fetch, .socket, .timer, .accessory, .location]
             return .launch(.background, reason: userRandom.pick(reasons), url: nil)
         case 4: return .background
-        case 5: return .interrupt
+        case 5: return lastRequest % 3 == 0 ? .interruptWhileConnected : .interrupt
         case 6: return .endInterruption
         case 7: return .terminate
         case 8: return .remove

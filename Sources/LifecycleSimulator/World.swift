@@ -58,6 +58,8 @@ struct World {
     /// What the processes beside main processes do, and `KillMode=`.
     var childRandom: Random
     var footprintRandom: Random
+    /// Signals that processes outside the daemon send.
+    var signalRandom: Random
 
     var manager = ManagerPolicy()
     var lastRequest: UInt64 = 0
@@ -85,6 +87,7 @@ struct World {
         floodRandom = Random(seed: scenario.seed ^ 0x66_6c6f_6f64)
         childRandom = Random(seed: scenario.seed ^ 0x6368_696c_6472)
         footprintRandom = Random(seed: scenario.seed ^ 0x666f_6f74_7072)
+        signalRandom = Random(seed: scenario.seed ^ 0x7369_676e_616c)
         apps = zip(scenario.apps, scenario.personalities).enumerated().map { index, app in
             FakeApp(id: app.0, personality: app.1, random: random.stream(100 + UInt64(index)))
         }
@@ -211,6 +214,8 @@ struct World {
         case .run(let id, .exited): if let run = index(of: id) { runs[run].delivered.hasExited = true }
         case .run(let id, .emptied): if let run = index(of: id) { runs[run].delivered.isEmptied = true }
         case .run(let id, .spawnFailed): if let run = index(of: id) { runs[run].delivered.hasFailed = true }
+        case .run(let id, .frozen(let attempt, _)): if let run = index(of: id) { frozenDelivered(run, attempt) }
+        case .run(let id, .freezeLost(let attempt)): if let run = index(of: id) { freezeLossDelivered(run, attempt) }
         case .memoryMeasured: isMeasuring = false
         case .shutdownRequested: isShuttingDown = true
         case .run, .registered, .unregistered, .configured, .started, .requested, .requestAbandoned, .sleepRequested,

@@ -23,21 +23,23 @@ package final class Containment {
 
     /// Creates an enclosure for one run. If a group of the same name still contains processes, another name is used.
     package func create(app: String, run: UInt64) throws(SystemError) -> Enclosure {
+        var generator = SystemRandomNumberGenerator()
+        let random = String(generator.next(), radix: 16)
+        let marker = "\(name):\(app):\(run):\(random)"
         switch mode {
         case .cgroup(let root):
             var attempt = 0
             while true {
                 let path = "\(root.path)/\(leafName(app, run, attempt))"
                 do {
-                    return enclosure(app, run, .cgroup(try CgroupLeaf.make(path, root: root)))
+                    let leaf = try CgroupLeaf.make(path, root: root)
+                    return enclosure(app, run, .cgroup(leaf), RunRelatives(markerValue: marker))
                 } catch  where error.errno == EEXIST && attempt < 100 {
                     attempt += 1
                 }
             }
         case .processGroup:
-            var generator = SystemRandomNumberGenerator()
-            let random = String(generator.next(), radix: 16)
-            let family = ProcessFamily(markerValue: "\(name):\(app):\(run):\(random)", table: table)
+            let family = ProcessFamily(markerValue: marker, table: table)
             return enclosure(app, run, .family(family))
         }
     }
@@ -50,6 +52,9 @@ package final class Containment {
         }
     }
 
+    /// Begins a search of /proc, in any mode.
+    package func makeSearch() -> ProcessScan { ProcessScan(table) }
+
     /// Begins a search for the enclosures of previous instances with the same name. It lists them once, for any number of
     /// `reopen` and `open`.
     package func beginSearch() throws(SystemError) -> EnclosureSearch {
@@ -61,36 +66,43 @@ package final class Containment {
 
     /// Opens the enclosure of a run that the previous instance of the daemon started; `nil` if it no longer exists.
     /// - Parameters:
-    ///   - environmentMarker: the run's `Enclosure.environmentMarker` (process-group mode only); `nil`: it is not known, so the
-    ///     processes are searched for one.
+    ///   - environmentMarker: the run's `Enclosure.environmentMarker` ; `nil`: it is not known. In process-group mode the processes are
+    ///     searched for one then.
     ///   - search: a complete search; `nil`: a new one is made.
     package func reopen(
         app: String, run: UInt64, environmentMarker: String? = nil, in search: EnclosureSearch? = nil
     ) throws(SystemError) -> Enclosure? {
         let search = if let search { search } else { try completeSearch() }
+        let prefix = "\(ProcessTable.variable)=\(name):\(app):\(run):"
+        let value = environmentMarker.flatMap {
+            $0.hasPrefix(prefix) ? String($0.dropFirst(ProcessTable.variable.utf8.count + 1)) : nil
+        }
         switch mode {
         case .cgroup:
             guard let found = search.found(run).last(where: { $0.app == app }) else { return nil }
-            return try open(found)
+            return try open(found, value.map { RunRelatives(markerValue: $0) })
         case .processGroup:
-            let prefix = "\(ProcessTable.variable)=\(name):\(app):\(run):"
-            guard let environmentMarker else {
+            guard environmentMarker != nil else {
                 guard let found = search.found(run).first(where: { $0.app == app }) else { return nil }
                 return try open(found)
             }
-            guard environmentMarker.hasPrefix(prefix), let scan = search.scan else { return nil }
-            let value = String(environmentMarker.dropFirst(ProcessTable.variable.utf8.count + 1))
+            guard let value, let scan = search.scan else { return nil }
             let family = ProcessFamily(markerValue: value, table: table)
             return family.members(in: scan).isEmpty ? nil : enclosure(app, run, .family(family))
         }
     }
 
     /// Opens an enclosure that a search has found; `nil` if it no longer exists.
-    package func open(_ found: EnclosureSearch.Found) throws(SystemError) -> Enclosure? {
+    package func open(_ found: EnclosureSearch.Found) throws(SystemError) -> Enclosure? { try open(found, nil) }
+
+    private func open(
+        _ found: EnclosureSearch.Found, _ relatives: RunRelatives?
+    ) throws(SystemError) -> Enclosure? {
         switch mode {
         case .cgroup(let root):
             do {
-                return enclosure(found.app, found.run, .cgroup(try CgroupLeaf(existing: found.location, root: root)))
+                let leaf = try CgroupLeaf(existing: found.location, root: root)
+                return enclosure(found.app, found.run, .cgroup(leaf), relatives)
             } catch {
                 if error.meansGone { return nil }
                 throw error
@@ -145,8 +157,10 @@ package final class Containment {
         throw SystemError(call: "rmdir", errno: errno, path: root.path)
     }
 
-    private func enclosure(_ app: String, _ run: UInt64, _ kind: Enclosure.Kind) -> Enclosure {
-        Enclosure(app: app, run: run, kind: kind, proc: proc)
+    private func enclosure(
+        _ app: String, _ run: UInt64, _ kind: Enclosure.Kind, _ relatives: RunRelatives? = nil
+    ) -> Enclosure {
+        Enclosure(app: app, run: run, kind: kind, relatives: relatives, proc: proc)
     }
 
     /// Returns "photos.run3", or "photos.run3_1" if that still exists. No file of the kernel has such a name.

@@ -31,14 +31,17 @@ package final class Enclosure {
         case family(ProcessFamily)
     }
     let kind: Kind
+    /// Finds processes that have left the cgroup; `nil` in process-group mode, and if the marker is not known.
+    let relatives: RunRelatives?
     let proc: ProcFS
     /// Whether this process may change the scheduling class and timer slack of other processes' threads.
     lazy var canChangeThreads = Self.findOutWhetherThreadsCanBeChanged(proc)
 
-    init(app: String, run: UInt64, kind: Kind, proc: ProcFS) {
+    init(app: String, run: UInt64, kind: Kind, relatives: RunRelatives? = nil, proc: ProcFS) {
         self.app = app
         self.run = run
         self.kind = kind
+        self.relatives = relatives
         self.proc = proc
     }
 
@@ -58,19 +61,19 @@ package final class Enclosure {
         }
     }
 
-    /// "GREENROOM_RUN=…" for the environment. It identifies processes that have left the session and lost their parent; `nil`
-    /// with a cgroup.
+    /// "GREENROOM_RUN=…" for the environment. It identifies processes that have left the session and lost their parent, and
+    /// those that have left the cgroup; `nil`: it is not known.
     package var environmentMarker: String? {
         switch kind {
-        case .cgroup: nil
+        case .cgroup: relatives?.marker
         case .family(let family): family.marker
         }
     }
 
-    /// Records the first process, directly after `startProcess`. A cgroup does not need it.
+    /// Records the first process, directly after `startProcess`.
     package func started(_ process: Process) throws(SystemError) {
         switch kind {
-        case .cgroup: break
+        case .cgroup: if let stat = try proc.stat(of: process.pid) { relatives?.started(stat) }
         case .family(let family): try family.started(process.pid)
         }
     }
@@ -89,6 +92,14 @@ package final class Enclosure {
         switch kind {
         case .cgroup(let leaf): try leaf.event("frozen")
         case .family(let family): try family.isStopped()
+        }
+    }
+
+    /// Whether all processes are stopped, as a complete search of /proc shows them (process-group mode). True with a cgroup.
+    package func isStopped(in scan: ProcessScan) throws(SystemError) -> Bool {
+        switch kind {
+        case .cgroup: true
+        case .family(let family): try family.isStopped(in: scan)
         }
     }
 
@@ -141,6 +152,14 @@ package final class Enclosure {
             else { return false }
             return group == own || group.hasPrefix(own + "/")
         case .family(let family): return try family.contains(pid)
+        }
+    }
+
+    /// Whether a process was a member at the last search (process-group mode).
+    package func isKnown(_ stat: ProcessStat) -> Bool {
+        switch kind {
+        case .cgroup: false
+        case .family(let family): family.isKnown(stat)
         }
     }
 

@@ -15,9 +15,13 @@ package struct FolderWatch: ~Copyable {
         descriptor = SharedDescriptor(made)
     }
 
-    /// Reads what has changed, so that the descriptor is no longer readable.
+    /// The most reads of `clear`: files may be removed without a pause.
+    private static let mostReads = 16
+
+    /// Reads what has changed, so that the descriptor is no longer readable, unless there is more than a turn of the loop should
+    /// read.
     package static func clear(_ descriptor: SharedDescriptor) {
         var buffer = [UInt8](repeating: 0, count: 4096)
-        while retryInterrupted({ read(descriptor.raw, &buffer, buffer.count) }) > 0 {}
+        for _ in 0..<mostReads where retryInterrupted({ read(descriptor.raw, &buffer, buffer.count) }) <= 0 { return }
     }
 }

@@ -22,6 +22,8 @@ final class ProcessFamily {
         if let stat = try table.proc.stat(of: pid) { known.insert(stat.key) }
     }
 
+    func isKnown(_ stat: ProcessStat) -> Bool { known.contains(stat.key) }
+
     /// Returns the live members, parents before their children.
     func members() throws(SystemError) -> [ProcessStat] {
         let scan = ProcessScan(table)
@@ -96,8 +98,12 @@ final class ProcessFamily {
     }
 
     /// Whether no thread of any member runs, or will run before SIGCONT.
-    func isStopped() throws(SystemError) -> Bool {
-        let members = try members()
+    func isStopped() throws(SystemError) -> Bool { try isStopped(members()) }
+
+    /// The same of the members in a complete search.
+    func isStopped(in scan: ProcessScan) throws(SystemError) -> Bool { try isStopped(members(in: scan)) }
+
+    private func isStopped(_ members: [ProcessStat]) throws(SystemError) -> Bool {
         let parentsOfStopped = Set(members.filter(\.isStopped).map(\.parent))
         for member in members {
             // A process that has called vfork(2) is uninterruptible until its child executes a program, and the child is

@@ -1,7 +1,7 @@
 import Glibc
 package import Posix
 
-/// One search of /proc for the processes of all families (process-group mode), in steps: with many processes it takes some
+/// One search of /proc for the processes of all runs, in steps: with many processes it takes some
 /// milliseconds. Zombies and kernel threads, init and this process are left out.
 package final class ProcessScan {
     private let table: ProcessTable
@@ -24,10 +24,7 @@ package final class ProcessScan {
     /// - Returns: whether there are more.
     package func advance() throws(SystemError) -> Bool {
         guard let rest = pids else {
-            var time = timespec()
-            clock_gettime(CLOCK_BOOTTIME, &time)
-            let perSecond = UInt64(max(sysconf(Int32(_SC_CLK_TCK)), 1))
-            start = UInt64(time.tv_sec) * perSecond + UInt64(time.tv_nsec) / (1_000_000_000 / perSecond)
+            start = bootTicks()
             pids = try table.proc.pids()[...]
             return true
         }

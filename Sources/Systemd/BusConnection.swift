@@ -49,6 +49,9 @@ package final class BusConnection {
         }
         self.bus = bus
         try start()
+        // The server sends signals only after the first message. The answer is not waited for.
+        _ = try send(
+            nil, path: BusDaemon.path, interface: BusDaemon.name, member: "Hello", [], timeout: BusDaemon.timeout)
     }
 
     /// Connects to a message bus for the service that owns `destination` there. The connection ends when that service

@@ -9,6 +9,7 @@ extension BusPeer {
     /// - Returns: whether the message is dropped.
     func filter(_ message: OpaquePointer) -> Bool {
         transport.messageArrived()
+        hasReceived = true
         if sd_bus_message_is_method_call(message, nil, nil) > 0 {
             let isLarge =
                 sd_bus_message_is_method_call(message, "org.freedesktop.DBus.ObjectManager", nil) > 0

@@ -48,6 +48,10 @@ package final class BusPeer {
     var watchedSenders: [String: WatchedSender] = [:]
     /// Whether libsystemd's buffer holds nothing that arrived together with the handshake.
     var isSettled = false
+    /// Whether this side serves a private socket.
+    private let isServer: Bool
+    /// Whether a message of the other side has arrived.
+    var hasReceived = false
     private var lastSerial: UInt64 = 0
     private var goneHandlers: [UInt64: () -> Void] = [:]
 
@@ -80,6 +84,7 @@ package final class BusPeer {
         self.limits = limits
         self.priority = priority
         isOnBus = false
+        isServer = if case .server = role { true } else { false }
         transport = BusTransport(loop: loop, priority: priority, intake: intake)
         continuation = DeferredCall(loop: loop, priority: priority)
         try start(objects, role)
@@ -111,6 +116,7 @@ package final class BusPeer {
         self.limits = limits
         self.priority = priority
         isOnBus = true
+        isServer = false
         transport = BusTransport(loop: loop, priority: priority, intake: nil)
         continuation = DeferredCall(loop: loop, priority: priority)
         try start(objects, .client)
@@ -179,6 +185,11 @@ package final class BusPeer {
 
     /// Whether the handshake is done.
     package var isReady: Bool { !isGone && sd_bus_is_ready(bus) > 0 }
+
+    /// Whether the other side may get signals. A client of a bus expects the answer to its `Hello` before any other message:
+    /// libsystemd ends the connection with EIO if a signal arrives before. So a client of a private socket gets signals once
+    /// its first message has arrived, which is answered before anything else is sent.
+    package var takesSignals: Bool { isReady && (!isServer || hasReceived) }
 
     /// Ends the connection at once. Callers and calls that wait are notified from the loop; with a `reason`, `onGone` is
     /// called too.

@@ -64,6 +64,14 @@ package final class MethodCall {
         if !isAnswered { peer.setGoneHandler(serial, of: sender, handler) }
     }
 
+    /// Calls `handler` from the loop once the caller disconnects, also after the answer.
+    package func onDisconnect(_ handler: @escaping () -> Void) {
+        peer.setGoneHandler(peer.nextSerial(), of: sender, handler)
+    }
+
+    /// Identifies the connection of the caller as long as it lasts.
+    package var client: BusClient { BusClient(peer: ObjectIdentifier(peer), sender: sender) }
+
     /// Answers with the method's results. Nothing happens if the caller has disconnected or has its answer.
     package func reply(_ results: [Variant] = []) {
         answer { () throws(BusError) in
@@ -118,6 +126,13 @@ package final class MethodCall {
         }
         peer.update()
     }
+}
+
+/// The connection of a caller: to this process, or to a message bus.
+package struct BusClient: Hashable {
+    let peer: ObjectIdentifier
+    /// On a bus, the unique name of the caller.
+    let sender: String?
 }
 
 /// An answer that is one array.

@@ -158,7 +158,7 @@ final class Client {
         let standard = "org.freedesktop.DBus.Error."
         if error.name == ControlNames.Failure.accessDenied.name {
             return Failure(
-                sentence, hint: "Try as root. The system daemon also accepts members of the group greenroom.",
+                sentence, hint: "Try as root. Members of the group greenroom may manage the apps of the system daemon.",
                 isRefusal: true)
         }
         guard error.name.hasPrefix(standard) else { return Failure(sentence) }

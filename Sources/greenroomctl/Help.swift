@@ -112,7 +112,14 @@ enum Help {
             The app has its background deadline to finish. It is suspended when its background tasks have ended or its
             background time has expired.
             """
-        case .interrupt, .resume: "Interruptions nest: the app becomes active when the last one has ended."
+        case .interrupt:
+            """
+              --while-connected       Do not exit; the interruption ends with this program (Ctrl-C)
+
+            Interruptions nest: the app becomes active when the last one has ended. Without the option an interruption
+            ends with 'resume', or when the app enters the background.
+            """
+        case .resume: "Interruptions nest: the app becomes active when the last one has ended."
         case .terminate:
             """
               --remove                Kill the app at once, and drop its restoration state

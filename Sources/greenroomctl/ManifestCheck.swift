@@ -7,9 +7,12 @@ import Manifest
 struct ManifestCheck {
     /// The path as given.
     private let file: String
+    /// Whether the file is for a daemon that runs as root.
+    private let isForRoot: Bool
 
-    init(_ file: String) {
+    init(_ file: String, isForRoot: Bool) {
         self.file = file
+        self.isForRoot = isForRoot
     }
 
     func run() -> [Diagnostic] {
@@ -98,6 +101,12 @@ struct ManifestCheck {
                     .warning, position.file, line: position.line, column: position.column, "\(key)=: \(message)"))
         }
         if let program = manifest.exec.first, let problem = whyNotExecutable(program) { warn("ExecStart", problem) }
+        if isForRoot, manifest.user == nil {
+            warn(
+                "User",
+                "not set: the app runs as root, and its processes can leave its control group; expected a user, or root "
+                    + "if the app needs it")
+        }
         if let user = manifest.user, UInt32(user) == nil, getpwnam(user) == nil {
             warn("User", "there is no user \(user) on this machine")
         }

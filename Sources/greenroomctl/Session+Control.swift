@@ -15,7 +15,18 @@ extension Session {
             throw Failure(sentence, hint: hint)
         }
         if !wantsJSON { try show("\(sentence)\n") }
+        if invocation.has(.whileConnected) { try holdConnection(client) }
         return 0
+    }
+
+    /// Keeps the connection, with which the interruption ends, until Ctrl-C.
+    /// - Throws: once the daemon has closed it.
+    private func holdConnection(_ client: Client) throws(Failure) {
+        Waiting.endsAtInterrupt()
+        if screen.errorIsTerminal, screen.isTerminal {
+            try write(screen.paint("Press Ctrl-C to end the interruption.", .faint) + "\n", to: STDERR_FILENO)
+        }
+        while true { _ = try client.nextEvent() }
     }
 
     /// Waits for the answer. If the daemon is replaced meanwhile (an upgrade, a crash), the next one carries the request
@@ -74,7 +85,8 @@ extension Session {
         case .send: return ("Send", [name, operand(1), operand(2)])
         case .activate: return ("Activate", [name])
         case .background: return ("Background", [name])
-        case .interrupt: return ("Interrupt", [name])
+        case .interrupt:
+            return (invocation.has(.whileConnected) ? "InterruptWhileConnected" : "Interrupt", [name])
         case .resume: return ("Resume", [name])
         case .list, .status, .receipts, .receipt, .watch, .pressure, .verify, .reload, .help, .open, .snapshot, .log,
             .reexec:

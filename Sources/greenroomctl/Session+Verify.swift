@@ -7,7 +7,7 @@ extension Session {
     func verify() throws(Failure) -> Int32 {
         var found: [Diagnostic] = []
         for file in operands {
-            let diagnostics = ManifestCheck(file).run()
+            let diagnostics = ManifestCheck(file, isForRoot: isForRoot).run()
             found += diagnostics
             guard !wantsJSON else { continue }
             try show(diagnostics.isEmpty ? "\(escaped(file)): OK\n" : diagnostics.map(line).joined())
@@ -15,6 +15,9 @@ extension Session {
         if wantsJSON { try show(.array(found.map(json))) }
         return found.contains { $0.severity == .error } ? 1 : 0
     }
+
+    /// The files are for the daemon that other verbs would call.
+    private var isForRoot: Bool { invocation.has(.system) || (!invocation.has(.user) && geteuid() == 0) }
 
     private func line(_ diagnostic: Diagnostic) -> String {
         let position = diagnostic.line == 0 ? "" : ":\(diagnostic.line):\(diagnostic.column)"

@@ -16,7 +16,8 @@ package enum Verb: String, CaseIterable, Sendable {
         case .receipt: "ID"
         case .watch: "[APP…]"
         case .launch: "APP [--background] [--reason REASON] [--url URL]"
-        case .activate, .background, .interrupt, .resume, .snapshot: "APP"
+        case .activate, .background, .resume, .snapshot: "APP"
+        case .interrupt: "APP [--while-connected]"
         case .terminate: "APP [--remove]"
         case .push: "APP [PAYLOAD]"
         case .send: "APP KIND [PAYLOAD]"
@@ -83,6 +84,7 @@ package enum Verb: String, CaseIterable, Sendable {
 package enum Option: String, CaseIterable, Sendable {
     case json, user, system, runtime, help, version
     case background, reason, url, remove, lines, verbose, follow
+    case whileConnected = "while-connected"
 
     var long: String { "--" + rawValue }
 
@@ -92,7 +94,7 @@ package enum Option: String, CaseIterable, Sendable {
         case .lines: "n"
         case .verbose: "v"
         case .follow: "f"
-        case .json, .user, .system, .runtime, .version, .background, .reason, .url, .remove: nil
+        case .json, .user, .system, .runtime, .version, .background, .reason, .url, .remove, .whileConnected: nil
         }
     }
 
@@ -103,7 +105,7 @@ package enum Option: String, CaseIterable, Sendable {
         case .reason: "REASON"
         case .url: "URL"
         case .lines: "N"
-        case .json, .user, .system, .help, .version, .background, .remove, .verbose, .follow: nil
+        case .json, .user, .system, .help, .version, .background, .remove, .verbose, .follow, .whileConnected: nil
         }
     }
 
@@ -116,6 +118,7 @@ package enum Option: String, CaseIterable, Sendable {
         case .lines: [.receipts, .log]
         case .verbose: [.watch]
         case .follow: [.log]
+        case .whileConnected: [.interrupt]
         }
     }
 }

@@ -33,6 +33,9 @@ struct Waiting {
         }
     }
 
+    /// Ctrl-C ends the program without a message from now on.
+    static func endsAtInterrupt() { Interruption.reset() }
+
     /// `nil` after an error: it does not matter here, because the request itself is answered.
     private func currentStatus() -> AppStatus? {
         guard let pending = try? client.begin("Status", [.string(app)]) else { return nil }
@@ -82,5 +85,9 @@ private enum Interruption {
             if let text = Interruption.text { Glibc.write(STDERR_FILENO, text.baseAddress, text.count) }
             _exit(130)
         }
+    }
+
+    static func reset() {
+        if text != nil { signal(SIGINT, SIG_DFL) }
     }
 }

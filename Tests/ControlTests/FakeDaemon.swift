@@ -25,7 +25,9 @@ final class FakeDaemon {
     private static let methods: [(name: String, input: String, output: String, access: BusAccess)] = [
         ("List", "", "aa{sv}", .anyone), ("Status", "s", "a{sv}", .anyone), ("Launch", "sa{sv}", "a{sv}", .owner),
         ("Activate", "s", "a{sv}", .owner), ("Background", "s", "a{sv}", .owner),
-        ("Interrupt", "s", "a{sv}", .owner), ("Resume", "s", "a{sv}", .owner), ("Terminate", "sb", "a{sv}", .owner),
+        ("Interrupt", "s", "a{sv}", .owner),
+        ("InterruptWhileConnected", "s", "a{sv}", .owner), ("Resume", "s", "a{sv}", .owner),
+        ("Terminate", "sb", "a{sv}", .owner),
         ("Push", "ss", "a{sv}", .owner), ("Send", "sss", "a{sv}", .owner), ("Receipts", "su", "aa{sv}", .anyone),
         ("Receipt", "t", "a{sv}", .anyone), ("Pressure", "", "a{sv}", .anyone),
         ("SimulatePressure", "s", "a{sv}", .owner), ("Version", "", "s", .anyone),

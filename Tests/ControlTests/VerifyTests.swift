@@ -6,7 +6,7 @@ import Testing
 @Suite("verify")
 struct VerifyTests {
     private let folder = TemporaryFolder()
-    private let good = "[App]\nExecStart=/bin/true\n"
+    private let good = "[App]\nExecStart=/bin/true\nUser=root\n"
 
     private func verify(_ arguments: String...) throws -> Outcome {
         try RunningProgram(["verify"] + arguments, environment: [], terminal: false).finish(in: EventLoop())
@@ -61,6 +61,17 @@ struct VerifyTests {
                 \(app):5:1: warning: WorkingDirectory=: /not/there: No such file or directory
 
                 """)
+    }
+
+    @Test(
+        "a manifest of the system's daemon without User= is a warning, because its processes can leave their control group"
+    )
+    func rootApp() throws {
+        let app = try folder.write("photos.app", "[App]\nExecStart=/bin/true\n")
+        let outcome = try verify(app, "--system")
+        #expect(outcome.status == 0)
+        #expect(outcome.output.hasPrefix("\(app): warning: User=: not set: the app runs as root"), "\(outcome.output)")
+        #expect(try verify(app, "--user").output == "\(app): OK\n")
     }
 
     @Test("greenroom.conf and its drop-ins are recognized by their names")

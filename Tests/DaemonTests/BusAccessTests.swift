@@ -59,6 +59,25 @@ struct BusAccessTests {
                     [.entry(.string("method"), .string("Launch")), .entry(.string("app"), .string("photos"))]))
     }
 
+    @Test(
+        "polkit is asked for another action if a call concerns the daemon and not an app",
+        arguments: [
+            ["Reload"], ["Reexec"], ["SimulatePressure", "s", "normal"], ["Send", "sss", "photos", "locale", ""],
+        ])
+    func administration(words: [String]) throws {
+        let stage = try BusStage(["photos": Self.photos])
+        let polkit = try FakePolkit(stage)
+        polkit.decide = { $0.answer($0.action == .string("org.greenroom.manage")) }
+        let answer = try stage.run(
+            ["busctl", "--system", "call", ControlNames.busName, "/org/greenroom", ControlNames.managerInterface]
+                + words,
+            asOtherUser: true)
+        let isOfApp = words[0] == "Send"
+        let action = isOfApp ? "org.greenroom.manage" : "org.greenroom.administer"
+        #expect(polkit.questions.map(\.action) == [.string(action)])
+        #expect(answer.text.contains("polkit does not authorize") == !isOfApp, "\(answer.text)")
+    }
+
     @Test("if polkit refuses or requires authentication, the call fails with AccessDenied and the reason")
     func refused() throws {
         let stage = try BusStage(["photos": Self.photos])

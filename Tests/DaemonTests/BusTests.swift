@@ -1,5 +1,6 @@
 import Control
 import Glibc
+import JSON
 import Linux
 import Systemd
 import Testing
@@ -49,6 +50,20 @@ struct BusTests {
         try stage.serve("the end") { stage.changes(of: "State", in: "photos").last == .string("notRunning") }
         #expect(stage.changes(of: "Pid", in: "photos").last == .int32(0))
         #expect(stage.changes(of: "LastReceipt", in: "photos").last?.uintValue ?? 0 > 0)
+    }
+
+    @Test(
+        "an interruption that is tied to its client ends when that leaves the message bus (L13)",
+        .enabled(if: isInstalled("busctl"), "busctl is not installed"))
+    func clientLeaves() throws {
+        let stage = try BusStage(["photos": Self.photos])
+        try stage.daemon.launch("photos")
+        let answer = try stage.busctl(
+            "call", ControlNames.busName, ControlNames.managerPath, ControlNames.managerInterface,
+            "InterruptWhileConnected", "s", "photos")
+        #expect(answer.text.contains("\"inactive\""), "\(answer.text)")
+        try stage.daemon.waitForEvent("the interruption ends") { $0["reason"]?.stringValue == "interruptionEnded" }
+        #expect(try stage.daemon.status("photos")["interruptions"]?.integerValue == 0)
     }
 
     @Test("an object is added and removed together with its manifest, on the message bus and on the private socket")

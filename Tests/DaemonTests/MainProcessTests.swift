@@ -52,4 +52,29 @@ struct MainProcessTests {
             other.cancel()
         }
     }
+
+    @Test("a stop that the daemon itself has caused is no answer of a recovered app (L17)")
+    func ownStop() throws {
+        try inOwnProcess {
+            for isFrozen in [true, false] {
+                let root = makeTemporaryFolder("greenroom-adopted")
+                defer { removeTree(root) }
+                let loop = try EventLoop()
+                let list = EventList()
+                let context = try DaemonContext.bare(in: root, loop, list)
+                let run = try context.makeRun(RunID(1), of: "photos")
+                let process = try startSleep()
+                run.setMainProcess(process)
+                try process.signal(SIGSTOP)
+                while try ProcFS().stat(of: process.pid)?.isStopped != true { poll(nil, 0, 1) }
+                run.restoreFrozen(isFrozen ? 1 : nil, mayDiffer: false)
+                run.watchRecoveredProcess()
+                #expect(list.events.contains(.run(RunID(1), .executed)))
+                #expect(list.events.contains(.run(RunID(1), .stopped)) == !isFrozen)
+                try process.signal(SIGKILL)
+                waitForReadable([process.descriptor])
+                _ = try process.reap()
+            }
+        }
+    }
 }

@@ -166,14 +166,14 @@ struct PhaseTableTests {
             [
                 ("launch", "– terminating", "done(active) active"),
                 ("launch --background", "– terminating", "done(background) background"),
-                ("fetch", "refused(ending) terminating", "notRunning"),
+                ("fetch", "– terminating", "done(background) background"),
                 ("activate", "– terminating", "done(active) active"),
                 ("background", "refused(ending) terminating", "notRunning"),
                 ("interrupt", "refused(notInForeground) terminating", "notRunning"),
                 ("resume", "refused(notInterrupted) terminating", "notRunning"),
                 ("terminate", "– terminating", "ended notRunning"),
                 ("remove", "ended notRunning", "notRunning"),
-                ("push", "refused(ending) terminating", "notRunning"),
+                ("push", "– terminating", "done(background) background"),
                 ("send", "refused(ending) terminating", "notRunning"),
             ]
         ),
@@ -182,14 +182,14 @@ struct PhaseTableTests {
             [
                 ("launch", "– terminating", "done(active) active"),
                 ("launch --background", "– terminating", "done(background) background"),
-                ("fetch", "refused(ending) terminating", "notRunning"),
+                ("fetch", "– terminating", "done(background) background"),
                 ("activate", "– terminating", "done(active) active"),
                 ("background", "refused(ending) terminating", "notRunning"),
                 ("interrupt", "refused(notInForeground) terminating", "notRunning"),
                 ("resume", "refused(notInterrupted) terminating", "notRunning"),
                 ("terminate", "– terminating", "ended notRunning"),
                 ("remove", "– terminating", "ended notRunning"),
-                ("push", "refused(ending) terminating", "notRunning"),
+                ("push", "– terminating", "done(background) background"),
                 ("send", "refused(ending) terminating", "notRunning"),
             ]
         ),

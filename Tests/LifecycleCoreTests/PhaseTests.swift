@@ -18,7 +18,7 @@ struct PhaseTests {
         . . x x x . . . x x
         . . x . x x . . x x
         . . . . . x x x . x
-        . . . . . . x x . x
+        . . . . . x x x . x
         . . x . x . . x x x
         . . . . . . . . x x
         x . . . . . . . . x

@@ -23,10 +23,12 @@ struct SavingTests {
         harness.advance(.seconds(5))
         harness.send("maps", "battery", "low")
         harness.push("photos")
+        harness.request("photos", .interruptWhileConnected)
         harness.isSlow = true
         harness.launch("music", .background, .url)
         harness.request("notes", .launch(.foreground, reason: .url, url: "notes:there"))
         harness.terminate("mail")
+        harness.push("mail", "after the end")
         harness.simulate(.critical)
         return harness
     }
@@ -137,7 +139,7 @@ struct SavingTests {
             .run(run, .taskEnded(name: "")), .run(run, .timeoutExtended(by: .microseconds(Int64.max))),
             .run(run, .wakeCompleted(.noData)), .run(run, .heartbeat), .run(run, .heartbeatGivenUp),
             .run(run, .stopping),
-            .run(run, .mainProcessChanged(pid: 9)),
+            .run(run, .mainProcessChanged(pid: 9)), .run(run, .freezeLost(attempt: 1)),
             .run(run, .exited(.signaled(11, coreDumped: true), cpu: .zero, memory: 1)),
             .run(run, .spawnFailed(SpawnProblem(sentence: "no", exitStatus: 203))), .run(run, .emptied),
         ]
@@ -157,6 +159,7 @@ struct SavingTests {
             .pressureStalled(.warning), .pressureSimulated(RequestID(.max), .critical),
             .requested(RequestID(1), photos, .push(payload: "…")), .requested(RequestID(2), photos, .remove),
             .requested(RequestID(3), photos, .launch(.foreground, reason: .url, url: "a:b")),
+            .requested(RequestID(5), photos, .interruptWhileConnected),
             .run(RunID(1), .exited(.lost, cpu: .zero, memory: 0)),
         ]
         for event in others + Self.events(RunID(1 << 40)) {

@@ -62,7 +62,7 @@ struct WakeTests {
         #expect(core.requests.numbers == [])
     }
 
-    @Test("a running app needs no launch, and an ending app is refused", arguments: reasons)
+    @Test("a running app needs no launch, and an ending app is launched after its end (L5)", arguments: reasons)
     func otherStages(reason: LaunchReason) throws {
         for stage in [Stage.active, .running] {
             let harness = Harness("photos")
@@ -78,7 +78,7 @@ struct WakeTests {
             let harness = Harness("photos")
             harness.move("photos", to: stage)
             let (_, outcome, effects) = try wake(harness, reason)
-            guard case .refused(.ending) = outcome else {
+            guard case .coming = outcome else {
                 Issue.record("\(stage): \(outcome)")
                 return
             }

@@ -34,6 +34,9 @@ extension MutantCase {
         .answering("assumes that a freeze has succeeded", .suspendedIsFrozen) {
             if case .freeze(let run, let attempt) = $0 { .run(run, .frozen(attempt: attempt, memory: 1)) } else { nil }
         },
+        .events("ignores that others continue a suspended app", .continuedIsFrozenAgain) { event in
+            if case .run(_, .freezeLost) = event { nil } else { event }
+        },
         .without("leaves apps in the foreground throttled", .foregroundRuns) {
             if case .unthrottle = $0 { true } else { false }
         },
@@ -82,6 +85,10 @@ extension MutantCase {
                 }
                 return mutant.core.handle(event, at: now)
             }
+        },
+        .events("does not tie an interruption to its client", .tiedInterruptionsEnd) { event in
+            guard case .requested(let request, let id, .interruptWhileConnected) = event else { return event }
+            return .requested(request, id, .interrupt)
         },
         .events("allows one more app in the foreground", .foregroundIsLimited) { event in
             guard case .configured(var policy) = event else { return event }
@@ -262,6 +269,23 @@ extension MutantCase {
                     }) {
                         return [.answer(request, .refused(.tooMany("64 requests are pending")))]
                     }
+                }
+                return mutant.core.handle(event, at: now)
+            }
+        },
+        MutantCase(name: "refuses a push to an app that is ending", rule: .endingAppsAreWoken) { core, _ in
+            Mutant(core: core) { mutant, event, now in
+                if case .requested(let request, let id, .push) = event, mutant.core.state(of: id) == .terminating {
+                    return [.answer(request, .refused(.ending))]
+                }
+                return mutant.core.handle(event, at: now)
+            }
+        },
+        MutantCase(name: "loses a push to an app that is ending", rule: .notificationsAreLatest) { core, _ in
+            Mutant(core: core) { mutant, event, now in
+                if case .requested(let request, let id, .push) = event, mutant.core.state(of: id) == .terminating {
+                    return mutant.core.handle(
+                        .requested(request, id, .launch(.background, reason: .push, url: nil)), at: now)
                 }
                 return mutant.core.handle(event, at: now)
             }

@@ -32,6 +32,7 @@ _greenroomctl() {
         case $verb in
         '') words+=' --version' ;;
         launch) words+=' --background --reason --url' ;;
+        interrupt) words+=' --while-connected' ;;
         terminate) words+=' --remove' ;;
         receipts) words+=' --lines' ;;
         log) words+=' --follow --lines' ;;

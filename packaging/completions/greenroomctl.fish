@@ -68,6 +68,7 @@ complete -c greenroomctl -n '__fish_seen_subcommand_from launch' -l background -
 complete -c greenroomctl -n '__fish_seen_subcommand_from launch' -l url -x -d 'URL to open'
 complete -c greenroomctl -n '__fish_seen_subcommand_from launch' -l reason -x -d 'Launch reason' \
     -a 'user url push fetch socket timer accessory location relaunch'
+complete -c greenroomctl -n '__fish_seen_subcommand_from interrupt' -l while-connected -d 'End the interruption with this program'
 complete -c greenroomctl -n '__fish_seen_subcommand_from terminate' -l remove -d 'Kill at once, drop the restoration state'
 complete -c greenroomctl -n '__fish_seen_subcommand_from receipts log' -s n -l lines -x -d 'Show only the last N'
 complete -c greenroomctl -n '__fish_seen_subcommand_from log' -s f -l follow -d 'Print new entries as they arrive'

@@ -71,7 +71,10 @@ _greenroomctl() {
                 '--reason=[launch reason]:reason:(user url push fetch socket timer accessory location relaunch)' \
                 '1:app:_greenroomctl_apps'
             ;;
-        activate | background | interrupt | resume) _arguments $common '1:app:_greenroomctl_apps' ;;
+        interrupt)
+            _arguments $common '--while-connected[end the interruption with this program]' '1:app:_greenroomctl_apps'
+            ;;
+        activate | background | resume) _arguments $common '1:app:_greenroomctl_apps' ;;
         terminate) _arguments $common '--remove[kill at once, drop the restoration state]' '1:app:_greenroomctl_apps' ;;
         push) _arguments $common '1:app:_greenroomctl_apps' '2:payload' ;;
         send)

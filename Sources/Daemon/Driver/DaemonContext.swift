@@ -22,6 +22,7 @@ final class DaemonContext {
     let groups: GroupRemover
     let inboxes: InboxRemover
     let releaser: MemoryReleaser
+    let escapes: EscapeSearch
     let runs = RunTable()
     private(set) lazy var sampler = MemorySampler(self)
     private(set) lazy var footprints = FootprintMeter(self)
@@ -51,6 +52,7 @@ final class DaemonContext {
         groups = GroupRemover(loop: loop, journal: journal)
         inboxes = InboxRemover(folders: folders, loop: loop, journal: journal)
         releaser = MemoryReleaser(loop: loop)
+        escapes = EscapeSearch(loop: loop, containment: containment)
     }
 
     /// Valid manifests, by app.

@@ -161,7 +161,7 @@ final class Recovery {
             owner: record.owner, notices: record.notices, context: context)
         context.runs.insert(run)
         run.restore(record, process: try mainProcess(id, record, enclosure))
-        run.restoreFrozen(driver.core.isSuspended(id), mayDiffer: recovered.lacksEvents)
+        run.restoreFrozen(driver.core.freezeAttempt(ofSuspended: id), mayDiffer: recovered.lacksEvents)
         // The descriptor store does not contain them.
         if !isStored { run.storeDescriptors() }
         reattached.insert(id)
@@ -207,7 +207,10 @@ final class Recovery {
         run.socket.drain()
         run.socket.beginReading()
         if run.starting != nil { return }
-        if run.process != nil { return run.watchRecoveredProcess() }
+        if run.process != nil {
+            run.checkFrozen()
+            return run.watchRecoveredProcess()
+        }
         if driver.core.hasExited(id) { run.waitUntilEmpty() } else { run.exited(.unknown, cpu: run.cpu) }
     }
 }

@@ -66,6 +66,7 @@ extension RunController {
         socket.drain()
         guard self.process === process else { return }
         exitSource = nil
+        enclosure.mainProcessEnded()
         guard let report = try? process.reap() else { return probeExitStatus(of: process) }
         exited(report)
     }

@@ -36,7 +36,7 @@ extension RunController {
     }
 
     /// Logs each problem once: it is found again at each check of the freeze.
-    private func cannotSuspend(_ problem: String) -> Bool {
+    func cannotSuspend(_ problem: String) -> Bool {
         if suspendProblem != problem { logWarning("cannot suspend: \(problem)") }
         suspendProblem = problem
         return false

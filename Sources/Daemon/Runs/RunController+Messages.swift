@@ -86,6 +86,7 @@ extension RunController: NotifySocketDelegate {
             // the store before the new one is stored, because both have the same name.
             exitSource = nil
             context.store.remove(RecoveredDescriptors.process(id))
+            enclosure.mainProcessEnded()
             isAdopted = (try? ProcFS().stat(of: pid))?.parent != getpid()
             setMainProcess(process)
             watchExit()

@@ -66,6 +66,15 @@ final class RunController {
     var forkProbe: Retry?
     /// Looks whether the whole group is frozen.
     private var freezeProbe: Retry?
+    /// Looks again for processes that could not be moved back into the group.
+    var escapeTimer: Systemd.Timer?
+    /// The last freeze that the core asked for.
+    private(set) var freezeAttempt = 0
+    /// The freeze that was reported to the core as complete; `nil`: none is.
+    var reportedAttempt: Int?
+    /// When a process of the run was continued by another one than the daemon (process-group mode).
+    var lastContinued: Duration?
+    var isContinueLogged = false
 
     // MARK: Status that the app reports
 
@@ -131,16 +140,47 @@ final class RunController {
             return logWarning("\(error)")
         }
         isFrozen = true
+        freezeAttempt = attempt
+        awaitFrozen(attempt: attempt)
+    }
+
+    /// Waits until the kernel reports the whole group as frozen, and no process is outside.
+    /// - Parameter round: how many searches in a row for processes outside the group there were, with the next one.
+    func awaitFrozen(attempt: Int, round: Int = 1) {
+        escapeTimer = nil
         freezeProbe = Retry.until(context.loop) { [weak self] in
             guard let self, self.isFrozen else { return true }
+            if self.wasContinuedLately { return false }
             // Checked each time: another process may move it at any time.
-            guard self.holdsMainProcess(), (try? self.enclosure.isFrozen()) ?? false else { return false }
-            let measurement = self.measureMemory(in: nil)
-            self.frozenFootprint = measurement?.footprint
-            self.send(.frozen(attempt: attempt, memory: measurement?.footprint.bytes ?? 0))
-            if let measurement { self.context.footprints.measure(self.id, attempt: attempt, after: measurement) }
+            guard self.holdsMainProcess() else { return false }
+            guard (try? self.enclosure.isFrozen()) ?? false else {
+                if self.lastContinued != nil { self.attempt { try self.enclosure.freeze() } }
+                return false
+            }
+            if self.mayLeaveGroup {
+                self.searchEscaped(attempt: attempt, round: round) { [weak self] in self?.reportFrozen(attempt) }
+            } else {
+                self.reportFrozen(attempt)
+            }
             return true
         }
+    }
+
+    private func reportFrozen(_ attempt: Int) {
+        lastContinued = nil
+        reportedAttempt = attempt
+        let measurement = measureMemory(in: nil)
+        frozenFootprint = measurement?.footprint
+        send(.frozen(attempt: attempt, memory: measurement?.footprint.bytes ?? 0))
+        if let measurement { context.footprints.measure(id, attempt: attempt, after: measurement) }
+    }
+
+    private func endFreeze() {
+        isFrozen = false
+        reportedAttempt = nil
+        lastContinued = nil
+        freezeProbe = nil
+        escapeTimer = nil
     }
 
     /// Thaws all processes. If that fails there is no `thawed`, and the core ends the app at its deadline.
@@ -151,16 +191,20 @@ final class RunController {
         } catch {
             return logWarning("\(error)")
         }
-        isFrozen = false
+        endFreeze()
         send(.thawed(attempt: attempt))
     }
 
     /// Takes over the state of a recovered run. If the previous daemon's last events are lost, the group may be in
     /// another state than the core expects: then it is frozen or thawed.
-    func restoreFrozen(_ isFrozen: Bool, mayDiffer: Bool) {
+    /// - Parameter attempt: the freeze that was reported to the core as complete; `nil`: it is not frozen.
+    func restoreFrozen(_ attempt: Int?, mayDiffer: Bool) {
+        let isFrozen = attempt != nil
         self.isFrozen = isFrozen
+        reportedAttempt = attempt
+        freezeAttempt = attempt ?? 0
         guard mayDiffer else { return }
-        attempt { try isFrozen ? enclosure.freeze() : enclosure.thaw() }
+        self.attempt { try isFrozen ? enclosure.freeze() : enclosure.thaw() }
     }
 
     // MARK: Effects
@@ -232,8 +276,7 @@ final class RunController {
 
     /// SIGKILL to all processes of the run, frozen or not.
     func kill() {
-        isFrozen = false
-        freezeProbe = nil
+        endFreeze()
         transport.discard()
         // A main process that has left the group is killed too.
         if isPopulated || process != nil { killGroup() }
@@ -249,14 +292,38 @@ final class RunController {
     func waitUntilEmpty() {
         guard case .none = end else { return }
         end = .emptying(nil)
-        let retry = Retry.until(context.loop) { [weak self] in
+        awaitEnd { [weak self] in
             guard let self else { return true }
             guard !self.isPopulated else { return false }
-            self.remove()
-            self.send(.emptied)
+            if self.mayLeaveGroup {
+                self.killEscaped { [weak self] in self?.finish() }
+            } else {
+                self.finish()
+            }
             return true
         }
+    }
+
+    /// Checks for the end of processes until it has come.
+    private func awaitEnd(_ hasCome: @escaping () -> Bool) {
+        let retry = Retry.until(context.loop, hasCome)
         if case .emptying = end { end = .emptying(retry) }
+    }
+
+    /// Calls `body` once all of these processes have ended.
+    func awaitEnds(of processes: [Linux.Process], _ body: @escaping () -> Void) {
+        awaitEnd {
+            guard processes.allSatisfy(\.isOver) else { return false }
+            body()
+            return true
+        }
+    }
+
+    /// No process of the run is left.
+    private func finish() {
+        guard case .emptying = end else { return }
+        remove()
+        send(.emptied)
     }
 
     /// Removes the run's resources: it is over, or its start failed.

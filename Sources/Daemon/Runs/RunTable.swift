@@ -18,6 +18,9 @@ final class RunTable {
     /// The runs that are not frozen. The size of a frozen run cannot change.
     var awake: [RunID] { controllers.values.lazy.filter { !$0.isFrozen }.map(\.id).sorted() }
 
+    /// The runs that are frozen.
+    var frozen: [RunID] { controllers.values.lazy.filter(\.isFrozen).map(\.id).sorted() }
+
     // MARK: Children
 
     /// Assigns the kernel's reports about this pid to the run. The run's controller reaps its main process.
@@ -30,13 +33,26 @@ final class RunTable {
     /// daemon because it is their subreaper (PR_SET_CHILD_SUBREAPER(2const)).
     func childrenChanged() {
         for change in (try? Reaping.reapStops()) ?? [] {
-            guard let run = mainProcesses[change.pid].flatMap({ controllers[$0] }), !run.isFrozen else { continue }
+            guard let run = mainProcesses[change.pid].flatMap({ controllers[$0] }) else {
+                if change.change == .continued { orphanContinued(change.pid) }
+                continue
+            }
+            if run.isFrozen {
+                if change.change == .continued { run.mainProcessContinued() }
+                continue
+            }
             switch change.change {
             case .stopped: run.send(.stopped)
             case .continued: run.send(.continued)
             }
         }
         reapOrphans()
+    }
+
+    /// An orphan of an app was continued, in process-group mode.
+    private func orphanContinued(_ pid: Int32) {
+        guard let stat = (try? ProcFS().stat(of: pid)) ?? nil else { return }
+        controllers.values.first { $0.isFrozen && $0.enclosure.isKnown(stat) }?.continued(stat)
     }
 
     /// Reaps all children that are no main processes. A main process that has ended hides those behind it from

@@ -93,6 +93,9 @@ extension SavedCore: SavedRecord {
             for waiter in app.waiters where !requests.insert(waiter.request).inserted {
                 return "request \(waiter.request) waits twice"
             }
+            for request in app.run?.tiedInterruptions ?? [] where !requests.insert(request).inserted {
+                return "request \(request) is there twice"
+            }
         }
         return nil
     }
@@ -153,6 +156,7 @@ extension LifecycleCore {
         if let run = apps[index].run {
             runs[run.id.number] = index
             memoryState.apps += run.memory
+            for request in run.tiedInterruptions { requests[request.number] = index }
         }
         for waiter in apps[index].waiters { requests[waiter.request.number] = index }
         count(Summary(apps[index].life), +1)

@@ -73,7 +73,8 @@ extension RunEvent: SavedUnion {
         case .heartbeatGivenUp: writer.put(case: 20)
         case .stopping: writer.put(case: 21)
         case .mainProcessChanged(let pid): writer.put(case: 22, pid)
-        case .footprintMeasured(let attempt, let memory): writer.put(case: 40, attempt, SavedSize(memory))
+        case .freezeLost(let attempt): writer.put(case: 23, attempt)
+        case .footprintMeasured(let attempt, let memory): writer.put(case: 24, attempt, SavedSize(memory))
         }
     }
 
@@ -105,7 +106,8 @@ extension RunEvent: SavedUnion {
         case 20: self = .heartbeatGivenUp
         case 21: self = .stopping
         case 22: self = .mainProcessChanged(pid: try values.next())
-        case 40: self = .footprintMeasured(attempt: try values.next(), memory: try values.nextSize())
+        case 23: self = .freezeLost(attempt: try values.next())
+        case 24: self = .footprintMeasured(attempt: try values.next(), memory: try values.nextSize())
         default: return nil
         }
     }
@@ -189,6 +191,7 @@ extension Request: SavedUnion {
         case .remove: writer.put(case: 7)
         case .push(let payload): writer.put(case: 8, payload)
         case .send(let notification): writer.put(case: 9, notification)
+        case .interruptWhileConnected: writer.put(case: 10)
         }
     }
 
@@ -205,6 +208,7 @@ extension Request: SavedUnion {
         case 7: self = .remove
         case 8: self = .push(payload: try values.next())
         case 9: self = .send(try values.next())
+        case 10: self = .interruptWhileConnected
         default: return nil
         }
     }

@@ -87,9 +87,10 @@ extension NotificationQueue: SavedRecord {
     private static var limit: Int { maximumKinds + Notification.kinds.count + 1 }
 
     package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
-        var (pending, known) = (pending, known)
+        var (pending, known, afterEnd) = (pending, known, afterEnd)
         try coder.list(1, &pending, upTo: Self.limit)
         try coder.list(2, &known, upTo: Self.limit)
-        self = NotificationQueue(pending: pending, known: known)
+        try coder.list(3, &afterEnd, upTo: Self.limit)
+        self = NotificationQueue(pending: pending, known: known, afterEnd: afterEnd)
     }
 }

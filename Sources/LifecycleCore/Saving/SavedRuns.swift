@@ -129,6 +129,7 @@ extension Run: SavedRecord {
         try coder.field(12, &freezeAttempt)
         try coder.field(13, &cpuAtLastNotice)
         try coder.flag(14, &takesPart)
+        try coder.list(17, &tiedInterruptions, upTo: LifecycleCore.maximumInterruptions)
         try coder.size(18, &peakMemory)
         try coder.size(19, &memoryBeforeEnd)
         #if NEXT_RELEASE
@@ -141,6 +142,9 @@ extension Run: SavedRecord {
         if let pid, pid < 0 { return "pid \(pid)" }
         guard freezeAttempt >= 0, (0...LifecycleCore.maximumInterruptions).contains(interruptions) else {
             return "\(interruptions) interruptions and \(freezeAttempt) freezes"
+        }
+        guard tiedInterruptions.count <= interruptions else {
+            return "\(tiedInterruptions.count) of \(interruptions) interruptions end with their clients"
         }
         return nil
     }

@@ -3,7 +3,7 @@
 ///     launching ──▶ foreground ◀──────────────┐
 ///         │          │      ▲                  │
 ///         │          ▼      │                  │
-///         └──▶ enteringBackground ──▶ background ──▶ suspending ──▶ suspended
+///         └──▶ enteringBackground ──▶ background ──▶ suspending ◀─▶ suspended
 ///                                         ▲              │              │
 ///                                         └─── waking ◀──┴──────────────┘
 ///

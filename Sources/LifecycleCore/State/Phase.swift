@@ -14,7 +14,7 @@ enum Phase: Hashable, Sendable {
         case .enteringBackground: [.background, .foreground, .terminating, .ending].contains(next)
         case .background: [.foreground, .suspending, .terminating, .ending].contains(next)
         case .suspending: [.suspended, .waking, .ending].contains(next)
-        case .suspended: [.waking, .ending].contains(next)
+        case .suspended: [.suspending, .waking, .ending].contains(next)
         case .waking: [.background, .foreground, .terminating, .ending].contains(next)
         case .terminating: next == .ending
         case .ending: next == .notRunning

@@ -106,6 +106,8 @@ struct Run: Hashable, Sendable {
     var budget = BackgroundBudget.idle
     /// Interruptions that have begun and not ended. They nest (L13).
     var interruptions = 0
+    /// Those among them that end with the connection of their requester, oldest first.
+    var tiedInterruptions: [RequestID] = []
     /// A user asked for its end, and for nothing else since. It is not relaunched.
     var isTerminationRequested = false
     /// The main process stopped itself and was not continued.

@@ -48,7 +48,9 @@ struct AbsenceChecker {
             isUnchanged = false
             switch request {
             case .activate, .launch(.foreground, _, _): if let app { isRequested[app] = true }
-            case .launch, .background, .interrupt, .endInterruption, .terminate, .remove, .push, .send: break
+            case .launch, .background, .interrupt, .interruptWhileConnected, .endInterruption, .terminate, .remove,
+                .push, .send:
+                break
             }
         case .configured, .started, .registered, .unregistered, .shutdownRequested: isUnchanged = false
         default: break

@@ -57,7 +57,9 @@ struct BudgetChecker {
             // A wake has its own time (L26): what ran before does not count.
             stays[app].restarts = true
             stays[app].isWake = true
-        case .report(.freezeTakesLong), .report(.deadlineDeferred): stays[app].isExempt = true
+        case .report(.freezeTakesLong), .report(.deadlineDeferred),
+            .report(.stateChanged(_, _, .background, .continued)):
+            stays[app].isExempt = true
         default: break
         }
     }

@@ -46,7 +46,7 @@ struct EndChecker {
             hasCompleted[app] = false
             isEndRequested[app] = false
         case .activate, .launch(.foreground, _, _), .background: isEndRequested[app] = false
-        case .interrupt, .endInterruption, .send: break
+        case .interrupt, .interruptWhileConnected, .endInterruption, .send: break
         }
     }
 

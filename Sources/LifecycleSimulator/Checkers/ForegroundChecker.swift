@@ -19,7 +19,9 @@ struct ForegroundChecker {
         case .activate, .launch(.foreground, _, _):
             current = (id, app, activated[app])
             activate(app)
-        case .launch, .background, .interrupt, .endInterruption, .terminate, .remove, .push, .send: break
+        case .launch, .background, .interrupt, .interruptWhileConnected, .endInterruption, .terminate, .remove, .push,
+            .send:
+            break
         }
     }
 

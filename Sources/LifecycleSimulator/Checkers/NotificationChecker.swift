@@ -17,6 +17,8 @@ struct NotificationChecker {
         var pending: [Pending] = []
         /// The last payload of each kind that this run received.
         var known: [String: String] = [:]
+        /// What the next process gets: pushes that came while the app was ending.
+        var afterEnd: [Pending] = []
         /// Whether there are more kinds than the core stores, so that it may drop some.
         var isFull = false
     }
@@ -26,7 +28,10 @@ struct NotificationChecker {
 
     private var inboxes: [Inbox]
     /// The request that may add a notification, until its answer shows whether it was accepted.
-    private var current: (request: RequestID, app: Int, item: Pending, isHeld: Bool)?
+    private var current: (request: RequestID, app: Int, item: Pending, time: FilingTime)?
+
+    /// What the app did when the notification came.
+    private enum FilingTime { case running, suspended, ending }
     private static let most = 64
 
     init(apps: Int) {
@@ -41,6 +46,7 @@ struct NotificationChecker {
 
     mutating func record(_ event: Event, of app: Int?, _ model: CoreModel) {
         current = nil
+        if case .shutdownRequested = event { for app in inboxes.indices { inboxes[app].afterEnd = [] } }
         if let app, case .registered(_, let policy, _) = event, policy.usesProtectedData {
             isNotifiedOfData[app] = true
         }
@@ -49,27 +55,40 @@ struct NotificationChecker {
         case .send(let notification):
             file(request, app, Pending(kind: notification.kind, payload: notification.payload), model)
         case .push(let payload): file(request, app, Pending(kind: Notification.push, payload: payload), model)
-        case .launch, .activate, .background, .interrupt, .endInterruption, .terminate, .remove: break
+        // No process follows the end any more.
+        case .terminate, .remove: inboxes[app].afterEnd = []
+        case .launch, .activate, .background, .interrupt, .interruptWhileConnected, .endInterruption: break
         }
     }
 
     /// Adds a notification. It counts as accepted until the answer says otherwise.
     private mutating func file(_ request: RequestID, _ app: Int, _ item: Pending, _ model: CoreModel) {
         let phase = model.apps[app].phase
-        current = (request, app, item, phase == .suspending || phase == .suspended)
+        let time: FilingTime =
+            switch phase {
+            case .suspending, .suspended: .suspended
+            case .terminating, .ending: .ending
+            case .unknown, .notRunning, .launching, .foreground, .entering, .running, .waking, .past: .running
+            }
+        current = (request, app, item, time)
     }
 
     private mutating func accept() {
-        guard let (_, app, item, isHeld) = current else { return }
+        guard let (_, app, item, time) = current else { return }
         current = nil
+        if time == .ending {
+            inboxes[app].afterEnd.removeAll { $0.kind == item.kind }
+            return inboxes[app].afterEnd.append(item)
+        }
         inboxes[app].pending.removeAll { $0.kind == item.kind }
         // A running app receives every notification. A suspended app receives no change that was reverted.
-        if isHeld, inboxes[app].known[item.kind] == item.payload { return }
+        if time == .suspended, inboxes[app].known[item.kind] == item.payload { return }
         inboxes[app].pending.append(item)
     }
 
     /// Finds out, before the effects, whether the request was refused.
     mutating func record(_ effects: [Effect], _ model: CoreModel) {
+        dropUndeliverable(effects, model)
         guard let (request, app, _, _) = current else { return }
         for effect in effects {
             if case .answer(request, .refused) = effect {
@@ -83,13 +102,23 @@ struct NotificationChecker {
         }
     }
 
+    /// An app that has ended without a launch in the same event gets nothing: its launch was refused.
+    private mutating func dropUndeliverable(_ effects: [Effect], _ model: CoreModel) {
+        for effect in effects {
+            guard case .report(.stateChanged(let id, _, .notRunning, _)) = effect, let app = model.indexes[id],
+                !effects.contains(where: { if case .spawn(id, _, _) = $0 { true } else { false } })
+            else { continue }
+            inboxes[app].afterEnd = []
+        }
+    }
+
     mutating func record(
         _ effect: Effect, of app: Int?, _ model: CoreModel, _ findings: inout Findings
     ) {
         guard let app else { return }
         switch effect {
         case .spawn:
-            inboxes[app] = Inbox()
+            inboxes[app] = Inbox(pending: inboxes[app].afterEnd)
             if current?.app == app { accept() }
         case .deliver(_, let given): check(given, app, model, &findings)
         case .report(.stateChanged(_, _, .terminating, _)), .report(.stateChanged(_, _, .notRunning, _)):

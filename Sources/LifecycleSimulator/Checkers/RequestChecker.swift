@@ -2,7 +2,7 @@ import LifecycleCore
 
 /// Checks that each request is answered once and that the answer is true.
 struct RequestChecker {
-    private enum Goal { case foreground, background, end, pressure, other }
+    private enum Goal { case foreground, background, wake, end, pressure, other }
 
     private struct Waiting {
         var app: Int?
@@ -39,7 +39,9 @@ struct RequestChecker {
         case .activate, .launch(.foreground, _, _): .foreground
         case .background: .background
         case .terminate, .remove: .end
-        case .interrupt, .endInterruption, .push, .send, .launch(.background, _, _): .other
+        case .push: .wake
+        case .launch(.background, let reason, _): reason.grantsTime ? .wake : .other
+        case .interrupt, .interruptWhileConnected, .endInterruption, .send: .other
         }
     }
 
@@ -85,7 +87,7 @@ struct RequestChecker {
             // Beyond the limit of requests that wait, the answer does not wait for the end.
             case .end: isTrue = state == .notRunning || waitingEnds(of: waiter.app) >= Self.maximumWaiters
             case .pressure: isTrue = false
-            case .other: isTrue = state != .notRunning && state != .terminating
+            case .wake, .other: isTrue = state != .notRunning && state != .terminating
             }
             findings.check(
                 app?.state == state, .answersAreTrue,
@@ -101,6 +103,11 @@ struct RequestChecker {
         }
         findings.check(
             isTrue, .answersAreTrue, "request \(request) for \(waiter.goal) is answered with \(answer)")
+        if case .wake = waiter.goal {
+            findings.check(
+                answer != .refused(.ending), .endingAppsAreWoken,
+                "request \(request) to wake \(app?.id.name ?? "an unknown app") is refused because the app is ending")
+        }
         if case .end = waiter.goal, case .refused(let refusal) = answer {
             findings.check(
                 Self.mayRefuseEnd(refusal), .endsAreNotRefused,
@@ -118,6 +125,16 @@ struct RequestChecker {
         switch refusal {
         case .unknownApp, .notRunning, .shuttingDown: true
         case .running, .ending, .notInForeground, .notInterrupted, .modeNotDeclared, .launchPostponed, .tooMany: false
+        }
+    }
+}
+
+extension LaunchReason {
+    /// Whether the core wakes the app for it, with time of its own (L26).
+    fileprivate var grantsTime: Bool {
+        switch self {
+        case .push, .fetch, .socket, .timer, .accessory, .location: true
+        case .user, .url, .relaunch: false
         }
     }
 }

@@ -4,6 +4,7 @@ package enum Rule: String, CaseIterable, Sendable {
     case statesAreContinuous = "each state change starts from the last state, and views agree (L4)"
     case transitionsAreLegal = "each state change is an arrow of the state diagram (L4)"
     case suspendedIsFrozen = "a suspended app is frozen (L1)"
+    case continuedIsFrozenAgain = "a suspended app that a process outside the daemon has continued is frozen again (L1)"
     case foregroundRuns = "an app in the foreground is neither frozen nor throttled (L19)"
     case backgroundIsThrottled = "an app in the background is throttled once it has answered (L19)"
     case suspendedHasNoAssertion = "a suspended app has no open task or wake (L18)"
@@ -21,6 +22,7 @@ package enum Rule: String, CaseIterable, Sendable {
     case budgetIsKept = "no app runs in the background for longer than its budget (L21)"
     case expirationIsNotified = "no app is killed at the end of its budget without a notice (L22)"
     case interruptionsNest = "an app is active when its last interruption has ended (L13)"
+    case tiedInterruptionsEnd = "an interruption that is tied to its requester ends when that disconnects (L13)"
     case relaunchesWait = "an app that ended early is not relaunched immediately (L11)"
     case wantedAppsRun =
         "an app that LaunchAtStart= or Relaunch=always keeps running is launched, also after it ended by itself (L11)"
@@ -48,6 +50,8 @@ package enum Rule: String, CaseIterable, Sendable {
     case requestsAreAnsweredOnce = "each request has one answer"
     case endsAreNotRefused =
         "a request to end an app that has a process is carried out, however many requests wait (L42, L46)"
+    case endingAppsAreWoken =
+        "a push or a wake is not refused because the app is ending: it is launched after its end (L5)"
     case answersAreTrue = "an answer describes the actual state"
     case notificationsAreLatest =
         "each delivered notification is the latest of its kind and not a repetition (L31, L32)"

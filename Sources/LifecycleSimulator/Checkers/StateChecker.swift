@@ -38,8 +38,11 @@ struct StateChecker {
         let run = world.runs[index]
         switch known.state {
         case .suspended:
-            let isFrozen = run.freezer == .frozen || run.isEmpty
-            findings.check(isFrozen, .suspendedIsFrozen, "\(known.id) is suspended, but its cgroup is not frozen")
+            // The core cannot know yet that a process outside the daemon has continued it.
+            let isFrozen = run.freezer == .frozen || run.isEmpty || run.freezeLoss == .undelivered
+            findings.check(
+                isFrozen, run.freezeLoss == .delivered ? .continuedIsFrozenAgain : .suspendedIsFrozen,
+                "\(known.id) is suspended, but its cgroup is not frozen")
             findings.check(
                 !deadlines.isOpen(.wake, of: app), .suspendedHasNoAssertion,
                 "\(known.id) is suspended during a wake")

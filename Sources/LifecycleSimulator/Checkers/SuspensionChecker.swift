@@ -19,6 +19,8 @@ struct SuspensionChecker {
     private var mustRun: Int?
     /// Whether the event is a deadline of the core, and nothing that came from outside.
     private var isTimer = false
+    /// Whether the event is that a process outside the daemon has continued a frozen run, which is frozen again.
+    private var isFreezeLost = false
 
     init(apps count: Int) {
         apps = Array(repeating: IdleTime(), count: count)
@@ -27,6 +29,7 @@ struct SuspensionChecker {
     mutating func record(_ event: Event, of app: Int?, _ model: CoreModel) {
         mustRun = nil
         isTimer = event == .deadlineReached
+        isFreezeLost = if case .run(_, .freezeLost) = event { true } else { false }
         guard let app else { return }
         switch event {
         case .run(let run, .stopped): if model.apps[app].run == run { apps[app].isStopped = true }
@@ -70,6 +73,7 @@ struct SuspensionChecker {
         _ app: Int, _ model: CoreModel, _ deadlines: DeadlineChecker, _ now: Microseconds, _ findings: inout Findings
     ) {
         let known = model.apps[app]
+        if isFreezeLost, known.phase == .suspended { return }
         findings.check(
             known.phase == .running, .suspendedHasNoAssertion, "\(known.id) is frozen while it is \(known.phase)")
         findings.check(

@@ -32,6 +32,11 @@ struct InvariantChecker {
         lastEvent = event
         if case .requestAbandoned(let request) = event { answered.insert(request) }
         if case .recovered = event { answered.formUnion(requested) }
+        if case .run(let run, .freezeLost(let attempt)) = event, let known = runs[run], states[known.app] == .suspended,
+            known.attempt == attempt
+        {
+            runs[run]?.isFreezing = false
+        }
         for effect in effects where !isRepeated(effect, event) { record(effect) }
         check(event, core, manager, at: now)
     }

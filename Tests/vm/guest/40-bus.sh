@@ -29,6 +29,9 @@ else
     check "the objects can be introspected" eval "busctl tree org.greenroom | grep -q /org/greenroom/app/bus"
     usermod -aG greenroom user
     check "a member of the group greenroom may call Background (polkit)" user_call Background s bus
+    check "a member of the group greenroom may not call Reload without authentication" fails user_call Reload
+    check "a member of the group greenroom may not call SimulatePressure without authentication" \
+        fails user_call SimulatePressure s normal
     gpasswd -d user greenroom >/dev/null
     check "after leaving the group, the user may not call Activate" fails user_call Activate s bus
     # In a terminal session polkit asks members of the group sudo for their password, as for systemctl.

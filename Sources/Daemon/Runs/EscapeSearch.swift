@@ -1,0 +1,63 @@
+import Linux
+import Systemd
+
+/// Searches /proc for runs whose processes may have left their cgroup. One search serves all runs that wait when it begins;
+/// a run that comes later waits for the next one, because this one may have passed its processes already. So any number of
+/// runs that freeze or end together costs two searches at most.
+final class EscapeSearch {
+    private let loop: EventLoop
+    private let containment: Containment
+    private var waiting: [(ProcessScan?) -> Void] = []
+    private var served: ArraySlice<(ProcessScan?) -> Void> = []
+    private var scan: ProcessScan?
+    private var isScanned = false
+    private var isRunning = false
+    /// How many searches were made.
+    private(set) var count = 0
+
+    init(loop: EventLoop, containment: Containment) {
+        self.loop = loop
+        self.containment = containment
+    }
+
+    /// - Parameter completion: called from the loop with a complete search; `nil`: /proc cannot be read.
+    func search(_ completion: @escaping (ProcessScan?) -> Void) {
+        waiting.append(completion)
+        if isRunning { return }
+        isRunning = true
+        loop.work.add { [weak self] in self?.step() ?? false }
+    }
+
+    /// - Returns: whether there is more to do.
+    private func step() -> Bool {
+        if let completion = served.popFirst() {
+            completion(scan)
+        } else if scan == nil || isScanned {
+            (scan, isScanned) = (nil, false)
+            guard !waiting.isEmpty else {
+                isRunning = false
+                return false
+            }
+            begin()
+        } else {
+            advance()
+        }
+        return true
+    }
+
+    private func begin() {
+        count += 1
+        scan = containment.makeSearch()
+    }
+
+    private func advance() {
+        do {
+            isScanned = try scan?.advance() != true
+        } catch {
+            (scan, isScanned) = (nil, false)
+        }
+        guard isScanned || scan == nil else { return }
+        served = waiting[...]
+        waiting = []
+    }
+}
