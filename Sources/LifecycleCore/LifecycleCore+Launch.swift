@@ -14,7 +14,7 @@ extension LifecycleCore {
             apps[index].earlyEnds = 0
             apps[index].postponedUntil = nil
         }
-        self.launch(index, launch, now)
+        self.launch(index, launch, isRequested: true, now)
     }
 
     /// L11: for how long a launch is still postponed; `nil`: it is not.
@@ -23,19 +23,20 @@ extension LifecycleCore {
         return until - now
     }
 
-    mutating func launch(_ index: Int, _ launch: Launch, _ now: Instant) {
-        var launch = launch
+    /// Creates the process of a launch that was admitted.
+    mutating func beginLaunch(_ index: Int, _ queued: QueuedLaunch, _ now: Instant) {
+        var launch = queued.launch
         launch.isFirst = apps[index].launches == 0
         let id = RunID(nextRun)
         nextRun += 1
         runs[id.number] = index
-        apps[index].notifications.reset()
         assumeProtectedData(index)
-        var launching = Launching(launch: launch, wake: launch.reason.wakes ? launch.reason : nil)
+        var launching = Launching(launch: launch, wake: queued.wake)
         change(
             index, to: .running(Running(run: Run(id: id, created: now), execution: .launching(launching))), .launched,
             now)
         effects.append(.spawn(apps[index].id, id, launch))
+        takeLaunchSlot(id, now)
         launching.deadline = begin(index, .launch, apps[index].policy.launchDeadline, now)
         update(index, .launching(launching))
         if launch.state == .foreground { takeForegroundSlot(index, now) }
@@ -48,10 +49,11 @@ extension LifecycleCore {
             self[run: index].isExecuted = true
             apps[index].launches += 1
             effects.append(.recordLaunch(apps[index].id, count: apps[index].launches))
+            beginStartUp(index, now)
         }
         switch apps[index].policy.readiness {
         case .executed: becameReady(index, now)
-        case .notified, .forked: break
+        case .listening, .notified, .forked: break
         }
     }
 

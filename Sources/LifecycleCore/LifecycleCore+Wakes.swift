@@ -18,8 +18,10 @@ extension LifecycleCore {
     ) -> WakeOutcome {
         switch apps[index].phase {
         case .notRunning:
-            if let time = postponement(of: launch, index, now) { return .refused(.launchPostponed(by: time)) }
-            self.launch(index, launch, now)
+            if apps[index].queuedLaunch == nil, let time = postponement(of: launch, index, now) {
+                return .refused(.launchPostponed(by: time))
+            }
+            self.launch(index, launch, isRequested: true, now)
             file(index, notification)
         case .ending, .terminating: return .refused(.ending)
         case .launching:

@@ -29,6 +29,8 @@ struct FakeRun {
     let pid: Int32
     let launch: Launch
     let isAware: Bool
+    /// When the program counts as ready, by the manifest with which it was executed.
+    var readiness = AppPolicy.Readiness.executed
 
     var program = Program.notCreated
     /// The number of processes other than the main process.
@@ -60,6 +62,13 @@ struct FakeRun {
     /// The time for which it was frozen before `frozenSince`.
     var frozenTime: Microseconds = 0
     var frozenSince: Microseconds?
+
+    // MARK: A launch that computes
+
+    /// The processor time that it still needs, has used, and was ready to use and did not get.
+    var workLeft: Microseconds = 0
+    var used: Microseconds = 0
+    var waited: Microseconds = 0
 
     // MARK: The state of the app
 

@@ -9,9 +9,12 @@ extension World {
         let policy = apps[runs[run].app].policy
         if let watchdog = policy.watchdog { plan(.heartbeat, by: run, after: watchdog.microseconds / 3) }
         let isWoken = runs[run].launch.state == .background
+        runs[run].readiness = policy.readiness
         switch policy.readiness {
         case .executed: runs[run].isReady = true
-        case .notified, .forked: planAnswer(.ready, run, policy.launchDeadline)
+        case .listening: planAnswer(.ready, run, policy.launchDeadline)
+        case .notified, .forked:
+            if isInStorm { beginComputing(run) } else { planAnswer(.ready, run, policy.launchDeadline) }
         }
         if isWoken { planWake(run) }
         plan(.actSpontaneously, by: run, after: pause(run))
@@ -117,7 +120,8 @@ extension World {
         switch action {
         case .ready:
             runs[run].isReady = true
-            send(run, .run(id, .ready))
+            guard runs[run].readiness == .listening else { return send(run, .run(id, .ready)) }
+            runs[run].answers[DeadlineKind.launch.index] = now
         case .answerBackground:
             runs[run].isBackgroundAnswerDue = false
             if apps[runs[run].app].personality.stops, !isQuiet { return stop(run) }
@@ -194,6 +198,7 @@ extension World {
     private mutating func actSpontaneously(_ run: Int) {
         if isQuiet { return }
         plan(.actSpontaneously, by: run, after: pause(run))
+        if isInStorm { return }
         let app = runs[run].app
         let action =
             SpontaneousAction(rawValue: apps[app].random.weighted(apps[app].personality.spontaneous)) ?? .nothing
@@ -276,7 +281,7 @@ extension RunEvent {
         case .heartbeat: .watchdog
         case .spawned, .executed, .spawnFailed, .notified, .frozen, .thawed, .inspected, .exited, .emptied, .continued,
             .taskBegan, .taskEnded, .wakeCompleted, .timeoutExtended, .heartbeatGivenUp, .stopping, .mainProcessChanged,
-            .reattached:
+            .reattached, .activityMeasured:
             nil
         }
     }

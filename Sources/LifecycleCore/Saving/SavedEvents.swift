@@ -73,6 +73,7 @@ extension RunEvent: SavedUnion {
         case .heartbeatGivenUp: writer.put(case: 20)
         case .stopping: writer.put(case: 21)
         case .mainProcessChanged(let pid): writer.put(case: 22, pid)
+        case .activityMeasured(let activity): writer.put(case: 23, activity)
         }
     }
 
@@ -104,6 +105,7 @@ extension RunEvent: SavedUnion {
         case 20: self = .heartbeatGivenUp
         case 21: self = .stopping
         case 22: self = .mainProcessChanged(pid: try values.next())
+        case 23: self = .activityMeasured(try values.next())
         default: return nil
         }
     }
@@ -144,6 +146,17 @@ extension Inspection: SavedRecord {
         try coder.required(2, &cpu)
         try coder.size(3, &memory)
         try coder.optional(4, &remaining)
+        try coder.field(5, &waited)
+    }
+}
+
+extension RunActivity: SavedRecord {
+    package static var blank: RunActivity { RunActivity(cpu: .zero, waited: .zero) }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.required(1, &cpu)
+        try coder.required(2, &waited)
+        try coder.optional(3, &listens)
     }
 }
 

@@ -8,6 +8,7 @@ extension Deadline: SavedRecord {
         try coder.flag(4, &isInspected)
         try coder.flag(5, &isDoubtful)
         try coder.field(6, &debugged)
+        try coder.field(7, &credited)
     }
 }
 
@@ -129,9 +130,10 @@ extension Run: SavedRecord {
         try coder.field(12, &freezeAttempt)
         try coder.field(13, &cpuAtLastNotice)
         try coder.flag(14, &takesPart)
+        try coder.optional(15, &startUp)
         #if NEXT_RELEASE
             var later: String? = "a field of the next release"
-            try coder.optional(15, &later)
+            try coder.optional(16, &later)
         #endif
     }
 
@@ -141,6 +143,19 @@ extension Run: SavedRecord {
             return "\(interruptions) interruptions and \(freezeAttempt) freezes"
         }
         return nil
+    }
+}
+
+extension StartUp: SavedRecord {
+    package static var blank: StartUp { StartUp(began: .origin, time: nil) }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.required(1, &began)
+        try coder.optional(2, &end)
+        try coder.required(3, &checkAt)
+        try coder.field(4, &used)
+        try coder.required(5, &measuredAt)
+        try coder.required(6, &activeAt)
     }
 }
 

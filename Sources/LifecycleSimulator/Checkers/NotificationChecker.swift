@@ -44,13 +44,20 @@ struct NotificationChecker {
         if let app, case .registered(_, let policy, _) = event, policy.usesProtectedData {
             isNotifiedOfData[app] = true
         }
+        if let app, case .unregistered = event { discard(app, model) }
         guard let app, case .requested(let request, _, let what) = event else { return }
         switch what {
         case .send(let notification):
             file(request, app, Pending(kind: notification.kind, payload: notification.payload), model)
         case .push(let payload): file(request, app, Pending(kind: Notification.push, payload: payload), model)
-        case .launch, .activate, .background, .interrupt, .endInterruption, .terminate, .remove: break
+        case .terminate, .remove: discard(app, model)
+        case .launch, .activate, .background, .interrupt, .endInterruption: break
         }
+    }
+
+    /// A launch that waits for others is cancelled, with what it was for.
+    private mutating func discard(_ app: Int, _ model: CoreModel) {
+        if model.apps[app].run == nil { inboxes[app].pending = [] }
     }
 
     /// Adds a notification. It counts as accepted until the answer says otherwise.
@@ -78,9 +85,8 @@ struct NotificationChecker {
             }
         }
         // A launch removes older notifications before it adds the new one.
-        if !effects.contains(where: { if case .spawn = $0 { true } else { false } }) || model.apps[app].run != nil {
-            accept()
-        }
+        let id = model.apps[app].id
+        if !effects.contains(where: { if case .spawn(id, _, _) = $0 { true } else { false } }) { accept() }
     }
 
     mutating func record(
@@ -89,7 +95,8 @@ struct NotificationChecker {
         guard let app else { return }
         switch effect {
         case .spawn:
-            inboxes[app] = Inbox()
+            // What was pushed while the launch waited for others is for the new process.
+            inboxes[app] = Inbox(pending: inboxes[app].pending)
             if current?.app == app { accept() }
         case .deliver(_, let given): check(given, app, model, &findings)
         case .report(.stateChanged(_, _, .terminating, _)), .report(.stateChanged(_, _, .notRunning, _)):
