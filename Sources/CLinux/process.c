@@ -79,3 +79,11 @@ int clinux_set_idle(pid_t thread, bool idle) {
     int priority = idle ? IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0) : IOPRIO_PRIO_VALUE(IOPRIO_CLASS_NONE, 0);
     return syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, thread, priority) < 0 ? -errno : 0;
 }
+
+int clinux_usable_processors(void) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (sched_getaffinity(0, sizeof set, &set) < 0)
+        return -errno;
+    return CPU_COUNT(&set);
+}

@@ -29,6 +29,8 @@ package struct AppStatus: Record {
     package var backgroundTimeRemaining: Duration?
     /// Until the app may be launched again without the user (L11).
     package var launchPostponed: Duration?
+    /// For how long the app's launch has waited for others (L52).
+    package var launchWaiting: Duration?
     /// The text that the app set with `STATUS=`.
     package var statusText: String?
     /// Why the app cannot be suspended; absent where nothing is known to prevent it.
@@ -47,7 +49,8 @@ package struct AppStatus: Record {
         .optional("deadline", \.deadline), .required("foreground", \.foreground), .required("launches", \.launches),
         .required("interruptions", \.interruptions),
         .optional("backgroundTimeRemainingSeconds", \.backgroundTimeRemaining),
-        .optional("launchPostponedSeconds", \.launchPostponed), .optional("statusText", \.statusText),
+        .optional("launchPostponedSeconds", \.launchPostponed),
+        .optional("launchWaitingSeconds", \.launchWaiting), .optional("statusText", \.statusText),
         .optional("suspendProblem", \.suspendProblem),
         .optional("lastReceipt", \.lastReceipt), .optional("error", \.error),
     ]

@@ -87,6 +87,7 @@ final class ControlService {
         status.interruptions = UInt64(view.interruptions)
         status.backgroundTimeRemaining = view.backgroundTimeRemaining
         status.launchPostponed = view.launchPostponed
+        status.launchWaiting = view.launchWaiting
         let run = view.run.flatMap { context.runs[$0] }
         status.statusText = run?.statusText
         status.suspendProblem = run?.suspendProblem
@@ -105,7 +106,8 @@ final class ControlService {
             if let view = view(of: id) { _ = since(view) }
         case .ended(let receipt):
             if view(of: receipt.app) == nil { stateTimestamps.remove(receipt.app) }
-        case .deadlineStarted, .deadlineExtended, .deadlineMet, .deadlineCancelled, .deadlineMissed, .deadlineDeferred,
+        case .deadlineStarted, .deadlineExtended, .deadlineCredited, .deadlineMet, .deadlineCancelled, .deadlineMissed,
+            .deadlineDeferred,
             .taskBegan, .taskEnded, .taskRefused, .tasksExpiring, .freezeTakesLong, .killTakesLong, .stoppedItself,
             .wakeCompleted, .relaunchScheduled, .memoryLevelChanged:
             break

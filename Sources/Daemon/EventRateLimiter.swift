@@ -45,7 +45,8 @@ extension Report {
         case .taskBegan(let app, _), .taskEnded(let app, _), .taskRefused(let app, _), .stoppedItself(let app, _),
             .deadlineExtended(let app, _, _), .wakeCompleted(let app, _):
             app
-        case .stateChanged, .deadlineStarted, .deadlineMet, .deadlineCancelled, .deadlineMissed, .deadlineDeferred,
+        case .stateChanged, .deadlineStarted, .deadlineCredited, .deadlineMet, .deadlineCancelled, .deadlineMissed,
+            .deadlineDeferred,
             .ended, .memoryLevelChanged, .tasksExpiring, .freezeTakesLong, .killTakesLong, .relaunchScheduled:
             nil
         }

@@ -53,6 +53,11 @@ extension LogEntry {
             self.init(.debug, .deadlineStarted, app, what, "started: \(time.timeSpan)") { $0.allowed = time }
         case .deadlineExtended(let app, let what, let time):
             self.init(.info, .deadlineExtended, app, what, "extended by \(time.timeSpan)") { $0.extended = time }
+        case .deadlineCredited(let app, let what, let time):
+            self.init(
+                .notice, .deadlineExtended, app, what,
+                "extended by \(time.timeSpan), in which the app was ready to run and got no processor"
+            ) { $0.extended = time }
         case .deadlineMet(let app, let what, let used):
             self.init(.debug, .deadlineMet, app, what, "met after \(used.timeSpan)") { $0.wall = used }
         case .deadlineCancelled(let app, let what): self.init(.debug, .deadlineCancelled, app, what, "cancelled")

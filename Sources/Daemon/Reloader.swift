@@ -1,5 +1,6 @@
 import Control
 import LifecycleCore
+import Linux
 import Manifest
 import Systemd
 
@@ -54,7 +55,7 @@ final class Reloader {
     /// Passes the manifests and the configuration to the core.
     func apply(_ changes: ManifestLibrary.Changes, _ completion: @escaping () -> Void) {
         context.manifestsChanged()
-        service.driver.send(.configured(context.library.configuration.policy))
+        service.driver.send(.configured(context.library.configuration.policy(processors: usableProcessors())))
         let manifests = context.library.manifests.values.sorted { $0.id < $1.id }
         loop.work.add(each: changes.gone) { [self] id in
             service.remove(id)

@@ -32,6 +32,8 @@ package struct AppView: Hashable, Sendable {
     package var lastReceipt: UInt64?
     /// L11: until it may be launched again by other than a user.
     package var launchPostponed: Duration?
+    /// L52: for how long its launch has waited for others; `nil`: no launch waits.
+    package var launchWaiting: Duration?
     /// Why it is awake; empty: it is not.
     package var awakeReasons: [AwakeReason]
 }
@@ -43,6 +45,8 @@ package enum AwakeReason: Hashable, Sendable {
     case enteringBackground
     case task(name: String)
     case wake(LaunchReason)
+    /// It starts up: it neither listens nor is idle, and `StartupSec=` is not over.
+    case startUp
     /// `SuspendDelaySec=` has not passed since its last assertion ended.
     case suspendDelay
     /// The freeze is under way.

@@ -12,6 +12,8 @@ package enum Effect: Hashable, Sendable {
     case continueStopped(RunID)
     /// Measures a run whose deadline has passed. → `inspected`.
     case inspect(RunID)
+    /// Measures what a run does. → `activityMeasured`. `listeners`: including whether it listens on a socket.
+    case measureActivity(RunID, listeners: Bool)
     /// Sends SIGKILL to all processes of the run. → `exited`, `emptied`.
     case kill(RunID)
     /// L19: lowers the CPU and I/O weights of an app in the background.
@@ -132,6 +134,8 @@ package enum Report: Hashable, Sendable {
     case stateChanged(AppID, from: AppState, to: AppState, reason: StateReason)
     case deadlineStarted(AppID, DeadlineKind, Duration)
     case deadlineExtended(AppID, DeadlineKind, by: Duration)
+    /// The app got no processor for this time: it is added to the deadline (L48).
+    case deadlineCredited(AppID, DeadlineKind, by: Duration)
     case deadlineMet(AppID, DeadlineKind, used: Duration)
     /// The app ended, or a request changed what it does, before the deadline.
     case deadlineCancelled(AppID, DeadlineKind)

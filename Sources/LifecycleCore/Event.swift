@@ -65,6 +65,7 @@ package enum RunEvent: Hashable, Sendable {
     /// After `frozen`: a process outside the daemon has continued a process of the run (SIGCONT, process-group mode).
     case freezeLost(attempt: Int)
     case inspected(Inspection)
+    case activityMeasured(RunActivity)
     /// The main process ended. The status is `.unknown` if the kernel does not report it, because the process is not a
     /// child of this daemon. `cpu`: of the whole run. `memory`: peak in bytes, for runs too short to be measured; 0:
     /// unknown. `remaining`: the processes that it left behind.
@@ -175,12 +176,33 @@ package struct Inspection: Hashable, Sendable {
     package var memory: UInt64
     /// Its processes, if the main process has exited.
     package var remaining: RemainingProcesses?
+    /// For how long it was ready to run and got no processor, since its launch or its last notice with a deadline (L48).
+    package var waited: Duration
 
-    package init(traced: Bool, cpu: Duration, memory: UInt64, remaining: RemainingProcesses? = nil) {
+    package init(
+        traced: Bool, cpu: Duration, memory: UInt64, remaining: RemainingProcesses? = nil, waited: Duration = .zero
+    ) {
         self.traced = traced
         self.cpu = cpu
         self.memory = memory
         self.remaining = remaining
+        self.waited = waited
+    }
+}
+
+/// What a run has done since its launch.
+package struct RunActivity: Hashable, Sendable {
+    /// Processor time that it has used.
+    package var cpu: Duration
+    /// For how long it was ready to run and got no processor.
+    package var waited: Duration
+    /// Whether one of its processes listens on a socket; `nil`: that was not measured.
+    package var listens: Bool?
+
+    package init(cpu: Duration, waited: Duration, listens: Bool? = nil) {
+        self.cpu = cpu
+        self.waited = waited
+        self.listens = listens
     }
 }
 

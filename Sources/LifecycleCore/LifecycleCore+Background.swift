@@ -38,7 +38,7 @@ extension LifecycleCore {
         {
             deferDeadline(index, deadline, to: now, .noticeDelayed)
         }
-        if notice == .didEnterBackground, delivered { self[run: index].takesPart = true }
+        if notice == .didEnterBackground, delivered { setTakesPart(index, now) }
         switch notice {
         case .didEnterBackground where !delivered: answeredBackground(index, now)
         case .willTerminate where !delivered: terminationUndelivered(index, now)
@@ -46,6 +46,12 @@ extension LifecycleCore {
             .memoryWarning, .tasksExpiring:
             break
         }
+    }
+
+    /// It says itself how long it needs to run.
+    mutating func setTakesPart(_ index: Int, _ now: Instant) {
+        self[run: index].takesPart = true
+        endStartUp(index, now)
     }
 
     mutating func answeredBackground(_ index: Int, _ now: Instant) {
@@ -64,7 +70,7 @@ extension LifecycleCore {
         throttle(index)
         // Interruptions of a way to the foreground that was given up.
         dropInterruptions(index)
-        let idleSince = self[run: index].assertions.isEmpty ? now : nil
+        let idleSince = self[run: index].isHeldAwake ? nil : now
         change(index, to: .background(Background(idleSince: idleSince)), reason, now)
     }
 
@@ -104,7 +110,7 @@ extension LifecycleCore {
     /// An assertion ended: after the last one the suspend delay begins (L18).
     mutating func assertionEnded(_ index: Int, _ now: Instant) {
         guard case .background(var background)? = apps[index].execution, background.idleSince == nil,
-            self[run: index].assertions.isEmpty
+            !self[run: index].isHeldAwake
         else { return }
         background.idleSince = now
         update(index, .background(background))

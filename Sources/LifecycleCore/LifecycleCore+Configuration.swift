@@ -25,6 +25,7 @@ extension LifecycleCore {
     /// Removes an app that has neither a manifest nor a process.
     mutating func remove(_ index: Int) {
         leaveForegroundSlot(index)
+        apps[index].life = .notRunning(NotRunning())
         for waiter in apps[index].waiters { answer(waiter.request, .refused(.unknownApp)) }
         apps[index].waiters = []
         indices[apps[index].id] = nil
@@ -41,15 +42,22 @@ extension LifecycleCore {
         evaluateMemory(now)
     }
 
-    /// `LaunchAtStart=`, in the order in which the manifests were read.
+    /// `LaunchAtStart=`, in the order in which the manifests were read; the apps that stay in the foreground first. Of more
+    /// apps than there are foreground slots, the last ones get them, as if they had been activated one after the other.
     mutating func started(_ now: Instant) {
         guard shutdown == nil else { return }
-        for index in apps.indices {
-            guard !apps[index].isRemoved, let state = apps[index].policy.launchAtStart,
-                apps[index].phase == .notRunning
-            else { continue }
-            touch(index)
-            launch(index, Launch(state: state, reason: .user), now)
+        let starting = apps.indices.filter { index in
+            !apps[index].isRemoved && apps[index].policy.launchAtStart != nil && apps[index].phase == .notRunning
+                && apps[index].queuedLaunch == nil
         }
+        let shown = starting.filter { apps[$0].policy.launchAtStart == .foreground }.suffix(foregroundLimit)
+        for index in shown { launchAtStart(index, .foreground, now) }
+        let others = Set(starting).subtracting(shown)
+        for index in starting where others.contains(index) { launchAtStart(index, .background, now) }
+    }
+
+    private mutating func launchAtStart(_ index: Int, _ state: LaunchState, _ now: Instant) {
+        touch(index)
+        launch(index, Launch(state: state, reason: .user), isRequested: false, now)
     }
 }

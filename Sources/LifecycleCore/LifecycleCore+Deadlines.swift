@@ -2,6 +2,7 @@
 extension LifecycleCore {
     enum TimerKind: Hashable, Sendable {
         case deadline, backgroundTime, wake, expirationNotice, taskEnd, suspend, freezeTakesLong, endTakesLong, relaunch
+        case startUp
     }
 
     /// The nearest thing that is due for an app.
@@ -45,11 +46,16 @@ extension LifecycleCore {
             case .background(let background):
                 timer.consider(running.run, expirationNotice: apps[index].policy.expirationNotice)
                 timer.consider(suspensionDue(index, running.run, background), .suspend)
+                timer.consider(startUpDue(index, running.run), .startUp)
             case .enteringBackground(let entering):
                 timer.consider(entering.deadline?.due, .deadline)
                 timer.consider(running.run, expirationNotice: apps[index].policy.expirationNotice)
+                timer.consider(startUpDue(index, running.run), .startUp)
             case .suspending(let suspending): timer.consider(suspending.warnAt, .freezeTakesLong)
-            case .launching, .foreground, .waking, .terminating:
+            case .launching:
+                timer.consider(running.execution.deadline?.due, .deadline)
+                timer.consider(startUpDue(index, running.run), .startUp)
+            case .foreground, .waking, .terminating:
                 timer.consider(running.execution.deadline?.due, .deadline)
             case .suspended: break
             }
@@ -94,6 +100,7 @@ extension LifecycleCore {
         case .freezeTakesLong: freezeTakesLong(index, now)
         case .endTakesLong: endTakesLong(index, now)
         case .relaunch: relaunchDue(index, now)
+        case .startUp: checkStartUp(index, now)
         }
     }
 
@@ -109,6 +116,7 @@ extension LifecycleCore {
         }
         while let deadline = inspectedDeadline(index) {
             if inspection.traced, deferForDebugger(index, deadline, now) { continue }
+            if credit(index, deadline, inspection.waited, now) { continue }
             if deadline.isDoubtful {
                 assumeAnswered(index, deadline.kind, now)
             } else if deadline.kind == .backgroundTime, !dropDoubtfulTasks(index) {
@@ -131,6 +139,21 @@ extension LifecycleCore {
         report(.deadlineDeferred(apps[index].id, deadline.kind, .debuggerAttached))
         replace(index, deadline, by: restarted)
         return true
+    }
+
+    /// The app was ready to run and got no processor for a part of the time: that is not its fault (L48).
+    /// - Returns: whether the deadline is later now.
+    private mutating func credit(_ index: Int, _ deadline: Deadline, _ waited: Duration, _ now: Instant) -> Bool {
+        var later = deadline
+        guard let time = later.credit(waited, at: now) else { return false }
+        report(.deadlineCredited(apps[index].id, deadline.kind, by: time))
+        replace(index, deadline, by: later)
+        return true
+    }
+
+    mutating func activityMeasured(_ index: Int, _ activity: RunActivity, _ now: Instant) {
+        slotMeasured(index, activity, now)
+        startUpMeasured(index, activity, now)
     }
 
     /// Of the processes that a main process left behind, some may have ended since.
@@ -189,7 +212,7 @@ extension LifecycleCore {
         let before = deadline.kind == .launch ? .zero : self[run: index].cpuAtLastNotice
         return Receipt.DeadlineUse(
             what: deadline.kind, allowed: deadline.allowed, wall: deadline.used(at: now),
-            cpu: cpu.map { max(.zero, $0 - before) })
+            cpu: cpu.map { max(.zero, $0 - before) }, credited: deadline.credited)
     }
 
     // MARK: Each deadline that starts is met, missed or cancelled, once

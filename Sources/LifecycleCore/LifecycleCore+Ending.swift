@@ -250,7 +250,7 @@ extension LifecycleCore {
         }
         let isFree = foregroundSlots.count < foregroundLimit
         let state: LaunchState = relaunch.state == .foreground && isFree ? .foreground : .background
-        launch(index, Launch(state: state, reason: .relaunch), now)
+        launch(index, Launch(state: state, reason: .relaunch), isRequested: false, now)
     }
 
     /// Processes survive SIGKILL: reports it, sends SIGKILL again (the app may have forked), and lets jetsam continue.

@@ -14,7 +14,7 @@ extension LifecycleCore {
             apps[index].earlyEnds = 0
             apps[index].postponedUntil = nil
         }
-        self.launch(index, launch, now)
+        self.launch(index, launch, isRequested: true, now)
     }
 
     /// L11: for how long a launch is still postponed; `nil`: it is not.
@@ -23,20 +23,21 @@ extension LifecycleCore {
         return until - now
     }
 
-    mutating func launch(_ index: Int, _ launch: Launch, _ now: Instant) {
-        var launch = launch
+    /// Creates the process of a launch that was admitted.
+    mutating func beginLaunch(_ index: Int, _ queued: QueuedLaunch, _ now: Instant) {
+        var launch = queued.launch
         launch.isFirst = apps[index].launches == 0
         let id = RunID(nextRun)
         nextRun += 1
         runs[id.number] = index
-        apps[index].notifications.reset()
         assumeProtectedData(index)
         var launching = Launching(
-            launch: launch, readiness: apps[index].policy.readiness, wake: launch.reason.wakes ? launch.reason : nil)
+            launch: launch, readiness: apps[index].policy.readiness, wake: queued.wake)
         change(
             index, to: .running(Running(run: Run(id: id, created: now), execution: .launching(launching))), .launched,
             now)
         effects.append(.spawn(apps[index].id, id, launch))
+        takeLaunchSlot(id, now)
         launching.deadline = begin(index, .launch, apps[index].policy.launchDeadline, now)
         update(index, .launching(launching))
         if launch.state == .foreground { takeForegroundSlot(index, now) }
@@ -45,15 +46,17 @@ extension LifecycleCore {
 
     mutating func executed(_ index: Int, _ now: Instant) {
         // L9: counted here and not before, because a launch that fails in `execve` was no launch of the program.
-        if !self[run: index].isExecuted {
+        let isNew = !self[run: index].isExecuted
+        if isNew {
             self[run: index].isExecuted = true
             apps[index].launches += 1
             effects.append(.recordLaunch(apps[index].id, count: apps[index].launches))
         }
         guard case .launching(let launching)? = apps[index].execution else { return }
+        if isNew { beginStartUp(index, launching.readiness, now) }
         switch launching.readiness {
         case .executed: becameReady(index, now)
-        case .notified, .forked: break
+        case .listening, .notified, .forked: break
         }
     }
 

@@ -199,11 +199,17 @@ extension Receipt.DeadlineUse {
     /// The share of the processor tells a busy app from a hanging one.
     fileprivate var usedCPU: String { cpu.map { "; it used \($0.timeSpan) of CPU time" } ?? "" }
 
+    /// The time that the app had, in words.
+    private var allowedTime: String {
+        let credit = credited >= .milliseconds(1) ? " and \(credited.timeSpan) without a processor" : ""
+        return allowed.timeSpan + credit
+    }
+
     fileprivate var failure: String {
         switch what {
-        case .launch: "exceeded its launch deadline (\(allowed.timeSpan))"
-        case .background: "exceeded its background deadline (\(allowed.timeSpan))"
-        case .terminate: "exceeded its terminate deadline (\(allowed.timeSpan))"
+        case .launch: "exceeded its launch deadline (\(allowedTime))"
+        case .background: "exceeded its background deadline (\(allowedTime))"
+        case .terminate: "exceeded its terminate deadline (\(allowedTime))"
         case .backgroundTime: "exceeded its background time (\(allowed.timeSpan))"
         case .wake: "exceeded the time of its wake (\(allowed.timeSpan))"
         case .watchdog: "sent no heartbeat (WATCHDOG=1) for \(allowed.timeSpan)"

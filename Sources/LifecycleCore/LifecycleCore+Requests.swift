@@ -79,7 +79,8 @@ extension LifecycleCore {
         case .foreground: answerAll(index, .done(state)) { $0.goal == .foreground || $0.goal == .awake }
         case .background, .suspending, .suspended:
             answerAll(index, .done(state)) { $0.goal == .background || $0.goal == .awake }
-        case .notRunning: answerAll(index, .done(.notRunning)) { _ in true }
+        case .notRunning:
+            if apps[index].queuedLaunch == nil { answerAll(index, .done(.notRunning)) { _ in true } }
         case .launching, .enteringBackground, .waking, .terminating, .ending: break
         }
     }
@@ -134,6 +135,9 @@ extension LifecycleCore {
     private mutating func launchRequested(_ request: RequestID, _ index: Int, _ launch: Launch, _ now: Instant) {
         // A URL reaches only the process that is launched with it (L8).
         if launch.url != nil, hasProcessThatStays(index) { return answer(request, .refused(.running)) }
+        if launch.url != nil, apps[index].queuedLaunch?.launch.url != nil {
+            return answer(request, .refused(.tooMany("a launch with another URL is pending")))
+        }
         switch launch.state {
         case .foreground: activateRequested(request, index, launch, now)
         case .background:
@@ -207,7 +211,9 @@ extension LifecycleCore {
 
     private mutating func backgroundRequested(_ request: RequestID, _ index: Int, _ now: Instant) {
         switch apps[index].phase {
-        case .notRunning: return answer(request, .refused(.notRunning))
+        case .notRunning:
+            guard apps[index].queuedLaunch != nil else { return answer(request, .refused(.notRunning)) }
+            return wait(request, index, for: .background)
         case .terminating, .ending: return answer(request, .refused(.ending))
         case .launching, .enteringBackground, .waking:
             setPending(index, .background)
@@ -296,7 +302,10 @@ extension LifecycleCore {
     private mutating func terminateRequested(_ request: RequestID, _ index: Int, _ now: Instant) {
         switch apps[index].life {
         case .notRunning(let notRunning):
-            guard notRunning.relaunch != nil else { return answer(request, .refused(.notRunning)) }
+            guard notRunning.relaunch != nil || notRunning.queued != nil else {
+                return answer(request, .refused(.notRunning))
+            }
+            cancelQueuedLaunch(index)
             apps[index].life = .notRunning(NotRunning())
             return answer(request, .done(.notRunning))
         case .running, .ending: self[run: index].isTerminationRequested = true
@@ -323,6 +332,7 @@ extension LifecycleCore {
         effects.append(.dropRestorationState(apps[index].id))
         apps[index].notifications.reset()
         if apps[index].phase == .notRunning {
+            cancelQueuedLaunch(index)
             apps[index].life = .notRunning(NotRunning())
             return answer(request, .done(.notRunning))
         }

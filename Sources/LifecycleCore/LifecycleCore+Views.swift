@@ -55,7 +55,7 @@ extension LifecycleCore {
             backgroundTimeRemaining: run?.budget.remaining(at: now), isForeground: isInFront(index),
             interruptions: run?.interruptions ?? 0, launches: app.launches, lastReceipt: app.lastReceipt,
             launchPostponed: app.postponedUntil.flatMap { $0 > now ? $0 - now : nil },
-            awakeReasons: awakeReasons(app))
+            launchWaiting: app.queuedLaunch.map { now - $0.since }, awakeReasons: awakeReasons(app))
     }
 
     package var memory: MemoryView {
@@ -71,15 +71,18 @@ extension LifecycleCore {
         switch running.execution {
         case .launching: return [.launching]
         case .foreground: return [.foreground]
-        case .enteringBackground: return [.enteringBackground] + run.assertions.all.map(AwakeReason.init)
+        case .enteringBackground: return [.enteringBackground] + held(run)
         case .background:
-            if !run.assertions.isEmpty { return run.assertions.all.map(AwakeReason.init) }
-            return [.suspendDelay]
+            return run.isHeldAwake ? held(run) : [.suspendDelay]
         case .suspending: return [.suspending]
         case .suspended: return []
-        case .waking: return [.waking] + run.assertions.all.map(AwakeReason.init)
+        case .waking: return [.waking] + held(run)
         case .terminating: return [.terminating]
         }
+    }
+
+    private func held(_ run: Run) -> [AwakeReason] {
+        run.assertions.all.map(AwakeReason.init) + (run.startUp == nil ? [] : [.startUp])
     }
 
     private func taskViews(_ run: Run, _ now: Instant) -> [AppView.Task] {

@@ -19,8 +19,10 @@ extension LifecycleCore {
     ) -> WakeOutcome {
         switch apps[index].phase {
         case .notRunning:
-            if let time = postponement(of: launch, index, now) { return .refused(.launchPostponed(by: time)) }
-            self.launch(index, launch, now)
+            if apps[index].queuedLaunch == nil, let time = postponement(of: launch, index, now) {
+                return .refused(.launchPostponed(by: time))
+            }
+            self.launch(index, launch, isRequested: true, now)
             file(index, notification)
         case .ending, .terminating: wakeAfterEnd(index, launch, notification)
         case .launching:

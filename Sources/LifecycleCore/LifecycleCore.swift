@@ -18,6 +18,9 @@ package struct LifecycleCore: Hashable, Sendable {
     var timers = IndexedHeap<Instant>()
     /// The order in which apps would be killed for memory (L38).
     var jetsam = IndexedHeap<JetsamRank>()
+    /// The order in which launches that wait are carried out (L52).
+    var launchQueue = IndexedHeap<Instant>()
+    var admission = Admission()
     var memoryState = MemoryState()
     var absence = Absence()
     var shutdown: Shutdown?
@@ -74,7 +77,7 @@ package struct LifecycleCore: Hashable, Sendable {
     /// When `Event.deadlineReached` is to come; `nil`: nothing is due (law 9: then nothing runs).
     package var nextDeadline: Instant? {
         var next = timers.first?.key
-        for other in [memoryState.nextDue, shutdown?.end] {
+        for other in [memoryState.nextDue, shutdown?.end, nextLaunchCheck] {
             guard let other else { continue }
             next = next.map { min($0, other) } ?? other
         }
@@ -119,12 +122,13 @@ package struct LifecycleCore: Hashable, Sendable {
         case .thawed(let attempt): thawed(index, attempt, now)
         case .freezeLost(let attempt): freezeLost(index, attempt, now)
         case .inspected(let inspection): inspected(index, inspection, now)
+        case .activityMeasured(let activity): activityMeasured(index, activity, now)
         case .exited(let status, let cpu, let memory, let remaining):
             exited(index, MainExit(status: status, cpu: cpu, peak: memory, remaining: remaining), now)
         case .emptied: emptied(index, now)
         case .ready: becameReady(index, now)
         case .backgroundEntered:
-            self[run: index].takesPart = true
+            setTakesPart(index, now)
             answeredBackground(index, now)
         case .stopped: stopped(index, now)
         case .continued: self[run: index].isStopped = false
@@ -144,24 +148,33 @@ package struct LifecycleCore: Hashable, Sendable {
 
     /// Once an event is carried out: brings up to date what follows from the new state.
     private mutating func settle(_ now: Instant) {
+        refreshTouched()
+        admitLaunches(now)
+        refreshTouched()
+        checkLaunches(now)
+        scheduleMemoryCheck(now)
+    }
+
+    private mutating func refreshTouched() {
         // The answer to a waiter never touches another app, so this ends.
         for index in touched {
             refresh(index)
             apps[index].isTouched = false
         }
         while touched.popLast() != nil {}
-        scheduleMemoryCheck(now)
     }
 
-    /// Brings an app's timer, rank and waiters up to date.
+    /// Brings an app's timer, ranks and waiters up to date.
     mutating func refresh(_ index: Int) {
         guard !apps[index].isRemoved else {
             timers.set(index, to: nil)
             jetsam.set(index, to: nil)
+            launchQueue.set(index, to: nil)
             return
         }
         timers.set(index, to: nextTimer(index)?.at)
         jetsam.set(index, to: jetsamRank(index))
+        launchQueue.set(index, to: launchRank(index))
         answerWaiters(index)
     }
 
@@ -231,6 +244,7 @@ extension LifecycleCore {
         touch(index)
         count(before, -1)
         count(after, +1)
+        if before.phase == .launching, after.phase != .launching, let run = apps[index].run { leaveLaunchSlot(run.id) }
         guard before.state != after.state else { return }
         apps[index].since = now
         report(.stateChanged(apps[index].id, from: before.state, to: after.state, reason: reason))

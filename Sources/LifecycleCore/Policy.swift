@@ -10,6 +10,8 @@ package struct AppPolicy: Hashable, Sendable {
         /// Ready when the first process has exited and the process that `PIDFile=` names is the main process
         /// (`Type=forking`).
         case forked
+        /// Ready when a process of the run listens on a socket (`Type=listening`).
+        case listening
     }
 
     /// Whether an app is relaunched after its end (within the limits of L11).
@@ -59,6 +61,9 @@ package struct AppPolicy: Hashable, Sendable {
     package var expirationNotice: Duration = .seconds(5)
     /// L18: from the end of the last assertion to the suspension.
     package var suspendDelay: Duration = .seconds(1)
+    /// L18: for how long a program that takes no part is not suspended while it starts up; zero: it is suspended like any
+    /// other.
+    package var startUpTime: Duration? = .zero
     /// Heartbeat in the foreground (`WATCHDOG=1`).
     package var watchdog: Duration?
     /// L20: ended instead of suspended.
@@ -110,6 +115,8 @@ package struct ManagerPolicy: Hashable, Sendable {
 
     /// L12.
     package var foregroundLimit = 1
+    /// L52: how many launches compute at the same time; `nil`: no limit.
+    package var launchesAtOnce: Int?
     /// All apps together, in bytes.
     package var budget: UInt64?
     package var jetsamOrder: JetsamOrder = .largest

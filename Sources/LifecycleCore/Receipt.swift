@@ -33,12 +33,17 @@ package struct Receipt: Hashable, Sendable {
         package var wall: Duration
         /// `nil`: it was not measured.
         package var cpu: Duration?
+        /// The time without a processor that was added to it (L48).
+        package var credited: Duration
 
-        package init(what: DeadlineKind, allowed: Duration, wall: Duration, cpu: Duration?) {
+        package init(
+            what: DeadlineKind, allowed: Duration, wall: Duration, cpu: Duration?, credited: Duration = .zero
+        ) {
             self.what = what
             self.allowed = allowed
             self.wall = wall
             self.cpu = cpu
+            self.credited = credited
         }
     }
 

@@ -20,6 +20,10 @@ struct AppModel {
     var since: Microseconds = 0
     var phase = AppPhase.unknown
     var run: RunID?
+    /// Its program was executed.
+    var isExecuted = false
+    /// As what it was launched.
+    var readiness = AppPolicy.Readiness.executed
     /// The processes of the run were notified of their end.
     var isNotifiedToTerminate = false
     /// The main process has exited, and the others have the rest of the terminate deadline (L46).
@@ -98,6 +102,7 @@ struct CoreModel {
         switch effect {
         case .spawn(let id, _, _), .recordLaunch(let id, _), .dropRestorationState(let id): indexes[id]
         case .notify(let run, _), .freeze(let run, _), .thaw(let run, _), .continueStopped(let run), .inspect(let run),
+            .measureActivity(let run, _),
             .kill(let run), .throttle(let run), .unthrottle(let run), .deliver(let run, _):
             app(of: run)
         case .writeReceipt(let receipt): indexes[receipt.app]
@@ -109,6 +114,7 @@ struct CoreModel {
     private func app(of report: Report) -> Int? {
         switch report {
         case .stateChanged(let id, _, _, _), .deadlineStarted(let id, _, _), .deadlineExtended(let id, _, _),
+            .deadlineCredited(let id, _, _),
             .deadlineMet(let id, _, _), .deadlineCancelled(let id, _), .deadlineMissed(let id, _),
             .deadlineDeferred(let id, _, _), .taskBegan(let id, _), .taskEnded(let id, _), .taskRefused(let id, _),
             .tasksExpiring(let id, _), .freezeTakesLong(let id), .killTakesLong(let id), .stoppedItself(let id, _),
@@ -141,6 +147,7 @@ struct CoreModel {
         case .run(let run, .exited(_, _, _, let remaining)):
             guard let app = currentApp(of: run), !apps[app].awaitsRemaining else { return }
             if apps[app].mayAwait(remaining) { apps[app].awaitsRemaining = true } else { apps[app].phase = .ending }
+        case .run(let run, .executed): if let app = currentApp(of: run) { apps[app].isExecuted = true }
         case .run(let run, .spawnFailed), .run(let run, .emptied):
             if let app = currentApp(of: run) { apps[app].phase = .ending }
         case .run(let run, .inspected(let inspection)):
@@ -179,6 +186,8 @@ struct CoreModel {
             apps[app].isNotifiedToTerminate = false
             apps[app].awaitsRemaining = false
             apps[app].takesPart = false
+            apps[app].isExecuted = false
+            apps[app].readiness = apps[app].policy.readiness
             apps[app].memory = 0
             apps[app].memoryBeforeEnd = 0
             apps[app].phase = .launching
@@ -197,7 +206,8 @@ struct CoreModel {
         case .report(.deadlineMet(_, .thaw, _)):
             guard let app else { return }
             if apps[app].phase == .waking { apps[app].phase = .running }
-        case .continueStopped, .inspect, .unthrottle, .deliver, .recordLaunch, .writeReceipt, .dropRestorationState,
+        case .continueStopped, .inspect, .measureActivity, .unthrottle, .deliver, .recordLaunch, .writeReceipt,
+            .dropRestorationState,
             .answer, .report, .measureMemory, .allowSleep, .finish:
             break
         }

@@ -13,7 +13,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
     case heartbeatGivenUp, stopping, mainProcessChanged
     case sleepRequested, awoke, locked, unlocked
     case deadlineReached, memoryMeasured, pressureStalled, pressureSimulated
-    case recovered, reattached
+    case recovered, reattached, activityMeasured
 
     package var name: String { String(describing: self) }
 
@@ -66,6 +66,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
         case .stopping: self = .stopping
         case .mainProcessChanged: self = .mainProcessChanged
         case .reattached: self = .reattached
+        case .activityMeasured: self = .activityMeasured
         }
     }
 

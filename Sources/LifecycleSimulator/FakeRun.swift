@@ -73,6 +73,13 @@ struct FakeRun {
     var frozenTime: Microseconds = 0
     var frozenSince: Microseconds?
 
+    // MARK: A launch that computes
+
+    /// The processor time that it still needs, has used, and was ready to use and did not get.
+    var workLeft: Microseconds = 0
+    var used: Microseconds = 0
+    var waited: Microseconds = 0
+
     // MARK: The state of the app
 
     var openTasks: [String] = []

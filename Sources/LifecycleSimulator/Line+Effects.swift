@@ -34,7 +34,8 @@ extension Line {
         case .dropRestorationState(let id):
             add("drop the restoration state of ")
             add(id.name)
-        case .notify, .freeze, .thaw, .continueStopped, .inspect, .kill, .throttle, .unthrottle, .deliver:
+        case .notify, .freeze, .thaw, .continueStopped, .inspect, .measureActivity, .kill, .throttle, .unthrottle,
+            .deliver:
             addToRun(effect, app?.name ?? "?")
         }
     }
@@ -65,6 +66,7 @@ extension Line {
             }
         case .continueStopped: add("continue ", app)
         case .inspect: add("inspect ", app)
+        case .measureActivity: add("measure the activity of ", app)
         case .kill: add("kill ", app)
         case .throttle: add("throttle ", app)
         case .unthrottle: add("unthrottle ", app)
@@ -132,7 +134,8 @@ extension Line {
 extension Line {
     private mutating func add(_ report: Report) {
         switch report {
-        case .deadlineStarted, .deadlineExtended, .deadlineMet, .deadlineCancelled, .deadlineMissed, .deadlineDeferred:
+        case .deadlineStarted, .deadlineExtended, .deadlineCredited, .deadlineMet, .deadlineCancelled, .deadlineMissed,
+            .deadlineDeferred:
             addDeadline(report)
         case .stateChanged(let id, let from, let to, let reason):
             add(id.name, ": ")
@@ -169,6 +172,8 @@ extension Line {
         switch report {
         case .deadlineStarted(let id, let kind, let time): addDeadline(id, kind, " starts, ", time)
         case .deadlineExtended(let id, let kind, let time): addDeadline(id, kind, " extended by ", time)
+        case .deadlineCredited(let id, let kind, let time):
+            addDeadline(id, kind, " credited with time without a processor: ", time)
         case .deadlineMet(let id, let kind, let time): addDeadline(id, kind, " met after ", time)
         case .deadlineCancelled(let id, let kind): addDeadline(id, kind, " cancelled", nil)
         case .deadlineMissed(let id, let kind): addDeadline(id, kind, " missed", nil)

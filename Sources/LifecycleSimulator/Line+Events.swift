@@ -93,6 +93,16 @@ extension Line {
         case .inspected(let inspection):
             add(inspection.traced ? " inspected: traced, " : " inspected: ")
             add(bytes: inspection.memory)
+            if inspection.waited > .zero {
+                add(", waited ")
+                add(inspection.waited)
+            }
+        case .activityMeasured(let activity):
+            add(" used ")
+            add(activity.cpu)
+            add(", waited ")
+            add(activity.waited)
+            if let listens = activity.listens { add(listens ? ", listens" : ", does not listen") }
         case .exited(let status, _, let memory, let remaining):
             add(" exited ")
             add(status)
@@ -178,7 +188,11 @@ extension Line {
     }
 
     mutating func add(_ policy: AppPolicy) {
-        add(policy.readiness == .executed ? "simple" : "notify")
+        switch policy.readiness {
+        case .executed: add("simple")
+        case .listening: add("listening")
+        case .notified, .forked: add("notify")
+        }
         if let state = policy.launchAtStart {
             add(state == .foreground ? ", at start" : ", at start in the background")
         }
@@ -199,6 +213,7 @@ extension Line {
         add(", notice ", policy.expirationNotice)
         add(", delay ", policy.suspendDelay)
         add(", watchdog ", policy.watchdog)
+        if policy.startUpTime != .zero { add(", start-up ", policy.startUpTime) }
         if policy.exitsOnSuspend { add(", exits on suspend") }
         add(", modes ")
         add(policy.backgroundModes.rawValue)
@@ -212,6 +227,10 @@ extension Line {
         add("configured: ")
         add(policy.foregroundLimit)
         add(policy.jetsamOrder == .largest ? " in the foreground, largest first" : " in the foreground, lru")
+        if let limit = policy.launchesAtOnce {
+            add(", launches at once: ")
+            add(limit)
+        }
         add(", budget ", bytes: policy.budget)
         add(", warning below ", policy.warningAvailable)
         add(", critical below ", policy.criticalAvailable)

@@ -18,12 +18,20 @@ struct Scenario {
     let firstRun: UInt64
     /// Whether the machine sleeps and the screen is locked at times.
     let hasAbsences: Bool
+    /// Whether programs take time to start up (`StartupSec=`, `Type=listening`).
+    let hasStartUps: Bool
+    /// The launches at the start of the daemon, if they compute.
+    let storm: LaunchStorm?
 
     init(seed: UInt64, events: Int, apps count: Int?, random: inout Random) {
         self.seed = seed
         self.events = events
         let sizes = [1, 2, 2, 3, 3, 4, 5, 6, 8, 8, 12, 16, 32]
-        let count = max(1, count ?? random.pick(sizes))
+        hasStartUps = seed % 7 == 2
+        let hasStorm = seed % 5 == 0
+        let drawn = count ?? random.pick(sizes)
+        let count = max(1, hasStorm && count == nil ? max(24, drawn) : drawn)
+        storm = hasStorm ? LaunchStorm(seed: seed, apps: count) : nil
         apps = (0..<count).map { Self.name($0) }
         personalities = apps.map { _ in random.pick(Personality.all) }
         pace = random.pick([20 * .millisecond, 300 * .millisecond, 1 * .second, 4 * .second, 15 * .second])

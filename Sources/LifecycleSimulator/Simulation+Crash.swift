@@ -103,7 +103,7 @@ extension World {
 
     private func afterCrash(_ event: RunEvent, messagesKept: Bool, losesStatus: () -> Bool) -> RunEvent? {
         switch event {
-        case .inspected, .frozen, .footprintMeasured, .thawed: nil
+        case .inspected, .activityMeasured, .frozen, .footprintMeasured, .thawed: nil
         case .ready, .backgroundEntered, .taskBegan, .taskEnded, .timeoutExtended, .wakeCompleted, .heartbeat,
             .heartbeatGivenUp, .stopping:
             messagesKept ? event : nil
@@ -133,7 +133,8 @@ extension World {
         case .kill(let id):
             guard let run = index(of: id), runs[run].killedAt != nil else { return false }
             return true
-        case .spawn, .notify, .continueStopped, .inspect, .throttle, .unthrottle, .deliver, .recordLaunch,
+        case .spawn, .notify, .continueStopped, .inspect, .measureActivity, .throttle, .unthrottle, .deliver,
+            .recordLaunch,
             .writeReceipt,
             .dropRestorationState, .answer, .report, .measureMemory, .allowSleep, .finish:
             return false

@@ -64,7 +64,7 @@ package struct Simulation<Core: DecidingCore> {
         twin = hasTwin && options.seed % 8 == 0 ? makeCore(scenario.firstRun, firstReceipt) : nil
         world = World(scenario: scenario, random: &random)
         model = CoreModel(apps: scenario.apps, indexes: world.indexes, firstRun: scenario.firstRun)
-        checkers = Checkers(apps: scenario.apps.count, firstReceipt: firstReceipt)
+        checkers = Checkers(apps: scenario.apps.count, firstReceipt: firstReceipt, storm: scenario.storm)
         trace = Trace(print: print)
         if plan.isPlanned { plan.save(core.saved) }
     }
@@ -143,6 +143,9 @@ package struct Simulation<Core: DecidingCore> {
             case .launching, .entering, .running, .suspending, .waking, .terminating, .ending:
                 return "\(app.id) is still \(app.state) (\(app.phase))"
             }
+            if core.view(of: app.id, at: Instant(world.now))?.launchWaiting != nil {
+                return "\(app.id) still waits to be launched"
+            }
             let open = checkers.deadlines.openKinds(of: index).filter { $0 != .watchdog }
             if !open.isEmpty { return "\(app.id) still has open deadlines: \(open)" }
         }
@@ -155,7 +158,7 @@ package struct Simulation<Core: DecidingCore> {
     private mutating func advance(events limit: Int) {
         while events < limit, checkers.findings.first == nil, let event = world.nextEvent(timer: timer) {
             handle(event)
-            if !model.isShuttingDown, checkers.findings.first == nil, plan.crashesNow() { crash() }
+            if !model.isShuttingDown, !world.isInStorm, checkers.findings.first == nil, plan.crashesNow() { crash() }
         }
     }
 

@@ -11,7 +11,9 @@ extension World {
         let isWoken = runs[run].launch.state == .background
         switch runs[run].readiness {
         case .executed: runs[run].isReady = true
-        case .notified, .forked: planAnswer(.ready, run, policy.launchDeadline)
+        case .listening: planAnswer(.ready, run, policy.launchDeadline)
+        case .notified, .forked:
+            if isInStorm { beginComputing(run) } else { planAnswer(.ready, run, policy.launchDeadline) }
         }
         if isWoken { planWake(run) }
         plan(.actSpontaneously, by: run, after: pause(run))
@@ -117,7 +119,8 @@ extension World {
         switch action {
         case .ready:
             runs[run].isReady = true
-            send(run, .run(id, .ready))
+            guard runs[run].readiness == .listening else { return send(run, .run(id, .ready)) }
+            runs[run].answers[DeadlineKind.launch.index] = now
         case .answerBackground:
             runs[run].isBackgroundAnswerDue = false
             if apps[runs[run].app].personality.stops, !isQuiet { return stop(run) }
@@ -194,6 +197,7 @@ extension World {
     private mutating func actSpontaneously(_ run: Int) {
         if isQuiet { return }
         plan(.actSpontaneously, by: run, after: pause(run))
+        if isInStorm { return }
         let app = runs[run].app
         let action =
             SpontaneousAction(rawValue: apps[app].random.weighted(apps[app].personality.spontaneous)) ?? .nothing
@@ -278,7 +282,7 @@ extension RunEvent {
             .inspected, .exited, .emptied,
             .continued,
             .taskBegan, .taskEnded, .wakeCompleted, .timeoutExtended, .heartbeatGivenUp, .stopping, .mainProcessChanged,
-            .reattached:
+            .reattached, .activityMeasured:
             nil
         }
     }

@@ -15,7 +15,7 @@ extension World {
         case .allowSleep: return performSleep()
         case .finish: return performFinish()
         case .notify(let id, _), .freeze(let id, _), .thaw(let id, _), .continueStopped(let id), .inspect(let id),
-            .kill(let id), .throttle(let id), .unthrottle(let id), .deliver(let id, _):
+            .measureActivity(let id, _), .kill(let id), .throttle(let id), .unthrottle(let id), .deliver(let id, _):
             guard let run = index(of: id) else { return "there is no run \(id)" }
             if let problem = problem(effect, for: runs[run]) { return "\(problem) (run \(id))" }
             perform(effect, on: run)
@@ -51,7 +51,7 @@ extension World {
             if let killed = run.killedAt, now - killed < 5 * .second { return "the run is killed twice within 5 s" }
         case .inspect where delivered.hasExited && run.killedAt == nil:
             if delivered.isEmptied { return "a run without processes is inspected" }
-        case .inspect, .continueStopped, .throttle, .unthrottle, .deliver:
+        case .inspect, .measureActivity, .continueStopped, .throttle, .unthrottle, .deliver:
             if delivered.isEnding || run.killedAt != nil { return "\(effect.verb) applies to a run that has ended" }
         case .spawn, .recordLaunch, .writeReceipt, .dropRestorationState, .answer, .report, .measureMemory,
             .allowSleep, .finish:
@@ -67,6 +67,7 @@ extension World {
         case .thaw(_, let attempt): thaw(run, attempt)
         case .continueStopped: continueStopped(run)
         case .inspect: inspect(run)
+        case .measureActivity(_, let listeners): measureActivity(run, listeners: listeners)
         case .kill: kill(run)
         case .throttle: runs[run].isThrottled = true
         case .unthrottle: runs[run].isThrottled = false
@@ -164,8 +165,9 @@ extension World {
         if isTraced { runs[run].tracedInspectionsLeft -= 1 }
         let inspection = Inspection(
             traced: isTraced, cpu: cpu(of: run), memory: runs[run].memory,
-            remaining: runs[run].program == .ended ? runs[run].remaining : nil)
+            remaining: runs[run].program == .ended ? runs[run].remaining : nil, waited: waitedTime(run))
         lateness += extraDelay
+        reportListener(run)
         let time = max(now + kernelRandom.within(5...1000) + extraDelay, runs[run].lastMessage)
         runs[run].lastInspection = max(runs[run].lastInspection, time)
         queue.push(.deliver(.run(runs[run].id, .inspected(inspection))), at: time)

@@ -74,7 +74,9 @@ extension World {
             return fail(run, "it was ended before it was executed", 203, after: kernelRandom.within(10...200))
         }
         runs[run].program = .running
-        setMemory(run, UInt64(kernelRandom.within(2...60)) << 20)
+        let size = UInt64(kernelRandom.within(2...60)) << 20
+        // No app is killed for memory during the storm.
+        if !isInStorm { setMemory(run, size) }
         if runs[run].readiness == .executed { runs[run].answers[DeadlineKind.launch.index] = now }
         report(run, .run(runs[run].id, .executed), after: kernelRandom.within(5...500))
         if runs[run].isNotifiedBeforeExec {

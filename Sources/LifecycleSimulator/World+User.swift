@@ -18,6 +18,7 @@ extension World {
         }
         if injects(.reconfigured) {
             manager = userRandom.managerPolicy(total: scenario.totalMemory, isTight: scenario.isMemoryTight)
+            limitLaunches()
             return deliver(.configured(manager), after: 0)
         }
         if administrate() { return }

@@ -14,6 +14,8 @@ struct World {
         case wakeUp(Int)
         case fileSystem
         case flood
+        /// A launch of the storm has had its processor time.
+        case load(Int)
     }
 
     struct FakeApp {
@@ -60,6 +62,9 @@ struct World {
     var footprintRandom: Random
     /// Signals that processes outside the daemon send.
     var signalRandom: Random
+    /// What is measured of processor time.
+    var loadRandom: Random
+    var load = ProcessorLoad()
 
     var manager = ManagerPolicy()
     var lastRequest: UInt64 = 0
@@ -88,6 +93,7 @@ struct World {
         childRandom = Random(seed: scenario.seed ^ 0x6368_696c_6472)
         footprintRandom = Random(seed: scenario.seed ^ 0x666f_6f74_7072)
         signalRandom = Random(seed: scenario.seed ^ 0x7369_676e_616c)
+        loadRandom = Random(seed: scenario.seed ^ 0x6c6f_6164)
         apps = zip(scenario.apps, scenario.personalities).enumerated().map { index, app in
             FakeApp(id: app.0, personality: app.1, random: random.stream(100 + UInt64(index)))
         }
@@ -98,14 +104,16 @@ struct World {
 
     private mutating func begin() {
         manager = userRandom.managerPolicy(total: scenario.totalMemory, isTight: scenario.isMemoryTight)
+        limitLaunches()
         queue.push(.deliver(.configured(manager)), at: 0)
         for index in apps.indices { register(index) }
         queue.push(.deliver(.started), at: 0)
-        queue.push(.user, at: 1 * .millisecond)
-        queue.push(.machine, at: 10 * .millisecond)
-        if scenario.hasAbsences { queue.push(.absence, at: 50 * .millisecond) }
-        if scenario.has(.execFails) { queue.push(.fileSystem, at: scenario.pace) }
-        if scenario.has(.requestFlood) { queue.push(.flood, at: scenario.pace) }
+        let start = scenario.storm?.end ?? 0
+        queue.push(.user, at: start + 1 * .millisecond)
+        queue.push(.machine, at: start + 10 * .millisecond)
+        if scenario.hasAbsences { queue.push(.absence, at: start + 50 * .millisecond) }
+        if scenario.has(.execFails) { queue.push(.fileSystem, at: start + scenario.pace) }
+        if scenario.has(.requestFlood) { queue.push(.flood, at: start + scenario.pace) }
     }
 
     mutating func register(_ index: Int) {
@@ -113,6 +121,8 @@ struct World {
         if scenario.hasAbsences { apps[index].policy.usesProtectedData = absenceRandom.chance(300) }
         apps[index].policy.killMode = childRandom.pick([.controlGroup, .controlGroup, .mixed, .process])
         apps[index].policy.terminateSuspended = childRandom.pick([.auto, .auto, .notify, .kill])
+        takeTimeToStartUp(index)
+        joinStorm(index)
         apps[index].isRegistered = true
         queue.push(.deliver(.registered(apps[index].id, apps[index].policy, launches: apps[index].launches)), at: now)
     }
@@ -148,7 +158,7 @@ struct World {
                 }
                 return .run(id, .inspected(inspection))
             case .deliver(let event): return event
-            case .kernel, .app, .user, .machine, .absence, .wakeUp, .fileSystem, .flood: handle(item)
+            case .kernel, .app, .user, .machine, .absence, .wakeUp, .fileSystem, .flood, .load: handle(item)
             }
         }
     }
@@ -165,6 +175,7 @@ struct World {
         case .wakeUp(let number): awake(from: number)
         case .fileSystem: changeFileSystem()
         case .flood: floodWithRequests()
+        case .load(let version): completeLaunches(version)
         }
     }
 
@@ -191,14 +202,14 @@ struct World {
 
     /// Whether a fault is injected now. It is counted if so.
     mutating func injects(_ fault: Fault) -> Bool {
-        guard kernelRandom.chance(scenario.rates[fault.rawValue]), !isQuiet else { return false }
+        guard kernelRandom.chance(scenario.rates[fault.rawValue]), !isQuiet, !isInStorm else { return false }
         faults.add(fault)
         return true
     }
 
     /// Whether apps may behave in this way in this seed. It is counted if so.
     mutating func allows(_ fault: Fault) -> Bool {
-        guard scenario.rates[fault.rawValue] > 0, !isQuiet else { return false }
+        guard scenario.rates[fault.rawValue] > 0, !isQuiet, !isInStorm else { return false }
         faults.add(fault)
         return true
     }

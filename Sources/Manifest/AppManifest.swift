@@ -35,6 +35,7 @@ package struct AppManifest: Hashable, Sendable {
     package init(id: AppID) {
         self.id = id
         name = id.name
+        policy.startUpTime = .seconds(30)
     }
 }
 
@@ -89,14 +90,35 @@ package struct PressureThreshold: Hashable, Sendable {
     }
 }
 
+/// `LaunchesAtOnce=`.
+package enum LaunchLimit: Hashable, Sendable {
+    /// As many as there are processors that the daemon may use.
+    case processors
+    case number(Int)
+    case infinity
+}
+
 /// The settings of `greenroom.conf`.
 package struct ManagerConfiguration: Hashable, Sendable {
     package var policy = ManagerPolicy()
+    /// L52.
+    package var launchesAtOnce = LaunchLimit.processors
     /// `nil`: off. docs/decisions/0002-memory.md explains the defaults.
     package var warningPressure: PressureThreshold? = PressureThreshold(.some, percent: 7)
     package var criticalPressure: PressureThreshold? = PressureThreshold(.full, percent: 10)
 
     package init() {}
+
+    /// What the core decides by, on a machine with this number of processors.
+    package func policy(processors: Int) -> ManagerPolicy {
+        var policy = policy
+        switch launchesAtOnce {
+        case .processors: policy.launchesAtOnce = processors
+        case .number(let number): policy.launchesAtOnce = number
+        case .infinity: policy.launchesAtOnce = nil
+        }
+        return policy
+    }
 
     /// The thresholds that are not off, with the memory level that each one triggers.
     package var pressureThresholds: [(MemoryLevel, PressureThreshold)] {

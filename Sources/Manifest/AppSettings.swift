@@ -21,7 +21,7 @@ extension AppManifest {
                 section: "App", key: "ExecStart", expected: "the absolute path of a program and its arguments",
                 apply: { manifest, text throws(ValueError) in try manifest.applyCommand(text) },
                 reset: { manifest, _ in manifest.exec = [] }),
-            .value("App", "Type", "simple, exec, notify or forking", \.policy.readiness) {
+            .value("App", "Type", "simple, exec, notify, forking or listening", \.policy.readiness) {
                 text throws(ValueError) -> AppPolicy.Readiness? in
                 if text == "oneshot" {
                     throw ValueError(
@@ -29,8 +29,8 @@ extension AppManifest {
                 }
                 return [
                     "simple": AppPolicy.Readiness.executed, "exec": .executed, "notify": .notified, "forking": .forked,
-                ][
-                    text]
+                    "listening": .listening,
+                ][text]
             },
             .value("App", "PIDFile", "a normalized path, absolute or below /run", \.pidFile) {
                 text throws(ValueError) -> String?? in
@@ -38,6 +38,7 @@ extension AppManifest {
                 let absolute = path.hasPrefix("/") ? path : "/run/" + path
                 return isNormalizedPath(absolute) ? .some(absolute) : nil
             },
+            .time("App", "StartupSec", \.policy.startUpTime),
             account("User", "a user name or UID", \.user),
             account("Group", "a group name or GID", \.group),
             .list(

@@ -6,6 +6,9 @@ extension ManagerConfiguration {
     static func settings(memory: UInt64?) -> [Setting<ManagerConfiguration>] {
         [
             .number("Manager", "ForegroundLimit", 1...1000, \.policy.foregroundLimit),
+            .value("Manager", "LaunchesAtOnce", "a number from 1 to 1000, or infinity", \.launchesAtOnce) { text in
+                text == "infinity" ? .infinity : parseNumber(text, in: 1...1000).map { .number($0) }
+            },
             .size("Memory", "Budget", \.policy.budget, memory: memory),
             .value("Memory", "JetsamOrder", "largest or lru", \.policy.jetsamOrder) {
                 ["largest": ManagerPolicy.JetsamOrder.largest, "lru": .lru][$0]

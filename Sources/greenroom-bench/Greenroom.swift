@@ -56,7 +56,7 @@ final class Greenroom {
 
     /// The text of a manifest for the bench app.
     static func manifest(_ arguments: [String], app: String = "", lifecycle: String = "") -> String {
-        "[App]\nExecStart=\(arguments.joined(separator: " "))\n\(app)\n[Lifecycle]\n\(lifecycle)\n"
+        "[App]\nStartupSec=0\nExecStart=\(arguments.joined(separator: " "))\n\(app)\n[Lifecycle]\n\(lifecycle)\n"
     }
 
     // MARK: Calls

@@ -59,6 +59,7 @@ extension Session {
         }
         if app.tasks.count > 2 { parts.append("\(app.tasks.count - 2) more tasks") }
         if let time = app.launchPostponed { parts.append("launch postponed for \(countdown(time))") }
+        if let time = app.launchWaiting { parts.append("launch has waited for \(countdown(time))") }
         return parts.joined(separator: ", ")
     }
 
@@ -121,6 +122,8 @@ extension Session {
             sheet.add("Background", app.backgroundTimeRemaining.map { "\(countdown($0)) of background time left" })
         }
         sheet.add("Postponed", app.launchPostponed.map { "only a user can launch it for \(countdown($0))" })
+        sheet.add(
+            "Launch", app.launchWaiting.map { "has waited for \(countdown($0)) until other launches are complete" })
         if let receipt = app.lastReceipt {
             sheet.add("Last end", whenInFull(receipt.time))
             sheet.add("", ["\(receipt.explanation) (receipt \(receipt.id))"])

@@ -43,7 +43,8 @@ struct Waiting {
     }
 
     private func text(_ status: AppStatus) -> String {
-        "\(escaped(app)): \(status.state)" + (status.deadline?.timeLeft.map { ", \($0)" } ?? " …")
+        if status.launchWaiting != nil { return "\(escaped(app)): waiting for other launches …" }
+        return "\(escaped(app)): \(status.state)" + (status.deadline?.timeLeft.map { ", \($0)" } ?? " …")
     }
 }
 

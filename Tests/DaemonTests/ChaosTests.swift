@@ -69,7 +69,7 @@ private struct Chaos {
             manifests[name] = TestDaemon.manifest(
                 script, app: "Environment=TRACE=\(root)/trace-\(name)", lifecycle)
         }
-        manifests["unaware"] = "[App]\nExecStart=/bin/sleep 100000\n" + lifecycle
+        manifests["unaware"] = "[App]\nStartupSec=0\nExecStart=/bin/sleep 100000\n" + lifecycle
         apps = manifests.keys.sorted()
         daemon = try TestDaemon(
             manifests, configuration: "[Manager]\nForegroundLimit=2\n[Memory]\nCriticalAvailable=0\n", root: root,

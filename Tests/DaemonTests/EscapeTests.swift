@@ -28,6 +28,7 @@ struct EscapeTests {
         let trap = ignoresTerminate ? "trap '' TERM; " : ""
         let text = """
             [App]
+            StartupSec=0
             ExecStart=/bin/sh -c "\(trap)exec sleep 1000"
             [Lifecycle]
             SuspendDelaySec=0
@@ -104,7 +105,8 @@ struct EscapeTests {
 
     @Test("without cgroups a main process that leaves its session is suspended and killed like any other (L1, L47)")
     func session() throws {
-        let text = "[App]\nExecStart=/bin/sh -c 'exec setsid -w sleep 1000'\n[Lifecycle]\nSuspendDelaySec=0\n"
+        let text =
+            "[App]\nStartupSec=0\nExecStart=/bin/sh -c 'exec setsid -w sleep 1000'\n[Lifecycle]\nSuspendDelaySec=0\n"
         let daemon = try TestDaemon(["app": text], asUnprivilegedUser: true)
         try daemon.launch("app")
         var all: [Int32] = []

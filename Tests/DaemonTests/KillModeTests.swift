@@ -19,6 +19,7 @@ struct KillModeTests {
         try replaceFile(at: root + "/app", with: Array(("#!/bin/sh\n" + command + "\n").utf8), mode: 0o755)
         let text = """
             [App]
+            StartupSec=0
             ExecStart=\(root)/app
             Environment=DATA=\(root)/data SERVER=\(root)/server
             \(more)

@@ -87,7 +87,7 @@ struct LifecycleTests {
 
     @Test("a program without support for Greenroom is launched, frozen, thawed and terminated (L2)")
     func unaware() throws {
-        let daemon = try TestDaemon(["sleep": "[App]\nExecStart=/bin/sleep 1000\n"])
+        let daemon = try TestDaemon(["sleep": "[App]\nStartupSec=0\nExecStart=/bin/sleep 1000\n"])
         #expect(try daemon.launch("sleep", background: true)["state"]?.stringValue == "background")
         try daemon.waitUntil("sleep", is: "suspended")
         #expect(try daemon.ask("Activate", "sleep")["state"]?.stringValue == "active")

@@ -10,6 +10,7 @@ struct ProcessGroupTests {
     /// Three processes: the first, its child, and one that forked twice and left its session.
     private let family = """
         [App]
+        StartupSec=0
         ExecStart=/bin/sh -c 'sleep 1000 & (setsid sleep 1000 &) ; exec sleep 1000'
         [Lifecycle]
         SuspendDelaySec=0
@@ -70,7 +71,7 @@ struct ProcessGroupTests {
 
     @Test("an unprivileged daemon refuses an app with another user, with a sentence")
     func otherUser() throws {
-        let text = "[App]\nExecStart=/bin/sleep 1000\nUser=root\n"
+        let text = "[App]\nStartupSec=0\nExecStart=/bin/sleep 1000\nUser=root\n"
         let daemon = try TestDaemon(["other": text], asUnprivilegedUser: true)
         let answer = try daemon.launch("other")
         #expect(answer["state"]?.stringValue == "notRunning")

@@ -29,7 +29,7 @@ struct RecoveryDamageTests {
         arguments: [nil, [0xff], [1 << 1 | 1, 3, 0x2f, 0x2f, 0x2f]] as [[UInt8]?], [false, true])
     func unreadableRecord(bytes: [UInt8]?, asUnprivilegedUser: Bool) throws {
         if asUnprivilegedUser, geteuid() != 0 { return }
-        let sleep = "[App]\nExecStart=/bin/sleep 1000\n[Lifecycle]\nSuspendDelaySec=0\n"
+        let sleep = "[App]\nStartupSec=0\nExecStart=/bin/sleep 1000\n[Lifecycle]\nSuspendDelaySec=0\n"
         let first = try TestDaemon(["front": sleep, "back": sleep], asUnprivilegedUser: asUnprivilegedUser)
         try first.launch("back", background: true)
         try first.waitUntil("back", is: "suspended")

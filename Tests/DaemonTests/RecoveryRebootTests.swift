@@ -117,11 +117,12 @@ struct RecoveryWithoutGroupsTests {
         "in process-group mode apps are recovered by pid and start time, in their states, and not launched again"
     )
     func killed() throws {
-        let script = "[App]\nExecStart=/bin/sh -c 'sleep 1000 & (setsid sleep 1000 &) ; exec sleep 1000'\n"
+        let script =
+            "[App]\nStartupSec=0\nExecStart=/bin/sh -c 'sleep 1000 & (setsid sleep 1000 &) ; exec sleep 1000'\n"
         let first = try TestDaemon(
             [
                 "front": script, "back": script + "[Lifecycle]\nSuspendDelaySec=0\n",
-                "gone": "[App]\nExecStart=/bin/sleep 1000\n",
+                "gone": "[App]\nStartupSec=0\nExecStart=/bin/sleep 1000\n",
             ], asUnprivilegedUser: true)
         try first.launch("gone", background: true)
         try first.launch("back", background: true)

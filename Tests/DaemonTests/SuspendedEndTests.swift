@@ -22,6 +22,7 @@ struct SuspendedEndTests {
         try replaceFile(at: root + "/server", with: Array(script.utf8), mode: 0o755)
         let text = """
             [App]
+            StartupSec=0
             ExecStart=\(root)/server
             Environment=ROOT=\(root)
             [Lifecycle]

@@ -7,7 +7,7 @@ import enum LifecycleCore.ExitStatus
 struct SavingTests {
     /// A harness with an app in most of the phases and a value in most fields.
     private static func harnessWithEverything() -> Harness {
-        let harness = Harness("photos", "mail", "maps", "music", "notes", "shop") {
+        let harness = Harness("photos", "mail", "maps", "music", "notes", "shop", "chat") {
             $0.backgroundModes = .push
             $0.relaunch = .onFailure
             $0.watchdog = .seconds(20)
@@ -29,6 +29,9 @@ struct SavingTests {
         harness.request("notes", .launch(.foreground, reason: .url, url: "notes:there"))
         harness.terminate("mail")
         harness.push("mail", "after the end")
+        harness.configure { $0.launchesAtOnce = 1 }
+        harness.launch("shop")
+        harness.request("chat", .launch(.background, reason: .url, url: "chat:later"))
         harness.simulate(.critical)
         return harness
     }
@@ -132,8 +135,10 @@ struct SavingTests {
             .run(run, .reattached(messagesKept: false, noticesDelayed: true)), .run(run, .spawned(pid: 7)),
             .run(run, .executed),
             .run(run, .notified(.memoryWarning(.critical), delivered: true, cpu: .milliseconds(3))),
+            .run(run, .activityMeasured(RunActivity(cpu: .seconds(1), waited: .milliseconds(2), listens: true))),
             .run(run, .frozen(attempt: 2, memory: 5 << 30)), .run(run, .thawed(attempt: 1)),
-            .run(run, .inspected(Inspection(traced: true, cpu: .nanoseconds(5), memory: 3))), .run(run, .ready),
+            .run(run, .inspected(Inspection(traced: true, cpu: .nanoseconds(5), memory: 3, waited: .seconds(4)))),
+            .run(run, .ready),
             .run(run, .backgroundEntered), .run(run, .stopped), .run(run, .continued),
             .run(run, .taskBegan(name: "a task", owner: -1)),
             .run(run, .taskEnded(name: "")), .run(run, .timeoutExtended(by: .microseconds(Int64.max))),

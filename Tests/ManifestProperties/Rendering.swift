@@ -11,6 +11,7 @@ private func type(_ readiness: AppPolicy.Readiness) -> String {
     case .executed: "simple"
     case .notified: "notify"
     case .forked: "forking"
+    case .listening: "listening"
     }
 }
 
@@ -18,7 +19,8 @@ private func app(_ manifest: AppManifest) -> [String] {
     let policy = manifest.policy
     var lines = [
         "[App]", line("Name", manifest.name), "Type=\(type(policy.readiness))",
-        "UMask=\(String(manifest.umask, radix: 8))", "NoNewPrivileges=\(manifest.noNewPrivileges ? "yes" : "no")",
+        "StartupSec=\(formatTimeSpan(policy.startUpTime))", "UMask=\(String(manifest.umask, radix: 8))",
+        "NoNewPrivileges=\(manifest.noNewPrivileges ? "yes" : "no")",
         "[Lifecycle]", "TerminateSuspended=\(policy.terminateSuspended.rawValue)", "[App]",
         "KillMode=\(policy.killMode.rawValue)",
         "Relaunch=\(["no", "on-failure", "always"][[.no, .onFailure, .always].firstIndex(of: policy.relaunch) ?? 0])",

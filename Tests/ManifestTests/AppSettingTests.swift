@@ -119,11 +119,15 @@ struct AppSettingTests {
         #expect(try accepted("App", "Type=simple").policy.readiness == .executed)
         #expect(try accepted("App", "Type=notify").policy.readiness == .notified)
         #expect(try accepted("App", "Type=exec").policy.readiness == .executed)
+        #expect(try accepted("App", "Type=listening").policy.readiness == .listening)
+        #expect(try accepted("App", "StartupSec=").policy.startUpTime == .seconds(30))
+        #expect(try accepted("App", "StartupSec=0").policy.startUpTime == .zero)
+        #expect(try accepted("App", "StartupSec=infinity").policy.startUpTime == nil)
         for value in ["idle", "Simple", "notify-reload"] {
-            try expectRefused("App", "Type", value, "simple, exec, notify or forking")
+            try expectRefused("App", "Type", value, "simple, exec, notify, forking or listening")
         }
         try expectRefused("App", "Type", "oneshot", "an app has a main process as long as it runs")
-        try expectRefused("App", "Type", "oneshot", "simple, exec, notify or forking")
+        try expectRefused("App", "Type", "oneshot", "simple, exec, notify, forking or listening")
         #expect(try accepted("App", "Relaunch=no").policy.relaunch == .no)
         #expect(try accepted("App", "Relaunch=on-failure").policy.relaunch == .onFailure)
         #expect(try accepted("App", "Relaunch=always").policy.relaunch == .always)

@@ -103,7 +103,7 @@ struct DiagnosticTests {
             reading.lines == [
                 "a.app:5:3: error: ExecStart=: invalid value '$x': variables are not supported, and a literal $ is $$; "
                     + "expected the absolute path of a program and its arguments",
-                "a.app:6:12: error: Type=: invalid value 'x'; expected simple, exec, notify or forking",
+                "a.app:6:12: error: Type=: invalid value 'x'; expected simple, exec, notify, forking or listening",
                 "a.app:10:2: error: Environment=: invalid value 'B'; expected assignments such as NAME=value",
             ])
         #expect(
@@ -151,12 +151,12 @@ struct DiagnosticTests {
         let reading = try read(manifest("App", "Type=\u{1b}[2J\u{9b}\u{202e}\u{2028}x"))
         #expect(
             reading.lines == [
-                "a.app:4:6: error: Type=: invalid value '�[2J���x'; expected simple, exec, notify or forking"
+                "a.app:4:6: error: Type=: invalid value '�[2J���x'; expected simple, exec, notify, forking or listening"
             ])
         let long = try read(manifest("App", "Type=" + String(repeating: "ä", count: 61)))
         #expect(
             long.lines == [
-                "a.app:4:6: error: Type=: invalid value '\(String(repeating: "ä", count: 60))…'; expected simple, exec, notify or forking"
+                "a.app:4:6: error: Type=: invalid value '\(String(repeating: "ä", count: 60))…'; expected simple, exec, notify, forking or listening"
             ])
         let key = try read(manifest("App", "\u{1b}]0;x\u{7}=1"))
         #expect(key.lines == ["a.app:4:1: warning: unknown key '�]0;x�' in section [App]"])

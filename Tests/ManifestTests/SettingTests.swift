@@ -219,6 +219,16 @@ struct ConfigurationTests {
         #expect(found.criticalPressure == PressureThreshold(.some, percent: 30))
     }
 
+    @Test("LaunchesAtOnce= is a number or infinity; the default is the number of processors (L52)")
+    func launchesAtOnce() throws {
+        let limits: [(String, Int?)] = [("3", 3), ("infinity", nil), ("", 8)]
+        for (value, limit) in limits {
+            let found = try #require(readConfiguration("[Manager]\nLaunchesAtOnce=\(value)\n").configuration)
+            #expect(found.policy(processors: 8).launchesAtOnce == limit)
+        }
+        #expect(ManagerConfiguration().policy(processors: 8).launchesAtOnce == 8)
+    }
+
     @Test("infinity and off disable the budget and the pressure thresholds")
     func off() throws {
         let found = try #require(
@@ -241,6 +251,7 @@ struct ConfigurationTests {
         "an invalid value is an error at its location",
         arguments: [
             ("Manager", "ForegroundLimit", ["0", "1001", "-1", "none", "1.5"]),
+            ("Manager", "LaunchesAtOnce", ["0", "1001", "-1", "none", "processors"]),
             ("Memory", "Budget", ["0", "lots", "101%"]), ("Memory", "JetsamOrder", ["mru", "Largest"]),
             ("Memory", "WarningAvailable", ["lots", "101%", "infinity", "-1"]), ("Memory", "CriticalAvailable", ["x"]),
             ("Memory", "WarningPressure", ["0%", "100%", "some", "some7%", "most 7%", "some 7% 1s", "7", "some 7.5%"]),

@@ -122,7 +122,7 @@ struct SyntaxTests {
         #expect(
             reading.lines == [
                 "a.app:2:3: error: invalid line 'nonsense'; expected Key=value, [Section] or a comment",
-                "a.app:4:6: error: Type=: invalid value 'x'; expected simple, exec, notify or forking",
+                "a.app:4:6: error: Type=: invalid value 'x'; expected simple, exec, notify, forking or listening",
                 "a.app:5:2: error: missing key; expected Key=value",
             ])
         #expect(reading.manifest == nil)
@@ -136,7 +136,7 @@ struct SyntaxTests {
         #expect(
             reading.lines == [
                 "a.app:3:1: error: invalid section header '\(section)'; expected [Section]",
-                "a.app:7:6: error: Type=: invalid value 'x'; expected simple, exec, notify or forking",
+                "a.app:7:6: error: Type=: invalid value 'x'; expected simple, exec, notify, forking or listening",
             ])
     }
 

@@ -66,6 +66,7 @@ extension MutantCase {
                 }
             }
         },
+        .policies("suspends programs that start up", .startUpIsAwaited) { $0.startUpTime = .zero },
         .policies("suspends too late", .suspendedInTime) { $0.suspendDelay += .seconds(3) },
         .policies("suspends too early", .suspendedInTime) { $0.suspendDelay /= 2 },
         .without("omits willResignActive", .noticesAreInOrder) {
@@ -131,6 +132,16 @@ extension MutantCase {
             guard case .run(let run, .inspected(var inspection)) = event else { return event }
             inspection.traced = false
             return .run(run, .inspected(inspection))
+        },
+        .events("counts time without a processor", .starvationIsCredited) { event in
+            guard case .run(let run, .inspected(var inspection)) = event else { return event }
+            inspection.waited = .zero
+            return .run(run, .inspected(inspection))
+        },
+        .events("launches all apps at once", .launchesMeetDeadlines) { event in
+            guard case .configured(var policy) = event else { return event }
+            policy.launchesAtOnce = nil
+            return .configured(policy)
         },
         .policies("has no background budget", .budgetIsKept) { $0.backgroundTime = nil },
         .policies("halves the background budget", .budgetIsKept) {

@@ -28,6 +28,8 @@
 //   sleep-in-kernel PATH  lets a child use a FUSE file system at PATH that nothing serves, with a busy loop beside it; needs root
 //   trace-self            lets a child attach itself as a debugger
 //   spin                  runs a busy loop
+//   compute N             uses a processor for N ms of processor time
+//   compute-until PATH    uses a processor until a file exists
 //   exit N, crash, stop   exits, dies of SIGSEGV, stops itself
 //   flood N               sends N status messages
 //   huge                  sends a datagram of 60,000 bytes
@@ -56,6 +58,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static int notify_fd = -1;
@@ -323,6 +326,12 @@ static void bomb(int count) {
         if (fork() == 0) { if (count > 1) bomb(count / 2); for (;;) pause(); }
 }
 
+static void compute(int milliseconds) {
+    struct timespec used;
+    do clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    while (used.tv_sec * 1000 + used.tv_nsec / 1000000 < milliseconds);
+}
+
 static int is_waiting;
 static sigset_t waited;
 
@@ -355,6 +364,8 @@ static int act(const char *what, const char *value) {
     if (!strcmp(what, "stop")) return raise(SIGSTOP), 0;
     if (!strcmp(what, "crash")) return signal(SIGSEGV, SIG_DFL), raise(SIGSEGV), 0;
     if (!strcmp(what, "spin")) for (;;) {}
+    if (!strcmp(what, "compute")) return compute(number), 1;
+    if (!strcmp(what, "compute-until")) { while (access(value, F_OK)) {} return 1; }
     if (!strcmp(what, "huge")) return say_bytes(large, sizeof large), 0;
     if (!strcmp(what, "junk")) return say_bytes("\xff\xfe\0READY=1\n=\n\n===", 18), 0;
     if (!strcmp(what, "close")) { for (int i = 0; i < 1024; i++) if (i != signal_pipe[0] && i != signal_pipe[1]) close(i); return 0; }

@@ -24,6 +24,9 @@ int clinux_pidfd_exit(int pidfd, int *status);
 /// PR_SET_CHILD_SUBREAPER: orphaned descendants become children of this process instead of init's.
 int clinux_set_child_subreaper(bool on);
 
+/// How many processors this process may use (sched_getaffinity(2)), or -errno.
+int clinux_usable_processors(void);
+
 /// sched_setscheduler(2) and ioprio_set(2) of one thread: idle, or the default class.
 int clinux_set_idle(pid_t thread, bool idle);
 

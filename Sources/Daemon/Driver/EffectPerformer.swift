@@ -37,6 +37,7 @@ final class EffectPerformer: EffectPerforming {
         case .thaw(let run, let attempt): runs[run]?.thaw(attempt: attempt)
         case .continueStopped(let run): runs[run]?.continueStopped()
         case .inspect(let run): runs[run]?.inspect()
+        case .measureActivity(let run, let listeners): runs[run]?.measureActivity(listeners: listeners)
         case .kill(let run): runs[run]?.kill()
         case .throttle(let run): runs[run]?.setWeights(background: true)
         case .unthrottle(let run): runs[run]?.setWeights(background: false)

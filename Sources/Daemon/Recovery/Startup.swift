@@ -37,8 +37,9 @@ enum Startup {
                 case .writeReceipt(let receipt):
                     do { try receipts.write(receipt) } catch { journal.logWarning("\(error)", app: receipt.app) }
                 case .report(.ended(let receipt)): journal.log(LogEntry(.ended(receipt)))
-                case .spawn, .notify, .freeze, .thaw, .continueStopped, .inspect, .kill, .throttle, .unthrottle,
-                    .deliver, .recordLaunch, .dropRestorationState, .answer, .report, .measureMemory, .allowSleep,
+                case .spawn, .notify, .freeze, .thaw, .continueStopped, .inspect, .measureActivity, .kill, .throttle,
+                    .unthrottle, .deliver, .recordLaunch, .dropRestorationState, .answer, .report, .measureMemory,
+                    .allowSleep,
                     .finish:
                     break
                 }

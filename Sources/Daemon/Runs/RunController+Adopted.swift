@@ -10,6 +10,7 @@ extension RunController {
     /// /proc shows whether it has executed its program.
     func watchRecoveredProcess() {
         guard let process else { return }
+        waitedAtNotice = processorUse.waited
         // After reexec it is a child of this process still.
         isAdopted = (try? ProcFS().stat(of: process.pid))?.parent != getpid()
         watchExit()

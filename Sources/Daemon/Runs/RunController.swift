@@ -64,6 +64,9 @@ final class RunController {
     var firstExit: FirstExit?
     /// Looks for the process that `PIDFile=` names.
     var forkProbe: Retry?
+    /// For how long the run had got no processor when it got its last notice with a deadline. After a recovery: when it was
+    /// found again.
+    var waitedAtNotice = Duration.zero
     /// Looks whether the whole group is frozen.
     private var freezeProbe: Retry?
     /// Looks again for processes that could not be moved back into the group.
@@ -231,7 +234,9 @@ final class RunController {
         let hasExited = process == nil && starting == nil
         send(
             .inspected(
-                Inspection(traced: isTraced, cpu: cpu, memory: memory, remaining: hasExited ? remaining : nil)))
+                Inspection(
+                    traced: isTraced, cpu: cpu, memory: memory, remaining: hasExited ? remaining : nil,
+                    waited: waitedSinceNotice)))
     }
 
     /// Whether a debugger is attached to the main process. An app that traces itself is not being debugged (L48).
@@ -244,6 +249,7 @@ final class RunController {
     private func reportAnswers() {
         if starting != nil { execDecided() }
         socket.drain()
+        reportListener()
         guard let process, starting == nil else { return }
         if process.isOver {
             mainProcessEnded()
@@ -365,6 +371,7 @@ extension RunController: SignalTransportDelegate {
     func queueChanged() { persistRecord() }
 
     func notified(_ notice: Notice, delivered: Bool) {
+        if notice.isAnswered { waitedAtNotice = processorUse.waited }
         context.events.batch {
             // One entry of the logbook or none: the next daemon finds the notice sent and the event sent, or neither.
             context.logbook.batch {

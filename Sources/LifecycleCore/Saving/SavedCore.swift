@@ -12,6 +12,7 @@ package struct SavedCore: Hashable, Sendable {
     var memoryState = MemoryState()
     var absence = Absence()
     var shutdown: LifecycleCore.Shutdown?
+    var slots: [Admission.Slot] = []
     var nextRun: UInt64 = 0
     var nextReceipt: UInt64 = 0
 
@@ -64,10 +65,12 @@ extension SavedCore: SavedRecord {
         try coder.optional(7, &shutdown)
         try coder.required(8, &nextRun)
         try coder.required(9, &nextReceipt)
+        try coder.list(10, &slots, upTo: LifecycleCore.maximumSlots)
     }
 
     /// What the core takes for granted between its parts.
     package var fault: String? {
+        guard Set(slots.map(\.run)).count == slots.count else { return "a launch has two slots" }
         guard nextRun <= SavedLimits.counter, nextReceipt <= SavedLimits.counter else {
             return "run \(nextRun) or receipt \(nextReceipt) is out of bounds"
         }
@@ -132,6 +135,7 @@ extension LifecycleCore {
         saved.memoryState.returning = 0
         saved.absence = absence
         saved.shutdown = shutdown
+        saved.slots = admission.slots
         saved.nextRun = nextRun
         saved.nextReceipt = nextReceipt
         return saved
@@ -148,6 +152,9 @@ extension LifecycleCore {
         absence = saved.absence
         shutdown = saved.shutdown
         for index in apps.indices where !apps[index].isRemoved { restoreIndexes(index) }
+        admission.slots = saved.slots.filter { slot in
+            runs[slot.run.number].map { apps[$0].phase == .launching } ?? false
+        }
     }
 
     /// Derives what follows from an app that was read.
@@ -162,6 +169,7 @@ extension LifecycleCore {
         count(Summary(apps[index].life), +1)
         timers.set(index, to: nextTimer(index)?.at)
         jetsam.set(index, to: jetsamRank(index))
+        launchQueue.set(index, to: launchRank(index))
     }
 }
 
@@ -176,6 +184,8 @@ extension LifecycleCore {
         if memoryState != other.memoryState { return "\(memoryState) and \(other.memoryState)" }
         if timers != other.timers { return "timers: \(timers) and \(other.timers)" }
         if jetsam != other.jetsam { return "jetsam: \(jetsam) and \(other.jetsam)" }
+        if launchQueue != other.launchQueue { return "waiting launches: \(launchQueue) and \(other.launchQueue)" }
+        if admission != other.admission { return "\(admission) and \(other.admission)" }
         if foregroundSlots != other.foregroundSlots { return "\(foregroundSlots) and \(other.foregroundSlots)" }
         if runs != other.runs || requests != other.requests || indices != other.indices { return "the indexes" }
         if awakeCount != other.awakeCount || runningCount != other.runningCount { return "the counts" }

@@ -75,6 +75,7 @@ extension RunEvent: SavedUnion {
         case .mainProcessChanged(let pid): writer.put(case: 22, pid)
         case .freezeLost(let attempt): writer.put(case: 23, attempt)
         case .footprintMeasured(let attempt, let memory): writer.put(case: 24, attempt, SavedSize(memory))
+        case .activityMeasured(let activity): writer.put(case: 25, activity)
         }
     }
 
@@ -108,6 +109,7 @@ extension RunEvent: SavedUnion {
         case 22: self = .mainProcessChanged(pid: try values.next())
         case 23: self = .freezeLost(attempt: try values.next())
         case 24: self = .footprintMeasured(attempt: try values.next(), memory: try values.nextSize())
+        case 25: self = .activityMeasured(try values.next())
         default: return nil
         }
     }
@@ -148,6 +150,17 @@ extension Inspection: SavedRecord {
         try coder.required(2, &cpu)
         try coder.size(3, &memory)
         try coder.optional(4, &remaining)
+        try coder.field(5, &waited)
+    }
+}
+
+extension RunActivity: SavedRecord {
+    package static var blank: RunActivity { RunActivity(cpu: .zero, waited: .zero) }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.required(1, &cpu)
+        try coder.required(2, &waited)
+        try coder.optional(3, &listens)
     }
 }
 

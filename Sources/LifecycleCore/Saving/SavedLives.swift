@@ -22,6 +22,30 @@ extension NotRunning: SavedRecord {
 
     package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
         try coder.optional(1, &relaunch)
+        try coder.optional(2, &queued)
+    }
+}
+
+extension QueuedLaunch: SavedRecord {
+    package static var blank: QueuedLaunch { QueuedLaunch(launch: .blank, since: .origin, isRequested: false) }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.required(1, &launch)
+        try coder.optional(2, &wake)
+        try coder.required(3, &since)
+        try coder.flag(4, &isRequested)
+    }
+}
+
+extension Admission.Slot: SavedRecord {
+    package static var blank: Admission.Slot { Admission.Slot(run: RunID(0), since: .origin) }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.required(1, &run)
+        try coder.required(2, &since)
+        try coder.field(3, &used)
+        try coder.required(4, &measuredAt)
+        try coder.required(5, &checkAt)
     }
 }
 

@@ -21,6 +21,7 @@ extension AppPolicy: SavedRecord {
         try coder.optional(17, &suspendedMemoryHigh)
         try coder.field(18, &killMode)
         try coder.field(19, &terminateSuspended)
+        try coder.nullable(20, &startUpTime)
     }
 }
 
@@ -33,6 +34,7 @@ extension ManagerPolicy: SavedRecord {
         try coder.field(3, &jetsamOrder)
         try coder.field(4, &warningAvailable)
         try coder.field(5, &criticalAvailable)
+        try coder.optional(6, &launchesAtOnce)
     }
 }
 

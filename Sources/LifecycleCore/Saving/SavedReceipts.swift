@@ -38,6 +38,7 @@ extension Receipt.DeadlineUse: SavedRecord {
         try coder.required(2, &allowed)
         try coder.required(3, &wall)
         try coder.optional(4, &cpu)
+        try coder.field(5, &credited)
     }
 }
 

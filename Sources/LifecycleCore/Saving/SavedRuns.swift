@@ -8,6 +8,7 @@ extension Deadline: SavedRecord {
         try coder.flag(4, &isInspected)
         try coder.flag(5, &isDoubtful)
         try coder.field(6, &debugged)
+        try coder.field(7, &credited)
     }
 }
 
@@ -129,6 +130,7 @@ extension Run: SavedRecord {
         try coder.field(12, &freezeAttempt)
         try coder.field(13, &cpuAtLastNotice)
         try coder.flag(14, &takesPart)
+        try coder.optional(15, &startUp)
         try coder.list(17, &tiedInterruptions, upTo: LifecycleCore.maximumInterruptions)
         try coder.size(18, &peakMemory)
         try coder.size(19, &memoryBeforeEnd)
@@ -147,6 +149,19 @@ extension Run: SavedRecord {
             return "\(tiedInterruptions.count) of \(interruptions) interruptions end with their clients"
         }
         return nil
+    }
+}
+
+extension StartUp: SavedRecord {
+    package static var blank: StartUp { StartUp(began: .origin, time: nil) }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.required(1, &began)
+        try coder.optional(2, &end)
+        try coder.required(3, &checkAt)
+        try coder.field(4, &used)
+        try coder.required(5, &measuredAt)
+        try coder.required(6, &activeAt)
     }
 }
 

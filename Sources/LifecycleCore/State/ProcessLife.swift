@@ -83,7 +83,25 @@ struct NotRunning: Hashable, Sendable {
         var at: Instant
         var state: LaunchState
     }
+    /// On the heap, so that a life is small to copy.
+    private enum Waiting: Hashable, Sendable {
+        case nothing
+        indirect case launch(QueuedLaunch)
+    }
+
     var relaunch: Relaunch?
+    private var waiting = Waiting.nothing
+
+    init(relaunch: Relaunch? = nil, queued: QueuedLaunch? = nil) {
+        self.relaunch = relaunch
+        self.queued = queued
+    }
+
+    /// The launch that waits for a slot (L52). Then no relaunch is scheduled.
+    var queued: QueuedLaunch? {
+        get { if case .launch(let queued) = waiting { queued } else { nil } }
+        set { waiting = newValue.map { .launch($0) } ?? .nothing }
+    }
 }
 
 /// One run of an app, from the launch until its cgroup is empty.
@@ -117,9 +135,14 @@ struct Run: Hashable, Sendable {
     var freezeAttempt = 0
     /// Processor time that the run had used at its last notice with a deadline.
     var cpuAtLastNotice: Duration = .zero
+    /// It starts up, and is not suspended meanwhile.
+    var startUp: StartUp?
     /// It takes part: it was notified that it is in the background, or said so itself. So it saves what it has before it is
     /// suspended (L46).
     var takesPart = false
+
+    /// Whether something keeps it awake in the background.
+    var isHeldAwake: Bool { !assertions.isEmpty || startUp != nil }
 
     init(id: RunID, created: Instant) {
         self.id = id

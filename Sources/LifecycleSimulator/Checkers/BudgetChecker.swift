@@ -89,8 +89,11 @@ struct BudgetChecker {
         stays[app].since = counts ? now : nil
         stays[app].frozenTime = run.frozenTime(at: now)
         stays[app].lateness = world.lateness
-        guard counts, !stays[app].isExempt, let longest = known.longestBudget else { return }
-        let budget = max(longest.microseconds, stays[app].isWake ? 30 * .second : 0)
+        // The time to start up is no background time of the app (L18).
+        guard counts, !stays[app].isExempt, let longest = known.longestBudget,
+            let startUp = known.policy.startUpTime?.microseconds
+        else { return }
+        let budget = startUp + max(longest.microseconds, stays[app].isWake ? 30 * .second : 0)
         let limit = budget + Self.slack + max(0, world.stalledUntil - now) + stays[app].allowance
         let suspendDelay = known.policy.suspendDelay.microseconds
         findings.check(

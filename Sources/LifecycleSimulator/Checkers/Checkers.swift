@@ -19,11 +19,13 @@ struct Checkers {
     private var absences: AbsenceChecker
     private(set) var relaunches: RelaunchChecker
     private var restoration: RestorationChecker
+    private var launches: LaunchChecker
+    private var startUps: StartUpChecker
 
     /// Checks of the whole state are slow: they are done once in this number of events.
     static let deepInterval = 64
 
-    init(apps: Int, firstReceipt: UInt64) {
+    init(apps: Int, firstReceipt: UInt64, storm: LaunchStorm?) {
         deadlines = DeadlineChecker(apps: apps)
         notices = NoticeChecker(apps: apps)
         receipts = ReceiptChecker(apps: apps, firstReceipt: firstReceipt)
@@ -37,6 +39,8 @@ struct Checkers {
         absences = AbsenceChecker(apps: apps)
         relaunches = RelaunchChecker(apps: apps)
         restoration = RestorationChecker(apps: apps)
+        launches = LaunchChecker(apps: apps, storm: storm)
+        startUps = StartUpChecker(apps: apps)
     }
 
     /// Records an event. Called before the core handles it.
@@ -53,6 +57,8 @@ struct Checkers {
         }
         deadlines.record(event, of: model.phase(of: event, app) == .past ? nil : app, at: world.now)
         requests.record(event, model)
+        launches.record(event, of: app)
+        startUps.record(event, of: app, model, at: world.now)
         receipts.record(event, of: app, model, world)
         suspensions.record(event, of: app, model)
         ends.record(event, of: app, model, at: world.now)
@@ -81,6 +87,8 @@ struct Checkers {
         answers.record(effect, of: app, in: event, world, deadlines, &findings)
         deadlines.record(effect, of: app, in: event, model, at: now, &findings)
         requests.record(effect, model, &findings)
+        launches.record(effect, of: app, at: now, &findings)
+        startUps.record(effect, of: app, model, at: now, &findings)
         receipts.record(effect, of: app, model, world, &findings)
         budgets.record(effect, of: app, model, &findings)
         suspensions.record(effect, of: app, model, deadlines, at: now, &findings)
@@ -106,19 +114,23 @@ struct Checkers {
         foreground.verify(model, &findings)
         absences.verify(model, core, at: now, &findings)
         jetsam.verify(model, isMeasuring: world.isMeasuring, &findings)
-        relaunches.verifyStart(model, &findings)
+        launches.verify(model, at: now, &findings)
+        relaunches.verifyStart(model, core, at: now, &findings)
         for app in isDeep ? Array(model.apps.indices) : apps {
             states.verify(of: app, model, world, deadlines, &findings)
             notices.verify(of: app, model, &findings)
-            suspensions.verify(of: app, model, deadlines, at: now, &findings)
+            suspensions.verify(of: app, model, deadlines, startUps, at: now, &findings)
             interruptions.verify(of: app, model, &findings)
             budgets.verify(of: app, model, world, deadlines, at: now, &findings)
-            notifications.verify(of: app, model, &findings)
-            relaunches.verify(of: app, model, &findings)
+            notifications.verify(of: app, model, core, at: now, &findings)
+            relaunches.verify(of: app, model, core, at: now, &findings)
         }
         if case .deadlineReached = event {
+            for app in startUps.ended {
+                suspensions.verify(of: app, model, deadlines, startUps, at: now, &findings)
+            }
             suspensions.verifyAll(model, at: now, &findings)
-            relaunches.verifyAll(model, at: now, &findings)
+            relaunches.verifyAll(model, core, at: now, &findings)
             findings.check(
                 core.nextDeadline.map { $0 > Instant(now) } ?? true, .dueWorkIsDone,
                 "a deadline is still due: \(core.nextDeadline?.microseconds ?? 0) µs")
@@ -133,7 +145,7 @@ struct Checkers {
             states.verify(app, view, model, &findings)
             if let view { views.append(view) }
         }
-        requests.verifyAll(model, &findings)
+        requests.verifyAll(model, views, &findings)
         foreground.verifyAll(views, model, &findings)
         findings.check(
             core.appIDs.count == views.count, .stateIsBounded,

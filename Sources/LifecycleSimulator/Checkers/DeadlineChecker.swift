@@ -12,7 +12,9 @@ struct DeadlineChecker {
         var isDoubtful = false
         /// For how long it did not count, because a debugger was attached.
         var debugged: Microseconds = 0
-        var due: Microseconds { start + allowed }
+        /// The time without a processor that was added.
+        var credited: Microseconds = 0
+        var due: Microseconds { start + allowed + credited }
     }
 
     /// The open deadlines by app and kind.
@@ -54,6 +56,7 @@ struct DeadlineChecker {
             // A deadline starts when the app is notified.
             for kind in [DeadlineKind.launch, .background, .terminate, .wake] where noticesDelayed {
                 open[app][kind.index]?.start = now
+                open[app][kind.index]?.credited = 0
             }
             refresh(app)
         } else if case .run(_, .heartbeat) = event {
@@ -90,6 +93,13 @@ struct DeadlineChecker {
                 self.open[app][kind.index]?.debugged += now - open.start
             }
             open[app][kind.index]?.start = now - used
+            open[app][kind.index]?.credited = 0
+            open[app][kind.index]?.isInspected = false
+        case .report(.deadlineCredited(let id, let kind, let time)):
+            findings.check(
+                (open[app][kind.index]?.credited ?? 1 << 40) + time.microseconds <= credit(kind, of: app, event, now),
+                .deadlinesAreFair, "\(id): \(kind) is credited with \(time) without cause")
+            open[app][kind.index]?.credited += time.microseconds
             open[app][kind.index]?.isInspected = false
         case .inspect:
             isInspecting[app] = true
@@ -100,12 +110,23 @@ struct DeadlineChecker {
         case .kill:
             if missed == app { missed = nil }
             return
-        case .spawn, .notify, .freeze, .thaw, .continueStopped, .throttle, .unthrottle, .deliver, .recordLaunch,
+        case .spawn, .notify, .freeze, .thaw, .continueStopped, .measureActivity, .throttle, .unthrottle, .deliver,
+            .recordLaunch,
             .writeReceipt, .dropRestorationState, .answer, .report, .measureMemory,
             .allowSleep, .finish:
             return
         }
         refresh(app)
+    }
+
+    /// L48: how much time without a processor counts, as the inspection of this event found.
+    private func credit(_ kind: DeadlineKind, of app: Int, _ event: Event, _ now: Microseconds) -> Microseconds {
+        guard let open = open[app][kind.index], case .run(_, .inspected(let inspection)) = event else { return 0 }
+        switch kind {
+        case .launch, .background, .terminate:
+            return min(inspection.waited.microseconds, now - open.start, 20 * .second)
+        case .backgroundTime, .wake, .watchdog, .thaw: return 0
+        }
     }
 
     /// Whether a deadline may start again (L48): a debugger is attached, the daemon was restarted, or a notice was sent late.
@@ -144,7 +165,7 @@ struct DeadlineChecker {
         _ app: Int, _ kind: DeadlineKind, _ time: Duration, _ limit: Duration?, _ now: Microseconds
     ) {
         guard let deadline = open[app][kind.index] else { return }
-        var allowed = now + time.microseconds - deadline.start
+        var allowed = now + time.microseconds - deadline.start - deadline.credited
         if let limit { allowed = min(allowed, max(limit.microseconds, deadline.allowed)) }
         open[app][kind.index]?.allowed = max(allowed, deadline.allowed)
     }
@@ -166,6 +187,10 @@ struct DeadlineChecker {
     ) {
         // An app may request the kill (WATCHDOG=trigger).
         if kind == .watchdog, case .run(_, .heartbeatGivenUp) = event { return }
+        let credit = credit(kind, of: app, event, now)
+        findings.check(
+            credit - (open[app][kind.index]?.credited ?? 0) < 10 * .millisecond, .starvationIsCredited,
+            "\(id): \(kind) is missed, but it had no processor for \(credit) µs")
         let early = (open[app][kind.index]?.due ?? now) - now
         findings.check(
             open[app][kind.index]?.isDoubtful != true, .possibleAnswersAreExcused,

@@ -10,6 +10,8 @@ struct EndChecker {
     private var hasCompleted: [Bool]
     /// By app: whether a request asked it to end and no later request asked for anything else.
     private var isEndRequested: [Bool]
+    /// By app: whether a client requested a launch that has not begun: it may wait for others (L52).
+    private var isLaunchRequested: [Bool]
     /// The request that is being handled, and the value before it: a refused request changes nothing.
     private var current: (request: RequestID, app: Int, wasEndRequested: Bool)?
 
@@ -18,6 +20,7 @@ struct EndChecker {
         relaunch = Array(repeating: nil, count: apps)
         hasCompleted = Array(repeating: false, count: apps)
         isEndRequested = Array(repeating: false, count: apps)
+        isLaunchRequested = Array(repeating: false, count: apps)
     }
 
     mutating func record(_ event: Event, of app: Int?, _ model: CoreModel, at now: Microseconds) {
@@ -41,8 +44,11 @@ struct EndChecker {
 
     private mutating func record(_ request: Request, of app: Int) {
         switch request {
-        case .terminate, .remove: isEndRequested[app] = true
+        case .terminate, .remove:
+            isEndRequested[app] = true
+            isLaunchRequested[app] = false
         case .push, .launch(.background, _, _):
+            isLaunchRequested[app] = true
             hasCompleted[app] = false
             isEndRequested[app] = false
         case .activate, .launch(.foreground, _, _), .background: isEndRequested[app] = false
@@ -87,7 +93,7 @@ struct EndChecker {
         _ app: Int, _ id: AppID, _ launch: Launch, _ event: Event, _ now: Microseconds, _ findings: inout Findings
     ) {
         // A launch that a client requests is not postponed, whatever its reason.
-        let isAsked = if case .requested = event { true } else { false }
+        let isAsked = if case .requested = event { true } else { isLaunchRequested[app] }
         if launch.reason == .relaunch, !isAsked, let scheduled = relaunch[app] {
             findings.check(
                 now >= scheduled.at, .relaunchesWait,
@@ -97,6 +103,7 @@ struct EndChecker {
             launch.reason != .relaunch || !isEndRequested[app], .endedStaysEnded,
             "\(id) is relaunched although it was asked to end")
         relaunch[app] = nil
+        isLaunchRequested[app] = false
         isEndRequested[app] = false
         hasCompleted[app] = false
     }

@@ -50,15 +50,23 @@ struct NotificationChecker {
         if let app, case .registered(_, let policy, _) = event, policy.usesProtectedData {
             isNotifiedOfData[app] = true
         }
+        if let app, case .unregistered = event { discard(app, model) }
         guard let app, case .requested(let request, _, let what) = event else { return }
         switch what {
         case .send(let notification):
             file(request, app, Pending(kind: notification.kind, payload: notification.payload), model)
         case .push(let payload): file(request, app, Pending(kind: Notification.push, payload: payload), model)
         // No process follows the end any more.
-        case .terminate, .remove: inboxes[app].afterEnd = []
+        case .terminate, .remove:
+            inboxes[app].afterEnd = []
+            discard(app, model)
         case .launch, .activate, .background, .interrupt, .interruptWhileConnected, .endInterruption: break
         }
+    }
+
+    /// A launch that waits for others is cancelled, with what it was for.
+    private mutating func discard(_ app: Int, _ model: CoreModel) {
+        if model.apps[app].run == nil { inboxes[app].pending = [] }
     }
 
     /// Adds a notification. It counts as accepted until the answer says otherwise.
@@ -88,7 +96,6 @@ struct NotificationChecker {
 
     /// Finds out, before the effects, whether the request was refused.
     mutating func record(_ effects: [Effect], _ model: CoreModel) {
-        dropUndeliverable(effects, model)
         guard let (request, app, _, _) = current else { return }
         for effect in effects {
             if case .answer(request, .refused) = effect {
@@ -97,19 +104,8 @@ struct NotificationChecker {
             }
         }
         // A launch removes older notifications before it adds the new one.
-        if !effects.contains(where: { if case .spawn = $0 { true } else { false } }) || model.apps[app].run != nil {
-            accept()
-        }
-    }
-
-    /// An app that has ended without a launch in the same event gets nothing: its launch was refused.
-    private mutating func dropUndeliverable(_ effects: [Effect], _ model: CoreModel) {
-        for effect in effects {
-            guard case .report(.stateChanged(let id, _, .notRunning, _)) = effect, let app = model.indexes[id],
-                !effects.contains(where: { if case .spawn(id, _, _) = $0 { true } else { false } })
-            else { continue }
-            inboxes[app].afterEnd = []
-        }
+        let id = model.apps[app].id
+        if !effects.contains(where: { if case .spawn(id, _, _) = $0 { true } else { false } }) { accept() }
     }
 
     mutating func record(
@@ -118,7 +114,8 @@ struct NotificationChecker {
         guard let app else { return }
         switch effect {
         case .spawn:
-            inboxes[app] = Inbox(pending: inboxes[app].afterEnd)
+            // What was pushed while the launch waited for others is for the new process, too.
+            inboxes[app] = Inbox(pending: inboxes[app].afterEnd + inboxes[app].pending)
             if current?.app == app { accept() }
         case .deliver(_, let given): check(given, app, model, &findings)
         case .report(.stateChanged(_, _, .terminating, _)), .report(.stateChanged(_, _, .notRunning, _)):
@@ -157,8 +154,13 @@ struct NotificationChecker {
     }
 
     /// Checks that no notification waits for a running app, except a time change in the background.
-    func verify(of app: Int, _ model: CoreModel, _ findings: inout Findings) {
+    mutating func verify<Core: DecidingCore>(
+        of app: Int, _ model: CoreModel, _ core: Core, at now: Microseconds, _ findings: inout Findings
+    ) {
         let known = model.apps[app]
+        if known.run == nil {
+            decideAfterEnd(app, isLaunchWaiting: core.view(of: known.id, at: Instant(now))?.launchWaiting != nil)
+        }
         let isForeground = known.phase == .foreground
         guard isForeground || known.phase == .running, !inboxes[app].isFull else { return }
         for pending in inboxes[app].pending where !isSentByCore(pending.kind, app) {
@@ -166,5 +168,10 @@ struct NotificationChecker {
                 !isForeground && pending.kind == "time", .notificationsAreLatest,
                 "\(known.id) is \(known.state), but \(pending.kind) “\(pending.payload)” is not delivered")
         }
+    }
+    /// An app that has ended gets nothing more, unless its launch waits for others (L52).
+    private mutating func decideAfterEnd(_ app: Int, isLaunchWaiting: Bool) {
+        if isLaunchWaiting { inboxes[app].pending = inboxes[app].afterEnd + inboxes[app].pending }
+        inboxes[app].afterEnd = []
     }
 }

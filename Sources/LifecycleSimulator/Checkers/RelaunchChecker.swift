@@ -79,23 +79,40 @@ struct RelaunchChecker {
 
     // MARK: The state after an event
 
-    func verify(of app: Int, _ model: CoreModel, _ findings: inout Findings) {
+    mutating func verify<Core: DecidingCore>(
+        of app: Int, _ model: CoreModel, _ core: Core, at now: Microseconds, _ findings: inout Findings
+    ) {
         let known = model.apps[app]
+        if apps[app].isOwed, waits(app, model, core, now) { apps[app].isOwed = false }
         findings.check(
             !apps[app].isOwed || known.run != nil || !known.isRegistered, .wantedAppsRun,
             "\(known.id) has Relaunch=always and ended by itself, but no relaunch is scheduled")
     }
 
-    func verifyStart(_ model: CoreModel, _ findings: inout Findings) {
+    /// Whether the launch of an app waits for others (L52).
+    private func waits<Core: DecidingCore>(_ app: Int, _ model: CoreModel, _ core: Core, _ now: Microseconds) -> Bool {
+        core.view(of: model.apps[app].id, at: Instant(now))?.launchWaiting != nil
+    }
+
+    mutating func verifyStart<Core: DecidingCore>(
+        _ model: CoreModel, _ core: Core, at now: Microseconds, _ findings: inout Findings
+    ) {
+        if !starting.isEmpty { starting = starting.filter { !waits($0, model, core, now) } }
         findings.check(
             starting.isEmpty, .wantedAppsRun,
             "\(starting.map { model.apps[$0].id.name }) have LaunchAtStart=, but are not launched")
     }
 
     /// Checks after `deadlineReached` that no relaunch is overdue.
-    func verifyAll(_ model: CoreModel, at now: Microseconds, _ findings: inout Findings) {
+    mutating func verifyAll<Core: DecidingCore>(
+        _ model: CoreModel, _ core: Core, at now: Microseconds, _ findings: inout Findings
+    ) {
         for app in apps.indices {
             guard let due = apps[app].due else { continue }
+            if due <= now, waits(app, model, core, now) {
+                apps[app].due = nil
+                continue
+            }
             findings.check(
                 due > now, .wantedAppsRun, "the relaunch of \(model.apps[app].id) was due \(now - due) µs ago")
         }

@@ -58,9 +58,12 @@ struct RequestChecker {
     }
 
     /// Checks that no request waits for a goal that is reached.
-    func verifyAll(_ model: CoreModel, _ findings: inout Findings) {
+    func verifyAll(_ model: CoreModel, _ views: [AppView], _ findings: inout Findings) {
+        let queued = Set(views.filter { $0.launchWaiting != nil }.map(\.id))
         for (request, waiter) in waiting {
             guard let app = waiter.app.map({ model.apps[$0] }) else { continue }
+            // Its launch waits for others (L52).
+            if queued.contains(app.id), waiter.goal != .end { continue }
             let hasCome: Bool
             switch (waiter.goal, app.phase) {
             case (.foreground, .foreground), (.background, .running), (.background, .suspending),

@@ -9,6 +9,8 @@ package enum Rule: String, CaseIterable, Sendable {
     case backgroundIsThrottled = "an app in the background is throttled once it has answered (L19)"
     case suspendedHasNoAssertion = "a suspended app has no open task or wake (L18)"
     case suspendedInTime = "an app is frozen `SuspendDelaySec=` after its last assertion ended (L18)"
+    case startUpIsAwaited =
+        "a program that takes no part is not suspended before it listens, is idle, or `StartupSec=` is over (L18)"
     case thawsHaveACause = "a frozen app is thawed only for a request, a wake or a task (L1)"
     case noticesAreInOrder = "notices are sent in the order of L3"
     case deadlinesArePaired = "a deadline that starts is met, missed or cancelled once"
@@ -16,6 +18,10 @@ package enum Rule: String, CaseIterable, Sendable {
     case deadlinesAreFair =
         "a deadline is missed only after its time and without a debugger, and then the app is killed"
     case answersInTimeCount = "no app is killed for an answer that it gave before its deadline (L48)"
+    case starvationIsCredited =
+        "time without a processor is added to the deadlines to launch, enter the background and end, up to 20s (L48)"
+    case launchesMeetDeadlines =
+        "launches at once are complete in the time that their work takes and one deadline, and none is killed (L52)"
     case everyEndHasAReceipt = "each end has one receipt, each receipt has an end (L45)"
     case receiptsAreTrue = "a receipt describes the actual end (L45)"
     case endsComplete = "an app without processes is not running (L47)"

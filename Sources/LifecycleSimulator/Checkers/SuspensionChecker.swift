@@ -88,11 +88,13 @@ struct SuspensionChecker {
     }
 
     mutating func verify(
-        of app: Int, _ model: CoreModel, _ deadlines: DeadlineChecker, at now: Microseconds,
-        _ findings: inout Findings
+        of app: Int, _ model: CoreModel, _ deadlines: DeadlineChecker, _ startUps: StartUpChecker,
+        at now: Microseconds, _ findings: inout Findings
     ) {
         let known = model.apps[app]
-        let isQuiet = known.phase == .running && apps[app].tasks.isEmpty && !deadlines.isOpen(.wake, of: app)
+        let isQuiet =
+            known.phase == .running && apps[app].tasks.isEmpty && !deadlines.isOpen(.wake, of: app)
+            && !startUps.isStartingUp(app)
         if !isQuiet {
             apps[app].since = nil
         } else if apps[app].since == nil {

@@ -75,7 +75,8 @@ struct InvariantChecker {
             guard let known = handleEverything(run, effect) else { return }
             if !known.isFreezing || attempt != known.attempt { fail("\(effect) of a run that is not frozen") }
             runs[run]?.isFreezing = false
-        case .continueStopped(let run), .inspect(let run), .deliver(let run, _): _ = handleEverything(run, effect)
+        case .continueStopped(let run), .inspect(let run), .measureActivity(let run, _), .deliver(let run, _):
+            _ = handleEverything(run, effect)
         case .throttle(let run):
             if handleEverything(run, effect)?.isThrottled == true { fail("\(effect) twice") }
             runs[run]?.isThrottled = true
@@ -144,7 +145,8 @@ struct InvariantChecker {
         case .deadlineMet(let app, let kind, _), .deadlineCancelled(let app, let kind),
             .deadlineMissed(let app, let kind):
             if deadlines[app, default: []].remove(kind) == nil { fail("\(report), but it is not open") }
-        case .deadlineExtended(let app, let kind, _), .deadlineDeferred(let app, let kind, _):
+        case .deadlineExtended(let app, let kind, _), .deadlineDeferred(let app, let kind, _),
+            .deadlineCredited(let app, let kind, _):
             if !deadlines[app, default: []].contains(kind) { fail("\(report), but it is not open") }
         case .taskBegan, .taskEnded, .taskRefused, .tasksExpiring, .freezeTakesLong, .killTakesLong, .stoppedItself,
             .wakeCompleted, .relaunchScheduled, .memoryLevelChanged, .ended:

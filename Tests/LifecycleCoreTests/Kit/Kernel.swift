@@ -46,6 +46,9 @@ struct Kernel {
         var isInspected = true
         var isTraced = false
         var cpu = Duration.zero
+        /// For how long it was ready to run and got no processor.
+        var waited = Duration.zero
+        var listens = false
         var memory = 10 * mebibyte
 
         var remaining: RemainingProcesses? {
@@ -95,6 +98,13 @@ struct Kernel {
             var inspection = inspection(behaviour)
             if processes[run]?.isAlive == false { inspection.remaining = behaviour.remaining }
             return [.run(run, .inspected(inspection))]
+        case .measureActivity(let run, let listeners):
+            let behaviour = behaviour(of: run)
+            let listens = listeners ? behaviour.listens : nil
+            return [
+                .run(
+                    run, .activityMeasured(RunActivity(cpu: behaviour.cpu, waited: behaviour.waited, listens: listens)))
+            ]
         case .kill(let run):
             guard behaviour(of: run).dies else { return [] }
             return end(run, .signaled(9, coreDumped: false)) + endChildren(of: run)
@@ -106,7 +116,8 @@ struct Kernel {
     }
 
     func inspection(_ behaviour: Behaviour) -> Inspection {
-        Inspection(traced: behaviour.isTraced, cpu: behaviour.cpu, memory: behaviour.memory)
+        Inspection(
+            traced: behaviour.isTraced, cpu: behaviour.cpu, memory: behaviour.memory, waited: behaviour.waited)
     }
 
     private mutating func spawn(_ app: AppID, _ run: RunID, _ readiness: AppPolicy.Readiness) -> [Event] {

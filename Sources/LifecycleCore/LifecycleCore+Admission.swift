@@ -1,0 +1,111 @@
+/// Launches are admitted so that each can meet its deadline (L52): a launch into the background waits while
+/// `LaunchesAtOnce=` others compute. A launch into the foreground never waits, because a user does.
+extension LifecycleCore {
+    /// When a launch that occupies a slot is measured for the first time. A program that computes uses a processor from its
+    /// first instruction.
+    static let shortestLaunchCheck = Duration.milliseconds(100)
+    /// For how long a launch occupies a slot at most: longer than the default deadline with all of its credit (L48).
+    static let longestSlot = Duration.seconds(30)
+    /// How many launches are counted. More than `LaunchesAtOnce=` are under way only if users launch apps into the
+    /// foreground.
+    static let maximumSlots = 1024
+    /// By how much launches without a requester come after requests (`LaunchAtStart=`, `Relaunch=`). A bound, so that
+    /// requests without end do not keep them from launching.
+    static let automaticLaunchDelay = Duration.seconds(300)
+
+    /// Launches an app, or lets the launch wait for a slot. A launch that waits already is joined.
+    mutating func launch(_ index: Int, _ launch: Launch, isRequested: Bool, _ now: Instant) {
+        var queued = QueuedLaunch(
+            launch: launch, wake: launch.reason.wakes ? launch.reason : nil, since: now, isRequested: isRequested)
+        if let earlier = apps[index].queuedLaunch {
+            queued.join(earlier)
+        } else {
+            apps[index].notifications.reset()
+        }
+        if queued.launch.state == .foreground || hasLaunchSlot {
+            return beginLaunch(index, queued, now)
+        }
+        apps[index].life = .notRunning(NotRunning(queued: queued))
+        touch(index)
+    }
+
+    private var hasLaunchSlot: Bool { admission.slots.count < manager.launchesAtOnce ?? .max }
+
+    /// The key of an app's launch among those that wait; `nil`: it has none.
+    func launchRank(_ index: Int) -> Instant? {
+        apps[index].queuedLaunch.map { $0.isRequested ? $0.since : $0.since + Self.automaticLaunchDelay }
+    }
+
+    /// Begins launches that wait, as far as there are slots. Called when the event is carried out.
+    mutating func admitLaunches(_ now: Instant) {
+        while hasLaunchSlot, let index = launchQueue.first?.index, let queued = apps[index].queuedLaunch {
+            beginLaunch(index, queued, now)
+            launchQueue.set(index, to: nil)
+        }
+    }
+
+    /// The app will not be launched after all: answers all clients that wait for it.
+    mutating func cancelQueuedLaunch(_ index: Int) {
+        guard apps[index].queuedLaunch != nil else { return }
+        apps[index].life = .notRunning(NotRunning())
+        apps[index].notifications.reset()
+        answerAll(index, .superseded(by: .notRunning)) { _ in true }
+    }
+
+    // MARK: Slots
+
+    mutating func takeLaunchSlot(_ run: RunID, _ now: Instant) {
+        guard manager.launchesAtOnce != nil, admission.slots.count < Self.maximumSlots else { return }
+        admission.slots.append(Admission.Slot(run: run, since: now))
+    }
+
+    mutating func leaveLaunchSlot(_ run: RunID) { admission.slots.removeAll { $0.run == run } }
+
+    /// When to measure the launches that occupy slots; `nil`: no launch waits for one.
+    var nextLaunchCheck: Instant? { launchQueue.count > 0 ? admission.nextCheck : nil }
+
+    /// Measures the launches that occupy a slot, if others wait for one. Called when the event is carried out.
+    mutating func checkLaunches(_ now: Instant) {
+        guard let due = nextLaunchCheck, due <= now else { return }
+        for position in admission.slots.indices where admission.slots[position].checkAt <= now {
+            // The longer it has computed, the rarer: a launch of 5s is measured about 15 times.
+            let age = now - admission.slots[position].since
+            admission.slots[position].checkAt = now + max(Self.shortestLaunchCheck, age / 4)
+            effects.append(.measureActivity(admission.slots[position].run, listeners: false))
+        }
+    }
+
+    /// A launch that has used less than half of the time since it was measured last does not compute: it waits for the
+    /// network, a disk or another app, and others can be launched meanwhile.
+    mutating func slotMeasured(_ index: Int, _ activity: RunActivity, _ now: Instant) {
+        let run = self[run: index].id
+        guard let position = admission.slots.firstIndex(where: { $0.run == run }) else { return }
+        let slot = admission.slots[position]
+        let used = activity.cpu + activity.waited
+        let computes = used - slot.used >= (now - slot.measuredAt) / 2
+        guard computes, now - slot.since < Self.longestSlot else {
+            admission.slots.remove(at: position)
+            return
+        }
+        admission.slots[position].used = used
+        admission.slots[position].measuredAt = now
+    }
+}
+
+extension QueuedLaunch {
+    /// Takes over what an earlier launch of the same app that still waits was for.
+    fileprivate mutating func join(_ earlier: QueuedLaunch) {
+        since = earlier.since
+        isRequested = isRequested || earlier.isRequested
+        if launch.state == .background, launch.reason.wakes { launch = earlier.launch }
+        launch.url = launch.url ?? earlier.launch.url
+        wake = wake ?? earlier.wake
+    }
+}
+
+extension App {
+    /// The launch that waits for a slot (L52).
+    var queuedLaunch: QueuedLaunch? {
+        if case .notRunning(let notRunning) = life { notRunning.queued } else { nil }
+    }
+}

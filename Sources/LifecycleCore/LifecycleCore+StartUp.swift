@@ -1,0 +1,66 @@
+/// The time in which a program that takes no part starts up (L18), and `Type=listening` (L7).
+extension LifecycleCore {
+    /// When a program that starts up is measured for the first time; later by an eighth of its age, so that a slow one costs
+    /// little and a fast one is found ready soon.
+    static let shortestStartUpCheck = Duration.milliseconds(200)
+    static let longestStartUpCheck = Duration.seconds(1)
+    /// A program that uses less than 1% of a processor for this time is idle. A name server that does not answer is asked
+    /// again after 5 s (resolv.conf(5)), so a program may wait for that long while it starts up.
+    static let startUpIdleTime = Duration.seconds(6)
+
+    /// The program is executed.
+    mutating func beginStartUp(_ index: Int, _ readiness: AppPolicy.Readiness, _ now: Instant) {
+        let time = apps[index].policy.startUpTime
+        switch readiness {
+        case .executed where time != .zero, .listening:
+            self[run: index].startUp = StartUp(began: now, time: time)
+        case .executed, .notified, .forked: break
+        }
+    }
+
+    /// When something is due for the start-up of an app, as long as it keeps the app from being suspended.
+    func startUpDue(_ index: Int, _ run: Run) -> Instant? {
+        switch apps[index].phase {
+        case .launching: return isAwaitingListener(index) ? run.startUp?.checkAt : nil
+        case .enteringBackground, .background: return run.startUp?.due
+        case .notRunning, .foreground, .suspending, .suspended, .waking, .terminating, .ending: return nil
+        }
+    }
+
+    /// Whether the app is ready when it listens.
+    private func isAwaitingListener(_ index: Int) -> Bool {
+        // A program that is ready when it executes is no longer launching. The manifest may have changed since.
+        apps[index].phase == .launching && self[run: index].startUp != nil
+    }
+
+    mutating func checkStartUp(_ index: Int, _ now: Instant) {
+        guard var startUp = self[run: index].startUp else { return }
+        if !isAwaitingListener(index), let end = startUp.end, end <= now { return endStartUp(index, now) }
+        let interval = min(Self.longestStartUpCheck, (now - startUp.began) / 8)
+        startUp.checkAt = now + max(Self.shortestStartUpCheck, interval)
+        self[run: index].startUp = startUp
+        effects.append(.measureActivity(self[run: index].id, listeners: true))
+    }
+
+    mutating func startUpMeasured(_ index: Int, _ activity: RunActivity, _ now: Instant) {
+        guard var startUp = self[run: index].startUp, let listens = activity.listens else { return }
+        if listens {
+            let isAwaited = isAwaitingListener(index)
+            endStartUp(index, now)
+            if isAwaited { becameReady(index, now) }
+            return
+        }
+        let used = activity.cpu + activity.waited
+        if (used - startUp.used) * 100 >= now - startUp.measuredAt { startUp.activeAt = now }
+        startUp.used = used
+        startUp.measuredAt = now
+        self[run: index].startUp = startUp
+        if !isAwaitingListener(index), now - startUp.activeAt >= Self.startUpIdleTime { endStartUp(index, now) }
+    }
+
+    mutating func endStartUp(_ index: Int, _ now: Instant) {
+        guard self[run: index].startUp != nil else { return }
+        self[run: index].startUp = nil
+        assertionEnded(index, now)
+    }
+}

@@ -1,0 +1,101 @@
+import Glibc
+package import Posix
+
+extension Enclosure {
+    /// How many processes are examined.
+    private static let mostListeners = 64
+
+    /// Whether a process of the run listens on a stream socket: TCP, or a Unix socket.
+    package func listens() throws(SystemError) -> Bool {
+        for pid in try pids().prefix(Self.mostListeners) where try proc.listens(pid) { return true }
+        return false
+    }
+}
+
+extension ProcFS {
+    /// How many descriptors of a process are examined.
+    private static let mostDescriptors = 1024
+    /// How much of a table is read, in bytes. TCP's tables begin with the sockets that listen.
+    private static let longestTable = 1 << 20
+
+    /// Whether a process has a socket that listens, in its network namespace. Its descriptors are not opened: a socket that
+    /// the process closes meanwhile would stay open.
+    func listens(_ pid: Int32) throws(SystemError) -> Bool {
+        let sockets = try sockets(of: pid)
+        if sockets.isEmpty { return false }
+        for table in ["tcp", "tcp6", "unix"] {
+            guard let bytes = try tableStart("net/\(table)", of: pid) else { continue }
+            if !sockets.isDisjoint(with: listeningSockets(bytes, isUnix: table == "unix")) { return true }
+        }
+        return false
+    }
+
+    /// Returns the inodes of a process's sockets; none without permission.
+    private func sockets(of pid: Int32) throws(SystemError) -> Set<UInt64> {
+        let names: [String]
+        do {
+            names = try folderEntries(at: "\(root)/\(pid)/fd")
+        } catch {
+            if error.meansGone || error.errno == EACCES || error.errno == EPERM { return [] }
+            throw error
+        }
+        var sockets: Set<UInt64> = []
+        var target = [CChar](repeating: 0, count: 64)
+        for name in names.prefix(Self.mostDescriptors) {
+            let length = readlink("\(root)/\(pid)/fd/\(name)", &target, target.count)
+            guard length > 0 else { continue }
+            let text = String(decoding: target.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+            guard text.hasPrefix("socket:["), let inode = UInt64(text.dropFirst(8).dropLast()) else { continue }
+            sockets.insert(inode)
+        }
+        return sockets
+    }
+
+    /// Reads the start of a table, which the kernel returns in pieces of a page.
+    private func tableStart(_ name: String, of pid: Int32) throws(SystemError) -> [UInt8]? {
+        let file: Descriptor
+        do {
+            file = try openFile("\(root)/\(pid)/\(name)", O_RDONLY | O_NOCTTY, in: nil)
+        } catch {
+            if error.meansGone || error.errno == EACCES { return nil }
+            throw error
+        }
+        var bytes: [UInt8] = []
+        var piece = [UInt8](repeating: 0, count: 16 * 1024)
+        while bytes.count < Self.longestTable {
+            let number = file.raw
+            let count = piece.withUnsafeMutableBytes { buffer in
+                retryInterrupted { Glibc.read(number, buffer.baseAddress, buffer.count) }
+            }
+            if count <= 0 { break }
+            bytes += piece.prefix(count)
+        }
+        return bytes
+    }
+}
+
+/// Returns the inodes of the sockets that listen, from /proc/PID/net/tcp, tcp6 (proc_pid_net(5)) or unix.
+func listeningSockets(_ bytes: [UInt8], isUnix: Bool) -> [UInt64] {
+    var inodes: [UInt64] = []
+    var lines = ByteScanner(bytes)
+    _ = lines.line()  // the names of the columns
+    while let line = lines.line() {
+        var words = ByteScanner(line)
+        var fields: [ArraySlice<UInt8>] = []
+        while fields.count < 10, let word = words.word() { fields.append(word) }
+        let (position, isListening): (Int, Bool)
+        if isUnix {
+            // __SO_ACCEPTCON
+            let flags: UInt32? = fields.count > 3 ? parseNumber(fields[3], radix: 16) : nil
+            (position, isListening) = (6, (flags ?? 0) & 0x1_0000 != 0)
+        } else {
+            // TCP_LISTEN
+            (position, isListening) = (9, fields.count > 3 && fields[3].elementsEqual("0A".utf8))
+            if fields.count > 3, !isListening { break }
+        }
+        if isListening, fields.count > position, let inode: UInt64 = parseNumber(fields[position]) {
+            inodes.append(inode)
+        }
+    }
+    return inodes
+}
