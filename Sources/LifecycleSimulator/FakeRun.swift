@@ -96,6 +96,8 @@ struct FakeRun {
     var answers = [Microseconds?](repeating: nil, count: DeadlineKind.allCases.count)
     /// When the outcome of the last inspection comes.
     var lastInspection: Microseconds = 0
+    /// How many inspections have no outcome yet.
+    var pendingInspections = 0
     /// The number of inspections that still find a debugger.
     var tracedInspectionsLeft = 0
 

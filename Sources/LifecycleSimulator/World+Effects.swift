@@ -170,6 +170,7 @@ extension World {
         reportListener(run)
         let time = max(now + kernelRandom.within(5...1000) + extraDelay, runs[run].lastMessage)
         runs[run].lastInspection = max(runs[run].lastInspection, time)
+        runs[run].pendingInspections += 1
         queue.push(.deliver(.run(runs[run].id, .inspected(inspection))), at: time)
     }
 

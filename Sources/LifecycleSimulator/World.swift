@@ -150,10 +150,9 @@ struct World {
                 guard let app = indexes[id] else { return .registered(id, policy, launches: 0) }
                 apps[app].knownReadiness = policy.readiness
                 return .registered(id, policy, launches: apps[app].launches)
-            // The daemon carries out an inspection in the turn in which it is asked for, so none crosses a later one.
             case .deliver(.run(let id, .inspected(let inspection))):
-                if let run = index(of: id), runs[run].lastInspection > at {
-                    queue.push(.deliver(.run(id, .inspected(inspection))), at: runs[run].lastInspection)
+                if crossesInspection(id, at) {
+                    queue.push(.deliver(.run(id, .inspected(inspection))), at: max(at, lastInspection(of: id)))
                     continue
                 }
                 return .run(id, .inspected(inspection))
@@ -162,6 +161,17 @@ struct World {
             }
         }
     }
+
+    /// Whether an outcome has to wait for that of a later inspection, and so for what the app did before that one: the daemon
+    /// carries out an inspection in the turn in which it is asked for.
+    private mutating func crossesInspection(_ id: RunID, _ at: Microseconds) -> Bool {
+        guard let run = index(of: id) else { return false }
+        let crosses = runs[run].lastInspection > at || runs[run].pendingInspections > 1
+        runs[run].pendingInspections = max(0, runs[run].pendingInspections - 1)
+        return crosses
+    }
+
+    private func lastInspection(of id: RunID) -> Microseconds { index(of: id).map { runs[$0].lastInspection } ?? 0 }
 
     /// Handles an item that is no event for the core.
     mutating func handle(_ item: Item) {

@@ -43,6 +43,12 @@ struct SavedSeedTests {
         Saved(
             seed: 2_005_626, events: 3000,
             found: "an app without processes got SIGKILL before its exit status was known"),
+        Saved(
+            seed: 7_312_577, events: 2000,
+            found: "the execution of a program counted as its answer, although its manifest had changed to Type=notify"),
+        Saved(
+            seed: 7_315_564, events: 5000,
+            found: "the outcome of an earlier inspection was delivered before what the app did before the next one"),
     ]
 
     @Test("a seed that found a fault finds none", arguments: seeds)

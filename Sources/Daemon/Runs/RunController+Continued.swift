@@ -32,7 +32,8 @@ extension RunController {
         if let scan {
             isStopped = (try? enclosure.isStopped(in: scan)) ?? true
         } else {
-            isStopped = mainProcessStat.map { $0.isStopped || $0.isZombie } ?? true
+            // A process that waits in vfork(2) for its stopped child is uninterruptible.
+            isStopped = mainProcessStat.map { $0.isStopped || $0.isZombie || $0.isUninterruptible } ?? true
         }
         if !isStopped { loseFreeze(attempt) }
     }

@@ -23,12 +23,18 @@ extension RunController {
     // MARK: Before suspension
 
     /// All processes in the group are frozen. Looks for others, and brings them back.
-    /// - Parameter isFrozen: called when none is left.
-    func searchEscaped(attempt: Int, round: Int = 1, isFrozen: @escaping () -> Void) {
+    /// - Parameters:
+    ///   - round: how many searches in a row there were, with this one.
+    ///   - completion: called when none is left.
+    func searchEscaped(attempt: Int, round: Int = 1, completion: @escaping () -> Void) {
         context.escapes.search { [weak self] scan in
             guard let self, self.isFrozen, self.freezeAttempt == attempt, self.process != nil else { return }
-            switch scan.map({ self.bringBack(in: $0) }) ?? .failed {
-            case .none: isFrozen()
+            guard let scan else {
+                _ = self.cannotSuspend("processes outside the app's control group cannot be found: /proc cannot be read")
+                return self.searchLater(attempt)
+            }
+            switch self.bringBack(in: scan) {
+            case .none: completion()
             case .moved where round < Self.mostSearches:
                 self.awaitFrozen(attempt: attempt, round: round + 1)
             case .moved, .failed: self.searchLater(attempt)
@@ -76,18 +82,18 @@ extension RunController {
     // MARK: At the end
 
     /// The group is empty. Looks for processes that have left it, and kills them.
-    /// - Parameter isEmpty: called when none is left.
-    func killEscaped(isEmpty: @escaping () -> Void) {
+    /// - Parameter completion: called when none is left.
+    func killEscaped(completion: @escaping () -> Void) {
         context.escapes.search { [weak self] scan in
             guard let self else { return }
             let killed = scan.map { self.escaped(in: $0) } ?? []
-            if killed.isEmpty { return isEmpty() }
+            if killed.isEmpty { return completion() }
             for escaped in killed {
                 self.logWarning("\(self.sentence(escaped)); it was killed at the end of the app")
                 self.attempt { try escaped.process.signal(SIGKILL) }
             }
             // It may have created others meanwhile.
-            self.awaitEnds(of: killed.map(\.process)) { [weak self] in self?.killEscaped(isEmpty: isEmpty) }
+            self.awaitEnds(of: killed.map(\.process)) { [weak self] in self?.killEscaped(completion: completion) }
         }
     }
 

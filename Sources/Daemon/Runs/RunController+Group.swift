@@ -37,7 +37,8 @@ extension RunController {
 
     /// Logs each problem once: it is found again at each check of the freeze.
     func cannotSuspend(_ problem: String) -> Bool {
-        if suspendProblem != problem { logWarning("cannot suspend: \(problem)") }
+        if loggedProblem != problem { logWarning("cannot suspend: \(problem)") }
+        loggedProblem = problem
         suspendProblem = problem
         return false
     }

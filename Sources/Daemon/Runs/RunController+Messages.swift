@@ -89,6 +89,7 @@ extension RunController: NotifySocketDelegate {
             enclosure.mainProcessEnded()
             isAdopted = (try? ProcFS().stat(of: pid))?.parent != getpid()
             setMainProcess(process)
+            try enclosure.started(process)
             watchExit()
             send(.mainProcessChanged(pid: pid))
             // The old process may have ended and be a zombie.

@@ -87,6 +87,8 @@ final class RunController {
     var errno: Int32?
     /// Why the app cannot be suspended, as a sentence; `nil`: it can, as far as is known.
     var suspendProblem: String?
+    /// The last such problem that was logged, until the app is suspended.
+    var loggedProblem: String?
 
     /// - Parameter notices: those that the previous daemon recorded; empty for a new run.
     init(
@@ -171,6 +173,7 @@ final class RunController {
 
     private func reportFrozen(_ attempt: Int) {
         lastContinued = nil
+        loggedProblem = nil
         reportedAttempt = attempt
         let measurement = measureMemory(in: nil)
         frozenFootprint = measurement?.footprint
