@@ -22,7 +22,8 @@ extension LifecycleCore {
         } else {
             apps[index].notifications.reset()
         }
-        if queued.launch.state == .foreground || hasLaunchSlot {
+        // A slot that became free in this event is for a launch that waits already.
+        if queued.launch.state == .foreground || hasLaunchSlot && launchQueue.count == 0 {
             return beginLaunch(index, queued, now)
         }
         apps[index].life = .notRunning(NotRunning(queued: queued))

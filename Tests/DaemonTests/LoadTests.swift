@@ -48,6 +48,7 @@ struct LoadTests {
         let apps = Dictionary(uniqueKeysWithValues: names.map { ($0, Self.waiting(root, $0)) })
         let daemon = try TestDaemon(apps, configuration: "[Manager]\nLaunchesAtOnce=1\n", root: root)
         try daemon.waitUntil("a", is: "launching")
+        try compute("a", daemon)
         #expect(try isWaiting(daemon, "b") && isWaiting(daemon, "c"))
         #expect(try daemon.state("b") == "notRunning")
         try replaceFile(at: root + "/a", with: [])
@@ -57,6 +58,32 @@ struct LoadTests {
         // A client that wants it to end does not wait for the launch.
         #expect(try daemon.terminate("c")["state"]?.stringValue == "notRunning")
         #expect(try !isWaiting(daemon, "c"))
+    }
+
+    /// Waits until an app has used a processor for so long that it was measured several times.
+    private func compute(_ app: String, _ daemon: TestDaemon) throws {
+        let pid = try daemon.pid(app)
+        try daemon.eventually("\(app) computes") { try ProcFS().stat(of: pid)?.ownTicks ?? 0 > 50 }
+    }
+
+    @Test(
+        "in process-group mode a launch that computes makes others wait (L52)",
+        .enabled(if: geteuid() == 0 && exists(at: "/usr/bin/systemd-notify"), "needs systemd-notify, and another user"))
+    func processGroups() throws {
+        let root = try TestDaemon.makeFolder()
+        func manifest(_ name: String) -> String {
+            let script = "until [ -e \(root)/\(name) ]; do :; done; systemd-notify --ready; exec sleep 1000"
+            return "[App]\nType=notify\nLaunchAtStart=background\nExecStart=/bin/sh -c '\(script)'\n"
+                + "[Lifecycle]\nLaunchDeadlineSec=50s\n"
+        }
+        let daemon = try TestDaemon(
+            ["a": manifest("a"), "b": manifest("b")], configuration: "[Manager]\nLaunchesAtOnce=1\n", root: root,
+            asUnprivilegedUser: true)
+        try daemon.waitUntil("a", is: "launching")
+        try compute("a", daemon)
+        #expect(try isWaiting(daemon, "b"))
+        try replaceFile(at: root + "/a", with: [])
+        try daemon.waitUntil("b", is: "launching")
     }
 
     @Test("a launch into the foreground does not wait (L52)")
