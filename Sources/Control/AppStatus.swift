@@ -24,6 +24,10 @@ package struct AppStatus: Record {
     package var backgroundTimeRemaining: Duration?
     /// Until the app may be launched again without the user (L11).
     package var launchPostponed: Duration?
+    /// The background time in the last hour that no user asked for (L53).
+    package var backgroundTimeLastHour: Duration?
+    /// The limit of that time; absent where it is infinite.
+    package var backgroundTimePerHour: Duration?
     /// The text that the app set with `STATUS=`.
     package var statusText: String?
     /// Why the app cannot be suspended; absent where nothing is known to prevent it.
@@ -40,7 +44,9 @@ package struct AppStatus: Record {
         .optional("deadline", \.deadline), .required("foreground", \.foreground), .required("launches", \.launches),
         .required("interruptions", \.interruptions),
         .optional("backgroundTimeRemainingSeconds", \.backgroundTimeRemaining),
-        .optional("launchPostponedSeconds", \.launchPostponed), .optional("statusText", \.statusText),
+        .optional("launchPostponedSeconds", \.launchPostponed),
+        .optional("backgroundTimeLastHourSeconds", \.backgroundTimeLastHour),
+        .optional("backgroundTimePerHourSeconds", \.backgroundTimePerHour), .optional("statusText", \.statusText),
         .optional("suspendProblem", \.suspendProblem),
         .optional("lastReceipt", \.lastReceipt), .optional("error", \.error),
     ]

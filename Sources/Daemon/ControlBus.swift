@@ -92,7 +92,8 @@ final class ControlBus {
             guard let id = AppID(name), driver.core.state(of: id) != nil else {
                 return call.fail(service.unknownApp(name))
             }
-            driver.send(.requested(awaiting(call, about: name), id, what))
+            let requester = Requester(of: call, service.containment, now: service.loop.now())
+            driver.send(.requested(awaiting(call, about: name), id, what, by: requester))
         }
     }
 

@@ -46,7 +46,8 @@ extension Report {
             .deadlineExtended(let app, _, _), .wakeCompleted(let app, _):
             app
         case .stateChanged, .deadlineStarted, .deadlineMet, .deadlineCancelled, .deadlineMissed, .deadlineDeferred,
-            .ended, .memoryLevelChanged, .tasksExpiring, .freezeTakesLong, .killTakesLong, .relaunchScheduled:
+            .ended, .memoryLevelChanged, .tasksExpiring, .freezeTakesLong, .killTakesLong, .relaunchScheduled,
+            .unrequestedTimeUsedUp:
             nil
         }
     }

@@ -32,6 +32,10 @@ package struct AppView: Hashable, Sendable {
     package var lastReceipt: UInt64?
     /// L11: until it may be launched again by other than a user.
     package var launchPostponed: Duration?
+    /// L53: background time in the last hour that no user asked for.
+    package var unrequestedTime: Duration
+    /// L53: the limit of that time; `nil`: unlimited.
+    package var unrequestedTimeLimit: Duration?
     /// Why it is awake; empty: it is not.
     package var awakeReasons: [AwakeReason]
 }

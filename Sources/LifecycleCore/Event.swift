@@ -20,7 +20,7 @@ package enum Event: Hashable, Sendable {
 
     // MARK: Requests
 
-    case requested(RequestID, AppID, Request)
+    case requested(RequestID, AppID, Request, by: Requester = .user)
     /// The requester disconnected. The request is carried out all the same.
     case requestAbandoned(RequestID)
     /// All apps are to end. `immediately`: without notice.
@@ -90,6 +90,13 @@ package enum RunEvent: Hashable, Sendable {
     case stopping
     /// `MAINPID=`: another process of the app is the main process now.
     case mainProcessChanged(pid: Int32)
+}
+
+/// The origin of a request (L53): a request is a user's if it comes from outside every app.
+package enum Requester: Hashable, Sendable {
+    case user
+    /// A process of an app. `nil`: the app is not known.
+    case app(AppID?)
 }
 
 /// What a client can ask of an app.

@@ -49,6 +49,7 @@ extension LifecycleCore {
             backgroundTimeRemaining: run?.budget.remaining(at: now), isForeground: isInFront(index),
             interruptions: run?.interruptions ?? 0, launches: app.launches, lastReceipt: app.lastReceipt,
             launchPostponed: app.postponedUntil.flatMap { $0 > now ? $0 - now : nil },
+            unrequestedTime: app.unrequestedTime.used(at: now), unrequestedTimeLimit: app.policy.backgroundTimePerHour,
             awakeReasons: awakeReasons(app))
     }
 

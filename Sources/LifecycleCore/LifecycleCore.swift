@@ -93,7 +93,7 @@ package struct LifecycleCore: Hashable, Sendable {
         case .configured(let policy): configured(policy, now)
         case .started: started(now)
         case .recovered: recovered(now)
-        case .requested(let request, let id, let what): requested(request, id, what, now)
+        case .requested(let request, let id, let what, let requester): requested(request, id, what, requester, now)
         case .requestAbandoned(let request): requestAbandoned(request)
         case .shutdownRequested(let immediately): shutdownRequested(immediately, now)
         case .sleepRequested: sleepRequested(now)
@@ -144,6 +144,7 @@ package struct LifecycleCore: Hashable, Sendable {
     private mutating func settle(_ now: Instant) {
         // The answer to a waiter never touches another app, so this ends.
         for index in touched {
+            countUnrequestedTime(index, now)
             refresh(index)
             apps[index].isTouched = false
         }

@@ -12,6 +12,7 @@ package enum Fault: Int, CaseIterable, Sendable {
     case reregistered, unregistered, reconfigured, requestBurst, invalidRequest, requestAbandoned, simulatedPressure
     case sleeps, locks
     case execFails, requestFlood
+    case evades, asksForApps
 
     package var name: String { String(describing: self) }
 }

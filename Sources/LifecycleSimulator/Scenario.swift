@@ -18,6 +18,8 @@ struct Scenario {
     let firstRun: UInt64
     /// Whether the machine sleeps and the screen is locked at times.
     let hasAbsences: Bool
+    /// Whether apps try to get more background time than they are allowed (L53), for some hours.
+    let hasEvasion: Bool
 
     init(seed: UInt64, events: Int, apps count: Int?, random: inout Random) {
         self.seed = seed
@@ -25,8 +27,13 @@ struct Scenario {
         let sizes = [1, 2, 2, 3, 3, 4, 5, 6, 8, 8, 12, 16, 32]
         let count = max(1, count ?? random.pick(sizes))
         apps = (0..<count).map { Self.name($0) }
-        personalities = apps.map { _ in random.pick(Personality.all) }
-        pace = random.pick([20 * .millisecond, 300 * .millisecond, 1 * .second, 4 * .second, 15 * .second])
+        // Computed from the seed: another random draw here would change all seeds.
+        let hasEvasion = seed % 13 == 5
+        self.hasEvasion = hasEvasion
+        let drawn = apps.map { _ in random.pick(Personality.all) }
+        personalities = drawn.enumerated().map { hasEvasion && $0 < 2 ? Personality.evading : $1 }
+        let pace = random.pick([20 * .millisecond, 300 * .millisecond, 1 * .second, 4 * .second, 15 * .second])
+        self.pace = hasEvasion ? 1800 * .second : pace
         isMemoryTight = random.chance(400)
         totalMemory = random.pick([1 << 30, 8 << 30, 16 << 30, 32 << 30])
         let intensity = random.pick([0, 1, 2, 3])
@@ -40,6 +47,7 @@ struct Scenario {
             case .sleeps, .locks: return hasAbsences ? 500 : 0
             case .execFails: return hasOutages ? 1000 : 0
             case .requestFlood: return hasFloods ? 1000 : 0
+            case .evades, .asksForApps: return hasEvasion ? 1000 : 0
             default: break
             }
             return intensity == 0 || random.chance(350) ? 0 : Self.rate(fault) * intensity / 2
@@ -84,7 +92,7 @@ struct Scenario {
         case .invalidRequest: 60
         case .requestAbandoned: 40
         case .simulatedPressure: 20
-        case .sleeps, .locks, .execFails, .requestFlood: 0
+        case .sleeps, .locks, .execFails, .requestFlood, .evades, .asksForApps: 0
         case .beginsTooMany: 40
         case .sendsAfterEnd: 100
         case .killedBeforeExec, .diesAtDeadline, .crashes, .ignoresTerminate, .neverAnswers, .answersLate,

@@ -55,6 +55,8 @@ struct World {
     var floodRandom: Random
     /// What the processes beside main processes do, and `KillMode=`.
     var childRandom: Random
+    /// `BackgroundTimePerHourSec=`, and what apps ask for.
+    var evasionRandom: Random
 
     var manager = ManagerPolicy()
     var lastRequest: UInt64 = 0
@@ -81,6 +83,7 @@ struct World {
         outageRandom = Random(seed: scenario.seed ^ 0x6f75_7461_6765)
         floodRandom = Random(seed: scenario.seed ^ 0x66_6c6f_6f64)
         childRandom = Random(seed: scenario.seed ^ 0x6368_696c_6472)
+        evasionRandom = Random(seed: scenario.seed ^ 0x65_7661_6465)
         apps = zip(scenario.apps, scenario.personalities).enumerated().map { index, app in
             FakeApp(id: app.0, personality: app.1, random: random.stream(100 + UInt64(index)))
         }
@@ -106,16 +109,19 @@ struct World {
         if scenario.hasAbsences { apps[index].policy.usesProtectedData = absenceRandom.chance(300) }
         apps[index].policy.killMode = childRandom.pick([.controlGroup, .controlGroup, .mixed, .process])
         apps[index].policy.terminateSuspended = childRandom.pick([.auto, .auto, .notify, .kill])
+        limitBackgroundTime(of: index)
         apps[index].isRegistered = true
         queue.push(.deliver(.registered(apps[index].id, apps[index].policy, launches: apps[index].launches)), at: now)
     }
 
     // MARK: The next event
 
-    /// Lets time pass until there is an event for the core. `timer`: when the core's deadline is due.
-    mutating func nextEvent(timer: Microseconds?) -> Event? {
+    /// Lets time pass until there is an event for the core. `timer`: when the core's deadline is due. `nil`: there is none until
+    /// `limit`.
+    mutating func nextEvent(timer: Microseconds?, until limit: Microseconds = .max) -> Event? {
         while true {
             let timer = timer.map { max($0, stalledUntil) }
+            guard let next = [timer, queue.nextTime].compactMap({ $0 }).min(), next <= limit else { return nil }
             if let timer, isTimerNext(timer) {
                 now = max(now, timer)
                 return .deadlineReached

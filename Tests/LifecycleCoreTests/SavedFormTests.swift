@@ -48,7 +48,9 @@ struct SavedFormTests {
             // Recorded since then.
             for index in expected.apps.indices where expected.apps[index].run != nil {
                 expected[run: index].takesPart = false
+                expected[run: index].isUnrequested = false
             }
+            for index in expected.apps.indices { expected.apps[index].unrequestedTime = UnrequestedTime() }
         }
         let saved = try SavedCore(reading: try readFile(path))
         let core = LifecycleCore(recovering: saved)

@@ -21,6 +21,7 @@ extension AppPolicy: SavedRecord {
         try coder.optional(17, &suspendedMemoryHigh)
         try coder.field(18, &killMode)
         try coder.field(19, &terminateSuspended)
+        try coder.nullable(20, &backgroundTimePerHour)
     }
 }
 
@@ -61,6 +62,7 @@ extension Launch: SavedRecord {
         try coder.field(2, &reason)
         try coder.optional(3, &url)
         try coder.flag(4, &isFirst)
+        try coder.flag(5, &isUnrequested)
     }
 }
 

@@ -11,7 +11,7 @@ struct InterruptionChecker {
 
     mutating func record(_ event: Event, of app: Int?) {
         current = nil
-        guard let app, case .requested(let request, _, let what) = event else { return }
+        guard let app, case .requested(let request, _, let what, by: _) = event else { return }
         switch what {
         case .interrupt: current = (request, app, 1)
         case .endInterruption: current = (request, app, -1)

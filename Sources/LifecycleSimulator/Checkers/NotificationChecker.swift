@@ -44,7 +44,7 @@ struct NotificationChecker {
         if let app, case .registered(_, let policy, _) = event, policy.usesProtectedData {
             isNotifiedOfData[app] = true
         }
-        guard let app, case .requested(let request, _, let what) = event else { return }
+        guard let app, case .requested(let request, _, let what, by: _) = event else { return }
         switch what {
         case .send(let notification):
             file(request, app, Pending(kind: notification.kind, payload: notification.payload), model)
