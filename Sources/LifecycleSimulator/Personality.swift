@@ -90,6 +90,7 @@ struct Personality {
     /// Leaks tasks, ends and is relaunched, and asks the daemon to wake and launch apps.
     static let evading = Personality(
         name: "evading", timings: [1, 0, 0, 0, 0, 0],
-        spontaneous: [2, 8, 0, 0, 0, 0, 0, 1, 0, 1, 1, 2, 0, 0, 0, 0, 1, 16], interval: 500 * .millisecond...8 * .second,
+        spontaneous: [2, 8, 0, 0, 0, 0, 0, 1, 0, 1, 1, 2, 0, 0, 0, 0, 1, 16],
+        interval: 500 * .millisecond...8 * .second,
         evades: true)
 }

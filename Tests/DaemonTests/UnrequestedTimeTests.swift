@@ -9,10 +9,16 @@ import Testing
 /// Background time that no user asked for (L53).
 @Suite("Background time that no user asked for")
 struct UnrequestedTimeTests {
-    @Test("an app that asks for itself is refused when its background time is used up, and users still wake it (L53)")
-    func asksForItself() throws {
+    @Test(
+        "an app that asks for itself is refused when its background time is used up, and users still wake it (L53)",
+        arguments: geteuid() == 0 ? [false, true] : [false])
+    func asksForItself(withoutCgroups: Bool) throws {
         let root = try TestDaemon.makeFolder()
-        let control = "\(TestDaemon.binaries)/greenroomctl --runtime \(root)/run"
+        // Other users may not be able to read the build folder.
+        try replaceFile(
+            at: root + "/greenroomctl", with: readFile(at: TestDaemon.binaries + "/greenroomctl", limit: 1 << 28),
+            mode: 0o755)
+        let control = "\(root)/greenroomctl --runtime \(root)/run"
         let script = """
             #!/bin/sh
             while :; do
@@ -31,7 +37,7 @@ struct UnrequestedTimeTests {
             BackgroundTimePerHourSec=300ms
 
             """
-        let daemon = try TestDaemon(["asker": text], root: root)
+        let daemon = try TestDaemon(["asker": text], root: root, asUnprivilegedUser: withoutCgroups)
         try daemon.launch("asker", background: true)
         try daemon.wait("asker", "backgroundTimeUsedUp")
         try daemon.eventually("the app is refused") {
