@@ -31,6 +31,10 @@ package struct AppStatus: Record {
     package var launchPostponed: Duration?
     /// For how long the app's launch has waited for others (L52).
     package var launchWaiting: Duration?
+    /// The background time in the last hour that no user asked for (L53).
+    package var backgroundTimeLastHour: Duration?
+    /// The limit of that time; absent where it is infinite.
+    package var backgroundTimePerHour: Duration?
     /// The text that the app set with `STATUS=`.
     package var statusText: String?
     /// Why the app cannot be suspended; absent where nothing is known to prevent it.
@@ -50,7 +54,9 @@ package struct AppStatus: Record {
         .required("interruptions", \.interruptions),
         .optional("backgroundTimeRemainingSeconds", \.backgroundTimeRemaining),
         .optional("launchPostponedSeconds", \.launchPostponed),
-        .optional("launchWaitingSeconds", \.launchWaiting), .optional("statusText", \.statusText),
+        .optional("launchWaitingSeconds", \.launchWaiting),
+        .optional("backgroundTimeLastHourSeconds", \.backgroundTimeLastHour),
+        .optional("backgroundTimePerHourSeconds", \.backgroundTimePerHour), .optional("statusText", \.statusText),
         .optional("suspendProblem", \.suspendProblem),
         .optional("lastReceipt", \.lastReceipt), .optional("error", \.error),
     ]

@@ -28,6 +28,8 @@ package enum ControlNames {
         case notInterrupted = "NotInterrupted"
         case modeNotDeclared = "ModeNotDeclared"
         case launchPostponed = "LaunchPostponed"
+        case backgroundTimeUsedUp = "BackgroundTimeUsedUp"
+        case requesterNotInForeground = "RequesterNotInForeground"
         case shuttingDown = "ShuttingDown"
         case tooMany = "TooMany"
         case invalidArgument = "InvalidArgument"

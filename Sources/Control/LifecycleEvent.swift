@@ -6,6 +6,7 @@ package struct LifecycleEvent: Record {
         case deadlineStarted, deadlineExtended, deadlineMet, deadlineCancelled, deadlineMissed, deadlineDeferred
         case taskBegan, taskEnded, taskRefused, tasksExpiring
         case freezeTakesLong, killTakesLong, stoppedItself, wakeCompleted, relaunchScheduled
+        case backgroundTimeUsedUp
         case memoryLevelChanged, ended
     }
 

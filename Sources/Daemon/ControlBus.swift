@@ -95,7 +95,8 @@ final class ControlBus {
             }
             let request = awaiting(call, about: name)
             if what == .interruptWhileConnected { clientInterruptions.tie(request, to: call) }
-            driver.send(.requested(request, id, what))
+            let requester = Requester(of: call, service.containment, now: service.loop.now())
+            driver.send(.requested(request, id, what, by: requester))
         }
     }
 

@@ -88,6 +88,8 @@ final class ControlService {
         status.backgroundTimeRemaining = view.backgroundTimeRemaining
         status.launchPostponed = view.launchPostponed
         status.launchWaiting = view.launchWaiting
+        status.backgroundTimeLastHour = view.unrequestedTime
+        status.backgroundTimePerHour = view.unrequestedTimeLimit
         let run = view.run.flatMap { context.runs[$0] }
         status.statusText = run?.statusText
         status.suspendProblem = run?.suspendProblem
@@ -109,7 +111,7 @@ final class ControlService {
         case .deadlineStarted, .deadlineExtended, .deadlineCredited, .deadlineMet, .deadlineCancelled, .deadlineMissed,
             .deadlineDeferred,
             .taskBegan, .taskEnded, .taskRefused, .tasksExpiring, .freezeTakesLong, .killTakesLong, .stoppedItself,
-            .wakeCompleted, .relaunchScheduled, .memoryLevelChanged:
+            .wakeCompleted, .relaunchScheduled, .unrequestedTimeUsedUp, .memoryLevelChanged:
             break
         }
     }
@@ -165,6 +167,17 @@ final class ControlService {
                 (
                     .launchPostponed,
                     "it ended early several times; until \(time.timeSpan) from now only a user can launch it"
+                )
+            case .backgroundTimeUsedUp(let time):
+                (
+                    .backgroundTimeUsedUp,
+                    "its background time for this hour is used up; until \(time.timeSpan) from now only a user can wake it"
+                )
+            case .requesterNotInForeground:
+                (
+                    .requesterNotInForeground,
+                    "the request comes from an app that is not in the foreground; only a user, or an app in the foreground, "
+                        + "can bring an app to the foreground"
                 )
             case .shuttingDown: (.shuttingDown, "greenroomd is shutting down")
             case .tooMany(let bound): (.tooMany, bound)

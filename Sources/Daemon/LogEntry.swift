@@ -89,6 +89,11 @@ extension LogEntry {
         case .wakeCompleted(let app, let result):
             self.init(.info, .wakeCompleted, app, "wake completed: \(result.rawValue)") { $0.result = result.rawValue }
         case .relaunchScheduled(let app, let time, let ends): self.init(relaunchOf: app, time, earlyEnds: ends)
+        case .unrequestedTimeUsedUp(let app, let limit):
+            self.init(
+                .warning, .backgroundTimeUsedUp, app,
+                "used up its background time (\(limit.timeSpan) in an hour): tasks and wakes by apps are refused, and "
+                    + "relaunches wait, until there is time again")
         case .memoryLevelChanged(let level, let cause): self.init(level, cause)
         case .ended(let receipt): self.init(receipt)
         }

@@ -21,6 +21,7 @@ enum MessageID {
         case .stoppedItself: "4e3a843b62a84da498444098476ab11f"
         case .wakeCompleted: "47bbec75103948519eb93d0cc8aa999e"
         case .relaunchScheduled: "84bd5abfe894450196dedd988a0f4d70"
+        case .backgroundTimeUsedUp: "5d0c4a9e37f14b6c8a21be6f90d4c7e3"
         case .memoryLevelChanged: "b91614ff5e754f9895f6100c86572f65"
         case .ended: "cb462029ca494b4da27d0aeb15b48612"
         }

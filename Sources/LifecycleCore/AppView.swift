@@ -34,6 +34,10 @@ package struct AppView: Hashable, Sendable {
     package var launchPostponed: Duration?
     /// L52: for how long its launch has waited for others; `nil`: no launch waits.
     package var launchWaiting: Duration?
+    /// L53: background time in the last hour that no user asked for.
+    package var unrequestedTime: Duration
+    /// L53: the limit of that time; `nil`: unlimited.
+    package var unrequestedTimeLimit: Duration?
     /// Why it is awake; empty: it is not.
     package var awakeReasons: [AwakeReason]
 }

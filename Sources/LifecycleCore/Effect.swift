@@ -42,11 +42,14 @@ package struct Launch: Hashable, Sendable {
     package var reason: LaunchReason
     package var url: String?
     package var isFirst = false
+    /// No user asked for it: the daemon relaunches the app, or an app asked (L53).
+    package var isUnrequested = false
 
-    package init(state: LaunchState, reason: LaunchReason, url: String? = nil) {
+    package init(state: LaunchState, reason: LaunchReason, url: String? = nil, isUnrequested: Bool = false) {
         self.state = state
         self.reason = reason
         self.url = url
+        self.isUnrequested = isUnrequested
     }
 }
 
@@ -106,6 +109,10 @@ package enum Refusal: Hashable, Sendable {
     case modeNotDeclared(String)
     /// L11.
     case launchPostponed(by: Duration)
+    /// L53: the background time of the app that no user asked for is used up. How long it takes until there is some again.
+    case backgroundTimeUsedUp(for: Duration)
+    /// L53: an app that is not in the foreground asked to bring an app to the foreground.
+    case requesterNotInForeground
     case shuttingDown
     /// A limit was reached. The text names it.
     case tooMany(String)
@@ -153,6 +160,8 @@ package enum Report: Hashable, Sendable {
     case stoppedItself(AppID, in: AppState)
     case wakeCompleted(AppID, WakeResult)
     case relaunchScheduled(AppID, after: Duration, deaths: Int)
+    /// L53: no more than `limit` of background time in an hour is allowed that no user asked for.
+    case unrequestedTimeUsedUp(AppID, limit: Duration)
     case memoryLevelChanged(MemoryLevel, MemoryCause)
     indirect case ended(Receipt)
 }

@@ -20,7 +20,7 @@ package enum Event: Hashable, Sendable {
 
     // MARK: Requests
 
-    case requested(RequestID, AppID, Request)
+    case requested(RequestID, AppID, Request, by: Requester = .user)
     /// The requester disconnected. The request is carried out all the same. If it was `interruptWhileConnected` and was
     /// answered already, the interruption ends.
     case requestAbandoned(RequestID)
@@ -96,6 +96,13 @@ package enum RunEvent: Hashable, Sendable {
     case stopping
     /// `MAINPID=`: another process of the app is the main process now.
     case mainProcessChanged(pid: Int32)
+}
+
+/// The origin of a request (L53): a request is a user's if it comes from outside every app.
+package enum Requester: Hashable, Sendable {
+    case user
+    /// A process of an app. `nil`: the app is not known.
+    case app(AppID?)
 }
 
 /// What a client can ask of an app.

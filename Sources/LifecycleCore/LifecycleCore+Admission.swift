@@ -98,8 +98,10 @@ extension QueuedLaunch {
     fileprivate mutating func join(_ earlier: QueuedLaunch) {
         since = earlier.since
         isRequested = isRequested || earlier.isRequested
+        let isUnrequested = launch.isUnrequested && earlier.launch.isUnrequested
         if launch.state == .background, launch.reason.wakes { launch = earlier.launch }
         launch.url = launch.url ?? earlier.launch.url
+        launch.isUnrequested = isUnrequested
         wake = wake ?? earlier.wake
     }
 }

@@ -10,6 +10,7 @@ extension LifecycleCore {
         dropInterruptions(index)
         startBudget(index, apps[index].policy.backgroundTime, now)
         effects.append(.notify(self[run: index].id, .didEnterBackground))
+        if isUnrequestedTimeUsedUp(index, now) { endTasksWithoutTime(index) }
         let deadline = begin(index, .background, apps[index].policy.backgroundDeadline, now)
         change(index, to: .enteringBackground(EnteringBackground(deadline: deadline)), reason, now)
         // A process that has stopped itself has given its answer (L17).
@@ -100,7 +101,7 @@ extension LifecycleCore {
         case .background(var background)?:
             background.idleSince = nil
             update(index, .background(background))
-        case .suspending?, .suspended?: wake(index, pending: nil, for: nil, now)
+        case .suspending?, .suspended?: wake(index, pending: nil, for: nil, isUnrequested: true, now)
         case nil, .launching?, .foreground?,
             .enteringBackground?, .waking?, .terminating?:
             break

@@ -223,20 +223,23 @@ extension LifecycleCore {
         if !apps[index].isRegistered { return remove(index) }
         if shutdown != nil { return leaveForegroundSlot(index) }
         if let next = ending.next {
-            guard let time = postponement(of: next, index, now) else {
+            guard let refusal = refusal(of: next, index, now) else {
                 for waiter in apps[index].waiters.indices { apps[index].waiters[waiter].isAfterEnd = false }
                 launchOnRequest(index, next, now)
                 return apps[index].notifications.beginNext()
             }
             apps[index].notifications.dropNext()
             leaveForegroundSlot(index)
-            answerAll(index, .refused(.launchPostponed(by: time))) { $0.isAfterEnd }
+            answerAll(index, .refused(refusal)) { $0.isAfterEnd }
         }
         if let state = ending.relaunch { scheduleRelaunch(index, state, now) }
     }
 
     private mutating func scheduleRelaunch(_ index: Int, _ state: LaunchState, _ now: Instant) {
-        let at = max(now, apps[index].postponedUntil ?? now)
+        // A relaunch into the foreground continues what a user asked for (L53).
+        let isFree = state == .foreground && foregroundSlots.count < foregroundLimit
+        let available = isFree ? now : unrequestedTimeAvailable(index, now) ?? now
+        let at = max(now, apps[index].postponedUntil ?? now, available)
         let id = apps[index].id
         report(.relaunchScheduled(id, after: at - now, deaths: apps[index].earlyEnds))
         apps[index].life = .notRunning(NotRunning(relaunch: .init(at: at, state: state)))
@@ -250,7 +253,12 @@ extension LifecycleCore {
         }
         let isFree = foregroundSlots.count < foregroundLimit
         let state: LaunchState = relaunch.state == .foreground && isFree ? .foreground : .background
-        launch(index, Launch(state: state, reason: .relaunch), isRequested: false, now)
+        if state == .background, let available = unrequestedTimeAvailable(index, now) {
+            apps[index].life = .notRunning(NotRunning(relaunch: .init(at: available, state: state)))
+            return report(
+                .relaunchScheduled(apps[index].id, after: available - now, deaths: apps[index].earlyEnds))
+        }
+        launch(index, Launch(state: state, reason: .relaunch, isUnrequested: true), isRequested: false, now)
     }
 
     /// Processes survive SIGKILL: reports it, sends SIGKILL again (the app may have forked), and lets jetsam continue.

@@ -26,6 +26,7 @@ extension LifecycleCore {
     private mutating func endBackgroundStay(_ index: Int, _ now: Instant) {
         cancel(index, self[run: index].budget.deadline)
         self[run: index].budget = .idle
+        self[run: index].isUnrequested = false
         // A task that `EXTEND_TIMEOUT_USEC=` opened was for the background only.
         while let task = self[run: index].assertions.removeTask(where: { $0.end != nil }) {
             report(.taskEnded(apps[index].id, name: task.taskName ?? ""))

@@ -8,19 +8,21 @@ extension LifecycleCore {
     static let earlyEnd = Duration.seconds(10)
 
     /// An explicit launch by the user ends the postponement of automatic launches (L11). A launch for a wake is not a
-    /// user's, whatever state it launches into.
+    /// user's, whatever state it launches into, nor is one that an app asks for.
     mutating func launchOnRequest(_ index: Int, _ launch: Launch, _ now: Instant) {
-        if !launch.reason.wakes {
+        if !launch.reason.wakes, !launch.isUnrequested {
             apps[index].earlyEnds = 0
             apps[index].postponedUntil = nil
         }
         self.launch(index, launch, isRequested: true, now)
     }
 
-    /// L11: for how long a launch is still postponed; `nil`: it is not.
-    func postponement(of launch: Launch, _ index: Int, _ now: Instant) -> Duration? {
-        guard launch.reason.wakes, let until = apps[index].postponedUntil, until > now else { return nil }
-        return until - now
+    /// Why an app is not launched now (L11, L53); `nil`: it is.
+    func refusal(of launch: Launch, _ index: Int, _ now: Instant) -> Refusal? {
+        if launch.reason.wakes || launch.isUnrequested, let until = apps[index].postponedUntil, until > now {
+            return .launchPostponed(by: until - now)
+        }
+        return launch.isUnrequested && launch.state == .background ? unrequestedTimeRefusal(index, now) : nil
     }
 
     /// Creates the process of a launch that was admitted.
@@ -31,11 +33,10 @@ extension LifecycleCore {
         nextRun += 1
         runs[id.number] = index
         assumeProtectedData(index)
-        var launching = Launching(
-            launch: launch, readiness: apps[index].policy.readiness, wake: queued.wake)
-        change(
-            index, to: .running(Running(run: Run(id: id, created: now), execution: .launching(launching))), .launched,
-            now)
+        var launching = Launching(launch: launch, readiness: apps[index].policy.readiness, wake: queued.wake)
+        var run = Run(id: id, created: now)
+        run.isUnrequested = launch.isUnrequested
+        change(index, to: .running(Running(run: run, execution: .launching(launching))), .launched, now)
         effects.append(.spawn(apps[index].id, id, launch))
         takeLaunchSlot(id, now)
         launching.deadline = begin(index, .launch, apps[index].policy.launchDeadline, now)
@@ -73,7 +74,7 @@ extension LifecycleCore {
                 return enterForeground(index, .ready, now)
             }
         }
-        if let wake = launching.wake { beginWake(index, wake, now) }
+        if let wake = launching.wake { beginWake(index, wake, isUnrequested: self[run: index].isUnrequested, now) }
         enterBackground(index, .ready, now)
         // L3: the app is notified of its state first, then of the event that it was launched for.
         deliverNotifications(index, inForeground: false)

@@ -5,24 +5,33 @@ extension LifecycleCore {
     /// How deep interruptions nest.
     static let maximumInterruptions = 1000
 
-    mutating func requested(_ request: RequestID, _ id: AppID, _ what: Request, _ now: Instant) {
+    mutating func requested(
+        _ request: RequestID, _ id: AppID, _ what: Request, _ requester: Requester, _ now: Instant
+    ) {
         guard let index = indices[id] else { return answer(request, .refused(.unknownApp)) }
         guard shutdown == nil else { return answer(request, .refused(.shuttingDown)) }
         guard apps[index].waiters.count < Self.maximumWaiters || what.endsApp else {
             return answer(request, .refused(.tooMany("\(Self.maximumWaiters) requests are pending")))
         }
         touch(index)
+        let isUnrequested = requester != .user
+        if what.isForForeground, !mayBringToForeground(requester) {
+            return answer(request, .refused(.requesterNotInForeground))
+        }
         switch what {
         case .launch(let state, let reason, let url):
-            launchRequested(request, index, Launch(state: state, reason: reason, url: url), now)
-        case .activate: activateRequested(request, index, Launch(state: .foreground, reason: .user), now)
+            launchRequested(
+                request, index, Launch(state: state, reason: reason, url: url, isUnrequested: isUnrequested), now)
+        case .activate:
+            let launch = Launch(state: .foreground, reason: .user, isUnrequested: isUnrequested)
+            activateRequested(request, index, launch, now)
         case .background: backgroundRequested(request, index, now)
         case .interrupt: interruptRequested(request, index, isTied: false, now)
         case .interruptWhileConnected: interruptRequested(request, index, isTied: true, now)
         case .endInterruption: endInterruptionRequested(request, index, now)
         case .terminate: terminateRequested(request, index, now)
         case .remove: removeRequested(request, index, now)
-        case .push(let payload): pushRequested(request, index, payload, now)
+        case .push(let payload): pushRequested(request, index, payload, isUnrequested: isUnrequested, now)
         case .send(let notification): sendRequested(request, index, notification, now)
         }
     }
@@ -151,6 +160,7 @@ extension LifecycleCore {
     ) {
         switch apps[index].phase {
         case .notRunning:
+            if let refusal = refusal(of: launch, index, now) { return answer(request, .refused(refusal)) }
             wait(request, index, for: .background)
             launchOnRequest(index, launch, now)
         case .launching, .enteringBackground, .waking:
@@ -171,8 +181,8 @@ extension LifecycleCore {
 
     private mutating func activateRequested(_ request: RequestID, _ index: Int, _ launch: Launch, _ now: Instant) {
         let phase = apps[index].phase
-        if phase == .notRunning, let time = postponement(of: launch, index, now) {
-            return answer(request, .refused(.launchPostponed(by: time)))
+        if phase == .notRunning, let refusal = refusal(of: launch, index, now) {
+            return answer(request, .refused(refusal))
         }
         supersede(index, .background, by: .active)
         withdrawTermination(index)
@@ -289,11 +299,13 @@ extension LifecycleCore {
     }
 
     /// L30.
-    private mutating func pushRequested(_ request: RequestID, _ index: Int, _ payload: String, _ now: Instant) {
+    private mutating func pushRequested(
+        _ request: RequestID, _ index: Int, _ payload: String, isUnrequested: Bool, _ now: Instant
+    ) {
         guard apps[index].policy.backgroundModes.contains(.push) else {
             return answer(request, .refused(.modeNotDeclared("push")))
         }
-        let launch = Launch(state: .background, reason: .push)
+        let launch = Launch(state: .background, reason: .push, isUnrequested: isUnrequested)
         wakeRequested(request, index, launch, Notification(pushed: payload), now)
     }
 
@@ -353,6 +365,15 @@ extension LifecycleCore {
 }
 
 extension Request {
+    /// Whether it brings the app to the foreground.
+    fileprivate var isForForeground: Bool {
+        switch self {
+        case .activate, .launch(.foreground, reason: _, url: _): true
+        case .launch, .background, .interrupt, .interruptWhileConnected, .endInterruption, .terminate, .remove, .push, .send:
+            false
+        }
+    }
+
     /// Whether it ends the app. However many requests wait, it is carried out.
     fileprivate var endsApp: Bool {
         switch self {

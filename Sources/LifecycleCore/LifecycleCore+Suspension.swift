@@ -53,7 +53,12 @@ extension LifecycleCore {
 
     /// Out of suspension: into the foreground or to its end (`pending`), for a reason that grants time of its own, or for a task. What
     /// happened while the app was suspended is delivered before anything of it runs (L32).
-    mutating func wake(_ index: Int, pending: PendingRequest?, for reason: LaunchReason?, _ now: Instant) {
+    ///
+    /// `isUnrequested`: no user asks for it (L53).
+    mutating func wake(
+        _ index: Int, pending: PendingRequest?, for reason: LaunchReason?, isUnrequested: Bool = false, _ now: Instant
+    ) {
+        self[run: index].isUnrequested = isUnrequested
         deliverNotifications(index, inForeground: pending == .foreground)
         if pending == .foreground { unthrottle(index) }
         let cause: StateReason =
@@ -100,7 +105,7 @@ extension LifecycleCore {
             return
         }
         metTransitionDeadline(index, now)
-        if let reason = waking.wake { beginWake(index, reason, now) }
+        if let reason = waking.wake { beginWake(index, reason, isUnrequested: self[run: index].isUnrequested, now) }
         switch waking.pending {
         case .foreground: if mayEnterForeground(index, now) { return enterForeground(index, .requested, now) }
         case .terminate: return terminate(index, shutdown == nil ? .requested : .shutdown, now)

@@ -14,7 +14,9 @@ extension LifecycleCore {
         case .terminating, .ending, .notRunning: return report(.taskRefused(id, name: name))
         case .launching, .foreground, .enteringBackground, .background, .suspending, .suspended, .waking: break
         }
-        if self[run: index].budget == .spent || isTooLate(index) { return report(.taskRefused(id, name: name)) }
+        if self[run: index].budget == .spent || isTooLate(index) || isUnrequestedTimeUsedUp(index, now) {
+            return report(.taskRefused(id, name: name))
+        }
         let excess = self[run: index].assertions.beginTask(task, limit: Self.maximumTasks)
         report(.taskBegan(id, name: name))
         if let excess { return kill(index, .tooManyTasks(excess), .tooManyTasks, now) }

@@ -55,7 +55,9 @@ extension LifecycleCore {
             backgroundTimeRemaining: run?.budget.remaining(at: now), isForeground: isInFront(index),
             interruptions: run?.interruptions ?? 0, launches: app.launches, lastReceipt: app.lastReceipt,
             launchPostponed: app.postponedUntil.flatMap { $0 > now ? $0 - now : nil },
-            launchWaiting: app.queuedLaunch.map { now - $0.since }, awakeReasons: awakeReasons(app))
+            launchWaiting: app.queuedLaunch.map { now - $0.since },
+            unrequestedTime: app.unrequestedTime.used(at: now), unrequestedTimeLimit: app.policy.backgroundTimePerHour,
+            awakeReasons: awakeReasons(app))
     }
 
     package var memory: MemoryView {

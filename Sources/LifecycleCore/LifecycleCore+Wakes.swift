@@ -17,16 +17,20 @@ extension LifecycleCore {
     mutating func wakeOrLaunch(
         _ index: Int, _ launch: Launch, _ notification: Notification?, _ now: Instant
     ) -> WakeOutcome {
+        if launch.isUnrequested, apps[index].phase != .foreground, let refusal = unrequestedTimeRefusal(index, now) {
+            return .refused(refusal)
+        }
         switch apps[index].phase {
         case .notRunning:
-            if apps[index].queuedLaunch == nil, let time = postponement(of: launch, index, now) {
-                return .refused(.launchPostponed(by: time))
+            if apps[index].queuedLaunch == nil, let refusal = refusal(of: launch, index, now) {
+                return .refused(refusal)
             }
             self.launch(index, launch, isRequested: true, now)
             file(index, notification)
         case .ending, .terminating: wakeAfterEnd(index, launch, notification)
         case .launching:
             file(index, notification)
+            if !launch.isUnrequested { self[run: index].isUnrequested = false }
             setPendingWake(index, launch.reason)
         case .foreground:
             file(index, notification)
@@ -34,16 +38,17 @@ extension LifecycleCore {
         case .enteringBackground, .background:
             file(index, notification)
             deliverNotifications(index, inForeground: false)
-            beginWake(index, launch.reason, now)
+            beginWake(index, launch.reason, isUnrequested: launch.isUnrequested, now)
             makeTimeForWake(index, now)
             continueIfNeeded(index)
             assertionBegan(index, now)
         case .suspending, .suspended:
             file(index, notification)
-            wake(index, pending: nil, for: launch.reason, now)
+            wake(index, pending: nil, for: launch.reason, isUnrequested: launch.isUnrequested, now)
         case .waking:
             file(index, notification)
             deliverNotifications(index, inForeground: apps[index].execution?.pending == .foreground)
+            if !launch.isUnrequested { self[run: index].isUnrequested = false }
             setPendingWake(index, launch.reason)
         }
         switch apps[index].phase {
@@ -59,7 +64,9 @@ extension LifecycleCore {
         update(index, execution)
     }
 
-    mutating func beginWake(_ index: Int, _ reason: LaunchReason, _ now: Instant) {
+    /// `isUnrequested`: no user asked for it (L53).
+    mutating func beginWake(_ index: Int, _ reason: LaunchReason, isUnrequested: Bool, _ now: Instant) {
+        self[run: index].isUnrequested = isUnrequested
         cancel(index, self[run: index].assertions.wake?.deadline)
         guard let deadline = begin(index, .wake, Self.wakeTime, now) else { return }
         let mustComplete = reason.completedMode.map { apps[index].policy.backgroundModes.contains($0) } ?? false

@@ -96,7 +96,7 @@ package struct LifecycleCore: Hashable, Sendable {
         case .configured(let policy): configured(policy, now)
         case .started: started(now)
         case .recovered: recovered(now)
-        case .requested(let request, let id, let what): requested(request, id, what, now)
+        case .requested(let request, let id, let what, let requester): requested(request, id, what, requester, now)
         case .requestAbandoned(let request): requestAbandoned(request, now)
         case .shutdownRequested(let immediately): shutdownRequested(immediately, now)
         case .sleepRequested: sleepRequested(now)
@@ -148,16 +148,17 @@ package struct LifecycleCore: Hashable, Sendable {
 
     /// Once an event is carried out: brings up to date what follows from the new state.
     private mutating func settle(_ now: Instant) {
-        refreshTouched()
+        refreshTouched(now)
         admitLaunches(now)
-        refreshTouched()
+        refreshTouched(now)
         checkLaunches(now)
         scheduleMemoryCheck(now)
     }
 
-    private mutating func refreshTouched() {
+    private mutating func refreshTouched(_ now: Instant) {
         // The answer to a waiter never touches another app, so this ends.
         for index in touched {
+            countUnrequestedTime(index, now)
             refresh(index)
             apps[index].isTouched = false
         }

@@ -57,6 +57,8 @@ package struct AppPolicy: Hashable, Sendable {
     package var extendedDeadlineMax: Duration? = .seconds(60)
     /// L21: the app's budget for one stay in the background.
     package var backgroundTime: Duration? = .seconds(30)
+    /// L53: how much background time that no user asked for the app has in any hour.
+    package var backgroundTimePerHour: Duration? = .seconds(600)
     /// L22: how long before the end of the budget the expiration handlers are called.
     package var expirationNotice: Duration = .seconds(5)
     /// L18: from the end of the last assertion to the suspension.

@@ -86,7 +86,7 @@ struct CoreModel {
     func app(of event: Event) -> Int? {
         if let run = event.run { return app(of: run) }
         switch event {
-        case .registered(let id, _, _), .unregistered(let id), .requested(_, let id, _): return indexes[id]
+        case .registered(let id, _, _), .unregistered(let id), .requested(_, let id, _, by: _): return indexes[id]
         default: return nil
         }
     }
@@ -118,7 +118,7 @@ struct CoreModel {
             .deadlineMet(let id, _, _), .deadlineCancelled(let id, _), .deadlineMissed(let id, _),
             .deadlineDeferred(let id, _, _), .taskBegan(let id, _), .taskEnded(let id, _), .taskRefused(let id, _),
             .tasksExpiring(let id, _), .freezeTakesLong(let id), .killTakesLong(let id), .stoppedItself(let id, _),
-            .wakeCompleted(let id, _), .relaunchScheduled(let id, _, _):
+            .wakeCompleted(let id, _), .relaunchScheduled(let id, _, _), .unrequestedTimeUsedUp(let id, _):
             indexes[id]
         case .ended(let receipt): indexes[receipt.app]
         case .memoryLevelChanged: nil

@@ -23,7 +23,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
         case .unregistered: self = .unregistered
         case .configured: self = .configured
         case .started: self = .started
-        case .requested(_, _, let request): self.init(request)
+        case .requested(_, _, let request, by: _): self.init(request)
         case .requestAbandoned: self = .requestAbandoned
         case .shutdownRequested: self = .shutdown
         case .run(_, let what): self.init(what)

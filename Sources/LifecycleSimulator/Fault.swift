@@ -13,6 +13,7 @@ package enum Fault: Int, CaseIterable, Sendable {
     case sleeps, locks
     case execFails, requestFlood
     case continuedByOthers
+    case evades, asksForApps
 
     package var name: String { String(describing: self) }
 }

@@ -122,6 +122,10 @@ extension Line {
             case .launchPostponed(let time):
                 add("postponed by ")
                 add(time)
+            case .backgroundTimeUsedUp(let time):
+                add("background time used up for ")
+                add(time)
+            case .requesterNotInForeground: add("the requester is not in the foreground")
             case .shuttingDown: add("shutting down")
             case .tooMany(let sentence): add(sentence)
             }
@@ -158,6 +162,9 @@ extension Line {
             add(time)
             add(", early ends: ")
             add(deaths)
+        case .unrequestedTimeUsedUp(let id, let limit):
+            add(id.name, ": unrequested background time used up: ")
+            add(limit)
         case .memoryLevelChanged(let level, let cause):
             add("memory level ", level.word)
             add(", ", cause.rawValue)

@@ -20,13 +20,19 @@ extension Line {
         case .configured(let policy): add(policy)
         case .started: add("started")
         case .recovered: add("recovered")
-        case .requested(let request, let id, let what):
+        case .requested(let request, let id, let what, let requester):
             add("request ")
             add(request.number)
             add(": ")
             add(what)
             add(" ")
             add(id.name)
+            switch requester {
+            case .user: break
+            case .app(let app):
+                add(", asked by the app ")
+                add(app?.name ?? "?")
+            }
         case .requestAbandoned(let request):
             add("abandoned request ")
             add(request.number)

@@ -9,7 +9,7 @@ enum AnswerTiming: Int, CaseIterable {
 enum SpontaneousAction: Int, CaseIterable {
     case nothing, beginTask, endTask, endAllTasks, beginManyTasks, grow, shrink, fork, stop, crash, exit, extend,
         sendUnexpected
-    case changeMainProcess, block, giveUpHeartbeat, announceEnd
+    case changeMainProcess, block, giveUpHeartbeat, announceEnd, askForApp
 }
 
 /// The behaviour of a simulated app. Weights are relative to each other.
@@ -27,6 +27,8 @@ struct Personality {
     var stops = false
     /// Whether it ignores SIGTERM.
     var ignoresSIGTERM = false
+    /// Whether it tries to get more background time than it is allowed (L53).
+    var evades = false
 
     private static let anytime: ClosedRange<Microseconds> = 200 * .millisecond...20 * .second
 
@@ -84,4 +86,11 @@ struct Personality {
     ]
 
     static let prompt = all[0]
+
+    /// Leaks tasks, ends and is relaunched, and asks the daemon to wake and launch apps.
+    static let evading = Personality(
+        name: "evading", timings: [1, 0, 0, 0, 0, 0],
+        spontaneous: [2, 8, 0, 0, 0, 0, 0, 1, 0, 1, 1, 2, 0, 0, 0, 0, 1, 16],
+        interval: 500 * .millisecond...8 * .second,
+        evades: true)
 }

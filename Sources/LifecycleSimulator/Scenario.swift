@@ -22,6 +22,8 @@ struct Scenario {
     let hasStartUps: Bool
     /// The launches at the start of the daemon, if they compute.
     let storm: LaunchStorm?
+    /// Whether apps try to get more background time than they are allowed (L53), for some hours.
+    let hasEvasion: Bool
 
     init(seed: UInt64, events: Int, apps count: Int?, random: inout Random) {
         self.seed = seed
@@ -33,8 +35,13 @@ struct Scenario {
         let count = max(1, hasStorm && count == nil ? max(24, drawn) : drawn)
         storm = hasStorm ? LaunchStorm(seed: seed, apps: count) : nil
         apps = (0..<count).map { Self.name($0) }
-        personalities = apps.map { _ in random.pick(Personality.all) }
-        pace = random.pick([20 * .millisecond, 300 * .millisecond, 1 * .second, 4 * .second, 15 * .second])
+        // Computed from the seed: another random draw here would change all seeds.
+        let hasEvasion = seed % 13 == 5 && !hasStorm
+        self.hasEvasion = hasEvasion
+        let others = apps.map { _ in random.pick(Personality.all) }
+        personalities = others.enumerated().map { hasEvasion && $0 < 2 ? Personality.evading : $1 }
+        let pace = random.pick([20 * .millisecond, 300 * .millisecond, 1 * .second, 4 * .second, 15 * .second])
+        self.pace = hasEvasion ? 1800 * .second : pace
         isMemoryTight = random.chance(400)
         totalMemory = random.pick([1 << 30, 8 << 30, 16 << 30, 32 << 30])
         let intensity = random.pick([0, 1, 2, 3])
@@ -49,6 +56,7 @@ struct Scenario {
             case .execFails: return hasOutages ? 1000 : 0
             case .requestFlood: return hasFloods ? 1000 : 0
             case .continuedByOthers: return seed % 5 == 2 ? 300 : 0
+            case .evades, .asksForApps: return hasEvasion ? 1000 : 0
             default: break
             }
             return intensity == 0 || random.chance(350) ? 0 : Self.rate(fault) * intensity / 2
@@ -93,7 +101,7 @@ struct Scenario {
         case .invalidRequest: 60
         case .requestAbandoned: 40
         case .simulatedPressure: 20
-        case .sleeps, .locks, .execFails, .requestFlood, .continuedByOthers: 0
+        case .sleeps, .locks, .execFails, .requestFlood, .continuedByOthers, .evades, .asksForApps: 0
         case .beginsTooMany: 40
         case .sendsAfterEnd: 100
         case .killedBeforeExec, .diesAtDeadline, .crashes, .ignoresTerminate, .neverAnswers, .answersLate,

@@ -165,7 +165,7 @@ package struct Simulation<Core: DecidingCore> {
     private mutating func advance(until time: Microseconds) {
         while checkers.findings.first == nil {
             let next = [timer.map { max($0, world.stalledUntil) }, world.queue.nextTime].compactMap { $0 }.min()
-            guard let next, next <= time, let event = world.nextEvent(timer: timer) else { break }
+            guard let next, next <= time, let event = world.nextEvent(timer: timer, until: time) else { break }
             handle(event)
         }
         world.now = max(world.now, time)

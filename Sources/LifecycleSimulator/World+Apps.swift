@@ -31,7 +31,8 @@ extension World {
             runs[run].isInForeground = false
             runs[run].isBackgroundAnswerDue = true
             planAnswer(.answerBackground, run, policy.backgroundDeadline)
-            if !isQuiet, apps[runs[run].app].random.chance(150) { plan(.begin(1), by: run, after: 300) }
+            let chance = apps[runs[run].app].personality.evades ? 900 : 150
+            if !isQuiet, apps[runs[run].app].random.chance(chance) { plan(.begin(1), by: run, after: 300) }
         case .willTerminate:
             runs[run].isTerminateAnswerDue = true
             if !isQuiet, apps[runs[run].app].personality.ignoresSIGTERM, allows(.ignoresTerminate) { return }
@@ -42,7 +43,8 @@ extension World {
             }
         case .memoryWarning: if apps[runs[run].app].random.chance(500) { shrink(run) }
         case .tasksExpiring:
-            if isQuiet || apps[runs[run].app].random.chance(700) {
+            let chance = apps[runs[run].app].personality.evades ? 0 : 700
+            if isQuiet || apps[runs[run].app].random.chance(chance) {
                 planAnswer(.endAllTasks, run, policy.expirationNotice)
             }
         }
@@ -52,10 +54,12 @@ extension World {
     mutating func thawed(_ run: Int) {
         guard runs[run].program == .running else { return }
         if apps[runs[run].app].random.chance(500) { planWake(run) }
-        if !isQuiet, apps[runs[run].app].random.chance(100) { plan(.begin(1), by: run, after: 50) }
+        let chance = apps[runs[run].app].personality.evades ? 900 : 100
+        if !isQuiet, apps[runs[run].app].random.chance(chance) { plan(.begin(1), by: run, after: 50) }
     }
 
     mutating func planWake(_ run: Int) {
+        if apps[runs[run].app].personality.evades, !isQuiet { return }
         let result = apps[runs[run].app].random.pick(WakeResult.allCases)
         planAnswer(.completeWake(result), run, .seconds(30))
     }
@@ -231,6 +235,7 @@ extension World {
             send(run, .run(id, .mainProcessChanged(pid: runs[run].pid)))
         case .block: if allows(.blocksKill) { block(run) }
         case .giveUpHeartbeat: if allows(.givesUpHeartbeat) { send(run, .run(id, .heartbeatGivenUp)) }
+        case .askForApp: if allows(.asksForApps) { askForApp(run) }
         case .announceEnd:
             runs[run].isTerminateAnswerDue = true
             send(run, .run(id, .stopping))

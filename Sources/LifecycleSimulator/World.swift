@@ -65,6 +65,8 @@ struct World {
     /// What is measured of processor time.
     var loadRandom: Random
     var load = ProcessorLoad()
+    /// `BackgroundTimePerHourSec=`, and what apps ask for.
+    var evasionRandom: Random
 
     var manager = ManagerPolicy()
     var lastRequest: UInt64 = 0
@@ -94,6 +96,7 @@ struct World {
         footprintRandom = Random(seed: scenario.seed ^ 0x666f_6f74_7072)
         signalRandom = Random(seed: scenario.seed ^ 0x7369_676e_616c)
         loadRandom = Random(seed: scenario.seed ^ 0x6c6f_6164)
+        evasionRandom = Random(seed: scenario.seed ^ 0x65_7661_6465)
         apps = zip(scenario.apps, scenario.personalities).enumerated().map { index, app in
             FakeApp(id: app.0, personality: app.1, random: random.stream(100 + UInt64(index)))
         }
@@ -123,16 +126,19 @@ struct World {
         apps[index].policy.terminateSuspended = childRandom.pick([.auto, .auto, .notify, .kill])
         takeTimeToStartUp(index)
         joinStorm(index)
+        limitBackgroundTime(of: index)
         apps[index].isRegistered = true
         queue.push(.deliver(.registered(apps[index].id, apps[index].policy, launches: apps[index].launches)), at: now)
     }
 
     // MARK: The next event
 
-    /// Lets time pass until there is an event for the core. `timer`: when the core's deadline is due.
-    mutating func nextEvent(timer: Microseconds?) -> Event? {
+    /// Lets time pass until there is an event for the core. `timer`: when the core's deadline is due. `nil`: there is none until
+    /// `limit`.
+    mutating func nextEvent(timer: Microseconds?, until limit: Microseconds = .max) -> Event? {
         while true {
             let timer = timer.map { max($0, stalledUntil) }
+            guard let next = [timer, queue.nextTime].compactMap({ $0 }).min(), next <= limit else { return nil }
             if let timer, isTimerNext(timer) {
                 now = max(now, timer)
                 return .deadlineReached

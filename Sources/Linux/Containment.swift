@@ -157,6 +157,50 @@ package final class Containment {
         throw SystemError(call: "rmdir", errno: errno, path: root.path)
     }
 
+    /// What a process belongs to.
+    package enum ProcessOwner: Equatable {
+        /// A run of this app, also one that is over for the daemon.
+        case app(String)
+        /// No app.
+        case other
+        /// The process no longer exists.
+        case ended
+    }
+
+    /// Finds the app that a process belongs to. In process-group mode it is found by the marker in the environment of the
+    /// process, of the leader of its session, or of one of its ancestors: a process that has left all of them belongs to no app.
+    package func owner(of pid: Int32) throws(SystemError) -> ProcessOwner {
+        switch mode {
+        case .cgroup(let root):
+            guard let bytes = try proc.read("cgroup", of: pid), let group = CgroupMembership(parsing: bytes).unified
+            else { return .ended }
+            guard let own = root.mount.group(ofFolder: root.path), group.hasPrefix(own == "/" ? own : own + "/")
+            else { return .other }
+            let leaf = group.dropFirst(own.utf8.count).split(separator: "/").first ?? ""
+            return Self.app(ofLeaf: leaf).map { .app(String($0.app)) } ?? .other
+        case .processGroup:
+            guard let stat = try proc.stat(of: pid) else { return .ended }
+            for candidate in [pid, stat.session] where candidate > 0 {
+                if let app = try markedApp(candidate) { return .app(app) }
+            }
+            var parent = stat.parent
+            for _ in 0..<ProcessFamily.mostAncestors where parent > 1 && parent != getpid() {
+                if let app = try markedApp(parent) { return .app(app) }
+                guard let next = try proc.stat(of: parent)?.parent else { break }
+                parent = next
+            }
+            return .other
+        }
+    }
+
+    private func markedApp(_ pid: Int32) throws(SystemError) -> String? {
+        guard pid != getpid(), let stat = try proc.stat(of: pid), let marker = try table.marker(of: stat) else {
+            return nil
+        }
+        let parts = marker.split(separator: ":", omittingEmptySubsequences: false)
+        return parts.count == 4 && parts[0] == name ? String(parts[1]) : nil
+    }
+
     private func enclosure(
         _ app: String, _ run: UInt64, _ kind: Enclosure.Kind, _ relatives: RunRelatives? = nil
     ) -> Enclosure {
@@ -170,11 +214,17 @@ package final class Containment {
 
     private func leaves(of root: CgroupRoot) throws(SystemError) -> [EnclosureSearch.Found] {
         try subfolders(of: root.path).compactMap { name in
-            // App IDs can contain dots, digits and underscores, so the search starts at the end.
-            guard let dot = name.lastIndex(of: "."), name[dot...].hasPrefix(".run") else { return nil }
-            let digits = name[name.index(dot, offsetBy: 4)...].prefix { $0 != "_" }
-            guard let run = UInt64(digits), dot > name.startIndex else { return nil }
-            return EnclosureSearch.Found(app: String(name[..<dot]), run: run, location: "\(root.path)/\(name)")
+            guard let (app, run) = Self.app(ofLeaf: name[...]) else { return nil }
+            return EnclosureSearch.Found(app: String(app), run: run, location: "\(root.path)/\(name)")
         }
+    }
+
+    /// Reads a name that `leafName` made.
+    private static func app(ofLeaf name: Substring) -> (app: Substring, run: UInt64)? {
+        // App IDs can contain dots, digits and underscores, so the search starts at the end.
+        guard let dot = name.lastIndex(of: "."), name[dot...].hasPrefix(".run") else { return nil }
+        let digits = name[name.index(dot, offsetBy: 4)...].prefix { $0 != "_" }
+        guard let run = UInt64(digits), dot > name.startIndex else { return nil }
+        return (name[..<dot], run)
     }
 }

@@ -55,7 +55,7 @@ final class ProcessFamily {
     }
 
     /// The most ancestors of a process that are examined before all processes are searched.
-    private static let mostAncestors = 16
+    static let mostAncestors = 16
 
     /// Whether a process is a member. All processes are searched only if neither it nor an ancestor is a known member or has
     /// the marker.

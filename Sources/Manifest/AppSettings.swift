@@ -130,6 +130,7 @@ extension AppManifest {
             .time("Lifecycle", "TerminateDeadlineSec", \.policy.terminateDeadline),
             .time("Lifecycle", "ExtendedDeadlineMaxSec", \.policy.extendedDeadlineMax),
             .time("Lifecycle", "BackgroundTimeSec", \.policy.backgroundTime),
+            .time("Lifecycle", "BackgroundTimePerHourSec", \.policy.backgroundTimePerHour),
             .finiteTime("Lifecycle", "ExpirationNoticeSec", \.policy.expirationNotice),
             .finiteTime("Lifecycle", "SuspendDelaySec", \.policy.suspendDelay),
             // 0 disables the watchdog, as in systemd.service(5).

@@ -23,6 +23,8 @@ package final class BusPeer {
     package let number: UInt64
     /// The process at the other end; `nil` if that is a bus daemon, whose messages have a sender each.
     package let credentials: PeerCredentials?
+    /// When the connection was accepted, or begun (CLOCK_MONOTONIC, as `EventLoop.now`).
+    package let connected: Duration
     package let limits: BusLimits
     package private(set) var isGone = false
     /// Called once from the loop with the reason, a sentence, unless `close` was called without one.
@@ -80,6 +82,7 @@ package final class BusPeer {
         }
         self.bus = bus
         self.loop = loop
+        connected = loop.now()
         self.number = number
         self.limits = limits
         self.priority = priority
@@ -111,6 +114,7 @@ package final class BusPeer {
         }
         self.bus = bus
         self.loop = loop
+        connected = loop.now()
         number = 0
         credentials = nil
         self.limits = limits

@@ -121,6 +121,10 @@ extension Session {
         if app.deadline?.what != "backgroundTime" {
             sheet.add("Background", app.backgroundTimeRemaining.map { "\(countdown($0)) of background time left" })
         }
+        if let used = app.backgroundTimeLastHour, used > .zero {
+            let limit = app.backgroundTimePerHour.map { " of \(countdown($0))" } ?? ""
+            sheet.add("Background time", "\(countdown(used))\(limit) in the last hour")
+        }
         sheet.add("Postponed", app.launchPostponed.map { "only a user can launch it for \(countdown($0))" })
         sheet.add(
             "Launch", app.launchWaiting.map { "has waited for \(countdown($0)) until other launches are complete" })

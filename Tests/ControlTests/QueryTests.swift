@@ -71,6 +71,20 @@ struct QueryTests {
                 """)
     }
 
+    @Test("status shows the background time that no user asked for, with its limit (L53)")
+    func backgroundTime() throws {
+        let daemon = try FakeDaemon()
+        var app = Records.mail
+        app.backgroundTimeLastHour = .seconds(252)
+        app.backgroundTimePerHour = .seconds(600)
+        daemon.answer("Status", app)
+        #expect(
+            try daemon.run("status", "mail").output.contains("Background time: 4min 12s of 10min in the last hour\n"))
+        app.backgroundTimePerHour = nil
+        daemon.answer("Status", app)
+        #expect(try daemon.run("status", "mail").output.contains("Background time: 4min 12s in the last hour\n"))
+    }
+
     @Test("status exits with 3 if one of the apps is not running")
     func statusExit() throws {
         let daemon = try FakeDaemon()

@@ -97,6 +97,10 @@ struct LogEntryTests {
             .relaunchScheduled(web, after: .seconds(80), deaths: 4), .notice,
             "web: relaunching in 1min 20s (ended early 4 times in a row)"),
         Sentence(
+            .unrequestedTimeUsedUp(web, limit: .seconds(600)), .warning,
+            "web: used up its background time (10min in an hour): tasks and wakes by apps are refused, and relaunches wait, "
+                + "until there is time again"),
+        Sentence(
             .memoryLevelChanged(.critical, .budget), .warning, "Memory level changed: critical (budget)",
             "GREENROOM_REASON=budget", "GREENROOM_MEMORY_LEVEL=critical"),
         Sentence(

@@ -121,7 +121,8 @@ struct RandomEventTests {
             .send(Notification(kind: "battery", payload: random.pick(["1", "2"]))!),
             .send(Notification(kind: "time", payload: "")!),
         ]
-        let request = harness.request(app, random.pick(requests))
+        let requester: Requester = random.pick([.user, .user, .user, .app(id(app)), .app(nil)])
+        let request = harness.request(app, random.pick(requests), by: requester)
         if random.isOne(in: 20) { harness.handle(.requestAbandoned(request)) }
     }
 

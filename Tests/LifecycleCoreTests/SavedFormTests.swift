@@ -50,7 +50,9 @@ struct SavedFormTests {
                 expected[run: index].takesPart = false
                 expected[run: index].peakMemory = 0
                 expected[run: index].memoryBeforeEnd = 0
+                expected[run: index].isUnrequested = false
             }
+            for index in expected.apps.indices { expected.apps[index].unrequestedTime = UnrequestedTime() }
         }
         let saved = try SavedCore(reading: try readFile(path))
         let core = LifecycleCore(recovering: saved)

@@ -163,6 +163,8 @@ struct SavingTests {
             .memoryMeasured(MemoryReading(total: 9, available: 8, sizes: [.init(run: RunID(3), bytes: 77)])),
             .pressureStalled(.warning), .pressureSimulated(RequestID(.max), .critical),
             .requested(RequestID(1), photos, .push(payload: "…")), .requested(RequestID(2), photos, .remove),
+            .requested(RequestID(4), photos, .activate, by: .app(nil)),
+            .requested(RequestID(5), photos, .activate, by: .app(photos)),
             .requested(RequestID(3), photos, .launch(.foreground, reason: .url, url: "a:b")),
             .requested(RequestID(5), photos, .interruptWhileConnected),
             .run(RunID(1), .exited(.lost, cpu: .zero, memory: 0)),

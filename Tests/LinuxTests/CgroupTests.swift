@@ -76,6 +76,24 @@ func startShell(_ script: String, in enclosure: Enclosure, _ arguments: [String]
 
 @Suite("Cgroups", .enabled(if: TestContainment.isPossible, "needs a cgroup v2 mount that this user may write"))
 struct CgroupTests {
+    @Test("a process belongs to the app of its control group, however it forked")
+    func owner() throws {
+        let test = try TestContainment("owner")
+        defer { test.end() }
+        let enclosure = try test.containment.create(app: "org.example.App", run: 12)
+        let process = try test.shell("(env -i setsid sleep 1000 &) ; while :; do sleep 1000; done", in: enclosure)
+        try eventually("the processes") { try enclosure.pids().count == 3 }
+        for pid in try enclosure.pids() {
+            #expect(try test.containment.owner(of: pid) == .app("org.example.App"))
+        }
+        #expect(try test.containment.owner(of: getpid()) == .other)
+        #expect(try test.containment.owner(of: 1) == .other)
+        try enclosure.killAll()
+        try wait(for: process.descriptor)
+        // A zombie still names its group.
+        #expect(try test.containment.owner(of: process.pid) != .other)
+    }
+
     @Test("a process is created in its enclosure, and its children stay in it")
     func created() throws {
         let test = try TestContainment("created")

@@ -44,6 +44,28 @@ struct ProcessFamilyTests {
         }
     }
 
+    @Test("without cgroups a process belongs to the app of its marker, its session or its ancestors")
+    func owner() throws {
+        try inOwnProcess {
+            let containment = try Self.containment()
+            let enclosure = try containment.create(app: "org.example.App", run: 1)
+            // The first child has no marker, but the session; the second has the marker alone.
+            let process = try startShell(
+                "env -i sleep 1000 & (setsid sleep 1000 &) ; while :; do sleep 1000; done", in: enclosure)
+            try eventually("the processes") { try enclosure.pids().count == 4 }
+            for pid in try enclosure.pids() {
+                try eventually("\(pid) has executed its program") {
+                    try containment.owner(of: pid) == .app("org.example.App")
+                }
+            }
+            #expect(try containment.owner(of: getpid()) == .other)
+            #expect(try containment.owner(of: 1) == .other)
+            #expect(try Self.containment("another").owner(of: process.pid) == .other)
+            try Self.end(enclosure)
+            #expect(try containment.owner(of: process.pid) == .ended)
+        }
+    }
+
     @Test("a child that forked twice and left its session is found by the marker, stopped, killed and reaped")
     func escapee() throws {
         try inOwnProcess {

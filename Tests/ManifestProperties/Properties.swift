@@ -123,7 +123,8 @@ struct Checker {
         hold(policy.watchdog != .zero, "WatchdogSec= is not 0")
         for time in [
             policy.launchDeadline, policy.backgroundDeadline, policy.terminateDeadline, policy.extendedDeadlineMax,
-            policy.backgroundTime, policy.expirationNotice, policy.suspendDelay, policy.watchdog,
+            policy.backgroundTime, policy.backgroundTimePerHour, policy.expirationNotice, policy.suspendDelay,
+            policy.watchdog,
         ] {
             hold(time ?? .zero >= .zero && time ?? .zero <= .seconds(3_155_760_000), "a time span is at most 100 years")
         }

@@ -59,7 +59,8 @@ private func lifecycle(_ manifest: AppManifest) -> [String] {
     let times: [(String, Duration?)] = [
         ("LaunchDeadline", policy.launchDeadline), ("BackgroundDeadline", policy.backgroundDeadline),
         ("TerminateDeadline", policy.terminateDeadline), ("ExtendedDeadlineMax", policy.extendedDeadlineMax),
-        ("BackgroundTime", policy.backgroundTime), ("ExpirationNotice", policy.expirationNotice),
+        ("BackgroundTime", policy.backgroundTime), ("BackgroundTimePerHour", policy.backgroundTimePerHour),
+        ("ExpirationNotice", policy.expirationNotice),
         ("SuspendDelay", policy.suspendDelay), ("Watchdog", policy.watchdog),
     ]
     return [

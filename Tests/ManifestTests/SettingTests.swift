@@ -10,7 +10,7 @@ struct SettingTests {
         let policy = try accepted(
             "Lifecycle", "LaunchDeadlineSec=1", "BackgroundDeadlineSec=2s", "TerminateDeadlineSec=3000ms",
             "ExtendedDeadlineMaxSec=4", "BackgroundTimeSec=1min", "ExpirationNoticeSec=6", "SuspendDelaySec=7",
-            "WatchdogSec=8"
+            "WatchdogSec=8", "BackgroundTimePerHourSec=9min"
         ).policy
         #expect(policy.launchDeadline == .seconds(1))
         #expect(policy.backgroundDeadline == .seconds(2))
@@ -20,6 +20,7 @@ struct SettingTests {
         #expect(policy.expirationNotice == .seconds(6))
         #expect(policy.suspendDelay == .seconds(7))
         #expect(policy.watchdog == .seconds(8))
+        #expect(policy.backgroundTimePerHour == .seconds(540))
     }
 
     @Test(
@@ -29,13 +30,15 @@ struct SettingTests {
         let policy = try accepted(
             "Lifecycle", "LaunchDeadlineSec=infinity", "BackgroundDeadlineSec=infinity",
             "TerminateDeadlineSec=infinity",
-            "ExtendedDeadlineMaxSec=infinity", "BackgroundTimeSec=infinity", "WatchdogSec=1", "WatchdogSec=infinity"
+            "ExtendedDeadlineMaxSec=infinity", "BackgroundTimeSec=infinity", "BackgroundTimePerHourSec=infinity",
+            "WatchdogSec=1", "WatchdogSec=infinity"
         ).policy
         #expect(policy.launchDeadline == nil)
         #expect(policy.backgroundDeadline == nil)
         #expect(policy.terminateDeadline == nil)
         #expect(policy.extendedDeadlineMax == nil)
         #expect(policy.backgroundTime == nil)
+        #expect(policy.backgroundTimePerHour == nil)
         #expect(policy.watchdog == nil)
         try expectRefused("Lifecycle", "ExpirationNoticeSec", "infinity")
         try expectRefused("Lifecycle", "SuspendDelaySec", "infinity")
@@ -45,7 +48,7 @@ struct SettingTests {
         "an invalid time span is an error",
         arguments: [
             "LaunchDeadlineSec", "BackgroundDeadlineSec", "TerminateDeadlineSec", "ExtendedDeadlineMaxSec",
-            "BackgroundTimeSec", "ExpirationNoticeSec", "SuspendDelaySec", "WatchdogSec",
+            "BackgroundTimeSec", "BackgroundTimePerHourSec", "ExpirationNoticeSec", "SuspendDelaySec", "WatchdogSec",
         ])
     func badTimes(_ key: String) throws {
         for value in ["soon", "-1", "5 parsecs", "1.2.3", "200y"] {

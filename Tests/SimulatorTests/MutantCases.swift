@@ -2,7 +2,8 @@ import LifecycleCore
 import LifecycleSimulator
 
 extension MutantCase {
-    static let all: [MutantCase] = states + deadlines + ends + memory + requests + absences + time + recovery
+    static let all: [MutantCase] =
+        states + deadlines + backgroundTime + ends + memory + requests + absences + time + recovery
 
     private static func isChange(_ effect: Effect, of app: AppID, to state: AppState) -> Bool {
         if case .report(.stateChanged(app, _, state, _)) = effect { true } else { false }
@@ -79,7 +80,7 @@ extension MutantCase {
         },
         MutantCase(name: "ignores the end of an interruption", rule: .interruptionsNest) { core, _ in
             Mutant(core: core) { mutant, event, now in
-                if case .requested(let request, let id, .endInterruption) = event,
+                if case .requested(let request, let id, .endInterruption, by: _) = event,
                     let view = mutant.core.view(of: id, at: now), view.state == .inactive
                 {
                     return [.answer(request, .done(.inactive))]
@@ -98,7 +99,8 @@ extension MutantCase {
         },
         MutantCase(name: "ignores a repeated activation", rule: .leastRecentIsDisplaced) { core, _ in
             Mutant(core: core) { mutant, event, now in
-                if case .requested(let request, let id, .activate) = event, mutant.core.state(of: id) == .active {
+                if case .requested(let request, let id, .activate, by: _) = event, mutant.core.state(of: id) == .active
+                {
                     return [.answer(request, .done(.active))]
                 }
                 return mutant.core.handle(event, at: now)
@@ -149,6 +151,26 @@ extension MutantCase {
         },
         .without("does not send tasksExpiring", .expirationIsNotified) {
             if case .notify(_, .tasksExpiring) = $0 { true } else { false }
+        },
+    ]
+
+    private static let backgroundTime: [MutantCase] = [
+        .policies("has no limit of background time in an hour", .unrequestedTimeIsLimited) {
+            $0.backgroundTimePerHour = nil
+        },
+        .events("takes wakes that apps ask for as those of users", .unrequestedTimeIsLimited) { event in
+            guard case .requested(let request, let id, let what, by: .app) = event else { return event }
+            switch what {
+            case .activate, .launch(.foreground, _, _): return event
+            default: return .requested(request, id, what, by: .user)
+            }
+        },
+        .events("lets apps in the background activate apps", .foregroundNeedsUser) { event in
+            guard case .requested(let request, let id, .activate, by: .app) = event else { return event }
+            return .requested(request, id, .activate, by: .user)
+        },
+        .policies("halves the background time of an hour", .unrequestedTimeIsLimited) {
+            $0.backgroundTimePerHour = $0.backgroundTimePerHour.map { $0 / 2 }
         },
     ]
 
@@ -204,14 +226,14 @@ extension MutantCase {
         },
         MutantCase(name: "ignores a terminate request", rule: .endedStaysEnded) { core, _ in
             Mutant(core: core) { mutant, event, now in
-                if case .requested(let request, let id, .terminate) = event, mutant.core.run(of: id) != nil {
+                if case .requested(let request, let id, .terminate, by: _) = event, mutant.core.run(of: id) != nil {
                     return [.answer(request, .superseded(by: .background))]
                 }
                 return mutant.core.handle(event, at: now)
             }
         },
         .effects("kills instead of sending willTerminate", .runningAppsAreNotifiedOfEnd) { effects, event, _ in
-            guard case .requested(_, _, .terminate) = event else { return effects }
+            guard case .requested(_, _, .terminate, by: _) = event else { return effects }
             return effects.map { effect in
                 if case .notify(let run, .willTerminate) = effect { .kill(run) } else { effect }
             }
@@ -271,7 +293,7 @@ extension MutantCase {
         },
         MutantCase(name: "refuses to end an app while 64 requests wait", rule: .endsAreNotRefused) { core, _ in
             Mutant(core: core) { mutant, event, now in
-                if case .requested(let request, _, let what) = event, what == .terminate || what == .remove {
+                if case .requested(let request, _, let what, by: _) = event, what == .terminate || what == .remove {
                     var refusing = mutant.core
                     let effects = refusing.handle(event, at: now)
                     // The core answers at once, although the app is still to end.

@@ -9,7 +9,7 @@ extension Event: SavedUnion {
         case .configured(let policy): writer.put(case: 4, policy)
         case .started: writer.put(case: 5)
         case .recovered: writer.put(case: 6)
-        case .requested(let request, let id, let what): writer.put(case: 7, request, id, what)
+        case .requested(let request, let id, let what, let requester): writer.put(case: 7, request, id, what, requester)
         case .requestAbandoned(let request): writer.put(case: 8, request)
         case .shutdownRequested(let immediately): writer.put(case: 9, immediately)
         case .sleepRequested: writer.put(case: 10)
@@ -31,7 +31,7 @@ extension Event: SavedUnion {
         case 4: self = .configured(try values.next())
         case 5: self = .started
         case 6: self = .recovered
-        case 7: self = .requested(try values.next(), try values.next(), try values.next())
+        case 7: self = .requested(try values.next(), try values.next(), try values.next(), by: try values.next())
         case 8: self = .requestAbandoned(try values.next())
         case 9: self = .shutdownRequested(immediately: try values.next())
         case 10: self = .sleepRequested
@@ -222,6 +222,25 @@ extension Request: SavedUnion {
         case 8: self = .push(payload: try values.next())
         case 9: self = .send(try values.next())
         case 10: self = .interruptWhileConnected
+        default: return nil
+        }
+    }
+}
+
+extension Requester: SavedUnion {
+    package func save(to writer: inout ByteWriter) {
+        switch self {
+        case .user: writer.put(case: 1)
+        case .app(nil): writer.put(case: 2)
+        case .app(let id?): writer.put(case: 3, id)
+        }
+    }
+
+    package init?(case number: UInt64, _ values: inout RecordReader) throws(SavedError) {
+        switch number {
+        case 1: self = .user
+        case 2: self = .app(nil)
+        case 3: self = .app(try values.next())
         default: return nil
         }
     }

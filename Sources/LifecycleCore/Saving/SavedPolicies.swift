@@ -22,6 +22,7 @@ extension AppPolicy: SavedRecord {
         try coder.field(18, &killMode)
         try coder.field(19, &terminateSuspended)
         try coder.nullable(20, &startUpTime)
+        try coder.nullable(21, &backgroundTimePerHour)
     }
 }
 
@@ -63,6 +64,7 @@ extension Launch: SavedRecord {
         try coder.field(2, &reason)
         try coder.optional(3, &url)
         try coder.flag(4, &isFirst)
+        try coder.flag(5, &isUnrequested)
     }
 }
 

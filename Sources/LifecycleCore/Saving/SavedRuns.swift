@@ -131,6 +131,7 @@ extension Run: SavedRecord {
         try coder.field(13, &cpuAtLastNotice)
         try coder.flag(14, &takesPart)
         try coder.optional(15, &startUp)
+        try coder.flag(16, &isUnrequested)
         try coder.list(17, &tiedInterruptions, upTo: LifecycleCore.maximumInterruptions)
         try coder.size(18, &peakMemory)
         try coder.size(19, &memoryBeforeEnd)
@@ -165,6 +166,33 @@ extension StartUp: SavedRecord {
     }
 }
 
+extension UnrequestedTime: SavedRecord {
+    package static var blank: UnrequestedTime { UnrequestedTime() }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        var (minutes, since, isReported) = (minutes, since, isReported)
+        try coder.list(1, &minutes, upTo: Self.maximumMinutes)
+        try coder.optional(2, &since)
+        try coder.flag(3, &isReported)
+        self = UnrequestedTime(minutes: minutes, since: since, isReported: isReported)
+    }
+
+    package var fault: String? {
+        let isSorted = zip(minutes, minutes.dropFirst()).allSatisfy { $0.number < $1.number }
+        let isWithinMinutes = minutes.allSatisfy { $0.used >= .zero && $0.used <= .seconds(60) }
+        return isSorted && isWithinMinutes ? nil : "the minutes of background time are out of order or too long"
+    }
+}
+
+extension UnrequestedTime.Minute: SavedRecord {
+    package static var blank: UnrequestedTime.Minute { UnrequestedTime.Minute(number: 0, used: .zero) }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.required(1, &number)
+        try coder.required(2, &used)
+    }
+}
+
 extension Waiter: SavedRecord {
     package static var blank: Waiter { Waiter(request: RequestID(0), goal: .awake) }
 
@@ -192,9 +220,10 @@ extension App: SavedRecord {
         try coder.field(11, &earlyEnds)
         try coder.field(12, &launchDeaths)
         try coder.optional(13, &postponedUntil)
+        try coder.field(14, &unrequestedTime)
         #if NEXT_RELEASE
-            var later: UInt64? = 14
-            try coder.optional(14, &later)
+            var later: UInt64? = 15
+            try coder.optional(15, &later)
         #endif
     }
 

@@ -21,6 +21,8 @@ struct App: Hashable, Sendable {
     var launchDeaths = 0
     /// Before this instant only a user launches it (L11).
     var postponedUntil: Instant?
+    /// Background time that no user asked for (L53).
+    var unrequestedTime = UnrequestedTime()
 
     init(id: AppID, policy: AppPolicy, since: Instant, launches: Int) {
         self.id = id

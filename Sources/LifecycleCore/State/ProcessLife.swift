@@ -140,6 +140,8 @@ struct Run: Hashable, Sendable {
     /// It takes part: it was notified that it is in the background, or said so itself. So it saves what it has before it is
     /// suspended (L46).
     var takesPart = false
+    /// What the app does in the background now is not what a user asked for (L53). The next request of a user changes that.
+    var isUnrequested = false
 
     /// Whether something keeps it awake in the background.
     var isHeldAwake: Bool { !assertions.isEmpty || startUp != nil }

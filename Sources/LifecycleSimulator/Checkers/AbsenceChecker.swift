@@ -44,7 +44,7 @@ struct AbsenceChecker {
         case .unlocked:
             isOver = isLocked && !isSleeping
             isLocked = false
-        case .requested(_, _, let request):
+        case .requested(_, _, let request, by: _):
             isUnchanged = false
             switch request {
             case .activate, .launch(.foreground, _, _): if let app { isRequested[app] = true }

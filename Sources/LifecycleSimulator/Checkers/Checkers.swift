@@ -10,6 +10,7 @@ struct Checkers {
     private var notices: NoticeChecker
     private var receipts: ReceiptChecker
     private var budgets: BudgetChecker
+    private var unrequestedTimes: UnrequestedTimeChecker
     private var suspensions: SuspensionChecker
     private var ends: EndChecker
     private var interruptions: InterruptionChecker
@@ -30,6 +31,7 @@ struct Checkers {
         notices = NoticeChecker(apps: apps)
         receipts = ReceiptChecker(apps: apps, firstReceipt: firstReceipt)
         budgets = BudgetChecker(apps: apps)
+        unrequestedTimes = UnrequestedTimeChecker(apps: apps)
         suspensions = SuspensionChecker(apps: apps)
         ends = EndChecker(apps: apps)
         interruptions = InterruptionChecker(apps: apps)
@@ -60,6 +62,7 @@ struct Checkers {
         launches.record(event, of: app)
         startUps.record(event, of: app, model, at: world.now)
         receipts.record(event, of: app, model, world)
+        unrequestedTimes.record(event, of: app, model, at: world.now)
         suspensions.record(event, of: app, model)
         ends.record(event, of: app, model, at: world.now)
         interruptions.record(event, of: app)
@@ -91,6 +94,7 @@ struct Checkers {
         startUps.record(effect, of: app, model, at: now, &findings)
         receipts.record(effect, of: app, model, world, &findings)
         budgets.record(effect, of: app, model, &findings)
+        unrequestedTimes.record(effect, of: app, model, at: now, &findings)
         suspensions.record(effect, of: app, model, deadlines, at: now, &findings)
         ends.record(effect, of: app, in: event, model, at: now, &findings)
         interruptions.record(effect, of: app)
@@ -111,6 +115,7 @@ struct Checkers {
         let now = world.now
         deadlines.verify(event, of: app, model, at: now, &findings)
         receipts.verify(&findings)
+        unrequestedTimes.verify(&findings)
         foreground.verify(model, &findings)
         absences.verify(model, core, at: now, &findings)
         jetsam.verify(model, isMeasuring: world.isMeasuring, &findings)
@@ -122,6 +127,7 @@ struct Checkers {
             suspensions.verify(of: app, model, deadlines, startUps, at: now, &findings)
             interruptions.verify(of: app, model, &findings)
             budgets.verify(of: app, model, world, deadlines, at: now, &findings)
+            unrequestedTimes.verify(of: app, model, world, at: now, &findings)
             notifications.verify(of: app, model, core, at: now, &findings)
             relaunches.verify(of: app, model, core, at: now, &findings)
         }

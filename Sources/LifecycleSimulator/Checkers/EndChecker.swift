@@ -28,7 +28,7 @@ struct EndChecker {
         guard let app else { return }
         switch event {
         case .run(let run, .exited), .run(let run, .spawnFailed): if model.apps[app].run == run { ended[app] = now }
-        case .requested(let id, _, let request):
+        case .requested(let id, _, let request, by: _):
             current = (id, app, isEndRequested[app])
             record(request, of: app)
         case .run(let run, .wakeCompleted):
@@ -116,7 +116,7 @@ struct EndChecker {
 
     private func isOrderlyEnd(_ event: Event) -> Bool {
         switch event {
-        case .requested(_, _, .terminate), .shutdownRequested(immediately: false): true
+        case .requested(_, _, .terminate, by: _), .shutdownRequested(immediately: false): true
         default: false
         }
     }
@@ -130,7 +130,7 @@ struct EndChecker {
             findings.check(
                 !model.apps[app].awaitsRemaining, .remainingAreAwaited,
                 "processes of \(model.apps[app].id) are killed with the main process, although they have time left")
-        case .requested(_, _, .terminate), .shutdownRequested(immediately: false):
+        case .requested(_, _, .terminate, by: _), .shutdownRequested(immediately: false):
             findings.check(
                 !isAwake, .runningAppsAreNotifiedOfEnd,
                 "\(model.apps[app].id) is killed while it is \(phase), without notice")

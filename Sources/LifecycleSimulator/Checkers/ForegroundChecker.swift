@@ -14,7 +14,7 @@ struct ForegroundChecker {
 
     mutating func record(_ event: Event, of app: Int?) {
         current = nil
-        guard let app, case .requested(let id, _, let request) = event else { return }
+        guard let app, case .requested(let id, _, let request, by: _) = event else { return }
         switch request {
         case .activate, .launch(.foreground, _, _):
             current = (id, app, activated[app])

@@ -21,7 +21,7 @@ struct InterruptionChecker {
     mutating func record(_ event: Event, of app: Int?) {
         current = nil
         switch event {
-        case .requested(let request, _, let what): if let app { current = (request, app, what) }
+        case .requested(let request, _, let what, by: _): if let app { current = (request, app, what) }
         case .requestAbandoned(let request): disconnect { $0 == request }
         case .recovered: disconnect { _ in true }
         default: break

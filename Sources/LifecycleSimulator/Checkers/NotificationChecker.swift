@@ -51,7 +51,7 @@ struct NotificationChecker {
             isNotifiedOfData[app] = true
         }
         if let app, case .unregistered = event { discard(app, model) }
-        guard let app, case .requested(let request, _, let what) = event else { return }
+        guard let app, case .requested(let request, _, let what, by: _) = event else { return }
         switch what {
         case .send(let notification):
             file(request, app, Pending(kind: notification.kind, payload: notification.payload), model)

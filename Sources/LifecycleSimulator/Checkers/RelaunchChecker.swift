@@ -32,7 +32,8 @@ struct RelaunchChecker {
                 return app.isRegistered && app.phase == .notRunning && app.policy.launchAtStart != nil
             }
         case .shutdownRequested: for index in apps.indices { excuse(index) }
-        case .requested(_, _, .terminate), .requested(_, _, .remove), .unregistered: if let app { excuse(app) }
+        case .requested(_, _, .terminate, by: _), .requested(_, _, .remove, by: _), .unregistered:
+            if let app { excuse(app) }
         case .run(let run, .exited), .run(let run, .spawnFailed):
             guard let app, model.apps[app].run == run, apps[app].endsByItself, !model.isShuttingDown else { return }
             if model.apps[app].policy.relaunch == .always { apps[app].isOwed = true }

@@ -18,7 +18,7 @@ struct RequestChecker {
 
     mutating func record(_ event: Event, _ model: CoreModel) {
         switch event {
-        case .requested(let request, let id, let what):
+        case .requested(let request, let id, let what, by: _):
             waiting[request] = Waiting(app: model.indexes[id], goal: Self.goal(what))
             greatest = max(greatest, request.number)
         case .pressureSimulated(let request, _):
@@ -127,7 +127,9 @@ struct RequestChecker {
     private static func mayRefuseEnd(_ refusal: Refusal) -> Bool {
         switch refusal {
         case .unknownApp, .notRunning, .shuttingDown: true
-        case .running, .ending, .notInForeground, .notInterrupted, .modeNotDeclared, .launchPostponed, .tooMany: false
+        case .running, .ending, .notInForeground, .notInterrupted, .modeNotDeclared, .launchPostponed, .tooMany,
+            .backgroundTimeUsedUp, .requesterNotInForeground:
+            false
         }
     }
 }

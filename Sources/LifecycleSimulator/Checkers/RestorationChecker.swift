@@ -34,7 +34,7 @@ struct RestorationChecker {
         switch effect {
         case .spawn: isExecuted[app] = false
         case .dropRestorationState(let id):
-            if case .requested(_, id, .remove) = event { return }
+            if case .requested(_, id, .remove, by: _) = event { return }
             findings.check(
                 deaths[app] >= 2, .restorationStateIsKept,
                 "the restoration state of \(id) is dropped after \(deaths[app]) deaths of its program while launching")

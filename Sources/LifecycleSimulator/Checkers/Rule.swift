@@ -27,6 +27,9 @@ package enum Rule: String, CaseIterable, Sendable {
     case endsComplete = "an app without processes is not running (L47)"
     case budgetIsKept = "no app runs in the background for longer than its budget (L21)"
     case expirationIsNotified = "no app is killed at the end of its budget without a notice (L22)"
+    case unrequestedTimeIsLimited =
+        "an app runs in the background for no more than BackgroundTimePerHourSec= in an hour, unless a user asked for it (L53)"
+    case foregroundNeedsUser = "an app that is not in the foreground brings no app to the foreground (L53)"
     case interruptionsNest = "an app is active when its last interruption has ended (L13)"
     case tiedInterruptionsEnd = "an interruption that is tied to its requester ends when that disconnects (L13)"
     case relaunchesWait = "an app that ended early is not relaunched immediately (L11)"

@@ -109,11 +109,11 @@ final class Harness {
     // MARK: Requests
 
     @discardableResult
-    func request(_ name: String, _ what: Request) -> RequestID {
+    func request(_ name: String, _ what: Request, by requester: Requester = .user) -> RequestID {
         lastRequest += 1
         let request = RequestID(lastRequest)
         invariants.recordRequest(request)
-        handle(.requested(request, id(name), what))
+        handle(.requested(request, id(name), what, by: requester))
         return request
     }
 

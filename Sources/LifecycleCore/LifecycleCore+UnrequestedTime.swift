@@ -1,0 +1,91 @@
+/// Background time that no user asked for is limited in each hour (L53): tasks, wakes that apps cause, relaunches, and time in
+/// which an app cannot be frozen. When it is used up, tasks and wakes by apps are refused, and relaunches wait.
+extension LifecycleCore {
+    /// Brings the account of an app up to date, at the end of each event in which something may have changed for it.
+    mutating func countUnrequestedTime(_ index: Int, _ now: Instant) {
+        guard !apps[index].isRemoved else { return }
+        markTasks(index)
+        let hasCounted = apps[index].unrequestedTime.since != nil
+        apps[index].unrequestedTime.setCounting(usesUnrequestedTime(index), at: now)
+        let account = apps[index].unrequestedTime
+        if hasCounted || account.isReported { reportUnrequestedTime(index, now) }
+    }
+
+    /// What an app does with a task open, and after it, no user asked for. A wake that a user asked for goes before.
+    private mutating func markTasks(_ index: Int) {
+        switch apps[index].phase {
+        case .enteringBackground, .background:
+            let assertions = self[run: index].assertions
+            if assertions.hasTasks, assertions.wake == nil, !self[run: index].isUnrequested {
+                self[run: index].isUnrequested = true
+            }
+        case .notRunning, .launching, .foreground, .suspending, .suspended, .waking, .terminating, .ending: break
+        }
+    }
+
+    /// Whether the app uses background time now that no user asked for.
+    private func usesUnrequestedTime(_ index: Int) -> Bool {
+        guard case .running(let running) = apps[index].life else { return false }
+        switch running.execution {
+        case .foreground, .suspended: return false
+        case .launching: return running.run.isUnrequested && !isInFront(index)
+        case .enteringBackground, .background: return running.run.isUnrequested
+        // Whatever keeps it from being frozen.
+        case .suspending: return true
+        case .waking(let waking): return running.run.isUnrequested && waking.pending != .foreground
+        case .terminating(let terminating):
+            switch terminating.cause {
+            case .selfInitiated: return true
+            case .exitsOnSuspend: return running.run.isUnrequested
+            case .requested, .shutdown, .jetsam: return false
+            }
+        }
+    }
+
+    /// Once, until half of the time is there again.
+    private mutating func reportUnrequestedTime(_ index: Int, _ now: Instant) {
+        guard let limit = apps[index].policy.backgroundTimePerHour else { return }
+        let used = apps[index].unrequestedTime.used(at: now)
+        if used >= limit, !apps[index].unrequestedTime.isReported {
+            apps[index].unrequestedTime.isReported = true
+            report(.unrequestedTimeUsedUp(apps[index].id, limit: limit))
+        } else if used < limit, used <= limit / 2, apps[index].unrequestedTime.isReported {
+            apps[index].unrequestedTime.isReported = false
+        }
+    }
+
+    func isUnrequestedTimeUsedUp(_ index: Int, _ now: Instant) -> Bool {
+        guard let limit = apps[index].policy.backgroundTimePerHour else { return false }
+        return apps[index].unrequestedTime.used(at: now) >= limit
+    }
+
+    /// When there is time again; `nil`: there is.
+    func unrequestedTimeAvailable(_ index: Int, _ now: Instant) -> Instant? {
+        guard let limit = apps[index].policy.backgroundTimePerHour else { return nil }
+        let available = apps[index].unrequestedTime.available(from: now, limit: limit)
+        return available > now ? available : nil
+    }
+
+    func unrequestedTimeRefusal(_ index: Int, _ now: Instant) -> Refusal? {
+        unrequestedTimeAvailable(index, now).map { .backgroundTimeUsedUp(for: $0 - now) }
+    }
+
+    /// An app enters the background and has no time for its tasks: they end, as if they were refused now. It is notified, and
+    /// suspended like an app without tasks.
+    mutating func endTasksWithoutTime(_ index: Int) {
+        guard self[run: index].assertions.hasTasks else { return }
+        let names = self[run: index].assertions.taskNames
+        report(.tasksExpiring(apps[index].id, names: names))
+        effects.append(.notify(self[run: index].id, .tasksExpiring))
+        self[run: index].assertions.removeTasks()
+        for name in names { report(.taskEnded(apps[index].id, name: name)) }
+    }
+
+    /// Only an app in the foreground, which the user sees, can bring an app to the foreground.
+    func mayBringToForeground(_ requester: Requester) -> Bool {
+        switch requester {
+        case .user: true
+        case .app(let id): id.flatMap { indices[$0] }.map { apps[$0].phase == .foreground } ?? false
+        }
+    }
+}

@@ -1,0 +1,184 @@
+import LifecycleCore
+
+/// Checks that the processes of an app run in the background, in any hour, for no longer than `BackgroundTimePerHourSec=` and
+/// what users asked for (L53). It counts what the kernel does not freeze, whatever the core counts.
+struct UnrequestedTimeChecker {
+    /// A part of the last 61 minutes.
+    private struct Slice {
+        var start: Microseconds
+        var end: Microseconds
+        /// Time in the background in which processes ran.
+        var ran: Microseconds = 0
+        /// Time in which they were not reported as frozen.
+        var span: Microseconds = 0
+        /// What a user's request or a late event allows beyond the limit.
+        var allowed: Microseconds = 0
+    }
+
+    private struct App {
+        var slices: [Slice] = []
+        /// When the app was last looked at; the values below are of that instant.
+        var since: Microseconds = 0
+        var isRunning = false
+        var isUnfrozen = false
+        var frozenTime: Microseconds = 0
+        var lateness: Microseconds = 0
+        /// Until when nothing is checked: the app had a deadline without an end, or another limit.
+        var exemptUntil: Microseconds = 0
+        /// The launch of the run.
+        var isRelaunch = false
+    }
+
+    private var apps: [App]
+    /// The request that must be refused: an app that is not in the foreground asks for the foreground.
+    private var refused: RequestID?
+    private static let hour: Microseconds = 3600 * .second
+    /// The timeout of a thaw (5s), the warning of a freeze (2s), and 1s for the daemon.
+    private static let slack: Microseconds = 8 * .second
+
+    init(apps count: Int) { apps = Array(repeating: App(), count: count) }
+
+    // MARK: What users ask for
+
+    mutating func record(_ event: Event, of app: Int?, _ model: CoreModel, at now: Microseconds) {
+        if case .started = event {
+            for app in model.apps.indices where model.apps[app].policy.launchAtStart != nil {
+                allowStay(app, model, now)
+            }
+        }
+        refused = nil
+        guard let app else { return }
+        switch event {
+        case .requested(let id, _, .activate, by: .app(let asking)),
+            .requested(let id, _, .launch(.foreground, _, _), by: .app(let asking)):
+            let isInForeground = asking.flatMap { model.indexes[$0] }.map { model.apps[$0].phase == .foreground }
+            if isInForeground != true { refused = id }
+        case .requested(_, _, let request, by: .user):
+            switch request {
+            case .launch, .activate, .background, .push: allowStay(app, model, now)
+            case .interrupt, .interruptWhileConnected, .endInterruption, .terminate, .remove, .send: break
+            }
+        // The limit may be another one.
+        case .registered, .unregistered: if now > 0 { exempt(app, now) }
+        default: break
+        }
+    }
+
+    mutating func record(
+        _ effect: Effect, of app: Int?, _ model: CoreModel, at now: Microseconds, _ findings: inout Findings
+    ) {
+        if let refused, case .answer(refused, let answer) = effect {
+            if case .refused = answer { self.refused = nil }
+        }
+        guard let app else { return }
+        switch effect {
+        case .spawn(_, _, let launch):
+            apps[app].isRelaunch = launch.reason == .relaunch && launch.state == .background
+        case .report(.stateChanged(_, .active, .background, _)), .report(.stateChanged(_, .inactive, .background, _)):
+            let policy = model.apps[app].policy
+            guard let deadline = policy.backgroundDeadline else { return exempt(app, now) }
+            allow(app, (deadline + policy.suspendDelay).microseconds, now)
+        case .report(.deadlineDeferred): allowStay(app, model, now)
+        case .report(.unrequestedTimeUsedUp(let id, limit: _)):
+            guard now >= apps[app].exemptUntil, let limit = model.apps[app].policy.backgroundTimePerHour else { return }
+            let span = apps[app].slices.reduce(0) { $0 + $1.span } + (apps[app].isUnfrozen ? now - apps[app].since : 0)
+            findings.check(
+                span >= limit.microseconds, .unrequestedTimeIsLimited,
+                "\(id) has used up \(limit), but was awake for \(span) µs")
+        default: break
+        }
+    }
+
+    /// A user's request, or what follows from one, gives an app the time of a stay in the background.
+    private mutating func allowStay(_ app: Int, _ model: CoreModel, _ now: Microseconds) {
+        guard let stay = Self.longestStay(model.apps[app]) else { return exempt(app, now) }
+        allow(app, stay, now)
+    }
+
+    private mutating func allow(_ app: Int, _ time: Microseconds, _ now: Microseconds) {
+        apps[app].slices.append(Slice(start: now, end: now, allowed: time))
+    }
+
+    private mutating func exempt(_ app: Int, _ now: Microseconds) {
+        apps[app].exemptUntil = now + Self.hour + 60 * .second
+    }
+
+    /// The longest stay of an app in the background, from its launch to its end; `nil`: it is unlimited.
+    private static func longestStay(_ app: AppModel) -> Microseconds? {
+        let policy = app.policy
+        guard let launch = policy.launchDeadline, let background = policy.backgroundDeadline,
+            let terminate = policy.terminateDeadline, let extended = policy.extendedDeadlineMax,
+            let budget = app.longestBudget
+        else { return nil }
+        // A wake renews a budget that ends earlier (L26).
+        let stay = max(launch, extended) + background + max(budget, .seconds(30)) + policy.suspendDelay
+        return (stay + max(terminate, extended)).microseconds
+    }
+
+    /// After all effects of an event.
+    func verify(_ findings: inout Findings) {
+        findings.check(
+            refused == nil, .foregroundNeedsUser,
+            "request \(refused.map { "\($0)" } ?? "") for the foreground is not refused, but an app in the background asked"
+        )
+    }
+
+    // MARK: What runs
+
+    mutating func verify(
+        of app: Int, _ model: CoreModel, _ world: World, at now: Microseconds, _ findings: inout Findings
+    ) {
+        let run = model.apps[app].run.flatMap { world.index(of: $0) }.map { world.runs[$0] }
+        addSlice(app, run, world, now)
+        apps[app].since = now
+        apps[app].frozenTime = run?.frozenTime(at: now) ?? 0
+        apps[app].lateness = world.lateness
+        apps[app].isUnfrozen = run != nil && isAwake(model.apps[app])
+        apps[app].isRunning =
+            apps[app].isUnfrozen && isInBackground(app, model.apps[app])
+            && run.map { $0.killedAt == nil && !$0.isEmpty && !$0.isFreezeStuck } ?? false
+        guard let limit = model.apps[app].policy.backgroundTimePerHour, now >= apps[app].exemptUntil,
+            let stay = Self.longestStay(model.apps[app])
+        else { return }
+        let ran = apps[app].slices.reduce(0) { $0 + ($1.start >= now - Self.hour ? $1.ran : 0) }
+        let allowed = apps[app].slices.reduce(0) { $0 + $1.allowed }
+        findings.check(
+            ran <= limit.microseconds + stay + Self.slack + allowed, .unrequestedTimeIsLimited,
+            "\(model.apps[app].id) ran for \(ran) µs of an hour in the background; \(limit) are allowed, and \(allowed) µs for "
+                + "requests of users")
+    }
+
+    private mutating func addSlice(_ app: Int, _ run: FakeRun?, _ world: World, _ now: Microseconds) {
+        let known = apps[app]
+        apps[app].slices.removeAll { $0.end <= now - Self.hour - 60 * .second }
+        guard now > known.since, known.isUnfrozen else { return }
+        var slice = Slice(start: known.since, end: now)
+        slice.span = now - known.since
+        // Of a run that is over nothing runs.
+        if known.isRunning, let run {
+            slice.ran = now - known.since - max(0, run.frozenTime(at: now) - known.frozenTime)
+        }
+        slice.allowed = world.lateness - known.lateness
+        apps[app].slices.append(slice)
+    }
+
+    /// Whether it is neither suspended nor in the foreground.
+    private func isAwake(_ known: AppModel) -> Bool {
+        switch known.state {
+        case .background, .launching: true
+        case .terminating: known.phase == .terminating
+        case .notRunning, .inactive, .active, .suspended: false
+        }
+    }
+
+    /// Whether it is in the background, or on the way there or from there without a user's request.
+    private func isInBackground(_ app: Int, _ known: AppModel) -> Bool {
+        switch known.state {
+        case .background: true
+        case .launching: apps[app].isRelaunch
+        // The app ends by itself.
+        case .terminating: !known.isNotifiedToTerminate
+        case .notRunning, .inactive, .active, .suspended: false
+        }
+    }
+}
