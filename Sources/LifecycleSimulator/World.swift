@@ -105,7 +105,12 @@ struct World {
     }
 
     mutating func register(_ index: Int) {
+        let readiness = apps[index].policy.readiness
         apps[index].policy = userRandom.policy()
+        // What made a launch complete by the manifest before does not by this one.
+        if readiness != apps[index].policy.readiness, let run = apps[index].run {
+            runs[run].answers[DeadlineKind.launch.index] = nil
+        }
         if scenario.hasAbsences { apps[index].policy.usesProtectedData = absenceRandom.chance(300) }
         apps[index].policy.killMode = childRandom.pick([.controlGroup, .controlGroup, .mixed, .process])
         apps[index].policy.terminateSuspended = childRandom.pick([.auto, .auto, .notify, .kill])
