@@ -75,6 +75,21 @@ extension LifecycleCore {
             case .foreground, .terminating, .ending, .notRunning: break
             }
         }
+        continueRelaunches(now)
+    }
+
+    /// A relaunch into the foreground needs no background time any more (L53).
+    private mutating func continueRelaunches(_ now: Instant) {
+        for index in apps.indices {
+            guard case .notRunning(let notRunning) = apps[index].life, let relaunch = notRunning.relaunch,
+                relaunch.state == .foreground
+            else { continue }
+            let at = max(now, apps[index].postponedUntil ?? now)
+            guard at < relaunch.at else { continue }
+            touch(index)
+            apps[index].life = .notRunning(NotRunning(relaunch: .init(at: at, state: .foreground)))
+            report(.relaunchScheduled(apps[index].id, after: at - now, deaths: apps[index].earlyEnds))
+        }
     }
 
     // MARK: Protected data

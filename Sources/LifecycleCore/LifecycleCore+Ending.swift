@@ -237,7 +237,7 @@ extension LifecycleCore {
 
     private mutating func scheduleRelaunch(_ index: Int, _ state: LaunchState, _ now: Instant) {
         // A relaunch into the foreground continues what a user asked for (L53).
-        let isFree = state == .foreground && foregroundSlots.count < foregroundLimit
+        let isFree = state == .foreground && foregroundSlots.count < foregroundLimit && !absence.isAway
         let available = isFree ? now : unrequestedTimeAvailable(index, now) ?? now
         let at = max(now, apps[index].postponedUntil ?? now, available)
         let id = apps[index].id
@@ -253,8 +253,9 @@ extension LifecycleCore {
         }
         let isFree = foregroundSlots.count < foregroundLimit
         let state: LaunchState = relaunch.state == .foreground && isFree ? .foreground : .background
-        if state == .background, let available = unrequestedTimeAvailable(index, now) {
-            apps[index].life = .notRunning(NotRunning(relaunch: .init(at: available, state: state)))
+        // While the user is away, an app in the foreground is in the background (L15).
+        if state == .background || absence.isAway, let available = unrequestedTimeAvailable(index, now) {
+            apps[index].life = .notRunning(NotRunning(relaunch: .init(at: available, state: relaunch.state)))
             return report(
                 .relaunchScheduled(apps[index].id, after: available - now, deaths: apps[index].earlyEnds))
         }

@@ -216,6 +216,25 @@ struct UnrequestedTimeTests {
         #expect(harness.state("photos") == .notRunning)
     }
 
+    @Test("while the screen is locked a relaunch waits for background time, until the user returns (L15, L53)")
+    func relaunchWhileLocked() {
+        let harness = Harness("photos") {
+            $0.relaunch = .always
+            $0.backgroundTimePerHour = .seconds(5)
+        }
+        harness.launch("photos")
+        harness.advance(.seconds(20))
+        harness.handle(.locked)
+        harness.task("photos", "upload")
+        harness.advance(.seconds(12))
+        harness.crash("photos")
+        harness.advance(.seconds(60))
+        #expect(harness.state("photos") == .notRunning)
+        harness.handle(.unlocked)
+        harness.advance(.zero)
+        #expect(harness.state("photos") == .active)
+    }
+
     // MARK: The account
 
     @Test("no hour has more time than is counted at its end, and each minute is counted for 61 min at most")
