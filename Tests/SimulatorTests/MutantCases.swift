@@ -89,8 +89,10 @@ extension MutantCase {
             }
         },
         .events("does not tie an interruption to its client", .tiedInterruptionsEnd) { event in
-            guard case .requested(let request, let id, .interruptWhileConnected) = event else { return event }
-            return .requested(request, id, .interrupt)
+            guard case .requested(let request, let id, .interruptWhileConnected, let requester) = event else {
+                return event
+            }
+            return .requested(request, id, .interrupt, by: requester)
         },
         .events("allows one more app in the foreground", .foregroundIsLimited) { event in
             guard case .configured(var policy) = event else { return event }
@@ -308,7 +310,8 @@ extension MutantCase {
         },
         MutantCase(name: "refuses a push to an app that is ending", rule: .endingAppsAreWoken) { core, _ in
             Mutant(core: core) { mutant, event, now in
-                if case .requested(let request, let id, .push) = event, mutant.core.state(of: id) == .terminating {
+                if case .requested(let request, let id, .push, by: _) = event, mutant.core.state(of: id) == .terminating
+                {
                     return [.answer(request, .refused(.ending))]
                 }
                 return mutant.core.handle(event, at: now)
@@ -316,7 +319,8 @@ extension MutantCase {
         },
         MutantCase(name: "loses a push to an app that is ending", rule: .notificationsAreLatest) { core, _ in
             Mutant(core: core) { mutant, event, now in
-                if case .requested(let request, let id, .push) = event, mutant.core.state(of: id) == .terminating {
+                if case .requested(let request, let id, .push, by: _) = event, mutant.core.state(of: id) == .terminating
+                {
                     return mutant.core.handle(
                         .requested(request, id, .launch(.background, reason: .push, url: nil)), at: now)
                 }
