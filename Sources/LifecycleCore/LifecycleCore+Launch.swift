@@ -35,6 +35,7 @@ extension LifecycleCore {
         change(
             index, to: .running(Running(run: Run(id: id, created: now), execution: .launching(launching))), .launched,
             now)
+        self[run: index].readiness = apps[index].policy.readiness
         effects.append(.spawn(apps[index].id, id, launch))
         takeLaunchSlot(id, now)
         launching.deadline = begin(index, .launch, apps[index].policy.launchDeadline, now)
@@ -51,11 +52,14 @@ extension LifecycleCore {
             effects.append(.recordLaunch(apps[index].id, count: apps[index].launches))
             beginStartUp(index, now)
         }
-        switch apps[index].policy.readiness {
+        switch readiness(index) {
         case .executed: becameReady(index, now)
         case .listening, .notified, .forked: break
         }
     }
+
+    /// When the run counts as ready.
+    func readiness(_ index: Int) -> AppPolicy.Readiness { self[run: index].readiness ?? apps[index].policy.readiness }
 
     /// L4: counts only once in a process.
     mutating func becameReady(_ index: Int, _ now: Instant) {

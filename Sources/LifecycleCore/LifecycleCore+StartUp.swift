@@ -11,7 +11,7 @@ extension LifecycleCore {
     /// The program is executed.
     mutating func beginStartUp(_ index: Int, _ now: Instant) {
         let time = apps[index].policy.startUpTime
-        switch apps[index].policy.readiness {
+        switch readiness(index) {
         case .executed where time != .zero, .listening:
             self[run: index].startUp = StartUp(began: now, time: time)
         case .executed, .notified, .forked: break
@@ -29,8 +29,7 @@ extension LifecycleCore {
 
     /// Whether the app is ready when it listens.
     private func isAwaitingListener(_ index: Int) -> Bool {
-        // A program that is ready when it executes is no longer launching. The manifest may have changed since.
-        apps[index].phase == .launching && self[run: index].startUp != nil
+        apps[index].phase == .launching && readiness(index) == .listening
     }
 
     mutating func checkStartUp(_ index: Int, _ now: Instant) {

@@ -29,7 +29,7 @@ struct FakeRun {
     let pid: Int32
     let launch: Launch
     let isAware: Bool
-    /// When the program counts as ready, by the manifest with which it was executed.
+    /// When the program counts as ready, by the manifest with which it was launched.
     var readiness = AppPolicy.Readiness.executed
 
     var program = Program.notCreated

@@ -9,8 +9,7 @@ extension World {
         let policy = apps[runs[run].app].policy
         if let watchdog = policy.watchdog { plan(.heartbeat, by: run, after: watchdog.microseconds / 3) }
         let isWoken = runs[run].launch.state == .background
-        runs[run].readiness = policy.readiness
-        switch policy.readiness {
+        switch runs[run].readiness {
         case .executed: runs[run].isReady = true
         case .listening: planAnswer(.ready, run, policy.launchDeadline)
         case .notified, .forked:

@@ -21,6 +21,7 @@ extension World {
         runs.append(run)
         let index = runs.count - 1
         apps[run.app].run = index
+        runs[index].readiness = apps[run.app].policy.readiness
         if injects(.spawnFails) {
             return fail(index, "the working directory does not exist", 200, after: kernelRandom.within(30...3000))
         }
@@ -76,7 +77,7 @@ extension World {
         let size = UInt64(kernelRandom.within(2...60)) << 20
         // No app is killed for memory during the storm.
         if !isInStorm { setMemory(run, size) }
-        if apps[runs[run].app].policy.readiness == .executed { runs[run].answers[DeadlineKind.launch.index] = now }
+        if runs[run].readiness == .executed { runs[run].answers[DeadlineKind.launch.index] = now }
         report(run, .run(runs[run].id, .executed), after: kernelRandom.within(5...500))
         if runs[run].isNotifiedBeforeExec {
             schedule(.die(.signaled(15, coreDumped: false)), for: run, after: runs[run].lastMessage - now)

@@ -131,9 +131,10 @@ extension Run: SavedRecord {
         try coder.field(13, &cpuAtLastNotice)
         try coder.flag(14, &takesPart)
         try coder.optional(15, &startUp)
+        try coder.optional(16, &readiness)
         #if NEXT_RELEASE
             var later: String? = "a field of the next release"
-            try coder.optional(16, &later)
+            try coder.optional(17, &later)
         #endif
     }
 

@@ -128,6 +128,9 @@ struct Run: Hashable, Sendable {
     var freezeAttempt = 0
     /// Processor time that the run had used at its last notice with a deadline.
     var cpuAtLastNotice: Duration = .zero
+    /// When it counts as ready: by the manifest with which it was launched, whatever the manifest says now. `nil`: it was
+    /// launched by a release that did not record it.
+    var readiness: AppPolicy.Readiness?
     /// It starts up, and is not suspended meanwhile.
     var startUp: StartUp?
     /// It takes part: it was notified that it is in the background, or said so itself. So it saves what it has before it is

@@ -81,7 +81,7 @@ struct BudgetChecker {
         stays[app].lateness = world.lateness
         // The time to start up is no background time of the app (L18).
         guard counts, !stays[app].isExempt, let longest = known.longestBudget,
-            let startUp = known.policy.startUpTime?.microseconds
+            let startUp = known.startUpTime?.microseconds
         else { return }
         let budget = startUp + max(longest.microseconds, stays[app].isWake ? 30 * .second : 0)
         let limit = budget + Self.slack + max(0, world.stalledUntil - now) + stays[app].allowance

@@ -32,7 +32,7 @@ struct StartUpChecker {
         switch what {
         case .executed:
             let policy = model.apps[app].policy
-            guard policy.readiness == .executed, policy.startUpTime != .zero, apps[app]?.run != run,
+            guard model.apps[app].readiness == .executed, policy.startUpTime != .zero, apps[app]?.run != run,
                 !model.apps[app].isExecuted
             else { return }
             let end = policy.startUpTime.map { now + $0.microseconds }
