@@ -21,7 +21,7 @@ extension World {
         runs.append(run)
         let index = runs.count - 1
         apps[run.app].run = index
-        runs[index].readiness = apps[run.app].policy.readiness
+        runs[index].readiness = apps[run.app].readiness
         if injects(.spawnFails) {
             return fail(index, "the working directory does not exist", 200, after: kernelRandom.within(30...3000))
         }

@@ -24,6 +24,8 @@ struct World {
         var random: Random
         var policy = AppPolicy()
         var isRegistered = false
+        /// When a launch counts as ready, by the manifest that the core has.
+        var readiness = AppPolicy.Readiness.executed
         /// The latest run. It may be over.
         var run: Int?
         /// The number of launches that the core has recorded.
@@ -218,7 +220,8 @@ struct World {
         case .run(let id, .spawnFailed): if let run = index(of: id) { runs[run].delivered.hasFailed = true }
         case .memoryMeasured: isMeasuring = false
         case .shutdownRequested: isShuttingDown = true
-        case .run, .registered, .unregistered, .configured, .started, .requested, .requestAbandoned, .sleepRequested,
+        case .registered(let id, let policy, _): if let app = indexes[id] { apps[app].readiness = policy.readiness }
+        case .run, .unregistered, .configured, .started, .requested, .requestAbandoned, .sleepRequested,
             .awoke, .locked, .unlocked, .deadlineReached, .pressureStalled, .pressureSimulated, .recovered:
             break
         }
