@@ -49,10 +49,10 @@ extension LifecycleCore {
         }
     }
 
-    /// It says itself how long it needs to run.
+    /// It says itself how long it needs to run. A program of `Type=listening` must listen nevertheless.
     mutating func setTakesPart(_ index: Int, _ now: Instant) {
         self[run: index].takesPart = true
-        endStartUp(index, now)
+        if apps[index].phase != .launching { endStartUp(index, now) }
     }
 
     mutating func answeredBackground(_ index: Int, _ now: Instant) {

@@ -369,7 +369,8 @@ extension Request {
     fileprivate var isForForeground: Bool {
         switch self {
         case .activate, .launch(.foreground, reason: _, url: _): true
-        case .launch, .background, .interrupt, .interruptWhileConnected, .endInterruption, .terminate, .remove, .push, .send:
+        case .launch, .background, .interrupt, .interruptWhileConnected, .endInterruption, .terminate, .remove, .push,
+            .send:
             false
         }
     }

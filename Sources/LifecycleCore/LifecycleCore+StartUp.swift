@@ -29,8 +29,7 @@ extension LifecycleCore {
 
     /// Whether the app is ready when it listens.
     private func isAwaitingListener(_ index: Int) -> Bool {
-        // A program that is ready when it executes is no longer launching. The manifest may have changed since.
-        apps[index].phase == .launching && self[run: index].startUp != nil
+        if case .launching(let launching)? = apps[index].execution { launching.readiness == .listening } else { false }
     }
 
     mutating func checkStartUp(_ index: Int, _ now: Instant) {

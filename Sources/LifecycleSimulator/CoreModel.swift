@@ -22,8 +22,9 @@ struct AppModel {
     var run: RunID?
     /// Its program was executed.
     var isExecuted = false
-    /// As what it was launched.
+    /// When the run counts as ready, and `StartupSec=` when its program was executed.
     var readiness = AppPolicy.Readiness.executed
+    var startUpTime: Duration? = .zero
     /// The processes of the run were notified of their end.
     var isNotifiedToTerminate = false
     /// The main process has exited, and the others have the rest of the terminate deadline (L46).
@@ -147,7 +148,10 @@ struct CoreModel {
         case .run(let run, .exited(_, _, _, let remaining)):
             guard let app = currentApp(of: run), !apps[app].awaitsRemaining else { return }
             if apps[app].mayAwait(remaining) { apps[app].awaitsRemaining = true } else { apps[app].phase = .ending }
-        case .run(let run, .executed): if let app = currentApp(of: run) { apps[app].isExecuted = true }
+        case .run(let run, .executed):
+            guard let app = currentApp(of: run), !apps[app].isExecuted else { return }
+            apps[app].isExecuted = true
+            apps[app].startUpTime = apps[app].policy.startUpTime
         case .run(let run, .spawnFailed), .run(let run, .emptied):
             if let app = currentApp(of: run) { apps[app].phase = .ending }
         case .run(let run, .inspected(let inspection)):
@@ -188,6 +192,7 @@ struct CoreModel {
             apps[app].takesPart = false
             apps[app].isExecuted = false
             apps[app].readiness = apps[app].policy.readiness
+            apps[app].startUpTime = .zero
             apps[app].memory = 0
             apps[app].memoryBeforeEnd = 0
             apps[app].phase = .launching

@@ -222,9 +222,11 @@ extension World {
         case .exit: schedule(.die(.exited(0)), for: run, after: 0)
         case .extend:
             guard allows(.extendsTimeout) else { return }
-            // An app with an unlimited budget may not extend for ever, or it never becomes idle. A manifest that changes can
+            // An app with an unlimited budget or deadline may not extend for ever, or it never becomes idle. A manifest that changes can
             // make a budget unlimited later.
-            let mayBeUnlimited = apps[app].policy.backgroundTime == nil || scenario.changesManifests
+            let policy = apps[app].policy
+            let mayBeUnlimited =
+                policy.backgroundTime == nil || policy.extendedDeadlineMax == nil || scenario.changesManifests
             let most: Microseconds = mayBeUnlimited ? 30 * .second : .max
             let time = apps[app].random.pick([0, 1 * .millisecond, 1 * .second, 5 * .second, 90 * .second, most])
             perform(.extend(time), by: run)

@@ -121,6 +121,26 @@ struct StartUpTests {
         #expect(harness.state("server") == (state == .foreground ? .active : .background))
     }
 
+    @Test("an app of Type=listening that enters the background while it launches is ready when it listens (L7)")
+    func entersWhileLaunching() {
+        let harness = Harness("server") { $0.readiness = .listening }
+        harness.launch("server")
+        harness.handle(.run(harness.run("server"), .backgroundEntered))
+        harness.behave("server") { $0.listens = true }
+        harness.advance(.seconds(1))
+        #expect(harness.state("server") == .active)
+    }
+
+    @Test("a manifest that changes Type= while the app launches has no effect on this launch (L7)")
+    func typeChanges() {
+        let harness = Harness("server") { $0.readiness = .listening }
+        harness.launch("server")
+        harness.register("server") { $0.readiness = .notified }
+        harness.behave("server") { $0.listens = true }
+        harness.advance(.seconds(1))
+        #expect(harness.state("server") == .active)
+    }
+
     @Test("Type=listening that does not listen misses its launch deadline (L7)")
     func neverListens() throws {
         let harness = Harness("server") { $0.readiness = .listening }

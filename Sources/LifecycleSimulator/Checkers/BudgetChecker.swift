@@ -25,6 +25,8 @@ struct BudgetChecker {
     private var stays: [Stay]
     /// The timeouts of a freeze (2s) and a thaw (5s), and 1s for the daemon.
     private static let slack: Microseconds = 8 * .second
+    /// A thaw may be reported this late, and until then the app is not frozen again. A stay can have several.
+    private static let thawTimeout: Microseconds = 5 * .second
     /// L26.
     private static let wakeTime = Duration.seconds(30)
 
@@ -57,6 +59,7 @@ struct BudgetChecker {
             // A wake has its own time (L26): what ran before does not count.
             stays[app].restarts = true
             stays[app].isWake = true
+        case .thaw: stays[app].allowance += Self.thawTimeout
         case .report(.freezeTakesLong), .report(.deadlineDeferred),
             .report(.stateChanged(_, _, .background, .continued)):
             stays[app].isExempt = true
@@ -91,7 +94,7 @@ struct BudgetChecker {
         stays[app].lateness = world.lateness
         // The time to start up is no background time of the app (L18).
         guard counts, !stays[app].isExempt, let longest = known.longestBudget,
-            let startUp = known.policy.startUpTime?.microseconds
+            let startUp = known.startUpTime?.microseconds
         else { return }
         let budget = startUp + max(longest.microseconds, stays[app].isWake ? 30 * .second : 0)
         let limit = budget + Self.slack + max(0, world.stalledUntil - now) + stays[app].allowance
