@@ -43,6 +43,11 @@ struct BudgetChecker {
             findings.check(
                 !isWhole || time == known.policy.backgroundTime, .budgetIsKept,
                 "\(id) enters the background with a budget of \(time)")
+            // A wake renews the budget at the thaw, also if the app completes it before the thaw is reported (L26).
+            if known.phase == .waking, time == .seconds(30) {
+                stays[app].restarts = true
+                stays[app].isWake = true
+            }
         case .spawn, .report(.stateChanged(_, _, to: .active, _)), .report(.stateChanged(_, _, to: .inactive, _)):
             stays[app] = Stay()
         case .report(.deadlineStarted(_, .wake, _)), .report(.stateChanged(_, _, .background, .woken)):
