@@ -30,8 +30,7 @@ extension RunController {
         context.escapes.search { [weak self] scan in
             guard let self, self.isFrozen, self.freezeAttempt == attempt, self.process != nil else { return }
             guard let scan else {
-                _ = self.cannotSuspend(
-                    "processes outside the app's control group cannot be found: /proc cannot be read")
+                _ = self.cannotSuspend("processes outside the control group cannot be found: /proc is unreadable")
                 return self.searchLater(attempt)
             }
             switch self.bringBack(in: scan) {

@@ -27,8 +27,6 @@ struct BudgetChecker {
     private static let slack: Microseconds = 8 * .second
     /// A thaw may be reported this late, and until then the app is not frozen again. A stay can have several.
     private static let thawTimeout: Microseconds = 5 * .second
-    /// L26.
-    private static let wakeTime = Duration.seconds(30)
 
     init(apps: Int) {
         stays = Array(repeating: Stay(), count: apps)
@@ -47,9 +45,8 @@ struct BudgetChecker {
             findings.check(
                 !isWhole || time == known.policy.backgroundTime, .budgetIsKept,
                 "\(id) enters the background with a budget of \(time)")
-            // A wake renews the time (L26). One that comes while the app is being frozen shows in nothing else if the app
-            // completes it before it is reported as thawed.
-            if !isWhole, time == Self.wakeTime {
+            // A wake renews the budget at the thaw, also if the app completes it before the thaw is reported (L26).
+            if known.phase == .waking, time == .seconds(30) {
                 stays[app].restarts = true
                 stays[app].isWake = true
             }
