@@ -208,7 +208,7 @@ final class Recovery {
         run.socket.beginReading()
         if run.starting != nil { return }
         if run.process != nil { return run.watchRecoveredProcess() }
-        if driver.core.hasExited(id) { run.waitUntilEmpty() } else { run.exited(.unknown, cpu: run.cpu) }
+        if driver.core.hasExited(id) { run.waitUntilEmpty() } else { run.exited(.unknown, cpu: .zero) }
     }
 }
 

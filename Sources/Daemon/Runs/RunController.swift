@@ -229,7 +229,7 @@ final class RunController {
         freezeProbe = nil
         transport.discard()
         // A main process that has left the group is killed too.
-        if isPopulated || process != nil { killGroup() }
+        if process != nil || isPopulated { killGroup() }
         // Without a main process the kill is the end of the run: the exit of the first process was none.
         firstExit?.status = .signaled(SIGKILL, coreDumped: false)
         endWithFirstProcess()
@@ -239,12 +239,13 @@ final class RunController {
 
     /// Reports the run as empty once its last process has ended, and removes its resources (L47). Does nothing
     /// if it waits already or the run is removed.
-    func waitUntilEmpty() {
+    /// - Parameter isEmpty: it is known that no process is left.
+    func waitUntilEmpty(isEmpty: Bool = false) {
         guard case .none = end else { return }
         end = .emptying(nil)
         let retry = Retry.until(context.loop) { [weak self] in
             guard let self else { return true }
-            guard !self.isPopulated else { return false }
+            guard isEmpty || !self.isPopulated else { return false }
             self.remove()
             self.send(.emptied)
             return true

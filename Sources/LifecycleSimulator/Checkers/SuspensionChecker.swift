@@ -26,7 +26,8 @@ struct SuspensionChecker {
 
     mutating func record(_ event: Event, of app: Int?, _ model: CoreModel) {
         mustRun = nil
-        isTimer = event == .deadlineReached
+        // A step of a shutdown thaws apps to notify them of their end.
+        isTimer = event == .deadlineReached && !model.isShuttingDown
         guard let app else { return }
         switch event {
         case .run(let run, .stopped): if model.apps[app].run == run { apps[app].isStopped = true }
