@@ -10,6 +10,8 @@ SEEDS   ?= 1
 EVENTS  ?= 100000
 SECONDS ?= 60
 KILLS   ?= 200
+# The program that starts a virtual machine for vm-test.
+VM      ?= Tests/vm/machine
 export DESTDIR ?=
 export PREFIX ?= /usr
 BIN      = $(shell $(SWIFT) build -c $(CONFIG) --show-bin-path)
@@ -38,9 +40,8 @@ deb: ## build the Debian package and check it with lintian
 	@Sources/scripts/deps build deb
 	@packaging/make-deb
 
-vm-test: ## test the package in a virtual machine with systemd: VM=path of the program that starts one
-	@test -n "$(VM)" || Tests/vm/run
-	@Sources/scripts/deps build deb
+vm-test: ## test the package in a virtual machine with systemd: VM=path of another program that starts one
+	@Sources/scripts/deps build deb $(if $(filter Tests/vm/machine,$(VM)),vm)
 	@packaging/make-deb
 	@$(SWIFT) build -c $(CONFIG) $(STATIC) --product greenroom-testapp
 	@GREENROOM_NEXT_RELEASE=1 $(SWIFT) build --scratch-path .build/next -c $(CONFIG) $(STATIC) --product greenroomd

@@ -35,7 +35,7 @@ final class ControlBus {
         objects.add(
             below: ControlNames.appPrefix,
             contains: { [unowned self] name in AppID(name).flatMap { self.driver.core.state(of: $0) } != nil },
-            list: { [unowned self] in self.driver.core.appIDs.map(\.name) }, [appInterface()])
+            list: { [unowned self] in self.driver.core.unsortedAppIDs.map(\.name) }, [appInterface()])
         objects.addObjectManager(at: ControlNames.managerPath)
         objects.authorise = { [authoriser] in authoriser.decide($0, $1, $2) }
         try open(path, socket)

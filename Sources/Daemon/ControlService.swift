@@ -59,10 +59,8 @@ final class ControlService {
 
     // MARK: Records
 
-    /// The IDs of all apps, also of those that an error in their manifest disables.
-    var appNames: [String] {
-        Set(driver.core.appIDs.map(\.name)).union(library.broken.keys.map(\.name)).sorted()
-    }
+    /// The IDs of all apps, also of those that an error in their manifest disables: not sorted, and possibly twice.
+    var appNames: [String] { driver.core.unsortedAppIDs.map(\.name) + library.broken.keys.map(\.name) }
 
     /// `nil` if there is no such app. An app that an error in its manifest disables has a status with that error.
     /// - Parameter scan: a complete search of /proc (process-group mode); `nil`: the app is searched for.

@@ -8,9 +8,33 @@ final class ManifestLibrary {
         var gone: [AppID] = []
         var errors: [String] = []
         var warnings: [String] = []
+        /// What was in effect before.
+        var replaced = Replaced([:], [])
+    }
+
+    /// Manifests that are no longer in effect. They are released in steps: 10,000 at once take some 10 ms.
+    final class Replaced {
+        private var manifests: [AppID: AppManifest]
+        private var ids: ArraySlice<AppID>
+        private static let step = 32
+
+        init(_ manifests: [AppID: AppManifest], _ ids: [AppID]) {
+            self.manifests = manifests
+            self.ids = ids[...]
+        }
+
+        /// Releases the next ones.
+        /// - Returns: whether there are more.
+        func release() -> Bool {
+            for id in ids.prefix(Self.step) { manifests[id] = nil }
+            ids = ids.dropFirst(Self.step)
+            return !ids.isEmpty
+        }
     }
 
     private(set) var manifests: [AppID: AppManifest] = [:]
+    /// The apps of `manifests`, sorted.
+    private(set) var ids: [AppID] = []
     /// Apps that are disabled by an error in their manifest, and the first error.
     private(set) var broken: [AppID: String] = [:]
     private(set) var configuration = ManagerConfiguration()
@@ -29,15 +53,16 @@ final class ManifestLibrary {
     }
 
     /// Begins to read all manifests and the configuration.
-    func beginReading() -> ManifestReading { ManifestReading(folders: folders) }
+    func beginReading() -> ManifestReading { ManifestReading(folders: folders, previous: ids) }
 
     /// Replaces what was read before. An error in a manifest disables that app. If the configuration has an error, the previous
     /// one stays in effect.
     func adopt(_ reading: ManifestReading) -> Changes {
-        let gone = manifests.keys.filter { reading.manifests[$0] == nil }.sorted()
+        let replaced = Replaced(manifests, ids)
         manifests = reading.manifests
+        ids = reading.ids
         broken = reading.broken
         if let configuration = reading.configuration { self.configuration = configuration }
-        return Changes(gone: gone, errors: reading.errors, warnings: reading.warnings)
+        return Changes(gone: reading.gone, errors: reading.errors, warnings: reading.warnings, replaced: replaced)
     }
 }

@@ -3,11 +3,16 @@ import LifecycleCore
 import Linux
 import Manifest
 import Posix
+import Systemd
 
-/// Reads all manifests and the configuration in steps: 1,000 files take some 80ms. What was read before stays in effect until
-/// `ManifestLibrary.adopt`.
+/// Reads all manifests and the configuration in steps: 10,000 files take some 500 ms. What was read before stays in effect
+/// until `ManifestLibrary.adopt`.
 final class ManifestReading {
     private(set) var manifests: [AppID: AppManifest] = [:]
+    /// The apps of `manifests`, sorted.
+    private(set) var ids: [AppID] = []
+    /// Apps that had a manifest before and have none now, sorted.
+    private(set) var gone: [AppID] = []
     private(set) var broken: [AppID: String] = [:]
     private(set) var errors: [String] = []
     private(set) var warnings: [String] = []
@@ -16,89 +21,167 @@ final class ManifestReading {
     /// The machine's memory in bytes, for percentages; `nil`: unknown.
     private let memory = try? MemoryInfoReader().read().total
     private let folders: Folders
-    private var vendor: FolderListing
-    private var config: FolderListing
+    private var files: AppFiles
+    private var part = Part.vendor
+    /// The folder whose names are being read.
+    private var reader: FolderReader?
+    /// Drop-in folders that are still to be listed.
+    private var dropIns: ArraySlice<(name: String, isVendor: Bool)> = []
     /// Files that may be masks, in either folder.
-    private var unchecked: ArraySlice<(path: String, isVendor: Bool)> = []
-    /// `nil` before all files are checked.
-    private var selected: ArraySlice<(id: AppID, paths: [String])>?
-    private var isConfigurationRead = false
-    /// Folders and files of root's daemon to check for other users' write access.
-    private var uncheckedAccess: ArraySlice<String> = []
+    private var unchecked: [(path: String, isVendor: Bool)] = []
+    private var sort = StepwiseSort<AppID>([])
+    private var unselected: ArraySlice<AppID> = []
+    /// The apps that are read, and how many have a manifest.
+    private var selected: [(id: AppID, paths: [String])] = []
+    private var selectedCount = 0
+    private var firstIgnored: AppID?
+    /// The position in `selected` of the next app.
+    private var next = 0
+    private var previous: ArraySlice<AppID>
+    /// Folders of root's daemon to check for other users' write access.
+    private var uncheckedFolders: ArraySlice<String> = []
     private var unsafeCount = 0
+
+    /// The parts of the work, in order.
+    private enum Part { case vendor, config, dropIns, masks, sort, selection, access, apps, configuration, comparison }
 
     /// How many files a step examines: about 5 µs each.
     private static let step = 64
 
-    init(folders: Folders) {
+    /// - Parameter previous: the apps that have a manifest so far, sorted.
+    init(folders: Folders, previous: [AppID]) {
         self.folders = folders
-        var unchecked: [(path: String, isVendor: Bool)] = []
-        func list(_ folder: String, isVendor: Bool) -> FolderListing {
-            var listing = FolderListing(path: folder)
-            listing.apps = Self.names(folder + "/apps")
-            for name in listing.apps where name.hasSuffix(".app.d") {
-                let dropIns = Self.names(folder + "/apps/" + name)
-                listing.dropIns[name] = dropIns
-                unchecked += dropIns.map { (folder + "/apps/" + name + "/" + $0, isVendor) }
-            }
-            unchecked += listing.apps.filter { $0.hasSuffix(".app") }.map { (folder + "/apps/" + $0, isVendor) }
-            listing.hasConfiguration = Self.names(folder).contains("greenroom.conf")
-            listing.configurationDropIns = Self.names(folder + "/greenroom.conf.d")
-            if listing.hasConfiguration { unchecked.append((folder + "/greenroom.conf", isVendor)) }
-            unchecked += listing.configurationDropIns.map { (folder + "/greenroom.conf.d/" + $0, isVendor) }
-            return listing
-        }
-        vendor = list(folders.vendor, isVendor: true)
-        config = list(folders.config, isVendor: false)
-        self.unchecked = unchecked[...]
+        self.previous = previous[...]
+        files = AppFiles(vendor: FolderListing(path: folders.vendor), config: FolderListing(path: folders.config))
+        reader = Self.open(folders.vendor + "/apps")
     }
 
     /// A folder that does not exist is empty.
-    private static func names(_ folder: String) -> [String] {
-        ((try? folderEntries(at: folder)) ?? []).sorted()
-    }
+    private static func open(_ folder: String) -> FolderReader? { try? FolderReader(folder) }
+    private static func names(_ folder: String) -> [String] { ((try? folderEntries(at: folder)) ?? []).sorted() }
 
-    /// Reads the next file.
+    /// Reads the next file, or does a part of what is between.
     /// - Returns: whether there is more to read.
     func advance() -> Bool {
-        if !unchecked.isEmpty {
-            findMasks()
-        } else if !uncheckedAccess.isEmpty {
-            warnUnsafe()
-        } else if let (id, paths) = selected?.popFirst() {
-            readApp(id, paths)
-        } else if selected == nil {
-            select()
-        } else if !isConfigurationRead {
-            isConfigurationRead = true
+        switch part {
+        case .vendor, .config: if !list() { endList() }
+        case .dropIns: if !listDropIns() { part = .masks }
+        case .masks: if !findMasks() { part = .sort }
+        case .sort: if !sort.advance() { beginSelection() }
+        case .selection: if !select() { endSelection() }
+        case .access: if !warnUnsafe() { (next, part) = (0, .apps) }
+        case .apps: if !readNextApp() { part = .configuration }
+        case .configuration:
             readConfiguration()
-        } else {
-            return false
+            part = .comparison
+        case .comparison: return compare()
         }
         return true
     }
 
-    /// A file that is empty, or a link to /dev/null, masks the vendor's file of the same name.
-    private func findMasks() {
-        for (path, isVendor) in unchecked.prefix(Self.step) where isEmptyOrNull(at: path) {
-            if isVendor { vendor.masked.insert(path) } else { config.masked.insert(path) }
+    // MARK: Files. Each step returns whether there is more of its part.
+
+    private func list() -> Bool {
+        guard let reader, let names = try? reader.next(Self.step) else { return false }
+        let isVendor = part == .vendor
+        let folder = (isVendor ? files.vendor.path : files.config.path) + "/apps/"
+        for name in names {
+            if name.hasSuffix(".app.d") { dropIns.append((name, isVendor)) }
+            let id = isVendor ? files.vendor.addApp(file: name) : files.config.addApp(file: name)
+            if id != nil { unchecked.append((folder + name, isVendor)) }
         }
-        unchecked = unchecked.dropFirst(Self.step)
+        return !reader.isAtEnd
     }
 
-    private func select() {
-        let files = AppFiles(vendor: vendor, config: config)
-        let all = files.selected
-        let maximum = ManifestLibrary.maximumApps
-        if geteuid() == 0 {
-            uncheckedAccess = (folderPaths + all.prefix(maximum).flatMap(\.paths) + files.configuration)[...]
+    private func endList() {
+        if part == .vendor {
+            files.vendor = listConfiguration(files.vendor, isVendor: true)
+            reader = Self.open(folders.config + "/apps")
+            part = .config
+        } else {
+            files.config = listConfiguration(files.config, isVendor: false)
+            reader = nil
+            part = .dropIns
         }
-        if let first = all.dropFirst(maximum).first {
+    }
+
+    private func listConfiguration(_ listing: FolderListing, isVendor: Bool) -> FolderListing {
+        var listing = listing
+        let folder = listing.path
+        listing.hasConfiguration = exists(at: folder + "/greenroom.conf")
+        listing.configurationDropIns = Self.names(folder + "/greenroom.conf.d")
+        if listing.hasConfiguration { unchecked.append((folder + "/greenroom.conf", isVendor)) }
+        unchecked += listing.configurationDropIns.map { (folder + "/greenroom.conf.d/" + $0, isVendor) }
+        return listing
+    }
+
+    private func listDropIns() -> Bool {
+        guard let (name, isVendor) = dropIns.popFirst() else { return false }
+        let folder = (isVendor ? files.vendor.path : files.config.path) + "/apps/" + name
+        let names = Self.names(folder)
+        if isVendor { files.vendor.dropIns[name] = names } else { files.config.dropIns[name] = names }
+        unchecked += names.map { (folder + "/" + $0, isVendor) }
+        return true
+    }
+
+    /// A file that is empty, or a link to /dev/null, masks the vendor's file of the same name.
+    private func findMasks() -> Bool {
+        for (path, isVendor) in unchecked.suffix(Self.step) where isEmptyOrNull(at: path) {
+            if isVendor { files.vendor.masked.insert(path) } else { files.config.masked.insert(path) }
+        }
+        unchecked.removeLast(min(Self.step, unchecked.count))
+        if !unchecked.isEmpty { return true }
+        sort = StepwiseSort(Array(files.vendor.apps.union(files.config.apps)))
+        return false
+    }
+
+    private func beginSelection() {
+        unselected = sort.elements[...]
+        sort = StepwiseSort([])
+        part = .selection
+    }
+
+    private func select() -> Bool {
+        for id in unselected.prefix(Self.step) {
+            guard let paths = files.files(of: id) else { continue }
+            selectedCount += 1
+            if selected.count < ManifestLibrary.maximumApps {
+                selected.append((id, paths))
+            } else if firstIgnored == nil {
+                firstIgnored = id
+            }
+        }
+        unselected = unselected.dropFirst(Self.step)
+        return !unselected.isEmpty
+    }
+
+    private func endSelection() {
+        if let firstIgnored {
             errors.append(
-                "\(folders.config)/apps: \(all.count) apps; the limit is \(maximum): \(first.id) and the apps "
-                    + "after it are ignored")
+                "\(folders.config)/apps: \(selectedCount) apps; the limit is \(ManifestLibrary.maximumApps): "
+                    + "\(firstIgnored) and the apps after it are ignored")
         }
-        selected = all.prefix(maximum)
+        part = .apps
+        guard geteuid() == 0 else { return }
+        uncheckedFolders = folderPaths[...]
+        part = .access
+    }
+
+    private func readNextApp() -> Bool {
+        guard next < selected.count else { return false }
+        let (id, paths) = selected[next]
+        // Released here: all of them at once, with this object, would take some milliseconds.
+        selected[next].paths = []
+        next += 1
+        readApp(id, paths)
+        return true
+    }
+
+    /// Finds the apps that had a manifest before.
+    private func compare() -> Bool {
+        gone += previous.prefix(Self.step).filter { manifests[$0] == nil }
+        previous = previous.dropFirst(Self.step)
+        return !previous.isEmpty
     }
 
     private func readApp(_ id: AppID, _ paths: [String]) {
@@ -110,7 +193,9 @@ final class ManifestReading {
             }
             append(diagnostics)
             manifests[id] = manifest
-            if manifest == nil {
+            if manifest != nil {
+                ids.append(id)
+            } else {
                 broken[id] = diagnostics.first { $0.severity == .error }?.sentence ?? "it cannot be read"
             }
         } catch {
@@ -121,7 +206,7 @@ final class ManifestReading {
 
     private func readConfiguration() {
         do {
-            let sources = try AppFiles(vendor: vendor, config: config).configuration.map(source)
+            let sources = try files.configuration.map(source)
             var (parsed, diagnostics) = parseConfiguration(sources: sources, memory: memory)
             if !diagnostics.isEmpty, let protected = Self.protected(sources) {
                 (parsed, diagnostics) = parseConfiguration(sources: protected, memory: memory)
@@ -155,18 +240,29 @@ final class ManifestReading {
     private static let maximumUnsafe = 10
 
     /// Warns about files of root's daemon that other users may write to: they decide what runs as root.
-    private func warnUnsafe() {
-        for path in uncheckedAccess.prefix(Self.step) where unsafeCount < Self.maximumUnsafe {
-            guard let reason = reasonToDistrust(path) else { continue }
-            unsafeCount += 1
-            warnings.append("\(path) is not safe: \(reason), and its contents decide what greenroomd runs as root")
+    private func warnUnsafe() -> Bool {
+        if !uncheckedFolders.isEmpty {
+            uncheckedFolders.prefix(Self.step).forEach(warnIfUnsafe)
+            uncheckedFolders = uncheckedFolders.dropFirst(Self.step)
+            return true
         }
-        uncheckedAccess = uncheckedAccess.dropFirst(Self.step)
+        let end = min(selected.count, next + Self.step / 4)
+        for (_, paths) in selected[next..<end] { paths.forEach(warnIfUnsafe) }
+        next = end
+        if next < selected.count, unsafeCount < Self.maximumUnsafe { return true }
+        files.configuration.forEach(warnIfUnsafe)
+        return false
+    }
+
+    private func warnIfUnsafe(_ path: String) {
+        guard unsafeCount < Self.maximumUnsafe, let reason = reasonToDistrust(path) else { return }
+        unsafeCount += 1
+        warnings.append("\(path) is not safe: \(reason), and its contents decide what greenroomd runs as root")
     }
 
     /// The folders in which files are found.
     private var folderPaths: [String] {
-        [vendor, config].flatMap { listing in
+        [files.vendor, files.config].flatMap { listing in
             [listing.path, listing.path + "/apps", listing.path + "/greenroom.conf.d"]
                 + listing.dropIns.keys.sorted().map { "\(listing.path)/apps/\($0)" }
         }

@@ -47,7 +47,9 @@ final class Reloader {
         let reading = context.library.beginReading()
         loop.work.add { [self] in
             if reading.advance() { return true }
-            completion(context.library.adopt(reading))
+            let changes = context.library.adopt(reading)
+            loop.work.add { changes.replaced.release() }
+            completion(changes)
             return false
         }
     }
@@ -56,11 +58,13 @@ final class Reloader {
     func apply(_ changes: ManifestLibrary.Changes, _ completion: @escaping () -> Void) {
         context.manifestsChanged()
         service.driver.send(.configured(context.library.configuration.policy(processors: usableProcessors())))
-        let manifests = context.library.manifests.values.sorted { $0.id < $1.id }
+        // A reload during this one begins after it, so these stay in effect.
+        let ids = context.library.ids
         loop.work.add(each: changes.gone) { [self] id in
             service.remove(id)
         } completion: { [self] in
-            loop.work.add(each: manifests) { [self] manifest in
+            loop.work.add(each: ids) { [self] id in
+                guard let manifest = context.library.manifests[id] else { return }
                 let launches = context.launches.count(manifest.id)
                 service.driver.send(.registered(manifest.id, manifest.policy, launches: launches))
             } completion: { [self] in

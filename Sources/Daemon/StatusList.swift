@@ -3,13 +3,16 @@ import LifecycleCore
 import Linux
 import Systemd
 
-/// Answers `List` in pieces: the records of 1,000 apps take some 50ms. Each record is consistent; an app may change before the
+/// Answers `List` in pieces: the records of 1,000 apps take some 50 ms. Each record is consistent; an app may change before the
 /// next record is made.
 final class StatusList {
     private unowned let service: ControlService
     private var waiting: [MethodCall] = []
     private var isRunning = false
+    private var sort: StepwiseSort<String>?
     private var names: ArraySlice<String> = []
+    /// The last app of the answer.
+    private var last: String?
     private var reply: ArrayReply?
     /// In process-group mode: one search of /proc for all apps.
     private var scan: ProcessScan?
@@ -42,11 +45,19 @@ final class StatusList {
                 return false
             }
             begin(waiting.removeFirst())
+        } else if sort?.advance() == false {
+            names = sort?.elements[...] ?? []
+            sort = nil
+        } else if sort != nil {
+            // It is not sorted yet.
         } else if let name = names.popFirst() {
+            // An app that an error disables while it runs is there twice.
+            if name == last { return true }
+            last = name
             if let status = service.appStatus(name, in: scan) { reply?.append(status.variant) }
         } else {
             reply?.send()
-            (reply, scan) = (nil, nil)
+            (reply, scan, last) = (nil, nil, nil)
         }
         return true
     }
@@ -54,7 +65,7 @@ final class StatusList {
     private func begin(_ call: MethodCall) {
         guard !call.peer.isGone else { return }
         reply = call.beginArrayReply()
-        names = service.appNames[...]
+        sort = StepwiseSort(service.appNames)
         scan = service.containment.makeScan()
         isScanned = scan == nil
     }

@@ -39,7 +39,9 @@ extension LifecycleCore {
 
     /// Begins launches that wait, as far as there are slots. Called when the event is carried out.
     mutating func admitLaunches(_ now: Instant) {
-        while hasLaunchSlot, let index = launchQueue.first?.index, let queued = apps[index].queuedLaunch {
+        while shutdown == nil, hasLaunchSlot, let index = launchQueue.first?.index,
+            let queued = apps[index].queuedLaunch
+        {
             beginLaunch(index, queued, now)
             launchQueue.set(index, to: nil)
         }

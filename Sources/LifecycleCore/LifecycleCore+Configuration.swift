@@ -35,10 +35,11 @@ extension LifecycleCore {
     }
 
     mutating func configured(_ policy: ManagerPolicy, _ now: Instant) {
+        let hasOtherOrder = policy.jetsamOrder != manager.jetsamOrder
         manager = policy
         evictOverLimit(now)
-        // The order of jetsam may have changed.
-        for index in apps.indices where !apps[index].isRemoved { touch(index) }
+        // All ranks follow from the order of jetsam, and nothing else of an app from the configuration.
+        if hasOtherOrder { for index in apps.indices where !apps[index].isRemoved { touch(index) } }
         evaluateMemory(now)
     }
 

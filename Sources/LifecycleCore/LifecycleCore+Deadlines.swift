@@ -71,7 +71,7 @@ extension LifecycleCore {
     // MARK: Something is due
 
     mutating func deadlineReached(_ now: Instant) {
-        shutdownDeadlineReached(now)
+        advanceShutdown(now)
         while let (at, index) = timers.first, at <= now {
             touch(index)
             var timer = nextTimer(index)

@@ -251,6 +251,8 @@ extension LifecycleCore {
         guard case .notRunning(let notRunning) = apps[index].life, let relaunch = notRunning.relaunch else {
             return
         }
+        // A shutdown has not come to this app yet.
+        guard shutdown == nil else { return apps[index].life = .notRunning(NotRunning()) }
         let isFree = foregroundSlots.count < foregroundLimit
         let state: LaunchState = relaunch.state == .foreground && isFree ? .foreground : .background
         // While the user is away, an app in the foreground is in the background (L15).

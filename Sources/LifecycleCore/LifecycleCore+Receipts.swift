@@ -16,9 +16,9 @@ extension LifecycleCore {
             namespace: verdict.namespace, code: verdict.code, explanation: explanation ?? verdict.explanation,
             deadline: verdict.deadline ?? deadline.map { deadlineUse(index, $0, cpu: exit.cpu, now) },
             candidates: verdict.candidates, exit: exit.status, wall: now - run.created, cpu: exit.cpu,
+            // The kernel's peak, if nothing was measured.
             memory: [run.memoryBeforeEnd, run.memory, exit.peak].first { $0 > 0 } ?? 0)
-        // The kernel's peak, if nothing was measured.
-        receipt.peakMemory = run.peakMemory > 0 ? run.peakMemory : exit.peak
+        receipt.peakMemory = max(receipt.memory, run.peakMemory)
         receipt.remaining = exit.remaining
         receipt.failure = explanation == nil ? verdict.failure : .notLaunched
         nextReceipt += 1

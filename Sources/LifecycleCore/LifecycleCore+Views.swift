@@ -3,6 +3,14 @@ extension LifecycleCore {
     /// All apps, by name.
     package var appIDs: [AppID] { indices.keys.sorted() }
 
+    /// All apps, in an order without meaning: to sort them takes time.
+    package var unsortedAppIDs: [AppID] {
+        var ids: [AppID] = []
+        ids.reserveCapacity(indices.count)
+        for index in apps.indices where !apps[index].isRemoved { ids.append(apps[index].id) }
+        return ids
+    }
+
     /// Apps in the foreground or on their way there, the one activated longest ago first.
     package var foregroundApps: [AppID] { foregroundSlots.map { apps[$0.app].id } }
 

@@ -40,6 +40,8 @@ package struct LifecycleCore: Hashable, Sendable {
         var effects: [Effect] = []
         /// Indices of apps whose timer, rank and waiters may have changed in this event.
         var touched: [Int] = []
+        /// How many these were at the end of the last event.
+        var touchedCount = 0
 
         static func == (_: Scratch, _: Scratch) -> Bool { true }
         func hash(into hasher: inout Hasher) {}
@@ -53,6 +55,9 @@ package struct LifecycleCore: Hashable, Sendable {
         _read { yield scratch.touched }
         _modify { yield &scratch.touched }
     }
+
+    /// How many apps the last event concerned: what it took in time.
+    package var lastEventSize: Int { scratch.touchedCount }
 
     /// - Parameters:
     ///   - firstRun: the number of the first run; larger than any used before.
@@ -77,7 +82,7 @@ package struct LifecycleCore: Hashable, Sendable {
     /// When `Event.deadlineReached` is to come; `nil`: nothing is due (law 9: then nothing runs).
     package var nextDeadline: Instant? {
         var next = timers.first?.key
-        for other in [memoryState.nextDue, shutdown?.end, nextLaunchCheck] {
+        for other in [memoryState.nextDue, shutdown?.end, shutdown?.nextStep, nextLaunchCheck] {
             guard let other else { continue }
             next = next.map { min($0, other) } ?? other
         }
@@ -148,6 +153,7 @@ package struct LifecycleCore: Hashable, Sendable {
 
     /// Once an event is carried out: brings up to date what follows from the new state.
     private mutating func settle(_ now: Instant) {
+        scratch.touchedCount = 0
         refreshTouched(now)
         admitLaunches(now)
         refreshTouched(now)
@@ -157,6 +163,7 @@ package struct LifecycleCore: Hashable, Sendable {
 
     private mutating func refreshTouched(_ now: Instant) {
         // The answer to a waiter never touches another app, so this ends.
+        scratch.touchedCount += touched.count
         for index in touched {
             countUnrequestedTime(index, now)
             refresh(index)

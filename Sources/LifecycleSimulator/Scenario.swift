@@ -36,7 +36,7 @@ struct Scenario {
         storm = hasStorm ? LaunchStorm(seed: seed, apps: count) : nil
         apps = (0..<count).map { Self.name($0) }
         // Computed from the seed: another random draw here would change all seeds.
-        let hasEvasion = seed % 13 == 5 && !hasStorm
+        let hasEvasion = seed % 13 == 8 && !hasStorm
         self.hasEvasion = hasEvasion
         let others = apps.map { _ in random.pick(Personality.all) }
         personalities = others.enumerated().map { hasEvasion && $0 < 2 ? Personality.evading : $1 }

@@ -191,7 +191,7 @@ package struct Simulation<Core: DecidingCore> {
         }
         affected.removeAll(keepingCapacity: true)
         if let app { affected.append(app) }
-        checkers.begin(effects, model)
+        checkers.begin(effects, of: event, model)
         for effect in effects { carryOut(effect, event) }
         model.finish(event)
         if let problem = world.problemAfterEffects() { checkers.findings.check(false, .effectsAreValid, problem) }

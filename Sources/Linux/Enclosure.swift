@@ -112,10 +112,17 @@ package final class Enclosure {
     }
 
     /// Sends SIGKILL to all processes, frozen or not, without waiting for their end: `isPopulated` reports it.
-    package func killAll() throws(SystemError) {
+    /// - Parameter limit: how many of the processes are returned.
+    @discardableResult
+    package func killAll(returning limit: Int = 0) throws(SystemError) -> [Process] {
         switch kind {
-        case .cgroup(let leaf): try leaf.write("1", to: "cgroup.kill")
-        case .family(let family): try family.signalAll(SIGKILL)
+        case .cgroup(let leaf):
+            // Opened before the kill: afterwards the pids may belong to other processes.
+            let pids = limit > 0 ? (try? leaf.pids()) ?? [] : []
+            let processes = pids.prefix(limit).compactMap { try? Process.open($0) }
+            try leaf.write("1", to: "cgroup.kill")
+            return processes
+        case .family(let family): return try family.signalAll(SIGKILL, returning: limit)
         }
     }
 

@@ -31,20 +31,45 @@ package struct ProcFS {
 /// Returns the names in a folder, unsorted, without "." and "..".
 /// - Parameter onlyFolders: leaves out entries that are not folders, as far as the file system reports their types.
 package func folderEntries(at path: String, onlyFolders: Bool = false) throws(SystemError) -> [String] {
-    try path.refuseNul("opendir")
-    guard let folder = opendir(path) else { throw SystemError(call: "opendir", errno: errno, path: path) }
-    defer { closedir(folder) }
-    var names: [String] = []
-    while true {
-        errno = 0
-        guard let entry = readdir(folder) else { break }
-        let type = Int32(entry.pointee.d_type)
-        if onlyFolders, type != Int32(DT_DIR), type != Int32(DT_UNKNOWN) { continue }
-        let name = withUnsafePointer(to: &entry.pointee.d_name) {
-            $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-        }
-        if name != "." && name != ".." { names.append(name) }
+    try FolderReader(path, onlyFolders: onlyFolders).next(.max)
+}
+
+/// Reads the names in a folder, some at a time.
+package final class FolderReader {
+    private let path: String
+    private let onlyFolders: Bool
+    private let folder: OpaquePointer
+    /// Whether all names were returned.
+    package private(set) var isAtEnd = false
+
+    /// - Parameter onlyFolders: leaves out entries that are not folders, as far as the file system reports their types.
+    package init(_ path: String, onlyFolders: Bool = false) throws(SystemError) {
+        try path.refuseNul("opendir")
+        guard let folder = opendir(path) else { throw SystemError(call: "opendir", errno: errno, path: path) }
+        self.path = path
+        self.onlyFolders = onlyFolders
+        self.folder = folder
     }
-    if errno != 0 { throw SystemError(call: "readdir", errno: errno, path: path) }
-    return names
+
+    deinit { closedir(folder) }
+
+    /// Returns at most `limit` further names, unsorted, without "." and "..".
+    package func next(_ limit: Int) throws(SystemError) -> [String] {
+        var names: [String] = []
+        while names.count < limit {
+            errno = 0
+            guard let entry = readdir(folder) else {
+                if errno != 0 { throw SystemError(call: "readdir", errno: errno, path: path) }
+                isAtEnd = true
+                break
+            }
+            let type = Int32(entry.pointee.d_type)
+            if onlyFolders, type != Int32(DT_DIR), type != Int32(DT_UNKNOWN) { continue }
+            let name = withUnsafePointer(to: &entry.pointee.d_name) {
+                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            if name != "." && name != ".." { names.append(name) }
+        }
+        return names
+    }
 }

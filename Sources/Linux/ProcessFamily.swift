@@ -75,7 +75,10 @@ final class ProcessFamily {
     static let mostRounds = 64
 
     /// Sends a signal to all members and searches again until a search finds no new one.
-    func signalAll(_ signal: Int32) throws(SystemError) {
+    /// - Parameter limit: how many of the processes are returned.
+    @discardableResult
+    func signalAll(_ signal: Int32, returning limit: Int = 0) throws(SystemError) -> [Process] {
+        var signaled: [Process] = []
         var done: Set<ProcessKey> = []
         for _ in 0..<Self.mostRounds {
             var targets = try members().filter { !done.contains($0.key) }
@@ -84,17 +87,19 @@ final class ProcessFamily {
                 // needs no SIGCONT. One that is uninterruptible may have a pending stop, which SIGCONT removes.
                 targets = targets.reversed().filter { $0.isStopped || $0.isUninterruptible }
             }
-            if targets.isEmpty { return }
+            if targets.isEmpty { break }
             for target in targets {
-                try send(signal, to: target.key)
+                if let process = try send(signal, to: target.key), signaled.count < limit { signaled.append(process) }
                 done.insert(target.key)
             }
         }
+        return signaled
     }
 
-    private func send(_ signal: Int32, to key: ProcessKey) throws(SystemError) {
-        guard let process = try Process.open(key.pid), try table.proc.stat(of: key.pid)?.key == key else { return }
+    private func send(_ signal: Int32, to key: ProcessKey) throws(SystemError) -> Process? {
+        guard let process = try Process.open(key.pid), try table.proc.stat(of: key.pid)?.key == key else { return nil }
         try process.signal(signal)
+        return process
     }
 
     /// Whether no thread of any member runs, or will run before SIGCONT.
@@ -125,8 +130,11 @@ final class ProcessFamily {
         return true
     }
 
-    func cpuTime() throws(SystemError) -> Duration {
-        let ticks = try members().reduce(UInt64(0)) { $0 &+ $1.ownTicks &+ $1.childTicks }
+    func cpuTime() throws(SystemError) -> Duration { cpuTime(of: try members()) }
+
+    /// - Parameter members: all members.
+    func cpuTime(of members: [ProcessStat]) -> Duration {
+        let ticks = members.reduce(UInt64(0)) { $0 &+ $1.ownTicks &+ $1.childTicks }
         let perSecond = UInt64(max(sysconf(Int32(_SC_CLK_TCK)), 1))
         // The result never decreases, although the time of a member that has ended is missing.
         highestCPU = max(highestCPU, .milliseconds(Int64(clamping: ticks &* 1000 / perSecond)))

@@ -3,8 +3,8 @@ package import LifecycleCore
 /// The file names in a vendor or configuration directory. The caller reads the directory.
 package struct FolderListing: Hashable, Sendable {
     package var path: String
-    /// The names in `apps/`.
-    package var apps: [String]
+    /// The apps whose manifests are in `apps/`.
+    package private(set) var apps: Set<AppID> = []
     /// The names in each drop-in directory `apps/ID.app.d/`, by the directory's name (`ID.app.d`).
     package var dropIns: [String: [String]]
     /// Whether `greenroom.conf` exists.
@@ -19,37 +19,40 @@ package struct FolderListing: Hashable, Sendable {
         configurationDropIns: [String] = [], masked: Set<String> = []
     ) {
         self.path = path
-        self.apps = apps
         self.dropIns = dropIns
         self.hasConfiguration = hasConfiguration
         self.configurationDropIns = configurationDropIns
         self.masked = masked
+        for name in apps { _ = addApp(file: name) }
+    }
+
+    /// Adds a file in `apps/`.
+    /// - Returns: the app whose manifest it is; `nil`: it is no manifest.
+    package mutating func addApp(file name: String) -> AppID? {
+        guard name.hasSuffix(".app"), let id = AppID(String(name.dropLast(4))) else { return nil }
+        apps.insert(id)
+        return id
     }
 }
 
 /// Selects the files that are read. A file of the configuration directory overrides the vendor's file of the same name, and
 /// the drop-ins of both directories are read in the order of their names (systemd.unit(5)).
 package struct AppFiles {
-    package let vendor: FolderListing
-    package let config: FolderListing
+    package var vendor: FolderListing
+    package var config: FolderListing
 
     package init(vendor: FolderListing, config: FolderListing) {
         self.vendor = vendor
         self.config = config
     }
 
-    /// Each app's manifest and its drop-ins, in the order in which they are read. The apps are sorted by ID.
-    package var selected: [(id: AppID, paths: [String])] {
-        var found: [AppID: String] = [:]
-        for folder in [vendor, config] {
-            for name in folder.apps where name.hasSuffix(".app") {
-                if let id = AppID(String(name.dropLast(4))) { found[id] = "\(folder.path)/apps/\(name)" }
-            }
-        }
-        return found.keys.sorted().compactMap { id in
-            guard let path = found[id], !isMasked(path) else { return nil }
-            return (id, [path] + dropIns("apps/\(id).app.d", { $0.dropIns["\(id).app.d"] ?? [] }))
-        }
+    /// An app's manifest and its drop-ins, in the order in which they are read; `nil` if there is none or it is masked.
+    package func files(of id: AppID) -> [String]? {
+        guard let folder = [config, vendor].first(where: { $0.apps.contains(id) }) else { return nil }
+        let name = "\(id).app"
+        let path = "\(folder.path)/apps/\(name)"
+        guard !isMasked(path) else { return nil }
+        return [path] + dropIns("apps/\(name).d", { $0.dropIns["\(name).d"] ?? [] })
     }
 
     /// `greenroom.conf` and its drop-ins, in the order in which they are read.

@@ -6,6 +6,7 @@ package import Posix
 package final class BusObjects {
     private(set) var entries: [Entry] = []
     private(set) var managerPaths: [String] = []
+    private(set) lazy var managed = ManagedObjects(self)
 
     /// Decides whether a user other than root and the user of this process may call a method of `BusAccess.owner`. It calls
     /// `decided` once, at once or later, with the error or with `nil`.

@@ -15,7 +15,7 @@ extension BusPeer {
                 sd_bus_message_is_method_call(message, "org.freedesktop.DBus.ObjectManager", nil) > 0
                 || sd_bus_message_is_method_call(message, "org.freedesktop.DBus.Introspectable", nil) > 0
             checkQueue(limit: isLarge ? limits.queuedLargeAnswers : limits.queuedMessages)
-            return isGone
+            return isGone || objects?.managed.take(message, self) ?? false
         }
         if isOnBus || onSignal != nil, let signal = BusSignal(message, limits: limits.message) {
             handleOwnerChange(signal)

@@ -41,6 +41,7 @@ package final class BusPeer {
     let isOnBus: Bool
     let priority: EventPriority
     let transport: BusTransport
+    private(set) var objects: BusObjects?
     /// Handles in a later turn the messages that libsystemd has read already.
     let continuation: DeferredCall
     /// For the timeouts of calls; created with the first of them.
@@ -146,6 +147,7 @@ package final class BusPeer {
     }
 
     private func start(_ objects: BusObjects?, _ role: Role) throws(SystemError) {
+        self.objects = objects
         transport.onEvent = { [weak self] in self?.turn() }
         continuation.handler = { [weak self] in self?.turn() }
         do throws(SystemError) {

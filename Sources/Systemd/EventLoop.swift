@@ -24,16 +24,22 @@ package final class EventLoop {
     private var workQueue: WorkQueue?
     /// The time of the turn's budget and of its measurement; tests replace it.
     package var clock: () -> Duration = EventLoop.now
+    /// The processor time of this thread; tests replace it.
+    package var processorClock: () -> Duration = EventLoop.processorTime
     /// When the current turn began; `nil` between two turns.
     private var turnStart: Duration?
+    /// What the current turn is attributed to, if it is over.
+    private var turnSource: StaticString = ""
     /// The longest turn so far.
-    package private(set) var longestTurn = LongTurn(duration: .zero, source: "")
+    package private(set) var longestTurn = LongTurn(duration: .zero, processorTime: .zero, source: "")
     /// Called after a turn that took longer than `longTurn`.
     package var onLongTurn: ((LongTurn) -> Void)?
 
-    /// A turn, and the file that created the source that it served.
+    /// A turn, and the file that created the source that it served, or the job of its last piece of work.
     package struct LongTurn {
         package let duration: Duration
+        /// How long it was on a processor; the rest of the time it waited for one, or for a device.
+        package let processorTime: Duration
         package let source: String
     }
 
@@ -75,6 +81,13 @@ package final class EventLoop {
         var time = timespec()
         let result = clock_gettime(CLOCK_MONOTONIC, &time)
         precondition(result == 0, "clock_gettime(CLOCK_MONOTONIC) cannot fail")
+        return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
+    }
+
+    private static func processorTime() -> Duration {
+        var time = timespec()
+        let result = clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+        precondition(result == 0, "clock_gettime(CLOCK_THREAD_CPUTIME_ID) cannot fail")
         return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
     }
 
@@ -188,15 +201,21 @@ package final class EventLoop {
     /// Whether the current turn has used up its time. False outside of a turn: then nothing waits for the loop.
     package var isTurnOver: Bool { turnStart.map { clock() - $0 >= Self.turnBudget } ?? false }
 
+    /// Names the file that is responsible for the length of the current turn.
+    func attributeTurn(to source: StaticString) { turnSource = source }
+
     /// Serves a source: every handler is called through here.
     func serve(_ source: StaticString, _ handler: () -> Void) {
         let start = clock()
+        let processorStart = processorClock()
         turnStart = start
+        turnSource = source
         handler()
         turnStart = nil
         let duration = clock() - start
         guard duration > longestTurn.duration || duration > Self.longTurn else { return }
-        let turn = LongTurn(duration: duration, source: "\(source)")
+        let turn = LongTurn(
+            duration: duration, processorTime: processorClock() - processorStart, source: "\(turnSource)")
         if duration > longestTurn.duration { longestTurn = turn }
         if duration > Self.longTurn { onLongTurn?(turn) }
     }

@@ -11,6 +11,7 @@ package final class WorkQueue {
 
     /// A bare closure would be wrapped in another one each time that it is taken from the list and appended again.
     private struct Job {
+        let label: StaticString
         let piece: () -> Bool
     }
 
@@ -25,18 +26,21 @@ package final class WorkQueue {
     package private(set) var pieces = 0
 
     /// Does a job in later turns.
-    /// - Parameter piece: does the next piece, and returns whether there is another. It should take no more than some 100 µs.
-    package func add(_ piece: @escaping () -> Bool) {
-        jobs.append(Job(piece: piece))
+    /// - Parameters:
+    ///   - label: the file of the caller, for the measurement of turns.
+    ///   - piece: does the next piece, and returns whether there is another. It should take no more than some 100 µs.
+    package func add(label: StaticString = #fileID, _ piece: @escaping () -> Bool) {
+        jobs.append(Job(label: label, piece: piece))
         call.schedule()
     }
 
     /// Calls `body` with each element in later turns, one piece each, then `completion`.
     package func add<Items: Sequence>(
-        each items: Items, _ body: @escaping (Items.Element) -> Void, completion: @escaping () -> Void = {}
+        each items: Items, label: StaticString = #fileID, _ body: @escaping (Items.Element) -> Void,
+        completion: @escaping () -> Void = {}
     ) {
         var rest = items.makeIterator()
-        add {
+        add(label: label) {
             if let item = rest.next() {
                 body(item)
                 return true
@@ -54,7 +58,10 @@ package final class WorkQueue {
             let job = jobs.removeFirst()
             pieces += 1
             if job.piece() { jobs.append(job) }
-            if loop.isTurnOver { break }
+            if loop.isTurnOver {
+                loop.attributeTurn(to: job.label)
+                break
+            }
         }
         if jobs.isEmpty { call.cancel() } else { call.schedule() }
     }

@@ -170,7 +170,7 @@ private final class BareGroup {
     }
 
     func remove() {
-        for enclosure in enclosures { try? enclosure.killAll() }
+        for enclosure in enclosures { _ = try? enclosure.killAll() }
         for process in starts { waitForChild(process.pid) }
         for file in files { close(file) }
         try? eventually("the cgroup is removed") { try self.containment.removeRoot() == .removed }

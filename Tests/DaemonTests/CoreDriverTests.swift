@@ -143,4 +143,55 @@ struct CoreDriverTests {
         #expect(stage.performer.launched == stage.apps)
         #expect(stage.observer.events.count >= 2)
     }
+
+    @Test("the logbook is compacted in pieces; what comes meanwhile is in the old file and in the new one")
+    func compaction() throws {
+        let stage = try Stage(0)
+        defer { MappedFile.stopCountingOwnEnd() }
+        for number in 0..<2000 {
+            let app = try #require(AppID("app\(number)"))
+            stage.driver.send(.registered(app, AppPolicy(), launches: 0))
+            stage.logbook.persist([1, 2, 3], as: "run/\(number)")
+        }
+        while !stage.loop.work.isEmpty { _ = try stage.loop.runOnce(timeout: .zero) }
+        while stage.loop.work.isEmpty { stage.driver.send(.configured(ManagerPolicy())) }
+        func copy() throws -> RecoveredState {
+            let path = stage.folder + "/copy"
+            try replaceFile(at: path, with: readFile(at: stage.folder + "/logbook", limit: 1 << 28))
+            return try #require(try Logbook.read(at: path))
+        }
+        let eventsHandled = try copy().position?.eventsHandled
+        let before = stage.loop.work.pieces
+        var meanwhile = 0
+        // Each piece takes a turn.
+        stage.loop.clock = { [performer = stage.performer] in
+            performer.time += .milliseconds(1)
+            return performer.time
+        }
+        while !stage.loop.work.isEmpty {
+            _ = try stage.loop.runOnce(timeout: .zero)
+            guard meanwhile < 10 else { continue }
+            meanwhile += 1
+            stage.logbook.persist([UInt8(meanwhile)], as: "run/7")
+            stage.logbook.removeRecord("run/\(100 + meanwhile)")
+            // Outside of a turn it is handled at once.
+            stage.driver.send(.registered(try #require(AppID("late\(meanwhile)")), AppPolicy(), launches: 0))
+            if meanwhile == 5 {
+                // A daemon that dies now leaves the old file.
+                let recovered = try copy()
+                #expect(recovered.core == stage.driver.core)
+                #expect(recovered.position?.eventsHandled == eventsHandled.map { $0 + 5 })
+            }
+        }
+        let pieces = stage.loop.work.pieces - before
+        #expect(pieces >= 2000 / CoreSaving.appsPerStep + 2000 / LogbookCompaction.recordsPerStep)
+        let recovered = try copy()
+        #expect(recovered.core == stage.driver.core)
+        #expect(recovered.records["run/7"] == [10])
+        #expect(recovered.records.count == 1990)
+        #expect(recovered.events.isEmpty && recovered.effects.isEmpty)
+        #expect(recovered.eventNumber == stage.logbook.eventNumber)
+        // Those that came meanwhile.
+        #expect(recovered.position?.eventsHandled == 10)
+    }
 }

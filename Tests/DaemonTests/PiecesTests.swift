@@ -84,6 +84,7 @@ struct PiecesTests {
         let reading = library.beginReading()
         var before = 0
         var steps = 0
+        #expect(reading.manifests.isEmpty)
         while reading.advance() {
             #expect(reading.manifests.count <= before + 1)
             before = reading.manifests.count
@@ -99,40 +100,73 @@ struct PiecesTests {
         #expect(library.adopt(second).gone.map(\.name) == ["app7"])
     }
 
-    @Test("a reload that is requested during another reads the files after it, and both are answered")
+    @Test("a reload is done in pieces: other calls are answered meanwhile, and one that is requested meanwhile follows")
     func reloads() throws {
-        let daemon = try TestDaemon(["first": "[App]\nExecStart=/bin/true\n"])
-        func beginReload() throws -> BusConnection.Pending {
-            try daemon.bus.callAsync(
-                path: ControlNames.managerPath, interface: ControlNames.managerInterface, member: "Reload",
-                timeout: .seconds(60))
+        try inOwnProcess {
+            let stage = try ProgramStage(apps: 300)
+            try stage.start()
+            let (client, other) = (try stage.client(), try stage.client())
+            let first = try stage.call(client, "Reload")
+            try stage.turns(20)
+            let version = try stage.call(other, "Version")
+            #expect(try stage.turns(until: version) <= 20)
+            #expect(first.answer == nil)
+            // The first reload is reading the files, and may not find this one.
+            try stage.writeManifest("another")
+            let second = try stage.call(other, "Reload")
+            #expect(try stage.turns(until: first) >= 300)
+            #expect(second.answer == nil)
+            #expect(try stage.turns(until: second) >= 300)
+            #expect(try ReloadResult(variant: try #require(try second.result().first)).apps == 301)
+            #expect(stage.program.driver.core.state(of: try #require(AppID("another"))) == .notRunning)
+            try stage.stop()
         }
-        let pending = try (0..<5).map { _ in try beginReload() }
-        try replaceFile(
-            at: daemon.config + "/apps/second.app", with: Array("[App]\nExecStart=/bin/true\n".utf8))
-        let last = try beginReload()
-        for one in pending + [last] { try daemon.bus.wait(for: one, until: nil) }
-        let result = try ReloadResult(variant: try #require(try last.result?.get().first))
-        #expect(result.apps == 2)
-        #expect(try daemon.state("second") == "notRunning")
     }
 
-    @Test("many calls of List at once are all answered, each with all apps")
+    @Test("List is answered in pieces: other calls are answered meanwhile, and several calls of it one after the other")
     func lists() throws {
-        let apps = (0..<40).map { ("app\($0)", "[App]\nExecStart=/bin/true\n") }
-        let daemon = try TestDaemon(Dictionary(uniqueKeysWithValues: apps))
-        let pending = try (0..<20).map { _ in
-            try daemon.bus.callAsync(
-                path: ControlNames.managerPath, interface: ControlNames.managerInterface, member: "List",
-                timeout: .seconds(60))
-        }
-        for one in pending {
-            try daemon.bus.wait(for: one, until: nil)
-            guard case .array(_, let records)? = try one.result?.get().first else {
-                Issue.record("no list")
-                continue
+        try inOwnProcess {
+            let stage = try ProgramStage(apps: 300)
+            try stage.start()
+            let (client, other) = (try stage.client(), try stage.client())
+            let lists = try (0..<3).map { _ in try stage.call(client, "List") }
+            try stage.turns(20)
+            let version = try stage.call(other, "Version")
+            #expect(try stage.turns(until: version) <= 20)
+            #expect(lists[0].answer == nil)
+            for (index, list) in lists.enumerated() {
+                // The first has begun before.
+                #expect(try stage.turns(until: list) >= (index == 0 ? 250 : 300))
+                let records = try #require(try list.result().first?.arrayValue)
+                #expect(try records.map { try AppStatus(variant: $0).id } == (0..<300).map { "app\($0)" }.sorted())
             }
-            #expect(try records.map { try AppStatus(variant: $0).id } == apps.map(\.0).sorted())
+            try stage.stop()
+        }
+    }
+
+    @Test("calls are answered in the middle of a recovery; a request and a reload are carried out after it")
+    func requestDuringRecovery() throws {
+        try inOwnProcess {
+            let stage = try ProgramStage(apps: 300, suspended: 300)
+            let before = stage.turnCount
+            try stage.begin()
+            let (client, other) = (try stage.client(), try stage.client())
+            let activate = try stage.call(client, "Activate", [.string("app7")])
+            let reload = try stage.call(client, "Reload")
+            let version = try stage.call(other, "Version")
+            #expect(try stage.turns(until: version) <= 40)
+            #expect(!stage.isReady)
+            #expect(activate.answer == nil && reload.answer == nil)
+            let during = try stage.turns(until: activate)
+            #expect(stage.isReady)
+            // A piece for each app that is found again, and one for each of the others.
+            #expect(stage.turnCount - before >= 600)
+            #expect(during >= 300)
+            // Its process has ended with the previous daemon, so it is launched again.
+            #expect(try RequestResult(variant: try #require(try activate.result().first)).state == "active")
+            _ = try stage.turns(until: reload)
+            #expect(try ReloadResult(variant: try #require(try reload.result().first)).apps == 300)
+            try stage.stop()
         }
     }
 
@@ -152,22 +186,5 @@ struct PiecesTests {
         for (app, _) in apps { #expect(try last.state(app) == "suspended") }
         #expect(try last.ask("Activate", "app7")["state"]?.stringValue == "active")
         for (app, _) in apps { #expect(try last.receipts(app).isEmpty) }
-    }
-
-    @Test("a request that comes during the recovery is carried out after it")
-    func requestDuringRecovery() throws {
-        let apps = (0..<30).map { ("app\($0)", TestDaemon.manifest("", "[Lifecycle]\nSuspendDelaySec=0")) }
-        let first = try TestDaemon(Dictionary(uniqueKeysWithValues: apps))
-        for (app, _) in apps {
-            try first.launch(app, background: true)
-            try first.waitUntil(app, is: "suspended")
-        }
-        let pid = try first.pid("app29")
-        _ = try first.call("Reexec")
-        // The new program serves the socket before it has recovered all apps.
-        try first.reconnect()
-        #expect(try first.ask("Activate", "app29")["state"]?.stringValue == "active")
-        #expect(try first.pid("app29") == pid)
-        #expect(try first.state("app0") == "suspended")
     }
 }

@@ -125,8 +125,8 @@ struct CgroupTests {
             let stats = try enclosure.pids().compactMap { try ProcFS().stat(of: $0) }
             return stats.count == 3 && stats.contains(where: \.isStopped) && stats.contains { $0.comm == "sleep" }
         }
-        #expect(try enclosure.summary(names: 3).count == 3)
-        #expect(Set(try enclosure.summary(names: 3).names) == ["sh", "sleep"])
+        #expect(try enclosure.remains(names: 3).count == 3)
+        #expect(Set(try enclosure.remains(names: 3).names) == ["sh", "sleep"])
         let outside = try startShell("exec sleep 1000", in: try test.containment.create(app: "other", run: 9))
         #expect(try enclosure.signalAll(SIGTERM, except: main.pid) == 2)
         // The shell waits for both.
@@ -134,6 +134,35 @@ struct CgroupTests {
         #expect(!outside.isOver)
         try outside.signal(SIGKILL)
         _ = try outside.waitForEnd()
+    }
+
+    @Test("a signal to many processes is sent in steps of 32, and then to those that were created meanwhile (L46)")
+    func signalInSteps() throws {
+        let test = try TestContainment("signal-steps")
+        defer { test.end() }
+        let enclosure = try test.containment.create(app: "many", run: 8)
+        let script = "trap 'sleep 1000 & wait' USR1; for i in $(seq 40); do sleep 1000 & done; wait; wait"
+        let main = try test.shell(script, in: enclosure)
+        try eventually("all run") {
+            try enclosure.pids().count { try ProcFS().stat(of: $0)?.comm == "sleep" } == 40
+        }
+        let signal = enclosure.beginSignal(SIGTERM, except: main.pid)
+        #expect(try signal.advance())
+        #expect(signal.sent == 0)
+        #expect(try signal.advance())
+        #expect(signal.sent == 32)
+        try main.signal(SIGUSR1)
+        try eventually("another one runs") {
+            // Those that were signaled are reaped by the shell.
+            try enclosure.pids().count { try ProcFS().stat(of: $0)?.comm == "sleep" } == 9
+        }
+        #expect(try signal.advance())
+        #expect(signal.sent == 40)
+        // The next search, its result, and a last search.
+        #expect(try signal.advance())
+        #expect(try signal.advance())
+        #expect(signal.sent == 41)
+        #expect(try !signal.advance())
     }
 
     @Test("a process that has left its enclosure is found outside and can be taken back")

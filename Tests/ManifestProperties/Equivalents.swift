@@ -36,9 +36,8 @@ extension Checker {
             path: "/c", apps: Array(names.prefix(names.count / 2)), dropIns: ["a.app.d": names],
             configurationDropIns: names)
         let files = AppFiles(vendor: vendor, config: config)
-        let selected = files.selected
-        hold(zip(selected, selected.dropFirst()).allSatisfy { $0.id < $1.id }, "apps are sorted and unique")
-        for (id, paths) in selected {
+        for id in vendor.apps.union(config.apps) {
+            let paths = files.files(of: id) ?? []
             hold(
                 paths.first == "/v/apps/\(id).app" || paths.first == "/c/apps/\(id).app",
                 "the manifest is the first file")

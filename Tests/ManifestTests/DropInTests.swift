@@ -106,7 +106,9 @@ struct DropInTests {
 @Suite("File selection")
 struct AppFilesTests {
     private func selected(_ vendor: FolderListing, _ config: FolderListing) -> [String] {
-        AppFiles(vendor: vendor, config: config).selected.flatMap { ["\($0.id)"] + $0.paths }
+        let files = AppFiles(vendor: vendor, config: config)
+        return vendor.apps.union(config.apps).sorted().flatMap { id in files.files(of: id).map { ["\(id)"] + $0 } ?? []
+        }
     }
 
     @Test("an app ID has 1 to 128 letters, digits, underscores, dots and hyphens and does not start with a dot")
@@ -119,7 +121,7 @@ struct AppFilesTests {
         }
     }
 
-    @Test("apps are sorted by ID, and files that are not named ID.app are ignored")
+    @Test("files that are not named ID.app are ignored")
     func names() {
         let vendor = FolderListing(
             path: "/v",
@@ -156,7 +158,8 @@ struct AppFilesTests {
     @Test("canonically equivalent names with different bytes are different files")
     func accents() {
         let vendor = FolderListing(path: "/v", apps: ["a.app"], dropIns: ["a.app.d": ["\u{e4}.conf", "a\u{308}.conf"]])
-        #expect(AppFiles(vendor: vendor, config: FolderListing(path: "/c")).selected.first?.paths.count == 3)
+        // The app, its manifest and two drop-ins.
+        #expect(selected(vendor, FolderListing(path: "/c")).count == 4)
     }
 
     @Test("an empty file or a link to /dev/null in the configuration directory masks the vendor's file")
@@ -192,12 +195,12 @@ struct AppFilesTests {
     }
 
     @Test("at most one drop-in more than the parser accepts is selected")
-    func tooMany() {
+    func tooMany() throws {
         let names = (0..<1000).map { "\($0).conf" }
         let vendor = FolderListing(
             path: "/v", apps: ["a.app"], dropIns: ["a.app.d": names], configurationDropIns: names)
         let files = AppFiles(vendor: vendor, config: FolderListing(path: "/c"))
-        #expect(files.selected.first?.paths.count == maximumSources + 1)
+        #expect(files.files(of: try #require(AppID("a")))?.count == maximumSources + 1)
         #expect(files.configuration.count == maximumSources)
     }
 }

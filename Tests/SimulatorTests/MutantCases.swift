@@ -177,6 +177,16 @@ extension MutantCase {
     ]
 
     private static let ends: [MutantCase] = [
+        MutantCase(name: "ends all apps of a shutdown in one event", rule: .shutdownIsInSteps) { core, _ in
+            Mutant(core: core) { mutant, event, now in
+                var effects = mutant.core.handle(event, at: now)
+                guard case .shutdownRequested = event else { return effects }
+                while let next = mutant.core.nextDeadline, next <= now + .milliseconds(5) {
+                    effects += mutant.core.handle(.deadlineReached, at: next)
+                }
+                return effects
+            }
+        },
         .without("writes no receipt", .everyEndHasAReceipt) {
             if case .writeReceipt = $0 { true } else { false }
         },

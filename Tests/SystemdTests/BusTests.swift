@@ -151,6 +151,36 @@ struct BusTests {
         #expect(objects.count == stage.exhibit.ids.count)
     }
 
+    @Test("the object manager answers in pieces of one object, and other calls meanwhile")
+    func manyManagedObjects() throws {
+        let stage = try Stage()
+        stage.exhibit.ids = (0..<2000).map { "app\($0)" }
+        let (client, other) = (try stage.client(), try stage.client())
+        // Both handshakes are done.
+        for one in [client, other] { _ = try stage.ask(one, "Echo", [.variant(.int32(1))]) }
+        var answer: Result<[Variant], BusError>?
+        try client.call(
+            path: Exhibit.path, interface: "org.freedesktop.DBus.ObjectManager", member: "GetManagedObjects",
+            timeout: testTimeout
+        ) { answer = $0 }
+        let before = stage.loop.work.pieces
+        // Each piece takes a turn.
+        var time = Duration.zero
+        stage.loop.clock = {
+            time += .milliseconds(1)
+            return time
+        }
+        #expect(try stage.loop.serve { stage.loop.work.pieces > before })
+        // An object that is removed is left out, if its piece was not made yet.
+        stage.exhibit.ids.removeLast()
+        _ = try stage.ask(other, "Echo", [.variant(.int32(2))])
+        #expect(!stage.loop.work.isEmpty && stage.loop.work.pieces - before < 100)
+        #expect(try stage.loop.serve { answer != nil })
+        #expect(stage.loop.work.pieces - before >= 2000)
+        let objects = try #require(try answer?.get().first?.arrayValue)
+        #expect(objects.count == 1999)
+    }
+
     @Test("every peer receives signals, changed properties, and new and removed objects")
     func signals() throws {
         let stage = try Stage()

@@ -58,7 +58,7 @@ struct WorkQueueTests {
             #expect(done == expected)
         }
         #expect(loop.longestTurn.duration == .milliseconds(5))
-        #expect(loop.longestTurn.source.contains("WorkQueue"), "\(loop.longestTurn)")
+        #expect(loop.longestTurn.source.contains("WorkQueueTests"), "\(loop.longestTurn)")
     }
 
     @Test("a job that a piece adds is done in the same turn if there is time, and no turn follows for it")

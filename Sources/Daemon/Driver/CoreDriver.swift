@@ -219,7 +219,7 @@ final class CoreDriver: EventSink {
         performed = 0
         next = 0
         queue.removeAll(keepingCapacity: queue.capacity < 1024)
-        logbook.compactIfLarge(core)
+        logbook.compactIfLarge(core, loop.work)
         armTimer()
     }
 

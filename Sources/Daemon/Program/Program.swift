@@ -90,7 +90,8 @@ final class Program {
         context.loop.onLongTurn = { [journal] turn in
             journal.log(
                 .debug, MessageID.warning,
-                "a turn of the event loop took \(turn.duration.timeSpan) (\(turn.source))")
+                "a turn of the event loop took \(turn.duration.timeSpan), \(turn.processorTime.timeSpan) of them on a "
+                    + "processor (\(turn.source))")
         }
         try watchSignals()
         // The service manager measures the time since the last daemon's sign of life, if this one replaced it by reexec.

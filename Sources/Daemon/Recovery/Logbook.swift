@@ -44,13 +44,17 @@ final class Logbook {
     static let writer = ControlNames.build
     /// Bits of `Word.progress` for the number of performed effects.
     static let effectBits: UInt64 = 24
-    private static let smallest = 128 << 10
+    static let smallest = 128 << 10
+    /// The most bytes by which the file grows at once: the kernel fills them with zeros.
+    static let growth = 1 << 20
     /// The largest file in bytes. 10,000 apps with all that they may have need less.
-    private static let largest = 1 << 30
+    static let largest = 1 << 30
 
     private let path: String
     private let journal: Journal
     private var file: MappedFile?
+    /// The file that will replace this one.
+    private var compaction: LogbookCompaction?
     private var content = ByteWriter()
     /// The offset behind the last entry.
     private var end = Word.entries
@@ -59,6 +63,8 @@ final class Logbook {
     /// Events before the snapshot, and events since that the core has handled.
     private var firstEvent: UInt64 = 0
     private var eventsHandled: UInt64 = 0
+    /// How many effects of the last one were performed.
+    private var effectsPerformed = 0
     private var records: [String: [UInt8]] = [:]
     /// While this is not 0, new entries are written but not published.
     private var batches = 0
@@ -101,6 +107,7 @@ final class Logbook {
         end = position.end
         snapshotEnd = position.snapshotEnd
         eventsHandled = position.eventsHandled
+        effectsPerformed = recovered.effectsPerformed
         firstEvent = recovered.eventNumber - position.eventsHandled
         records = recovered.records
     }
@@ -127,12 +134,17 @@ final class Logbook {
     /// The core has handled an event. None of its effects was performed yet.
     func beginEffects() {
         eventsHandled += 1
-        file?.publish(eventsHandled << Self.effectBits, at: Word.progress)
+        performed(0)
     }
 
     /// The first `count` effects of the event were performed.
     func performed(_ count: Int) {
-        file?.publish(eventsHandled << Self.effectBits | UInt64(count), at: Word.progress)
+        effectsPerformed = count
+        publishProgress()
+    }
+
+    private func publishProgress() {
+        file?.publish(eventsHandled << Self.effectBits | UInt64(effectsPerformed), at: Word.progress)
     }
 
     // MARK: Messages
@@ -180,10 +192,20 @@ final class Logbook {
     // MARK: Snapshots
 
     /// Replaces the events by a new snapshot when they take twice as much space as the last one. So the cost of an event
-    /// does not depend on the number of apps. Called between two events.
-    func compactIfLarge(_ core: LifecycleCore) {
-        guard end - snapshotEnd > max(Self.smallest / 2, 2 * snapshotEnd) else { return }
-        attempt { try compact(core) }
+    /// does not depend on the number of apps. Called between two events. The new file is made in pieces; meanwhile this one is
+    /// continued.
+    func compactIfLarge(_ core: LifecycleCore, _ work: WorkQueue) {
+        let isLarge = end - snapshotEnd > max(Self.smallest / 2, 2 * snapshotEnd)
+        guard compaction == nil, file != nil, isLarge else { return }
+        let compaction = beginCompaction(core)
+        self.compaction = compaction
+        work.add { [weak self, weak compaction] in
+            // It is over if the file was replaced or removed.
+            guard let self, let compaction, self.compaction === compaction else { return false }
+            var hasMore = false
+            self.attempt { hasMore = try self.advance(compaction) }
+            return hasMore
+        }
     }
 
     /// Replaces the events by a snapshot, so that a daemon of another version can continue.
@@ -192,7 +214,9 @@ final class Logbook {
     /// Removes the file: all apps have ended.
     func remove() {
         file = nil
+        compaction = nil
         _ = try? removeFile(at: path)
+        _ = try? removeFile(at: path + ".new")
     }
 
     // MARK: Writing
@@ -211,7 +235,7 @@ final class Logbook {
             // The counter is in the mapping that is replaced.
             MappedFile.stopCountingOwnEnd()
             defer { if isRecovering { file.countOwnEnd(at: Word.fatalities) } }
-            try file.grow(to: min(Self.largest, 2 * (file.size + entry.count)))
+            try file.grow(to: min(Self.largest, end + entry.count + min(file.size, Self.growth)))
         }
         file.store(entry, at: end)
         end += entry.count
@@ -224,42 +248,68 @@ final class Logbook {
         file?.publish(UInt64(end - Word.entries), at: Word.length)
     }
 
-    private static func entry(_ kind: Kind, _ content: [UInt8]) -> [UInt8] {
-        var entry: [UInt8] = []
-        entry.reserveCapacity(content.count + 9)
+    static func entry(_ kind: Kind, _ content: [UInt8]) -> [UInt8] {
         let checksum = Checksum.crc32([kind.rawValue]) ^ Checksum.crc32(content)
-        for word in [UInt32(content.count + 1), checksum] {
-            for shift in 0..<4 { entry.append(UInt8(truncatingIfNeeded: word >> (8 * shift))) }
-        }
-        entry.append(kind.rawValue)
-        entry.append(contentsOf: content)
+        var entry: [UInt8] = []
+        entry.reserveCapacity(content.count + headSize)
+        entry += entryHead(kind, count: content.count, checksum: checksum)
+        entry += content
         return entry
     }
 
-    private func compact(_ core: LifecycleCore) throws {
-        var entries = Self.entry(.core, core.saved.bytes)
-        for (name, record) in records.sorted(by: { $0.key < $1.key }) {
-            entries += Self.entry(.record, LoggedRecord(name: name, content: record).savedBytes)
+    /// - Parameters:
+    ///   - count: the number of bytes of the content.
+    ///   - checksum: of the kind and the content.
+    static func entryHead(_ kind: Kind, count: Int, checksum: UInt32) -> [UInt8] {
+        var head: [UInt8] = []
+        head.reserveCapacity(headSize)
+        for word in [UInt32(count + 1), checksum] {
+            for shift in 0..<4 { head.append(UInt8(truncatingIfNeeded: word >> (8 * shift))) }
         }
-        let new = path + ".new"
-        _ = try removeFile(at: new)
-        let file = try MappedFile(at: new, creating: max(Self.smallest, 4 * (entries.count + Word.entries)))
-        file.store(entries, at: Word.entries)
+        head.append(kind.rawValue)
+        return head
+    }
+
+    /// The size of an entry without its content in bytes.
+    static let headSize = 9
+
+    private func beginCompaction(_ core: LifecycleCore) -> LogbookCompaction {
+        LogbookCompaction(
+            path + ".new", core.saved, records: Array(records.keys), eventsHandled: eventsHandled, tail: end)
+    }
+
+    private func compact(_ core: LifecycleCore) throws {
+        let compaction = beginCompaction(core)
+        self.compaction = compaction
+        while try advance(compaction) {}
+    }
+
+    /// Continues a new file, and replaces this one once it is complete.
+    /// - Returns: whether there is more to do.
+    private func advance(_ compaction: LogbookCompaction) throws -> Bool {
+        if try compaction.advance(records: records, old: file, end: end) { return true }
+        guard let file = compaction.file else { return false }
+        self.compaction = nil
+        firstEvent += compaction.eventsHandled
+        eventsHandled -= compaction.eventsHandled
+        if eventsHandled == 0 { effectsPerformed = 0 }
         file.store(Array(bootID().utf8.prefix(Word.length - Word.boot)), at: Word.boot)
         file.store(Array(Self.writer.utf8.prefix(Word.entries - Word.writer)), at: Word.writer)
-        file.publish(eventNumber, at: Word.firstEvent)
+        file.publish(firstEvent, at: Word.firstEvent)
         file.publish(reading, at: Word.reading)
         file.publish(Self.format, at: Word.format)
-        file.publish(UInt64(entries.count), at: Word.length)
+        file.publish(UInt64(compaction.end - Word.entries), at: Word.length)
         if isRecovering { file.publish(fatalities, at: Word.fatalities) }
         file.publish(Self.magic, at: Word.magic)
+        let before = self.file
+        self.file = file
+        end = compaction.end
+        snapshotEnd = compaction.snapshotEnd
+        publishProgress()
         try file.rename(to: path)
         if isRecovering { file.countOwnEnd(at: Word.fatalities) }
-        self.file = file
-        end = Word.entries + entries.count
-        snapshotEnd = end
-        firstEvent = eventNumber
-        eventsHandled = 0
+        withExtendedLifetime(before) {}
+        return false
     }
 
     /// Removes the file if it cannot be written: a log in which entries are missing is worse than none. The daemon

@@ -16,6 +16,8 @@ final class GroupRemover {
 
     /// Removes a group as soon as no process is left in it.
     func remove(_ enclosure: Enclosure) {
+        // In process-group mode there is nothing to remove.
+        guard enclosure.path != nil else { return }
         lastNumber += 1
         let number = lastNumber
         retries[number] = Retry.until(loop) { [weak self] in

@@ -18,26 +18,36 @@ extension RunController {
         switch manifest.policy.killMode {
         case .mixed, .process: return isSent
         case .controlGroup:
-            var count = 0
-            attempt { count = try enclosure.signalAll(number, except: process?.pid) }
-            return isSent || count > 0
+            let signal = enclosure.beginSignal(number, except: process?.pid)
+            // The first search, and the first processes.
+            if isContinued(signal), isContinued(signal) {
+                // The app may have thousands.
+                context.loop.work.add { [weak self] in
+                    guard let self, self.context.runs.contains(self) else { return false }
+                    return self.isContinued(signal)
+                }
+            }
+            return isSent || signal.sent > 0
         }
+    }
+
+    /// - Returns: whether there may be more processes to signal.
+    private func isContinued(_ signal: GroupSignal) -> Bool {
+        var hasMore = false
+        attempt { hasMore = try signal.advance() }
+        return hasMore
     }
 
     /// The processes of the group, once the main process has ended; `nil`: there are none.
-    var remaining: RemainingProcesses? {
-        guard let (count, names) = try? enclosure.summary(names: RemainingProcesses.maximumNames), count > 0 else {
-            return nil
-        }
-        return RemainingProcesses(count: count, names: names.map { $0.printable() })
-    }
+    var remaining: RemainingProcesses? { remains.flatMap(RemainingProcesses.init) }
+
+    /// `nil`: the group cannot be read.
+    private var remains: Enclosure.Remains? { try? enclosure.remains(names: RemainingProcesses.maximumNames) }
 
     /// SIGKILL to all processes of the group, and to the main process, which may have left it.
     func killGroup() {
-        // Opened before the kill: afterwards the pids may belong to other processes.
-        let pids = (try? enclosure.pids()) ?? []
-        let killed = pids.prefix(Self.releasedProcesses).compactMap { try? Linux.Process.open($0) }
-        attempt { try enclosure.killAll() }
+        var killed: [Linux.Process] = []
+        attempt { killed = try enclosure.killAll(returning: Self.releasedProcesses) }
         sendSignal(SIGKILL)
         for process in killed { context.releaser.release(process) }
     }
@@ -83,8 +93,13 @@ extension RunController {
         releaseMainProcess()
         if !isFinal, awaitsForked(FirstExit(status: status, cpu: cpu, peakMemory: peakMemory)) { return }
         transport.discard()
-        send(.exited(status, cpu: max(cpu, self.cpu), memory: peakMemory, remaining: remaining))
-        waitUntilEmpty()
+        let remains = self.remains
+        send(
+            .exited(
+                status, cpu: max(cpu, remains?.cpuTime ?? .zero), memory: peakMemory,
+                remaining: remains.flatMap(RemainingProcesses.init)))
+        // In process-group mode, another search of /proc would find the same.
+        waitUntilEmpty(isEmpty: remains?.count == 0 && enclosure.path == nil)
     }
 
     /// The peak in bytes of the app's own program; 0: unknown. The kernel's peak includes the process before execve(2),
@@ -102,6 +117,14 @@ extension RunController {
         self.process = nil
         context.runs.removeMainProcess(process.pid)
         context.runs.reapOrphans()
+    }
+}
+
+extension RemainingProcesses {
+    /// `nil`: there are none.
+    fileprivate init?(_ remains: Enclosure.Remains) {
+        guard remains.count > 0 else { return nil }
+        self.init(count: remains.count, names: remains.names.map { $0.printable() })
     }
 }
 

@@ -288,7 +288,7 @@ final class RunController {
         endFreeze()
         transport.discard()
         // A main process that has left the group is killed too.
-        if isPopulated || process != nil { killGroup() }
+        if process != nil || isPopulated { killGroup() }
         // Without a main process the kill is the end of the run: the exit of the first process was none.
         firstExit?.status = .signaled(SIGKILL, coreDumped: false)
         endWithFirstProcess()
@@ -298,12 +298,13 @@ final class RunController {
 
     /// Reports the run as empty once its last process has ended, and removes its resources (L47). Does nothing
     /// if it waits already or the run is removed.
-    func waitUntilEmpty() {
+    /// - Parameter isEmpty: it is known that no process is left.
+    func waitUntilEmpty(isEmpty: Bool = false) {
         guard case .none = end else { return }
         end = .emptying(nil)
         awaitEnd { [weak self] in
             guard let self else { return true }
-            guard !self.isPopulated else { return false }
+            guard isEmpty || !self.isPopulated else { return false }
             if self.mayLeaveGroup {
                 self.killEscaped { [weak self] in self?.finish() }
             } else {

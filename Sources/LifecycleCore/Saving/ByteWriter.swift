@@ -7,6 +7,9 @@ package struct ByteWriter {
     /// Removes all bytes and keeps the memory.
     package mutating func clear() { bytes.removeAll(keepingCapacity: true) }
 
+    /// Reserves memory for `count` more bytes.
+    package mutating func reserve(_ count: Int) { bytes.reserveCapacity(bytes.count + count) }
+
     package mutating func put(byte: UInt8) { bytes.append(byte) }
 
     package mutating func put(bytes more: some Collection<UInt8>) { bytes.append(contentsOf: more) }
@@ -53,6 +56,12 @@ package struct ByteWriter {
         var prefix = ByteWriter()
         prefix.put(number: UInt64(length))
         bytes.replaceSubrange(start...start, with: prefix.bytes)
+    }
+
+    /// The beginning of a list whose values have `count` bytes.
+    mutating func put(listKey number: Int, count: Int) {
+        put(key: number, .bytes)
+        put(number: UInt64(count))
     }
 
     private mutating func put(key number: Int, _ form: SavedForm) {

@@ -17,17 +17,13 @@ package struct SavedCore: Hashable, Sendable {
     var nextReceipt: UInt64 = 0
 
     /// The form of the saved bytes. It changes only if a record is no longer a sequence of tagged fields.
-    private static let form: UInt64 = 2
-    private static let magic: [UInt8] = Array("greenroom core\n".utf8)
+    static let form: UInt64 = 2
+    static let magic: [UInt8] = Array("greenroom core\n".utf8)
 
     package var bytes: [UInt8] {
-        var writer = ByteWriter()
-        writer.put(bytes: Self.magic)
-        writer.put(number: Self.form)
-        save(to: &writer)
-        let checksum = Checksum.crc32(writer.bytes)
-        writer.put(bytes: (0..<4).map { UInt8(truncatingIfNeeded: checksum >> (8 * $0)) })
-        return writer.bytes
+        var saving = CoreSaving(self)
+        while saving.advance() {}
+        return saving.bytes
     }
 
     /// - Throws: what is wrong with the bytes, and where.
@@ -55,8 +51,11 @@ package struct SavedCore: Hashable, Sendable {
 extension SavedCore: SavedRecord {
     package static var blank: SavedCore { SavedCore() }
 
+    /// The number of the first field: `CoreSaving` writes it by itself.
+    static let appsField = 1
+
     package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
-        try coder.list(1, &apps, upTo: SavedLimits.apps)
+        try coder.list(Self.appsField, &apps, upTo: SavedLimits.apps)
         try coder.list(2, &freeIndices, upTo: SavedLimits.apps)
         try coder.field(3, &manager)
         try coder.list(4, &foregroundSlots, upTo: SavedLimits.apps)
@@ -80,6 +79,9 @@ extension SavedCore: SavedRecord {
         }
         if let shutdown, !(shutdown.waiting + shutdown.thawed).allSatisfy(apps.indices.contains) {
             return "a shutdown waits for no app"
+        }
+        if let shutdown, shutdown.position < 0 || shutdown.position > apps.count {
+            return "the position of a shutdown is out of bounds"
         }
         return appFault ?? slotFault
     }

@@ -40,6 +40,8 @@ extension LifecycleCore.Shutdown: SavedRecord {
         try coder.optional(2, &end)
         try coder.list(3, &waiting, upTo: SavedLimits.apps)
         try coder.list(4, &thawed, upTo: LifecycleCore.thawedAtOnce)
+        try coder.optional(5, &nextStep)
+        try coder.field(6, &position)
     }
 }
 

@@ -85,7 +85,7 @@ struct BudgetChecker {
         }
         let counts =
             known.state == .background && known.phase != .entering && !deadlines.isOpen(.wake, of: app)
-            && run.killedAt == nil && !run.isEmpty
+            && run.killedAt == nil && !run.isEmpty && !run.isAskedToFreeze
         stays[app].since = counts ? now : nil
         stays[app].frozenTime = run.frozenTime(at: now)
         stays[app].lateness = world.lateness

@@ -74,7 +74,8 @@ struct Checkers {
         restoration.record(event, of: app, model)
     }
 
-    mutating func begin(_ effects: [Effect], _ model: CoreModel) {
+    mutating func begin(_ effects: [Effect], of event: Event, _ model: CoreModel) {
+        ends.verify(event, effects, &findings)
         notifications.record(effects, model)
         interruptions.record(effects)
         restoration.record(effects, model)

@@ -114,6 +114,20 @@ struct EndChecker {
         return min(300 * .second, (10 * .second) << Microseconds(min(deaths - 1, 20)))
     }
 
+    /// Checks how many apps the request of a shutdown ends.
+    func verify(_ event: Event, _ effects: [Effect], _ findings: inout Findings) {
+        guard case .shutdownRequested = event else { return }
+        let ended = effects.count { effect in
+            switch effect {
+            case .kill, .notify(_, .willTerminate): true
+            default: false
+            }
+        }
+        findings.check(
+            ended <= LifecycleCore.endedAtOnce, .shutdownIsInSteps,
+            "a shutdown ends \(ended) apps in one event; the limit is \(LifecycleCore.endedAtOnce)")
+    }
+
     private func isOrderlyEnd(_ event: Event) -> Bool {
         switch event {
         case .requested(_, _, .terminate, by: _), .shutdownRequested(immediately: false): true

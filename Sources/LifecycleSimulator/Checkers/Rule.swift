@@ -44,6 +44,7 @@ package enum Rule: String, CaseIterable, Sendable {
         "processes that were notified of their end have the rest of the deadline after the main process (L46)"
     case suspendedAreNotifiedOfEnd =
         "a suspended app is notified of its end if it takes no part, and not otherwise, unless its manifest decides (L46)"
+    case shutdownIsInSteps = "one event of a shutdown ends a limited number of apps; the others follow (L46)"
     case wakesAreCompleted = "an app that has completed its wake is not killed for it (L30)"
     case foregroundIsLimited = "the number of apps in the foreground is at most `ForegroundLimit=` (L12)"
     case leastRecentIsDisplaced = "the app that was activated longest ago is displaced (L12)"

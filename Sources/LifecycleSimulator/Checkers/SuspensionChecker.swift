@@ -28,7 +28,8 @@ struct SuspensionChecker {
 
     mutating func record(_ event: Event, of app: Int?, _ model: CoreModel) {
         mustRun = nil
-        isTimer = event == .deadlineReached
+        // A step of a shutdown thaws apps to notify them of their end.
+        isTimer = event == .deadlineReached && !model.isShuttingDown
         isFreezeLost = if case .run(_, .freezeLost) = event { true } else { false }
         guard let app else { return }
         switch event {
