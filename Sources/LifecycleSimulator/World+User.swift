@@ -60,7 +60,13 @@ extension World {
         }
         // Half of the requests are for the first two apps.
         let candidates = userRandom.chance(500) ? min(2, apps.count) : apps.count
-        deliver(.requested(request, apps[userRandom.below(candidates)].id, randomRequest()), after: 0)
+        let app = apps[userRandom.below(candidates)].id
+        let what = randomRequest()
+        deliver(.requested(request, app, what), after: 0)
+        // Half of the clients that an interruption is tied to disconnect soon.
+        if what == .interruptWhileConnected, lastRequest % 2 == 0, scenario.rates[Fault.requestAbandoned.rawValue] > 0 {
+            deliver(.requestAbandoned(request), after: 20 * .millisecond)
+        }
     }
 
     private mutating func randomRequest() -> Request {
