@@ -81,34 +81,17 @@ extension Line {
             add(delivered ? " notified: " : " not notified: ")
             add(notice.word)
         case .frozen(let attempt, let memory):
-            add(" frozen, attempt ")
-            add(attempt)
-            add(", with ")
-            add(bytes: memory)
+            add(" frozen", attempt: attempt, memory)
         case .footprintMeasured(let attempt, let memory):
-            add(" measured, attempt ")
-            add(attempt)
-            add(", with ")
-            add(bytes: memory)
+            add(" measured", attempt: attempt, memory)
         case .thawed(let attempt):
             add(" thawed, attempt ")
             add(attempt)
         case .freezeLost(let attempt):
             add(" was continued by others, attempt ")
             add(attempt)
-        case .inspected(let inspection):
-            add(inspection.traced ? " inspected: traced, " : " inspected: ")
-            add(bytes: inspection.memory)
-            if inspection.waited > .zero {
-                add(", waited ")
-                add(inspection.waited)
-            }
-        case .activityMeasured(let activity):
-            add(" used ")
-            add(activity.cpu)
-            add(", waited ")
-            add(activity.waited)
-            if let listens = activity.listens { add(listens ? ", listens" : ", does not listen") }
+        case .inspected(let inspection): add(inspection)
+        case .activityMeasured(let activity): add(activity)
         case .exited(let status, _, let memory, let remaining):
             add(" exited ")
             add(status)
@@ -145,6 +128,31 @@ extension Line {
             add(" has main process ")
             add(pid)
         }
+    }
+
+    private mutating func add(_ what: String, attempt: Int, _ memory: UInt64) {
+        add(what)
+        add(", attempt ")
+        add(attempt)
+        add(", with ")
+        add(bytes: memory)
+    }
+
+    private mutating func add(_ inspection: Inspection) {
+        add(inspection.traced ? " inspected: traced, " : " inspected: ")
+        add(bytes: inspection.memory)
+        if inspection.waited > .zero {
+            add(", waited ")
+            add(inspection.waited)
+        }
+    }
+
+    private mutating func add(_ activity: RunActivity) {
+        add(" used ")
+        add(activity.cpu)
+        add(", waited ")
+        add(activity.waited)
+        if let listens = activity.listens { add(listens ? ", listens" : ", does not listen") }
     }
 
     private mutating func add(_ request: Request) {
