@@ -135,17 +135,17 @@ subscribe() {
 
 # await APP WANTED: reads events until the app enters the state WANTED or has an event of the kind WANTED.
 await() {
-    local app=$1 wanted=$2 entry end
+    local app=$1 wanted=$2 entry end status
     [ "$wanted" != ended ] || [ -z "${code[$app]:-}" ] || return 0
     read_clock
     end=$((now + 30000))
     while [ $now -lt $end ]; do
         read_clock
-        if ! read -r -t 1 -u "$events" entry; then
-            # A status above 128 is a timeout, another one the end of the stream.
-            [ $? -gt 128 ] || fail "greenroomd exited"
-            continue
-        fi
+        status=0
+        read -r -t 1 -u "$events" entry || status=$?
+        # A status above 128 is a timeout, another one the end of the stream.
+        if [ $status -gt 128 ]; then continue; fi
+        [ $status -eq 0 ] || fail "greenroomd exited"
         handle_event "$entry"
         [ "$event_app" = "$app" ] || continue
         [ "$event_state" != "$wanted" ] || return 0
