@@ -121,7 +121,7 @@ extension Session {
         if app.deadline?.what != "backgroundTime" {
             sheet.add("Background", app.backgroundTimeRemaining.map { "\(countdown($0)) of background time left" })
         }
-        if let used = app.backgroundTimeLastHour, used > .zero {
+        if let used = app.backgroundTimeLastHour, used >= .seconds(1) {
             let limit = app.backgroundTimePerHour.map { " of \(countdown($0))" } ?? ""
             sheet.add("Background time", "\(countdown(used))\(limit) in the last hour")
         }

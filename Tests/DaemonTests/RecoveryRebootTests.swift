@@ -125,14 +125,19 @@ struct RecoveryWithoutGroupsTests {
                 "gone": "[App]\nStartupSec=0\nExecStart=/bin/sleep 1000\n",
             ], asUnprivilegedUser: true)
         try first.launch("gone", background: true)
-        try first.launch("back", background: true)
-        try first.launch("front")
+        // It is suspended only after its script has started all processes.
+        try first.launch("back")
         var families: [[Int32]] = []
-        try first.eventually("all processes are running") {
-            families = try ["front", "back"].map(first.processes)
+        func areRunning(_ apps: [String]) throws -> Bool {
+            families = try apps.map(first.processes)
             return families.allSatisfy { family in
                 family.count == 3 && family.allSatisfy { TestDaemon.text(of: "/proc/\($0)/comm") == "sleep\n" }
             }
+        }
+        try first.eventually("the processes are running") { try areRunning(["back"]) }
+        try first.launch("front")
+        try first.eventually("all processes are running") {
+            try areRunning(["front", "back"])
         }
         try first.waitUntil("back", is: "suspended")
         try first.waitUntil("gone", is: "suspended")
