@@ -44,8 +44,13 @@ struct UnrequestedTime: Hashable, Sendable {
 
     /// The time used in the hour before `now`.
     func used(at now: Instant) -> Duration {
-        if minutes.isEmpty, since == nil { return .zero }
-        return recorded(until: now).sum
+        // Asked for at each event of the app: without a copy, and by the numbers of the minutes.
+        let oldest = Instant(sinceOrigin: now.sinceOrigin - Self.window)
+        var sum = since.map { now - max($0, oldest) } ?? .zero
+        if minutes.isEmpty { return sum }
+        let first = Minute.number(at: oldest)
+        for minute in minutes where minute.number >= first { sum += minute.used }
+        return sum
     }
 
     /// When less than `limit` is used, if the app uses no more until then. `now`, if that is so already.
