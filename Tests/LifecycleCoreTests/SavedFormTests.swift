@@ -48,7 +48,7 @@ struct SavedFormTests {
             // Recorded since then.
             for index in expected.apps.indices where expected.apps[index].run != nil {
                 expected[run: index].takesPart = false
-                expected[run: index].peakMemory = 0
+                expected[run: index].peakMemory = expected[run: index].memory
                 expected[run: index].memoryBeforeEnd = 0
                 expected[run: index].isUnrequested = false
             }

@@ -69,8 +69,7 @@ struct SavingTests {
         let bytes = harness.core.saved.bytes
         #expect(try Self.reading(harness).bytes == bytes)
         #expect(try Self.reading(harness) == harness.core.saved)
-        // With every field in use.
-        #expect(bytes.count < 220 * harness.core.appIDs.count)
+        #expect(bytes.count < 200 * harness.core.appIDs.count)
     }
 
     @Test("a truncated or changed file is refused, with the position of the error")

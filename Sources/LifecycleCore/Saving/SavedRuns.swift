@@ -133,8 +133,11 @@ extension Run: SavedRecord {
         try coder.optional(15, &startUp)
         try coder.flag(16, &isUnrequested)
         try coder.list(17, &tiedInterruptions, upTo: LifecycleCore.maximumInterruptions)
-        try coder.size(18, &peakMemory)
-        try coder.size(19, &memoryBeforeEnd)
+        // Most apps are at their peak: nothing is saved then.
+        var aboveSize = peakMemory - min(peakMemory, memory)
+        try coder.sparseSize(18, &aboveSize)
+        peakMemory = memory.addingReportingOverflow(aboveSize).partialValue
+        try coder.sparseSize(19, &memoryBeforeEnd)
         #if NEXT_RELEASE
             var later: String? = "a field of the next release"
             try coder.optional(20, &later)

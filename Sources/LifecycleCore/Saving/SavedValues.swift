@@ -127,6 +127,13 @@ struct SavedSize: SavedValue {
 }
 
 extension RecordCoder {
+    /// A size that is mostly 0, and then takes no space.
+    mutating func sparseSize(_ number: Int, _ bytes: inout UInt64) throws(Failure) {
+        var size = bytes == 0 ? nil : SavedSize(bytes)
+        try optional(number, &size)
+        bytes = size?.bytes ?? 0
+    }
+
     /// A size in bytes.
     mutating func size(_ number: Int, _ bytes: inout UInt64) throws(Failure) {
         var size = SavedSize(bytes)
