@@ -226,7 +226,7 @@ package enum MemoryLevel: Int, Comparable, CaseIterable, Hashable, Sendable {
     package static func < (a: MemoryLevel, b: MemoryLevel) -> Bool { a.rawValue < b.rawValue }
 }
 
-/// The machine's memory and that of the apps which are not suspended, in bytes.
+/// The machine's memory and that of the apps which are not suspended. Sizes are in bytes.
 package struct MemoryReading: Hashable, Sendable {
     package struct Size: Hashable, Sendable {
         package var run: RunID
@@ -236,8 +236,51 @@ package struct MemoryReading: Hashable, Sendable {
             self.bytes = bytes
         }
     }
+
+    /// The tightest limit that counts for the apps: of a container, or of the service (`MemoryMax=`), on the way up from the
+    /// apps' group to the root.
+    package struct Limit: Hashable, Sendable {
+        /// The group that has the limit, as /proc/self/cgroup names it.
+        package var group: String
+        package var total: UInt64
+        /// What programs can allocate below the limit without a kill: page cache and reclaimable slab count as available.
+        package var available: UInt64
+        /// How often the kernel's OOM killer has killed below this limit (`oom_kill` of memory.events).
+        package var kills: UInt64
+
+        package init(group: String, total: UInt64, available: UInt64, kills: UInt64 = 0) {
+            self.group = group
+            self.total = total
+            self.available = available
+            self.kills = kills
+        }
+    }
+
+    /// How long tasks have stalled on memory since the machine, or the group that has the limit, was started (PSI `total=`).
+    package struct Stalls: Hashable, Sendable {
+        /// At least one task.
+        package var some: Duration
+        /// All tasks that could run.
+        package var full: Duration
+
+        package init(some: Duration, full: Duration) {
+            self.some = some
+            self.full = full
+        }
+    }
+
     package var total: UInt64
     package var available: UInt64
+    /// 0: the machine has no swap.
+    package var swapTotal: UInt64 = 0
+    package var swapFree: UInt64 = 0
+    /// What was read again from disk or swap soon after it was evicted, since the machine was started
+    /// (`workingset_refault_*` of /proc/vmstat, in bytes).
+    package var refaulted: UInt64 = 0
+    /// `nil`: no limit below the machine's memory.
+    package var limit: Limit?
+    /// `nil`: the kernel has no pressure stall information.
+    package var stalls: Stalls?
     package var sizes: [Size]
 
     package init(total: UInt64, available: UInt64, sizes: [Size]) {

@@ -150,6 +150,14 @@ struct SavingTests {
         ]
     }
 
+    private static var fullReading: MemoryReading {
+        var reading = MemoryReading(total: 1 << 40, available: 8, sizes: [])
+        (reading.swapTotal, reading.swapFree, reading.refaulted) = (7, 6, 1 << 50)
+        reading.limit = MemoryReading.Limit(group: "/apps.slice", total: 1 << 30, available: 5, kills: 2)
+        reading.stalls = MemoryReading.Stalls(some: .milliseconds(40), full: .milliseconds(9))
+        return reading
+    }
+
     @Test("every event is saved and read back unchanged, and refused when it is truncated")
     func events() throws {
         let photos = id("photos")
@@ -161,6 +169,7 @@ struct SavingTests {
             .recovered, .sleepRequested, .awoke, .locked, .unlocked, .requestAbandoned(RequestID(4)),
             .shutdownRequested(immediately: true), .deadlineReached,
             .memoryMeasured(MemoryReading(total: 9, available: 8, sizes: [.init(run: RunID(3), bytes: 77)])),
+            .memoryMeasured(Self.fullReading),
             .pressureStalled(.warning), .pressureSimulated(RequestID(.max), .critical),
             .requested(RequestID(1), photos, .push(payload: "…")), .requested(RequestID(2), photos, .remove),
             .requested(RequestID(4), photos, .activate, by: .app(nil)),

@@ -255,6 +255,31 @@ extension MemoryReading: SavedRecord {
         try coder.size(1, &total)
         try coder.size(2, &available)
         try coder.list(3, &sizes, upTo: SavedLimits.apps)
+        try coder.size(4, &swapTotal)
+        try coder.size(5, &swapFree)
+        try coder.size(6, &refaulted)
+        try coder.optional(7, &limit)
+        try coder.optional(8, &stalls)
+    }
+}
+
+extension MemoryReading.Limit: SavedRecord {
+    package static var blank: MemoryReading.Limit { MemoryReading.Limit(group: "", total: 0, available: 0) }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.required(1, &group)
+        try coder.size(2, &total)
+        try coder.size(3, &available)
+        try coder.size(4, &kills)
+    }
+}
+
+extension MemoryReading.Stalls: SavedRecord {
+    package static var blank: MemoryReading.Stalls { MemoryReading.Stalls(some: .zero, full: .zero) }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.required(1, &some)
+        try coder.required(2, &full)
     }
 }
 
