@@ -16,16 +16,16 @@ extension LifecycleCore {
             next = (at, kind)
         }
 
-        mutating func consider(_ run: Run, expirationNotice: Duration) {
+        mutating func consider(_ stored: RunStorage, expirationNotice: Duration) {
             var hasTasks = false
-            if !run.assertions.isEmpty {
-                consider(run.assertions.wake?.deadline.due, .wake)
-                for assertion in run.assertions.all where assertion.isTask {
+            if !stored.run.assertions.isEmpty {
+                consider(stored.run.assertions.wake?.deadline.due, .wake)
+                for assertion in stored.run.assertions.all where assertion.isTask {
                     hasTasks = true
                     consider(assertion.end, .taskEnd)
                 }
             }
-            guard case .counting(let counting) = run.budget else { return }
+            guard case .counting(let counting) = stored.run.budget else { return }
             let time = counting.deadline
             if hasTasks, !counting.isNoticeGiven {
                 // Not before the stay in the background begins, however short the budget is.
@@ -42,19 +42,20 @@ extension LifecycleCore {
         case .notRunning(let notRunning): timer.consider(notRunning.relaunch?.at, .relaunch)
         case .ending(let ending): timer.consider(ending.warnAt, .endTakesLong)
         case .running(let running):
+            let stored = running.sharedStorage
             switch running.execution {
             case .background(let background):
-                timer.consider(running.run, expirationNotice: apps[index].policy.expirationNotice)
-                timer.consider(suspensionDue(index, running.run, background), .suspend)
-                timer.consider(startUpDue(index, running.run), .startUp)
+                timer.consider(stored, expirationNotice: apps[index].policy.expirationNotice)
+                timer.consider(suspensionDue(index, stored, background), .suspend)
+                timer.consider(startUpDue(index, stored), .startUp)
             case .enteringBackground(let entering):
                 timer.consider(entering.deadline?.due, .deadline)
-                timer.consider(running.run, expirationNotice: apps[index].policy.expirationNotice)
-                timer.consider(startUpDue(index, running.run), .startUp)
+                timer.consider(stored, expirationNotice: apps[index].policy.expirationNotice)
+                timer.consider(startUpDue(index, stored), .startUp)
             case .suspending(let suspending): timer.consider(suspending.warnAt, .freezeTakesLong)
             case .launching:
                 timer.consider(running.execution.deadline?.due, .deadline)
-                timer.consider(startUpDue(index, running.run), .startUp)
+                timer.consider(startUpDue(index, stored), .startUp)
             case .foreground, .waking, .terminating:
                 timer.consider(running.execution.deadline?.due, .deadline)
             case .suspended: break
@@ -63,9 +64,9 @@ extension LifecycleCore {
         return timer.next
     }
 
-    private func suspensionDue(_ index: Int, _ run: Run, _ background: Background) -> Instant? {
+    private func suspensionDue(_ index: Int, _ stored: RunStorage, _ background: Background) -> Instant? {
         guard let idleSince = background.idleSince else { return nil }
-        return run.budget == .spent ? idleSince : idleSince + apps[index].policy.suspendDelay
+        return stored.run.budget == .spent ? idleSince : idleSince + apps[index].policy.suspendDelay
     }
 
     // MARK: Something is due

@@ -266,7 +266,9 @@ extension LifecycleCore {
     /// All interruptions of a run are over: it has left the foreground, or ended.
     mutating func dropInterruptions(_ index: Int) {
         self[run: index].interruptions = 0
-        for request in self[run: index].tiedInterruptions { requests[request.number] = nil }
+        let tied = apps[index].ownRunStorage().run.tiedInterruptions
+        if tied.isEmpty { return }
+        for request in tied { requests[request.number] = nil }
         self[run: index].tiedInterruptions = []
     }
 

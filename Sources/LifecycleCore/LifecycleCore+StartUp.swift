@@ -19,10 +19,11 @@ extension LifecycleCore {
     }
 
     /// When something is due for the start-up of an app, as long as it keeps the app from being suspended.
-    func startUpDue(_ index: Int, _ run: Run) -> Instant? {
+    func startUpDue(_ index: Int, _ stored: RunStorage) -> Instant? {
+        guard let startUp = stored.run.startUp else { return nil }
         switch apps[index].phase {
-        case .launching: return isAwaitingListener(index) ? run.startUp?.checkAt : nil
-        case .enteringBackground, .background: return run.startUp?.due
+        case .launching: return isAwaitingListener(index) ? startUp.checkAt : nil
+        case .enteringBackground, .background: return startUp.due
         case .notRunning, .foreground, .suspending, .suspended, .waking, .terminating, .ending: return nil
         }
     }

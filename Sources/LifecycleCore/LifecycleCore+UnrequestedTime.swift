@@ -4,39 +4,39 @@ extension LifecycleCore {
     /// Brings the account of an app up to date, at the end of each event in which something may have changed for it.
     mutating func countUnrequestedTime(_ index: Int, _ now: Instant) {
         guard !apps[index].isRemoved else { return }
-        markTasks(index)
+        if opensUnrequestedTask(index) { self[run: index].isUnrequested = true }
         let hasCounted = apps[index].unrequestedTime.since != nil
-        apps[index].unrequestedTime.setCounting(usesUnrequestedTime(index), at: now)
-        let account = apps[index].unrequestedTime
-        if hasCounted || account.isReported { reportUnrequestedTime(index, now) }
+        let counts = usesUnrequestedTime(index)
+        if counts != hasCounted { apps[index].unrequestedTime.setCounting(counts, at: now) }
+        if hasCounted || apps[index].unrequestedTime.isReported { reportUnrequestedTime(index, now) }
     }
 
     /// What an app does with a task open, and after it, no user asked for. A wake that a user asked for goes before.
-    private mutating func markTasks(_ index: Int) {
-        switch apps[index].phase {
+    private func opensUnrequestedTask(_ index: Int) -> Bool {
+        guard case .running(let running) = apps[index].life else { return false }
+        switch running.execution {
         case .enteringBackground, .background:
-            let assertions = self[run: index].assertions
-            if assertions.hasTasks, assertions.wake == nil, !self[run: index].isUnrequested {
-                self[run: index].isUnrequested = true
-            }
-        case .notRunning, .launching, .foreground, .suspending, .suspended, .waking, .terminating, .ending: break
+            let stored = running.sharedStorage
+            return !stored.run.isUnrequested && stored.run.assertions.hasTasks && stored.run.assertions.wake == nil
+        case .launching, .foreground, .suspending, .suspended, .waking, .terminating: return false
         }
     }
 
     /// Whether the app uses background time now that no user asked for.
     private func usesUnrequestedTime(_ index: Int) -> Bool {
         guard case .running(let running) = apps[index].life else { return false }
+        let stored = running.sharedStorage
         switch running.execution {
         case .foreground, .suspended: return false
-        case .launching: return running.run.isUnrequested && !isInFront(index)
-        case .enteringBackground, .background: return running.run.isUnrequested
+        case .launching: return stored.run.isUnrequested && !isInFront(index)
+        case .enteringBackground, .background: return stored.run.isUnrequested
         // Whatever keeps it from being frozen.
         case .suspending: return true
-        case .waking(let waking): return running.run.isUnrequested && waking.pending != .foreground
+        case .waking(let waking): return stored.run.isUnrequested && waking.pending != .foreground
         case .terminating(let terminating):
             switch terminating.cause {
             case .selfInitiated: return true
-            case .exitsOnSuspend: return running.run.isUnrequested
+            case .exitsOnSuspend: return stored.run.isUnrequested
             case .requested, .shutdown, .jetsam: return false
             }
         }

@@ -163,8 +163,12 @@ package struct LifecycleCore: Hashable, Sendable {
 
     private mutating func refreshTouched(_ now: Instant) {
         // The answer to a waiter never touches another app, so this ends.
+        if touched.isEmpty { return }
         scratch.touchedCount += touched.count
-        for index in touched {
+        var position = 0
+        while position < touched.count {
+            let index = touched[position]
+            position += 1
             countUnrequestedTime(index, now)
             refresh(index)
             apps[index].isTouched = false

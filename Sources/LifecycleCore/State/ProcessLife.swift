@@ -62,6 +62,9 @@ struct Running: Hashable, Sendable {
         return storage
     }
 
+    /// The storage of the run, to read some of its parts without a copy of all.
+    var sharedStorage: RunStorage { storage }
+
     private mutating func copyIfShared() {
         if isKnownUniquelyReferenced(&storage) { return }
         storage = Storage(run: storage.run, execution: storage.execution)

@@ -9,8 +9,13 @@ struct UnrequestedTime: Hashable, Sendable {
         var number: Int
         var used: Duration
 
-        var start: Instant { Instant(sinceOrigin: .seconds(60) * number) }
-        var end: Instant { Instant(sinceOrigin: .seconds(60) * (number + 1)) }
+        // Not `.seconds(60) * number`: these generic functions are slow, and this is done at each event of an app.
+        var start: Instant { Self.start(number) }
+        var end: Instant { Self.start(number + 1) }
+
+        private static func start(_ number: Int) -> Instant {
+            Instant(sinceOrigin: Duration(secondsComponent: 60 * Int64(number), attosecondsComponent: 0))
+        }
 
         static func number(at now: Instant) -> Int { Int(now.sinceOrigin.components.seconds / 60) }
     }
