@@ -7,6 +7,8 @@ import Posix
 final class Bench {
     let programs: String
     let app: String
+    /// The scripts that start real programs and let them use memory.
+    let scripts: String
     let supervisord = "/usr/bin/supervisord"
     /// The directory for configuration, state and logs.
     let folder: String
@@ -21,9 +23,10 @@ final class Bench {
     private let apps: Int
     private(set) var turnSizes: [Int] = []
 
-    init(programs: String, app: String, folder: String, runtime: String, isQuick: Bool, wantsJSON: Bool, apps: Int) {
+    init(programs: String, app: String, scripts: String, folder: String, runtime: String, isQuick: Bool, wantsJSON: Bool, apps: Int) {
         self.programs = programs
         self.app = app
+        self.scripts = scripts
         self.folder = folder
         self.runtime = runtime
         self.isQuick = isQuick
@@ -34,6 +37,7 @@ final class Bench {
     private static let parts: [(name: String, measure: @Sendable (Bench) throws -> Void)] = [
         ("launches", measureLaunches), ("resuming", measureResuming), ("deadlines", measureDeadlines),
         ("rest", measureFootprint), ("turns", measureTurns), ("core", measureCore),
+        ("memory", measureMemory),
     ]
 
     /// - Parameter only: the name of the part to measure, or `nil` for all parts.

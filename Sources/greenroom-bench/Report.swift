@@ -19,10 +19,12 @@ struct Figure {
     var theirs: Double?
     /// Whether the value meets a requirement, or `nil` if there is none.
     var isRequired: Bool?
+    /// Replaces the comparison in the table.
+    var remark: String?
 
     /// The ratio to the peer's value; above 1 is better. `nil` if a value is missing or 0.
     var advantage: Double? {
-        guard let theirs, theirs > 0, ours > 0 else { return nil }
+        guard remark == nil, let theirs, theirs > 0, ours > 0 else { return nil }
         return unit.isMoreBetter ? ours / theirs : theirs / ours
     }
 }
@@ -83,6 +85,7 @@ final class Report {
     static let usual = [("p50", 0.5), ("p99", 0.99)]
 
     private func verdict(_ figure: Figure) -> String {
+        if let remark = figure.remark { return remark }
         if let isRequired = figure.isRequired { return isRequired ? "ok" : "NOT OK" }
         guard let advantage = figure.advantage else { return "" }
         // A smaller difference is within the variation between runs.
@@ -114,6 +117,7 @@ final class Report {
         ]
         if let theirs = figure.theirs { keys.append(("peerValue", .number(theirs))) }
         if let advantage = figure.advantage { keys.append(("advantage", .number(advantage))) }
+        if let remark = figure.remark { keys.append(("remark", .string(remark))) }
         if let isRequired = figure.isRequired { keys.append(("ok", .bool(isRequired))) }
         return .object(keys)
     }
@@ -141,7 +145,7 @@ private func duration(_ seconds: Double) -> String {
     }
 }
 
-private func fixed(_ value: Double, digits: Int) -> String {
+func fixed(_ value: Double, digits: Int) -> String {
     let scale = (0..<digits).reduce(1.0) { scale, _ in scale * 10 }
     let whole = Int((value * scale).rounded())
     guard digits > 0 else { return String(whole) }

@@ -1,11 +1,12 @@
 import Glibc
 
 let usage = """
-    Usage: greenroom-bench --programs DIR --app PROGRAM --folder DIR --runtime DIR [--quick] [--json] [--only PART]
-           [--apps NUMBER]
+    Usage: greenroom-bench --programs DIR --app PROGRAM --scripts DIR --folder DIR --runtime DIR [--quick] [--json]
+           [--only PART] [--apps NUMBER]
 
     Measures greenroomd and, for comparison, posix_spawn, cgroup.freeze, SIGCONT, timerfd and supervisord. `make bench` starts
-    this program, creates the directories and cleans up after it. Parts: launches, resuming, deadlines, rest, turns, core.
+    this program, creates the directories and cleans up after it. Parts: launches, resuming, deadlines, rest, turns, core,
+    memory.
 
     """
 
@@ -16,17 +17,17 @@ private func start() -> Int32 {
     var words = CommandLine.arguments.dropFirst()
     while let word = words.popFirst() {
         switch word {
-        case "--programs", "--app", "--folder", "--runtime", "--only", "--apps": values[word] = words.popFirst()
+        case "--programs", "--app", "--scripts", "--folder", "--runtime", "--only", "--apps": values[word] = words.popFirst()
         case "--quick", "--json": flags.insert(word)
         default: return fail(usage, 2)
         }
     }
-    guard let programs = values["--programs"], let app = values["--app"], let folder = values["--folder"],
-        let runtime = values["--runtime"]
+    guard let programs = values["--programs"], let app = values["--app"], let scripts = values["--scripts"],
+        let folder = values["--folder"], let runtime = values["--runtime"]
     else { return fail(usage, 2) }
     signal(SIGPIPE, SIG_IGN)
     let bench = Bench(
-        programs: programs, app: app, folder: folder, runtime: runtime, isQuick: flags.contains("--quick"),
+        programs: programs, app: app, scripts: scripts, folder: folder, runtime: runtime, isQuick: flags.contains("--quick"),
         wantsJSON: flags.contains("--json"),
         apps: values["--apps"].flatMap { Int($0) } ?? 0)
     do {

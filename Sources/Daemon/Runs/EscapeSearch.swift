@@ -8,6 +8,8 @@ final class EscapeSearch {
     private let loop: EventLoop
     private let containment: Containment
     private var waiting: [(ProcessScan?) -> Void] = []
+    /// Those that waited when this search began.
+    private var joined: [(ProcessScan?) -> Void] = []
     private var served: ArraySlice<(ProcessScan?) -> Void> = []
     private var scan: ProcessScan?
     private var isScanned = false
@@ -47,6 +49,7 @@ final class EscapeSearch {
 
     private func begin() {
         count += 1
+        (joined, waiting) = (waiting, [])
         scan = containment.makeSearch()
     }
 
@@ -57,7 +60,7 @@ final class EscapeSearch {
             (scan, isScanned) = (nil, false)
         }
         guard isScanned || scan == nil else { return }
-        served = waiting[...]
-        waiting = []
+        served = joined[...]
+        joined = []
     }
 }

@@ -8,6 +8,13 @@
 //   app timers BOARD SLOT COUNT FIRST STEP    forks COUNT children and sets a timerfd to FIRST, FIRST + STEP, … (in ns).
 //                                             At each expiration it kills and reaps a child and records in the next slot
 //                                             how many ns this took after the expiration
+//   app memory KIND FOLDER        uses memory, creates FOLDER/loaded and sleeps. KIND:
+//                                 own       300 MiB
+//                                 forks     200 MiB, shared with 4 children, each of which has changed 20 MiB
+//                                 memfd     a memfd of 300 MiB, mapped by 4 processes
+//                                 unmapped  a memfd of 300 MiB that no process maps
+//                                 linked    a file of 300 MiB in /dev/shm, which survives the program
+//                                 cache     reads a file of 600 MiB and maps it
 //
 // BOARD is the path of the shared memory, SLOT a number. Board.swift of greenroom-bench declares the same layout.
 #include <errno.h>
@@ -100,9 +107,80 @@ static void run_timers(struct slot *slot, uint64_t count, uint64_t first, uint64
     }
 }
 
+static const size_t mebibyte = 1 << 20;
+
+// Writes other values to each page, so that no two are the same (KSM).
+static void touch(char *start, size_t size, size_t seed) {
+    for (size_t at = 0; at < size; at += 4096) *(size_t *)(start + at) = seed + at;
+}
+
+static char *map(int fd, size_t size) {
+    char *start = mmap(NULL, size, PROT_READ | PROT_WRITE, fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED, fd, 0);
+    if (start == MAP_FAILED) fail("mmap");
+    return start;
+}
+
+static char *map_sized(int fd, size_t size) {
+    if (fd < 0 || ftruncate(fd, (off_t)size) != 0) fail("ftruncate");
+    char *start = map(fd, size);
+    touch(start, size, 1);
+    return start;
+}
+
+static void read_file(const char *folder) {
+    static char buffer[1 << 20];
+    char path[4096];
+    snprintf(path, sizeof path, "%s/large", folder);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0) fail(path);
+    for (int i = 0; i < 600; i++)
+        if (write(fd, buffer, sizeof buffer) != sizeof buffer) fail(path);
+    // Pages that are not written yet are no cache that the kernel can drop.
+    fsync(fd);
+    volatile char *start = map(fd, 600 * mebibyte);
+    for (size_t at = 0; at < 600 * mebibyte; at += 4096) (void)start[at];
+}
+
+static void use_memory(const char *kind, const char *folder) {
+    char path[4096];
+    if (!strcmp(kind, "own")) touch(map(-1, 300 * mebibyte), 300 * mebibyte, 1);
+    if (!strcmp(kind, "forks")) {
+        char *start = map(-1, 200 * mebibyte);
+        touch(start, 200 * mebibyte, 1);
+        for (size_t child = 0; child < 4; child++)
+            if (fork() == 0) {
+                touch(start + child * 20 * mebibyte, 20 * mebibyte, child + 2);
+                prctl(PR_SET_PDEATHSIG, SIGKILL);
+                for (;;) pause();
+            }
+    }
+    if (!strcmp(kind, "memfd")) {
+        char *start = map_sized(memfd_create("shared", MFD_CLOEXEC), 300 * mebibyte);
+        for (size_t child = 0; child < 3; child++)
+            if (fork() == 0) {
+                touch(start, 300 * mebibyte, 1);
+                prctl(PR_SET_PDEATHSIG, SIGKILL);
+                for (;;) pause();
+            }
+    }
+    if (!strcmp(kind, "unmapped")) munmap(map_sized(memfd_create("kept", MFD_CLOEXEC), 300 * mebibyte), 300 * mebibyte);
+    if (!strcmp(kind, "linked")) {
+        snprintf(path, sizeof path, "%s/linked", folder);
+        int fd = open(path, O_RDWR | O_CLOEXEC);
+        map_sized(fd, 300 * mebibyte);
+    }
+    if (!strcmp(kind, "cache")) read_file(folder);
+    snprintf(path, sizeof path, "%s/loaded", folder);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0) fail(path);
+    // The children of `forks` and `memfd` have touched their pages some time later; the benchmark waits for a stable size.
+    for (;;) pause();
+}
+
 int main(int count, char **arguments) {
     uint64_t started = now();
     if (count < 4) return 2;
+    if (!strcmp(arguments[1], "memory")) use_memory(arguments[2], arguments[3]);
     const char *what = arguments[1];
     struct slot *slot = map_board(arguments[2]) + atoi(arguments[3]);
     if (!strcmp(what, "stubborn")) signal(SIGTERM, SIG_IGN);

@@ -1,0 +1,66 @@
+# What counts as the memory of an app, who is killed for it, and an app that takes memory as fast as the machine can give it.
+available() { awk '/^MemAvailable/ { print int($2 / 1024) }' /proc/meminfo; }
+bytes() { ctl --json status "$1" | awk -F '[:,]' '/"memoryBytes"/ { print $2 + 0; exit }'; }
+mebibytes() { echo $(($(bytes "$1") >> 20)); }
+background() { ctl launch "$1" --background >/dev/null && wait_for 30 is "$1" suspended; }
+
+# Page cache is no memory of an app: the kernel takes it back without a kill.
+dd if=/dev/zero of=/root/large-file bs=1M count=600 status=none
+sync
+cat >$apps/reader.app <<'END'
+[App]
+ExecStart=/bin/sh -c 'cat /root/large-file >/dev/null; touch /run/reader-done; exec sleep 100000'
+StartupSec=0
+END
+manifest holder "share 120000000 ready"
+manifest owner "allocate 99000000 ready"
+ctl reload >/dev/null
+ctl launch reader >/dev/null
+check "a reader of 600 MB has read them" wait_for 120 test -e /run/reader-done
+check "it is active" is reader active
+echo "     $(available) MiB are available; the group of the reader is charged with $(($(cat $group/reader.run*/memory.current) >> 20)) MiB"
+check "most of what its group is charged with is page cache" test "$(cat $group/reader.run*/memory.current)" -gt 200000000
+ctl background reader >/dev/null
+check "it is suspended" wait_for 30 is reader suspended
+check "its footprint is below 20 MiB" test "$(mebibytes reader)" -lt 20
+check "an app with 99 MB of its own is suspended" background owner
+check "an app with 120 MB of shared memory is suspended" background holder
+ctl list | sed 's/^/     /'
+check "shared memory counts" test "$(mebibytes holder)" -ge 114
+ctl pressure critical >/dev/null
+check "the holder of the shared memory is killed first" wait_for 30 receipt holder jetsam suspended
+ctl pressure normal >/dev/null
+ctl pressure critical >/dev/null
+check "then the app with memory of its own" wait_for 30 receipt owner jetsam suspended
+ctl pressure normal >/dev/null
+check "the reader of the large file is still suspended" is reader suspended
+ctl terminate reader >/dev/null
+rm -f $apps/{reader,holder,owner}.app /root/large-file /run/reader-done
+
+# A program that fills memory as fast as the machine can, while eight suspended apps have what it needs.
+idle=(idle1 idle2 idle3 idle4 idle5 idle6 idle7 idle8)
+for app in "${idle[@]}"; do manifest "$app" "allocate 60000000 ready"; done
+ctl reload >/dev/null
+survived=0 kernel=0 kills=0
+dmesg -C
+for round in {1..20}; do
+    for app in "${idle[@]}"; do is "$app" suspended >/dev/null || background "$app" >/dev/null; done
+    manifest newcomer "allocate $((($(available) + 200) * 1000000)) ready"
+    printf '%s\n' '[Lifecycle]' LaunchDeadlineSec=120s >>$apps/newcomer.app
+    ctl reload >/dev/null
+    if ctl launch newcomer >/dev/null 2>&1 && is newcomer active >/dev/null; then
+        survived=$((survived + 1))
+    else
+        echo "     round $round: $(ctl receipts -n 3 2>/dev/null | tail -n 3)"
+    fi
+    for app in "${idle[@]}"; do is "$app" suspended >/dev/null || kills=$((kills + 1)); done
+    ctl terminate newcomer >/dev/null 2>&1
+    wait_for 30 is newcomer notRunning >/dev/null
+done
+kernel=$(dmesg | grep -c 'Killed process')
+echo "     $kills suspended apps were killed in 20 rounds, $kernel processes by the kernel"
+check "a program that fills memory without a pause survives twenty times of twenty" same $survived 20
+check "the daemon was not killed" systemctl is-active greenroomd
+for app in "${idle[@]}"; do ctl terminate "$app" >/dev/null 2>&1; done
+rm -f $apps/newcomer.app $apps/idle?.app
+ctl reload >/dev/null
