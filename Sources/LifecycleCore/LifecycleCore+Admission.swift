@@ -75,8 +75,20 @@ extension LifecycleCore {
             // The longer it has computed, the rarer: a launch of 5s is measured about 15 times.
             let age = now - admission.slots[position].since
             admission.slots[position].checkAt = now + max(Self.shortestLaunchCheck, age / 4)
+            // The first answer is the one to the first of several questions.
+            admission.slots[position].askedAt = admission.slots[position].askedAt ?? now
             effects.append(.measureActivity(admission.slots[position].run, listeners: false))
         }
+    }
+
+    /// What comes before the program is executed is the work of the daemon and the kernel. On a busy machine it takes longer than
+    /// `shortestLaunchCheck`.
+    mutating func slotExecuted(_ index: Int, _ now: Instant) {
+        let run = self[run: index].id
+        guard let position = admission.slots.firstIndex(where: { $0.run == run }) else { return }
+        admission.slots[position].measuredAt = now
+        admission.slots[position].checkAt = now + Self.shortestLaunchCheck
+        admission.slots[position].askedAt = nil
     }
 
     /// A launch that has used less than half of the time since it was measured last does not compute: it waits for the
@@ -85,14 +97,18 @@ extension LifecycleCore {
         let run = self[run: index].id
         guard let position = admission.slots.firstIndex(where: { $0.run == run }) else { return }
         let slot = admission.slots[position]
+        // Not executed yet, or measured for something else.
+        guard let asked = slot.askedAt, self[run: index].isExecuted else { return }
         let used = activity.cpu + activity.waited
-        let computes = used - slot.used >= (now - slot.measuredAt) / 2
+        // The shortest time that can lie between the two measurements, because the daemon may have waited for a processor too.
+        let computes = used - slot.used >= (asked - slot.measuredAt) / 2
         guard computes, now - slot.since < Self.longestSlot else {
             admission.slots.remove(at: position)
             return
         }
         admission.slots[position].used = used
         admission.slots[position].measuredAt = now
+        admission.slots[position].askedAt = nil
     }
 }
 

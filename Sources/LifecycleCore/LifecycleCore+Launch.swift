@@ -54,7 +54,10 @@ extension LifecycleCore {
             effects.append(.recordLaunch(apps[index].id, count: apps[index].launches))
         }
         guard case .launching(let launching)? = apps[index].execution else { return }
-        if isNew { beginStartUp(index, launching.readiness, now) }
+        if isNew {
+            slotExecuted(index, now)
+            beginStartUp(index, launching.readiness, now)
+        }
         switch launching.readiness {
         case .executed: becameReady(index, now)
         case .listening, .notified, .forked: break

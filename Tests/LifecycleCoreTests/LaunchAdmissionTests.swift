@@ -133,6 +133,40 @@ struct LaunchAdmissionTests {
         #expect(launching(harness) == ["chat", "mail"])
     }
 
+    @Test("time before the program is executed is not counted as idle (L52)")
+    func executedLate() {
+        let harness = makeHarness()
+        for app in ["chat", "mail"] { harness.behave(app) { $0.launching = .spawns } }
+        harness.handle(.started)
+        harness.advance(.seconds(1))
+        #expect(launching(harness) == ["chat", "mail"])
+        for app in ["chat", "mail"] { harness.handle(.run(harness.run(app), .executed)) }
+        compute(harness, ["chat", "mail"], for: .seconds(1))
+        #expect(launching(harness) == ["chat", "mail"])
+    }
+
+    @Test("a measurement that the core hears of late does not make a launch idle (L52)")
+    func measuredLate() {
+        let harness = makeHarness(atOnce: 1)
+        harness.handle(.started)
+        let run = harness.run("chat")
+        harness.kernel.measuresActivity = false
+        func answer(_ used: Duration) {
+            harness.handle(.run(run, .activityMeasured(RunActivity(cpu: used, waited: .zero))))
+        }
+        // Asked for after 100ms, in which the program computed.
+        harness.advance(.milliseconds(400))
+        answer(.milliseconds(100))
+        #expect(launching(harness) == ["chat"])
+        // The next one was asked for 100ms later. The program has computed in half of that time.
+        harness.advance(.milliseconds(400))
+        answer(.milliseconds(150))
+        #expect(launching(harness) == ["chat"])
+        harness.advance(.milliseconds(400))
+        answer(.milliseconds(150))
+        #expect(launching(harness) == ["chat", "mail"])
+    }
+
     @Test("a launch that computes for ever leaves its slot after 30s (L52)")
     func longestSlot() {
         let harness = makeHarness(atOnce: 1)

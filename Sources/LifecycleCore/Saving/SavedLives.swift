@@ -46,6 +46,7 @@ extension Admission.Slot: SavedRecord {
         try coder.field(3, &used)
         try coder.required(4, &measuredAt)
         try coder.required(5, &checkAt)
+        try coder.optional(6, &askedAt)
     }
 }
 

@@ -70,6 +70,7 @@ struct Kernel {
     private var lastPID: Int32 = 100
 
     var measures = true
+    var measuresActivity = true
     var total = 16 * gibibyte
     /// The memory that other programs use.
     var others = 2 * gibibyte
@@ -99,6 +100,7 @@ struct Kernel {
             if processes[run]?.isAlive == false { inspection.remaining = behaviour.remaining }
             return [.run(run, .inspected(inspection))]
         case .measureActivity(let run, let listeners):
+            guard measuresActivity else { return [] }
             let behaviour = behaviour(of: run)
             let listens = listeners ? behaviour.listens : nil
             return [
