@@ -1,4 +1,5 @@
 #include "clinux_worker.h"
+#include "footprint.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,9 +13,8 @@
 #include <unistd.h>
 
 enum {
-    CAPACITY = 64, // 64 completions of 32 bytes fit into the smallest pipe (one page), so that writing never blocks
+    CAPACITY = 64, // 64 completions of 40 bytes fit into the smallest pipe (one page), so that writing never blocks
     STACK_SIZE = 64 * 1024,
-    ROLLUP_SIZE = 4096, // smaps_rollup has about 25 lines of 30 bytes
     FIRST_QUEUE = 16, // jobs
 };
 
@@ -31,6 +31,7 @@ struct clinux_worker {
     int holders; // the owner and the thread; the last one frees the worker
     int completions;
     char name[16];
+    struct footprint footprint; // only the thread uses it
 };
 
 /// Also unlocks the mutex.
@@ -52,41 +53,24 @@ static uint64_t microseconds(void) {
     return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-/// The sum of the lines that count, in bytes. The kernel walks the page tables in the first read(2).
-static int measure_memory(int descriptor, uint64_t *bytes) {
-    static const char *const names[] = {"\nPss_Anon:", "\nPss_Shmem:", "\nSwapPss:"};
-    char text[ROLLUP_SIZE + 1];
-    size_t size = 0;
-    for (;;) {
-        ssize_t part = read(descriptor, text + size, ROLLUP_SIZE - size);
-        if (part < 0 && errno == EINTR)
-            continue;
-        if (part < 0)
-            return -errno;
-        if (part == 0)
-            break;
-        size += (size_t)part;
-    }
-    text[size] = 0;
-    for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
-        const char *line = strstr(text, names[i]);
-        if (line)
-            *bytes += strtoull(line + strlen(names[i]), NULL, 10) * 1024;
-    }
-    return 0;
-}
+static bool reports_completion(const struct clinux_job *job) { return job->kind != CLINUX_JOB_CLOSE; }
 
-static bool reports_completion(const struct clinux_job *job) {
-    return job->kind == CLINUX_JOB_RELEASE_MEMORY || job->kind == CLINUX_JOB_MEASURE_MEMORY;
+static int carry_out(struct clinux_worker *worker, const struct clinux_job *job, struct clinux_completion *done) {
+    if (job->kind == CLINUX_JOB_RELEASE_MEMORY)
+        return syscall(SYS_process_mrelease, job->descriptor, 0) < 0 ? -errno : 0;
+    footprint_begin(&worker->footprint, job->token);
+    switch (job->kind) {
+    case CLINUX_JOB_MEASURE_MEMORY: return footprint_measure(&worker->footprint, job->descriptor, done);
+    case CLINUX_JOB_FIND_FILES: return footprint_find_files(&worker->footprint, job->descriptor, done);
+    case CLINUX_JOB_FIND_MAPPED: return footprint_find_mapped(&worker->footprint, job->descriptor, done);
+    default: return -EINVAL;
+    }
 }
 
 static void perform(struct clinux_worker *worker, const struct clinux_job *job) {
     struct clinux_completion done = {.token = job->token};
     uint64_t before = microseconds();
-    if (job->kind == CLINUX_JOB_RELEASE_MEMORY)
-        done.result = syscall(SYS_process_mrelease, job->descriptor, 0) < 0 ? -errno : 0;
-    else
-        done.result = measure_memory(job->descriptor, &done.bytes);
+    done.result = carry_out(worker, job, &done);
     done.elapsed_microseconds = microseconds() - before;
     // Fails only after the reader has closed its end.
     while (write(worker->completions, &done, sizeof done) < 0 && errno == EINTR)

@@ -3,19 +3,36 @@ import Linux
 import Posix
 import Systemd
 
-/// Measures suspended apps exactly where their processes share memory, on a helper thread. The kernel walks the page tables
-/// for it: 15 to 26 µs for each resident MiB of each process. What is found is valid until the app runs again.
+/// Measures suspended apps exactly on a helper thread, one after the other, in up to three steps, each for all processes of the
+/// app:
+///
+/// 1. what the processes have in memory and in swap, where they share memory: the kernel walks the page tables for it, 15 to
+///    26 µs for each resident MiB of each process;
+/// 2. files in memory that only they hold, such as memfds;
+/// 3. which of these files are mapped: step 1, or the estimate, has counted those.
+///
+/// What is found is valid until the app runs again.
 final class FootprintMeter {
-    private struct Job {
+    fileprivate struct Job {
+        enum Step { case memory, files, mapped }
+
         let run: RunID
         let attempt: Int
-        /// Those that are still to be submitted.
+        /// Another number for each job.
+        let token: UInt64
+        let estimate: FootprintMeasurement
+        var step: Step
+        /// Those that are still to be submitted in this step.
         var processes: ArraySlice<Int32>
-        var bytes: UInt64
         /// Submitted, not collected.
         var pending = 0
+        /// In bytes; `shared` is a part of `memory`.
+        var memory: UInt64 = 0
+        var shared: UInt64 = 0
+        var files: UInt64 = 0
         /// The daemon may not read a process: the app keeps its estimate.
         var isRefused = false
+        let isMemoryMeasured: Bool
     }
 
     private unowned let context: DaemonContext
@@ -23,26 +40,32 @@ final class FootprintMeter {
     private var source: EventSource?
     /// The first one is being measured.
     private var jobs: [Job] = []
+    private var lastToken: UInt64 = 0
 
     /// The apps that wait to be measured. A further one keeps its estimate.
     private static let mostJobs = 1000
     /// A process that ends while it is measured counts as 0 bytes.
     private static let mostProcesses = 1000
-    /// An app is measured if its estimate may be wrong by more than this many bytes and by more than a tenth.
+    /// Step 1 is made if the estimate may be wrong by more than this many bytes and by more than a tenth.
     private static let tolerance: UInt64 = 8 << 20
 
     init(_ context: DaemonContext) { self.context = context }
 
-    /// Measures a frozen app, unless the estimate is good enough. `footprintMeasured` follows.
+    /// Measures a frozen app. `footprintMeasured` follows, unless the estimate is good enough.
     func measure(_ run: RunID, attempt: Int, after estimate: FootprintMeasurement) {
-        guard estimate.uncertainty > max(Self.tolerance, estimate.footprint.bytes / 10), let thread,
-            jobs.count < Self.mostJobs, estimate.processes.count <= Self.mostProcesses
-        else { return }
-        if source == nil, let completions = thread.completions {
+        guard thread != nil, jobs.count < Self.mostJobs, 1...Self.mostProcesses ~= estimate.processes.count else { return }
+        let isUncertain = estimate.uncertainty > max(Self.tolerance, estimate.footprint.bytes / 10)
+        // All shared memory of a group with a controller is in its estimate, so there is nothing to be found but what is too much.
+        if estimate.isCounted, !isUncertain { return }
+        if source == nil, let completions = thread?.completions {
             source = try? context.loop.addDescriptor(completions, events: .readable) { [weak self] _ in self?.collect()
             }
         }
-        jobs.append(Job(run: run, attempt: attempt, processes: estimate.processes[...], bytes: estimate.kernelBytes))
+        lastToken += 1
+        jobs.append(
+            Job(
+                run: run, attempt: attempt, token: lastToken, estimate: estimate, step: isUncertain ? .memory : .files,
+                processes: estimate.processes[...], isMemoryMeasured: isUncertain))
         if jobs.count == 1 { advance() }
     }
 
@@ -50,38 +73,82 @@ final class FootprintMeter {
         for completion in (try? thread?.collect()) ?? [] {
             guard !jobs.isEmpty else { return }
             jobs[0].pending -= 1
-            jobs[0].bytes &+= completion.bytes
+            switch jobs[0].step {
+            case .memory:
+                jobs[0].memory &+= completion.bytes
+                jobs[0].shared &+= completion.shared
+            case .files: jobs[0].files &+= completion.bytes
+            case .mapped: jobs[0].files -= min(jobs[0].files, completion.bytes)
+            }
         }
         advance()
     }
 
-    /// Submits processes of the first app, as many as the thread takes, and continues with the next app when all are measured.
+    /// Submits processes of the first app, as many as the thread takes; then its next step, then the next app.
     private func advance() {
         while var job = jobs.first {
             // Awake again or gone: the rest would measure something else.
-            if !isValid(job) { job.processes = [] }
+            let isValid = context.runs[job.run]?.isFrozen ?? false
+            if !isValid { job.processes = [] }
             while let pid = job.processes.first, submit(pid, &job) { job.processes.removeFirst() }
             if job.isRefused { job.processes = [] }
             jobs[0] = job
             if job.pending > 0 || !job.processes.isEmpty { return }
-            jobs.removeFirst()
-            if isValid(job), !job.isRefused {
-                context.events.send(.run(job.run, .footprintMeasured(attempt: job.attempt, memory: job.bytes)))
+            if isValid, !job.isRefused {
+                if let next = job.nextStep {
+                    jobs[0].step = next
+                    jobs[0].processes = job.estimate.processes[...]
+                    continue
+                }
+                report(job)
             }
+            jobs.removeFirst()
         }
+    }
+
+    private func report(_ job: Job) {
+        guard job.isMemoryMeasured || job.files > 0 else { return }
+        context.events.send(.run(job.run, .footprintMeasured(attempt: job.attempt, memory: job.bytes)))
     }
 
     /// - Returns: false if the thread takes no more now.
     private func submit(_ pid: Int32, _ job: inout Job) -> Bool {
         guard let thread, !job.isRefused, job.pending < HelperThread.capacity else { return false }
         do {
-            guard try thread.measureMemory(of: try ProcFS().openMemoryRollup(of: pid), token: 0) else { return false }
+            let folder = try ProcFS().openFolder(of: pid)
+            guard try thread.measure(job.measurement, of: folder, token: job.token) else { return false }
             job.pending += 1
         } catch {
             job.isRefused = job.isRefused || !error.meansGone
         }
         return true
     }
+}
 
-    private func isValid(_ job: Job) -> Bool { context.runs[job.run]?.isFrozen ?? false }
+extension FootprintMeter.Job {
+    fileprivate var measurement: HelperThread.Measurement {
+        switch step {
+        case .memory: .memory
+        case .files: .files
+        case .mapped: .mappedFiles
+        }
+    }
+
+    fileprivate var nextStep: Step? {
+        switch step {
+        case .memory: .files
+        case .files: files > 0 ? .mapped : nil
+        case .mapped: nil
+        }
+    }
+
+    /// What is given back when the processes end.
+    fileprivate var bytes: UInt64 {
+        let estimated = estimate.footprint
+        if estimate.isCounted {
+            // The controller also counts files that the app has written in a tmpfs and that survive it.
+            return estimated.bytes - estimated.shared + min(estimated.shared, shared &+ files)
+        }
+        return isMemoryMeasured ? memory &+ files &+ estimate.kernelBytes : estimated.bytes &+ files
+    }
 }

@@ -181,7 +181,11 @@ package final class Enclosure {
     package func beginMeasurement(in scan: ProcessScan? = nil) throws(SystemError) -> FootprintMeasurement {
         switch kind {
         case .cgroup(let leaf):
-            if let counted = try leaf.footprint() { return FootprintMeasurement(counted: counted, proc: proc) }
+            if let counted = try leaf.footprint() {
+                // Only shared memory needs a look at the processes.
+                let pids = counted.shared >= 1 << 20 ? try leaf.pids() : []
+                return FootprintMeasurement(counted: counted, pids: pids, proc: proc)
+            }
             return FootprintMeasurement(pids: try leaf.pids(), proc: proc)
         case .family(let family):
             let members = if let scan { family.members(in: scan) } else { try family.members() }

@@ -10,6 +10,8 @@ package struct Footprint: Equatable {
     package var resident: UInt64 = 0
     /// What is in swap.
     package var swapped: UInt64 = 0
+    /// The shared memory in `bytes`, some of which may outlive the app. Only a memory controller tells it.
+    package var shared: UInt64 = 0
 
     package init() {}
 
@@ -20,6 +22,7 @@ package struct Footprint: Equatable {
         var scanner = ByteScanner(stat)
         while let line = scanner.line() { values.read(line) }
         self.swapped = swapped
+        shared = values.shared
         let kernel = values.kernel ?? values.parts
         bytes = values.anonymous &+ values.shared &+ swapped &+ (kernel - min(kernel, values.reclaimable))
         // Most shared memory is mapped, and is part of both.
@@ -79,7 +82,7 @@ package struct FootprintMeasurement {
 
     init(counted: Footprint? = nil, pids: [Int32] = [], proc: ProcFS) {
         self.counted = counted
-        self.pids = pids[...]
+        self.pids = counted == nil ? pids[...] : []
         processes = pids
         self.proc = proc
     }
@@ -99,9 +102,12 @@ package struct FootprintMeasurement {
     package var kernelBytes: UInt64 { kernel }
 
     /// By how much the app may be smaller: what its processes may share after a fork, and shared memory that may outlive it.
-    package var uncertainty: UInt64 { counted == nil ? own - mostOwn + mostShared : 0 }
+    package var uncertainty: UInt64 { counted?.shared ?? (own - mostOwn + mostShared) }
 
-    /// The processes that were found; empty if the group's controller counts them.
+    /// Whether a memory controller has counted the app.
+    package var isCounted: Bool { counted != nil }
+
+    /// The processes that were found.
     package let processes: [Int32]
 
     /// Measures the next processes.

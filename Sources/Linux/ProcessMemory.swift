@@ -78,9 +78,9 @@ extension ProcFS {
         try read("status", of: pid).map { ProcessMemory(parsingStatus: $0) }
     }
 
-    /// Opens smaps_rollup, for `HelperThread.measureMemory`. It takes ptrace(2) access to the process.
-    package func openMemoryRollup(of pid: Int32) throws(SystemError) -> Descriptor {
-        try Descriptor.open("\(root)/\(pid)/smaps_rollup", O_RDONLY)
+    /// Opens the folder of a process, for `HelperThread.measure`.
+    package func openFolder(of pid: Int32) throws(SystemError) -> Descriptor {
+        try Descriptor.open("\(root)/\(pid)", O_RDONLY | O_DIRECTORY)
     }
 
     package func memoryRollup(of pid: Int32) throws(SystemError) -> ProcessMemoryRollup? {

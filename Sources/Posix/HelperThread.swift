@@ -12,6 +12,26 @@ package final class HelperThread: @unchecked Sendable {
         package let elapsed: Duration
         /// What was measured.
         package let bytes: UInt64
+        /// Of `Measurement.memory`: shared memory, a part of `bytes`.
+        package let shared: UInt64
+    }
+
+    /// What is measured of a process. Jobs with the same token are for the processes of one app.
+    package enum Measurement {
+        /// Its share of anonymous and shared memory, and what of it is swapped; not shared memory that outlives it.
+        case memory
+        /// The files in memory without a name that it has open, and that no process of the app before had open.
+        case files
+        /// Those among the files found that it maps, and that no process of the app before mapped.
+        case mappedFiles
+
+        fileprivate var kind: clinux_job_kind {
+            switch self {
+            case .memory: CLINUX_JOB_MEASURE_MEMORY
+            case .files: CLINUX_JOB_FIND_FILES
+            case .mappedFiles: CLINUX_JOB_FIND_MAPPED
+            }
+        }
     }
 
     /// The most jobs with a completion that are queued, running or not yet collected.
@@ -54,11 +74,12 @@ package final class HelperThread: @unchecked Sendable {
         try submit(CLINUX_JOB_RELEASE_MEMORY, pidfd, token)
     }
 
-    /// Measures the memory of a process: its share of anonymous and shared memory, and what of it is swapped.
-    /// - Parameter rollup: its /proc/PID/smaps_rollup (proc_pid_smaps(5)).
+    /// - Parameter process: its folder /proc/PID.
     /// - Returns: false if `capacity` jobs wait already.
-    package func measureMemory(of rollup: consuming Descriptor, token: UInt64) throws(SystemError) -> Bool {
-        try submit(CLINUX_JOB_MEASURE_MEMORY, rollup, token)
+    package func measure(
+        _ what: Measurement, of process: consuming Descriptor, token: UInt64
+    ) throws(SystemError) -> Bool {
+        try submit(what.kind, process, token)
     }
 
     private func submit(
@@ -83,7 +104,8 @@ package final class HelperThread: @unchecked Sendable {
             collected.append(
                 Completion(
                     token: next.token, errno: -next.result,
-                    elapsed: .microseconds(Int64(clamping: next.elapsed_microseconds)), bytes: next.bytes))
+                    elapsed: .microseconds(Int64(clamping: next.elapsed_microseconds)), bytes: next.bytes,
+                    shared: next.shared))
         }
         return collected
     }

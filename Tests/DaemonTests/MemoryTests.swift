@@ -1,3 +1,4 @@
+import Glibc
 import JSON
 import Linux
 import Systemd
@@ -52,6 +53,30 @@ struct MemoryTests {
         try daemon.eventually("shared memory counts") { try (60 << 20..<75 << 20).contains(memory("shared")) }
         #expect(try (80 << 20..<95 << 20).contains(memory("large")))
         for victim in ["large", "shared", "family"] {
+            #expect(JSONText.of(try daemon.call("SimulatePressure", [.string("critical")]), "victim") == victim)
+            try daemon.wait(victim, "stateChanged", state: "notRunning")
+            _ = try daemon.call("SimulatePressure", [.string("normal")])
+        }
+    }
+
+    @Test("memory that no process maps counts, and files that outlive the app do not (L38)")
+    func files() throws {
+        let survives = "/dev/shm/greenroom-test-\(getpid())"
+        try replaceFile(at: survives, with: [])
+        defer { unlink(survives) }
+        try #require(truncate(survives, 60 << 20) == 0)
+        func app(_ setup: String) -> String { TestDaemon.manifest(setup, "[Lifecycle]\nSuspendDelaySec=0") }
+        let daemon = try TestDaemon([
+            "keeper": app("keep \(50 << 20)"), "mapper": app("map \(survives)"), "owner": idle(30),
+        ])
+        for app in ["keeper", "mapper", "owner"] {
+            try daemon.launch(app, background: true)
+            try daemon.waitUntil(app, is: "suspended")
+        }
+        func memory(_ app: String) throws -> Int64 { try daemon.status(app)["memoryBytes"]?.integerValue ?? 0 }
+        try daemon.eventually("the kept file counts") { try (50 << 20..<65 << 20).contains(memory("keeper")) }
+        try daemon.eventually("the file with a name does not") { try memory("mapper") < 15 << 20 }
+        for victim in ["keeper", "owner", "mapper"] {
             #expect(JSONText.of(try daemon.call("SimulatePressure", [.string("critical")]), "victim") == victim)
             try daemon.wait(victim, "stateChanged", state: "notRunning")
             _ = try daemon.call("SimulatePressure", [.string("normal")])

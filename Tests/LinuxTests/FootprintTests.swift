@@ -1,5 +1,6 @@
 import Glibc
 import Posix
+import TestKit
 import Testing
 
 @testable import Linux
@@ -41,7 +42,7 @@ struct FootprintTests {
         let thread = try HelperThread(name: "footprint", reportsCompletions: true)
         let proc = ProcFS()
         let own = try #require(try proc.memory(of: getpid()))
-        #expect(try thread.measureMemory(of: try proc.openMemoryRollup(of: getpid()), token: 7))
+        #expect(try thread.measure(.memory, of: try proc.openFolder(of: getpid()), token: 7))
         var found: [HelperThread.Completion] = []
         try eventually("it is measured") {
             found += try thread.collect()
@@ -51,5 +52,34 @@ struct FootprintTests {
         #expect(found.map(\.errno) == [0])
         // Nothing of this process is shared with another but pages of files; it allocates meanwhile.
         #expect(found[0].bytes > own.anonymous / 2)
+    }
+
+    @Test("files in memory count once if they are open and have no name, and not if they are mapped")
+    func files() throws {
+        let thread = try HelperThread(name: "footprint", reportsCompletions: true)
+        func measure(_ what: HelperThread.Measurement, _ token: UInt64) throws -> UInt64 {
+            #expect(try thread.measure(what, of: try ProcFS().openFolder(of: getpid()), token: token))
+            var found: [HelperThread.Completion] = []
+            try eventually("it is measured") {
+                found += try thread.collect()
+                return !found.isEmpty
+            }
+            #expect(found.map(\.errno) == [0])
+            return found[0].bytes
+        }
+        try inOwnProcess {
+            let size = 3 << 20
+            let before = try measure(.files, 1)
+            let file = try MemoryFile.empty("kept")
+            var block = [UInt8](repeating: 1, count: size)
+            try #require(write(file.raw, &block, size) == size)
+            #expect(try measure(.files, 2) == before + UInt64(size))
+            // The same app: the file was found in another process of it.
+            #expect(try measure(.files, 2) == 0)
+            #expect(try measure(.mappedFiles, 2) == 0)
+            try #require(mmap(nil, size, PROT_READ, MAP_SHARED, file.raw, 0) != MAP_FAILED)
+            #expect(try measure(.mappedFiles, 2) == UInt64(size))
+            #expect(try measure(.mappedFiles, 2) == 0)
+        }
     }
 }

@@ -17,6 +17,8 @@
 //   tasks N               begins N background tasks
 //   allocate BYTES        allocates memory and writes to it
 //   share BYTES           writes to a memfd of that size, which a child maps and writes to as well
+//   keep BYTES            writes to a memfd of that size without mapping it
+//   map PATH              maps a file and writes to each page
 //   fork N                starts N processes in sessions of their own, whose parents have exited
 //   store NAME[=TEXT]     stores a memfd with a text ("hi" by default), with FDSTORE=1
 //   stored                traces LISTEN_FDNAMES
@@ -321,6 +323,22 @@ static void share(size_t bytes) {
     if (is_child) for (;;) pause();
 }
 
+static void keep(size_t bytes) {
+    static char block[1 << 16];
+    int fd = memfd_create("kept", 0);
+    for (size_t written = 0; written < bytes; written += sizeof block)
+        if (write(fd, block, sizeof block) != sizeof block) _exit(97);
+}
+
+static void map(const char *path) {
+    struct stat about;
+    int fd = open(path, O_RDWR);
+    if (fd < 0 || fstat(fd, &about) != 0) _exit(97);
+    volatile char *memory = mmap(NULL, (size_t)about.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (memory == MAP_FAILED) _exit(97);
+    for (off_t i = 0; i < about.st_size; i += 4096) memory[i] = (char)i;
+}
+
 static void bomb(int count) {
     for (int i = 0; i < count; i++)
         if (fork() == 0) { if (count > 1) bomb(count / 2); for (;;) pause(); }
@@ -346,6 +364,8 @@ static int act(const char *what, const char *value) {
     if (!strcmp(what, "trace-self")) return trace_self(), 0;
     if (!strcmp(what, "allocate")) return allocate((size_t)atoll(value)), 1;
     if (!strcmp(what, "share")) return share((size_t)atoll(value)), 1;
+    if (!strcmp(what, "keep")) return keep((size_t)atoll(value)), 1;
+    if (!strcmp(what, "map")) return map(value), 1;
     if (!strcmp(what, "exit")) _exit(number);
     if (!strcmp(what, "descriptors")) return send_descriptors(number, 0), 1;
     if (!strcmp(what, "chatter")) return chatter(number), 1;

@@ -3,17 +3,24 @@
 #include <stdint.h>
 
 // A helper thread for system calls that can block their caller for a long time: close(2) of a descriptor that another
-// program provided, process_mrelease(2) of a large process, and a read of its smaps_rollup. The thread exists only while
-// there are jobs.
+// program provided, process_mrelease(2) of a large process, and measuring its memory. The thread exists only while there are
+// jobs.
 
 enum clinux_job_kind {
     /// close(2) of `descriptor`.
     CLINUX_JOB_CLOSE = 1,
     /// process_mrelease(2) of `descriptor`, a pidfd, which is closed afterwards. Reports a completion.
     CLINUX_JOB_RELEASE_MEMORY,
-    /// Adds up "Pss_Anon", "Pss_Shmem" and "SwapPss" of `descriptor`, a /proc/PID/smaps_rollup (proc_pid_smaps(5)), which is
-    /// closed afterwards. Reports a completion.
+    // The next three are for `descriptor`, the folder /proc/PID of a process, which is closed afterwards. Each reports a
+    // completion. Jobs with the same token are for the processes of one app; another token begins another app.
+
+    /// Its share of anonymous and shared memory, and what of it is swapped (proc_pid_smaps(5)). Not shared memory that outlives
+    /// it: files with a name in a tmpfs, and System V segments that nobody has removed.
     CLINUX_JOB_MEASURE_MEMORY,
+    /// The sizes of files in memory that it has open, that have no name, and that no process of the app before had open.
+    CLINUX_JOB_FIND_FILES,
+    /// The sizes of those among the files found that it maps, and that no process of the app before mapped.
+    CLINUX_JOB_FIND_MAPPED,
 };
 
 struct clinux_job {
@@ -25,7 +32,8 @@ struct clinux_job {
 struct clinux_completion {
     uint64_t token;
     uint64_t elapsed_microseconds;
-    uint64_t bytes; // of CLINUX_JOB_MEASURE_MEMORY
+    uint64_t bytes;  // of the jobs that measure
+    uint64_t shared; // of CLINUX_JOB_MEASURE_MEMORY: shared memory, a part of `bytes`
     int32_t result; // 0 or -errno
     int32_t unused;
 };
