@@ -1,4 +1,4 @@
-/// A place where memory can run out: the machine, or the tightest limit below it. Sizes are bytes.
+/// Memory that can run out: the machine's, or that below the tightest limit. Sizes are bytes.
 struct MemoryPool: Hashable, Sendable {
     var cause: MemoryCause
     var total: UInt64

@@ -26,6 +26,8 @@ struct JetsamChecker {
     /// The event is a reading.
     private var isLook = false
     private var victims = 0
+    /// Apps that this event launches: they were not there when the victims were chosen.
+    private var launched: [Int] = []
     /// The level before the event.
     private var level = MemoryLevel.normal
     /// When the level was raised from `normal`; `nil`: it is `normal`.
@@ -64,6 +66,7 @@ struct JetsamChecker {
     mutating func record(_ event: Event, of app: Int?, _ model: CoreModel, at now: Microseconds) {
         isLook = false
         victims = 0
+        launched = []
         overdue = nil
         areSlotsKnown = true
         switch event {
@@ -118,6 +121,7 @@ struct JetsamChecker {
         switch effect {
         case .spawn(_, _, let launch):
             guard let app else { return }
+            launched.append(app)
             hadSlot[app] = launch.state == .foreground && !absence.isLocked && !absence.isSleeping
         case .measureMemory:
             isMeasuring = true
@@ -296,7 +300,9 @@ struct JetsamChecker {
         // For the first second the apps that were warned may free memory.
         let mayWait = model.apps.contains(where: Self.isAwake) && raisedAt.map { now - $0 < 1 * .second } ?? true
         if mayWait, !judge.isPressing { return }
-        let left = model.apps.indices.first { group($0, model.apps[$0]).map { $0 < 2 } ?? false }
+        let left = model.apps.indices.first { app in
+            !launched.contains(app) && group(app, model.apps[app]).map { $0 < 2 } ?? false
+        }
         // Only for a pool that is pressing, as long as the warning is new.
         guard !mayWait || judge.isShortWhilePressing(now) else { return }
         findings.check(

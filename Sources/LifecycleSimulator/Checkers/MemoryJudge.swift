@@ -148,7 +148,7 @@ struct MemoryJudge {
             || (reading.available <= reading.total / 4 && isThrashing(manager.thresholds(of: reading.total)))
     }
 
-    /// More than a quarter is available, wherever memory can run out.
+    /// More than a quarter is available, on the machine and below the limit.
     var isPlenty: Bool {
         pools.allSatisfy { $0.available > max($0.total / 4, $0.thresholds.warning) && !$0.isCritical }
     }
