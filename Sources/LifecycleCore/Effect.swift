@@ -28,7 +28,8 @@ package enum Effect: Hashable, Sendable {
     case dropRestorationState(AppID)
     case answer(RequestID, Answer)
     case report(Report)
-    /// → `memoryMeasured`.
+    /// → `memoryMeasured`, with the sizes of all apps that are not suspended, and of the suspended ones that are the next
+    /// candidates (`LifecycleCore.memoryView`): the size of those changes when their pages are swapped.
     case measureMemory
     /// After `sleepRequested`: no app is in the foreground, and every app has answered that it left it (L15).
     case allowSleep
@@ -190,4 +191,6 @@ package enum DeferralCause: String, CaseIterable, Hashable, Sendable {
 /// What caused the machine's memory level.
 package enum MemoryCause: String, CaseIterable, Hashable, Sendable {
     case budget, available, pressure, simulated
+    /// What programs can allocate below the tightest limit: of a container, or of the service (`MemoryMax=`).
+    case limit
 }

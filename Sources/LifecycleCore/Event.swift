@@ -39,7 +39,7 @@ package enum Event: Hashable, Sendable {
     /// The instant of `LifecycleCore.nextDeadline` was reached.
     case deadlineReached
     case memoryMeasured(MemoryReading)
-    /// A PSI trigger fired: tasks stall because memory is short.
+    /// A PSI trigger fired: tasks stall because memory is short. It makes the core look: `measureMemory`.
     case pressureStalled(MemoryLevel)
     case pressureSimulated(RequestID, MemoryLevel)
 }
@@ -226,7 +226,7 @@ package enum MemoryLevel: Int, Comparable, CaseIterable, Hashable, Sendable {
     package static func < (a: MemoryLevel, b: MemoryLevel) -> Bool { a.rawValue < b.rawValue }
 }
 
-/// The machine's memory and that of the apps which are not suspended. Sizes are in bytes.
+/// The machine's memory and the sizes of apps. Sizes are in bytes.
 package struct MemoryReading: Hashable, Sendable {
     package struct Size: Hashable, Sendable {
         package var run: RunID

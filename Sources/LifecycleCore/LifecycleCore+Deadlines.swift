@@ -2,7 +2,7 @@
 extension LifecycleCore {
     enum TimerKind: Hashable, Sendable {
         case deadline, backgroundTime, wake, expirationNotice, taskEnd, suspend, freezeTakesLong, endTakesLong, relaunch
-        case startUp
+        case startUp, memoryLimit
     }
 
     /// The nearest thing that is due for an app.
@@ -58,7 +58,7 @@ extension LifecycleCore {
                 timer.consider(startUpDue(index, stored), .startUp)
             case .foreground, .waking, .terminating:
                 timer.consider(running.execution.deadline?.due, .deadline)
-            case .suspended: break
+            case .suspended: timer.consider(suspendedLimitDue(index, running.run), .memoryLimit)
             }
         }
         return timer.next
@@ -102,6 +102,7 @@ extension LifecycleCore {
         case .endTakesLong: endTakesLong(index, now)
         case .relaunch: relaunchDue(index, now)
         case .startUp: checkStartUp(index, now)
+        case .memoryLimit: suspendedLimitPassed(index, now)
         }
     }
 

@@ -1,7 +1,7 @@
 /// How runs end, and what comes after (L11, L20, L40, L42, L45 … L47).
 extension LifecycleCore {
-    /// How long processes may survive SIGKILL before a warning is logged, SIGKILL is sent again, and jetsam stops waiting
-    /// for their memory. Doubles with each warning, up to `longestKillTimeout`.
+    /// How long processes may survive SIGKILL before a warning is logged and SIGKILL is sent again. Doubles with each
+    /// warning, up to `longestKillTimeout`.
     static let killTimeout = Duration.seconds(5)
     static let longestKillTimeout = Duration.seconds(60)
     /// L11: after this many deaths while launching in a row the restoration state is dropped.
@@ -33,8 +33,7 @@ extension LifecycleCore {
         case .requested, .exitsOnSuspend: kill(index, .terminatedWithoutNotice, terminating.cause.reason, now)
         case .shutdown: kill(index, .shutdown, .shutdown, now)
         case .jetsam(let memory, let candidates):
-            memoryState.awaitsMeasure = true
-            kill(index, .jetsam(memory, candidates), .jetsam, now)
+            kill(index, .jetsam(memory, candidates, JetsamContext()), .jetsam, now)
         }
     }
 
@@ -61,6 +60,7 @@ extension LifecycleCore {
     private mutating func makeEnding(_ index: Int, _ cause: KillCause?, _ now: Instant) -> Ending {
         let execution = apps[index].execution
         let state = apps[index].state
+        expectMemory(index, now)
         cancelDeadlines(index)
         self[run: index].assertions.removeTasks()
         var ending = Ending(self[run: index], cause: cause, from: state, start: now, warnAt: now + Self.killTimeout)
@@ -169,7 +169,7 @@ extension LifecycleCore {
             return terminating.cause == .selfInitiated
         case .ending(let ending):
             switch ending.cause {
-            case .missedDeadline, .leakedTasks, .wakeNotCompleted, .tooManyTasks, nil: return true
+            case .missedDeadline, .leakedTasks, .wakeNotCompleted, .tooManyTasks, .overMemoryLimit, nil: return true
             case .terminationIgnored(let cause, _): return cause == .selfInitiated
             case .removed, .terminatedWithoutNotice, .shutdown, .jetsam: return false
             }
@@ -213,13 +213,14 @@ extension LifecycleCore {
 
     /// No process of the run is left, and it has its receipt.
     private mutating func finishRun(_ index: Int, _ ending: Ending, _ receipt: Receipt, _ now: Instant) {
+        let (run, bytes) = (self[run: index].id, self[run: index].memory)
         setMemory(index, 0)
-        runs[self[run: index].id.number] = nil
+        runs[run.number] = nil
         dropInterruptions(index)
         apps[index].notifications.reset()
         change(index, to: .notRunning(NotRunning()), .ended, now)
         answerAll(index, .ended(receipt)) { $0.goal == .ended }
-        memoryCameBack(now)
+        memoryCameBack(run, bytes, now)
         if !apps[index].isRegistered { return remove(index) }
         if shutdown != nil { return leaveForegroundSlot(index) }
         if let next = ending.next {
@@ -264,18 +265,16 @@ extension LifecycleCore {
         launch(index, Launch(state: state, reason: .relaunch, isUnrequested: true), isRequested: false, now)
     }
 
-    /// Processes survive SIGKILL: reports it, sends SIGKILL again (the app may have forked), and lets jetsam continue.
+    /// Processes survive SIGKILL: reports it, sends SIGKILL again (the app may have forked).
     mutating func endTakesLong(_ index: Int, _ now: Instant) {
         guard var ending = apps[index].ending else { return }
         ending.warnAt = now + min(Self.longestKillTimeout, max(Self.killTimeout, now - ending.start))
-        ending.isOverdue = true
         // Without a process left there is nothing to kill: only the exit status is still to be reported.
         if ending.remains != .exitStatus {
             report(.killTakesLong(apps[index].id))
             effects.append(.kill(ending.run.id))
         }
         change(index, to: .ending(ending), .ended, now)
-        if memoryState.awaitsMeasure { measureMemory() } else { evaluateMemory(now) }
     }
 }
 

@@ -1,4 +1,4 @@
-/// Levels, warnings and victims (L35 … L40).
+/// Measuring memory, the levels and the warnings (L35, L36).
 extension LifecycleCore {
     static let shortestCheck = Duration.milliseconds(100)
     static let longestCheck = Duration.seconds(10)
@@ -9,12 +9,12 @@ extension LifecycleCore {
     static let warningInterval = Duration.seconds(25)
     /// A stall counts for this long after its trigger. Triggers come at most once in their window of 1 or 2 s.
     static let pressureHold = Duration.seconds(3)
-    /// If tasks stall for this long at level `warning`, although apps were warned, an app is killed (L40: there is time).
-    static let warningTimeout = Duration.seconds(5)
-    /// Stalls that are reported within this time after a victim is gone happened before.
-    static let pressureSettling = Duration.seconds(1)
+    /// Readings that follow each other faster say nothing of a rate.
+    private static let shortestRate = Duration.milliseconds(50)
+    /// Android's lmkd counts refaults over a second as well.
+    private static let refaultTime = Duration.seconds(1)
 
-    /// Records the size of a run. Only its rank in the order of jetsam follows from that.
+    /// Records the size of a run. Only its rank in the order of jetsam, and whether it is over its limit, follow from that.
     mutating func setMemory(_ index: Int, _ bytes: UInt64) {
         var other = bytes
         swap(&other, &self[run: index].memory)
@@ -23,53 +23,113 @@ extension LifecycleCore {
         memoryState.apps -= other
         memoryState.apps += bytes
         jetsam.set(index, to: jetsamRank(index))
+        if apps[index].policy.suspendedMemoryMax != nil { touch(index) }
     }
 
     // MARK: Measuring
 
-    mutating func measureMemory() {
+    mutating func measureMemory(_ now: Instant) {
         // The next measurement is scheduled when the one under way has come.
         memoryState.checkAt = nil
         guard !memoryState.isMeasuring else { return }
         memoryState.isMeasuring = true
+        memoryState.measuringSince = now
+        for credit in memoryState.credits.indices where memoryState.credits[credit].isGone {
+            memoryState.credits[credit].isMeasured = true
+        }
         effects.append(.measureMemory)
     }
 
     mutating func memoryMeasured(_ reading: MemoryReading, _ now: Instant) {
+        let since = memoryState.measuringSince
         memoryState.isMeasuring = false
-        memoryState.total = reading.total
-        memoryState.available = reading.available
+        memoryState.measuringSince = nil
+        let killsByKernel = record(reading, now)
         for size in reading.sizes {
-            guard let index = runs[size.run.number] else { continue }
-            switch apps[index].phase {
-            case .launching, .foreground, .enteringBackground, .background, .waking, .terminating:
-                setMemory(index, size.bytes)
-            case .notRunning, .suspending, .suspended, .ending: break
-            }
+            guard let index = runs[size.run.number], mayRecordSize(index, since) else { continue }
+            setMemory(index, size.bytes)
+            killOverLimit(index, now)
         }
-        if memoryState.isStale {
-            memoryState.isStale = false
-            return measureMemory()
-        }
-        if memoryState.returning == 0 { memoryState.awaitsMeasure = false }
-        let pressed = memoryState.pendingPressure
+        memoryState.credits.removeAll(where: \.isMeasured)
+        let pressed = killsByKernel ? .critical : memoryState.pendingPressure
         memoryState.pendingPressure = nil
-        evaluateMemory(now, pressed: pressed)
+        evaluateMemory(
+            now, look: MemoryEvidence(pressed: pressed == .normal ? nil : pressed, killsByKernel: killsByKernel))
+        // What has ended since this measurement began is counted until the next one.
+        if memoryState.credits.contains(where: \.isGone) { measureMemory(now) }
     }
 
-    /// A run is gone with all its processes. What that freed is measured before another app is killed (L39).
-    mutating func memoryCameBack(_ now: Instant) {
-        guard memoryState.awaitsMeasure || memoryState.level > .normal else { return }
+    /// - Returns: whether the kernel has killed below the limit since the last reading.
+    private mutating func record(_ reading: MemoryReading, _ now: Instant) -> Bool {
+        let before = memoryState.limit
+        memoryState.total = reading.total
+        memoryState.available = reading.available
+        memoryState.swapTotal = reading.swapTotal
+        memoryState.swapFree = reading.swapFree
+        memoryState.stalls = reading.stalls
+        memoryState.limit = reading.limit
+        recordRates(reading, isNewLimit: before?.group != reading.limit?.group, now)
+        guard let before, let limit = reading.limit, before.group == limit.group else { return false }
+        return limit.kills > before.kills
+    }
+
+    /// Rates matter, and are kept, where at most half of the memory is available.
+    private mutating func recordRates(_ reading: MemoryReading, isNewLimit: Bool, _ now: Instant) {
+        let isKnown = !memoryState.hasFreed
+        memoryState.hasFreed = false
+        if reading.available <= reading.total / 2 {
+            memoryState.fill.update(reading.available, now, shortest: Self.shortestRate, isKnown: isKnown) {
+                $0.excess(over: $1)
+            }
+            memoryState.refaults.update(reading.refaulted, now, shortest: Self.refaultTime) { $1.excess(over: $0) }
+        } else {
+            memoryState.fill = MemoryRate()
+            memoryState.refaults = MemoryRate()
+        }
+        guard let limit = reading.limit, !isNewLimit, limit.available <= limit.total / 2 else {
+            memoryState.limitFill = MemoryRate()
+            return
+        }
+        memoryState.limitFill.update(limit.available, now, shortest: Self.shortestRate, isKnown: isKnown) {
+            $0.excess(over: $1)
+        }
+    }
+
+    /// The size of a suspended app was measured at the freeze, exactly if it matters. It changes when its pages are swapped,
+    /// so a size counts that was measured while it was suspended.
+    private func mayRecordSize(_ index: Int, _ since: Instant?) -> Bool {
+        switch apps[index].phase {
+        case .launching, .foreground, .enteringBackground, .background, .waking, .terminating: true
+        case .suspended: since.map { apps[index].since < $0 } ?? false
+        case .notRunning, .suspending, .ending: false
+        }
+    }
+
+    /// A run is gone with all its processes. The memory that it gave back is counted on until a measurement shows it (L39).
+    /// `bytes`: its last size.
+    mutating func memoryCameBack(_ run: RunID, _ bytes: UInt64, _ now: Instant) {
+        memoryState.hasFreed = memoryState.fill.at != nil || memoryState.limitFill.at != nil
+        let position = memoryState.credits.firstIndex { $0.run == run }
+        guard memoryState.level > .normal || memoryState.isMeasuring else {
+            if let position { memoryState.credits.remove(at: position) }
+            return
+        }
         memoryState.ignorePressureUntil = now + Self.pressureSettling
-        if memoryState.isMeasuring { memoryState.isStale = true } else { measureMemory() }
+        if let position {
+            memoryState.credits[position].isGone = true
+        } else {
+            memoryState.credits.append(MemoryCredit(run: run, bytes: bytes, due: now, isGone: true))
+        }
+        measureMemory(now)
     }
 
     /// Memory is measured only while an app can grow, or while a shortage may end (law 9); the nearer the limit, the sooner.
     mutating func scheduleMemoryCheck(_ now: Instant) {
         let isUnneeded: Bool
         switch (memoryState.level, memoryState.cause) {
-        case (.normal, _), (_, .budget), (_, .simulated), (_, nil): isUnneeded = awakeCount == 0
-        case (_, .available), (_, .pressure): isUnneeded = false
+        case (.normal, _), (_, .simulated), (_, nil): isUnneeded = awakeCount == 0
+        case (_, .budget): isUnneeded = awakeCount == 0 && !memoryState.expectsMemory(now)
+        case (_, .available), (_, .pressure), (_, .limit): isUnneeded = false
         }
         if isUnneeded {
             memoryState.checkAt = nil
@@ -79,42 +139,42 @@ extension LifecycleCore {
     }
 
     private var checkInterval: Duration {
-        var distance = memoryState.available - min(memoryState.available, levelBelow)
-        if let budget = manager.budget { distance = min(distance, budget - min(budget, memoryState.apps)) }
+        var distance = memoryPools.map { $0.available - min($0.available, $0.nextThreshold) }.min() ?? .max
+        if let budget = manager.budget { distance = min(distance, budget.excess(over: memoryState.apps)) }
         let milliseconds = distance / (Self.fastestFill / 1000)
         return min(Self.longestCheck, max(Self.shortestCheck, .milliseconds(Int64(milliseconds))))
     }
 
-    /// The next threshold of MemAvailable below the current value.
-    private var levelBelow: UInt64 {
-        let warning = manager.warningAvailable.bytes(of: memoryState.total)
-        return memoryState.available > warning ? warning : manager.criticalAvailable.bytes(of: memoryState.total)
-    }
-
     mutating func memoryDeadlineReached(_ now: Instant) {
+        if let until = memoryState.criticalUntil, until <= now {
+            memoryState.criticalUntil = nil
+            if memoryState.pressure == .critical { memoryState.pressure = .warning }
+            if memoryState.pressureUntil.map({ $0 > now }) ?? false { evaluateMemory(now) }
+        }
         if let until = memoryState.pressureUntil, until <= now {
             memoryState.pressure = .normal
             memoryState.pressureUntil = nil
             memoryState.pressureSince = nil
             evaluateMemory(now)
         }
-        if let at = memoryState.checkAt, at <= now { measureMemory() }
+        if let at = memoryState.checkAt, at <= now { measureMemory(now) }
     }
 
     // MARK: Pressure
 
+    /// A trigger only makes the daemon look.
     mutating func pressureStalled(_ level: MemoryLevel, _ now: Instant) {
         memoryState.pendingPressure = max(level, memoryState.pendingPressure ?? .normal)
-        measureMemory()
+        if level > .normal { memoryState.foregroundLook?.hasStalled = true }
+        measureMemory(now)
     }
 
-    /// Killing an app does not end stalls while much memory is available: a container at its own limit, for example.
-    private var isShort: Bool { memoryState.available <= memoryState.total / 4 }
-
+    /// Stalls do not raise the level while much memory is available.
     private mutating func recordPressure(_ level: MemoryLevel, _ now: Instant) {
-        guard isShort else { return }
+        guard level > .normal, memoryPools.contains(where: { $0.available <= $0.total / 4 }) else { return }
         memoryState.pressure = max(level, memoryState.pressure)
         memoryState.pressureUntil = now + Self.pressureHold
+        if level == .critical { memoryState.criticalUntil = now + Self.pressureHold }
         if memoryState.pressureSince == nil { memoryState.pressureSince = now }
     }
 
@@ -124,16 +184,17 @@ extension LifecycleCore {
         memoryState.simulated = level == .normal ? nil : level
         evaluateMemory(now)
         var victim: AppID?
-        if level == .critical, memoryState.returning == 0, !memoryState.awaitsMeasure {
-            victim = killVictim(.simulated, upTo: .background, gracefully: false, now)
+        if level == .critical, !memoryState.expectsMemory(now) {
+            victim = killFirst(.simulated, gracefully: false, now)
         }
         answer(request, .simulated(victim: victim))
     }
 
     // MARK: Deciding
 
-    mutating func evaluateMemory(_ now: Instant, pressed: MemoryLevel? = nil) {
-        if let pressed { recordPressure(pressed, now) }
+    /// `look`: what the reading that is evaluated has shown beside the numbers; `nil`: there is no new reading.
+    mutating func evaluateMemory(_ now: Instant, look: MemoryEvidence? = nil) {
+        if let pressed = look?.pressed { recordPressure(pressed, now) }
         let (level, cause) = currentLevel()
         if level != memoryState.level || cause != memoryState.cause {
             // The return to `normal` is reported with the cause of the level before.
@@ -141,8 +202,16 @@ extension LifecycleCore {
             memoryState.level = level
             memoryState.cause = cause
         }
-        if level > .normal { warn(level, now) }
-        freeMemory(pressed, now)
+        if level > .normal {
+            warn(level, now)
+            if memoryState.warnedSince == nil {
+                memoryState.warnedSince = [memoryState.lastWarning, memoryState.lastCriticalWarning].compactMap { $0 }
+                    .max()
+            }
+        } else {
+            memoryState.warnedSince = nil
+        }
+        freeMemory(look, now)
     }
 
     private func currentLevel() -> (MemoryLevel, MemoryCause?) {
@@ -151,7 +220,7 @@ extension LifecycleCore {
             if level > highest.0 { highest = (level, cause) }
         }
         consider(budgetLevel, .budget)
-        consider(availableLevel, .available)
+        for pool in memoryPools { consider(level(of: pool), pool.cause) }
         consider(memoryState.pressure, .pressure)
         consider(memoryState.simulated ?? .normal, .simulated)
         return highest
@@ -165,66 +234,12 @@ extension LifecycleCore {
         return memoryState.apps > budget / 100 * percent ? .warning : .normal
     }
 
-    private var availableLevel: MemoryLevel {
-        guard memoryState.total > 0 else { return .normal }
-        if memoryState.available < manager.criticalAvailable.bytes(of: memoryState.total) { return .critical }
-        let warning = manager.warningAvailable.bytes(of: memoryState.total)
-        let isWarning = memoryState.level > .normal && memoryState.cause == .available
-        let margin = min(memoryState.available, isWarning ? warning / 10 : 0)
-        return memoryState.available - margin < warning ? .warning : .normal
-    }
-
-    /// One victim at a time, and the next only after what the last one freed was measured (L39).
-    private mutating func freeMemory(_ pressed: MemoryLevel?, _ now: Instant) {
-        guard memoryState.returning == 0, !memoryState.awaitsMeasure else { return }
-        if let budget = manager.budget, memoryState.apps > budget {
-            _ = killVictim(.budget, upTo: .active, gracefully: false, now)
-        } else if availableLevel == .critical {
-            _ = killVictim(.available, upTo: .active, gracefully: false, now)
-        } else if let pressed, isShort, memoryState.ignorePressureUntil.map({ $0 <= now }) ?? true {
-            answerPressure(pressed, now)
-        }
-    }
-
-    private mutating func answerPressure(_ level: MemoryLevel, _ now: Instant) {
-        switch level {
-        case .normal: break
-        case .critical: _ = killVictim(.pressure, upTo: .active, gracefully: false, now)
-        case .warning:
-            guard let since = memoryState.pressureSince, now - since >= Self.warningTimeout else { return }
-            memoryState.pressureSince = now
-            _ = killVictim(.pressure, upTo: .background, gracefully: true, now)
-        }
-    }
-
-    /// Kills the first app in L38's order. A suspended app is killed without notice; a running one in the background gets
-    /// `willTerminate` if there is time (L40).
-    private mutating func killVictim(
-        _ cause: MemoryCause, upTo last: JetsamRank.Class, gracefully: Bool, _ now: Instant
-    ) -> AppID? {
-        for index in touched { jetsam.set(index, to: apps[index].isRemoved ? nil : jetsamRank(index)) }
-        guard let (rank, index) = jetsam.first, rank.group <= last else { return nil }
-        let candidates = jetsam.smallest(Receipt.maximumCandidates).map { other in
-            Receipt.Candidate(
-                app: apps[other].id, state: apps[other].state, memory: apps[other].run?.memory ?? 0
-            )
-        }
-        if gracefully, apps[index].phase == .terminating { return nil }
-        if gracefully, canTerminate(index) {
-            terminate(index, .jetsam(cause, candidates), now)
-        } else {
-            memoryState.awaitsMeasure = true
-            kill(index, .jetsam(cause, candidates), .jetsam, now)
-        }
-        return apps[index].id
-    }
-
-    /// L40: a frozen app, or one that is about to be frozen, cannot receive a notice.
-    private func canTerminate(_ index: Int) -> Bool {
-        switch apps[index].phase {
-        case .launching, .foreground, .enteringBackground, .background, .waking: true
-        case .notRunning, .suspending, .suspended, .terminating, .ending: false
-        }
+    private func level(of pool: MemoryPool) -> MemoryLevel {
+        if pool.isCritical { return .critical }
+        let warning = pool.thresholds.warning
+        let isWarning = memoryState.level > .normal && memoryState.cause == pool.cause
+        let margin = min(pool.available, isWarning ? warning / 10 : 0)
+        return pool.available - margin < warning ? .warning : .normal
     }
 
     // MARK: Warnings (L36)

@@ -139,7 +139,8 @@ private struct Verdict {
     private init(_ cause: KillCause, from: AppState) {
         self.init(killedBy: cause, from: from)
         switch cause {
-        case .missedDeadline, .leakedTasks, .wakeNotCompleted, .tooManyTasks, .terminationIgnored: failure = .failed
+        case .missedDeadline, .leakedTasks, .wakeNotCompleted, .tooManyTasks, .terminationIgnored, .overMemoryLimit:
+            failure = .failed
         case .removed, .terminatedWithoutNotice, .shutdown, .jetsam: break
         }
     }
@@ -174,11 +175,16 @@ private struct Verdict {
                 .exit, Receipt.Code.exited,
                 from == .suspended
                     ? "Killed while suspended: greenroomd shuts down." : "Killed: greenroomd shuts down.")
-        case .jetsam(let memory, let candidates):
+        case .jetsam(let memory, let candidates, let context):
             let state = from == .suspended ? " while suspended" : ""
             self.init(
-                .jetsam, Receipt.Code.jetsam, "Killed\(state) to free memory: \(memory.phrase).",
+                .jetsam, Receipt.Code.jetsam, "Killed\(state) to free memory: \(memory.phrase)\(context.phrase).",
                 candidates: candidates)
+        case .overMemoryLimit(let limit, let size):
+            let (state, key) = from == .suspended ? (" while suspended", "SuspendedMemoryMax=") : ("", "MemoryMax=")
+            self.init(
+                .jetsam, Receipt.Code.perProcessLimit,
+                "Killed\(state): exceeded \(key) (\(limit.sizeText)) with \(size.sizeText) of memory.")
         case .terminationIgnored(let cause, let use):
             self.init(
                 .watchdog, Receipt.Code.missedDeadline,
@@ -225,7 +231,31 @@ extension MemoryCause {
         case .available: "the machine was low on available memory"
         case .pressure: "the machine stalled because memory was short"
         case .simulated: "simulated memory pressure"
+        case .limit: "the memory that a limit leaves to the apps was short"
         }
+    }
+}
+
+extension JetsamContext {
+    /// What follows the cause.
+    fileprivate var phrase: String {
+        let time = hadNoTime ? "; it was filled too fast to wait for warned apps" : ""
+        return time + (survivor.map { "; \($0), which was killed before, had not freed its memory in time" } ?? "")
+    }
+}
+
+extension UInt64 {
+    /// Bytes as systemd writes sizes: `512B`, `63.8M`, `2G`.
+    var sizeText: String {
+        let units = ["K", "M", "G", "T"]
+        guard self >= 1024 else { return "\(self)B" }
+        var (unit, base) = (0, UInt64(1024))
+        while unit + 1 < units.count, self / 1024 >= base {
+            unit += 1
+            base *= 1024
+        }
+        let tenth = self % base * 10 / base
+        return tenth == 0 ? "\(self / base)\(units[unit])" : "\(self / base).\(tenth)\(units[unit])"
     }
 }
 

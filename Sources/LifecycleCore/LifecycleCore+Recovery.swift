@@ -14,7 +14,7 @@ extension LifecycleCore {
         awoke(now)
         if memoryState.isMeasuring {
             memoryState.isMeasuring = false
-            measureMemory()
+            measureMemory(now)
         }
     }
 

@@ -64,6 +64,7 @@ extension LifecycleCore {
             guard launching.deadline?.extend(by: time, at: now, limit: limit) ?? false else { return }
             update(index, .launching(launching))
             report(.deadlineExtended(apps[index].id, .launch, by: time))
+        case .terminating(let terminating)? where terminating.cause.isJetsam: break
         case .terminating(var terminating)?:
             guard terminating.deadline?.extend(by: time, at: now, limit: limit) ?? false else { return }
             update(index, .terminating(terminating))

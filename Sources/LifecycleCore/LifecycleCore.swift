@@ -266,14 +266,12 @@ extension LifecycleCore {
     struct Summary {
         let phase: Phase
         let state: AppState
-        let isOverdue: Bool
 
         init(_ life: ProcessLife) {
             switch life {
-            case .notRunning: (phase, state, isOverdue) = (.notRunning, .notRunning, false)
-            case .running(let running):
-                (phase, state, isOverdue) = (running.execution.phase, running.execution.state, false)
-            case .ending(let ending): (phase, state, isOverdue) = (.ending, .terminating, ending.isOverdue)
+            case .notRunning: (phase, state) = (.notRunning, .notRunning)
+            case .running(let running): (phase, state) = (running.execution.phase, running.execution.state)
+            case .ending: (phase, state) = (.ending, .terminating)
             }
         }
     }
@@ -281,7 +279,7 @@ extension LifecycleCore {
     mutating func count(_ summary: Summary, _ change: Int) {
         switch summary.phase {
         case .notRunning: break
-        case .suspended: runningCount += change
+        case .suspended, .ending: runningCount += change
         case .foreground, .enteringBackground:
             runningCount += change
             awakeCount += change
@@ -289,9 +287,6 @@ extension LifecycleCore {
         case .launching, .background, .suspending, .waking, .terminating:
             runningCount += change
             awakeCount += change
-        case .ending:
-            runningCount += change
-            if !summary.isOverdue { memoryState.returning += change }
         }
     }
 }

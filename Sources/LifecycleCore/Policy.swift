@@ -80,6 +80,10 @@ package struct AppPolicy: Hashable, Sendable {
     package var memoryHigh: UInt64?
     /// Soft limit while suspended, in bytes.
     package var suspendedMemoryHigh: UInt64?
+    /// L41: hard limit while it runs, in bytes: measured over it, it is killed.
+    package var memoryMax: UInt64?
+    /// L41: hard limit while suspended, in bytes.
+    package var suspendedMemoryMax: UInt64?
 
     package init() {}
 }
@@ -122,10 +126,10 @@ package struct ManagerPolicy: Hashable, Sendable {
     /// All apps together, in bytes.
     package var budget: UInt64?
     package var jetsamOrder: JetsamOrder = .largest
-    /// `MemAvailable` below which the machine's level is `warning`.
-    package var warningAvailable = MemoryAmount.percent(10)
-    /// `MemAvailable` below which the machine's level is `critical`.
-    package var criticalAvailable = MemoryAmount.percent(5)
+    /// Available memory below which the level is `warning`; `nil`: a share of all memory, within bounds (`thresholds`).
+    package var warningAvailable: MemoryAmount?
+    /// Available memory below which the level is `critical`.
+    package var criticalAvailable: MemoryAmount?
 
     package init() {}
 }

@@ -19,6 +19,8 @@ package struct Receipt: Hashable, Sendable {
         package static let exited: UInt32 = 0
         package static let jetsam: UInt32 = 1
         package static let signal: UInt32 = 2
+        /// XNU's number for the jetsam reason `per-process-limit`.
+        package static let perProcessLimit: UInt32 = 7
         package static let missedDeadline: UInt32 = 0x8bad_f00d
         package static let leakedTask: UInt32 = 0x2182_bad2
         package static let wakeNotCompleted: UInt32 = 0x2182_bad4

@@ -29,7 +29,7 @@ extension Duration {
     }
 
     /// Microseconds, rounded to the nearest; 0 for a negative span. A longer span than 10¹² seconds counts as that.
-    private var wholeMicroseconds: UInt64 {
+    var wholeMicroseconds: UInt64 {
         guard self > .zero else { return 0 }
         let (seconds, attoseconds) = min(self, .seconds(1_000_000_000_000)).components
         return UInt64(seconds) * 1_000_000 + UInt64((attoseconds + 500_000_000_000) / 1_000_000_000_000)

@@ -64,6 +64,9 @@ struct CoreModel {
     let firstRun: UInt64
     /// The size in the `frozen` event that is being handled.
     private var frozenMemory: UInt64 = 0
+    /// When the measurement in progress was requested, and when the one that is being handled was.
+    private var measuringSince: Microseconds?
+    private var measuredSince: Microseconds?
     /// The app of each run, by run number.
     private var appsByRun: [Int] = []
 
@@ -159,7 +162,9 @@ struct CoreModel {
             apps[app].memory = inspection.memory
         case .run(let run, .backgroundEntered), .run(let run, .notified(.didEnterBackground, delivered: true, _)):
             if let app = currentApp(of: run) { apps[app].takesPart = true }
-        case .memoryMeasured(let reading): for size in reading.sizes { record(size) }
+        case .memoryMeasured(let reading):
+            (measuredSince, measuringSince) = (measuringSince, nil)
+            for size in reading.sizes { record(size) }
         case .run(_, .frozen(_, let memory)): frozenMemory = memory
         case .run(let run, .footprintMeasured(let attempt, let memory)):
             guard let app = currentApp(of: run), apps[app].phase == .suspended, apps[app].freezeAttempt == attempt
@@ -175,7 +180,9 @@ struct CoreModel {
         guard let app = currentApp(of: size.run) else { return }
         switch apps[app].phase {
         case .launching, .foreground, .entering, .running, .waking, .terminating: apps[app].memory = size.bytes
-        case .unknown, .notRunning, .suspending, .suspended, .ending, .past: break
+        // It was suspended all the time.
+        case .suspended: if let measuredSince, apps[app].since < measuredSince { apps[app].memory = size.bytes }
+        case .unknown, .notRunning, .suspending, .ending, .past: break
         }
     }
 
@@ -211,9 +218,10 @@ struct CoreModel {
         case .report(.deadlineMet(_, .thaw, _)):
             guard let app else { return }
             if apps[app].phase == .waking { apps[app].phase = .running }
+        case .measureMemory: measuringSince = now
         case .continueStopped, .inspect, .measureActivity, .unthrottle, .deliver, .recordLaunch, .writeReceipt,
             .dropRestorationState,
-            .answer, .report, .measureMemory, .allowSleep, .finish:
+            .answer, .report, .allowSleep, .finish:
             break
         }
     }

@@ -58,6 +58,16 @@ extension Line {
         add("measured: ")
         add(bytes: reading.available)
         add(" available, ")
+        if let limit = reading.limit {
+            add(bytes: limit.available)
+            add(" below the limit of ")
+            add(bytes: limit.total)
+            add(", ")
+        }
+        if reading.swapTotal > 0 {
+            add(bytes: reading.swapFree)
+            add(" of swap, ")
+        }
         add(reading.sizes.count)
         add(" apps")
         for size in reading.sizes.prefix(8) {
@@ -235,6 +245,8 @@ extension Line {
         add(policy.jetsamPriority)
         add(", high ", bytes: policy.memoryHigh)
         add(", high suspended ", bytes: policy.suspendedMemoryHigh)
+        if let limit = policy.memoryMax { add(", max ", bytes: limit) }
+        if let limit = policy.suspendedMemoryMax { add(", max suspended ", bytes: limit) }
     }
 
     mutating func add(_ policy: ManagerPolicy) {
@@ -250,9 +262,10 @@ extension Line {
         add(", critical below ", policy.criticalAvailable)
     }
 
-    private mutating func add(_ name: String, _ amount: MemoryAmount) {
+    private mutating func add(_ name: String, _ amount: MemoryAmount?) {
         add(name)
         switch amount {
+        case nil: add("the default")
         case .bytes(let bytes): add(bytes: bytes)
         case .percent(let percent):
             add(percent)

@@ -103,7 +103,9 @@ package struct Simulation<Core: DecidingCore> {
         guard checkers.findings.first == nil else { return }
         let memory = core.memory
         let isOver = memory.budget.map { memory.apps > $0 } ?? false
-        let isShort = memory.level == .critical && memory.cause == .available
+        // An app in the foreground is not killed as long as the machine works.
+        let isAnyLeft = model.apps.contains { $0.run != nil && $0.phase != .foreground }
+        let isShort = isAnyLeft && memory.level == .critical && memory.cause == .available
         checkers.findings.check(
             memory.apps == 0 || shortest == 0 || (!isOver && !isShort), .jetsamActs,
             "memory is still short although nothing happens any more: \(memory)")

@@ -43,6 +43,7 @@ extension World {
         guard injects(.outOfMemory) else { return }
         let alive = apps.compactMap(\.run).filter { !runs[$0].isEmpty }
         guard let largest = alive.max(by: { runs[$0].memory < runs[$1].memory }) else { return }
+        countKill()
         schedule(.die(.kill), for: largest, after: 0)
     }
 
@@ -50,10 +51,11 @@ extension World {
         isMeasuring = true
         returning.removeAll { $0.at <= now }
         var sizes: [MemoryReading.Size] = []
-        for case let run? in apps.map(\.run) where !runs[run].isEmpty && runs[run].freezer != .frozen {
+        for case let run? in apps.map(\.run)
+        where !runs[run].isEmpty && (runs[run].freezer != .frozen || isMeasuredFrozen(run)) {
             sizes.append(MemoryReading.Size(run: runs[run].id, bytes: runs[run].memory))
         }
-        let reading = MemoryReading(total: scenario.totalMemory, available: available, sizes: sizes)
+        let reading = memoryReading(sizes)
         let extraDelay = injects(.measuredLate) ? kernelRandom.within(0...2 * .second) : 0
         deliver(.memoryMeasured(reading), after: kernelRandom.within(50...2000) + extraDelay)
     }

@@ -67,6 +67,7 @@ struct World {
     var load = ProcessorLoad()
     /// `BackgroundTimePerHourSec=`, and what apps ask for.
     var evasionRandom: Random
+    var memory: MemoryFeatures
 
     var manager = ManagerPolicy()
     var lastRequest: UInt64 = 0
@@ -96,6 +97,7 @@ struct World {
         footprintRandom = Random(seed: scenario.seed ^ 0x666f_6f74_7072)
         signalRandom = Random(seed: scenario.seed ^ 0x7369_676e_616c)
         loadRandom = Random(seed: scenario.seed ^ 0x6c6f_6164)
+        memory = MemoryFeatures(seed: scenario.seed)
         evasionRandom = Random(seed: scenario.seed ^ 0x65_7661_6465)
         apps = zip(scenario.apps, scenario.personalities).enumerated().map { index, app in
             FakeApp(id: app.0, personality: app.1, random: random.stream(100 + UInt64(index)))
@@ -127,6 +129,7 @@ struct World {
         takeTimeToStartUp(index)
         joinStorm(index)
         limitBackgroundTime(of: index)
+        limitMemory(of: index)
         apps[index].isRegistered = true
         queue.push(.deliver(.registered(apps[index].id, apps[index].policy, launches: apps[index].launches)), at: now)
     }

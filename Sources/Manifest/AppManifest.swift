@@ -27,9 +27,6 @@ package struct AppManifest: Hashable, Sendable {
     package var oomScoreAdjust: Int?
     package var noNewPrivileges = false
     package var signals = LifecycleSignals()
-    /// Hard limits in bytes. `nil`: no limit.
-    package var memoryMax: UInt64?
-    package var suspendedMemoryMax: UInt64?
     package var listenStream: [String] = []
 
     package init(id: AppID) {
@@ -46,6 +43,16 @@ package enum NotifyAccess: String, Hashable, Sendable, CaseIterable {
 }
 
 extension AppManifest {
+    /// Hard limits in bytes (L41). `nil`: no limit.
+    package var memoryMax: UInt64? {
+        get { policy.memoryMax }
+        set { policy.memoryMax = newValue }
+    }
+    package var suspendedMemoryMax: UInt64? {
+        get { policy.suspendedMemoryMax }
+        set { policy.suspendedMemoryMax = newValue }
+    }
+
     /// `NotifyAccess=` as it takes effect. With `Type=notify` the main process can always send READY=1, as in systemd. `exec` is
     /// `main`, because an app has no control processes.
     package var effectiveNotifyAccess: NotifyAccess {
@@ -103,7 +110,7 @@ package struct ManagerConfiguration: Hashable, Sendable {
     package var policy = ManagerPolicy()
     /// L52.
     package var launchesAtOnce = LaunchLimit.processors
-    /// `nil`: off. docs/decisions/0002-memory.md explains the defaults.
+    /// `nil`: off. docs/decisions/0038-victims.md explains the defaults.
     package var warningPressure: PressureThreshold? = PressureThreshold(.some, percent: 7)
     package var criticalPressure: PressureThreshold? = PressureThreshold(.full, percent: 10)
 

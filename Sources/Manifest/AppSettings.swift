@@ -180,9 +180,9 @@ extension AppManifest {
     private static func memorySettings(_ memory: UInt64?) -> [Setting<AppManifest>] {
         [
             .number("Memory", "JetsamPriority", -1000...1000, \.policy.jetsamPriority),
-            .size("Memory", "MemoryMax", \.memoryMax, memory: memory),
+            .size("Memory", "MemoryMax", \.policy.memoryMax, memory: memory),
             .size("Memory", "MemoryHigh", \.policy.memoryHigh, memory: memory),
-            .size("Memory", "SuspendedMemoryMax", \.suspendedMemoryMax, memory: memory),
+            .size("Memory", "SuspendedMemoryMax", \.policy.suspendedMemoryMax, memory: memory),
             .size("Memory", "SuspendedMemoryHigh", \.policy.suspendedMemoryHigh, memory: memory),
         ]
     }

@@ -20,10 +20,11 @@ extension ManagerConfiguration {
     }
 
     private static func available(
-        _ key: String, _ path: WritableKeyPath<ManagerConfiguration, MemoryAmount>, _ memory: UInt64?
+        _ key: String, _ path: WritableKeyPath<ManagerConfiguration, MemoryAmount?>, _ memory: UInt64?
     ) -> Setting<ManagerConfiguration> {
-        .value("Memory", key, "a size such as 512M or a percentage such as 10%", path) { text throws(ValueError) in
-            try parseAmount(text, memory: memory)
+        .value("Memory", key, "a size such as 512M or a percentage such as 10%", path) {
+            text throws(ValueError) -> MemoryAmount?? in
+            try parseAmount(text, memory: memory).map { .some($0) }
         }
     }
 

@@ -69,10 +69,6 @@ extension AppManifest {
                 location(key),
                 "ExpirationNoticeSec= exceeds BackgroundTimeSec=; tasks are notified when the background time starts")
         }
-        for (key, limit) in [("MemoryMax", memoryMax), ("SuspendedMemoryMax", suspendedMemoryMax)] where limit != nil {
-            diagnostics.warn(
-                location(key), "\(key)= is not implemented and is ignored; MemoryHigh= affects the jetsam order")
-        }
         if !listenStream.isEmpty {
             diagnostics.warn(location("ListenStream"), "section [Wake] is not implemented and is ignored")
         }
@@ -93,7 +89,7 @@ extension ManagerConfiguration {
     ) {
         guard let memory,
             let location = reader.locations["CriticalAvailable"] ?? reader.locations["WarningAvailable"],
-            policy.criticalAvailable.bytes(of: memory) > policy.warningAvailable.bytes(of: memory)
+            policy.thresholds(of: memory).critical > policy.thresholds(of: memory).warning
         else { return }
         diagnostics.warn(
             location,

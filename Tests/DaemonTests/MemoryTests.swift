@@ -96,6 +96,26 @@ struct MemoryTests {
         #expect(try daemon.state("large") == "suspended")
     }
 
+    @Test(
+        "an app that is measured over MemoryMax= is killed, one that is suspended only over SuspendedMemoryMax= (L41)")
+    func limits() throws {
+        let daemon = try TestDaemon([
+            "running": TestDaemon.manifest("allocate \(60 << 20)", "[Memory]\nMemoryMax=40M\nSuspendedMemoryMax=200M"),
+            "suspended": idle(60, "[Memory]\nSuspendedMemoryMax=40M"),
+            "within": idle(60, "[Memory]\nMemoryMax=200M\nSuspendedMemoryMax=200M"),
+        ])
+        try daemon.launch("within", background: true)
+        for (app, state) in [("running", "active"), ("suspended", "suspended")] {
+            try daemon.launch(app, background: app == "suspended")
+            try daemon.wait(app, "stateChanged", state: "notRunning")
+            let receipt = try #require(try daemon.receipts(app).last)
+            #expect(receipt["namespace"]?.stringValue == "jetsam")
+            #expect(receipt["code"]?.stringValue == "7")
+            #expect(receipt["state"]?.stringValue == state)
+        }
+        try daemon.waitUntil("within", is: "suspended")
+    }
+
     @Test("running apps are notified of a memory warning; suspended apps are not woken for it (L36)")
     func warning() throws {
         let root = try TestDaemon.makeFolder()

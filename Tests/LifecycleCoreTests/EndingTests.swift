@@ -100,7 +100,7 @@ struct EndingTests {
             #expect(harness.core.isFinished)
         } else {
             harness.behave("photos") { $0.launching = .hangs }
-            harness.kernel.others = 13 * gibibyte
+            harness.kernel.others = 15 * gibibyte + 200 * mebibyte
             harness.launch("photos", .background)
             for _ in 0...3 {
                 harness.handle(.pressureStalled(.warning))

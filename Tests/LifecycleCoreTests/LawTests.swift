@@ -95,7 +95,7 @@ struct LawTests {
         harness.suspend("mail")
         #expect(harness.core.nextDeadline == nil)
         // Memory is short and all apps are suspended: measured rarely, until the shortage is over.
-        harness.handle(.memoryMeasured(.init(total: 16 * gibibyte, available: gibibyte, sizes: [])))
+        harness.handle(.memoryMeasured(.init(total: 16 * gibibyte, available: 900 * mebibyte, sizes: [])))
         #expect(harness.core.memory.level == .warning)
         #expect(harness.core.nextDeadline == harness.now + .seconds(10))
         harness.advance(.seconds(10))
@@ -110,9 +110,9 @@ struct LawTests {
     func checkInterval() {
         let harness = Harness("photos")
         harness.launch("photos")
-        // A program can fill at most 4 GiB per second. The next threshold is a tenth of the memory.
+        // A program can fill at most 4 GiB per second. The next threshold is 1 GiB.
         let cases: [(total: UInt64, available: UInt64, milliseconds: Double)] = [
-            (100, 60, 10_000), (16, 12, 2600), (16, 6, 1100), (16, 2, 100),
+            (100, 60, 10_000), (16, 12, 2750), (16, 6, 1250), (16, 2, 250),
         ]
         for (total, available, milliseconds) in cases {
             harness.kernel.total = total * gibibyte

@@ -20,8 +20,8 @@ struct MemoryMeasureTests {
         #expect(harness.effects.filter { $0 == .measureMemory }.count > 1)
     }
 
-    @Test("jetsam waits 5s for a victim that survives SIGKILL, then measures and chooses the next (L39)")
-    func overdue() {
+    @Test("a victim that survives SIGKILL is counted on for 100ms; the receipt of the next one names it (L39)")
+    func overdue() throws {
         let harness = Harness("photos", "mail", "music")
         harness.behave("photos") {
             $0.memory = 30 * mebibyte; $0.dies = false
@@ -32,27 +32,89 @@ struct MemoryMeasureTests {
         harness.suspend("music")
         harness.configure { $0.budget = 45 * mebibyte }
         #expect(harness.killed() == ["photos"])
-        harness.advance(.milliseconds(4999))
+        harness.advance(.milliseconds(99))
         #expect(harness.killed() == ["photos"])
+        let mark = harness.mark
         harness.advance(.milliseconds(1))
+        #expect(harness.effects(since: mark).contains(.measureMemory))
+        #expect(harness.killed() == ["photos", "mail"])
+        #expect(
+            try harness.receipt("mail").explanation
+                == "Killed while suspended to free memory: all apps together exceeded Budget=; photos, which was killed "
+                + "before, had not freed its memory in time.")
+        harness.advance(.seconds(5))
         #expect(harness.reports().contains(.killTakesLong(id("photos"))))
-        #expect(harness.killed() == ["photos", "photos", "mail"])
-        let report = harness.effects.firstIndex(of: .report(.killTakesLong(id("photos"))))!
-        let measure = harness.effects[report...].firstIndex(of: .measureMemory)!
-        #expect(harness.effects[measure...].contains { if case .kill = $0 { true } else { false } })
+        #expect(harness.state("music") == .suspended)
     }
 
-    @Test("an app that survives SIGKILL for long does not block jetsam for the budget")
-    func othersAreNotBlocked() {
+    @Test("what a large victim gives back is counted on for 100ms for each GiB (L39)")
+    func largeVictim() {
         let harness = Harness("photos", "mail")
-        harness.configure { $0.budget = 25 * mebibyte }
+        harness.behave("photos") {
+            $0.memory = 3 * gibibyte; $0.dies = false
+        }
+        harness.behave("mail") { $0.memory = 2 * gibibyte }
+        harness.suspend("photos")
+        harness.suspend("mail")
+        harness.configure { $0.budget = 4 * gibibyte }
+        harness.advance(.milliseconds(299))
+        #expect(harness.killed() == ["photos"])
+        harness.advance(.milliseconds(1))
+        #expect(harness.killed() == ["photos", "mail"])
+    }
+
+    @Test("the size of a suspended app counts only if it was measured after the freeze (L38)")
+    func suspendedSizes() {
+        let harness = Harness("photos", "mail")
+        harness.launch("mail")
+        harness.launch("photos", .background)
+        harness.kernel.measures = false
+        harness.handle(.pressureStalled(.warning))
+        let before = harness.kernel.reading
+        harness.behave("photos") { $0.memory = 30 * mebibyte }
+        harness.advance(.seconds(1))
+        #expect(harness.state("photos") == .suspended)
+        harness.handle(.memoryMeasured(before))
+        #expect(harness.view("photos").memory == 30 * mebibyte)
+        // Its pages were swapped, and some are not needed any more.
+        harness.advance(.seconds(1))
+        harness.kernel.measuredSuspended = [id("photos")]
+        harness.behave("photos") { $0.memory = 12 * mebibyte }
+        harness.handle(.pressureStalled(.warning))
+        harness.handle(.memoryMeasured(harness.kernel.reading))
+        #expect(harness.view("photos").memory == 12 * mebibyte)
+        #expect(harness.core.memory.apps == 22 * mebibyte)
+    }
+
+    @Test("the view names the next threshold, the limit, and who is killed next with what it gives back")
+    func view() {
+        let harness = Harness("photos", "mail")
+        harness.behave("photos") { $0.memory = 30 * mebibyte }
+        harness.suspend("mail")
+        harness.suspend("photos")
+        harness.kernel.limit = MemoryReading.Limit(group: "/a", total: 2 * gibibyte, available: gibibyte, kills: 3)
+        harness.handle(.pressureStalled(.warning))
+        let view = harness.core.memoryView
+        #expect(view.total == 16 * gibibyte)
+        #expect(view.available == harness.kernel.reading.available)
+        #expect(view.limit == harness.kernel.limit)
+        #expect(view.threshold == 2 * gibibyte / 100 * 10)
+        #expect(view.candidates.map { "\($0.app) \($0.memory >> 20)" } == ["photos 30", "mail 10"])
+        harness.kernel.limit = nil
+        harness.handle(.pressureStalled(.warning))
+        #expect(harness.core.memoryView.threshold == gibibyte)
+    }
+
+    @Test("an app that survives SIGKILL does not block jetsam for the budget")
+    func othersAreNotBlocked() {
+        let harness = Harness("photos", "mail", "music")
         harness.behave("photos") { $0.dies = false }
         harness.behave("mail") { $0.memory = 30 * mebibyte }
         harness.suspend("photos")
-        harness.terminate("photos")
         harness.suspend("mail")
+        harness.terminate("photos")
         #expect(harness.killed() == ["photos"])
-        harness.advance(.seconds(5))
-        #expect(harness.killed() == ["photos", "photos", "mail"])
+        harness.configure { $0.budget = 25 * mebibyte }
+        #expect(harness.killed() == ["photos", "mail"])
     }
 }

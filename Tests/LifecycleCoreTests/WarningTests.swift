@@ -54,7 +54,7 @@ struct WarningTests {
     func repeated() {
         let harness = Harness("photos")
         harness.launch("photos")
-        harness.kernel.others = 16 * gibibyte - 1200 * mebibyte
+        harness.kernel.others = 16 * gibibyte - 800 * mebibyte
         harness.advance(.seconds(80))
         #expect(harness.core.memory.level == .warning)
         #expect((3...4).contains(warned(harness).count))

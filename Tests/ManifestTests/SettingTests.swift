@@ -161,10 +161,12 @@ struct SettingTests {
         #expect(try read(manifest("Memory", "\(key)=10.5%"), memory: nil).manifest == nil)
     }
 
-    @Test("MemoryMax= and SuspendedMemoryMax= are warnings: they are not implemented")
+    @Test("MemoryMax= and SuspendedMemoryMax= are limits that the core decides by (L41)")
     func hardLimits() throws {
-        #expect(
-            try read(manifest("Memory", "MemoryMax=1K", "SuspendedMemoryMax=1K")).diagnostics.map(\.line) == [4, 5])
+        let limited = try read(manifest("Memory", "MemoryMax=1K", "SuspendedMemoryMax=2K"))
+        #expect(limited.lines == [])
+        #expect(limited.manifest?.policy.memoryMax == 1024)
+        #expect(limited.manifest?.policy.suspendedMemoryMax == 2048)
         #expect(try read(manifest("Memory", "MemoryMax=1K", "MemoryMax=infinity")).lines == [])
     }
 

@@ -267,7 +267,7 @@ extension MutantCase {
             guard case .run(let run, .frozen(let attempt, let memory)) = event else { return event }
             return .run(run, .frozen(attempt: attempt, memory: memory / 2))
         },
-        .effects("kills two apps", .jetsamKillsOne) { effects, event, mutant in
+        .effects("kills two apps", .victimsAreNecessary) { effects, event, mutant in
             guard case .memoryMeasured = event,
                 let index = effects.firstIndex(where: { if case .kill = $0 { true } else { false } }),
                 case .kill(let victim) = effects[index],
@@ -275,6 +275,26 @@ extension MutantCase {
             else { return effects }
             return effects[...index] + [.kill(other)] + effects[(index + 1)...]
         },
+        .events("assumes that less is available", .victimsAreNecessary) { event in
+            guard case .memoryMeasured(var reading) = event else { return event }
+            reading.available = reading.available / 4 * 3
+            return .memoryMeasured(reading)
+        },
+        .events("takes a small part of the available memory for all", .plentyKillsNothing) { event in
+            guard case .memoryMeasured(var reading) = event else { return event }
+            reading.available /= 50
+            return .memoryMeasured(reading)
+        },
+        .effects("kills at a trigger", .triggersOnlyMeasure) { effects, event, mutant in
+            guard case .pressureStalled(.critical) = event, let run = mutant.suspended.first,
+                mutant.core.app(of: run) != nil
+            else { return effects }
+            return effects + [.kill(run)]
+        },
+        looking("takes one look for two", .activeIsLast, times: 3),
+        looking("does not wait for apps that were warned", .warningComesFirst, times: 2),
+        .policies("ignores MemoryMax=", .limitsAreKept) { $0.memoryMax = nil },
+        .policies("ignores SuspendedMemoryMax=", .limitsAreKept) { $0.suspendedMemoryMax = nil },
         .events("assumes that memory is free", .jetsamActs) { event in
             guard case .memoryMeasured(var reading) = event else { return event }
             reading.available = reading.total
@@ -293,6 +313,20 @@ extension MutantCase {
             }
         },
     ]
+
+    /// Evaluates each reading several times, a second later each time, without waiting for it.
+    private static func looking(_ name: String, _ rule: Rule, times: Int) -> MutantCase {
+        MutantCase(name: name, rule: rule) { core, _ in
+            Mutant(core: core) { mutant, event, now in
+                var effects = mutant.core.handle(event, at: now)
+                guard case .memoryMeasured = event, mutant.core.memory.level == .critical else { return effects }
+                for second in 1..<times {
+                    effects += mutant.core.handle(event, at: now + .seconds(second))
+                }
+                return effects
+            }
+        }
+    }
 
     private static let requests: [MutantCase] = [
         .effects("sends each answer twice", .requestsAreAnsweredOnce) { effects, _, _ in

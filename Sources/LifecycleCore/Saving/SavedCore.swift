@@ -134,7 +134,6 @@ extension LifecycleCore {
         saved.foregroundSlots = foregroundSlots
         saved.memoryState = memoryState
         saved.memoryState.apps = 0
-        saved.memoryState.returning = 0
         saved.absence = absence
         saved.shutdown = shutdown
         saved.slots = admission.slots

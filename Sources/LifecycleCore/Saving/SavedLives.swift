@@ -200,7 +200,7 @@ extension Ending: SavedRecord {
         try coder.flag(6, &isKilled)
         try coder.required(7, &warnAt)
         try coder.optional(8, &termination)
-        try coder.flag(9, &isOverdue)
+        // 9 is not used any more.
         try coder.optional(10, &relaunch)
         try coder.optional(11, &next)
     }
@@ -232,6 +232,15 @@ private struct Candidates: SavedRecord {
 
     mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
         try coder.list(1, &list, upTo: Receipt.maximumCandidates)
+    }
+}
+
+extension JetsamContext: SavedRecord {
+    package static var blank: JetsamContext { JetsamContext() }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.optional(1, &survivor)
+        try coder.flag(2, &hadNoTime)
     }
 }
 
@@ -285,8 +294,12 @@ extension KillCause: SavedUnion {
         case .removed: writer.put(case: 5)
         case .terminatedWithoutNotice: writer.put(case: 6)
         case .shutdown: writer.put(case: 7)
-        case .jetsam(let cause, let candidates): writer.put(case: 8, cause, Candidates(list: candidates))
+        case .jetsam(let cause, let candidates, JetsamContext()):
+            writer.put(case: 8, cause, Candidates(list: candidates))
         case .terminationIgnored(let cause, let use): writer.put(case: 9, cause, use)
+        case .jetsam(let cause, let candidates, let context):
+            writer.put(case: 10, cause, Candidates(list: candidates), context)
+        case .overMemoryLimit(let limit, let size): writer.put(case: 11, SavedSize(limit), SavedSize(size))
         }
     }
 
@@ -301,8 +314,13 @@ extension KillCause: SavedUnion {
         case 5: self = .removed
         case 6: self = .terminatedWithoutNotice
         case 7: self = .shutdown
-        case 8: self = .jetsam(try values.next(), try values.nextCandidates())
+        case 8: self = .jetsam(try values.next(), try values.nextCandidates(), JetsamContext())
         case 9: self = .terminationIgnored(try values.next(), try values.next())
+        case 10: self = .jetsam(try values.next(), try values.nextCandidates(), try values.next())
+        case 11:
+            let limit: SavedSize = try values.next()
+            let size: SavedSize = try values.next()
+            self = .overMemoryLimit(limit: limit.bytes, size: size.bytes)
         default: return nil
         }
     }

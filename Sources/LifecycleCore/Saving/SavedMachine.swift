@@ -1,15 +1,13 @@
 extension MemoryState: SavedRecord {
     package static var blank: MemoryState { MemoryState() }
 
-    /// `apps` and `returning` follow from the apps and are counted again.
+    /// `apps` follows from the apps and is counted again. Not used any more: 6, 7.
     package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
         try coder.size(1, &total)
         try coder.size(2, &available)
         try coder.field(3, &level)
         try coder.optional(4, &cause)
         try coder.flag(5, &isMeasuring)
-        try coder.flag(6, &isStale)
-        try coder.flag(7, &awaitsMeasure)
         try coder.optional(8, &checkAt)
         try coder.field(9, &pressure)
         try coder.optional(10, &pressureUntil)
@@ -19,6 +17,52 @@ extension MemoryState: SavedRecord {
         try coder.optional(14, &simulated)
         try coder.optional(15, &lastWarning)
         try coder.optional(16, &lastCriticalWarning)
+        try coder.optional(17, &limit)
+        try coder.sparseSize(18, &swapTotal)
+        try coder.sparseSize(19, &swapFree)
+        try coder.sparse(20, &fill)
+        try coder.sparse(21, &limitFill)
+        try coder.sparse(22, &refaults)
+        try coder.optional(23, &stalls)
+        try coder.list(24, &credits, upTo: SavedLimits.apps)
+        try coder.flag(25, &hasFreed)
+        try coder.optional(26, &criticalUntil)
+        try coder.optional(27, &measuringSince)
+        try coder.optional(28, &warnedSince)
+        try coder.optional(29, &foregroundLook)
+    }
+}
+
+extension MemoryCredit: SavedRecord {
+    package static var blank: MemoryCredit { MemoryCredit(run: RunID(0), bytes: 0, due: .origin) }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.required(1, &run)
+        try coder.size(2, &bytes)
+        try coder.required(3, &due)
+        try coder.flag(4, &isGone)
+        try coder.flag(5, &isMeasured)
+    }
+}
+
+extension MemoryRate: SavedRecord {
+    package static var blank: MemoryRate { MemoryRate() }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.sparseSize(1, &perSecond)
+        try coder.optional(2, &at)
+        try coder.sparseSize(3, &bytes)
+    }
+}
+
+extension MemoryLook: SavedRecord {
+    package static var blank: MemoryLook { MemoryLook(at: .origin) }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.required(1, &at)
+        try coder.optional(2, &stalls)
+        try coder.field(3, &kills)
+        try coder.flag(4, &hasStalled)
     }
 }
 

@@ -23,6 +23,8 @@ extension AppPolicy: SavedRecord {
         try coder.field(19, &terminateSuspended)
         try coder.nullable(20, &startUpTime)
         try coder.nullable(21, &backgroundTimePerHour)
+        try coder.optional(22, &memoryMax)
+        try coder.optional(23, &suspendedMemoryMax)
     }
 }
 
@@ -30,12 +32,18 @@ extension ManagerPolicy: SavedRecord {
     package static var blank: ManagerPolicy { ManagerPolicy() }
 
     package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        // 0.2.0 wrote 4 and 5, also for its defaults.
+        var (oldWarning, oldCritical): (MemoryAmount?, MemoryAmount?) = (nil, nil)
         try coder.field(1, &foregroundLimit)
         try coder.optional(2, &budget)
         try coder.field(3, &jetsamOrder)
-        try coder.field(4, &warningAvailable)
-        try coder.field(5, &criticalAvailable)
+        try coder.optional(4, &oldWarning)
+        try coder.optional(5, &oldCritical)
         try coder.optional(6, &launchesAtOnce)
+        try coder.optional(7, &warningAvailable)
+        try coder.optional(8, &criticalAvailable)
+        if let oldWarning, oldWarning != .percent(10) { warningAvailable = warningAvailable ?? oldWarning }
+        if let oldCritical, oldCritical != .percent(5) { criticalAvailable = criticalAvailable ?? oldCritical }
     }
 }
 

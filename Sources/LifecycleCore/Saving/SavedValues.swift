@@ -134,6 +134,13 @@ extension RecordCoder {
         bytes = size?.bytes ?? 0
     }
 
+    /// A record that mostly has its default values, and then takes no space.
+    mutating func sparse<Value: SavedRecord & Equatable>(_ number: Int, _ value: inout Value) throws(Failure) {
+        var saved = value == .blank ? nil : value
+        try optional(number, &saved)
+        value = saved ?? .blank
+    }
+
     /// A size in bytes.
     mutating func size(_ number: Int, _ bytes: inout UInt64) throws(Failure) {
         var size = SavedSize(bytes)

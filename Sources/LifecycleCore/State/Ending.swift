@@ -26,8 +26,6 @@ struct Ending: Hashable, Sendable {
     var warnAt: Instant
     /// The cause of `willTerminate`, if that was sent before: the app may end by it before SIGKILL arrives.
     var termination: TerminationCause?
-    /// The end takes so long that jetsam no longer waits for its memory.
-    var isOverdue = false
     /// The state to relaunch it into; `nil`: it is not relaunched.
     var relaunch: LaunchState?
     /// The launch that was requested for after the end.
@@ -67,6 +65,13 @@ enum TerminationCause: Hashable, Sendable {
     /// The app announced its end (`STOPPING=1`).
     case selfInitiated
     case jetsam(MemoryCause, [Receipt.Candidate])
+
+    var isJetsam: Bool {
+        switch self {
+        case .jetsam: true
+        case .requested, .exitsOnSuspend, .shutdown, .selfInitiated: false
+        }
+    }
 }
 
 /// Why a run was sent SIGKILL.
@@ -79,7 +84,17 @@ enum KillCause: Hashable, Sendable {
     /// On request, while it could not receive a notice.
     case terminatedWithoutNotice
     case shutdown
-    case jetsam(MemoryCause, [Receipt.Candidate])
+    case jetsam(MemoryCause, [Receipt.Candidate], JetsamContext)
     /// It missed its terminate deadline.
     case terminationIgnored(TerminationCause, Receipt.DeadlineUse)
+    /// It was measured over `MemoryMax=`, or suspended over `SuspendedMemoryMax=` (L41). Sizes in bytes.
+    case overMemoryLimit(limit: UInt64, size: UInt64)
+}
+
+/// Why jetsam did not wait.
+struct JetsamContext: Hashable, Sendable {
+    /// An app that was killed before and has not freed its memory in time.
+    var survivor: AppID?
+    /// Memory was filled so fast that running apps had no time to answer the warning.
+    var hadNoTime = false
 }

@@ -2,24 +2,37 @@
 struct MemoryState: Hashable, Sendable {
     var total: UInt64 = 0
     var available: UInt64 = 0
+    /// The tightest limit below the machine's memory, as it was read last.
+    var limit: MemoryReading.Limit?
+    var swapTotal: UInt64 = 0
+    var swapFree: UInt64 = 0
+    var stalls: MemoryReading.Stalls?
+    /// How fast the machine's available memory falls.
+    var fill = MemoryRate()
+    /// How fast that below the limit falls.
+    var limitFill = MemoryRate()
+    /// How fast evicted pages are read again.
+    var refaults = MemoryRate()
     /// All apps together.
     var apps: UInt64 = 0
     var level = MemoryLevel.normal
     var cause: MemoryCause?
-    /// Runs that were killed and whose memory is not free yet.
-    var returning = 0
 
     /// `measureMemory` is under way.
     var isMeasuring = false
-    /// The measurement under way was started before the last victim was gone.
-    var isStale = false
-    /// A victim was killed, and what that freed has not been measured yet (L39).
-    var awaitsMeasure = false
+    /// When it was asked for.
+    var measuringSince: Instant?
     /// When to measure again.
     var checkAt: Instant?
+    /// What ending runs give back, as long as no reading can show it (L39).
+    var credits: [MemoryCredit] = []
+    /// A run has ended since the last reading: the two say nothing of how fast memory is filled.
+    var hasFreed = false
 
     var pressure = MemoryLevel.normal
     var pressureUntil: Instant?
+    /// The end of `critical`, if that is before `pressureUntil`.
+    var criticalUntil: Instant?
     /// Since when tasks have stalled without a break.
     var pressureSince: Instant?
     /// A trigger fired and was not acted on yet, because a measurement is awaited.
@@ -30,18 +43,104 @@ struct MemoryState: Hashable, Sendable {
     /// When running apps were last warned of each level.
     var lastWarning: Instant?
     var lastCriticalWarning: Instant?
+    /// Since when running apps know of the present shortage; `nil`: there is none.
+    var warnedSince: Instant?
+    /// The first look at which only active apps were left to kill.
+    var foregroundLook: MemoryLook?
 
     var nextDue: Instant? {
-        switch (checkAt, pressureUntil) {
-        case (let check?, let pressure?): min(check, pressure)
-        case (let check?, nil): check
-        case (nil, let pressure): pressure
+        [checkAt, pressureUntil, criticalUntil].compactMap { $0 }.min()
+    }
+
+    /// What is on its way. `fromReading`: compared with the last reading; otherwise, compared with the sizes of the apps.
+    func credited(_ now: Instant, fromReading: Bool) -> UInt64 {
+        credits.reduce(0) { sum, credit in
+            credit.isExpected(now) && (fromReading || !credit.isGone) ? sum.saturatingSum(credit.bytes) : sum
         }
     }
 
-    /// An app has started to run: its memory is measured soon.
-    mutating func checkSoon(_ now: Instant) {
-        let soon = now + LifecycleCore.shortestCheck
-        checkAt = checkAt.map { min($0, soon) } ?? soon
+    func expectsMemory(_ now: Instant) -> Bool { credits.contains { $0.isExpected(now) } }
+
+    /// A run that should have freed its memory by now.
+    func survivor(_ now: Instant) -> RunID? { credits.first { !$0.isExpected(now) }?.run }
+
+    /// Memory that is on its way is looked for when it is due.
+    mutating func checkCredits(_ now: Instant) {
+        let due = credits.compactMap { !$0.isGone && $0.due > now ? $0.due : nil }.min()
+        if let due { check(by: due) }
     }
+
+    /// An app has started to run: its memory is measured soon.
+    mutating func checkSoon(_ now: Instant) { check(by: now + LifecycleCore.shortestCheck) }
+
+    mutating func check(by time: Instant) { checkAt = checkAt.map { min($0, time) } ?? time }
+}
+
+/// The footprint of a run that is ending, until it is free or due.
+struct MemoryCredit: Hashable, Sendable {
+    var run: RunID
+    var bytes: UInt64
+    /// From then on it is not counted on any more.
+    var due: Instant
+    /// No process of the run is left.
+    var isGone = false
+    /// The measurement under way began after that.
+    var isMeasured = false
+
+    func isExpected(_ now: Instant) -> Bool { isGone || due > now }
+}
+
+/// How fast a number of bytes changes, from successive readings.
+struct MemoryRate: Hashable, Sendable {
+    /// Bytes a second.
+    var perSecond: UInt64 = 0
+    /// The reading that the next one is compared with; `nil`: there is none.
+    var at: Instant?
+    var bytes: UInt64 = 0
+
+    /// - Parameters:
+    ///   - change: of the bytes since the reading before.
+    ///   - shortest: readings that follow each other faster say too little.
+    ///   - isKnown: false: something else has changed the number as well. The last rate is kept, for a second at most.
+    mutating func update(
+        _ value: UInt64, _ now: Instant, shortest: Duration, isKnown: Bool = true,
+        _ change: (_ before: UInt64, _ after: UInt64) -> UInt64
+    ) {
+        guard let before = at else { return start(value, now) }
+        let time = now - before
+        guard time >= shortest else { return }
+        if isKnown || time > .seconds(1) {
+            let microseconds = max(1, time.wholeMicroseconds)
+            // More in any time is as fast as can be.
+            let bytes = min(change(bytes, value), LifecycleCore.fastestFill * 60)
+            perSecond = min(LifecycleCore.fastestFill, bytes * 1_000_000 / microseconds)
+        }
+        start(value, now)
+    }
+
+    private mutating func start(_ value: UInt64, _ now: Instant) {
+        at = now
+        bytes = value
+    }
+}
+
+/// What was seen when only active apps were left to kill.
+struct MemoryLook: Hashable, Sendable {
+    var at: Instant
+    var stalls: MemoryReading.Stalls?
+    /// Kills by the kernel below the limit.
+    var kills: UInt64 = 0
+    /// A trigger has fired since.
+    var hasStalled = false
+}
+
+extension UInt64 {
+    /// The sum, or the largest number there is.
+    func saturatingSum(_ other: UInt64) -> UInt64 {
+        let (sum, overflows) = addingReportingOverflow(other)
+        return overflows ? .max : sum
+    }
+
+    /// The difference, or 0 if `other` is larger.
+    func excess(over other: UInt64) -> UInt64 { self > other ? self - other : 0 }
 }

@@ -119,7 +119,7 @@ struct Checkers {
         unrequestedTimes.verify(&findings)
         foreground.verify(model, &findings)
         absences.verify(model, core, at: now, &findings)
-        jetsam.verify(model, isMeasuring: world.isMeasuring, &findings)
+        jetsam.verify(event, model, at: now, &findings)
         launches.verify(model, at: now, &findings)
         relaunches.verifyStart(model, core, at: now, &findings)
         for app in isDeep ? Array(model.apps.indices) : apps {

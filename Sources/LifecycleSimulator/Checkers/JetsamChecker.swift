@@ -1,6 +1,6 @@
 import LifecycleCore
 
-/// Checks which app jetsam kills (L38), that it kills one at a time (L39), and that it acts at all.
+/// Checks which apps jetsam kills (L38), when and how many (L35, L39), and that it acts at all.
 struct JetsamChecker {
     /// The criteria of L38 in their order. The app with the smallest rank is killed first.
     private struct Rank: Comparable {
@@ -18,17 +18,27 @@ struct JetsamChecker {
         }
     }
 
+    private var judge = MemoryJudge()
     /// By app: whether it held a foreground slot before the event.
     private var hadSlot: [Bool]
-    /// By app: when SIGKILL was last sent, or its end was reported, in its current run.
-    private var endingSince: [Microseconds?]
-    /// The last victim, until its freed memory was measured.
-    private var victim: Int?
-    private var isVictimGone = false
-    /// Whether the measurement in progress was requested after the victim's end.
-    private var isMeasureFresh = false
-    private var reading: MemoryReading?
-    private var hasVictim = false
+    /// By app: its current run is ending.
+    private var isEnding: [Bool]
+    /// The event is a reading.
+    private var isLook = false
+    private var victims = 0
+    /// Apps that this event launches: they were not there when the victims were chosen.
+    private var launched: [Int] = []
+    /// The level before the event.
+    private var level = MemoryLevel.normal
+    /// When the level was raised from `normal`; `nil`: it is `normal`.
+    private var raisedAt: Microseconds?
+    /// When the shortage before ended.
+    private var lastShortage: Microseconds?
+    private var isMeasuring = false
+    /// A trigger has fired since the measurement in progress, or the one that is handled, was requested.
+    private var pressed: MemoryLevel?
+    /// Since when each reading has shown that apps in the foreground may be killed, and what it said of stalls.
+    private var foregroundShort: (since: Microseconds, stalls: MemoryReading.Stalls?, hasStalled: Bool)?
     private var overdue: Int?
     /// Whether the machine sleeps or is locked: then an app that is relaunched is not on its way to the foreground (L15).
     private var absence = (isLocked: false, isSleeping: false)
@@ -37,7 +47,7 @@ struct JetsamChecker {
 
     init(apps: Int) {
         hadSlot = Array(repeating: false, count: apps)
-        endingSince = Array(repeating: nil, count: apps)
+        isEnding = Array(repeating: false, count: apps)
     }
 
     /// Whether an event can make the core choose a victim. Then the foreground slots are recorded before it.
@@ -51,9 +61,12 @@ struct JetsamChecker {
 
     mutating func recordSlot(_ app: Int, _ has: Bool) { hadSlot[app] = has }
 
+    // MARK: Events
+
     mutating func record(_ event: Event, of app: Int?, _ model: CoreModel, at now: Microseconds) {
-        reading = nil
-        hasVictim = false
+        isLook = false
+        victims = 0
+        launched = []
         overdue = nil
         areSlotsKnown = true
         switch event {
@@ -62,23 +75,44 @@ struct JetsamChecker {
         case .sleepRequested: absence.isSleeping = true
         // A new daemon assumes that the machine is awake.
         case .awoke, .recovered: absence.isSleeping = false
-        case .configured(let policy): areSlotsKnown = policy.foregroundLimit >= model.manager.foregroundLimit
-        case .memoryMeasured(let measured):
-            reading = measured
-            if isVictimGone, isMeasureFresh {
-                victim = nil
-                isVictimGone = false
+        case .configured(let policy):
+            areSlotsKnown = policy.foregroundLimit >= model.manager.foregroundLimit
+            judge.record(policy)
+        case .memoryMeasured(let measured): look(measured, now)
+        case .pressureStalled(let level):
+            if level > .normal {
+                pressed = max(level, pressed ?? .normal)
+                foregroundShort?.hasStalled = true
             }
         case .run(_, .exited(_, _, _, let remaining)) where app.map { model.apps[$0].mayAwait(remaining) } ?? false:
             break
         case .run(let run, .exited), .run(let run, .emptied), .run(let run, .spawnFailed):
             guard let app, model.apps[app].run == run else { return }
-            if endingSince[app] == nil { endingSince[app] = now }
-            // Its memory is free, although its exit status may be missing.
-            if case .run(_, .emptied) = event, victim == app { isVictimGone = true }
+            beginEnd(of: app, model, now)
         default: break
         }
     }
+
+    private mutating func look(_ measured: MemoryReading, _ now: Microseconds) {
+        isLook = true
+        isMeasuring = false
+        judge.record(measured, now)
+        if judge.hasKernelKilled { pressed = .critical }
+        let hasStalled = pressed != nil
+        if foregroundShort == nil {
+            foregroundShort = (now, measured.stalls, false)
+        } else if hasStalled {
+            foregroundShort?.hasStalled = true
+        }
+    }
+
+    private mutating func beginEnd(of app: Int, _ model: CoreModel, _ now: Microseconds) {
+        if isEnding[app] { return }
+        isEnding[app] = true
+        judge.end(of: app, model.apps[app].memory, now)
+    }
+
+    // MARK: Effects
 
     mutating func record(
         _ effect: Effect, of app: Int?, in event: Event, _ model: CoreModel,
@@ -87,35 +121,47 @@ struct JetsamChecker {
         switch effect {
         case .spawn(_, _, let launch):
             guard let app else { return }
+            launched.append(app)
             hadSlot[app] = launch.state == .foreground && !absence.isLocked && !absence.isSleeping
-        case .measureMemory: isMeasureFresh = isVictimGone
+        case .measureMemory:
+            isMeasuring = true
+            judge.measurementBegins()
+        case .report(.memoryLevelChanged(let level, _)): levelChanged(to: level, now)
         case .report(.stateChanged(_, _, .notRunning, _)):
             guard let app else { return }
-            endingSince[app] = nil
-            if victim == app { isVictimGone = true }
-        case .report(.killTakesLong):
-            overdue = app
-            // Jetsam no longer waits for the victim. The next measurement counts.
-            if victim == app {
-                isVictimGone = true
-                isMeasureFresh = true
-            }
+            isEnding[app] = false
+            judge.runIsGone(app, isAwaited: level > .normal || isMeasuring)
+        case .report(.killTakesLong): overdue = app
         case .report(.stateChanged(_, _, .terminating, .jetsam)):
             // An app that was killed was checked at the kill.
             guard let app, model.apps[app].phase != .ending else { return }
             checkOrder(app, model, &findings)
         case .kill:
             guard let app else { return }
-            if isJetsam(app, event, model) { recordVictim(app, model, now, &findings) }
-            // A repeated SIGKILL does not restart the count.
-            if overdue != app { endingSince[app] = now }
+            if isForMemory(app, event, model) { checkVictim(app, event, model, now, &findings) }
+            if case .pressureStalled = event {
+                findings.check(
+                    false, .triggersOnlyMeasure, "\(model.apps[app].id) is killed before memory was measured")
+            }
+            // A repeated SIGKILL does not begin another end.
+            if overdue != app { beginEnd(of: app, model, now) }
         default: break
         }
     }
 
+    private mutating func levelChanged(to level: MemoryLevel, _ now: Microseconds) {
+        if level == .normal {
+            lastShortage = now
+            raisedAt = nil
+        } else if raisedAt == nil {
+            raisedAt = now
+        }
+        self.level = level
+    }
+
     /// Whether this kill is for memory: the event gives no other reason. The state change, which names the reason,
     /// comes later.
-    private func isJetsam(_ app: Int, _ event: Event, _ model: CoreModel) -> Bool {
+    private func isForMemory(_ app: Int, _ event: Event, _ model: CoreModel) -> Bool {
         switch event {
         case .memoryMeasured, .pressureSimulated, .configured, .run(_, .frozen), .run(_, .footprintMeasured): true
         // At the end of a shutdown's time all apps are killed.
@@ -124,25 +170,81 @@ struct JetsamChecker {
         }
     }
 
-    private mutating func recordVictim(
-        _ app: Int, _ model: CoreModel, _ now: Microseconds, _ findings: inout Findings
+    private mutating func checkVictim(
+        _ app: Int, _ event: Event, _ model: CoreModel, _ now: Microseconds, _ findings: inout Findings
     ) {
-        findings.check(!hasVictim, .jetsamKillsOne, "\(model.apps[app].id) is the second victim of one event")
-        findings.check(
-            victim == nil, .jetsamKillsOne,
-            "\(model.apps[app].id) is killed before the memory was measured that the last victim freed")
-        for other in endingSince.indices where other != app {
-            guard let since = endingSince[other] else { continue }
-            findings.check(
-                now - since >= 5 * .second, .jetsamKillsOne,
-                "\(model.apps[app].id) is killed while \(model.apps[other].id) is still ending")
-        }
+        if Self.isOverLimit(model.apps[app]) { return }
+        checkNeed(app, event, model, now, &findings)
+        checkWarning(app, event, model, now, &findings)
+        if model.apps[app].state == .active { checkActive(app, model, now, &findings) }
         checkOrder(app, model, &findings)
-        hasVictim = true
-        victim = app
-        isVictimGone = false
-        isMeasureFresh = false
+        victims += 1
     }
+
+    private func checkNeed(
+        _ app: Int, _ event: Event, _ model: CoreModel, _ now: Microseconds, _ findings: inout Findings
+    ) {
+        let id = model.apps[app].id
+        let isOver = judge.isOverBudget(Self.memory(model), now)
+        if case .pressureSimulated = event {
+            return findings.check(
+                victims == 0 || isOver, .victimsAreNecessary, "\(id) is the second victim of a simulation")
+        }
+        findings.check(
+            isOver || !judge.isPlenty, .plentyKillsNothing,
+            "\(id) is killed with \(judge.reading?.available ?? 0) bytes available")
+        let hasStalled = pressed != nil && judge.isScarce && victims == 0 && !judge.expectsMemory(now)
+        findings.check(
+            isOver || (isLook && (judge.isShort(now) || hasStalled)), .victimsAreNecessary,
+            "\(id) is killed with \(judge.reading?.available ?? 0) bytes available and \(judge.credited(now)) on their way"
+        )
+    }
+
+    /// Apps that were warned in an earlier shortage, up to 25 s ago, are not warned again.
+    private func checkWarning(
+        _ app: Int, _ event: Event, _ model: CoreModel, _ now: Microseconds, _ findings: inout Findings
+    ) {
+        if case .pressureSimulated = event { return }
+        let isAnyAwake = model.apps.indices.contains { Self.isAwake(model.apps[$0]) }
+        let isRecent = lastShortage.map { now - $0 <= 26 * .second } ?? false
+        let isWarned = raisedAt.map { now - $0 >= 1 * .second } ?? false
+        findings.check(
+            !isAnyAwake || isRecent || isWarned || judge.isPressing, .warningComesFirst,
+            "\(model.apps[app].id) is killed in the second in which apps were warned")
+    }
+
+    private func checkActive(_ app: Int, _ model: CoreModel, _ now: Microseconds, _ findings: inout Findings) {
+        let id = model.apps[app].id
+        let isOver = judge.isOverBudget(Self.memory(model), now)
+        findings.check(
+            isLook && foregroundShort.map { now - $0.since >= 1 * .second } ?? false, .activeIsLast,
+            "the active app \(id) is killed at the first look")
+        findings.check(
+            !judge.expectsMemory(now), .activeIsLast, "the active app \(id) is killed while memory is on its way")
+        let after = judge.reading?.stalls
+        let hasStalled = foregroundShort.map { $0.hasStalled || $0.stalls == nil || $0.stalls != after } ?? false
+        findings.check(
+            isOver || hasStalled, .activeIsLast, "the active app \(id) is killed although no task has stalled")
+    }
+
+    private static func isAwake(_ app: AppModel) -> Bool {
+        switch app.phase {
+        case .launching, .foreground, .entering, .running, .suspending, .waking, .terminating: true
+        case .unknown, .notRunning, .suspended, .ending, .past: false
+        }
+    }
+
+    private static func isOverLimit(_ app: AppModel) -> Bool {
+        switch app.phase {
+        case .launching, .foreground, .entering, .running, .waking:
+            app.policy.memoryMax.map { app.memory > $0 } ?? false
+        case .suspended: app.policy.suspendedMemoryMax.map { app.memory > $0 } ?? false
+        case .unknown, .notRunning, .suspending, .terminating, .ending, .past: false
+        }
+    }
+
+    /// All apps together, as the core knows them.
+    private static func memory(_ model: CoreModel) -> UInt64 { model.apps.reduce(UInt64(0)) { $0 + $1.memory } }
 
     // MARK: The order
 
@@ -185,22 +287,47 @@ struct JetsamChecker {
 
     // MARK: That jetsam acts
 
-    /// After all effects: if the apps exceed their budget or too little memory is available, an app is ending or a
-    /// measurement is in progress.
-    func verify(_ model: CoreModel, isMeasuring: Bool, _ findings: inout Findings) {
-        let isStuck = overdue != nil && overdue == victim
-        guard !hasVictim, !isMeasuring, reading != nil || isStuck else { return }
-        let apps = model.apps.reduce(UInt64(0)) { $0 + $1.memory }
-        let isOver = model.manager.budget.map { apps > $0 } ?? false
-        let isShort = reading.map { $0.available < model.manager.criticalAvailable.bytes(of: $0.total) } ?? false
-        let isAnyLeft = model.apps.indices.contains { group($0, model.apps[$0]) != nil }
-        guard isOver || isShort, isAnyLeft else { return }
+    /// After all effects: no app is over its limit, and if memory is missing, no app is left that could be killed for it.
+    mutating func verify(_ event: Event, _ model: CoreModel, at now: Microseconds, _ findings: inout Findings) {
+        verifyLimits(event, model, now, &findings)
+        if isLook {
+            pressed = nil
+            if !judge.isShortInForeground, !judge.isOverBudget(Self.memory(model), now) { foregroundShort = nil }
+        }
+        guard isLook, victims < LifecycleCore.victimsAtOnce else { return }
+        let isOver = judge.isOverBudget(Self.memory(model), now)
+        guard isOver || judge.isShort(now) else { return }
+        // For the first second the apps that were warned may free memory.
+        let mayWait = model.apps.contains(where: Self.isAwake) && raisedAt.map { now - $0 < 1 * .second } ?? true
+        if mayWait, !judge.isPressing { return }
+        let left = model.apps.indices.first { app in
+            !launched.contains(app) && group(app, model.apps[app]).map { $0 < 2 } ?? false
+        }
+        // Only for a pool that is pressing, as long as the warning is new.
+        guard !mayWait || judge.isShortWhilePressing(now) else { return }
         findings.check(
-            !isStuck, .jetsamActs,
-            "the victim cannot be killed, apps have \(apps) bytes, and no measurement is in progress")
-        guard victim == nil, endingSince.allSatisfy({ $0 == nil }) else { return }
-        findings.check(
-            reading == nil, .jetsamActs,
-            "\(reading?.available ?? 0) bytes are available, apps have \(apps), and no app is killed")
+            left == nil, .jetsamActs,
+            "\(judge.reading?.available ?? 0) bytes are available, apps have \(Self.memory(model)), and "
+                + "\(left.map { model.apps[$0].id.name } ?? "") is not killed")
+    }
+
+    private func verifyLimits(_ event: Event, _ model: CoreModel, _ now: Microseconds, _ findings: inout Findings) {
+        switch event {
+        case .memoryMeasured(let reading):
+            for size in reading.sizes {
+                guard let app = model.currentApp(of: size.run) else { continue }
+                let known = model.apps[app]
+                findings.check(
+                    known.phase == .suspended || !Self.isOverLimit(known), .limitsAreKept,
+                    "\(known.id) has \(known.memory) bytes, more than MemoryMax=, and is not killed")
+            }
+        case .deadlineReached:
+            for known in model.apps where known.phase == .suspended && known.since + 1 * .second <= now {
+                findings.check(
+                    !Self.isOverLimit(known), .limitsAreKept,
+                    "\(known.id) has \(known.memory) bytes, more than SuspendedMemoryMax=, and is not killed")
+            }
+        default: break
+        }
     }
 }

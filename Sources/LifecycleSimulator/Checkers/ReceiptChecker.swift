@@ -115,6 +115,10 @@ struct ReceiptChecker {
             findings.check(
                 !(isSIGKILL && wasKilled), .receiptsAreTrue,
                 "receipt \(receipt.id): the signal is not the daemon's, but SIGKILL was sent")
+        case .jetsam where receipt.code == 7:
+            findings.check(
+                isSIGKILL && wasKilled && receipt.candidates.isEmpty, .receiptsAreTrue,
+                "receipt \(receipt.id): over its limit, but it was not killed: \(end.status)")
         case .jetsam:
             findings.check(
                 receipt.candidates.first?.app == receipt.app, .receiptsAreTrue,
@@ -134,7 +138,7 @@ struct ReceiptChecker {
         case .lifecycle: code == 0xbada_5e47
         case .user: code == 0xdead_fa11
         case .resource: false
-        case .jetsam: code == 1
+        case .jetsam: code == 1 || code == 7
         case .signal: code == 2
         case .exit: code == 0
         }

@@ -53,8 +53,16 @@ package enum Rule: String, CaseIterable, Sendable {
     case sleepIsAllowedInTime = "sleep is allowed once, when every app has left the foreground and answered (L15)"
     case protectedDataIsNotified = "apps are notified before their protected data becomes unavailable (L15)"
     case jetsamKeepsOrder = "jetsam kills the first app in the order of L38"
-    case jetsamKillsOne = "jetsam kills one app at a time and measures before the next (L39)"
-    case jetsamActs = "jetsam kills an app when memory is short"
+    case victimsAreNecessary =
+        "an app is killed for memory only if those killed before it do not give back what is missing (L39)"
+    case plentyKillsNothing = "no app is killed for memory while more than a quarter of it is available (L35)"
+    case triggersOnlyMeasure = "a stall makes the daemon measure; it kills no app by itself (L39)"
+    case activeIsLast =
+        "an active app is killed for memory only at the second look, a second after the first, when no other app is left (L38)"
+    case warningComesFirst =
+        "running apps have a second to answer a warning before an app is killed, unless memory is filled too fast (L35)"
+    case limitsAreKept = "an app that was measured over MemoryMax= or SuspendedMemoryMax= is killed, and no other (L41)"
+    case jetsamActs = "jetsam kills as many apps as give back what is missing"
     case warningsAreLimited = "an app gets at most one warning of each level in 25s (L36)"
     case suspendedIsNotWarned = "suspended apps get no memory warning (L36)"
     case requestsAreAnsweredOnce = "each request has one answer"

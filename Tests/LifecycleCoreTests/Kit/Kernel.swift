@@ -74,6 +74,13 @@ struct Kernel {
     var total = 16 * gibibyte
     /// The memory that other programs use.
     var others = 2 * gibibyte
+    var swapTotal: UInt64 = 0
+    var swapFree: UInt64 = 0
+    var refaulted: UInt64 = 0
+    var limit: MemoryReading.Limit?
+    var stalls: MemoryReading.Stalls?
+    /// Suspended apps whose sizes are in readings.
+    var measuredSuspended: [AppID] = []
 
     func app(of run: RunID) -> AppID? { processes[run]?.app }
 
@@ -190,9 +197,13 @@ struct Kernel {
     var reading: MemoryReading {
         let alive = order.filter { processes[$0]?.isAlive == true }
         let used = alive.reduce(others) { $0 + behaviour(of: $1).memory }
-        let sizes = alive.filter { processes[$0]?.isFrozen == false }.map { run in
-            MemoryReading.Size(run: run, bytes: behaviour(of: run).memory)
+        let measured = alive.filter { run in
+            processes[run].map { !$0.isFrozen || measuredSuspended.contains($0.app) } ?? false
         }
-        return MemoryReading(total: total, available: total - min(total, used), sizes: sizes)
+        let sizes = measured.map { MemoryReading.Size(run: $0, bytes: behaviour(of: $0).memory) }
+        var reading = MemoryReading(total: total, available: total - min(total, used), sizes: sizes)
+        (reading.swapTotal, reading.swapFree, reading.refaulted) = (swapTotal, swapFree, refaulted)
+        (reading.limit, reading.stalls) = (limit, stalls)
+        return reading
     }
 }

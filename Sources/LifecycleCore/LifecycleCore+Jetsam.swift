@@ -1,0 +1,253 @@
+/// Which apps are killed for memory, when, and how many (L38 … L41).
+extension LifecycleCore {
+    /// If tasks stall for this long at level `warning`, although apps were warned, an app is killed (L40: there is time).
+    static let warningTimeout = Duration.seconds(5)
+    /// Stalls that are reported within this time after a victim is gone happened before.
+    static let pressureSettling = Duration.seconds(1)
+    /// How long running apps have to answer a warning before one is killed, if there is time.
+    static let warningLead = Duration.seconds(1)
+    /// How long what a victim gives back is counted on, for each GiB of it that is begun (L39). The kernel frees a GiB in
+    /// about that time. lmkd waits for 100 ms too (kill_timeout_ms).
+    static let creditTime = Duration.milliseconds(100)
+    /// The time between the two looks before an active app is killed.
+    static let foregroundLookTime = Duration.seconds(1)
+    /// How many apps one event kills. The next ones follow after `victimPause`.
+    package static let victimsAtOnce = 16
+    static let victimPause = Duration.milliseconds(1)
+
+    // MARK: What is on its way
+
+    /// The end of a run begins: its memory will be available.
+    mutating func expectMemory(_ index: Int, _ now: Instant) {
+        let bytes = self[run: index].memory
+        if bytes == 0 { return }
+        let time = Self.creditTime * Int(min(60, 1 + (bytes - 1) >> 30))
+        memoryState.credits.append(MemoryCredit(run: self[run: index].id, bytes: bytes, due: now + time))
+    }
+
+    // MARK: Choosing
+
+    /// What is missing, and for which reason.
+    private struct Need {
+        var cause: MemoryCause
+        /// Bytes, as long as an app is left that is not in the foreground.
+        var background: UInt64
+        var foreground: UInt64
+        var isPressing: Bool
+    }
+
+    /// `look`: nil: no new reading. Then only the budget, which follows from the sizes of the apps, can be judged.
+    mutating func freeMemory(_ look: MemoryEvidence?, _ now: Instant) {
+        var needs = memoryNeeds(now)
+        if needs.isEmpty {
+            if look != nil { memoryState.foregroundLook = nil }
+            if let look { answerPressure(look, now) }
+            return
+        }
+        if look == nil {
+            if needs.contains(where: { $0.cause != .budget }), !memoryState.expectsMemory(now) { measureMemory(now) }
+            needs.removeAll { $0.cause != .budget }
+        }
+        if !isWarned(now) {
+            let isTime = needs.allSatisfy { !$0.isPressing }
+            if isTime, let since = memoryState.warnedSince { memoryState.check(by: since + Self.warningLead) }
+            needs.removeAll { !$0.isPressing }
+        }
+        if let most = needs.max(by: { $0.background < $1.background }) {
+            kill(most.cause, most.background, below: .inactive, now)
+            if let look { killInForeground(needs, look, now) }
+        }
+        memoryState.checkCredits(now)
+    }
+
+    private func memoryNeeds(_ now: Instant) -> [Need] {
+        var needs: [Need] = []
+        if let budget = manager.budget {
+            let used = memoryState.apps.excess(over: memoryState.credited(now, fromReading: false))
+            let excess = used.excess(over: budget)
+            if excess > 0 {
+                needs.append(Need(cause: .budget, background: excess, foreground: excess, isPressing: false))
+            }
+        }
+        let credited = memoryState.credited(now, fromReading: true)
+        for pool in memoryPools {
+            let deficit = pool.deficit(credited: credited)
+            if deficit == 0 { continue }
+            needs.append(
+                Need(
+                    cause: pool.cause, background: deficit, foreground: pool.foregroundDeficit(credited: credited),
+                    isPressing: pool.isPressing))
+        }
+        return needs
+    }
+
+    /// Whether running apps have had time to answer the warning, or there is none.
+    private func isWarned(_ now: Instant) -> Bool {
+        awakeCount == 0 || (memoryState.warnedSince.map { now - $0 >= Self.warningLead } ?? false)
+    }
+
+    /// Kills the shortest prefix of L38's order that gives back `bytes` (L39).
+    private mutating func kill(
+        _ cause: MemoryCause, _ bytes: UInt64, below limit: JetsamRank.Class, _ now: Instant
+    ) {
+        refreshRanks()
+        let context = jetsamContext(now)
+        var missing = bytes
+        for _ in 0..<Self.victimsAtOnce {
+            guard missing > 0, let (rank, index) = jetsam.first, rank.group < limit else { return }
+            missing = missing.excess(over: self[run: index].memory)
+            kill(index, .jetsam(cause, candidates, context), .jetsam, now)
+            jetsam.set(index, to: jetsamRank(index))
+        }
+        if missing > 0 { memoryState.check(by: now + Self.victimPause) }
+    }
+
+    /// Nothing else is left, and nothing is on its way: inactive apps are killed, then an active one, but never for one event.
+    private mutating func killInForeground(_ needs: [Need], _ look: MemoryEvidence, _ now: Instant) {
+        guard let most = needs.max(by: { $0.foreground < $1.foreground }), most.foreground > 0 else {
+            memoryState.foregroundLook = nil
+            return
+        }
+        guard !memoryState.expectsMemory(now), let first = jetsam.first, first.key.group >= .inactive else { return }
+        if first.key.group == .inactive {
+            kill(most.cause, most.foreground, below: .active, now)
+        } else if hasContinued(most.cause, look, now) {
+            memoryState.foregroundLook = nil
+            kill(first.index, .jetsam(most.cause, candidates, jetsamContext(now)), .jetsam, now)
+        }
+    }
+
+    private func jetsamContext(_ now: Instant) -> JetsamContext {
+        JetsamContext(survivor: memoryState.survivor(now).flatMap { app(of: $0) }, hadNoTime: !isWarned(now))
+    }
+
+    /// Whether this is the second look, and tasks have stalled since the first.
+    private mutating func hasContinued(_ cause: MemoryCause, _ look: MemoryEvidence, _ now: Instant) -> Bool {
+        guard let first = memoryState.foregroundLook else {
+            beginForegroundLook(now)
+            return false
+        }
+        guard now - first.at >= Self.foregroundLookTime else {
+            memoryState.check(by: first.at + Self.foregroundLookTime)
+            return false
+        }
+        if cause == .budget || look.pressed != nil || haveStalled(since: first, now) { return true }
+        beginForegroundLook(now)
+        return false
+    }
+
+    private mutating func beginForegroundLook(_ now: Instant) {
+        memoryState.foregroundLook = MemoryLook(
+            at: now, stalls: memoryState.stalls, kills: memoryState.limit?.kills ?? 0)
+        memoryState.check(by: now + Self.foregroundLookTime)
+    }
+
+    /// Without pressure stall information the second shortage is the evidence.
+    private func haveStalled(since first: MemoryLook, _ now: Instant) -> Bool {
+        if first.hasStalled || memoryState.limit?.kills ?? 0 > first.kills { return true }
+        guard let before = first.stalls, let stalls = memoryState.stalls else { return true }
+        return stalls.some - before.some >= (now - first.at) / 10
+    }
+
+    // MARK: Stalls
+
+    /// Tasks stall, and the numbers alone ask for no kill: one app that is not in the foreground, if memory is scarce.
+    private mutating func answerPressure(_ look: MemoryEvidence, _ now: Instant) {
+        guard let pressed = look.pressed, isScarce, !memoryState.expectsMemory(now),
+            memoryState.ignorePressureUntil.map({ $0 <= now }) ?? true
+        else { return }
+        switch pressed {
+        case .normal: break
+        case .critical:
+            guard isWarned(now) else { return }
+            _ = killFirst(look.killsByKernel ? .limit : .pressure, gracefully: false, now)
+        case .warning:
+            guard let since = memoryState.pressureSince, now - since >= Self.warningTimeout else { return }
+            memoryState.pressureSince = now
+            _ = killFirst(.pressure, gracefully: true, now)
+        }
+    }
+
+    /// Killing an app ends stalls only where memory is short: below the warning threshold, or where what was evicted is read
+    /// again all the time.
+    private var isScarce: Bool {
+        memoryPools.contains { pool in
+            pool.available < pool.thresholds.warning
+                || (pool.cause == .available && pool.available <= pool.total / 4
+                    && isThrashing(manager.thresholds(of: pool.total)))
+        }
+    }
+
+    /// Kills the first app in L38's order that is not in the foreground. A suspended app is killed without notice; a running
+    /// one gets `willTerminate` if there is time (L40).
+    mutating func killFirst(_ cause: MemoryCause, gracefully: Bool, _ now: Instant) -> AppID? {
+        refreshRanks()
+        guard let (rank, index) = jetsam.first, rank.group < .inactive else { return nil }
+        if gracefully, apps[index].phase == .terminating { return nil }
+        if gracefully, canTerminate(index) {
+            terminate(index, .jetsam(cause, candidates), now)
+        } else {
+            kill(index, .jetsam(cause, candidates, JetsamContext()), .jetsam, now)
+            memoryState.checkCredits(now)
+        }
+        return apps[index].id
+    }
+
+    private mutating func refreshRanks() {
+        for index in touched { jetsam.set(index, to: apps[index].isRemoved ? nil : jetsamRank(index)) }
+    }
+
+    /// The first apps in L38's order, with what each gives back.
+    var candidates: [Receipt.Candidate] {
+        jetsam.smallest(Receipt.maximumCandidates).map { index in
+            Receipt.Candidate(app: apps[index].id, state: apps[index].state, memory: apps[index].run?.memory ?? 0)
+        }
+    }
+
+    /// L40: a frozen app, or one that is about to be frozen, cannot receive a notice.
+    private func canTerminate(_ index: Int) -> Bool {
+        switch apps[index].phase {
+        case .launching, .foreground, .enteringBackground, .background, .waking: true
+        case .notRunning, .suspending, .suspended, .terminating, .ending: false
+        }
+    }
+
+    // MARK: The limit of an app (L41)
+
+    /// How long a suspended app may be over its limit. The size at the freeze may be an estimate, and the exact one follows.
+    static let limitGrace = Duration.seconds(1)
+
+    /// Kills a running app that was measured over its limit. While it ends it has no limit.
+    mutating func killOverLimit(_ index: Int, _ now: Instant) {
+        switch apps[index].phase {
+        case .launching, .foreground, .enteringBackground, .background, .waking:
+            guard let limit = apps[index].policy.memoryMax, self[run: index].memory > limit else { return }
+            killOverLimit(index, limit, now)
+        case .notRunning, .suspending, .suspended, .terminating, .ending: break
+        }
+    }
+
+    /// When a suspended app is killed for its size; `nil`: it is within its limit.
+    func suspendedLimitDue(_ index: Int, _ run: Run) -> Instant? {
+        guard let limit = apps[index].policy.suspendedMemoryMax, run.memory > limit else { return nil }
+        return apps[index].since + Self.limitGrace
+    }
+
+    mutating func suspendedLimitPassed(_ index: Int, _ now: Instant) {
+        guard let limit = apps[index].policy.suspendedMemoryMax else { return }
+        killOverLimit(index, limit, now)
+    }
+
+    private mutating func killOverLimit(_ index: Int, _ limit: UInt64, _ now: Instant) {
+        touch(index)
+        kill(index, .overMemoryLimit(limit: limit, size: self[run: index].memory), .jetsam, now)
+    }
+}
+
+/// What a reading has shown beside the numbers.
+struct MemoryEvidence: Hashable, Sendable {
+    /// A trigger has fired, or the kernel has killed; `nil`: neither.
+    var pressed: MemoryLevel?
+    /// The kernel's OOM killer has killed below the limit.
+    var killsByKernel = false
+}

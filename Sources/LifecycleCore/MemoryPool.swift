@@ -1,0 +1,79 @@
+/// Memory that can run out: the machine's, or that below the tightest limit. Sizes are bytes.
+struct MemoryPool: Hashable, Sendable {
+    var cause: MemoryCause
+    var total: UInt64
+    var available: UInt64
+    var thresholds: MemoryThresholds
+    /// How fast the available memory falls, in bytes a second.
+    var fillRate: UInt64
+
+    /// What is filled until the next look.
+    var fill: UInt64 { fillRate / 10 }
+
+    /// Less than the critical threshold is available, or hardly anything will be at the next look.
+    var isCritical: Bool { available < thresholds.critical || available < thresholds.foreground.saturatingSum(fill) }
+
+    /// Memory is so short, or is filled so fast, that it may be used up before apps can answer a warning.
+    var isPressing: Bool {
+        available
+            < thresholds.foreground.saturatingSum(
+                max(fill, fillRate * UInt64(LifecycleCore.warningLead.components.seconds)))
+    }
+
+    /// The deficit for apps that are not in the foreground: with what is filled until the next look (L39).
+    /// `credited`: what is on its way.
+    func deficit(credited: UInt64) -> UInt64 {
+        guard isCritical else { return 0 }
+        let wanted = available < thresholds.critical ? thresholds.critical : thresholds.foreground
+        return wanted.saturatingSum(fill).excess(over: available.saturatingSum(credited))
+    }
+
+    /// The deficit for apps in the foreground.
+    func foregroundDeficit(credited: UInt64) -> UInt64 {
+        guard available < thresholds.foreground else { return 0 }
+        return thresholds.foreground.saturatingSum(fill).excess(over: available.saturatingSum(credited))
+    }
+
+    /// The threshold that is passed next if less is available.
+    var nextThreshold: UInt64 {
+        [thresholds.warning, thresholds.critical, thresholds.foreground].filter { $0 < available }.max() ?? 0
+    }
+}
+
+extension LifecycleCore {
+    /// The machine, and the limit below it.
+    var memoryPools: [MemoryPool] {
+        var pools: [MemoryPool] = []
+        if memoryState.total > 0 { pools.append(machinePool) }
+        if let limit = memoryState.limit, limit.total > 0 {
+            pools.append(
+                MemoryPool(
+                    cause: .limit, total: limit.total, available: limit.available,
+                    thresholds: manager.thresholds(of: limit.total), fillRate: memoryState.limitFill.perSecond))
+        }
+        return pools
+    }
+
+    private var machinePool: MemoryPool {
+        let thresholds = manager.thresholds(of: memoryState.total)
+        let hasRoom = !isSwapLow && !isThrashing(thresholds)
+        return MemoryPool(
+            cause: .available, total: memoryState.total, available: memoryState.available,
+            thresholds: hasRoom ? thresholds.lowered : thresholds, fillRate: memoryState.fill.perSecond)
+    }
+
+    /// Less than a tenth of the swap space is free, or there is none (lmkd's swap_free_low_percentage, earlyoom's `-s`, and
+    /// systemd-oomd's SwapUsedLimit= have the same default).
+    private var isSwapLow: Bool { memoryState.swapFree <= memoryState.swapTotal / 10 }
+
+    /// In a second as much was read again as is available: what is swapped and evicted is in use (lmkd's thrashing_limit).
+    func isThrashing(_ thresholds: MemoryThresholds) -> Bool {
+        memoryState.refaults.perSecond > 0
+            && memoryState.refaults.perSecond >= max(memoryState.available, thresholds.critical)
+    }
+
+    /// The next threshold of the pool that is nearest to one.
+    var nextThreshold: UInt64 {
+        memoryPools.min { $0.available - $0.nextThreshold < $1.available - $1.nextThreshold }?.nextThreshold ?? 0
+    }
+}

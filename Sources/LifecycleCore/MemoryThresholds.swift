@@ -1,0 +1,45 @@
+/// The available memory, in bytes, below which something happens.
+package struct MemoryThresholds: Hashable, Sendable {
+    /// Running apps are warned (L36).
+    package var warning: UInt64
+    /// Suspended apps and apps in the background are killed (L38).
+    package var critical: UInt64
+    /// Apps in the foreground are killed too.
+    package var foreground: UInt64
+
+    package init(warning: UInt64, critical: UInt64, foreground: UInt64) {
+        self.warning = warning
+        self.critical = critical
+        self.foreground = foreground
+    }
+
+    /// Each threshold is the next lower one.
+    var lowered: MemoryThresholds {
+        MemoryThresholds(warning: critical, critical: foreground, foreground: foreground)
+    }
+}
+
+extension ManagerPolicy {
+    /// How much must be available when the next kill takes effect depends on how fast programs fill memory, not on how much
+    /// there is: one core fills 512 MiB in the 100 ms between two looks at 5 GiB/s. So the default percentages are bounded.
+    /// docs/decisions/0038-victims.md has the reasons.
+    private static let warningRange: ClosedRange<UInt64> = 128 << 20...1 << 30
+    private static let criticalRange: ClosedRange<UInt64> = 64 << 20...512 << 20
+    private static let longestForeground: UInt64 = 128 << 20
+
+    /// The thresholds for a machine, or for a limit, of `total` bytes.
+    package func thresholds(of total: UInt64) -> MemoryThresholds {
+        let warning = warningAvailable?.bytes(of: total) ?? Self.share(10, of: total, Self.warningRange, total / 8)
+        let critical = criticalAvailable?.bytes(of: total) ?? Self.share(5, of: total, Self.criticalRange, total / 16)
+        return MemoryThresholds(
+            warning: warning, critical: critical, foreground: min(critical / 4, Self.longestForeground))
+    }
+
+    /// `smallTotal`: what replaces the lower bound where that would be more than this share of a small total.
+    private static func share(
+        _ percent: Int, of total: UInt64, _ range: ClosedRange<UInt64>, _ smallTotal: UInt64
+    ) -> UInt64 {
+        let bytes = max(MemoryAmount.percent(percent).bytes(of: total), min(range.lowerBound, smallTotal))
+        return min(bytes, range.upperBound)
+    }
+}
