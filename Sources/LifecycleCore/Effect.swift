@@ -19,7 +19,7 @@ package enum Effect: Hashable, Sendable {
     /// L19: lowers the CPU and I/O weights of an app in the background that works for itself.
     case throttle(RunID)
     case unthrottle(RunID)
-    /// L38: sets the place of the run in the order of the kernel's OOM killer. Until the first one it is `OOMClass.active`.
+    /// L38: sets the rank of the run for the kernel's OOM killer. Until the first one it is `OOMClass.active`.
     case setOOMClass(RunID, OOMClass)
     /// Delivers notifications (L32).
     case deliver(RunID, [Notification])

@@ -41,7 +41,7 @@ extension LifecycleCore {
 }
 
 extension LaunchReason {
-    /// Whether somebody outside the app waits for what it does. A fetch and a timer are the app's own (L19).
+    /// Whether a user or a peer outside the app waits for what it does. A fetch and a timer are the app's own (L19).
     var isForOthers: Bool {
         switch self {
         case .push, .socket, .accessory, .location: true

@@ -20,7 +20,7 @@ package struct LifecycleCore: Hashable, Sendable {
     var jetsam = IndexedHeap<JetsamRank>()
     /// The order in which launches that wait are carried out (L52).
     var launchQueue = IndexedHeap<Instant>()
-    /// By index of the app: the place of its processes in the order of the kernel's OOM killer, as the daemon was told.
+    /// By index of the app: the rank of its processes for the kernel's OOM killer, as in the last effect.
     var oomClasses: [OOMClass] = []
     var admission = Admission()
     var memoryState = MemoryState()

@@ -64,7 +64,7 @@ struct FakeRun {
     /// Whether SIGTERM came before `execve`: no handler catches it.
     var isNotifiedBeforeExec = false
     var isThrottled = false
-    /// The place of its processes in the order of the kernel's OOM killer.
+    /// The rank of its processes for the kernel's OOM killer.
     var oomClass = OOMClass.active
     /// The kernel's OOM killer ended it.
     var isKilledByKernel = false

@@ -13,7 +13,7 @@ struct OutOfMemoryTests {
         }
     }
 
-    @Test("an app's place in the kernel's order follows its state (L38)")
+    @Test("an app's rank for the kernel's OOM killer follows its state (L38)")
     func states() {
         let harness = Harness("photos")
         harness.launch("photos")
@@ -43,7 +43,7 @@ struct OutOfMemoryTests {
         #expect(classes(harness, "mail") == [.inactive, .active])
     }
 
-    @Test("the next daemon is told the place of a run that it has found again (L38)")
+    @Test("the next daemon sets the rank of a run that it has found again (L38)")
     func recovered() {
         let harness = Harness("photos")
         harness.suspend("photos")

@@ -41,8 +41,11 @@ extension RunController {
         if base <= OOMClass.neverKilled { return }
         let priority = manifest.policy.jetsamPriority
         let own = OOMClass.allCases.map { $0.score(base: base, priority: priority) }
+        // The previous daemon may have set others: its manifest was another one.
+        let isFirst = !isOOMScoreSet
+        isOOMScoreSet = true
         attempt {
-            try enclosure.setOOMScore(own[oomClass.rawValue], isOwn: own.contains)
+            try enclosure.setOOMScore(own[oomClass.rawValue]) { isFirst || own.contains($0) }
         }
     }
 

@@ -78,8 +78,10 @@ final class RunController {
     /// When a process of the run was continued by another one than the daemon (process-group mode).
     var lastContinued: Duration?
     var isContinueLogged = false
-    /// The place of the processes in the order of the kernel's OOM killer (L38).
+    /// The rank of the processes for the kernel's OOM killer (L38).
     var oomClass = OOMClass.active
+    /// This daemon has set `oom_score_adj` of the processes.
+    var isOOMScoreSet = false
     /// The weights of the app's sessions before it was throttled, by autogroup (L19).
     var niceBefore: [UInt64: Int] = [:]
 

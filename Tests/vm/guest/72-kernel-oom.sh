@@ -6,6 +6,7 @@ protected() { [ "$(value "$1" memory.low)" -gt "$2" ] || { value "$1" memory.low
 manifest small "allocate 60000000 ready"
 manifest large "allocate 230000000 ready"
 manifest limited "allocate 200000000 ready"
+for app in small large limited; do printf '%s\n' '[Lifecycle]' LaunchDeadlineSec=120s >>$apps/$app.app; done
 printf '%s\n' '[Memory]' MemoryMax=64M >>$apps/limited.app
 # Active: it allocates when the file exists, as fast as it can.
 cat >$apps/front.app <<'END'
@@ -32,7 +33,8 @@ ctl launch limited --background >/dev/null 2>&1
 check "an app that exceeds MemoryMax= is killed by the kernel" wait_for 60 receipt limited '"jetsam"' 'MemoryMax='
 check "MemoryMax= has no effect on others" is large suspended
 
-# The daemon does not run while memory becomes short. Without the watchdog, or systemd would restart it.
+# The daemon does not run while memory becomes short: all apps together reach a limit, as in a container. Without the watchdog, or
+# systemd would restart the daemon.
 mkdir -p /run/systemd/system/greenroomd.service.d
 printf '%s\n' '[Service]' WatchdogSec=0 >/run/systemd/system/greenroomd.service.d/test.conf
 systemctl daemon-reload
@@ -41,16 +43,19 @@ check "front is still active" wait_for 20 is front active
 dmesg -C
 daemon=$(property greenroomd MainPID)
 kill -STOP "$daemon"
-available=$(awk '/^MemAvailable/ { print $2 * 1024 }' /proc/meminfo)
-echo "     $((available / 1000000)) MB are available"
-echo $((available + 120000000)) >/run/fill
-check "the app in the foreground gets its memory" wait_for 240 test -e /run/filled
+used=$(cat $group/memory.current)
+echo "     the apps use $((used / 1000000)) MB"
+systemctl set-property --runtime greenroom-apps.service MemoryMax=$((used + 60000000))
+# More than the small app would give back.
+echo 200000000 >/run/fill
+check "the app in the foreground gets its memory" wait_for 120 test -e /run/filled
+systemctl set-property --runtime greenroom-apps.service MemoryMax=infinity
 kill -CONT "$daemon"
 dmesg | grep -i 'killed process' | sed 's/^/     /'
 check "the kernel's OOM killer has killed" has "$(dmesg)" "Killed process"
 check "the app in the foreground is still active" is front active
 check "the largest suspended app was killed" wait_for 30 receipt large '"jetsam"' 'Killed by the kernel because memory was short.' '"suspended"'
-check "systemd reports no OOM kill of the daemon" systemctl is-active greenroomd
+check "greenroom-apps.service is active" systemctl is-active greenroom-apps
 for app in front small; do ctl terminate $app >/dev/null 2>&1; done
 rm -rf /run/systemd/system/greenroomd.service.d /run/fill /run/filled
 systemctl daemon-reload
