@@ -16,9 +16,11 @@ package enum Effect: Hashable, Sendable {
     case measureActivity(RunID, listeners: Bool)
     /// Sends SIGKILL to all processes of the run. → `exited`, `emptied`.
     case kill(RunID)
-    /// L19: lowers the CPU and I/O weights of an app in the background.
+    /// L19: lowers the CPU and I/O weights of an app in the background that works for itself.
     case throttle(RunID)
     case unthrottle(RunID)
+    /// L38: sets the rank of the run for the kernel's OOM killer. Until the first one it is `OOMClass.active`.
+    case setOOMClass(RunID, OOMClass)
     /// Delivers notifications (L32).
     case deliver(RunID, [Notification])
     /// Records how often the app was launched (L9).

@@ -70,6 +70,8 @@ package enum RunEvent: Hashable, Sendable {
     /// child of this daemon. `cpu`: of the whole run. `memory`: peak in bytes, for runs too short to be measured; 0:
     /// unknown. `remaining`: the processes that it left behind.
     case exited(ExitStatus, cpu: Duration, memory: UInt64, remaining: RemainingProcesses? = nil)
+    /// The kernel's OOM killer killed the main process, or all processes. Comes before `exited`.
+    case outOfMemory(OutOfMemory)
     /// No process of the run is left (L47). Comes once in a run.
     case emptied
     /// After `Event.recovered`: the run was found and is under control again. `messagesKept`: no notify message was lost

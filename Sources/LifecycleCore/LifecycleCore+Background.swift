@@ -68,18 +68,11 @@ extension LifecycleCore {
     }
 
     mutating func runInBackground(_ index: Int, _ reason: StateReason, _ now: Instant) {
-        throttle(index)
+        throttleUnlessAwakeForOthers(index)
         // Interruptions of a way to the foreground that was given up.
         dropInterruptions(index)
         let idleSince = self[run: index].isHeldAwake ? nil : now
         change(index, to: .background(Background(idleSince: idleSince)), reason, now)
-    }
-
-    /// L19.
-    private mutating func throttle(_ index: Int) {
-        if self[run: index].isThrottled { return }
-        self[run: index].isThrottled = true
-        effects.append(.throttle(self[run: index].id))
     }
 
     /// The main process stopped itself: the answer to `didEnterBackground` (L17), and worth a report anywhere else.

@@ -148,8 +148,9 @@ extension LifecycleCore {
             apps[index].earlyEnds = 0
             apps[index].postponedUntil = nil
         }
-        // A program that was never executed cannot have failed because of its restoration state.
-        if receipt.state == .launching, self[run: index].isExecuted {
+        // A program that was never executed, or that the kernel killed for memory, cannot have failed because of its restoration
+        // state.
+        if receipt.state == .launching, self[run: index].isExecuted, self[run: index].outOfMemory != .machine {
             apps[index].launchDeaths += 1
             if apps[index].launchDeaths >= Self.tolerableLaunchDeaths {
                 effects.append(.dropRestorationState(apps[index].id))

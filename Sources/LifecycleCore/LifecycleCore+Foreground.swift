@@ -57,12 +57,6 @@ extension LifecycleCore {
         effects.append(.continueStopped(self[run: index].id))
     }
 
-    mutating func unthrottle(_ index: Int) {
-        guard self[run: index].isThrottled else { return }
-        self[run: index].isThrottled = false
-        effects.append(.unthrottle(self[run: index].id))
-    }
-
     // MARK: The watchdog of the foreground
 
     mutating func heartbeat(_ index: Int, _ now: Instant) {

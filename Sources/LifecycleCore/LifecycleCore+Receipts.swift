@@ -7,7 +7,7 @@ extension LifecycleCore {
         explanation: String?
     ) -> Receipt {
         let run = self[run: index]
-        var verdict = Verdict(life, exit.status)
+        var verdict = Verdict(life, exit.status, run.outOfMemory)
         if case .terminationIgnored(_, let use)? = cause { verdict.deadline = use }
         if let remaining = exit.remaining { verdict.explanation.add(remaining) }
         let deadline = apps[index].transitionDeadline
@@ -70,7 +70,14 @@ private struct Verdict {
         self.candidates = candidates
     }
 
-    init(_ life: ProcessLife, _ status: ExitStatus) {
+    init(_ life: ProcessLife, _ status: ExitStatus, _ outOfMemory: OutOfMemory?) {
+        self.init(life, status)
+        if let outOfMemory, status.isKill && namespace == .signal || status == .unknown && namespace == .exit {
+            self.init(killedByKernel: outOfMemory)
+        }
+    }
+
+    private init(_ life: ProcessLife, _ status: ExitStatus) {
         switch life {
         case .ending(let ending):
             // SIGKILL is the daemon's if the daemon sent it; any other end is the app's own, however near the kill was.
@@ -111,6 +118,18 @@ private struct Verdict {
                 .exit, Receipt.Code.exited,
                 "Ended with unknown status: the main process was not a child of this greenroomd.")
         case .lost: self.init(.exit, Receipt.Code.exited, "Ended when the machine went down.")
+        }
+    }
+
+    /// SIGKILL by the kernel's OOM killer.
+    private init(killedByKernel cause: OutOfMemory) {
+        switch cause {
+        case .limit:
+            self.init(
+                .jetsam, Receipt.Code.perProcessLimit,
+                "Killed by the kernel: exceeded its own memory limit (MemoryMax=).")
+            failure = .failed
+        case .machine: self.init(.jetsam, Receipt.Code.jetsam, "Killed by the kernel because memory was short.")
         }
     }
 

@@ -38,6 +38,7 @@ extension LifecycleCore {
         case .launching, .foreground, .enteringBackground, .background, .suspended, .terminating: break
         }
         if inspectedDeadline(index) != nil { effects.append(.inspect(id)) }
+        repeatOOMClass(index)
     }
 
     /// A deadline starts when the app is notified. If the previous daemon died before it sent the notice, the deadline

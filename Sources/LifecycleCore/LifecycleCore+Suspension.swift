@@ -68,6 +68,7 @@ extension LifecycleCore {
             case .background, nil: reason == nil ? .taskBegan : .woken
             }
         thaw(index, Waking(pending: pending, wake: reason), cause, now)
+        unthrottleForWake(index, reason)
         memoryState.checkSoon(now)
     }
 

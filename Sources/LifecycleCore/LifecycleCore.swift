@@ -20,6 +20,8 @@ package struct LifecycleCore: Hashable, Sendable {
     var jetsam = IndexedHeap<JetsamRank>()
     /// The order in which launches that wait are carried out (L52).
     var launchQueue = IndexedHeap<Instant>()
+    /// By index of the app: the rank of its processes for the kernel's OOM killer, as in the last effect.
+    var oomClasses: [OOMClass] = []
     var admission = Admission()
     var memoryState = MemoryState()
     var absence = Absence()
@@ -130,6 +132,7 @@ package struct LifecycleCore: Hashable, Sendable {
         case .activityMeasured(let activity): activityMeasured(index, activity, now)
         case .exited(let status, let cpu, let memory, let remaining):
             exited(index, MainExit(status: status, cpu: cpu, peak: memory, remaining: remaining), now)
+        case .outOfMemory(let cause): self[run: index].outOfMemory = cause
         case .emptied: emptied(index, now)
         case .ready: becameReady(index, now)
         case .backgroundEntered:
@@ -178,12 +181,14 @@ package struct LifecycleCore: Hashable, Sendable {
 
     /// Brings an app's timer, ranks and waiters up to date.
     mutating func refresh(_ index: Int) {
+        followOOMClass(index)
         guard !apps[index].isRemoved else {
             timers.set(index, to: nil)
             jetsam.set(index, to: nil)
             launchQueue.set(index, to: nil)
             return
         }
+        followWake(index)
         timers.set(index, to: nextTimer(index)?.at)
         jetsam.set(index, to: jetsamRank(index))
         launchQueue.set(index, to: launchRank(index))

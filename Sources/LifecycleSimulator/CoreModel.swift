@@ -35,6 +35,10 @@ struct AppModel {
     var memory: UInt64 = 0
     /// Its size when it was notified of its end, in bytes; 0: it was not, or was not measured.
     var memoryBeforeEnd: UInt64 = 0
+    /// The main process stopped itself and was not continued.
+    var isStopped = false
+    /// The last request that wakes the app came from outside every app, for something that is not the app's own work.
+    var isWakeForOthers = false
     /// Of the last freeze.
     var freezeAttempt = 0
     /// The longest background budget of all its manifests in this run; `nil`: infinite.
@@ -60,6 +64,10 @@ struct CoreModel {
     var apps: [AppModel]
     var manager = ManagerPolicy()
     var isShuttingDown = false
+    /// The request of the event that is being handled, unless it was refused: it wakes an app, for others or for the app itself.
+    private var wakeRequest: (request: RequestID, app: Int, isForOthers: Bool)?
+    /// The app that answers with the event that is being handled that it is in the background.
+    private(set) var answering: Int?
     let indexes: [AppID: Int]
     let firstRun: UInt64
     /// The size in the `frozen` event that is being handled.
@@ -107,7 +115,7 @@ struct CoreModel {
         case .spawn(let id, _, _), .recordLaunch(let id, _), .dropRestorationState(let id): indexes[id]
         case .notify(let run, _), .freeze(let run, _), .thaw(let run, _), .continueStopped(let run), .inspect(let run),
             .measureActivity(let run, _),
-            .kill(let run), .throttle(let run), .unthrottle(let run), .deliver(let run, _):
+            .kill(let run), .throttle(let run), .unthrottle(let run), .setOOMClass(let run, _), .deliver(let run, _):
             app(of: run)
         case .writeReceipt(let receipt): indexes[receipt.app]
         case .report(let report): app(of: report)
@@ -132,6 +140,8 @@ struct CoreModel {
     // MARK: Events
 
     mutating func record(_ event: Event) {
+        answering = answeringApp(event)
+        recordStop(event)
         switch event {
         case .registered(let id, let policy, _):
             guard let app = indexes[id] else { return }
@@ -148,6 +158,9 @@ struct CoreModel {
             // A limit below 1 means 1.
             manager.foregroundLimit = max(1, policy.foregroundLimit)
         case .shutdownRequested: isShuttingDown = true
+        case .requested(let request, let id, .push, by: let requester): recordWake(request, id, .push, requester)
+        case .requested(let request, let id, .launch(.background, let reason, _), by: let requester):
+            recordWake(request, id, reason, requester)
         case .run(let run, .exited(_, _, _, let remaining)):
             guard let app = currentApp(of: run), !apps[app].awaitsRemaining else { return }
             if apps[app].mayAwait(remaining) { apps[app].awaitsRemaining = true } else { apps[app].phase = .ending }
@@ -176,6 +189,17 @@ struct CoreModel {
         }
     }
 
+    private mutating func recordWake(
+        _ request: RequestID, _ id: AppID, _ reason: LaunchReason, _ requester: Requester
+    ) {
+        guard let app = indexes[id] else { return }
+        switch reason {
+        case .push, .socket, .accessory, .location: wakeRequest = (request, app, requester == .user)
+        case .fetch, .timer: wakeRequest = (request, app, false)
+        case .user, .url, .relaunch: break
+        }
+    }
+
     private mutating func record(_ size: MemoryReading.Size) {
         guard let app = currentApp(of: size.run) else { return }
         switch apps[app].phase {
@@ -190,14 +214,17 @@ struct CoreModel {
 
     mutating func record(_ effect: Effect, of app: Int?, at now: Microseconds) {
         switch effect {
-        case .spawn(_, let run, _):
+        case .spawn(_, let run, let launch):
             guard let app else { return }
+            // A push that comes before a launch for a fetch is delivered with it.
+            if launch.reason == .fetch || launch.reason == .timer { apps[app].isWakeForOthers = false }
             appsByRun.append(app)
             apps[app].run = run
             apps[app].isNotifiedToTerminate = false
             apps[app].awaitsRemaining = false
             apps[app].takesPart = false
             apps[app].isExecuted = false
+            apps[app].isStopped = false
             apps[app].readiness = apps[app].policy.readiness
             apps[app].startUpTime = .zero
             apps[app].memory = 0
@@ -211,28 +238,48 @@ struct CoreModel {
             if let app = currentApp(of: run) { apps[app].freezeAttempt = attempt }
         case .thaw(let run, _): set(.waking, run)
         case .kill(let run): set(.ending, run)
-        case .throttle(let run): set(.running, run)
+        case .throttle(let run): if let app = currentApp(of: run), apps[app].phase == .entering { set(.running, run) }
+        case .continueStopped(let run): if let app = currentApp(of: run) { apps[app].isStopped = false }
         case .report(.stateChanged(_, _, let state, _)):
             guard let app else { return }
             change(app, to: state, now)
         case .report(.deadlineMet(_, .thaw, _)):
             guard let app else { return }
             if apps[app].phase == .waking { apps[app].phase = .running }
+        case .report(.deadlineMet(_, .background, _)):
+            guard let app else { return }
+            if apps[app].phase == .entering { apps[app].phase = .running }
+        case .answer(let request, .refused): if wakeRequest?.request == request { wakeRequest = nil }
         case .measureMemory: measuringSince = now
-        case .continueStopped, .inspect, .measureActivity, .unthrottle, .deliver, .recordLaunch, .writeReceipt,
-            .dropRestorationState,
-            .answer, .report, .allowSleep, .finish:
+        case .inspect, .measureActivity, .unthrottle, .setOOMClass, .deliver, .recordLaunch, .writeReceipt,
+            .dropRestorationState, .answer, .report, .allowSleep, .finish:
             break
         }
     }
 
     /// Finishes an event after all its effects: an app that has answered is in the background, whatever the core did.
     mutating func finish(_ event: Event) {
+        if let wake = wakeRequest { apps[wake.app].isWakeForOthers = wake.isForOthers }
+        wakeRequest = nil
+        guard let app = answering else { return }
+        answering = nil
+        if apps[app].phase == .entering { apps[app].phase = .running }
+    }
+
+    private func answeringApp(_ event: Event) -> Int? {
         switch event {
         case .run(let run, .backgroundEntered), .run(let run, .stopped),
             .run(let run, .notified(.didEnterBackground, delivered: false, _)):
-            guard let app = currentApp(of: run) else { return }
-            if apps[app].phase == .entering { apps[app].phase = .running }
+            currentApp(of: run)
+        default: nil
+        }
+    }
+
+    private mutating func recordStop(_ event: Event) {
+        switch event {
+        case .run(let run, .stopped): if let app = currentApp(of: run) { apps[app].isStopped = true }
+        case .run(let run, .continued), .run(let run, .mainProcessChanged):
+            if let app = currentApp(of: run) { apps[app].isStopped = false }
         default: break
         }
     }
@@ -256,7 +303,9 @@ struct CoreModel {
 
     private mutating func record(_ notice: Notice, of run: RunID) {
         switch notice {
-        case .didEnterBackground: set(.entering, run)
+        case .didEnterBackground:
+            // A process that has stopped itself has answered.
+            if let app = currentApp(of: run) { set(apps[app].isStopped ? .running : .entering, run) }
         case .willTerminate:
             set(.terminating, run)
             if let app = currentApp(of: run) {

@@ -13,7 +13,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
     case heartbeatGivenUp, stopping, mainProcessChanged
     case sleepRequested, awoke, locked, unlocked
     case deadlineReached, memoryMeasured, pressureStalled, pressureSimulated
-    case recovered, reattached, activityMeasured
+    case recovered, reattached, activityMeasured, outOfMemory
 
     package var name: String { String(describing: self) }
 
@@ -67,6 +67,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
         case .mainProcessChanged: self = .mainProcessChanged
         case .reattached: self = .reattached
         case .activityMeasured: self = .activityMeasured
+        case .outOfMemory: self = .outOfMemory
         }
     }
 

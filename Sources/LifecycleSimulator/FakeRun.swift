@@ -64,6 +64,10 @@ struct FakeRun {
     /// Whether SIGTERM came before `execve`: no handler catches it.
     var isNotifiedBeforeExec = false
     var isThrottled = false
+    /// The rank of its processes for the kernel's OOM killer.
+    var oomClass = OOMClass.active
+    /// The kernel's OOM killer ended it.
+    var isKilledByKernel = false
     /// Whether the main process is the child of another process: the kernel does not report its exit status.
     var isMainProcessAdopted = false
     var memory: UInt64 = 0
@@ -135,6 +139,8 @@ enum KernelAction {
     /// A process outside the daemon sends SIGCONT.
     case continueByOthers(attempt: Int)
     case die(ExitStatus)
+    /// SIGKILL by the kernel's OOM killer.
+    case outOfMemory
     /// SIGKILL takes effect on the whole cgroup.
     case killArrives
     case childrenEnd

@@ -35,7 +35,7 @@ extension Line {
             add("drop the restoration state of ")
             add(id.name)
         case .notify, .freeze, .thaw, .continueStopped, .inspect, .measureActivity, .kill, .throttle, .unthrottle,
-            .deliver:
+            .setOOMClass, .deliver:
             addToRun(effect, app?.name ?? "?")
         }
     }
@@ -70,6 +70,9 @@ extension Line {
         case .kill: add("kill ", app)
         case .throttle: add("throttle ", app)
         case .unthrottle: add("unthrottle ", app)
+        case .setOOMClass(_, let oomClass):
+            add("OOM class of ", app)
+            add(": ", String(describing: oomClass))
         default: break
         }
     }

@@ -111,6 +111,7 @@ extension Line {
                 add(", remaining processes: ")
                 add(remaining.count)
             }
+        case .outOfMemory(let cause): add(cause == .limit ? " exceeded its memory limit" : " killed by the kernel")
         case .emptied: add(" emptied")
         case .reattached(let messagesKept, let noticesDelayed):
             add(messagesKept ? " reattached" : " reattached, messages lost")

@@ -110,7 +110,7 @@ extension World {
         case .exited(_, let cpu, let memory, let remaining):
             losesStatus() ? .exited(.unknown, cpu: cpu, memory: memory, remaining: remaining) : event
         // The next daemon looks at each run that is to be frozen.
-        case .freezeLost: event
+        case .freezeLost, .outOfMemory: event
         case .spawned, .executed, .spawnFailed, .notified, .emptied, .stopped, .continued, .mainProcessChanged,
             .reattached:
             event
@@ -133,7 +133,8 @@ extension World {
         case .kill(let id):
             guard let run = index(of: id), runs[run].killedAt != nil else { return false }
             return true
-        case .spawn, .notify, .continueStopped, .inspect, .measureActivity, .throttle, .unthrottle, .deliver,
+        case .spawn, .notify, .continueStopped, .inspect, .measureActivity, .throttle, .unthrottle, .setOOMClass,
+            .deliver,
             .recordLaunch,
             .writeReceipt,
             .dropRestorationState, .answer, .report, .measureMemory, .allowSleep, .finish:

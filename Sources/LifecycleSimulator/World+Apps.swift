@@ -286,7 +286,7 @@ extension RunEvent {
         case .backgroundEntered, .stopped: .background
         case .heartbeat: .watchdog
         case .spawned, .executed, .spawnFailed, .notified, .frozen, .footprintMeasured, .thawed, .freezeLost,
-            .inspected, .exited, .emptied,
+            .inspected, .outOfMemory, .exited, .emptied,
             .continued,
             .taskBegan, .taskEnded, .wakeCompleted, .timeoutExtended, .heartbeatGivenUp, .stopping, .mainProcessChanged,
             .reattached, .activityMeasured:

@@ -15,7 +15,8 @@ extension World {
         case .allowSleep: return performSleep()
         case .finish: return performFinish()
         case .notify(let id, _), .freeze(let id, _), .thaw(let id, _), .continueStopped(let id), .inspect(let id),
-            .measureActivity(let id, _), .kill(let id), .throttle(let id), .unthrottle(let id), .deliver(let id, _):
+            .measureActivity(let id, _), .kill(let id), .throttle(let id), .unthrottle(let id), .setOOMClass(let id, _),
+            .deliver(let id, _):
             guard let run = index(of: id) else { return "there is no run \(id)" }
             if let problem = problem(effect, for: runs[run]) { return "\(problem) (run \(id))" }
             perform(effect, on: run)
@@ -51,7 +52,7 @@ extension World {
             if let killed = run.killedAt, now - killed < 5 * .second { return "the run is killed twice within 5 s" }
         case .inspect where delivered.hasExited && run.killedAt == nil:
             if delivered.isEmptied { return "a run without processes is inspected" }
-        case .inspect, .measureActivity, .continueStopped, .throttle, .unthrottle, .deliver:
+        case .inspect, .measureActivity, .continueStopped, .throttle, .unthrottle, .setOOMClass, .deliver:
             if delivered.isEnding || run.killedAt != nil { return "\(effect.verb) applies to a run that has ended" }
         case .spawn, .recordLaunch, .writeReceipt, .dropRestorationState, .answer, .report, .measureMemory,
             .allowSleep, .finish:
@@ -71,6 +72,7 @@ extension World {
         case .kill: kill(run)
         case .throttle: runs[run].isThrottled = true
         case .unthrottle: runs[run].isThrottled = false
+        case .setOOMClass(_, let oomClass): runs[run].oomClass = oomClass
         case .deliver(_, let notifications): receiveNotifications(run, notifications)
         case .spawn, .recordLaunch, .writeReceipt, .dropRestorationState, .answer, .report, .measureMemory,
             .allowSleep, .finish:

@@ -9,6 +9,7 @@ extension World {
         case .freezeCompletes(let attempt): freezeCompletes(run, attempt)
         case .continueByOthers(let attempt): continueByOthers(run, attempt)
         case .die(let status): die(run, status)
+        case .outOfMemory: runOutOfMemory(run)
         case .killArrives: killArrives(run)
         case .childrenEnd:
             runs[run].children = 0
@@ -183,6 +184,20 @@ extension World {
         runs[run].deferred = []
         endChildrenThatMayBeAwaited(run)
         reportExit(run, status)
+    }
+
+    /// The OOM killer ends the main process; the daemon learns of it before it learns of the end.
+    private mutating func runOutOfMemory(_ run: Int) {
+        if runs[run].blockedUntil > now {
+            return schedule(.outOfMemory, for: run, after: runs[run].blockedUntil - now)
+        }
+        switch runs[run].program {
+        case .notCreated, .ended: return
+        case .created, .running: break
+        }
+        runs[run].isKilledByKernel = true
+        report(run, .run(runs[run].id, .outOfMemory(.machine)), after: 0)
+        die(run, .kill)
     }
 
     /// A process that was forked after SIGTERM does not get it. Where the core may wait for it without a deadline, it ends by

@@ -38,13 +38,17 @@ extension World {
         setMemory(run, runs[run].memory / 2)
     }
 
-    /// Kills the largest app, as the kernel's OOM killer does.
+    /// Kills an app of the first OOM class that has one, the largest there, as the kernel's OOM killer does.
     private mutating func runOutOfMemory() {
         guard injects(.outOfMemory) else { return }
         let alive = apps.compactMap(\.run).filter { !runs[$0].isEmpty }
-        guard let largest = alive.max(by: { runs[$0].memory < runs[$1].memory }) else { return }
+        let last = alive.min {
+            let (a, b) = (runs[$0].oomClass, runs[$1].oomClass)
+            return a == b ? runs[$0].memory > runs[$1].memory : a.rawValue < b.rawValue
+        }
+        guard let victim = last else { return }
         countKill()
-        schedule(.die(.kill), for: largest, after: 0)
+        schedule(.outOfMemory, for: victim, after: 0)
     }
 
     mutating func measure() {

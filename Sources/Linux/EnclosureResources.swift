@@ -13,7 +13,7 @@ extension Enclosure {
         let isInGroup = try setGroupWeights(background: background)
         guard canChangeThreads else { return isInGroup ? .cgroup : .none }
         let slack = String(timerSlack ?? Self.ownTimerSlack(proc))
-        for pid in try pids() {
+        try forEachProcess { (pid) throws(SystemError) in
             for thread in try proc.threads(of: pid) {
                 // ESRCH: the thread has ended. EPERM: a security module refuses. Both are ignored.
                 if !isInGroup { _ = clinux_set_idle(thread, background) }
@@ -23,6 +23,21 @@ extension Enclosure {
             }
         }
         return isInGroup ? .cgroup : .threads
+    }
+
+    /// The most searches for processes that were created meanwhile: a fork bomb must not occupy the daemon. Without a cgroup there
+    /// is one, because each is a search of /proc.
+    private var mostSearches: Int { path == nil ? 1 : 8 }
+
+    /// Calls `body` for each process, with a cgroup also for those that are created meanwhile. A new process inherits what is set
+    /// from the one that creates it, so after a search that finds none, all have it.
+    func forEachProcess(_ body: (Int32) throws(SystemError) -> Void) throws(SystemError) {
+        var done: Set<Int32> = []
+        for _ in 0..<mostSearches {
+            let found = try pids().filter { done.insert($0).inserted }
+            if found.isEmpty { return }
+            for pid in found { try body(pid) }
+        }
     }
 
     /// Sets cpu.idle (since Linux 5.15), with which the group runs only on idle CPUs, or else cpu.weight, and io.weight: 1 to

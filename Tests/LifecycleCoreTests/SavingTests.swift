@@ -137,6 +137,7 @@ struct SavingTests {
             .run(run, .notified(.memoryWarning(.critical), delivered: true, cpu: .milliseconds(3))),
             .run(run, .activityMeasured(RunActivity(cpu: .seconds(1), waited: .milliseconds(2), listens: true))),
             .run(run, .frozen(attempt: 2, memory: 5 << 30)), .run(run, .thawed(attempt: 1)),
+            .run(run, .outOfMemory(.machine)),
             .run(run, .inspected(Inspection(traced: true, cpu: .nanoseconds(5), memory: 3, waited: .seconds(4)))),
             .run(run, .ready),
             .run(run, .backgroundEntered), .run(run, .stopped), .run(run, .continued),

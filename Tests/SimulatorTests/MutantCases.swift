@@ -47,6 +47,19 @@ extension MutantCase {
         .without("does not throttle", .backgroundIsThrottled) {
             if case .throttle = $0 { true } else { false }
         },
+        .effects("throttles apps that users wake", .wakesRunFreely) { effects, event, _ in
+            guard case .requested(_, _, .push, by: .user) = event else { return effects }
+            return effects.filter { if case .unthrottle = $0 { false } else { true } }
+        },
+        .without("leaves suspended apps in the kernel's order as they are", .kernelAgrees) {
+            if case .setOOMClass(_, .suspended) = $0 { true } else { false }
+        },
+        .without("leaves apps that enter the foreground in the kernel's order as they are", .kernelAgrees) {
+            if case .setOOMClass(_, .active) = $0 { true } else { false }
+        },
+        .events("ignores that the kernel killed for memory", .receiptsAreTrue) { event in
+            if case .run(_, .outOfMemory) = event { nil } else { event }
+        },
         MutantCase(name: "ignores tasks in the background", rule: .suspendedHasNoAssertion) { core, _ in
             Mutant(core: core) { mutant, event, now in
                 if case .run(let run, .taskBegan(let name, _)) = event, let id = mutant.core.app(of: run),

@@ -25,6 +25,9 @@ final class DaemonContext {
     let escapes: EscapeSearch
     let runs = RunTable()
     private(set) lazy var sampler = MemorySampler(self)
+    private(set) lazy var protection = MemoryProtection(self)
+    let kernelKills = KernelKills()
+    let autogroups: AutogroupQueue
     private(set) lazy var footprints = FootprintMeter(self)
     /// Receives the events of the OS layer. It outlives this object.
     unowned let events: any EventSink
@@ -52,6 +55,7 @@ final class DaemonContext {
         groups = GroupRemover(loop: loop, journal: journal)
         inboxes = InboxRemover(folders: folders, loop: loop, journal: journal)
         releaser = MemoryReleaser(loop: loop)
+        autogroups = AutogroupQueue(loop: loop, journal: journal)
         escapes = EscapeSearch(loop: loop, containment: containment)
     }
 

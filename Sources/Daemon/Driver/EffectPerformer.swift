@@ -41,13 +41,17 @@ final class EffectPerformer: EffectPerforming {
         case .kill(let run): runs[run]?.kill()
         case .throttle(let run): runs[run]?.setWeights(background: true)
         case .unthrottle(let run): runs[run]?.setWeights(background: false)
+        case .setOOMClass(let run, let oomClass): runs[run]?.setOOMClass(oomClass)
         case .deliver(let run, let notifications): runs[run]?.deliver(notifications, id)
         case .recordLaunch(let app, let count): attempt(app) { try context.launches.record(app, count) }
         case .writeReceipt(let receipt): attempt(receipt.app) { try context.receipts.write(receipt) }
         case .dropRestorationState(let app): context.stored.dropRestorationState(of: app)
         case .answer(let request, let answer): answers.answer(request, answer)
         case .report(let report): observe(report)
-        case .measureMemory: context.sampler.measure()
+        case .measureMemory:
+            context.protection.refresh()
+            context.kernelKills.look()
+            context.sampler.measure()
         case .allowSleep: sleep.allowSleep()
         case .finish: context.loop.exit(0)
         }

@@ -93,6 +93,7 @@ extension RunController {
         releaseMainProcess()
         if !isFinal, awaitsForked(FirstExit(status: status, cpu: cpu, peakMemory: peakMemory)) { return }
         transport.discard()
+        reportKernelKill(status)
         let remains = self.remains
         send(
             .exited(

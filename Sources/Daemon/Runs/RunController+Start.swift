@@ -51,6 +51,7 @@ extension RunController {
         case .pending: return
         case .executed:
             endStart()
+            applyOOMClass()
             watchExit()
             send(.executed)
         case .killedBeforeExec:

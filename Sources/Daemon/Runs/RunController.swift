@@ -78,6 +78,12 @@ final class RunController {
     /// When a process of the run was continued by another one than the daemon (process-group mode).
     var lastContinued: Duration?
     var isContinueLogged = false
+    /// The rank of the processes for the kernel's OOM killer (L38).
+    var oomClass = OOMClass.active
+    /// This daemon has set `oom_score_adj` of the processes.
+    var isOOMScoreSet = false
+    /// The weights of the app's sessions before it was throttled, by autogroup (L19).
+    var niceBefore: [UInt64: Int] = [:]
 
     // MARK: Status that the app reports
 
@@ -215,17 +221,6 @@ final class RunController {
 
     // MARK: Effects
 
-    /// Timers of apps in the background may expire this much later, in nanoseconds, so that the processor sleeps longer
-    /// (L19). systemd and Android use the same value for background work.
-    private static let backgroundTimerSlack: UInt64 = 40_000_000
-
-    func setWeights(background: Bool) {
-        attempt {
-            try enclosure.setWeights(
-                background: background, timerSlack: background ? Self.backgroundTimerSlack : nil)
-        }
-    }
-
     /// SIGCONT, for a main process that has stopped itself.
     func continueStopped() { sendSignal(SIGCONT) }
 
@@ -341,6 +336,7 @@ final class RunController {
         if case .removed = end { return }
         end = .removed
         context.runs.remove(self)
+        context.protection.remove(id)
         removeRecord()
         releaseMainProcess()
         socket.close()

@@ -55,6 +55,7 @@ final class RunLauncher {
         let enclosure = try step(Stage.cgroup) {
             try context.containment.create(app: app.name, run: id.number)
         }
+        limitMemory(of: enclosure, manifest)
         let socket: NotifySocket
         do {
             socket = try makeSocket(id, user)
@@ -163,19 +164,21 @@ final class RunLauncher {
         request.umask = manifest.umask
         request.resourceLimits = resourceLimits(manifest)
         if manifest.policy.watchdog != nil { request.processIDVariables = ["WATCHDOG_PID"] }
-        request.oomScoreAdjust = manifest.oomScoreAdjust ?? Self.defaultOOMScoreAdjust
+        request.oomScoreAdjust = manifest.oomScoreAdjust ?? OOMClass.defaultBase
         request.noNewPrivileges = manifest.noNewPrivileges
         request.cgroup = enclosure.cgroupDescriptor
         request.passedDescriptors = context.stored.passed(to: manifest.id)
         return request
     }
 
-    /// The oom_score_adj of apps whose manifest sets none: 0 if the daemon's own is negative (`OOMScoreAdjust=` of its
-    /// unit). `nil`: the daemon's, because only privileged processes may lower it.
-    private static let defaultOOMScoreAdjust: Int? = {
-        let own = try? readFile(at: "/proc/self/oom_score_adj", limit: 16)
-        return own?.first == UInt8(ascii: "-") ? 0 : nil
-    }()
+    /// Without its limits the app is launched nevertheless.
+    private func limitMemory(of enclosure: Enclosure, _ manifest: AppManifest) {
+        do {
+            try enclosure.limitMemory(of: manifest)
+        } catch {
+            context.journal.logWarning("its memory limits are not set: \(error)", app: manifest.id)
+        }
+    }
 
     /// The resource limits of an app. The daemon's own limit of open files is high. Apps get systemd's defaults: a soft
     /// limit of 1,024, which select(2) needs, and a hard limit of 524,288.

@@ -152,7 +152,10 @@ extension LifecycleCore {
         memoryState = saved.memoryState
         absence = saved.absence
         shutdown = saved.shutdown
-        for index in apps.indices where !apps[index].isRemoved { restoreIndexes(index) }
+        for index in apps.indices {
+            restoreOOMClass(index)
+            if !apps[index].isRemoved { restoreIndexes(index) }
+        }
         admission.slots = saved.slots.filter { slot in
             runs[slot.run.number].map { apps[$0].phase == .launching } ?? false
         }
@@ -185,6 +188,7 @@ extension LifecycleCore {
         if memoryState != other.memoryState { return "\(memoryState) and \(other.memoryState)" }
         if timers != other.timers { return "timers: \(timers) and \(other.timers)" }
         if jetsam != other.jetsam { return "jetsam: \(jetsam) and \(other.jetsam)" }
+        if oomClasses != other.oomClasses { return "OOM classes: \(oomClasses) and \(other.oomClasses)" }
         if launchQueue != other.launchQueue { return "waiting launches: \(launchQueue) and \(other.launchQueue)" }
         if admission != other.admission { return "\(admission) and \(other.admission)" }
         if foregroundSlots != other.foregroundSlots { return "\(foregroundSlots) and \(other.foregroundSlots)" }

@@ -76,6 +76,7 @@ extension RunEvent: SavedUnion {
         case .freezeLost(let attempt): writer.put(case: 23, attempt)
         case .footprintMeasured(let attempt, let memory): writer.put(case: 24, attempt, SavedSize(memory))
         case .activityMeasured(let activity): writer.put(case: 25, activity)
+        case .outOfMemory(let cause): writer.put(case: 26, cause)
         }
     }
 
@@ -110,6 +111,7 @@ extension RunEvent: SavedUnion {
         case 23: self = .freezeLost(attempt: try values.next())
         case 24: self = .footprintMeasured(attempt: try values.next(), memory: try values.nextSize())
         case 25: self = .activityMeasured(try values.next())
+        case 26: self = .outOfMemory(try values.next())
         default: return nil
         }
     }

@@ -138,9 +138,10 @@ extension Run: SavedRecord {
         try coder.sparseSize(18, &aboveSize)
         peakMemory = memory.addingReportingOverflow(aboveSize).partialValue
         try coder.sparseSize(19, &memoryBeforeEnd)
+        try coder.optional(20, &outOfMemory)
         #if NEXT_RELEASE
             var later: String? = "a field of the next release"
-            try coder.optional(20, &later)
+            try coder.optional(30, &later)
         #endif
     }
 

@@ -20,6 +20,7 @@ extension DeadlineKind: SavedCase {}
 extension WakeResult: SavedCase {}
 extension MemoryLevel: SavedCase {}
 extension MemoryCause: SavedCase {}
+extension OutOfMemory: SavedCase {}
 extension Receipt.Namespace: SavedCase {}
 extension Receipt.Failure: SavedCase {}
 extension Waiter.Goal: SavedCase {}

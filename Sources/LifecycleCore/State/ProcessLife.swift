@@ -145,6 +145,8 @@ struct Run: Hashable, Sendable {
     var takesPart = false
     /// What the app does in the background now is not what a user asked for (L53). The next request of a user changes that.
     var isUnrequested = false
+    /// Why the kernel killed it; `nil`: it did not.
+    var outOfMemory: OutOfMemory?
 
     /// Whether something keeps it awake in the background.
     var isHeldAwake: Bool { !assertions.isEmpty || startUp != nil }

@@ -92,7 +92,9 @@ struct AbsenceChecker {
     }
 
     private static func isAnyAppVisible(_ model: CoreModel) -> Bool {
-        model.apps.indices.contains { model.apps[$0].phase == .foreground || model.apps[$0].phase == .entering }
+        model.apps.indices.contains {
+            model.apps[$0].phase == .foreground || model.apps[$0].phase == .entering && model.answering != $0
+        }
     }
 
     mutating func verify<Core: DecidingCore>(

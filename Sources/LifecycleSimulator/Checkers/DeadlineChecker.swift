@@ -110,7 +110,8 @@ struct DeadlineChecker {
         case .kill:
             if missed == app { missed = nil }
             return
-        case .spawn, .notify, .freeze, .thaw, .continueStopped, .measureActivity, .throttle, .unthrottle, .deliver,
+        case .spawn, .notify, .freeze, .thaw, .continueStopped, .measureActivity, .throttle, .unthrottle, .setOOMClass,
+            .deliver,
             .recordLaunch,
             .writeReceipt, .dropRestorationState, .answer, .report, .measureMemory,
             .allowSleep, .finish:

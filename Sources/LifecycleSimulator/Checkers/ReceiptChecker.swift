@@ -8,6 +8,8 @@ struct ReceiptChecker {
         var status: ExitStatus
         /// Whether SIGKILL was sent before.
         var wasKilled: Bool
+        /// Whether the kernel's OOM killer ended it.
+        var wasKilledByKernel: Bool
         var receipts = 0
         var reports = 0
     }
@@ -49,7 +51,9 @@ struct ReceiptChecker {
         _ app: Int, _ run: RunID, _ status: ExitStatus, _ model: CoreModel, _ world: World, wasKilled: Bool? = nil
     ) {
         guard model.apps[app].run == run, let index = world.index(of: run) else { return }
-        end = End(run: run, status: status, wasKilled: wasKilled ?? (world.runs[index].killedAt != nil))
+        end = End(
+            run: run, status: status, wasKilled: wasKilled ?? (world.runs[index].killedAt != nil),
+            wasKilledByKernel: world.runs[index].isKilledByKernel)
     }
 
     mutating func record(
@@ -117,14 +121,21 @@ struct ReceiptChecker {
                 "receipt \(receipt.id): the signal is not the daemon's, but SIGKILL was sent")
         case .jetsam where receipt.code == 7:
             findings.check(
-                isSIGKILL && wasKilled && receipt.candidates.isEmpty, .receiptsAreTrue,
+                isSIGKILL && (wasKilled || end.wasKilledByKernel) && receipt.candidates.isEmpty, .receiptsAreTrue,
                 "receipt \(receipt.id): over its limit, but it was not killed: \(end.status)")
+        case .jetsam where receipt.candidates.isEmpty:
+            findings.check(
+                end.wasKilledByKernel, .receiptsAreTrue,
+                "receipt \(receipt.id): jetsam without candidates, but the kernel did not kill it")
         case .jetsam:
             findings.check(
                 receipt.candidates.first?.app == receipt.app, .receiptsAreTrue,
                 "receipt \(receipt.id): the victim is not the first candidate: \(receipt.candidates.map(\.app))")
         case .exit, .resource: break
         }
+        findings.check(
+            receipt.namespace != .signal || !end.wasKilledByKernel || !end.status.isSIGKILL, .receiptsAreTrue,
+            "receipt \(receipt.id): the signal was the kernel's, because memory was short")
         if let deadline = receipt.deadline, receipt.namespace == .watchdog, deadline.what != .watchdog {
             findings.check(
                 deadline.wall >= deadline.allowed, .receiptsAreTrue,

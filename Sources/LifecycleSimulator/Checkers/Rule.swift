@@ -6,7 +6,9 @@ package enum Rule: String, CaseIterable, Sendable {
     case suspendedIsFrozen = "a suspended app is frozen (L1)"
     case continuedIsFrozenAgain = "a suspended app that a process outside the daemon has continued is frozen again (L1)"
     case foregroundRuns = "an app in the foreground is neither frozen nor throttled (L19)"
-    case backgroundIsThrottled = "an app in the background is throttled once it has answered (L19)"
+    case backgroundIsThrottled =
+        "an app in the background that works for itself is throttled once it has answered (L19)"
+    case wakesRunFreely = "an app that is awake for a request from outside every app is not throttled (L19)"
     case suspendedHasNoAssertion = "a suspended app has no open task or wake (L18)"
     case suspendedInTime = "an app is frozen `SuspendDelaySec=` after its last assertion ended (L18)"
     case startUpIsAwaited =
@@ -53,6 +55,7 @@ package enum Rule: String, CaseIterable, Sendable {
     case sleepIsAllowedInTime = "sleep is allowed once, when every app has left the foreground and answered (L15)"
     case protectedDataIsNotified = "apps are notified before their protected data becomes unavailable (L15)"
     case jetsamKeepsOrder = "jetsam kills the first app in the order of L38"
+    case kernelAgrees = "the order of the kernel's OOM killer is that of L38: suspended, background, inactive, active"
     case victimsAreNecessary =
         "an app is killed for memory only if those killed before it do not give back what is missing (L39)"
     case plentyKillsNothing = "no app is killed for memory while more than a quarter of it is available (L35)"

@@ -52,12 +52,35 @@ struct StateChecker {
             findings.check(!run.isThrottled, .foregroundRuns, "\(known.id) is \(known.state), but throttled")
         case .background:
             let hasAnswered = known.phase == .running || known.phase == .suspending
+            let isWoken = deadlines.isOpen(.wake, of: app)
             findings.check(
-                run.isThrottled || !hasAnswered, .backgroundIsThrottled,
+                run.isThrottled || !hasAnswered || isWoken, .backgroundIsThrottled,
                 "\(known.id) is in the background, but not throttled")
+            findings.check(
+                !(run.isThrottled && isWoken && known.isWakeForOthers), .wakesRunFreely,
+                "\(known.id) was woken for others, but is throttled")
         case .notRunning, .launching, .terminating: break
         }
+        checkOOMClass(known, run, &findings)
         checkEnd(known, run, &findings)
+    }
+
+    /// What the kernel would kill first where it is faster than the daemon (L38). An app that returns to the foreground may be
+    /// either.
+    private func checkOOMClass(_ known: AppModel, _ run: FakeRun, _ findings: inout Findings) {
+        if known.phase == .ending { return }
+        let expected: [OOMClass]
+        switch known.state {
+        case .notRunning: return
+        case .suspended: expected = [.suspended]
+        case .background, .launching: expected = [.background, .inactive]
+        case .terminating: expected = [.background]
+        case .inactive: expected = [.inactive]
+        case .active: expected = [.active]
+        }
+        findings.check(
+            expected.contains(run.oomClass), .kernelAgrees,
+            "\(known.id) is \(known.state), but the kernel ranks it as \(run.oomClass)")
     }
 
     private func checkEnd(_ known: AppModel, _ run: FakeRun, _ findings: inout Findings) {

@@ -75,7 +75,8 @@ struct InvariantChecker {
             guard let known = handleEverything(run, effect) else { return }
             if !known.isFreezing || attempt != known.attempt { fail("\(effect) of a run that is not frozen") }
             runs[run]?.isFreezing = false
-        case .continueStopped(let run), .inspect(let run), .measureActivity(let run, _), .deliver(let run, _):
+        case .continueStopped(let run), .inspect(let run), .measureActivity(let run, _), .deliver(let run, _),
+            .setOOMClass(let run, _):
             _ = handleEverything(run, effect)
         case .throttle(let run):
             if handleEverything(run, effect)?.isThrottled == true { fail("\(effect) twice") }

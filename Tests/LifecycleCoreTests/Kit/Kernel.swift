@@ -118,7 +118,8 @@ struct Kernel {
             guard behaviour(of: run).dies else { return [] }
             return end(run, .signaled(9, coreDumped: false)) + endChildren(of: run)
         case .measureMemory: return measures ? [.memoryMeasured(reading)] : []
-        case .throttle, .unthrottle, .deliver, .recordLaunch, .writeReceipt, .dropRestorationState, .answer, .report,
+        case .throttle, .unthrottle, .setOOMClass, .deliver, .recordLaunch, .writeReceipt, .dropRestorationState,
+            .answer, .report,
             .allowSleep, .finish:
             return []
         }

@@ -1,0 +1,51 @@
+/// Which apps in the background get less of the processor (L19).
+extension LifecycleCore {
+    /// An app that is awake on behalf of a user, or of a peer outside every app, runs at normal weight until its wake is over.
+    /// What an app does for itself (tasks, fetch, timers, wakes that apps cause) gets less.
+    private func isAwakeForOthers(_ index: Int) -> Bool {
+        guard let wake = self[run: index].assertions.wake else { return false }
+        return wake.reason.isForOthers && !self[run: index].isUnrequested
+    }
+
+    /// The app has entered the background, or was woken.
+    mutating func throttleUnlessAwakeForOthers(_ index: Int) {
+        if !isAwakeForOthers(index) { throttle(index) }
+    }
+
+    /// An app is about to be thawed for this reason.
+    mutating func unthrottleForWake(_ index: Int, _ reason: LaunchReason?) {
+        guard let reason, reason.isForOthers, !self[run: index].isUnrequested else { return }
+        unthrottle(index)
+    }
+
+    /// Brings the weights up to date: a wake may have begun or ended in this event.
+    mutating func followWake(_ index: Int) {
+        switch apps[index].phase {
+        case .background, .suspending: if isAwakeForOthers(index) { unthrottle(index) } else { throttle(index) }
+        case .notRunning, .launching, .foreground, .enteringBackground, .suspended, .waking, .terminating, .ending:
+            break
+        }
+    }
+
+    private mutating func throttle(_ index: Int) {
+        if self[run: index].isThrottled { return }
+        self[run: index].isThrottled = true
+        effects.append(.throttle(self[run: index].id))
+    }
+
+    mutating func unthrottle(_ index: Int) {
+        guard self[run: index].isThrottled else { return }
+        self[run: index].isThrottled = false
+        effects.append(.unthrottle(self[run: index].id))
+    }
+}
+
+extension LaunchReason {
+    /// Whether a user or a peer outside the app waits for what it does. A fetch and a timer are the app's own (L19).
+    var isForOthers: Bool {
+        switch self {
+        case .push, .socket, .accessory, .location: true
+        case .user, .url, .fetch, .timer, .relaunch: false
+        }
+    }
+}

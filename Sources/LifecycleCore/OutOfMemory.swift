@@ -1,0 +1,51 @@
+/// The order in which the kernel's OOM killer is to take apps: that of the classes of L38. The daemon writes it to
+/// `oom_score_adj` (proc_pid_oom_score_adj(5)).
+package enum OOMClass: Int, CaseIterable, Hashable, Sendable {
+    case suspended, background, inactive, active
+
+    init(_ group: JetsamRank.Class) {
+        switch group {
+        case .suspended: self = .suspended
+        case .background: self = .background
+        case .inactive: self = .inactive
+        case .active: self = .active
+        }
+    }
+}
+
+/// Why the kernel's OOM killer killed an app.
+package enum OutOfMemory: CaseIterable, Hashable, Sendable {
+    /// The app reached its own hard limit (`MemoryMax=`, L41).
+    case limit
+    /// The memory of the machine, or of a control group above the app's, was used up.
+    case machine
+}
+
+extension LifecycleCore {
+    /// Brings the order of the kernel's OOM killer up to date with the app's class in the order of jetsam (L38). It is derived from
+    /// the state, so it is not saved.
+    mutating func followOOMClass(_ index: Int) {
+        let before = oomClasses.indices.contains(index) ? oomClasses[index] : .active
+        restoreOOMClass(index)
+        if oomClasses[index] == before || jetsamRank(index) == nil { return }
+        effects.append(.setOOMClass(self[run: index].id, oomClasses[index]))
+    }
+
+    /// A new run: the previous one may have ended in the same event.
+    mutating func resetOOMClass(_ index: Int) {
+        if oomClasses.indices.contains(index) { oomClasses[index] = .active }
+    }
+
+    /// After a recovery: as `followOOMClass` left it. An app without a process, or whose process is ending, has the class with
+    /// which a process starts.
+    mutating func restoreOOMClass(_ index: Int) {
+        while oomClasses.count <= index { oomClasses.append(.active) }
+        oomClasses[index] = jetsamRank(index).map { OOMClass($0.group) } ?? .active
+    }
+
+    /// The next daemon does not know the class of a run, and the last effect may be lost.
+    mutating func repeatOOMClass(_ index: Int) {
+        guard jetsamRank(index) != nil, apps[index].execution?.exit == nil else { return }
+        effects.append(.setOOMClass(self[run: index].id, oomClasses[index]))
+    }
+}

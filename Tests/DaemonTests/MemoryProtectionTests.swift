@@ -1,0 +1,54 @@
+import LifecycleCore
+import Manifest
+import Posix
+import Systemd
+import TestKit
+import Testing
+
+@testable import Daemon
+@testable import Linux
+
+/// `memory.low` of an app, whose group with a memory controller is an ordinary folder.
+@Suite("Memory of apps in the foreground")
+struct MemoryProtectionTests {
+    @Test("the footprint of an app in the foreground is protected from reclaim, and that of no other app (L38)")
+    func protected() throws {
+        let root = try TestDaemon.makeFolder()
+        let group = root + "/group"
+        try createDirectories(at: group)
+        for file in ["cgroup.events", "memory.low"] { try replaceFile(at: "\(group)/\(file)", with: []) }
+        try replaceFile(at: group + "/memory.stat", with: Array("anon 10485760\n".utf8))
+        let mounts = "36 35 0:1 / \(group) rw - cgroup2 cgroup2 rw\n"
+        let mount = try #require(CgroupMount(selfCgroup: Array("0::/\n".utf8), mountInfo: Array(mounts.utf8)))
+        let groups = CgroupRoot(path: group, mount: mount, ownership: .own, controllers: ["memory"])
+        let leaf = try CgroupLeaf(existing: group, root: groups)
+
+        let events = EventList()
+        let context = try DaemonContext.bare(in: root, try EventLoop(), events)
+        let id = RunID(1)
+        let run = RunController(
+            id: id, manifest: AppManifest(id: try #require(AppID("app"))),
+            enclosure: Enclosure(app: "app", run: 1, kind: .cgroup(leaf), proc: ProcFS()),
+            socket: try NotifySocket(
+                loop: context.loop, run: id, path: context.folders.notifySockets + "/1", owner: nil,
+                logbook: context.logbook),
+            owner: nil, context: context)
+        context.runs.insert(run)
+        func low() -> String { TestDaemon.text(of: group + "/memory.low") }
+
+        context.protection.insert(id)
+        #expect(low() == "10485760")
+        // It grows; the next measurement of memory finds it.
+        try writeControlFile(group + "/memory.stat", "anon 20971520\n")
+        context.protection.refresh()
+        #expect(low() == "20971520")
+        // A little less is not worth a write.
+        try writeControlFile(group + "/memory.stat", "anon 20000000\n")
+        context.protection.refresh()
+        #expect(low() == "20971520")
+        context.protection.remove(id)
+        #expect(low() == "00971520")  // "0", in a file that is not the kernel's.
+        context.protection.insert(id)
+        context.runs.remove(run)
+    }
+}

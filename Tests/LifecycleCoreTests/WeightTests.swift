@@ -1,0 +1,86 @@
+import LifecycleCore
+import Testing
+
+@Suite("Weights in the background")
+struct WeightTests {
+    private func suspended() -> Harness {
+        let harness = Harness("photos", "mail") { $0.backgroundModes = [.push, .fetch] }
+        harness.suspend("photos")
+        return harness
+    }
+
+    /// The changes of an app's weights since a mark: true where it is throttled.
+    private func weights(_ harness: Harness, since mark: Int) -> [Bool] {
+        harness.effects(since: mark).compactMap {
+            switch $0 {
+            case .throttle: true
+            case .unthrottle: false
+            default: nil
+            }
+        }
+    }
+
+    @Test("an app that a user wakes runs at normal weight until it has completed the wake (L19)")
+    func push() {
+        let harness = suspended()
+        let run = harness.run("photos")
+        let mark = harness.mark
+        harness.push("photos")
+        #expect(harness.state("photos") == .background)
+        #expect(weights(harness, since: mark) == [false])
+        harness.handle(.run(run, .wakeCompleted(.newData)))
+        #expect(weights(harness, since: mark) == [false, true])
+        harness.advance(.seconds(1))
+        #expect(harness.state("photos") == .suspended)
+        #expect(weights(harness, since: mark) == [false, true])
+    }
+
+    @Test("a task that is open after a user's wake gets less again (L19)")
+    func task() {
+        let harness = suspended()
+        let run = harness.run("photos")
+        harness.push("photos")
+        harness.task("photos", "upload")
+        let mark = harness.mark
+        harness.handle(.run(run, .wakeCompleted(.newData)))
+        #expect(harness.state("photos") == .background)
+        #expect(weights(harness, since: mark) == [true])
+    }
+
+    @Test("an app in the background that a user sends a push is throttled no longer, for the time of the wake (L19)")
+    func awake() {
+        let harness = Harness("photos") { $0.backgroundTime = nil }
+        harness.launch("photos", .background)
+        harness.task("photos", "upload")
+        let mark = harness.mark
+        harness.request("photos", .launch(.background, reason: .socket, url: nil))
+        #expect(weights(harness, since: mark) == [false])
+        harness.advance(.seconds(30))
+        #expect(weights(harness, since: mark) == [false, true])
+    }
+
+    @Test("an app that is launched for a user's push runs at normal weight from its launch (L19)")
+    func launched() {
+        let harness = Harness("photos") { $0.backgroundModes = .push }
+        harness.push("photos")
+        #expect(harness.state("photos") == .background)
+        #expect(weights(harness, since: 0) == [])
+        harness.handle(.run(harness.run("photos"), .wakeCompleted(.noData)))
+        #expect(weights(harness, since: 0) == [true])
+    }
+
+    @Test("a wake by another app, and a fetch, get less (L19)")
+    func itself() {
+        let harness = suspended()
+        harness.launch("mail")
+        let mark = harness.mark
+        harness.request("photos", .push(payload: "hello"), by: .app(id("mail")))
+        #expect(harness.state("photos") == .background)
+        #expect(weights(harness, since: mark) == [])
+        let fetch = suspended()
+        let start = fetch.mark
+        fetch.request("photos", .launch(.background, reason: .fetch, url: nil))
+        #expect(fetch.state("photos") == .background)
+        #expect(weights(fetch, since: start) == [])
+    }
+}

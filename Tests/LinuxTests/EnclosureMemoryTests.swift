@@ -1,0 +1,143 @@
+import Glibc
+import Posix
+import Testing
+
+@testable import Linux
+
+/// A group with a memory controller: its files lie in an ordinary folder.
+private struct FakeGroup {
+    let scratch: Scratch
+    let enclosure: Enclosure
+
+    init(events: String = "oom_kill 0\n", local: String? = nil) throws {
+        scratch = try Scratch()
+        for file in ["cgroup.events", "memory.stat", "memory.oom.group", "memory.max", "memory.low"] {
+            _ = try scratch.file(file)
+        }
+        _ = try scratch.file("memory.events", events)
+        if let local { _ = try scratch.file("memory.events.local", local) }
+        let mounts = "36 35 0:1 / \(scratch.path) rw - cgroup2 cgroup2 rw\n"
+        let mount = try #require(CgroupMount(selfCgroup: Array("0::/\n".utf8), mountInfo: Array(mounts.utf8)))
+        let root = CgroupRoot(path: scratch.path, mount: mount, ownership: .own, controllers: ["memory"])
+        let leaf = try CgroupLeaf(existing: scratch.path, root: root)
+        enclosure = Enclosure(app: "app", run: 1, kind: .cgroup(leaf), proc: ProcFS())
+    }
+
+    func text(_ file: String) throws -> String {
+        String(decoding: try readFile(at: "\(scratch.path)/\(file)", limit: 64), as: UTF8.self)
+    }
+}
+
+@Suite("Limits of the memory controller")
+struct EnclosureMemoryTests {
+    @Test("the limits of an app are those of its group (L38, L41)")
+    func limits() throws {
+        let group = try FakeGroup()
+        try group.enclosure.killAtOnce()
+        try group.enclosure.limitMemory(64 << 20)
+        try group.enclosure.protectMemory(1 << 20)
+        #expect(try group.text("memory.oom.group") == "1")
+        #expect(try group.text("memory.max") == "67108864")
+        #expect(try group.text("memory.low") == "1048576")
+    }
+
+    @Test(
+        "a kill by the OOM killer is recognized, and whether the app's own limit was the reason (L41, L45)",
+        arguments: [
+            ("low 0\noom 0\noom_kill 0\noom_group_kill 0\n", "oom 0\n", KernelKill.nothing),
+            // The limit was reached, and the kernel found something to reclaim.
+            ("max 9\noom 1\noom_kill 0\n", "max 9\noom 1\n", .nothing),
+            ("max 9\noom 1\noom_kill 2\noom_group_kill 1\n", "max 9\noom 1\noom_kill 2\n", .ownLimit),
+            ("oom 0\noom_kill 2\n", "oom 0\noom_kill 2\n", .elsewhere),
+            // A limit that the app has set for a group of its own.
+            ("oom 1\noom_kill 1\n", "oom 0\noom_kill 0\n", .elsewhere),
+            ("max 9\noom 1\noom_kill 1\n", nil, .ownLimit),
+        ] as [(String, String?, KernelKill)])
+    func kernelKill(events: String, local: String?, expected: KernelKill) throws {
+        let group = try FakeGroup(events: events, local: local)
+        #expect(try group.enclosure.kernelKill() == expected)
+        withExtendedLifetime(group) {}
+    }
+}
+
+@Suite("The kernel's order of apps", .enabled(if: TestContainment.isPossible, "needs a writable cgroup v2 mount"))
+struct OOMScoreTests {
+    private func score(_ pid: Int32) throws -> Int? {
+        try ProcFS().read("oom_score_adj", of: pid).flatMap {
+            Int(String(decoding: $0, as: UTF8.self).filter { $0 != "\n" })
+        }
+    }
+
+    @Test("oom_score_adj is set for all processes, and one that forks later inherits it (L38)")
+    func inherited() throws {
+        let test = try TestContainment("oom-score")
+        defer { test.end() }
+        let scratch = try Scratch()
+        let enclosure = try test.containment.create(app: "a", run: 1)
+        let script =
+            "sleep 1000 & until test -e \(scratch.path)/go; do sleep 0.02; done; sleep 1000 & sleep 1000 & wait"
+        let process = try test.shell(script, in: enclosure)
+        try eventually("the processes") { try enclosure.pids().count >= 2 }
+        let base = try #require(try score(process.pid))
+        try enclosure.setOOMScore(900) { $0 == base }
+        for pid in try enclosure.pids() { #expect(try score(pid) ?? 900 == 900) }
+        _ = try scratch.file("go")
+        try eventually("the processes that were forked later") { try enclosure.pids().count == 4 }
+        for pid in try enclosure.pids() { #expect(try score(pid) ?? 900 == 900) }
+        // An unprivileged process may lower it to where it was.
+        try enclosure.setOOMScore(base) { $0 == 900 }
+        for pid in try enclosure.pids() { #expect(try score(pid) == base) }
+    }
+
+    @Test("a higher value that a process has chosen itself is left, a lower one is raised (L38)")
+    func chosen() throws {
+        let test = try TestContainment("oom-chosen")
+        defer { test.end() }
+        let enclosure = try test.containment.create(app: "a", run: 1)
+        let process = try test.shell("echo 700 > /proc/self/oom_score_adj; sleep 1000", in: enclosure)
+        try eventually("it has chosen") { try score(process.pid) == 700 }
+        try enclosure.setOOMScore(325) { [0, 325, 650].contains($0) }
+        #expect(try score(process.pid) == 700)
+        try enclosure.setOOMScore(975) { [0, 325, 650].contains($0) }
+        #expect(try score(process.pid) == 975)
+    }
+}
+
+@Suite("Weights of sessions")
+struct AutogroupTests {
+    @Test(
+        "the kernel's text is read, and no other",
+        arguments: [
+            ("/autogroup-419 nice 0\n", Autogroup(number: 419, nice: 0)),
+            ("/autogroup-1 nice -20", Autogroup(number: 1, nice: -20)),
+            ("", nil), ("/autogroup-x nice 0", nil), ("/autogroup-1 nice 20", nil), ("/autogroup-1", nil),
+            ("/autogroup-99999999999999999999 nice 0", nil), ("autogroup-1 nice 0", nil),
+        ] as [(String, Autogroup?)])
+    func parsing(text: String, expected: Autogroup?) { #expect(Autogroup(parsing: Array(text.utf8)) == expected) }
+
+    @Test(
+        "the sessions of an app are those that its processes began (L19)",
+        .enabled(if: TestContainment.isPossible && ProcFS().hasAutogroups, "needs cgroups and sched_autogroup_enabled"))
+    func sessions() throws {
+        let test = try TestContainment("sessions")
+        defer { test.end() }
+        let one = try test.containment.create(app: "one", run: 1)
+        let two = try test.containment.create(app: "two", run: 2)
+        let process = try test.shell("setsid sleep 1000 & sleep 1000 & wait", in: one)
+        try eventually("the processes") { try one.pids().count == 3 && one.ownAutogroups().count == 2 }
+        let groups = try one.ownAutogroups()
+        #expect(Set(groups.map(\.group.number)).count == 2)
+        #expect(groups.allSatisfy { $0.group.nice == 0 })
+        #expect(try ProcFS().setAutogroup(of: process.pid, nice: 7))
+        #expect(try ProcFS().autogroup(of: process.pid)?.nice == 7)
+        // A process in the session of a process that is not of the app.
+        let session = try #require(try ProcFS().stat(of: process.pid)).session
+        let child = try #require(
+            try one.pids().first { try $0 != process.pid && ProcFS().stat(of: $0)?.session == session })
+        try two.take(child)
+        #expect(try two.pids() == [child])
+        #expect(try two.ownAutogroups().isEmpty)
+        // Nor the session of this process.
+        #expect(try ProcFS().autogroup(of: getpid()) != nil)
+    }
+}
