@@ -55,6 +55,7 @@ extension LifecycleCore {
         let pressed = memoryState.pendingPressure
         memoryState.pendingPressure = nil
         evaluateMemory(now, pressed: pressed)
+        admitReturns(reading, now)
     }
 
     /// A run is gone with all its processes. What that freed is measured before another app is killed (L39).

@@ -23,6 +23,9 @@ extension AppPolicy: SavedRecord {
         try coder.field(19, &terminateSuspended)
         try coder.nullable(20, &startUpTime)
         try coder.nullable(21, &backgroundTimePerHour)
+        var role = role == .app ? nil : role
+        try coder.optional(24, &role)
+        self.role = role ?? .app
     }
 }
 

@@ -90,9 +90,15 @@ struct RelaunchChecker {
             "\(known.id) has Relaunch=always and ended by itself, but no relaunch is scheduled")
     }
 
-    /// Whether the launch of an app waits for others (L52).
+    /// Whether the launch of an app waits for others (L52), or for memory after jetsam, which `ReturnChecker` checks.
     private func waits<Core: DecidingCore>(_ app: Int, _ model: CoreModel, _ core: Core, _ now: Microseconds) -> Bool {
-        core.view(of: model.apps[app].id, at: Instant(now))?.launchWaiting != nil
+        let view = core.view(of: model.apps[app].id, at: Instant(now))
+        return view?.launchWaiting != nil || view?.memoryAwaited != nil
+    }
+
+    /// Whether an app is launched only when no app is in the foreground, which `HomeChecker` checks.
+    private func isOnlyHome(_ policy: AppPolicy) -> Bool {
+        policy.role == .home && policy.relaunch != .always && policy.launchAtStart == nil
     }
 
     mutating func verifyStart<Core: DecidingCore>(
@@ -110,7 +116,7 @@ struct RelaunchChecker {
     ) {
         for app in apps.indices {
             guard let due = apps[app].due else { continue }
-            if due <= now, waits(app, model, core, now) {
+            if due <= now, waits(app, model, core, now) || isOnlyHome(model.apps[app].policy) {
                 apps[app].due = nil
                 continue
             }
