@@ -131,7 +131,7 @@ extension LifecycleCore {
         let policy = apps[index].policy
         // Whatever ended the app later: this launch succeeded, so the restoration state is not to blame.
         if receipt.state != .launching { apps[index].launchDeaths = 0 }
-        guard isOwnDoing(life) else {
+        guard isOwnDoing(life), !life.isEndedByJetsam else {
             ending.relaunch = stateAfterJetsam(index, life, ending, receipt.memory, now)
             apps[index].earlyEnds = 0
             return

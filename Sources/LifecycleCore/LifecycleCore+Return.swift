@@ -215,7 +215,7 @@ extension LifecycleCore {
 
 extension ProcessLife {
     /// Whether jetsam ended the run, by SIGKILL or by a notice, before anything else did.
-    fileprivate var isEndedByJetsam: Bool {
+    var isEndedByJetsam: Bool {
         switch self {
         case .notRunning: return false
         case .running(let running):
@@ -229,8 +229,10 @@ extension ProcessLife {
             }
             switch ending.cause {
             case .jetsam, .terminationIgnored(.jetsam, _): return true
+            // All processes ended before the exit status of the main process was known.
+            case nil: return ending.termination?.isJetsam ?? false
             case .missedDeadline, .leakedTasks, .wakeNotCompleted, .tooManyTasks, .removed, .terminatedWithoutNotice,
-                .shutdown, .terminationIgnored, nil:
+                .shutdown, .terminationIgnored:
                 return false
             }
         }
