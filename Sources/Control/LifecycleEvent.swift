@@ -57,7 +57,8 @@ package struct LifecycleEvent: Record {
         .required("priority", \.priority), .optional("app", \.app), .optional("state", \.state),
         .optional("previousState", \.previousState), .optional("reason", \.reason), .optional("deadline", \.deadline),
         .list("tasks", \.tasks), .optional("result", \.result), .optional("relaunchSeconds", \.relaunch),
-        .optional("earlyEnds", \.earlyEnds), .optional("memoryBytes", \.memory), .optional("level", \.level), .optional("namespace", \.namespace),
+        .optional("earlyEnds", \.earlyEnds), .optional("memoryBytes", \.memory), .optional("level", \.level),
+        .optional("namespace", \.namespace),
         .optional("code", \.code), .optional("receipt", \.receipt),
         .optional("exitStatus", \.exitStatus), .optional("signal", \.signal), .optional("coreDumped", \.coreDumped),
     ]

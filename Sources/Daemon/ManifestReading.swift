@@ -216,7 +216,8 @@ final class ManifestReading {
         guard let home = homes.first, homes.count > 1 else { return }
         let others = homes.dropFirst().prefix(3).map(\.name).joined(separator: ", ")
         let more = homes.count > 4 ? " and \(homes.count - 4) more" : ""
-        warnings.append("Role=home: several apps have it; \(home) is the home app, the others are ordinary apps: \(others)\(more)")
+        warnings.append(
+            "Role=home: several apps have it; \(home) is the home app, the others are ordinary apps: \(others)\(more)")
     }
 
     private func readConfiguration() {

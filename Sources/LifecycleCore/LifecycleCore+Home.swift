@@ -67,11 +67,11 @@ extension LifecycleCore {
         }
         let at = max(now, earliestRelaunch(home) ?? now)
         guard at > now else {
-            if apps[home].isTaken { return awaitRoom(home, .foreground, now) }
-            supersede(home, .background, by: .active)
             if notRunning.relaunch != nil {
                 report(.relaunchScheduled(apps[home].id, after: .zero, deaths: apps[home].earlyEnds))
             }
+            if apps[home].isTaken { return awaitRoom(home, .foreground, now) }
+            supersede(home, .background, by: .active)
             return launch(home, Launch(state: .foreground, reason: .user), isRequested: false, now)
         }
         let relaunch = NotRunning.Relaunch(at: at, state: .foreground)

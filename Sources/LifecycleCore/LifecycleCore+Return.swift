@@ -26,7 +26,9 @@ extension LifecycleCore {
     // MARK: The end by jetsam
 
     /// The state into which an app comes back whose end was not its own doing; `nil`: it does not come back.
-    mutating func stateAfterJetsam(_ index: Int, _ life: ProcessLife, _ ending: Ending, _ memory: UInt64, _ now: Instant)
+    mutating func stateAfterJetsam(
+        _ index: Int, _ life: ProcessLife, _ ending: Ending, _ memory: UInt64, _ now: Instant
+    )
         -> LaunchState?
     {
         let run = self[run: index]

@@ -70,7 +70,8 @@ struct ReturnTests {
     @Test("when the app in the foreground ends, the home app is active, also after jetsam (L49)")
     func home() throws {
         let daemon = try TestDaemon([
-            "home": TestDaemon.manifest("", app: "Role=home\nLaunchAtStart=foreground", "[Lifecycle]\nSuspendDelaySec=0"),
+            "home": TestDaemon.manifest(
+                "", app: "Role=home\nLaunchAtStart=foreground", "[Lifecycle]\nSuspendDelaySec=0"),
             "front": TestDaemon.manifest(""),
         ])
         try daemon.waitUntil("home", is: "active")

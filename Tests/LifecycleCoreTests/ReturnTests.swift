@@ -30,7 +30,8 @@ struct ReturnTests {
         harness.reports().compactMap { if case .relaunchScheduled(_, let after, _) = $0 { after } else { nil } }
     }
 
-    @Test("the only app of a kiosk, which exceeds Budget=, comes back into the foreground, with the delays of L11 (L11)")
+    @Test(
+        "the only app of a kiosk, which exceeds Budget=, comes back into the foreground, with the delays of L11 (L11)")
     func kiosk() {
         let harness = Harness("kiosk") { $0.relaunch = .always }
         harness.configure { $0.budget = 100 * mebibyte }
@@ -90,7 +91,8 @@ struct ReturnTests {
         #expect(harness.launches("photos").count == 2)
     }
 
-    @Test("an app waits until its last footprint fits above the warning threshold, and that is reported once (L11, L39)")
+    @Test(
+        "an app waits until its last footprint fits above the warning threshold, and that is reported once (L11, L39)")
     func waitsForRoom() {
         let harness = Harness("photos") { $0.relaunch = .always }
         harness.register("mail")
@@ -116,7 +118,8 @@ struct ReturnTests {
         #expect(victims(harness) == ["photos"])
     }
 
-    @Test("an app that waits for room within Budget= comes back at the end of another app, and causes no end (L11, L39)")
+    @Test(
+        "an app that waits for room within Budget= comes back at the end of another app, and causes no end (L11, L39)")
     func budget() {
         let harness = crowded()
         harness.advance(.seconds(300))
@@ -164,7 +167,8 @@ struct ReturnTests {
         #expect(harness.launches("photos").count == 2)
     }
 
-    @Test("apps come back one by one, each after a measurement: from the foreground first, then by JetsamPriority= (L11)")
+    @Test(
+        "apps come back one by one, each after a measurement: from the foreground first, then by JetsamPriority= (L11)")
     func order() {
         let names = (0..<20).map { "worker-\($0)" }
         let harness = Harness()
@@ -224,7 +228,9 @@ struct ReturnTests {
         #expect(harness.state("mail") == .suspended)
     }
 
-    @Test("an app that would not fit alone comes back when three quarters of the room are free (L11)", arguments: [10, 30])
+    @Test(
+        "an app that would not fit alone comes back when three quarters of the room are free (L11)",
+        arguments: [10, 30])
     func tooLarge(helper: UInt64) {
         let harness = Harness("kiosk") {
             $0.relaunch = .always

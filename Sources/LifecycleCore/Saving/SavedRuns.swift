@@ -237,7 +237,9 @@ extension App: SavedRecord {
     }
 
     package var fault: String? {
-        guard launches >= 0, earlyEnds >= 0, launchDeaths >= 0, returnFailures >= 0 else { return "\(id) has a negative count" }
+        guard launches >= 0, earlyEnds >= 0, launchDeaths >= 0, returnFailures >= 0 else {
+            return "\(id) has a negative count"
+        }
         if isRemoved, phase != .notRunning || !waiters.isEmpty { return "\(id) is removed and runs" }
         return nil
     }

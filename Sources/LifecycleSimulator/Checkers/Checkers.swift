@@ -43,7 +43,7 @@ struct Checkers {
         absences = AbsenceChecker(apps: apps)
         relaunches = RelaunchChecker(apps: apps)
         returns = ReturnChecker(apps: apps)
-        homes = HomeChecker()
+        homes = HomeChecker(apps: apps)
         restoration = RestorationChecker(apps: apps)
         launches = LaunchChecker(apps: apps, storm: storm)
         startUps = StartUpChecker(apps: apps)
@@ -110,7 +110,7 @@ struct Checkers {
         absences.record(effect, of: app, model, &findings)
         relaunches.record(effect, of: app, in: event, model, at: now)
         returns.record(effect, of: app, in: event, model, core, at: now, &findings)
-        homes.record(effect, of: app, model)
+        homes.record(effect, of: app)
         restoration.record(effect, of: app, in: event, &findings)
         jetsam.record(
             effect, of: app, in: event, model, at: now, &findings)

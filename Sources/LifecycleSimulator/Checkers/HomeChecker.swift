@@ -6,8 +6,10 @@ struct HomeChecker {
     private var isSleeping = false
     /// An app was in the foreground, and no user has sent the home app away since.
     private var isWanted = false
-    /// A request asks the home app to end, and it was not in the foreground since.
-    private var isEndAsked = false
+    /// By app: whether a request asks it to end, and it was not in the foreground since.
+    private var isEndAsked: [Bool]
+
+    init(apps: Int) { isEndAsked = Array(repeating: false, count: apps) }
 
     mutating func record(_ event: Event, of app: Int?, _ model: CoreModel) {
         switch event {
@@ -18,22 +20,22 @@ struct HomeChecker {
         case .awoke, .recovered: isSleeping = false
         case .requested(_, _, .background, by: _), .requested(_, _, .terminate, by: _),
             .requested(_, _, .remove, by: _), .requested(_, _, .launch(.background, _, _), by: _):
-            guard let app, app == Self.home(model) else { return }
-            isWanted = false
-            isEndAsked = true
+            guard let app else { return }
+            isEndAsked[app] = true
+            if app == Self.home(model) { isWanted = false }
         default: break
         }
     }
 
-    mutating func record(_ effect: Effect, of app: Int?, _ model: CoreModel) {
+    mutating func record(_ effect: Effect, of app: Int?) {
         switch effect {
         case .spawn(_, _, let launch):
             guard launch.state == .foreground else { return }
             isWanted = true
-            if let app, app == Self.home(model) { isEndAsked = false }
+            if let app { isEndAsked[app] = false }
         case .report(.stateChanged(_, _, .active, _)):
             isWanted = true
-            if let app, app == Self.home(model) { isEndAsked = false }
+            if let app { isEndAsked[app] = false }
         default: break
         }
     }
@@ -63,7 +65,7 @@ struct HomeChecker {
                 "\(view.id) is the home app and no app is in the foreground, but it is not launched")
         case .launching, .foreground, .entering, .running, .suspending, .suspended, .waking, .past:
             findings.check(
-                isEndAsked, .homeIsInFront,
+                isEndAsked[home], .homeIsInFront,
                 "\(view.id) is the home app and no app is in the foreground, but it is \(view.state)")
         }
     }

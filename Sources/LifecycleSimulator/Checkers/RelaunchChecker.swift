@@ -34,6 +34,12 @@ struct RelaunchChecker {
         case .shutdownRequested: for index in apps.indices { excuse(index) }
         case .requested(_, _, .terminate, by: _), .requested(_, _, .remove, by: _), .unregistered:
             if let app { excuse(app) }
+        // A return after jetsam is cancelled by a manifest that does not ask for it; `ReturnChecker` checks returns.
+        case .registered(_, let policy, _):
+            guard let app, !apps[app].endsByItself, policy.relaunch != .always, policy.launchAtStart == nil else {
+                return
+            }
+            apps[app].due = nil
         case .run(let run, .exited), .run(let run, .spawnFailed):
             guard let app, model.apps[app].run == run, apps[app].endsByItself, !model.isShuttingDown else { return }
             if model.apps[app].policy.relaunch == .always { apps[app].isOwed = true }
