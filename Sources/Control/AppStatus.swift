@@ -31,6 +31,8 @@ package struct AppStatus: Record {
     package var launchPostponed: Duration?
     /// For how long the app's launch has waited for others (L52).
     package var launchWaiting: Duration?
+    /// After it was ended for memory: how many bytes the app waits for to be launched again.
+    package var memoryAwaitedBytes: UInt64?
     /// The background time in the last hour that no user asked for (L53).
     package var backgroundTimeLastHour: Duration?
     /// The limit of that time; absent where it is infinite.
@@ -54,7 +56,7 @@ package struct AppStatus: Record {
         .required("interruptions", \.interruptions),
         .optional("backgroundTimeRemainingSeconds", \.backgroundTimeRemaining),
         .optional("launchPostponedSeconds", \.launchPostponed),
-        .optional("launchWaitingSeconds", \.launchWaiting),
+        .optional("launchWaitingSeconds", \.launchWaiting), .optional("memoryAwaitedBytes", \.memoryAwaitedBytes),
         .optional("backgroundTimeLastHourSeconds", \.backgroundTimeLastHour),
         .optional("backgroundTimePerHourSeconds", \.backgroundTimePerHour), .optional("statusText", \.statusText),
         .optional("suspendProblem", \.suspendProblem),

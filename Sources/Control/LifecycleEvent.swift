@@ -6,7 +6,7 @@ package struct LifecycleEvent: Record {
         case deadlineStarted, deadlineExtended, deadlineMet, deadlineCancelled, deadlineMissed, deadlineDeferred
         case taskBegan, taskEnded, taskRefused, tasksExpiring
         case freezeTakesLong, killTakesLong, stoppedItself, wakeCompleted, relaunchScheduled
-        case backgroundTimeUsedUp
+        case backgroundTimeUsedUp, memoryAwaited
         case memoryLevelChanged, ended
     }
 
@@ -32,6 +32,8 @@ package struct LifecycleEvent: Record {
     package var relaunch: Duration?
     /// Early ends in a row (L11).
     package var earlyEnds: UInt64?
+    /// How much memory the app waits for, in bytes.
+    package var memory: UInt64?
     /// The memory level: `normal`, `warning` or `critical`.
     package var level: String?
     package var namespace: String?
@@ -55,7 +57,8 @@ package struct LifecycleEvent: Record {
         .required("priority", \.priority), .optional("app", \.app), .optional("state", \.state),
         .optional("previousState", \.previousState), .optional("reason", \.reason), .optional("deadline", \.deadline),
         .list("tasks", \.tasks), .optional("result", \.result), .optional("relaunchSeconds", \.relaunch),
-        .optional("earlyEnds", \.earlyEnds), .optional("level", \.level), .optional("namespace", \.namespace),
+        .optional("earlyEnds", \.earlyEnds), .optional("memoryBytes", \.memory), .optional("level", \.level),
+        .optional("namespace", \.namespace),
         .optional("code", \.code), .optional("receipt", \.receipt),
         .optional("exitStatus", \.exitStatus), .optional("signal", \.signal), .optional("coreDumped", \.coreDumped),
     ]

@@ -86,6 +86,7 @@ final class ControlService {
         status.backgroundTimeRemaining = view.backgroundTimeRemaining
         status.launchPostponed = view.launchPostponed
         status.launchWaiting = view.launchWaiting
+        status.memoryAwaitedBytes = view.memoryAwaited
         status.backgroundTimeLastHour = view.unrequestedTime
         status.backgroundTimePerHour = view.unrequestedTimeLimit
         let run = view.run.flatMap { context.runs[$0] }
@@ -109,7 +110,8 @@ final class ControlService {
         case .deadlineStarted, .deadlineExtended, .deadlineCredited, .deadlineMet, .deadlineCancelled, .deadlineMissed,
             .deadlineDeferred,
             .taskBegan, .taskEnded, .taskRefused, .tasksExpiring, .freezeTakesLong, .killTakesLong, .stoppedItself,
-            .wakeCompleted, .relaunchScheduled, .unrequestedTimeUsedUp, .memoryLevelChanged:
+            .wakeCompleted, .relaunchScheduled, .unrequestedTimeUsedUp, .memoryAwaited,
+            .memoryLevelChanged:
             break
         }
     }

@@ -48,7 +48,7 @@ extension Report {
         case .stateChanged, .deadlineStarted, .deadlineCredited, .deadlineMet, .deadlineCancelled, .deadlineMissed,
             .deadlineDeferred,
             .ended, .memoryLevelChanged, .tasksExpiring, .freezeTakesLong, .killTakesLong, .relaunchScheduled,
-            .unrequestedTimeUsedUp:
+            .unrequestedTimeUsedUp, .memoryAwaited:
             nil
         }
     }

@@ -94,6 +94,11 @@ extension LogEntry {
                 .warning, .backgroundTimeUsedUp, app,
                 "used up its background time (\(limit.timeSpan) in an hour): tasks and wakes by apps are refused, and "
                     + "relaunches wait, until there is time again")
+        case .memoryAwaited(let app, let bytes):
+            self.init(
+                .notice, .memoryAwaited, app,
+                "waits for \(formattedSize(bytes)) of memory: it was ended for memory and is relaunched when there is room"
+            ) { $0.memory = bytes }
         case .memoryLevelChanged(let level, let cause): self.init(level, cause)
         case .ended(let receipt): self.init(receipt)
         }

@@ -41,6 +41,8 @@ final class ManifestReading {
     /// Folders of root's daemon to check for other users' write access.
     private var uncheckedFolders: ArraySlice<String> = []
     private var unsafeCount = 0
+    /// Apps with `Role=home`, in order.
+    private var homes: [AppID] = []
 
     /// The parts of the work, in order.
     private enum Part { case vendor, config, dropIns, masks, sort, selection, access, apps, configuration, comparison }
@@ -70,7 +72,11 @@ final class ManifestReading {
         case .sort: if !sort.advance() { beginSelection() }
         case .selection: if !select() { endSelection() }
         case .access: if !warnUnsafe() { (next, part) = (0, .apps) }
-        case .apps: if !readNextApp() { part = .configuration }
+        case .apps:
+            if !readNextApp() {
+                warnAboutHomes()
+                part = .configuration
+            }
         case .configuration:
             readConfiguration()
             part = .comparison
@@ -193,6 +199,7 @@ final class ManifestReading {
             }
             append(diagnostics)
             manifests[id] = manifest
+            if manifest?.policy.role == .home { homes.append(id) }
             if manifest != nil {
                 ids.append(id)
             } else {
@@ -202,6 +209,15 @@ final class ManifestReading {
             broken[id] = "\(error)"
             errors.append("\(error)")
         }
+    }
+
+    /// Only one app can be the home app: the first by its ID, as in the core.
+    private func warnAboutHomes() {
+        guard let home = homes.first, homes.count > 1 else { return }
+        let others = homes.dropFirst().prefix(3).map(\.name).joined(separator: ", ")
+        let more = homes.count > 4 ? " and \(homes.count - 4) more" : ""
+        warnings.append(
+            "Role=home: several apps have it; \(home) is the home app, the others are ordinary apps: \(others)\(more)")
     }
 
     private func readConfiguration() {

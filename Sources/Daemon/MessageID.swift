@@ -22,6 +22,7 @@ enum MessageID {
         case .wakeCompleted: "47bbec75103948519eb93d0cc8aa999e"
         case .relaunchScheduled: "84bd5abfe894450196dedd988a0f4d70"
         case .backgroundTimeUsedUp: "5d0c4a9e37f14b6c8a21be6f90d4c7e3"
+        case .memoryAwaited: "20e377df24964a7e8fccf8672d3c97d5"
         case .memoryLevelChanged: "b91614ff5e754f9895f6100c86572f65"
         case .ended: "cb462029ca494b4da27d0aeb15b48612"
         }

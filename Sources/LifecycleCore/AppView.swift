@@ -34,6 +34,10 @@ package struct AppView: Hashable, Sendable {
     package var launchPostponed: Duration?
     /// L52: for how long its launch has waited for others; `nil`: no launch waits.
     package var launchWaiting: Duration?
+    /// Until it is launched again without a request; `nil`: it is not, or waits for something else.
+    package var relaunchesIn: Duration?
+    /// After jetsam: how many bytes of memory it waits for to come back; `nil`: it does not wait.
+    package var memoryAwaited: UInt64?
     /// L53: background time in the last hour that no user asked for.
     package var unrequestedTime: Duration
     /// L53: the limit of that time; `nil`: unlimited.

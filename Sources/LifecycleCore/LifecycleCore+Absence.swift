@@ -84,7 +84,7 @@ extension LifecycleCore {
             guard case .notRunning(let notRunning) = apps[index].life, let relaunch = notRunning.relaunch,
                 relaunch.state == .foreground
             else { continue }
-            let at = max(now, apps[index].postponedUntil ?? now)
+            let at = max(now, earliestRelaunch(index) ?? now)
             guard at < relaunch.at else { continue }
             touch(index)
             apps[index].life = .notRunning(NotRunning(relaunch: .init(at: at, state: .foreground)))

@@ -30,7 +30,7 @@ extension LifecycleCore {
         touch(index)
     }
 
-    private var hasLaunchSlot: Bool { admission.slots.count < manager.launchesAtOnce ?? .max }
+    var hasLaunchSlot: Bool { admission.slots.count < manager.launchesAtOnce ?? .max }
 
     /// The key of an app's launch among those that wait; `nil`: it has none.
     func launchRank(_ index: Int) -> Instant? {

@@ -5,19 +5,22 @@ extension LifecycleCore {
             touch(index)
             apps[index].policy = policy
             apps[index].isRegistered = true
-            return
+            updateHome(index)
+            return reconsiderReturn(index)
         }
         let app = App(id: id, policy: policy, since: now, launches: launches)
         let index = freeIndices.popLast() ?? apps.count
         if index == apps.count { apps.append(app) } else { apps[index] = app }
         indices[id] = index
         touch(index)
+        updateHome(index)
     }
 
     mutating func unregistered(_ id: AppID, _ now: Instant) {
         guard let index = indices[id] else { return }
         touch(index)
         apps[index].isRegistered = false
+        updateHome(index)
         // An app that is ending is removed at its end, unless its manifest is back by then.
         if apps[index].phase == .notRunning { remove(index) }
     }
@@ -44,14 +47,17 @@ extension LifecycleCore {
     }
 
     /// `LaunchAtStart=`, in the order in which the manifests were read; the apps that stay in the foreground first. Of more
-    /// apps than there are foreground slots, the last ones get them, as if they had been activated one after the other.
+    /// apps than there are foreground slots, the last ones get them, as if they had been activated one after the other. The home
+    /// app comes to the foreground if no other app does.
     mutating func started(_ now: Instant) {
         guard shutdown == nil else { return }
         let starting = apps.indices.filter { index in
             !apps[index].isRemoved && apps[index].policy.launchAtStart != nil && apps[index].phase == .notRunning
                 && apps[index].queuedLaunch == nil
         }
-        let shown = starting.filter { apps[$0].policy.launchAtStart == .foreground }.suffix(foregroundLimit)
+        var shown = starting.filter { apps[$0].policy.launchAtStart == .foreground && $0 != home }
+            .suffix(foregroundLimit)
+        if shown.isEmpty, let home, starting.contains(home) { shown = [home] }
         for index in shown { launchAtStart(index, .foreground, now) }
         let others = Set(starting).subtracting(shown)
         for index in starting where others.contains(index) { launchAtStart(index, .background, now) }

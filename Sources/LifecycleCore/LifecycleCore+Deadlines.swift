@@ -84,6 +84,7 @@ extension LifecycleCore {
             answerWaiters(index)
         }
         memoryDeadlineReached(now)
+        returnCheckReached(now)
     }
 
     private mutating func fire(_ index: Int, _ kind: TimerKind, _ due: Instant, _ now: Instant) {

@@ -131,8 +131,8 @@ extension LifecycleCore {
         let policy = apps[index].policy
         // Whatever ended the app later: this launch succeeded, so the restoration state is not to blame.
         if receipt.state != .launching { apps[index].launchDeaths = 0 }
-        guard isOwnDoing(life) else {
-            ending.relaunch = nil
+        guard isOwnDoing(life), !life.isEndedByJetsam else {
+            ending.relaunch = stateAfterJetsam(index, life, ending, receipt.memory, now)
             apps[index].earlyEnds = 0
             return
         }
@@ -141,7 +141,8 @@ extension LifecycleCore {
         let hasFailed = receipt.exit == .unknown ? receipt.namespace != .exit : receipt.exit != .exited(0)
         let isFailure = hasFailed || receipt.state == .launching
         let isEarly = receipt.state == .launching || now - self[run: index].created < Self.earlyEnd
-        if isEarly, isFailure || policy.relaunch == .always {
+        let isAlwaysWanted = policy.relaunch == .always || index == home
+        if isEarly, isFailure || isAlwaysWanted {
             apps[index].earlyEnds += 1
             apps[index].postponedUntil = now + postponement(after: apps[index].earlyEnds)
         } else {
@@ -156,7 +157,7 @@ extension LifecycleCore {
                 effects.append(.dropRestorationState(apps[index].id))
             }
         }
-        let isWanted = policy.relaunch == .always || (policy.relaunch == .onFailure && isFailure)
+        let isWanted = isAlwaysWanted || (policy.relaunch == .onFailure && isFailure)
         let isAllowed = shutdown == nil && !self[run: index].isTerminationRequested
         ending.relaunch = isWanted && isAllowed ? (ending.relaunch ?? .background) : nil
     }
@@ -177,7 +178,7 @@ extension LifecycleCore {
         }
     }
 
-    private func postponement(after ends: Int) -> Duration {
+    func postponement(after ends: Int) -> Duration {
         var time = Self.firstPostponement
         for _ in 1..<max(2, min(ends, 10)) where ends > 1 { time *= 2 }
         return min(time, Self.longestPostponement)
@@ -222,6 +223,7 @@ extension LifecycleCore {
         change(index, to: .notRunning(NotRunning()), .ended, now)
         answerAll(index, .ended(receipt)) { $0.goal == .ended }
         memoryCameBack(run, bytes, now)
+        if returnQueue.count > 0 { checkReturnsSoon(now) }
         if !apps[index].isRegistered { return remove(index) }
         if shutdown != nil { return leaveForegroundSlot(index) }
         if let next = ending.next {
@@ -234,7 +236,8 @@ extension LifecycleCore {
             leaveForegroundSlot(index)
             answerAll(index, .refused(refusal)) { $0.isAfterEnd }
         }
-        if let state = ending.relaunch { scheduleRelaunch(index, state, now) }
+        guard let state = ending.relaunch else { return apps[index].isTaken = false }
+        if apps[index].isTaken { beginReturn(index, state, now) } else { scheduleRelaunch(index, state, now) }
     }
 
     private mutating func scheduleRelaunch(_ index: Int, _ state: LaunchState, _ now: Instant) {
@@ -255,11 +258,18 @@ extension LifecycleCore {
         }
         // A shutdown has not come to this app yet.
         guard shutdown == nil else { return apps[index].life = .notRunning(NotRunning()) }
+        if isUnneededHome(index, relaunch) { return apps[index].life = .notRunning(NotRunning()) }
+        if apps[index].isTaken { return awaitRoom(index, relaunch.state, now) }
+        self.relaunch(index, into: relaunch.state, now)
+    }
+
+    /// Launches an app that is to run again, or postpones that until it has background time for it (L53).
+    mutating func relaunch(_ index: Int, into wanted: LaunchState, _ now: Instant) {
         let isFree = foregroundSlots.count < foregroundLimit
-        let state: LaunchState = relaunch.state == .foreground && isFree ? .foreground : .background
+        let state: LaunchState = wanted == .foreground && isFree ? .foreground : .background
         // While the user is away, an app in the foreground is in the background (L15).
         if state == .background || absence.isAway, let available = unrequestedTimeAvailable(index, now) {
-            apps[index].life = .notRunning(NotRunning(relaunch: .init(at: available, state: relaunch.state)))
+            apps[index].life = .notRunning(NotRunning(relaunch: .init(at: available, state: wanted)))
             return report(
                 .relaunchScheduled(apps[index].id, after: available - now, deaths: apps[index].earlyEnds))
         }

@@ -25,6 +25,7 @@ extension LifecycleCore {
         leaveForegroundSlot(index)
         let isDeferred = absence.isSleeping || absence.isLocked && !wasRequested
         foregroundSlots.append(ForegroundSlot(app: index, scene: .main, isDeferred: isDeferred))
+        returns.isHomeWanted = true
         evictOverLimit(now)
     }
 

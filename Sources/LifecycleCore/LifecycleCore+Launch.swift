@@ -13,6 +13,7 @@ extension LifecycleCore {
         if !launch.reason.wakes, !launch.isUnrequested {
             apps[index].earlyEnds = 0
             apps[index].postponedUntil = nil
+            apps[index].returnFailures = 0
         }
         self.launch(index, launch, isRequested: true, now)
     }
@@ -32,6 +33,7 @@ extension LifecycleCore {
         let id = RunID(nextRun)
         nextRun += 1
         runs[id.number] = index
+        apps[index].isTaken = false
         assumeProtectedData(index)
         var launching = Launching(launch: launch, readiness: apps[index].policy.readiness, wake: queued.wake)
         var run = Run(id: id, created: now)

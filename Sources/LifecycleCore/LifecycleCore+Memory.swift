@@ -55,6 +55,7 @@ extension LifecycleCore {
         memoryState.pendingPressure = nil
         evaluateMemory(
             now, look: MemoryEvidence(pressed: pressed == .normal ? nil : pressed, killsByKernel: killsByKernel))
+        admitReturns(now)
         // What has ended since this measurement began is counted until the next one.
         if memoryState.credits.contains(where: \.isGone) { measureMemory(now) }
     }

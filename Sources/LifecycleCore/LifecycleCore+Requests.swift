@@ -161,6 +161,7 @@ extension LifecycleCore {
         switch apps[index].phase {
         case .notRunning:
             if let refusal = refusal(of: launch, index, now) { return answer(request, .refused(refusal)) }
+            sentAway(index)
             wait(request, index, for: .background)
             launchOnRequest(index, launch, now)
         case .launching, .enteringBackground, .waking:
@@ -174,6 +175,7 @@ extension LifecycleCore {
         case .terminating, .ending:
             setNext(index, launch)
             leaveForegroundSlot(index)
+            sentAway(index)
             supersede(index, .foreground, by: .background)
             wait(request, index, for: .background, afterEnd: true)
         }
@@ -233,6 +235,7 @@ extension LifecycleCore {
         }
         withdrawTermination(index)
         leaveForegroundSlot(index)
+        sentAway(index)
         supersede(index, .foreground, by: .background)
         wait(request, index, for: .background)
     }
@@ -316,9 +319,8 @@ extension LifecycleCore {
     private mutating func terminateRequested(_ request: RequestID, _ index: Int, _ now: Instant) {
         switch apps[index].life {
         case .notRunning(let notRunning):
-            guard notRunning.relaunch != nil || notRunning.queued != nil else {
-                return answer(request, .refused(.notRunning))
-            }
+            guard notRunning.isToLaunch else { return answer(request, .refused(.notRunning)) }
+            sentAway(index)
             cancelQueuedLaunch(index)
             apps[index].life = .notRunning(NotRunning())
             return answer(request, .done(.notRunning))
@@ -337,12 +339,14 @@ extension LifecycleCore {
         case .terminating, .ending: setNext(index, nil)
         }
         leaveForegroundSlot(index)
+        sentAway(index)
         supersedeAll(index)
         waitForEnd(request, index)
     }
 
     /// L42.
     private mutating func removeRequested(_ request: RequestID, _ index: Int, _ now: Instant) {
+        sentAway(index)
         effects.append(.dropRestorationState(apps[index].id))
         apps[index].notifications.reset()
         if apps[index].phase == .notRunning {

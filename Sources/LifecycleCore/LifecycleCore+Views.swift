@@ -64,6 +64,8 @@ extension LifecycleCore {
             interruptions: run?.interruptions ?? 0, launches: app.launches, lastReceipt: app.lastReceipt,
             launchPostponed: app.postponedUntil.flatMap { $0 > now ? $0 - now : nil },
             launchWaiting: app.queuedLaunch.map { now - $0.since },
+            relaunchesIn: app.relaunch.map { max(.zero, $0.at - now) },
+            memoryAwaited: app.memoryWait.map { _ in app.lastFootprint },
             unrequestedTime: app.unrequestedTime.used(at: now), unrequestedTimeLimit: app.policy.backgroundTimePerHour,
             awakeReasons: awakeReasons(app))
     }

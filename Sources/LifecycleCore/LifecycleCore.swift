@@ -22,6 +22,11 @@ package struct LifecycleCore: Hashable, Sendable {
     var launchQueue = IndexedHeap<Instant>()
     /// By index of the app: the rank of its processes for the kernel's OOM killer, as in the last effect.
     var oomClasses: [OOMClass] = []
+    /// The order in which apps that jetsam ended come back.
+    var returnQueue = IndexedHeap<ReturnRank>()
+    var returns = Returns()
+    /// The index of the home app (L49). It follows from the manifests.
+    var home: Int?
     var admission = Admission()
     var memoryState = MemoryState()
     var absence = Absence()
@@ -84,7 +89,8 @@ package struct LifecycleCore: Hashable, Sendable {
     /// When `Event.deadlineReached` is to come; `nil`: nothing is due (law 9: then nothing runs).
     package var nextDeadline: Instant? {
         var next = timers.first?.key
-        for other in [memoryState.nextDue, shutdown?.end, shutdown?.nextStep, nextLaunchCheck] {
+        let others = [memoryState.nextDue, shutdown?.end, shutdown?.nextStep, nextLaunchCheck, returns.checkAt]
+        for other in others {
             guard let other else { continue }
             next = next.map { min($0, other) } ?? other
         }
@@ -157,11 +163,13 @@ package struct LifecycleCore: Hashable, Sendable {
     /// Once an event is carried out: brings up to date what follows from the new state.
     private mutating func settle(_ now: Instant) {
         scratch.touchedCount = 0
+        bringHome(now)
         refreshTouched(now)
         admitLaunches(now)
         refreshTouched(now)
         checkLaunches(now)
         scheduleMemoryCheck(now)
+        scheduleReturnCheck(now)
     }
 
     private mutating func refreshTouched(_ now: Instant) {
@@ -186,12 +194,14 @@ package struct LifecycleCore: Hashable, Sendable {
             timers.set(index, to: nil)
             jetsam.set(index, to: nil)
             launchQueue.set(index, to: nil)
+            returnQueue.set(index, to: nil)
             return
         }
         followWake(index)
         timers.set(index, to: nextTimer(index)?.at)
         jetsam.set(index, to: jetsamRank(index))
         launchQueue.set(index, to: launchRank(index))
+        returnQueue.set(index, to: returnRank(index))
         answerWaiters(index)
     }
 

@@ -14,6 +14,13 @@ package struct AppPolicy: Hashable, Sendable {
         case listening
     }
 
+    /// What an app is for (L49).
+    package enum Role: String, CaseIterable, Hashable, Sendable {
+        case app
+        /// It comes to the foreground when no other app is there.
+        case home
+    }
+
     /// Whether an app is relaunched after its end (within the limits of L11).
     package enum Relaunch: CaseIterable, Hashable, Sendable { case no, onFailure, always }
 
@@ -42,6 +49,7 @@ package struct AppPolicy: Hashable, Sendable {
     /// `LaunchAtStart=`; `nil`: no.
     package var launchAtStart: LaunchState?
     package var relaunch: Relaunch = .no
+    package var role = Role.app
 
     /// L7: from process creation to ready.
     package var launchDeadline: Duration? = .seconds(5)

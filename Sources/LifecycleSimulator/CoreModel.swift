@@ -130,7 +130,8 @@ struct CoreModel {
             .deadlineMet(let id, _, _), .deadlineCancelled(let id, _), .deadlineMissed(let id, _),
             .deadlineDeferred(let id, _, _), .taskBegan(let id, _), .taskEnded(let id, _), .taskRefused(let id, _),
             .tasksExpiring(let id, _), .freezeTakesLong(let id), .killTakesLong(let id), .stoppedItself(let id, _),
-            .wakeCompleted(let id, _), .relaunchScheduled(let id, _, _), .unrequestedTimeUsedUp(let id, _):
+            .wakeCompleted(let id, _), .relaunchScheduled(let id, _, _), .unrequestedTimeUsedUp(let id, _),
+            .memoryAwaited(let id, _):
             indexes[id]
         case .ended(let receipt): indexes[receipt.app]
         case .memoryLevelChanged: nil

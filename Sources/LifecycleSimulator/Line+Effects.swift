@@ -168,6 +168,9 @@ extension Line {
         case .unrequestedTimeUsedUp(let id, let limit):
             add(id.name, ": unrequested background time used up: ")
             add(limit)
+        case .memoryAwaited(let id, let bytes):
+            add(id.name, ": comes back when there is memory: ")
+            add(bytes: bytes)
         case .memoryLevelChanged(let level, let cause):
             add("memory level ", level.word)
             add(", ", cause.rawValue)

@@ -226,6 +226,7 @@ extension Line {
         case .onFailure: add(", relaunch on failure")
         case .always: add(", relaunch always")
         }
+        if policy.role == .home { add(", home") }
         add(", launch ", policy.launchDeadline)
         add(", background ", policy.backgroundDeadline)
         add(", terminate ", policy.terminateDeadline)

@@ -24,6 +24,8 @@ struct Scenario {
     let storm: LaunchStorm?
     /// Whether apps try to get more background time than they are allowed (L53), for some hours.
     let hasEvasion: Bool
+    /// How many of the first apps have `Role=home` (L49).
+    let homeApps: Int
 
     init(seed: UInt64, events: Int, apps count: Int?, random: inout Random) {
         self.seed = seed
@@ -38,6 +40,7 @@ struct Scenario {
         // Computed from the seed: another random draw here would change all seeds.
         let hasEvasion = seed % 13 == 8 && !hasStorm
         self.hasEvasion = hasEvasion
+        homeApps = hasStorm || hasEvasion ? 0 : seed % 6 == 1 ? 1 : seed % 12 == 4 ? min(2, count) : 0
         let others = apps.map { _ in random.pick(Personality.all) }
         personalities = others.enumerated().map { hasEvasion && $0 < 2 ? Personality.evading : $1 }
         let pace = random.pick([20 * .millisecond, 300 * .millisecond, 1 * .second, 4 * .second, 15 * .second])

@@ -112,7 +112,7 @@ package struct Simulation<Core: DecidingCore> {
         let problem = pendingActivity
         checkers.findings.check(problem == nil, .everythingBecomesIdle, problem ?? "")
         let isIdle = model.apps.allSatisfy { $0.phase != .foreground } && core.memory.level == .normal
-        if isIdle, shortest > 0 {
+        if isIdle, shortest > 0, !checkers.returns.isAnyTaken {
             // A relaunch may be postponed for longer than this phase (L11).
             checkers.findings.check(
                 core.nextDeadline?.microseconds == checkers.relaunches.nextDue, .everythingBecomesIdle,

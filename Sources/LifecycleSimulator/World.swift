@@ -130,6 +130,7 @@ struct World {
         joinStorm(index)
         limitBackgroundTime(of: index)
         limitMemory(of: index)
+        if index < scenario.homeApps { apps[index].policy.role = .home }
         apps[index].isRegistered = true
         queue.push(.deliver(.registered(apps[index].id, apps[index].policy, launches: apps[index].launches)), at: now)
     }

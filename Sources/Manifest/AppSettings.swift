@@ -65,6 +65,12 @@ extension AppManifest {
             .value("App", "KillMode", "control-group, mixed or process", \.policy.killMode) {
                 AppPolicy.KillMode(rawValue: $0)
             },
+            .value("App", "Role", "app or home", \.policy.role) { text throws(ValueError) -> AppPolicy.Role? in
+                if text == "worker" {
+                    throw ValueError(problem: "'worker' is not implemented; without a role, the app is an ordinary one")
+                }
+                return AppPolicy.Role(rawValue: text)
+            },
             .value("App", "Relaunch", "no, on-failure or always", \.policy.relaunch) {
                 ["no": AppPolicy.Relaunch.no, "on-failure": .onFailure, "always": .always][$0]
             },

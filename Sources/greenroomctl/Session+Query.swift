@@ -60,6 +60,7 @@ extension Session {
         if app.tasks.count > 2 { parts.append("\(app.tasks.count - 2) more tasks") }
         if let time = app.launchPostponed { parts.append("launch postponed for \(countdown(time))") }
         if let time = app.launchWaiting { parts.append("launch has waited for \(countdown(time))") }
+        if let size = app.memoryAwaitedBytes { parts.append("waits for \(formattedSize(size)) of memory") }
         return parts.joined(separator: ", ")
     }
 
@@ -128,6 +129,9 @@ extension Session {
         sheet.add("Postponed", app.launchPostponed.map { "only a user can launch it for \(countdown($0))" })
         sheet.add(
             "Launch", app.launchWaiting.map { "has waited for \(countdown($0)) until other launches are complete" })
+        sheet.add(
+            "Relaunch",
+            app.memoryAwaitedBytes.map { "waits for \(formattedSize($0)) of memory: the app was ended for memory" })
         if let receipt = app.lastReceipt {
             sheet.add("Last end", whenInFull(receipt.time))
             sheet.add("", ["\(receipt.explanation) (receipt \(receipt.id))"])

@@ -101,6 +101,9 @@ struct LogEntryTests {
             "web: used up its background time (10min in an hour): tasks and wakes by apps are refused, and relaunches wait, "
                 + "until there is time again"),
         Sentence(
+            .memoryAwaited(web, 120 << 20), .notice,
+            "web: waits for 120.0M of memory: it was ended for memory and is relaunched when there is room"),
+        Sentence(
             .memoryLevelChanged(.critical, .budget), .warning, "Memory level changed: critical (budget)",
             "GREENROOM_REASON=budget", "GREENROOM_MEMORY_LEVEL=critical"),
         Sentence(

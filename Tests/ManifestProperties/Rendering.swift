@@ -24,7 +24,7 @@ private func app(_ manifest: AppManifest) -> [String] {
         "[Lifecycle]", "TerminateSuspended=\(policy.terminateSuspended.rawValue)", "[App]",
         "KillMode=\(policy.killMode.rawValue)",
         "Relaunch=\(["no", "on-failure", "always"][[.no, .onFailure, .always].firstIndex(of: policy.relaunch) ?? 0])",
-        "NotifyAccess=\(manifest.notifyAccess.rawValue)",
+        "NotifyAccess=\(manifest.notifyAccess.rawValue)", "Role=\(policy.role.rawValue)",
         "ExecStart=" + manifest.exec.map { quoted(doubled($0, "$")) }.joined(separator: " "),
     ]
     for (key, words) in [

@@ -58,6 +58,7 @@ struct DropInTests {
         full.name = "Full"
         full.pidFile = "/run/full.pid"
         full.policy.killMode = .process
+        full.policy.role = .home
         full.policy.terminateSuspended = .notify
         full.user = "u"
         full.group = "g"

@@ -239,6 +239,22 @@ extension MutantCase {
         },
         .policies("never relaunches", .wantedAppsRun) { $0.relaunch = .no },
         .policies("ignores LaunchAtStart=", .wantedAppsRun) { $0.launchAtStart = nil },
+        MutantCase(name: "forgets what jetsam ended", rule: .takenAppsReturn) { core, _ in
+            Mutant(core: core) { mutant, event, now in
+                let effects = mutant.core.handle(event, at: now)
+                for case .report(.stateChanged(let id, _, .notRunning, _)) in effects
+                where mutant.core.view(of: id, at: now)?.memoryAwaited != nil {
+                    _ = mutant.core.handle(.requested(RequestID(.max), id, .terminate), at: now)
+                }
+                return effects
+            }
+        },
+        .events("lets apps come back without room for them", .returnsHaveRoom) { event in
+            guard case .configured(var policy) = event else { return event }
+            policy.warningAvailable = .bytes(0)
+            return .configured(policy)
+        },
+        .policies("has no home app", .homeIsInFront) { $0.role = .app },
         .effects("counts failures of execve as deaths while launching", .restorationStateIsKept) { effects, event, _ in
             guard case .run(_, .spawnFailed) = event else { return effects }
             return effects.flatMap { effect in

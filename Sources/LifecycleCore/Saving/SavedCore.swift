@@ -13,6 +13,7 @@ package struct SavedCore: Hashable, Sendable {
     var absence = Absence()
     var shutdown: LifecycleCore.Shutdown?
     var slots: [Admission.Slot] = []
+    var returns = Returns()
     var nextRun: UInt64 = 0
     var nextReceipt: UInt64 = 0
 
@@ -65,6 +66,9 @@ extension SavedCore: SavedRecord {
         try coder.required(8, &nextRun)
         try coder.required(9, &nextReceipt)
         try coder.list(10, &slots, upTo: LifecycleCore.maximumSlots)
+        var returns = returns == Returns() ? nil : returns
+        try coder.optional(11, &returns)
+        self.returns = returns ?? Returns()
     }
 
     /// What the core takes for granted between its parts.
@@ -137,6 +141,7 @@ extension LifecycleCore {
         saved.absence = absence
         saved.shutdown = shutdown
         saved.slots = admission.slots
+        saved.returns = returns
         saved.nextRun = nextRun
         saved.nextReceipt = nextReceipt
         return saved
@@ -152,6 +157,10 @@ extension LifecycleCore {
         memoryState = saved.memoryState
         absence = saved.absence
         shutdown = saved.shutdown
+        returns = saved.returns
+        // An older release did not save it.
+        if !foregroundSlots.isEmpty { returns.isHomeWanted = true }
+        findHome()
         for index in apps.indices {
             restoreOOMClass(index)
             if !apps[index].isRemoved { restoreIndexes(index) }
@@ -174,6 +183,7 @@ extension LifecycleCore {
         timers.set(index, to: nextTimer(index)?.at)
         jetsam.set(index, to: jetsamRank(index))
         launchQueue.set(index, to: launchRank(index))
+        returnQueue.set(index, to: returnRank(index))
     }
 }
 
@@ -190,6 +200,8 @@ extension LifecycleCore {
         if jetsam != other.jetsam { return "jetsam: \(jetsam) and \(other.jetsam)" }
         if oomClasses != other.oomClasses { return "OOM classes: \(oomClasses) and \(other.oomClasses)" }
         if launchQueue != other.launchQueue { return "waiting launches: \(launchQueue) and \(other.launchQueue)" }
+        if returnQueue != other.returnQueue { return "returns: \(returnQueue) and \(other.returnQueue)" }
+        if returns != other.returns || home != other.home { return "\(returns) and \(other.returns)" }
         if admission != other.admission { return "\(admission) and \(other.admission)" }
         if foregroundSlots != other.foregroundSlots { return "\(foregroundSlots) and \(other.foregroundSlots)" }
         if runs != other.runs || requests != other.requests || indices != other.indices { return "the indexes" }

@@ -22,7 +22,38 @@ extension NotRunning: SavedRecord {
 
     package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
         try coder.optional(1, &relaunch)
+        var (queued, memoryWait) = (queued, memoryWait)
         try coder.optional(2, &queued)
+        try coder.optional(3, &memoryWait)
+        self = NotRunning(relaunch: relaunch, queued: queued, memoryWait: memoryWait)
+    }
+
+    package var fault: String? { memoryWait != nil && relaunch != nil ? "a relaunch is scheduled and waits" : nil }
+}
+
+extension MemoryWait: SavedRecord {
+    package static var blank: MemoryWait { MemoryWait(since: .origin, state: .background) }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.required(1, &since)
+        try coder.required(2, &state)
+        try coder.flag(3, &isReported)
+    }
+}
+
+extension Returns: SavedRecord {
+    package static var blank: Returns { Returns() }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.list(1, &growing, upTo: LifecycleCore.maximumGrowing)
+        try coder.optional(2, &checkAt)
+        try coder.field(3, &interval)
+        try coder.flag(4, &wasShort)
+        try coder.flag(5, &isHomeWanted)
+    }
+
+    package var fault: String? {
+        interval > .zero && interval <= LifecycleCore.longestReturnCheck ? nil : "an interval of \(interval)"
     }
 }
 

@@ -25,6 +25,9 @@ extension AppPolicy: SavedRecord {
         try coder.nullable(21, &backgroundTimePerHour)
         try coder.optional(22, &memoryMax)
         try coder.optional(23, &suspendedMemoryMax)
+        var role = role == .app ? nil : role
+        try coder.optional(24, &role)
+        self.role = role ?? .app
     }
 }
 

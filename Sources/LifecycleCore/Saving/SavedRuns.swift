@@ -225,14 +225,22 @@ extension App: SavedRecord {
         try coder.field(12, &launchDeaths)
         try coder.optional(13, &postponedUntil)
         try coder.field(14, &unrequestedTime)
+        try coder.sparseSize(15, &lastFootprint)
+        var failures = returnFailures == 0 ? nil : returnFailures
+        try coder.optional(16, &failures)
+        returnFailures = failures ?? 0
+        try coder.optional(17, &returnedRun)
+        try coder.flag(18, &isTaken)
         #if NEXT_RELEASE
             var later: UInt64? = 15
-            try coder.optional(15, &later)
+            try coder.optional(19, &later)
         #endif
     }
 
     package var fault: String? {
-        guard launches >= 0, earlyEnds >= 0, launchDeaths >= 0 else { return "\(id) has a negative count" }
+        guard launches >= 0, earlyEnds >= 0, launchDeaths >= 0, returnFailures >= 0 else {
+            return "\(id) has a negative count"
+        }
         if isRemoved, phase != .notRunning || !waiters.isEmpty { return "\(id) is removed and runs" }
         return nil
     }

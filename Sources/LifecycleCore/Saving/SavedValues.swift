@@ -28,6 +28,7 @@ extension PendingRequest: SavedCase {}
 extension SceneActivation: SavedCase {}
 extension AppPolicy.Readiness: SavedCase {}
 extension AppPolicy.Relaunch: SavedCase {}
+extension AppPolicy.Role: SavedCase {}
 extension AppPolicy.KillMode: SavedCase {}
 extension AppPolicy.TerminateSuspended: SavedCase {}
 extension ManagerPolicy.JetsamOrder: SavedCase {}

@@ -23,6 +23,14 @@ struct App: Hashable, Sendable {
     var postponedUntil: Instant?
     /// Background time that no user asked for (L53).
     var unrequestedTime = UnrequestedTime()
+    /// The footprint of the last run that jetsam ended, in bytes: what its return needs.
+    var lastFootprint: UInt64 = 0
+    /// How many times in a row jetsam ended it soon after its return.
+    var returnFailures = 0
+    /// The run that began when it last came back after jetsam.
+    var returnedRun: RunID?
+    /// Jetsam ended the last run, and the app comes back when there is room.
+    var isTaken = false
 
     init(id: AppID, policy: AppPolicy, since: Instant, launches: Int) {
         self.id = id

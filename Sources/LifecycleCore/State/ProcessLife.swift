@@ -90,14 +90,15 @@ struct NotRunning: Hashable, Sendable {
     private enum Waiting: Hashable, Sendable {
         case nothing
         indirect case launch(QueuedLaunch)
+        indirect case memory(MemoryWait)
     }
 
     var relaunch: Relaunch?
     private var waiting = Waiting.nothing
 
-    init(relaunch: Relaunch? = nil, queued: QueuedLaunch? = nil) {
+    init(relaunch: Relaunch? = nil, queued: QueuedLaunch? = nil, memoryWait: MemoryWait? = nil) {
         self.relaunch = relaunch
-        self.queued = queued
+        if let memoryWait { self.memoryWait = memoryWait } else { self.queued = queued }
     }
 
     /// The launch that waits for a slot (L52). Then no relaunch is scheduled.
@@ -105,6 +106,15 @@ struct NotRunning: Hashable, Sendable {
         get { if case .launch(let queued) = waiting { queued } else { nil } }
         set { waiting = newValue.map { .launch($0) } ?? .nothing }
     }
+
+    /// The wait for room after jetsam. Then no relaunch is scheduled, and no launch waits for a slot.
+    var memoryWait: MemoryWait? {
+        get { if case .memory(let wait) = waiting { wait } else { nil } }
+        set { waiting = newValue.map { .memory($0) } ?? .nothing }
+    }
+
+    /// Whether the app is launched later without a further request.
+    var isToLaunch: Bool { relaunch != nil || waiting != .nothing }
 }
 
 /// One run of an app, from the launch until its cgroup is empty.

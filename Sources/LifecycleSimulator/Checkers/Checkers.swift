@@ -19,6 +19,8 @@ struct Checkers {
     private var notifications: NotificationChecker
     private var absences: AbsenceChecker
     private(set) var relaunches: RelaunchChecker
+    private(set) var returns: ReturnChecker
+    private var homes: HomeChecker
     private var restoration: RestorationChecker
     private var launches: LaunchChecker
     private var startUps: StartUpChecker
@@ -40,6 +42,8 @@ struct Checkers {
         notifications = NotificationChecker(apps: apps)
         absences = AbsenceChecker(apps: apps)
         relaunches = RelaunchChecker(apps: apps)
+        returns = ReturnChecker(apps: apps)
+        homes = HomeChecker(apps: apps)
         restoration = RestorationChecker(apps: apps)
         launches = LaunchChecker(apps: apps, storm: storm)
         startUps = StartUpChecker(apps: apps)
@@ -71,6 +75,8 @@ struct Checkers {
         notifications.record(event, of: app, model)
         absences.record(event, of: app, model)
         relaunches.record(event, of: app, model)
+        returns.record(event, of: app, model)
+        homes.record(event, of: app, model)
         restoration.record(event, of: app, model)
     }
 
@@ -103,6 +109,8 @@ struct Checkers {
         notifications.record(effect, of: app, model, &findings)
         absences.record(effect, of: app, model, &findings)
         relaunches.record(effect, of: app, in: event, model, at: now)
+        returns.record(effect, of: app, in: event, model, core, at: now, &findings)
+        homes.record(effect, of: app)
         restoration.record(effect, of: app, in: event, &findings)
         jetsam.record(
             effect, of: app, in: event, model, at: now, &findings)
@@ -122,6 +130,8 @@ struct Checkers {
         jetsam.verify(event, model, at: now, &findings)
         launches.verify(model, at: now, &findings)
         relaunches.verifyStart(model, core, at: now, &findings)
+        returns.verify(event, model, world, core, &findings)
+        homes.verify(model, core, at: now, &findings)
         for app in isDeep ? Array(model.apps.indices) : apps {
             states.verify(of: app, model, world, deadlines, &findings)
             notices.verify(of: app, model, &findings)

@@ -71,13 +71,13 @@ struct EndChecker {
             findings.check(
                 now + time.microseconds - ended[app] >= Self.postponement(deaths), .relaunchesWait,
                 "\(known.id) is to be relaunched \(time) after \(deaths) early ends")
-        case .spawn(let id, _, let launch): checkSpawn(app, id, launch, event, now, &findings)
+        case .spawn(let id, _, let launch): checkSpawn(app, id, launch, event, model, now, &findings)
         case .report(.deadlineMissed(let id, .wake)):
             findings.check(
                 !hasCompleted[app], .wakesAreCompleted, "\(id) is killed for a wake that it has completed")
         case .kill: checkKill(app, event, model, &findings)
         case .thaw:
-            guard isOrderlyEnd(event) else { return }
+            guard isOrderlyEnd(of: known.id, event) else { return }
             findings.check(
                 known.isNotifiedOfEnd, .suspendedAreNotifiedOfEnd,
                 "\(known.id) is thawed for its end, although it takes part or is to be killed without notice")
@@ -90,7 +90,8 @@ struct EndChecker {
     }
 
     private mutating func checkSpawn(
-        _ app: Int, _ id: AppID, _ launch: Launch, _ event: Event, _ now: Microseconds, _ findings: inout Findings
+        _ app: Int, _ id: AppID, _ launch: Launch, _ event: Event, _ model: CoreModel, _ now: Microseconds,
+        _ findings: inout Findings
     ) {
         // A launch that a client requests is not postponed, whatever its reason.
         let isAsked = if case .requested = event { true } else { isLaunchRequested[app] }
@@ -99,8 +100,10 @@ struct EndChecker {
                 now >= scheduled.at, .relaunchesWait,
                 "\(id) is relaunched \(scheduled.at - now) µs too early")
         }
+        // The home app comes back to the foreground for the end of another app, also if that is postponed (L49).
+        let isHome = model.apps[app].policy.role == .home
         findings.check(
-            launch.reason != .relaunch || !isEndRequested[app], .endedStaysEnded,
+            launch.reason != .relaunch || !isEndRequested[app] || isHome, .endedStaysEnded,
             "\(id) is relaunched although it was asked to end")
         relaunch[app] = nil
         isLaunchRequested[app] = false
@@ -128,9 +131,10 @@ struct EndChecker {
             "a shutdown ends \(ended) apps in one event; the limit is \(LifecycleCore.endedAtOnce)")
     }
 
-    private func isOrderlyEnd(_ event: Event) -> Bool {
+    /// The end of another app may thaw the home app.
+    private func isOrderlyEnd(of app: AppID, _ event: Event) -> Bool {
         switch event {
-        case .requested(_, _, .terminate, by: _), .shutdownRequested(immediately: false): true
+        case .requested(_, app, .terminate, by: _), .shutdownRequested(immediately: false): true
         default: false
         }
     }

@@ -34,6 +34,12 @@ struct RelaunchChecker {
         case .shutdownRequested: for index in apps.indices { excuse(index) }
         case .requested(_, _, .terminate, by: _), .requested(_, _, .remove, by: _), .unregistered:
             if let app { excuse(app) }
+        // A return after jetsam is cancelled by a manifest that does not ask for it; `ReturnChecker` checks returns.
+        case .registered(_, let policy, _):
+            guard let app, !apps[app].endsByItself, policy.relaunch != .always, policy.launchAtStart == nil else {
+                return
+            }
+            apps[app].due = nil
         case .run(let run, .exited), .run(let run, .spawnFailed):
             guard let app, model.apps[app].run == run, apps[app].endsByItself, !model.isShuttingDown else { return }
             if model.apps[app].policy.relaunch == .always { apps[app].isOwed = true }
@@ -90,9 +96,15 @@ struct RelaunchChecker {
             "\(known.id) has Relaunch=always and ended by itself, but no relaunch is scheduled")
     }
 
-    /// Whether the launch of an app waits for others (L52).
+    /// Whether the launch of an app waits for others (L52), or for memory after jetsam, which `ReturnChecker` checks.
     private func waits<Core: DecidingCore>(_ app: Int, _ model: CoreModel, _ core: Core, _ now: Microseconds) -> Bool {
-        core.view(of: model.apps[app].id, at: Instant(now))?.launchWaiting != nil
+        let view = core.view(of: model.apps[app].id, at: Instant(now))
+        return view?.launchWaiting != nil || view?.memoryAwaited != nil
+    }
+
+    /// Whether an app is launched only when no app is in the foreground, which `HomeChecker` checks.
+    private func isOnlyHome(_ policy: AppPolicy) -> Bool {
+        policy.role == .home && policy.relaunch != .always && policy.launchAtStart == nil
     }
 
     mutating func verifyStart<Core: DecidingCore>(
@@ -110,7 +122,7 @@ struct RelaunchChecker {
     ) {
         for app in apps.indices {
             guard let due = apps[app].due else { continue }
-            if due <= now, waits(app, model, core, now) {
+            if due <= now, waits(app, model, core, now) || isOnlyHome(model.apps[app].policy) {
                 apps[app].due = nil
                 continue
             }

@@ -64,7 +64,8 @@ struct SuspensionChecker {
         case .report(.deadlineStarted(_, .backgroundTime, _)): apps[app].isBudgetOver = false
         case .thaw(let run, _):
             findings.check(
-                !isTimer, .thawsHaveACause, "run \(run) is thawed by a timer, but nothing needs it to run")
+                !isTimer || model.apps[app].policy.role == .home, .thawsHaveACause,
+                "run \(run) is thawed by a timer, but nothing needs it to run")
         case .freeze: checkFreeze(app, model, deadlines, now, &findings)
         default: break
         }

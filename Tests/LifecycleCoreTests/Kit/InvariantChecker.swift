@@ -150,7 +150,7 @@ struct InvariantChecker {
             .deadlineCredited(let app, let kind, _):
             if !deadlines[app, default: []].contains(kind) { fail("\(report), but it is not open") }
         case .taskBegan, .taskEnded, .taskRefused, .tasksExpiring, .freezeTakesLong, .killTakesLong, .stoppedItself,
-            .wakeCompleted, .relaunchScheduled, .unrequestedTimeUsedUp, .memoryLevelChanged, .ended:
+            .wakeCompleted, .relaunchScheduled, .unrequestedTimeUsedUp, .memoryAwaited, .memoryLevelChanged, .ended:
             break
         }
     }
