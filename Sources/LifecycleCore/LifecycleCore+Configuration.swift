@@ -7,7 +7,8 @@ extension LifecycleCore {
             apps[index].isRegistered = true
             return
         }
-        let app = App(id: id, policy: policy, since: now, launches: launches)
+        var app = App(id: id, policy: policy, since: now, launches: launches)
+        app.credit.level = jetsamLevel
         let index = freeIndices.popLast() ?? apps.count
         if index == apps.count { apps.append(app) } else { apps[index] = app }
         indices[id] = index

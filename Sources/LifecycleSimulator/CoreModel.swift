@@ -35,6 +35,9 @@ struct AppModel {
     var memory: UInt64 = 0
     /// Its size when it was notified of its end, in bytes; 0: it was not, or was not measured.
     var memoryBeforeEnd: UInt64 = 0
+    /// For `JetsamOrder=balanced`: its uses, and the level at the last one.
+    var uses: UInt64 = 0
+    var useLevel: UInt64 = 0
     /// Of the last freeze.
     var freezeAttempt = 0
     /// The longest background budget of all its manifests in this run; `nil`: infinite.
@@ -60,6 +63,8 @@ struct CoreModel {
     var apps: [AppModel]
     var manager = ManagerPolicy()
     var isShuttingDown = false
+    /// For `JetsamOrder=balanced`: the credit of the last victim.
+    var jetsamLevel: UInt64 = 0
     let indexes: [AppID: Int]
     let firstRun: UInt64
     /// The size in the `frozen` event that is being handled.
@@ -135,7 +140,10 @@ struct CoreModel {
             apps[app].policy = policy
             apps[app].isRegistered = true
             recordBudget(app)
-            if apps[app].phase == .unknown { apps[app].phase = .notRunning }
+            if apps[app].phase == .unknown {
+                apps[app].phase = .notRunning
+                apps[app].uses = 0
+            }
         case .unregistered(let id):
             guard let app = indexes[id] else { return }
             apps[app].isRegistered = false
@@ -182,6 +190,7 @@ struct CoreModel {
     // MARK: Effects
 
     mutating func record(_ effect: Effect, of app: Int?, at now: Microseconds) {
+        recordUse(effect, app)
         switch effect {
         case .spawn(_, let run, _):
             guard let app else { return }

@@ -153,6 +153,7 @@ extension LifecycleCore {
         memoryState = saved.memoryState
         absence = saved.absence
         shutdown = saved.shutdown
+        jetsamLevel = apps.reduce(0) { max($0, $1.credit.level) }
         for index in apps.indices where !apps[index].isRemoved { restoreIndexes(index) }
         admission.slots = saved.slots.filter { slot in
             runs[slot.run.number].map { apps[$0].phase == .launching } ?? false

@@ -224,9 +224,12 @@ extension App: SavedRecord {
         try coder.field(12, &launchDeaths)
         try coder.optional(13, &postponedUntil)
         try coder.field(14, &unrequestedTime)
+        try coder.sparse(19, &credit.uses)
+        credit.uses = min(credit.uses, JetsamCredit.maximumUses)
+        try coder.sparse(20, &credit.level)
         #if NEXT_RELEASE
-            var later: UInt64? = 15
-            try coder.optional(15, &later)
+            var later: UInt64? = 90
+            try coder.optional(90, &later)
         #endif
     }
 

@@ -23,6 +23,8 @@ struct App: Hashable, Sendable {
     var postponedUntil: Instant?
     /// Background time that no user asked for (L53).
     var unrequestedTime = UnrequestedTime()
+    /// For `JetsamOrder=balanced` (L38).
+    var credit = JetsamCredit()
 
     init(id: AppID, policy: AppPolicy, since: Instant, launches: Int) {
         self.id = id
