@@ -17,7 +17,7 @@ export PREFIX ?= /usr
 BIN      = $(shell $(SWIFT) build -c $(CONFIG) --show-bin-path)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build programs install deb vm-test demo test check fmt sim sim-ci chaos soak fuzz bench clean
+.PHONY: help deps build programs install deb vm-test demo test check fmt sim sim-ci sim-memory chaos soak fuzz bench clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -70,6 +70,10 @@ sim: deps ## run the simulator and print the trace of a seed: SEED= SEEDS= EVENT
 sim-ci: deps ## run the simulator with 1000 saved and 1000 fresh seeds, and measure the core's event rate
 	$(SWIFT) build -c release --product greenroom-sim
 	@Sources/scripts/sim-ci "$$($(SWIFT) build -c release --show-bin-path)"
+
+sim-memory: deps ## print what each JetsamOrder= costs on simulated machines; with SEED=, check random machines: SEEDS=
+	@$(SWIFT) build -c release --product greenroom-sim 2>&1 | grep -E 'error|warning' || true
+	@$$($(SWIFT) build -c release --show-bin-path)/greenroom-sim memory $(if $(filter-out file,$(origin SEED)),--seed $(SEED) --seeds $(SEEDS))
 
 chaos: deps ## kill the daemon at random times and check that all apps are unaffected: KILLS= SEED=
 	$(SWIFT) build --build-tests

@@ -7,15 +7,18 @@ struct JetsamRank: Comparable, Hashable, Sendable {
     var group: Class
     var priority: Int
     var isWithinLimit: Bool
-    /// `lru`: since when it is in its state; `largest`: always the same.
+    /// `balanced`: see `JetsamCredit`; otherwise always the same.
+    var credit: UInt64 = 0
+    /// `lru` and `balanced`: since when it is in its state; `largest`: always the same.
     var since: Instant
-    /// `largest`: the smaller, the larger the app; `lru`: always the same.
+    /// `largest`: the smaller, the larger the app; otherwise always the same.
     var smallness: UInt64
 
     static func < (a: JetsamRank, b: JetsamRank) -> Bool {
         if a.group != b.group { return a.group < b.group }
         if a.priority != b.priority { return a.priority < b.priority }
         if a.isWithinLimit != b.isWithinLimit { return !a.isWithinLimit }
+        if a.credit != b.credit { return a.credit < b.credit }
         if a.since != b.since { return a.since < b.since }
         return a.smallness < b.smallness
     }
@@ -29,12 +32,13 @@ extension LifecycleCore {
         let memory = running.run.memory
         let limit =
             group == .suspended ? apps[index].policy.suspendedMemoryHigh : apps[index].policy.memoryHigh
-        let isLargestFirst = manager.jetsamOrder == .largest
+        let order = manager.jetsamOrder
         return JetsamRank(
             group: group, priority: apps[index].policy.jetsamPriority,
             isWithinLimit: limit.map { memory <= $0 } ?? true,
-            since: isLargestFirst ? .origin : apps[index].since,
-            smallness: isLargestFirst ? .max - memory : 0)
+            credit: order == .balanced ? apps[index].credit.credit(of: memory) : 0,
+            since: order == .largest ? .origin : apps[index].since,
+            smallness: order == .largest ? .max - memory : 0)
     }
 
     /// An app on its way to the foreground ranks with the inactive ones, one that is terminating with those in the background.

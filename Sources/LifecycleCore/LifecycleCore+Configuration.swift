@@ -8,7 +8,8 @@ extension LifecycleCore {
             updateHome(index)
             return reconsiderReturn(index)
         }
-        let app = App(id: id, policy: policy, since: now, launches: launches)
+        var app = App(id: id, policy: policy, since: now, launches: launches)
+        app.credit.level = jetsamLevel
         let index = freeIndices.popLast() ?? apps.count
         if index == apps.count { apps.append(app) } else { apps[index] = app }
         indices[id] = index

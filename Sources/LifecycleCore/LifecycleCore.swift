@@ -18,6 +18,8 @@ package struct LifecycleCore: Hashable, Sendable {
     var timers = IndexedHeap<Instant>()
     /// The order in which apps would be killed for memory (L38).
     var jetsam = IndexedHeap<JetsamRank>()
+    /// The level of `JetsamCredit`: the largest one of all apps.
+    var jetsamLevel: UInt64 = 0
     /// The order in which launches that wait are carried out (L52).
     var launchQueue = IndexedHeap<Instant>()
     /// By index of the app: the rank of its processes for the kernel's OOM killer, as in the last effect.
@@ -272,6 +274,7 @@ extension LifecycleCore {
         count(before, -1)
         count(after, +1)
         if before.phase == .launching, after.phase != .launching, let run = apps[index].run { leaveLaunchSlot(run.id) }
+        updateCredit(index, from: before, to: after, reason)
         guard before.state != after.state else { return }
         apps[index].since = now
         report(.stateChanged(apps[index].id, from: before.state, to: after.state, reason: reason))

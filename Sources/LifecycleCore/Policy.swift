@@ -125,7 +125,7 @@ package enum LaunchReason: String, CaseIterable, Hashable, Sendable {
 
 /// What `greenroom.conf` says: the part that the core decides by. `nil` is `infinity`, or off.
 package struct ManagerPolicy: Hashable, Sendable {
-    package enum JetsamOrder: CaseIterable, Hashable, Sendable { case largest, lru }
+    package enum JetsamOrder: CaseIterable, Hashable, Sendable { case largest, lru, balanced }
 
     /// L12.
     package var foregroundLimit = 1

@@ -39,6 +39,9 @@ struct AppModel {
     var isStopped = false
     /// The last request that wakes the app came from outside every app, for something that is not the app's own work.
     var isWakeForOthers = false
+    /// For `JetsamOrder=balanced`: its uses, and the level at the last one.
+    var uses: UInt64 = 0
+    var useLevel: UInt64 = 0
     /// Of the last freeze.
     var freezeAttempt = 0
     /// The longest background budget of all its manifests in this run; `nil`: infinite.
@@ -68,6 +71,8 @@ struct CoreModel {
     private var wakeRequest: (request: RequestID, app: Int, isForOthers: Bool)?
     /// The app that answers with the event that is being handled that it is in the background.
     private(set) var answering: Int?
+    /// For `JetsamOrder=balanced`: the credit of the last victim.
+    var jetsamLevel: UInt64 = 0
     let indexes: [AppID: Int]
     let firstRun: UInt64
     /// The size in the `frozen` event that is being handled.
@@ -149,7 +154,10 @@ struct CoreModel {
             apps[app].policy = policy
             apps[app].isRegistered = true
             recordBudget(app)
-            if apps[app].phase == .unknown { apps[app].phase = .notRunning }
+            if apps[app].phase == .unknown {
+                apps[app].phase = .notRunning
+                apps[app].uses = 0
+            }
         case .unregistered(let id):
             guard let app = indexes[id] else { return }
             apps[app].isRegistered = false
@@ -214,6 +222,7 @@ struct CoreModel {
     // MARK: Effects
 
     mutating func record(_ effect: Effect, of app: Int?, at now: Microseconds) {
+        recordUse(effect, app)
         switch effect {
         case .spawn(_, let run, let launch):
             guard let app else { return }

@@ -254,7 +254,11 @@ extension Line {
     mutating func add(_ policy: ManagerPolicy) {
         add("configured: ")
         add(policy.foregroundLimit)
-        add(policy.jetsamOrder == .largest ? " in the foreground, largest first" : " in the foreground, lru")
+        switch policy.jetsamOrder {
+        case .largest: add(" in the foreground, largest first")
+        case .lru: add(" in the foreground, lru")
+        case .balanced: add(" in the foreground, balanced")
+        }
         if let limit = policy.launchesAtOnce {
             add(", launches at once: ")
             add(limit)

@@ -2,7 +2,7 @@ import LifecycleCore
 
 /// An instant or a duration in virtual time, in microseconds. An integer, because the simulation only adds and compares
 /// times.
-typealias Microseconds = Int64
+package typealias Microseconds = Int64
 
 extension Microseconds {
     static let millisecond: Microseconds = 1000

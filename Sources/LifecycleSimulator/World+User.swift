@@ -18,6 +18,7 @@ extension World {
         }
         if injects(.reconfigured) {
             manager = userRandom.managerPolicy(total: scenario.totalMemory, isTight: scenario.isMemoryTight)
+            balanceJetsam()
             limitLaunches()
             return deliver(.configured(manager), after: 0)
         }

@@ -109,6 +109,7 @@ struct World {
 
     private mutating func begin() {
         manager = userRandom.managerPolicy(total: scenario.totalMemory, isTight: scenario.isMemoryTight)
+        balanceJetsam()
         limitLaunches()
         queue.push(.deliver(.configured(manager)), at: 0)
         for index in apps.indices { register(index) }

@@ -10,8 +10,8 @@ extension ManagerConfiguration {
                 text == "infinity" ? .infinity : parseNumber(text, in: 1...1000).map { .number($0) }
             },
             .size("Memory", "Budget", \.policy.budget, memory: memory),
-            .value("Memory", "JetsamOrder", "largest or lru", \.policy.jetsamOrder) {
-                ["largest": ManagerPolicy.JetsamOrder.largest, "lru": .lru][$0]
+            .value("Memory", "JetsamOrder", "largest, lru or balanced", \.policy.jetsamOrder) {
+                ["largest": ManagerPolicy.JetsamOrder.largest, "lru": .lru, "balanced": .balanced][$0]
             },
             available("WarningAvailable", \.policy.warningAvailable, memory),
             available("CriticalAvailable", \.policy.criticalAvailable, memory),

@@ -6,6 +6,7 @@ import LifecycleSimulator
 let usage = """
     Usage: greenroom-sim [--seed S] [--seeds K] [--events N] [--apps N] [--trace] [--keep-going]
            greenroom-sim --rate
+           greenroom-sim memory [--seed S [--seeds K] [--verbose]]
 
     Simulates apps, users and the kernel with the lifecycle core of greenroomd and checks the rules after every event. Runs
     the seeds S, S+1, … S+K-1 with N events each and faults, then without faults until all apps are idle. The same seed
@@ -18,6 +19,8 @@ let usage = """
       --keep-going  do not stop at the first seed that violates a rule; print one line for each
       --trace       print every event, its effects and the states after it
       --rate        measure the core, in events per second
+      memory        print what each JetsamOrder= costs on four workloads; with --seed, check the rules of memory on random
+                    machines instead
     """
 
 struct Arguments {
@@ -170,9 +173,15 @@ func measureRecording(_ recordings: [Recording], _ events: Int) {
     print("saved: \(Int(saved.seconds / Double(apps) * 1e9)) ns and \(saved.bytes / apps) bytes per app")
 }
 
-guard let arguments = Arguments(Array(CommandLine.arguments.dropFirst())) else {
+func failUsage() -> Never {
     _ = (usage + "\n").withCString { write(STDERR_FILENO, $0, strlen($0)) }
     exit(2)
 }
+
+if CommandLine.arguments.dropFirst().first == "memory" {
+    guard let holds = MemoryCommand.run(CommandLine.arguments.dropFirst(2)) else { failUsage() }
+    exit(holds ? 0 : 1)
+}
+guard let arguments = Arguments(Array(CommandLine.arguments.dropFirst())) else { failUsage() }
 CrashReport.install()
 if arguments.measuresRate { measureRate() } else { run(arguments) }

@@ -34,6 +34,7 @@ struct RandomEventTests {
             manager.foregroundLimit = random.pick([1, 1, 2])
             manager.budget = random.pick([nil, nil, 40 * mebibyte])
             manager.jetsamOrder = random.pick([.largest, .lru])
+            if seed % 5 == 3 { manager.jetsamOrder = .balanced }
         }
         harness.isSlow = true
         for step in 0..<200 {

@@ -224,6 +224,15 @@ struct ConfigurationTests {
         #expect(found.criticalPressure == PressureThreshold(.some, percent: 30))
     }
 
+    @Test(
+        "JetsamOrder= is largest, lru or balanced (L38)",
+        arguments: [("largest", ManagerPolicy.JetsamOrder.largest), ("lru", .lru), ("balanced", .balanced)])
+    func jetsamOrder(text: String, order: ManagerPolicy.JetsamOrder) throws {
+        let (configuration, lines) = readConfiguration("[Memory]\nJetsamOrder=\(text)\n")
+        #expect(lines == [])
+        #expect(try #require(configuration).policy.jetsamOrder == order)
+    }
+
     @Test("LaunchesAtOnce= is a number or infinity; the default is the number of processors (L52)")
     func launchesAtOnce() throws {
         let limits: [(String, Int?)] = [("3", 3), ("infinity", nil), ("", 8)]

@@ -292,6 +292,11 @@ extension MutantCase {
             policy.jetsamOrder = policy.jetsamOrder == .largest ? .lru : .largest
             return .configured(policy)
         },
+        .events("ranks by time where the order is balanced", .jetsamKeepsOrder) { event in
+            guard case .configured(var policy) = event, policy.jetsamOrder == .balanced else { return event }
+            policy.jetsamOrder = .lru
+            return .configured(policy)
+        },
         .events("records a wrong size", .statesAreContinuous) { event in
             guard case .run(let run, .frozen(let attempt, let memory)) = event else { return event }
             return .run(run, .frozen(attempt: attempt, memory: memory / 2))

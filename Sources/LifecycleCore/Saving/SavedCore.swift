@@ -157,6 +157,7 @@ extension LifecycleCore {
         memoryState = saved.memoryState
         absence = saved.absence
         shutdown = saved.shutdown
+        jetsamLevel = apps.reduce(0) { max($0, $1.credit.level) }
         returns = saved.returns
         // An older release did not save it.
         if !foregroundSlots.isEmpty { returns.isHomeWanted = true }

@@ -231,9 +231,12 @@ extension App: SavedRecord {
         returnFailures = failures ?? 0
         try coder.optional(17, &returnedRun)
         try coder.flag(18, &isTaken)
+        try coder.sparse(19, &credit.uses)
+        credit.uses = min(credit.uses, JetsamCredit.maximumUses)
+        try coder.sparse(20, &credit.level)
         #if NEXT_RELEASE
-            var later: UInt64? = 15
-            try coder.optional(19, &later)
+            var later: UInt64? = 90
+            try coder.optional(90, &later)
         #endif
     }
 

@@ -143,6 +143,13 @@ extension RecordCoder {
         value = saved ?? .blank
     }
 
+    /// A number that is mostly 0, and then takes no space.
+    mutating func sparse(_ number: Int, _ value: inout UInt64) throws(Failure) {
+        var saved = value == 0 ? nil : value
+        try optional(number, &saved)
+        value = saved ?? 0
+    }
+
     /// A size in bytes.
     mutating func size(_ number: Int, _ bytes: inout UInt64) throws(Failure) {
         var size = SavedSize(bytes)

@@ -31,6 +31,8 @@ struct App: Hashable, Sendable {
     var returnedRun: RunID?
     /// Jetsam ended the last run, and the app comes back when there is room.
     var isTaken = false
+    /// For `JetsamOrder=balanced` (L38).
+    var credit = JetsamCredit()
 
     init(id: AppID, policy: AppPolicy, since: Instant, launches: Int) {
         self.id = id

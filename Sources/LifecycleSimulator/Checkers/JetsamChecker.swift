@@ -7,14 +7,16 @@ struct JetsamChecker {
         var group: Int
         var priority: Int
         var isWithinLimit: Bool
-        /// `lru`: when it entered its state; `largest`: its negative size.
+        /// `lru`: when it entered its state; `largest`: its negative size; `balanced`: its credit.
         var tie: Int64
+        /// `balanced`: when it entered its state.
+        var secondTie: Int64
 
         static func < (a: Rank, b: Rank) -> Bool {
             if a.group != b.group { return a.group < b.group }
             if a.priority != b.priority { return a.priority < b.priority }
             if a.isWithinLimit != b.isWithinLimit { return !a.isWithinLimit }
-            return a.tie < b.tie
+            return a.tie != b.tie ? a.tie < b.tie : a.secondTie < b.secondTie
         }
     }
 
@@ -271,7 +273,16 @@ struct JetsamChecker {
         return Rank(
             group: group, priority: known.policy.jetsamPriority,
             isWithinLimit: limit.map { known.memory <= $0 } ?? true,
-            tie: model.manager.jetsamOrder == .largest ? -size : known.since)
+            tie: tie(known, size, model.manager.jetsamOrder),
+            secondTie: model.manager.jetsamOrder == .balanced ? known.since : 0)
+    }
+
+    private func tie(_ known: AppModel, _ size: Int64, _ order: ManagerPolicy.JetsamOrder) -> Int64 {
+        switch order {
+        case .largest: -size
+        case .lru: known.since
+        case .balanced: Int64(clamping: known.credit)
+        }
     }
 
     /// Suspended before background before inactive before active.

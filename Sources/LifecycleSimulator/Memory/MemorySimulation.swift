@@ -1,0 +1,226 @@
+import LifecycleCore
+
+/// Plays a scenario with a core. The core decides by events and effects as in the daemon; processes allocate, wait for
+/// memory, are swapped and end in steps of 1 ms. All numbers are integers: the same scenario gives the same result on every
+/// machine.
+package struct MemorySimulation<Core: DecidingCore> {
+    enum Item {
+        case deliver(Event)
+        case measure
+        case step(MemoryScenario.Step)
+        case frozen(Int, RunID, attempt: Int)
+        case execute(Int, RunID)
+        case tick
+    }
+
+    /// The process of an app.
+    struct Process {
+        let run: RunID
+        var resident = 0
+        var swapped = 0
+        /// What it uses once it has allocated everything; 0: its program is not executed yet.
+        var wanted = 0
+        var isFrozen = false
+        var frozenAt: Microseconds = 0
+        /// When it begins to free its memory.
+        var endsAt: Microseconds?
+        var status = ExitStatus.signaled(9, coreDumped: false)
+        /// The kernel's OOM killer ended it: the core learns of it when it is gone.
+        var isKilledByKernel = false
+        var size: Int { resident + swapped }
+    }
+
+    let scenario: MemoryScenario
+    let order: MemoryOrder
+    var core: Core
+    var machine: MemoryMachine
+    var now: Microseconds = 0
+    var queue = EventQueue<Item>()
+    /// By app.
+    var processes: [Process?]
+    var states: [AppState]
+    var isLaunchedToFront: [Bool]
+    /// The app of each run.
+    var appsByRun: [RunID: Int] = [:]
+    var outcome = MemoryOutcome()
+    var manager = ManagerPolicy()
+    /// Where the memory of other programs is going to.
+    var othersTarget: Int
+    var victims: [(app: Int, size: Int, at: Microseconds, hadSpace: Bool)] = []
+    let uses: [[Microseconds]]
+    let indexes: [AppID: Int]
+    private var isTicking = false
+    /// Steps without any progress of the kernel in a row.
+    var stuckTicks = 0
+    /// The stalls at the beginning of the window of the pressure triggers.
+    var window = (start: Microseconds(0), some: Microseconds(0), full: Microseconds(0))
+    var shortSince: Microseconds?
+    private var lastTime: Microseconds = 0
+    private var lastRequest: UInt64 = 0
+
+    package init(_ scenario: MemoryScenario, order: MemoryOrder, core: Core) {
+        self.scenario = scenario
+        self.order = order
+        self.core = core
+        machine = MemoryMachine(
+            scenario.hardware, others: scenario.others, coldCache: scenario.coldCache, hotCache: scenario.hotCache)
+        othersTarget = scenario.others
+        processes = Array(repeating: nil, count: scenario.apps.count)
+        states = Array(repeating: .notRunning, count: scenario.apps.count)
+        isLaunchedToFront = Array(repeating: false, count: scenario.apps.count)
+        uses = scenario.uses
+        indexes = Dictionary(uniqueKeysWithValues: scenario.apps.enumerated().map { ($1.id, $0) })
+        switch order {
+        case .largest, .oracle: manager.jetsamOrder = .largest
+        case .lru: manager.jetsamOrder = .lru
+        case .balanced: manager.jetsamOrder = .balanced
+        }
+    }
+
+    package mutating func run() -> MemoryOutcome {
+        handle(.configured(manager))
+        for app in scenario.apps { handle(.registered(app.id, app.policy, launches: 0)) }
+        handle(.started)
+        for (time, step) in scenario.steps { queue.push(.step(step), at: time) }
+        while advance() {}
+        finish()
+        return outcome
+    }
+
+    /// Handles the next item or deadline. Returns whether there was one.
+    private mutating func advance() -> Bool {
+        let timer = core.nextDeadline.map { max(now, $0.microseconds) }
+        let next = [timer, queue.nextTime].compactMap { $0 }.min()
+        guard let next, next <= scenario.end else { return false }
+        countShortTime(until: next)
+        now = next
+        if let timer, timer == next, queue.nextTime.map({ $0 > timer }) ?? true {
+            handle(.deadlineReached)
+        } else if let item = queue.pop()?.item {
+            perform(item)
+        }
+        startTicking()
+        return true
+    }
+
+    private mutating func countShortTime(until next: Microseconds) {
+        let critical = criticalBytes
+        let isShort = machine.available < critical
+        if isShort { outcome.shortTime += next - lastTime }
+        lastTime = next
+        guard isShort, hasLivingSuspended else { return shortSince = nil }
+        let since = shortSince ?? next
+        shortSince = since
+        guard next - since > 2 * .second else { return }
+        outcome.check(
+            false, .memoryRecovers,
+            "at \(now / 1000) ms \(machine.available >> 20) MiB have been available for 2s, of \(critical >> 20) MiB")
+        // Each two seconds count once.
+        shortSince = nil
+    }
+
+    private mutating func perform(_ item: Item) {
+        switch item {
+        case .deliver(let event): handle(event)
+        case .measure: handle(.memoryMeasured(machine.reading(sizes)))
+        case .step(let step): perform(step)
+        case .frozen(let app, let run, let attempt):
+            guard processes[app]?.run == run, let size = processes[app]?.size else { return }
+            handle(.run(run, .frozen(attempt: attempt, memory: UInt64(size))))
+        case .execute(let app, let run):
+            guard processes[app]?.run == run else { return }
+            let size = scenario.apps[app].size
+            processes[app]?.wanted = size
+            handle(.run(run, .executed))
+        case .tick:
+            isTicking = false
+            tick()
+        }
+    }
+
+    private mutating func perform(_ step: MemoryScenario.Step) {
+        if order == .oracle { tellFuture() }
+        switch step {
+        case .activate(let app): request(app, .activate)
+        case .push(let app): request(app, .push(payload: ""))
+        case .others(let bytes): othersTarget = bytes
+        case .begin:
+            outcome = MemoryOutcome()
+            victims = []
+        }
+    }
+
+    private mutating func request(_ app: Int, _ what: Request) {
+        lastRequest += 1
+        handle(.requested(RequestID(lastRequest), scenario.apps[app].id, what))
+    }
+
+    /// The oracle ranks apps by their priority: the farther away the next use and the larger the app, the lower.
+    private mutating func tellFuture() {
+        let costs = scenario.apps.indices.map { app in
+            let next = uses[app].first { $0 > now }.map { ($0 - now) / .millisecond } ?? 1 << 30
+            return Double(next) * Double(scenario.apps[app].size)
+        }
+        let sorted = scenario.apps.indices.sorted { (-costs[$0], $0) < (-costs[$1], $1) }
+        for (rank, app) in sorted.enumerated() {
+            var policy = scenario.apps[app].policy
+            policy.jetsamPriority = rank - 1000
+            handle(.registered(scenario.apps[app].id, policy, launches: 0))
+        }
+    }
+
+    // The loops of this file that run at each event have no closures: a closure would copy the simulation.
+    private var isMoving: Bool {
+        if machine.others != othersTarget || machine.isRefaulting { return true }
+        for process in processes {
+            guard let process else { continue }
+            if process.endsAt != nil { return true }
+            if !process.isFrozen, process.swapped > 0 || process.size < process.wanted { return true }
+        }
+        return false
+    }
+
+    private mutating func startTicking() {
+        guard !isTicking else { return }
+        guard isMoving else { return }
+        isTicking = true
+        queue.push(.tick, at: now + .millisecond)
+    }
+
+    var sizes: [MemoryReading.Size] {
+        processes.compactMap { process in
+            guard let process, !process.isFrozen else { return nil }
+            return MemoryReading.Size(run: process.run, bytes: UInt64(process.size))
+        }
+    }
+
+    var criticalBytes: Int { Int(manager.criticalAvailable.bytes(of: UInt64(scenario.hardware.total))) }
+    var warningBytes: Int { Int(manager.warningAvailable.bytes(of: UInt64(scenario.hardware.total))) }
+
+    /// Whether a suspended app lives that was not killed.
+    var hasLivingSuspended: Bool {
+        for app in processes.indices where states[app] == .suspended {
+            if let process = processes[app], process.endsAt == nil { return true }
+        }
+        return false
+    }
+
+    private mutating func finish() {
+        outcome.foreground = states.indices.filter { states[$0] == .active }.map { scenario.apps[$0].id }
+        for victim in victims {
+            let isUsedSoon = uses[victim.app].contains { $0 > victim.at && $0 <= victim.at + 600 * .second }
+            if isUsedSoon || victim.hadSpace { outcome.bytesInVain += victim.size }
+        }
+        guard machine.available > warningBytes * 5 / 4 else { return }
+        outcome.check(
+            core.memory.level == .normal, .levelReturns,
+            "the level is \(core.memory.level) at the end of \(scenario.name)")
+        let missing = scenario.apps.indices.first { app in
+            scenario.apps[app].policy.relaunch == .always && states[app] == .notRunning && !uses[app].isEmpty
+                && machine.available > warningBytes * 2 + scenario.apps[app].size
+        }
+        outcome.check(
+            missing == nil, .wantedAppsReturn,
+            "\(missing.map { "\(scenario.apps[$0].id)" } ?? "") does not run at the end of \(scenario.name)")
+    }
+}

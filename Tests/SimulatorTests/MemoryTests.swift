@@ -1,0 +1,142 @@
+import LifecycleCore
+import LifecycleSimulator
+import Testing
+
+/// Tests on simulated memory: machines that fill, reclaim and swap.
+@Suite("Memory of simulated machines")
+struct MemoryTests {
+    private static func play(_ seed: UInt64, _ change: (LifecycleCore) -> Mutant) -> MemoryOutcome {
+        var simulation = MemorySimulation(MemoryScenario(seed: seed), order: .largest, core: change(LifecycleCore()))
+        return simulation.run()
+    }
+
+    @Test("the rules of memory hold on random machines")
+    func rulesHold() {
+        for seed in 1...16 as ClosedRange<UInt64> {
+            let order = MemoryOrder.allCases[Int(seed % 4)]
+            for (rule, violation) in MemoryTable.play(MemoryScenario(seed: seed), order).violations
+            where !MemoryRule.notYetKept.contains(rule) {
+                Issue.record("seed \(seed): \(rule.rawValue): \(violation.first)")
+            }
+        }
+    }
+
+    @Test("a new app that allocates 2 GiB/s beside 8 suspended apps of 300 MiB stays in the foreground (L38)")
+    func newcomer() {
+        for order in MemoryOrder.allCases {
+            let outcome = MemoryTable.play(.newcomer, order)
+            #expect(outcome.foreground.map(\.name) == ["newcomer"])
+            #expect(outcome.violations[.foregroundOutlivesSuspended] == nil)
+            #expect(outcome.kills + outcome.kernelKills < 8, "not all suspended apps need to end")
+        }
+    }
+
+    @Test(
+        "three large apps in turn on a full machine: largest launches one at each switch, lru and the oracle none (L38)"
+    )
+    func rotation() throws {
+        let rotation = try #require(MemoryScenario.workloads.first { $0.name == "rotation" })
+        let launches = MemoryOrder.allCases.map { MemoryTable.play(rotation, $0).launches }
+        let (largest, lru, balanced, oracle) = (launches[0], launches[1], launches[2], launches[3])
+        #expect(largest == 60)
+        #expect(lru == 3)
+        #expect(oracle == 3)
+        #expect(balanced < 20)
+    }
+
+    @Test("apps that are used once do not displace those in use: balanced launches each app of the scan once (L38)")
+    func scan() throws {
+        let scan = try #require(MemoryScenario.workloads.first { $0.name == "scan" })
+        #expect(MemoryTable.play(scan, .balanced).launches == 64)
+    }
+
+    @Test("the same scenario has the same outcome")
+    func deterministic() {
+        for order in [MemoryOrder.largest, .balanced] {
+            let outcomes = (0..<2).map { _ in MemoryTable.play(MemoryScenario(seed: 11), order) }
+            #expect(outcomes[0].events == outcomes[1].events)
+            #expect(outcomes[0].shortTime == outcomes[1].shortTime)
+            #expect(outcomes[0].bytesInVain == outcomes[1].bytesInVain)
+        }
+    }
+
+    /// A fault of the core, and the rule of memory that must find it.
+    struct Fault: Sendable, CustomTestStringConvertible {
+        let name: String
+        let rule: MemoryRule
+        let handling: @Sendable (inout Mutant, Event, Instant) -> [Effect]
+        var testDescription: String { name }
+
+        /// A core that reads another amount of available memory.
+        static func reading(
+            _ name: String, _ rule: MemoryRule,
+            _ change: @escaping @Sendable (inout MemoryReading, LifecycleCore) -> Void
+        ) -> Fault {
+            Fault(name: name, rule: rule) { mutant, event, now in
+                guard case .memoryMeasured(var reading) = event else { return mutant.core.handle(event, at: now) }
+                change(&reading, mutant.core)
+                return mutant.core.handle(.memoryMeasured(reading), at: now)
+            }
+        }
+    }
+
+    static let faults: [Fault] = [
+        .reading("assumes that all memory is available", .memoryRecovers) { reading, _ in
+            reading.available = reading.total
+        },
+        .reading("assumes that enough memory is available", .kernelDoesNotKill) { reading, _ in
+            reading.available = reading.total
+        },
+        .reading("reads a tenth of what is available", .noKillsInPlenty) { reading, _ in reading.available /= 10 },
+        .reading("reads a third of what is available", .killsNeedScarcity) { reading, _ in reading.available /= 3 },
+        .reading("does not see that memory is available again", .levelReturns) { reading, core in
+            if core.memory.level > .normal { reading.available = min(reading.available, reading.total / 16) }
+        },
+        Fault(name: "assumes that killed apps are gone immediately", rule: .lastVictimWasNecessary) {
+            mutant, event, now in
+            var effects = mutant.core.handle(event, at: now)
+            for case .kill(let run) in effects {
+                let ends: [RunEvent] = [.exited(.signaled(9, coreDumped: false), cpu: .zero, memory: 0), .emptied]
+                for end in ends { effects += mutant.core.handle(.run(run, end), at: now) }
+            }
+            return effects
+        },
+        Fault(name: "kills the app in the foreground", rule: .foregroundOutlivesSuspended) { mutant, event, now in
+            let front = mutant.core.appIDs.first { mutant.core.state(of: $0) == .active }
+            let run = front.flatMap { mutant.core.run(of: $0) }
+            let effects = mutant.core.handle(event, at: now)
+            guard case .memoryMeasured = event, let front, let run else { return effects }
+            return effects.map { effect in
+                switch effect {
+                case .kill: .kill(run)
+                case .report(.stateChanged(_, .suspended, .terminating, .jetsam)):
+                    .report(.stateChanged(front, from: .active, to: .terminating, reason: .jetsam))
+                default: effect
+                }
+            }
+        },
+        Fault(name: "relaunches no app", rule: .wantedAppsReturn) { mutant, event, now in
+            guard case .registered(let id, var policy, let launches) = event else {
+                return mutant.core.handle(event, at: now)
+            }
+            policy.relaunch = .no
+            return mutant.core.handle(.registered(id, policy, launches: launches), at: now)
+        },
+    ]
+
+    @Test("a mutant of the core is found by the rule of memory that it violates", arguments: faults)
+    func mutantIsFound(fault: Fault) {
+        var found: Set<MemoryRule> = []
+        for seed in 1...200 as ClosedRange<UInt64> {
+            let outcome = Self.play(seed) { Mutant(core: $0, handling: fault.handling) }
+            found.formUnion(outcome.violations.keys)
+            if found.contains(fault.rule) { return }
+        }
+        Issue.record("\(fault.rule) did not find the mutant; found were \(found)")
+    }
+
+    @Test("each rule of memory has a mutant")
+    func everyRuleHasAMutant() {
+        #expect(Set(MemoryRule.allCases) == Set(Self.faults.map(\.rule)))
+    }
+}
