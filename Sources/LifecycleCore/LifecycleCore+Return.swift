@@ -231,15 +231,11 @@ extension ProcessLife {
             // All processes ended before the exit status of the main process was known.
             case nil: return ending.termination?.isJetsam ?? false
             case .missedDeadline, .leakedTasks, .wakeNotCompleted, .tooManyTasks, .removed, .terminatedWithoutNotice,
-                .shutdown, .terminationIgnored:
+                .shutdown, .terminationIgnored, .overMemoryLimit:
                 return false
             }
         }
     }
-}
-
-extension TerminationCause {
-    fileprivate var isJetsam: Bool { if case .jetsam = self { true } else { false } }
 }
 
 extension App {

@@ -33,7 +33,8 @@ struct ForkingTests {
         #expect(try daemon.launch("app")["state"]?.stringValue == "active")
         let pid = try daemon.pid("app")
         #expect(TestDaemon.text(of: daemon.root + "/pid") == "\(pid)\n")
-        #expect(try ProcFS().stat(of: pid)?.comm == "sleep")
+        // The shell may have written the number before its child has executed the program.
+        try daemon.eventually("it runs the program") { try ProcFS().stat(of: pid)?.comm == "sleep" }
         let others = try daemon.processes(of: "app")
         #expect(others.count == 2)
         try #require(kill(pid, SIGKILL) == 0)
