@@ -19,12 +19,12 @@ extension World {
     private var hasSwap: Bool { scenario.seed % 6 == 2 }
     private var knowsStalls: Bool { scenario.seed % 4 >= 2 }
 
-    /// `MemoryMax=` and `SuspendedMemoryMax=`. The sizes are those that apps reach.
+    /// `MemoryMax=` and `SuspendedMemoryMax=`. The limits are sizes that apps reach.
     mutating func limitMemory(of index: Int) {
         guard scenario.seed % 9 == 4 else { return }
         if memory.random.chance(300) { apps[index].policy.memoryMax = UInt64(80 + memory.random.below(400)) << 20 }
         if memory.random.chance(300) {
-            apps[index].policy.suspendedMemoryMax = UInt64(50 + memory.random.below(300)) << 20
+            apps[index].policy.suspendedMemoryMax = UInt64(2 + memory.random.below(60)) << 20
         }
     }
 

@@ -12,7 +12,7 @@ ctl list | sed 's/^/     /'
 check "the memory is charged to the cgroup of the app" test "$(cat $group/large.run*/memory.current)" -gt 230000000
 echo "     $(available) MiB are available"
 # The missing memory is slightly less than the size of the large app.
-need=$(( $(available) - 40 + 150 ))
+need=$(( $(available) - 40 + 110 ))
 manifest front "allocate $((need * 1000000)) ready"
 printf '%s\n' '[Lifecycle]' LaunchDeadlineSec=120s >>$apps/front.app
 ctl reload >/dev/null
