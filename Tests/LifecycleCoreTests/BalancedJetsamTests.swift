@@ -43,8 +43,8 @@ struct BalancedJetsamTests {
     @Test("with JetsamOrder=balanced an app that is used more often is killed after a smaller one (L38)")
     func uses() {
         let harness = Self.harness([("small", 100), ("large", 500)])
-        Self.use(harness, "small")
         for _ in 0..<8 { Self.use(harness, "large") }
+        Self.use(harness, "small")
         #expect(Self.order(harness) == ["small", "large"])
     }
 
@@ -160,7 +160,7 @@ struct BalancedJetsamTests {
         #expect(Self.rotation(.lru) == [0, 1, 2])
         #expect(Self.rotation(.largest).count == 41)
         let launches = Self.rotation(.balanced)
-        #expect(launches.count < 20)
+        #expect((4..<20).contains(launches.count), "the large ones first, and then the small ones: \(launches)")
         #expect(launches.allSatisfy { $0 < 30 }, "\(launches)")
     }
 }
