@@ -97,7 +97,7 @@ extension LogEntry {
         case .memoryAwaited(let app, let bytes):
             self.init(
                 .notice, .memoryAwaited, app,
-                "waits for \(formattedSize(bytes)) of memory: it was ended for memory and is relaunched when there is room"
+                "waits for \(formattedSize(bytes)) of memory: it was ended for memory and is relaunched when there is space"
             ) { $0.memory = bytes }
         case .memoryLevelChanged(let level, let cause): self.init(level, cause)
         case .ended(let receipt): self.init(receipt)

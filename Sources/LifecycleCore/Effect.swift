@@ -163,7 +163,7 @@ package enum Report: Hashable, Sendable {
     case stoppedItself(AppID, in: AppState)
     case wakeCompleted(AppID, WakeResult)
     case relaunchScheduled(AppID, after: Duration, deaths: Int)
-    /// Jetsam ended the app, and there is no room for its last footprint yet, in bytes: it comes back when there is.
+    /// Jetsam ended the app, and there is no space for its last footprint yet, in bytes: it comes back when there is.
     case memoryAwaited(AppID, UInt64)
     /// L53: no more than `limit` of background time in an hour is allowed that no user asked for.
     case unrequestedTimeUsedUp(AppID, limit: Duration)

@@ -259,7 +259,7 @@ extension LifecycleCore {
         // A shutdown has not come to this app yet.
         guard shutdown == nil else { return apps[index].life = .notRunning(NotRunning()) }
         if isUnneededHome(index, relaunch) { return apps[index].life = .notRunning(NotRunning()) }
-        if apps[index].isTaken { return awaitRoom(index, relaunch.state, now) }
+        if apps[index].isTaken { return awaitMemory(index, relaunch.state, now) }
         self.relaunch(index, into: relaunch.state, now)
     }
 

@@ -56,7 +56,7 @@ extension LifecycleCore {
         }
     }
 
-    /// After early ends it waits (L11), and after jetsam for room.
+    /// After early ends it waits (L11), and after jetsam for space.
     private mutating func launchHome(_ home: Int, _ now: Instant) {
         guard case .notRunning(let notRunning) = apps[home].life else { return }
         if var wait = notRunning.memoryWait {
@@ -70,7 +70,7 @@ extension LifecycleCore {
             if notRunning.relaunch != nil {
                 report(.relaunchScheduled(apps[home].id, after: .zero, deaths: apps[home].earlyEnds))
             }
-            if apps[home].isTaken { return awaitRoom(home, .foreground, now) }
+            if apps[home].isTaken { return awaitMemory(home, .foreground, now) }
             supersede(home, .background, by: .active)
             return launch(home, Launch(state: .foreground, reason: .user), isRequested: false, now)
         }

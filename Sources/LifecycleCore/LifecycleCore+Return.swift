@@ -1,4 +1,4 @@
-/// What is to run comes back after jetsam when there is room for it (L11, L38, L49), and never costs another app its life.
+/// What is to run comes back after jetsam when there is space for it (L11, L38, L49), and never costs another app its life.
 extension LifecycleCore {
     /// Memory is measured for apps that wait after this time at first, and after at most `longestReturnCheck`.
     static let shortestReturnCheck = Duration.seconds(1)
@@ -12,7 +12,7 @@ extension LifecycleCore {
     static let growthTime = Duration.seconds(30)
     /// How many apps that came back may grow at a time. A bound of the saved state.
     static let maximumGrowing = 64
-    /// How many of the apps that wait are compared with the room that was measured.
+    /// How many of the apps that wait are compared with the space that was measured.
     static let comparedReturns = 32
 
     /// Whether the app runs whenever it can, and so comes back after jetsam: `Relaunch=always`, `LaunchAtStart=`, and the
@@ -45,7 +45,7 @@ extension LifecycleCore {
         let failures = apps[index].returnFailures
         let wait = failures > 0 ? postponement(after: failures) : .zero
         let at = max(now + wait, apps[index].postponedUntil ?? now)
-        guard at > now else { return awaitRoom(index, state, now) }
+        guard at > now else { return awaitMemory(index, state, now) }
         report(.relaunchScheduled(apps[index].id, after: at - now, deaths: failures))
         apps[index].life = .notRunning(NotRunning(relaunch: .init(at: at, state: state)))
     }
@@ -57,7 +57,7 @@ extension LifecycleCore {
         return notRunning.relaunch?.at
     }
 
-    mutating func awaitRoom(_ index: Int, _ state: LaunchState, _ now: Instant) {
+    mutating func awaitMemory(_ index: Int, _ state: LaunchState, _ now: Instant) {
         touch(index)
         apps[index].life = .notRunning(NotRunning(memoryWait: MemoryWait(since: now, state: state)))
         checkReturnsSoon(now)
@@ -72,7 +72,7 @@ extension LifecycleCore {
         apps[index].life = .notRunning(NotRunning())
     }
 
-    /// The position of an app among those that wait for room; `nil`: it does not.
+    /// The position of an app among those that wait for space; `nil`: it does not.
     func returnRank(_ index: Int) -> ReturnRank? {
         guard let wait = apps[index].memoryWait else { return nil }
         return ReturnRank(
@@ -108,34 +108,34 @@ extension LifecycleCore {
         measureMemory(now)
     }
 
-    // MARK: Room
+    // MARK: Space
 
     /// How much memory is free above the thresholds of all warnings, with the distance at which a warning ends, so that a
     /// return does not cause the next one. `nil`: memory is short, or what a kill frees is not measured yet.
-    func roomAboveWarning(_ now: Instant) -> MemoryRoom? {
+    func spaceAboveWarning(_ now: Instant) -> MemorySpace? {
         guard memoryState.level == .normal, !memoryState.expectsMemory(now) else { return nil }
         let apps = Int64(clamping: memoryState.apps)
-        var room = MemoryRoom()
+        var space = MemorySpace()
         for pool in memoryPools {
             let threshold = pool.thresholds.warning
             let limit = Int64(clamping: threshold.saturatingSum(threshold / 10))
             // Neither is negative: the difference does not overflow.
             let free = Int64(clamping: pool.available) - limit
-            room.parts.append(.init(free: free, capacity: free.addingClamped(apps), total: Int64(clamping: pool.total)))
+            space.parts.append(.init(free: free, capacity: free.addingClamped(apps), total: Int64(clamping: pool.total)))
         }
         if let budget = manager.budget {
             let most = Int64(clamping: budget / 100 * Self.returnPercent)
-            room.parts.append(.init(free: most - apps, capacity: most))
+            space.parts.append(.init(free: most - apps, capacity: most))
         }
-        return room
+        return space
     }
 
     /// The share of `Budget=` up to which apps come back: below it the warning ends.
     static let returnPercent: UInt64 = 85
 
-    /// Whether there is room for an app beside those that came back and are still growing.
-    private func has(_ room: MemoryRoom, for index: Int) -> Bool {
-        room.parts.allSatisfy { part in
+    /// Whether there is space for an app beside those that came back and are still growing.
+    private func has(_ space: MemorySpace, for index: Int) -> Bool {
+        space.parts.allSatisfy { part in
             let kept = returns.growing.reduce(Int64(0)) { sum, run in
                 guard let other = runs[run.number], other != index else { return sum }
                 let rest = part.needed(apps[other].lastFootprint) - Int64(clamping: self[run: other].memory)
@@ -145,8 +145,8 @@ extension LifecycleCore {
         }
     }
 
-    /// Forgets runs that came back and are over, frozen, as large as before, or old enough.
-    private mutating func forgetGrown(_ now: Instant) {
+    /// Removes runs that came back and are over, frozen, as large as before, or old enough.
+    private mutating func removeGrown(_ now: Instant) {
         returns.growing = returns.growing.filter { isGrowing($0, now) }
     }
 
@@ -162,16 +162,16 @@ extension LifecycleCore {
 
     // MARK: Coming back
 
-    /// Memory was measured: the first app for which there is room comes back. The next one needs a measurement of its own.
+    /// Memory was measured: the first app for which there is space comes back. The next one needs a measurement of its own.
     mutating func admitReturns(_ now: Instant) {
-        forgetGrown(now)
+        removeGrown(now)
         returns.checkAt = nil
         guard returnQueue.count > 0, shutdown == nil else { return }
-        let room = roomAboveWarning(now)
+        let space = spaceAboveWarning(now)
         var awaitsSlot = returns.growing.count >= Self.maximumGrowing
         for index in returnQueue.smallest(Self.comparedReturns) {
             guard let wait = apps[index].memoryWait else { continue }
-            guard let room, has(room, for: index) else {
+            guard let space, has(space, for: index) else {
                 reportWait(index, wait)
                 continue
             }
@@ -185,7 +185,7 @@ extension LifecycleCore {
         if returns.growing.count > 0 { returns.interval = Self.shortestReturnCheck }
     }
 
-    /// An app that comes back into the background needs a slot at once: the room may be gone once it is its turn (L52).
+    /// An app that comes back into the background needs a slot at once: the space may be gone once it is its turn (L52).
     private func mayLaunchNow(_ state: LaunchState) -> Bool {
         if state == .foreground, foregroundSlots.count < foregroundLimit { return true }
         return hasLaunchSlot && launchQueue.count == 0
@@ -244,7 +244,7 @@ extension App {
         if case .notRunning(let notRunning) = life { notRunning.relaunch } else { nil }
     }
 
-    /// The wait for room after jetsam.
+    /// The wait for space after jetsam.
     var memoryWait: MemoryWait? {
         if case .notRunning(let notRunning) = life { notRunning.memoryWait } else { nil }
     }

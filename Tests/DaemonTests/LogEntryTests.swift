@@ -102,7 +102,7 @@ struct LogEntryTests {
                 + "until there is time again"),
         Sentence(
             .memoryAwaited(web, 120 << 20), .notice,
-            "web: waits for 120.0M of memory: it was ended for memory and is relaunched when there is room"),
+            "web: waits for 120.0M of memory: it was ended for memory and is relaunched when there is space"),
         Sentence(
             .memoryLevelChanged(.critical, .budget), .warning, "Memory level changed: critical (budget)",
             "GREENROOM_REASON=budget", "GREENROOM_MEMORY_LEVEL=critical"),

@@ -9,7 +9,7 @@ import Testing
 /// Apps that come back after jetsam, and the home app, as real processes.
 @Suite("Coming back after jetsam, with real processes")
 struct ReturnTests {
-    @Test("the app of a kiosk is ended for memory, waits until there is room, and comes back (L11, L39)")
+    @Test("the app of a kiosk is ended for memory, waits until there is space, and comes back (L11, L39)")
     func kiosk() throws {
         let root = try TestDaemon.makeFolder()
         let script = """

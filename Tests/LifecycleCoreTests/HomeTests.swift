@@ -89,7 +89,7 @@ struct HomeTests {
         }
     }
 
-    @Test("after jetsam the home app comes back into the foreground when there is room (L11, L49)")
+    @Test("after jetsam the home app comes back into the foreground when there is space (L11, L49)")
     func jetsam() {
         let harness = harness("photos")
         harness.behave("home") { $0.memory = 60 * mebibyte }

@@ -4,7 +4,7 @@ import Testing
 @Suite("Coming back after jetsam")
 struct ReturnTests {
     /// Two suspended apps exceed `Budget=`: `photos`, the larger one, is ended, and `mail`, which keeps 40 MiB of 100, leaves
-    /// no room for it.
+    /// no space for it.
     private func crowded(_ policy: (inout AppPolicy) -> Void = { $0.relaunch = .always }) -> Harness {
         let harness = Harness("photos", policy: policy)
         harness.register("mail")
@@ -93,7 +93,7 @@ struct ReturnTests {
 
     @Test(
         "an app waits until its last footprint fits above the warning threshold, and that is reported once (L11, L39)")
-    func waitsForRoom() {
+    func waitsForSpace() {
         let harness = Harness("photos") { $0.relaunch = .always }
         harness.register("mail")
         harness.behave("photos") { $0.memory = gibibyte }
@@ -119,7 +119,7 @@ struct ReturnTests {
     }
 
     @Test(
-        "an app that waits for room within Budget= comes back at the end of another app, and causes no end (L11, L39)")
+        "an app that waits for space within Budget= comes back at the end of another app, and causes no end (L11, L39)")
     func budget() {
         let harness = crowded()
         harness.advance(.seconds(300))
@@ -229,7 +229,7 @@ struct ReturnTests {
     }
 
     @Test(
-        "an app that would not fit alone comes back when three quarters of the room are free (L11)",
+        "an app that would not fit alone comes back when three quarters of the space are free (L11)",
         arguments: [10, 30])
     func tooLarge(helper: UInt64) {
         let harness = Harness("kiosk") {
@@ -246,7 +246,7 @@ struct ReturnTests {
         #expect(victims(harness) == ["kiosk"])
         harness.behave("kiosk") { $0.memory = 20 * mebibyte }
         harness.advance(.seconds(40))
-        // 85 MiB are the room within the budget.
+        // 85 MiB are the space within the budget.
         #expect(harness.state("kiosk") == (helper == 10 ? .suspended : .notRunning))
     }
 

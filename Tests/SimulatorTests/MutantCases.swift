@@ -239,7 +239,7 @@ extension MutantCase {
         },
         .policies("never relaunches", .wantedAppsRun) { $0.relaunch = .no },
         .policies("ignores LaunchAtStart=", .wantedAppsRun) { $0.launchAtStart = nil },
-        MutantCase(name: "forgets what jetsam ended", rule: .takenAppsReturn) { core, _ in
+        MutantCase(name: "discards what jetsam ended", rule: .takenAppsReturn) { core, _ in
             Mutant(core: core) { mutant, event, now in
                 let effects = mutant.core.handle(event, at: now)
                 for case .report(.stateChanged(let id, _, .notRunning, _)) in effects
@@ -249,7 +249,7 @@ extension MutantCase {
                 return effects
             }
         },
-        .events("lets apps come back without room for them", .returnsHaveRoom) { event in
+        .events("lets apps come back without space for them", .returnsHaveSpace) { event in
             guard case .configured(var policy) = event else { return event }
             policy.warningAvailable = .bytes(0)
             return .configured(policy)

@@ -29,7 +29,7 @@ struct App: Hashable, Sendable {
     var returnFailures = 0
     /// The run that began when it last came back after jetsam.
     var returnedRun: RunID?
-    /// Jetsam ended the last run, and the app comes back when there is room.
+    /// Jetsam ended the last run, and the app comes back when there is space.
     var isTaken = false
     /// For `JetsamOrder=balanced` (L38).
     var credit = JetsamCredit()

@@ -107,7 +107,7 @@ struct NotRunning: Hashable, Sendable {
         set { waiting = newValue.map { .launch($0) } ?? .nothing }
     }
 
-    /// The wait for room after jetsam. Then no relaunch is scheduled, and no launch waits for a slot.
+    /// The wait for space after jetsam. Then no relaunch is scheduled, and no launch waits for a slot.
     var memoryWait: MemoryWait? {
         get { if case .memory(let wait) = waiting { wait } else { nil } }
         set { waiting = newValue.map { .memory($0) } ?? .nothing }

@@ -1,9 +1,9 @@
-/// An app that jetsam ended waits until there is room for it.
+/// An app that jetsam ended waits until there is space for it.
 struct MemoryWait: Hashable, Sendable {
     var since: Instant
     /// The state to launch it into.
     var state: LaunchState
-    /// A measurement has found no room, and that was reported.
+    /// A measurement has found no space, and that was reported.
     var isReported = false
 }
 
@@ -38,7 +38,7 @@ struct Returns: Hashable, Sendable {
 }
 
 /// How much memory apps can take before a threshold of a warning is reached. One part for each threshold, in bytes.
-struct MemoryRoom: Hashable, Sendable {
+struct MemorySpace: Hashable, Sendable {
     struct Part: Hashable, Sendable {
         /// Negative: the threshold is exceeded already.
         var free: Int64
@@ -48,7 +48,7 @@ struct MemoryRoom: Hashable, Sendable {
         var total: Int64?
 
         /// What an app with this footprint needs. An app that does not fit even if no other app runs grew without bound, and
-        /// would wait for ever: it needs three quarters of the room. If other programs use the memory too, they may be the
+        /// would wait for ever: it needs three quarters of the space. If other programs use the memory too, they may be the
         /// cause: then it needs half of its footprint at least.
         func needed(_ footprint: UInt64) -> Int64 {
             let bytes = Int64(clamping: max(1, footprint))

@@ -1,12 +1,12 @@
 import LifecycleCore
 
-/// Checks which apps come back after jetsam, when, and that there is room for them (L11, L38, L49).
+/// Checks which apps come back after jetsam, when, and that there is space for them (L11, L38, L49).
 struct ReturnChecker {
     /// An app that jetsam ended and that is to run.
     private struct Taken {
         var footprint: UInt64
-        /// Since when each measurement has found room for all apps that are to come back.
-        var roomSince: Microseconds?
+        /// Since when each measurement has found space for all apps that are to come back.
+        var spaceSince: Microseconds?
         /// When the relaunch that was postponed is due (L11, L53).
         var due: Microseconds = 0
     }
@@ -19,7 +19,7 @@ struct ReturnChecker {
         var since: Microseconds
     }
 
-    /// How long an app may take to come back once there is room: two of the longest intervals between measurements, and the
+    /// How long an app may take to come back once there is space: two of the longest intervals between measurements, and the
     /// time that is kept for the one before it to grow.
     private static let longestReturn = 90 * Microseconds.second
     /// For how long the memory of an app that came back is kept for it.
@@ -44,10 +44,10 @@ struct ReturnChecker {
     // MARK: Events
 
     mutating func record(_ event: Event, of app: Int?, _ model: CoreModel) {
-        if case .shutdownRequested = event { for index in taken.indices { forget(index) } }
+        if case .shutdownRequested = event { for index in taken.indices { discard(index) } }
         guard let app else { return }
         switch event {
-        case .requested(_, _, .terminate, by: _), .requested(_, _, .remove, by: _), .unregistered: forget(app)
+        case .requested(_, _, .terminate, by: _), .requested(_, _, .remove, by: _), .unregistered: discard(app)
         // The app is launched for the request, or for the end that the request asks for is none of jetsam's.
         case .requested(_, _, .activate, by: _), .requested(_, _, .launch, by: _), .requested(_, _, .push, by: _):
             taken[app] = nil
@@ -56,7 +56,7 @@ struct ReturnChecker {
         }
     }
 
-    private mutating func forget(_ app: Int) {
+    private mutating func discard(_ app: Int) {
         isEndAsked[app] = true
         taken[app] = nil
     }
@@ -87,7 +87,7 @@ struct ReturnChecker {
         case .report(.relaunchScheduled(_, let time, _)): taken[app]?.due = now + time.microseconds
         case .spawn(_, let run, let launch):
             if let footprint = taken[app]?.footprint, launch.reason == .relaunch {
-                checkRoom(app, footprint, event, model, core, now, &findings)
+                checkSpace(app, footprint, event, model, core, now, &findings)
                 growing.append(Growing(app: app, run: run, footprint: footprint, since: now))
             }
             taken[app] = nil
@@ -96,30 +96,38 @@ struct ReturnChecker {
         }
     }
 
-    /// At the launch of an app that jetsam ended there is room for its footprint, and for the growth of those that came back
+    /// At the launch of an app that jetsam ended there is space for its footprint, and for the growth of those that came back
     /// before it. An app that would not fit even if no other ran needs three quarters.
-    private mutating func checkRoom<Core: DecidingCore>(
+    private mutating func checkSpace<Core: DecidingCore>(
         _ app: Int, _ footprint: UInt64, _ event: Event, _ model: CoreModel, _ core: Core, _ now: Microseconds,
         _ findings: inout Findings
     ) {
         let id = model.apps[app].id
         guard case .memoryMeasured(let reading) = event else {
-            return findings.check(false, .returnsHaveRoom, "\(id) comes back without a measurement")
+            return findings.check(false, .returnsHaveSpace, "\(id) comes back without a measurement")
         }
         findings.check(
-            core.memory.level == .normal, .returnsHaveRoom, "\(id) comes back at memory level \(core.memory.level)")
+            core.memory.level == .normal, .returnsHaveSpace, "\(id) comes back at memory level \(core.memory.level)")
         growing = growing.filter { !grown($0, model, now) }
         let apps = model.apps.reduce(UInt64(0)) { $0 + $1.memory }
-        let warning = model.manager.warningAvailable.bytes(of: reading.total)
-        let free = reading.available - min(reading.available, warning)
+        var free = reading.available.excess(over: warning(reading, model))
+        if let limit = reading.limit {
+            free = min(free, limit.available.excess(over: model.manager.thresholds(of: limit.total).warning))
+        }
         findings.check(
-            fits(footprint, model, free: free, capacity: free + apps), .returnsHaveRoom,
+            fits(footprint, model, free: free, capacity: free + apps), .returnsHaveSpace,
             "\(id) comes back with \(footprint) bytes; \(free) are free, and some of them kept for \(growing)")
         guard let budget = model.manager.budget else { return }
         let most = budget / 100 * 90
         findings.check(
-            fits(footprint, model, free: most - min(most, apps), capacity: most), .returnsHaveRoom,
+            fits(footprint, model, free: most - min(most, apps), capacity: most), .returnsHaveSpace,
             "\(id) comes back with \(footprint) bytes; apps have \(apps) of the budget \(budget), and \(growing) grow")
+    }
+
+    /// Below what is available apps are warned. With swap space left, that is less.
+    private func warning(_ reading: MemoryReading, _ model: CoreModel) -> UInt64 {
+        let thresholds = model.manager.thresholds(of: reading.total)
+        return reading.swapFree > reading.swapTotal / 10 ? thresholds.critical : thresholds.warning
     }
 
     private func fits(_ footprint: UInt64, _ model: CoreModel, free: UInt64, capacity: UInt64) -> Bool {
@@ -150,7 +158,7 @@ struct ReturnChecker {
         if lateness != world.lateness {
             lateness = world.lateness
             lastMeasure = now
-            for app in taken.indices where taken[app]?.roomSince != nil { taken[app]?.roomSince = now }
+            for app in taken.indices where taken[app]?.spaceSince != nil { taken[app]?.spaceSince = now }
         }
         // An app that was as large as before, or frozen, has shown what it needs.
         if case .memoryMeasured = event, !growing.isEmpty { growing = growing.filter { !grown($0, model, now) } }
@@ -158,41 +166,46 @@ struct ReturnChecker {
         switch event {
         case .memoryMeasured(let reading):
             lastMeasure = now
-            recordRoom(reading, model, core, now)
+            recordSpace(reading, model, core, now)
         case .deadlineReached: break
         default: return
         }
         for app in taken.indices {
             guard let wait = taken[app], model.apps[app].phase == .notRunning, wait.due <= now else { continue }
-            let since = wait.roomSince.map { max($0, wait.due) }
+            let since = wait.spaceSince.map { max($0, wait.due) }
             findings.check(
                 since.map { now - $0 <= Self.longestReturn } ?? true, .takenAppsReturn,
-                "\(model.apps[app].id) does not come back, although there was room for \(now - (since ?? now)) µs")
+                "\(model.apps[app].id) does not come back, although there was space for \(now - (since ?? now)) µs")
             findings.check(
                 now - max(lastMeasure, wait.due) <= Self.longestReturn || core.memory.level > .normal, .takenAppsReturn,
                 "\(model.apps[app].id) waits for memory, but that is not measured")
         }
     }
 
-    /// Records since when there is much room: for all that wait, twice.
-    private mutating func recordRoom<Core: DecidingCore>(
+    /// Records since when there is much space: for all that wait, twice.
+    private mutating func recordSpace<Core: DecidingCore>(
         _ reading: MemoryReading, _ model: CoreModel, _ core: Core, _ now: Microseconds
     ) {
         let waiting = taken.reduce(UInt64(0)) { $0 + ($1?.footprint ?? 0) }
         let kept = growing.reduce(UInt64(0)) { $0 + $1.footprint }
         let needed = 2 * (waiting + kept)
         let apps = model.apps.reduce(UInt64(0)) { $0 + $1.memory }
-        let warning = model.manager.warningAvailable.bytes(of: reading.total)
-        let isFree = reading.available / 2 > warning && reading.available - 2 * warning >= needed
+        func isFree(_ available: UInt64, of total: UInt64) -> Bool {
+            let warning = model.manager.thresholds(of: total).warning
+            return available / 2 > warning && available - 2 * warning >= needed
+        }
+        let isFree =
+            isFree(reading.available, of: reading.total)
+            && (reading.limit.map { isFree($0.available, of: $0.total) } ?? true)
         let isWithinBudget =
             model.manager.budget.map { $0 / 100 * 80 > apps && $0 / 100 * 80 - apps >= needed } ?? true
         let isLaunching = model.apps.contains { $0.phase == .launching || $0.phase == .ending }
-        let hasRoom = isFree && isWithinBudget && core.memory.level == .normal && !isLaunching
+        let hasSpace = isFree && isWithinBudget && core.memory.level == .normal && !isLaunching
         for app in taken.indices where taken[app] != nil {
-            if !hasRoom {
-                taken[app]?.roomSince = nil
-            } else if taken[app]?.roomSince == nil {
-                taken[app]?.roomSince = now
+            if !hasSpace {
+                taken[app]?.spaceSince = nil
+            } else if taken[app]?.spaceSince == nil {
+                taken[app]?.spaceSince = now
             }
         }
     }

@@ -38,9 +38,9 @@ package enum Rule: String, CaseIterable, Sendable {
     case wantedAppsRun =
         "an app that LaunchAtStart= or Relaunch=always keeps running is launched, also after it ended by itself (L11)"
     case takenAppsReturn =
-        "an app that LaunchAtStart= or Relaunch=always keeps running is launched after jetsam, once there is room (L11)"
-    case returnsHaveRoom =
-        "an app comes back after jetsam only if there is room for it above the thresholds of warnings (L38, L49)"
+        "an app that LaunchAtStart= or Relaunch=always keeps running is launched after jetsam, once there is space (L11)"
+    case returnsHaveSpace =
+        "an app comes back after jetsam only if there is space for it above the thresholds of warnings (L38, L49)"
     case homeIsInFront = "the home app is in the foreground, or on the way there, if no other app is (L49)"
     case restorationStateIsKept =
         "the restoration state is dropped only if the app is removed or two executed programs died while launching (L11)"

@@ -194,8 +194,8 @@ package struct MemorySimulation<Core: DecidingCore> {
         }
     }
 
-    var criticalBytes: Int { Int(manager.criticalAvailable.bytes(of: UInt64(scenario.hardware.total))) }
-    var warningBytes: Int { Int(manager.warningAvailable.bytes(of: UInt64(scenario.hardware.total))) }
+    var criticalBytes: Int { Int(manager.thresholds(of: UInt64(scenario.hardware.total)).critical) }
+    var warningBytes: Int { Int(manager.thresholds(of: UInt64(scenario.hardware.total)).warning) }
 
     /// Whether a suspended app lives that was not killed.
     var hasLivingSuspended: Bool {
