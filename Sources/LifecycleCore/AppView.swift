@@ -68,4 +68,10 @@ package struct MemoryView: Hashable, Sendable {
     package var available: UInt64
     package var apps: UInt64
     package var budget: UInt64?
+    /// The tightest limit that was read last; `nil`: none below the machine's memory.
+    package var limit: MemoryReading.Limit?
+    /// The available memory below which the level rises next, of the machine or, if that has less left, of the limit.
+    package var threshold: UInt64 = 0
+    /// The apps that jetsam would kill next, in its order, with what each gives back; at most `Receipt.maximumCandidates`.
+    package var candidates: [Receipt.Candidate] = []
 }

@@ -39,6 +39,7 @@ extension LifecycleCore {
         memoryState.isMeasuring = false
         memoryState.total = reading.total
         memoryState.available = reading.available
+        memoryState.limit = reading.limit
         for size in reading.sizes {
             guard let index = runs[size.run.number] else { continue }
             switch apps[index].phase {
@@ -79,14 +80,14 @@ extension LifecycleCore {
     }
 
     private var checkInterval: Duration {
-        var distance = memoryState.available - min(memoryState.available, levelBelow)
+        var distance = memoryState.available - min(memoryState.available, nextThreshold)
         if let budget = manager.budget { distance = min(distance, budget - min(budget, memoryState.apps)) }
         let milliseconds = distance / (Self.fastestFill / 1000)
         return min(Self.longestCheck, max(Self.shortestCheck, .milliseconds(Int64(milliseconds))))
     }
 
     /// The next threshold of MemAvailable below the current value.
-    private var levelBelow: UInt64 {
+    var nextThreshold: UInt64 {
         let warning = manager.warningAvailable.bytes(of: memoryState.total)
         return memoryState.available > warning ? warning : manager.criticalAvailable.bytes(of: memoryState.total)
     }
@@ -204,11 +205,7 @@ extension LifecycleCore {
     ) -> AppID? {
         for index in touched { jetsam.set(index, to: apps[index].isRemoved ? nil : jetsamRank(index)) }
         guard let (rank, index) = jetsam.first, rank.group <= last else { return nil }
-        let candidates = jetsam.smallest(Receipt.maximumCandidates).map { other in
-            Receipt.Candidate(
-                app: apps[other].id, state: apps[other].state, memory: apps[other].run?.memory ?? 0
-            )
-        }
+        let candidates = candidates
         if gracefully, apps[index].phase == .terminating { return nil }
         if gracefully, canTerminate(index) {
             terminate(index, .jetsam(cause, candidates), now)
@@ -217,6 +214,13 @@ extension LifecycleCore {
             kill(index, .jetsam(cause, candidates), .jetsam, now)
         }
         return apps[index].id
+    }
+
+    /// The first apps in L38's order, with what each gives back.
+    var candidates: [Receipt.Candidate] {
+        jetsam.smallest(Receipt.maximumCandidates).map { index in
+            Receipt.Candidate(app: apps[index].id, state: apps[index].state, memory: apps[index].run?.memory ?? 0)
+        }
     }
 
     /// L40: a frozen app, or one that is about to be frozen, cannot receive a notice.

@@ -71,7 +71,15 @@ extension LifecycleCore {
     package var memory: MemoryView {
         MemoryView(
             level: memoryState.level, cause: memoryState.cause, total: memoryState.total,
-            available: memoryState.available, apps: memoryState.apps, budget: manager.budget)
+            available: memoryState.available, apps: memoryState.apps, budget: manager.budget, limit: memoryState.limit)
+    }
+
+    /// `memory` with what takes longer to find: the next threshold, and the next victims.
+    package var memoryView: MemoryView {
+        var view = memory
+        view.threshold = nextThreshold
+        view.candidates = candidates
+        return view
     }
 
     /// The one answer to "why is this app awake?". Empty: it has no process, is suspended, or is ending.

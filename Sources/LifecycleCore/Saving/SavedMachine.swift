@@ -19,6 +19,7 @@ extension MemoryState: SavedRecord {
         try coder.optional(14, &simulated)
         try coder.optional(15, &lastWarning)
         try coder.optional(16, &lastCriticalWarning)
+        try coder.optional(17, &limit)
     }
 }
 

@@ -2,6 +2,8 @@
 struct MemoryState: Hashable, Sendable {
     var total: UInt64 = 0
     var available: UInt64 = 0
+    /// The tightest limit below the machine's memory, as it was read last.
+    var limit: MemoryReading.Limit?
     /// All apps together.
     var apps: UInt64 = 0
     var level = MemoryLevel.normal
