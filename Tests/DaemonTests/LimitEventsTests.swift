@@ -1,5 +1,7 @@
 import LifecycleCore
 import Linux
+import Manifest
+import Systemd
 import Testing
 
 @testable import Daemon
@@ -19,6 +21,30 @@ struct LimitEventsTests {
         #expect(events("high 5\nmax 7\noom 1\noom_kill 2\n").level(since: before) == .critical)
         // A group of the same name was created again.
         #expect(events("").level(since: before) == nil)
+    }
+
+    @Test("a file that takes no PSI trigger is logged in one line, and again only if the reason changes")
+    func withoutPSI() throws {
+        let loop = try EventLoop()
+        let log = try TestLog()
+        let events = EventList()
+        let triggers = StallTriggers("/no/pressure", loop, events, log.journal)
+        let thresholds = ManagerConfiguration().pressureThresholds
+        for _ in 0..<3 { triggers.set(thresholds) }
+        #expect(log.lines.count == 1)
+        #expect(log.text.contains("no PSI trigger of /no/pressure for the memory levels warning and critical"))
+        #expect(log.text.contains("this kernel has no pressure stall information"))
+        triggers.set([thresholds[1]])
+        #expect(log.lines.count == 2 && log.text.contains("level critical"))
+        triggers.set([])
+        #expect(log.lines.count == 2)
+    }
+
+    @Test("a group without memory.events is not watched")
+    func withoutEvents() throws {
+        let log = try TestLog()
+        #expect(LimitEvents("/no/group", try EventLoop(), EventList(), log.journal) == nil)
+        #expect(log.text.isEmpty)
     }
 
     @Test("the reading for the core has the limit, its kills, swap, refaults and the totals of the stalls")

@@ -68,6 +68,10 @@ struct MemoryLimitTests {
         // The app was created in the daemon's group.
         #expect(limit.availableBytes < 260 << 20 && limit.availableBytes > 100 << 20)
         #expect(limited.source == "limit" && limit.oomKills == 0)
+        // Two triggers and the file itself, of the apps' group in the v2 hierarchy, if they have one.
+        let isGroup = limited.containment.contains("cgroup v2")
+        func watched() -> Int { daemon.openDescriptors().count { $0.hasSuffix("/memory.pressure") } }
+        if isGroup && exists(at: "/proc/pressure/memory") { #expect(watched() == 3) }
         try group.limit(200)
         #expect(try pressure(daemon).limit?.totalBytes == 200 << 20)
         let log = TestDaemon.text(of: daemon.root + "/log")
@@ -75,6 +79,7 @@ struct MemoryLimitTests {
         #expect(log.contains("limited to 200.0M"))
         try group.limit(-1)
         #expect(try pressure(daemon).limit?.group != group.name)
+        #expect(watched() == 0)
         daemon.stop()
     }
 

@@ -141,6 +141,23 @@ struct MemoryLimitTests {
         #expect(reports.count == 1)
     }
 
+    @Test(
+        "a file of a group that was removed is opened again when the group exists again",
+        .enabled(if: TestContainment.isPossible))
+    func reopened() throws {
+        let test = try TestContainment("reopened")
+        defer { test.end() }
+        let folder = test.root.path + "/again"
+        let file = ReopenedFile(folder + "/cgroup.events")
+        #expect(try file.read() == nil && file.descriptor == nil)
+        for _ in 0..<2 {
+            #expect(mkdir(folder, 0o755) == 0)
+            #expect(try file.read() != nil && file.descriptor != nil)
+            #expect(rmdir(folder) == 0)
+            #expect(try file.read() == nil && file.descriptor == nil)
+        }
+    }
+
     @Test("swap is what the machine has, and at most what the groups may use")
     func swap() throws {
         let machine = try Groups()

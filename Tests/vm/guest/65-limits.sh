@@ -29,6 +29,23 @@ check "the kernel's OOM killer killed no process of the service" same "$(killed 
 ctl pressure | sed 's/^/     /'
 systemctl set-property --runtime greenroom-apps.service MemoryMax=infinity
 check "the limit is gone" fails eval "ctl pressure | grep -q memory.max"
+ctl terminate front >/dev/null
+
+# All apps are suspended, so that the daemon reads nothing by itself; without PSI only memory.events make it look.
+ctl launch large --background >/dev/null
+check "the large app is suspended again" wait_for 30 is large suspended
+mkdir -p /etc/greenroom/greenroom.conf.d
+printf '%s\n' '[Memory]' WarningPressure=off CriticalPressure=off >/etc/greenroom/greenroom.conf.d/limits.conf
+systemctl set-property --runtime greenroom-apps.service MemoryHigh=224M
+ctl reload >/dev/null
+count=$(ctl --json receipts large | grep -o '"jetsam"' | wc -l)
+sh -c "echo \$\$ >/sys/fs/cgroup$service/supervisor/cgroup.procs; exec python3 /root/vm-test/filler.py 110 4" &
+filler=$!
+killed_again() { [ "$(ctl --json receipts large | grep -o '"jetsam"' | wc -l)" -gt "$count" ]; }
+check "memory.high is reached, and the largest suspended app is killed by jetsam" wait_for 60 killed_again
+kill $filler
+systemctl set-property --runtime greenroom-apps.service MemoryHigh=infinity
+rm -r /etc/greenroom/greenroom.conf.d
 for app in front large small; do ctl terminate $app >/dev/null 2>&1; done
 rm -f $apps/{front,large,small}.app
 ctl reload >/dev/null

@@ -1,12 +1,13 @@
 #!/usr/bin/python3
-"""filler.py MIB STEP: an app that is ready at once and then allocates MIB, STEP in each tenth of a second."""
+"""filler.py MIB STEP: a program, or an app that is ready at once, that allocates MIB, STEP in each tenth of a second."""
 import os
 import socket
 import sys
 import time
 
 total, step = int(sys.argv[1]), int(sys.argv[2])
-socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b"READY=1", os.environ["NOTIFY_SOCKET"])
+if "NOTIFY_SOCKET" in os.environ:
+    socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b"READY=1", os.environ["NOTIFY_SOCKET"])
 memory = []
 while sum(map(len, memory)) < total << 20:
     memory.append(b"\1" * (step << 20))
