@@ -49,6 +49,8 @@ final class MemoryWatch {
     private var membership: [UInt8]?
     private var groups: MemoryLimitReader?
     private var followed: FollowedLimit?
+    /// What was logged about the limit last.
+    private var reported: String?
     private var configuration = ManagerConfiguration()
 
     init(loop: EventLoop, journal: Journal, events: any EventSink, apps: CgroupRoot?) {
@@ -125,8 +127,7 @@ final class MemoryWatch {
     func watch(_ configuration: ManagerConfiguration) {
         self.configuration = configuration
         machine.set(configuration.pressureThresholds)
-        followed?.triggers?.set(configuration.pressureThresholds)
-        (groups, membership) = (nil, nil)
+        (groups, membership, followed) = (nil, nil, nil)
         _ = read()
     }
 
@@ -139,20 +140,22 @@ final class MemoryWatch {
         {
             next = kept
         }
-        if next?.folder == followed?.limit.folder, next?.total == followed?.limit.total { return }
-        guard let next else {
-            followed = nil
-            return log("no cgroup limits the memory of the apps any more")
-        }
-        log(
-            "the memory of the apps is limited to \(formattedSize(next.total)) by \(next.file) of the group "
-                + next.group.printable())
-        if next.folder == followed?.limit.folder {
-            followed?.limit = next
-        } else {
-            followed = FollowedLimit(next, loop, events, journal)
+        if next?.folder != followed?.limit.folder {
+            followed = next.map { FollowedLimit($0, loop, events, journal) }
             followed?.triggers?.set(configuration.pressureThresholds)
         }
+        report(next)
+    }
+
+    /// Logs the limit if it is another one than before.
+    private func report(_ limit: MemoryLimit?) {
+        let sentence = limit.map {
+            "the memory of the apps is limited to \(formattedSize($0.total)) by \($0.file) of the group "
+                + $0.group.printable()
+        }
+        if sentence == reported { return }
+        reported = sentence
+        log(sentence ?? "no cgroup limits the memory of the apps any more")
     }
 
     private func log(_ sentence: String) { journal.log(.notice, MessageID.warning, sentence) }
@@ -160,7 +163,7 @@ final class MemoryWatch {
 
 /// The limit whose group is watched.
 private struct FollowedLimit {
-    var limit: MemoryLimit
+    let limit: MemoryLimit
     let stalls: ReopenedFile?
     let triggers: StallTriggers?
     let events: LimitEvents?

@@ -14,7 +14,7 @@ package final class MemoryLimitReader {
 
     /// What the limits leave to the apps.
     package struct Limits: Equatable {
-        /// All groups with a limit below the machine's memory, the lowest first.
+        /// All groups with a limit that is not above the memory of the machine, the lowest first.
         package var all: [MemoryLimit] = []
         /// The limit below which least is available.
         package var tightest: MemoryLimit?
@@ -24,7 +24,7 @@ package final class MemoryLimitReader {
     }
 
     /// - Parameters:
-    ///   - machine: a limit that is not below its memory is none.
+    ///   - machine: a limit above its memory is none. One that is equal counts: lxcfs shows the limit of a container as the machine's memory.
     ///   - report: gets a sentence for each group that cannot be read, once until it can be read again. It is skipped.
     package func read(machine: MemoryInfo, report: (String) -> Void) -> Limits {
         var limits = Limits(swapTotal: machine.swapTotal, swapFree: machine.swapFree)
@@ -50,7 +50,7 @@ package final class MemoryLimitReader {
     /// it is at least that of the highest group that is visible.
     private func addInvisible(_ machine: MemoryInfo, _ limits: inout Limits) {
         guard let top = levels.last, let lowest = levels.first,
-            let limit = (try? lowest.stat(.one))?.hierarchicalLimit, limit < machine.total,
+            let limit = (try? lowest.stat(.one))?.hierarchicalLimit, limit <= machine.total,
             limit < limits.all.map(\.total).min() ?? .max, let found = try? top.limit(limit, "memory.stat", machine)
         else { return }
         limits.add(found)
@@ -154,7 +154,7 @@ private final class Level {
             guard let bytes = try file.read(limit: 64) else { continue }
             isPresent = true
             guard let limit = parseLimit(bytes) else { throw unreadable(file) }
-            if let limit, limit < machine.total, limit < smallest?.bytes ?? .max {
+            if let limit, limit <= machine.total, limit < smallest?.bytes ?? .max {
                 smallest = (limit, String(file.path.dropFirst(group.folder.count + 1)))
             }
         }

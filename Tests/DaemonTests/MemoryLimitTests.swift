@@ -94,6 +94,7 @@ struct MemoryLimitTests {
             try daemon.waitUntil(app, is: "suspended")
         }
         try daemon.launch("front")
+        try daemon.eventually("memory was measured") { try pressure(daemon).thresholdBytes != nil }
         let status = try pressure(daemon)
         #expect(status.totalBytes > 0 && status.availableBytes <= status.totalBytes)
         #expect(status.thresholdBytes ?? 0 > 0)

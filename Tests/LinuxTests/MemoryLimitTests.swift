@@ -83,14 +83,14 @@ struct MemoryLimitTests {
         #expect(limit.hasEvents)
     }
 
-    @Test("memory.high counts like memory.max, and limits that are not below the machine's memory do not count")
+    @Test("memory.high counts like memory.max, and limits above the machine's memory do not count")
     func high() throws {
         let machine = try Groups()
         machine.apps = "/apps"
         try machine.group("/sys/fs/cgroup/apps", max: 600, high: 500, used: 550)
         let limit = try #require(try machine.limits().tightest)
         #expect(limit.file == "memory.high" && limit.total == 500 << 20 && limit.available == 0)
-        try machine.group("/sys/fs/cgroup/apps", max: 8 << 10, high: 9 << 10, used: 550)
+        try machine.group("/sys/fs/cgroup/apps", max: 8 << 10 + 1, high: 9 << 10, used: 550)
         #expect(try machine.limits().all == [])
     }
 
