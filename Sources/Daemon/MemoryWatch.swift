@@ -131,15 +131,9 @@ final class MemoryWatch {
         _ = read()
     }
 
-    /// Watches the group of the tightest limit. Of two limits that are about equally tight, the one that is watched is kept: a
-    /// new trigger measures from the start.
+    /// Watches the group of the tightest limit.
     private func follow(_ limits: MemoryLimitReader.Limits) {
-        var next = limits.tightest
-        if let tightest = next, let kept = limits.all.first(where: { $0.folder == followed?.limit.folder }),
-            kept.available <= tightest.available &+ tightest.total / 16
-        {
-            next = kept
-        }
+        let next = limits.watched(before: followed?.limit.folder)
         if next?.folder != followed?.limit.folder {
             followed = next.map { FollowedLimit($0, loop, events, journal) }
             followed?.triggers?.set(configuration.pressureThresholds)

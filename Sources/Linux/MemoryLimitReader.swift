@@ -21,6 +21,16 @@ package final class MemoryLimitReader {
         /// What the apps can have in swap: at most what the machine has.
         package var swapTotal: UInt64
         package var swapFree: UInt64
+
+        /// Returns the limit whose group is to be watched. If the group that is watched already is about as tight as the
+        /// tightest one, it is kept: a new PSI trigger measures from the start.
+        /// - Parameter folder: the group that is watched.
+        package func watched(before folder: String?) -> MemoryLimit? {
+            guard let tightest, let kept = all.first(where: { $0.folder == folder }),
+                kept.available <= saturated(tightest.available, tightest.total / 16)
+            else { return tightest }
+            return kept
+        }
     }
 
     /// - Parameters:

@@ -83,6 +83,26 @@ struct MemoryLimitTests {
         #expect(limit.hasEvents)
     }
 
+    @Test("of two limits that are about equally tight, the group that is watched is kept")
+    func watched() throws {
+        let machine = try Groups()
+        machine.apps = "/slice/apps"
+        let (slice, apps) = (machine.scratch.path + "/sys/fs/cgroup/slice", "/slice/apps")
+        func watched(_ used: Int, before folder: String?) throws -> String? {
+            try machine.group("/sys/fs/cgroup/slice", max: 1600, used: used)
+            return try machine.limits().watched(before: folder)?.group
+        }
+        try machine.group("/sys/fs/cgroup/slice/apps", max: 800, used: 700)
+        #expect(try watched(1400, before: nil) == apps)
+        #expect(try watched(1400, before: slice) == apps)
+        // 150 and 100 MiB are available; a sixteenth is 50.
+        #expect(try watched(1450, before: slice) == "/slice")
+        #expect(try watched(1450, before: "/gone") == apps)
+        #expect(try watched(1600, before: slice + "/apps") == apps)
+        try machine.group("/sys/fs/cgroup/slice/apps", max: 800, used: 699)
+        #expect(try watched(1600, before: slice + "/apps") == "/slice")
+    }
+
     @Test("memory.high counts like memory.max, and limits above the machine's memory do not count")
     func high() throws {
         let machine = try Groups()
@@ -358,7 +378,14 @@ struct MemoryLimitSurroundingsTests {
         #expect(MemoryInfo.refaulted(parsing: Array(text.utf8), pageSize: 4096) == 7 * 4096)
         #expect(MemoryInfo.refaulted(parsing: Array("workingset_refault 5\n".utf8), pageSize: 4096) == 5 * 4096)
         #expect(MemoryInfo.refaulted(parsing: []) == 0)
-        let text2 = "workingset_refault_anon 18446744073709551615\nworkingset_refault_file 2"
-        _ = MemoryInfo.refaulted(parsing: Array(text2.utf8))
+        let huge = "workingset_refault_anon 18446744073709551615\nworkingset_refault_file 2"
+        _ = MemoryInfo.refaulted(parsing: Array(huge.utf8))
+        let scratch = try Scratch()
+        _ = try scratch.file("meminfo", "MemTotal: 9 kB\nMemAvailable: 8 kB\nSwapTotal: 7 kB\nSwapFree: 6 kB\n")
+        let reader = try MemoryInfoReader(proc: ProcFS(root: scratch.path))
+        #expect(reader.refaulted() == 0)
+        _ = try scratch.file("vmstat", text)
+        #expect(reader.refaulted() == 7 * ProcessMemory.pageSize)
+        #expect(try reader.read().swapFree == 6 << 10)
     }
 }
