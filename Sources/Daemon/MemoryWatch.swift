@@ -85,8 +85,9 @@ final class MemoryWatch {
     /// Pages on the per-CPU lists are free, but MemAvailable includes them only some time after a process was killed. To count
     /// them takes as long as all other files together, and changes nothing while much is available.
     private func mayMatter(_ machine: MemoryInfo) -> Bool {
-        let warning = configuration.policy.warningAvailable.bytes(of: machine.total)
-        return machine.available < machine.total / 2 || machine.available / 2 < warning
+        let warning: MemoryAmount? = configuration.policy.warningAvailable
+        return machine.available < machine.total / 2
+            || machine.available / 2 < warning?.bytes(of: machine.total) ?? 0
     }
 
     private func readLimits(_ machine: MemoryInfo, _ numbers: inout MemoryNumbers) {

@@ -1,12 +1,17 @@
 # Memory limits of cgroups: of the service of all apps, and of a scope around a daemon in the foreground, as in a container.
 service=/greenroom.slice/greenroom-apps.service
 killed() { awk '/^oom_kill / { print $2 }' "/sys/fs/cgroup$1/memory.events"; }
+# Emulated processors are slow.
+slow() {
+    manifest "$@"
+    printf '%s\n' '[Lifecycle]' LaunchDeadlineSec=120s >>"$apps/$1.app"
+}
 filler() {
-    manifest "$1" "unused"
+    slow "$1" "unused"
     sed -i "s|^ExecStart=.*|ExecStart=/usr/bin/python3 /root/vm-test/filler.py $2 $3|" "$apps/$1.app"
 }
-manifest large "allocate 120000000 ready"
-manifest small "allocate 20000000 ready"
+slow large "allocate 120000000 ready"
+slow small "allocate 20000000 ready"
 filler front 180 4
 ctl reload >/dev/null
 for app in large small; do ctl launch $app --background >/dev/null; done
@@ -54,7 +59,7 @@ ctl reload >/dev/null
 box=/run/vm-test/box
 mkdir -p $box/config/apps
 apps=$box/config/apps
-manifest large "allocate 90000000 ready"
+slow large "allocate 90000000 ready"
 filler front 160 4
 systemd-run --quiet --scope --unit box -p MemoryMax=224M -p Delegate=yes \
     greenroomd --system --config $box/config --runtime $box/run --state $box/state >$box/log 2>&1 &
