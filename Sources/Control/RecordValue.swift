@@ -86,6 +86,19 @@ extension UInt64: ScalarValue {
     package static func decode(_ json: JSONValue) -> UInt64? { json.integerValue.flatMap { UInt64(exactly: $0) } }
 }
 
+/// A number that is no time span, such as a percentage.
+extension Double: ScalarValue {
+    package static var signature: String { "d" }
+    package static var jsonType: String { "a number" }
+    package var variant: Variant { .double(self) }
+    package var json: JSONValue { .number(self) }
+
+    package static func decode(_ variant: Variant) -> Double? {
+        if case .double(let value) = variant, value.isFinite { value } else { nil }
+    }
+    package static func decode(_ json: JSONValue) -> Double? { json.numberValue }
+}
+
 /// A time span in seconds, with microseconds. The key ends in `Seconds`.
 extension Duration: ScalarValue {
     package static var signature: String { "d" }

@@ -117,15 +117,7 @@ final class ControlService {
     }
 
     func memoryStatus() -> MemoryStatus {
-        let memory = driver.core.memory
-        let machine = context.memory.read()
-        var status = MemoryStatus()
-        status.level = memory.level.name
-        status.reason = memory.cause?.rawValue
-        status.totalBytes = machine.total
-        status.availableBytes = machine.available
-        status.appsBytes = memory.apps
-        status.budgetBytes = memory.budget
+        var status = MemoryStatus(driver.core.memoryView, context.memory.read())
         status.containment = containment.mode.summary
         return status
     }

@@ -68,8 +68,7 @@ final class MemorySampler {
     private func add(_ id: RunID, _ bytes: UInt64) { sizes.append(MemoryReading.Size(run: id, bytes: bytes)) }
 
     private func finish() {
-        let machine = context.memory.read()
-        let reading = MemoryReading(total: machine.total, available: machine.available, sizes: sizes)
+        let reading = context.memory.read().reading(sizes)
         isMeasuring = false
         scan = nil
         sizes = []

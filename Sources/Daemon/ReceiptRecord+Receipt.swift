@@ -42,7 +42,7 @@ extension DeadlineStatus {
 }
 
 extension JetsamCandidate {
-    fileprivate init(_ candidate: Receipt.Candidate) {
+    init(_ candidate: Receipt.Candidate) {
         self.init()
         app = candidate.app.name
         state = candidate.state.rawValue

@@ -1,4 +1,4 @@
-/// The mount point of the cgroup v2 hierarchy, and this process's group in it. It is read from two texts, so that a test can
+/// The mount point of a cgroup hierarchy, usually that of v2, and this process's group in it. It is read from two texts, so that a test can
 /// describe any machine.
 package struct CgroupMount: Equatable {
     package enum Kind: Equatable {
@@ -22,27 +22,24 @@ package struct CgroupMount: Equatable {
     /// - Returns: `nil` without cgroup v2.
     package init?(selfCgroup: [UInt8], mountInfo: [UInt8]) {
         guard let own = CgroupMembership(parsing: selfCgroup).unified else { return nil }
-        var unified: (point: String, root: String)?
-        var hasVersion1 = false
-        var scanner = ByteScanner(mountInfo)
-        while let line = scanner.line() {
-            let words = line.split(separator: 0x20)
-            // "36 35 98:0 /root /mount/point options optional… - type source super-options"
-            guard let dash = words.firstIndex(of: [UInt8(ascii: "-")]), words.count > dash + 1, words.count > 5
-            else { continue }
-            switch words[dash + 1].text {
-            case "cgroup2":
-                // The first is the system's own; others are bind mounts.
-                if unified == nil { unified = (unescapeMount(words[4]), unescapeMount(words[3])) }
-            case "cgroup": hasVersion1 = true
-            default: break
-            }
-        }
-        guard let unified else { return nil }
+        let mounts = MountedCgroup.all(mountInfo)
+        // The first is the system's own; others are bind mounts.
+        guard let unified = mounts.first(where: { $0.type == "cgroup2" }) else { return nil }
         mountPoint = unified.point
         mountRoot = unified.root
         ownGroup = own
-        kind = hasVersion1 ? .hybrid : .unified
+        kind = mounts.contains { $0.type == "cgroup" } ? .hybrid : .unified
+    }
+
+    /// The v1 hierarchy that has the memory controller; `nil`: there is none, or it is not mounted.
+    package init?(memoryOf selfCgroup: [UInt8], mountInfo: [UInt8]) {
+        guard let own = CgroupMembership(parsing: selfCgroup).memory,
+            let mount = MountedCgroup.all(mountInfo).first(where: { $0.type == "cgroup" && $0.hasMemory })
+        else { return nil }
+        mountPoint = mount.point
+        mountRoot = mount.root
+        ownGroup = own
+        kind = .hybrid
     }
 
     /// Returns the folder of a group; `nil` if the group is not below what is mounted.
@@ -70,12 +67,55 @@ package struct CgroupMount: Equatable {
 package struct CgroupMembership: Equatable {
     /// The group in the v2 hierarchy. The name of a removed group ends in " (deleted)".
     package var unified: String?
+    /// The group in the v1 hierarchy that has the memory controller; `nil`: v2 has it.
+    package var memory: String?
 
     package init(parsing bytes: [UInt8]) {
         var scanner = ByteScanner(bytes)
         while let line = scanner.line() {
             if line.starts(with: Array("0::/".utf8)) { unified = line.dropFirst(3).text }
+            // "4:memory:/group": the names of controllers are separated by commas. A path may contain colons.
+            let parts = line.split(separator: UInt8(ascii: ":"), maxSplits: 2, omittingEmptySubsequences: false)
+            if parts.count == 3, parts[2].first == UInt8(ascii: "/"), parts[1].hasWord("memory") {
+                memory = parts[2].text
+            }
         }
+    }
+}
+
+/// A line of /proc/self/mountinfo about a cgroup hierarchy.
+private struct MountedCgroup {
+    /// `cgroup2`, or `cgroup` for v1.
+    var type: String
+    var point: String
+    /// The group that is mounted there.
+    var root: String
+    /// v1: whether the hierarchy has the memory controller.
+    var hasMemory: Bool
+
+    static func all(_ mountInfo: [UInt8]) -> [MountedCgroup] {
+        var found: [MountedCgroup] = []
+        var scanner = ByteScanner(mountInfo)
+        while let line = scanner.line() {
+            let words = line.split(separator: 0x20)
+            // "36 35 98:0 /root /mount/point options optional… - type source super-options"
+            guard let dash = words.firstIndex(of: [UInt8(ascii: "-")]), words.count > dash + 1, words.count > 5
+            else { continue }
+            let type = words[dash + 1].text
+            guard type == "cgroup" || type == "cgroup2" else { continue }
+            found.append(
+                MountedCgroup(
+                    type: type, point: unescapeMount(words[4]), root: unescapeMount(words[3]),
+                    hasMemory: words.last?.hasWord("memory") ?? false))
+        }
+        return found
+    }
+}
+
+extension ArraySlice<UInt8> {
+    /// Whether one of the words that commas separate is this one.
+    fileprivate func hasWord(_ word: StaticString) -> Bool {
+        split(separator: UInt8(ascii: ",")).contains { part in word.withUTF8Buffer { part.elementsEqual($0) } }
     }
 }
 

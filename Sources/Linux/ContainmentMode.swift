@@ -4,6 +4,14 @@ package enum ContainmentMode: Equatable {
     /// No cgroup can be written: apps are stopped with SIGSTOP and found in /proc. The reason completes "because".
     case processGroup(reason: String)
 
+    /// The group of all apps; `nil` in process-group mode.
+    package var root: CgroupRoot? {
+        switch self {
+        case .cgroup(let root): root
+        case .processGroup: nil
+        }
+    }
+
     /// One line for the log at start.
     package var summary: String {
         switch self {

@@ -24,6 +24,22 @@ package struct MemoryInfo: Equatable {
             swapFree: kibibytes(bytes, "SwapFree:") ?? 0)
     }
 
+    /// Returns how many bytes were read again from disk or swap soon after they were evicted, since the machine was started: the
+    /// `workingset_refault_*` lines of /proc/vmstat, one line `workingset_refault` before Linux 5.9.
+    package static func refaulted(parsing bytes: [UInt8], pageSize: UInt64 = ProcessMemory.pageSize) -> UInt64 {
+        var pages: UInt64 = 0
+        var scanner = ByteScanner(bytes)
+        while let line = scanner.line() {
+            guard line.starts(with: "workingset_refault".utf8) else { continue }
+            var words = ByteScanner(line)
+            guard let name = words.word()?.text, let count: UInt64 = words.number(),
+                ["workingset_refault", "workingset_refault_anon", "workingset_refault_file"].contains(name)
+            else { continue }
+            pages &+= count
+        }
+        return pages &* pageSize
+    }
+
     /// Returns the bytes of free pages on the lists of single CPUs, which MemAvailable does not count: for some seconds after
     /// a kill of 1 GiB they were a third of it. The sum of the `count:` lines of /proc/zoneinfo's pagesets.
     package static func perCPUPages(parsing bytes: [UInt8], pageSize: UInt64 = ProcessMemory.pageSize) -> UInt64 {
@@ -40,14 +56,16 @@ package struct MemoryInfo: Equatable {
     }
 }
 
-/// Keeps /proc/meminfo open, for frequent reads.
+/// Keeps /proc/meminfo and /proc/vmstat open, for frequent reads.
 package struct MemoryInfoReader: ~Copyable {
     private let memory: KeptFile
+    private let statistics: ReopenedFile
     private let root: String
 
     package init(proc: ProcFS = ProcFS()) throws(SystemError) {
         root = proc.root
         memory = try KeptFile(root + "/meminfo")
+        statistics = ReopenedFile(root + "/vmstat")
     }
 
     package func read() throws(SystemError) -> MemoryInfo {
@@ -57,7 +75,12 @@ package struct MemoryInfoReader: ~Copyable {
         return info
     }
 
-    /// Reads /proc/zoneinfo. It is slower, so use it only after a kill.
+    /// Reads /proc/vmstat; 0 if it cannot be read.
+    package func refaulted() -> UInt64 {
+        (try? statistics.read(limit: 64 * 1024)).flatMap { $0 }.map { MemoryInfo.refaulted(parsing: $0) } ?? 0
+    }
+
+    /// Reads /proc/zoneinfo, which takes longer than all other files together.
     package func perCPUPages() throws(SystemError) -> UInt64 {
         MemoryInfo.perCPUPages(parsing: try readFile(at: root + "/zoneinfo", limit: 4 << 20))
     }

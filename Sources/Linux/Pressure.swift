@@ -21,6 +21,8 @@ package struct PressureUnavailable: Error, Equatable, CustomStringConvertible {
 
     package var description: String {
         switch errno {
+        case ENOENT where path.hasPrefix("/sys/fs/cgroup/"):
+            "\(path) does not exist: pressure stall information is off for this group (cgroup.pressure), or for the kernel"
         case ENOENT: "\(path) does not exist: this kernel has no pressure stall information"
         case EOPNOTSUPP: "pressure stall information is switched off (boot with psi=1)"
         case EACCES, EPERM, EROFS: "\(path) may not be written by this user"

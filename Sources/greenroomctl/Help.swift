@@ -142,6 +142,9 @@ enum Help {
         switch verb {
         case .pressure:
             """
+            Without LEVEL: the level and its cause, available memory of the machine and below the tightest limit of a
+            cgroup, swap, the next threshold, stalls, and the apps that would be killed next.
+
             LEVEL is normal, warning or critical. A simulated level has the effects of a real one: apps are warned, and
             at critical an app may be killed.
             """

@@ -10,6 +10,7 @@ extension Session {
             let status = try client.call("Pressure", as: MemoryStatus.self)
             var sheet = Sheet()
             addMemory(status, to: &sheet)
+            addDecision(status, to: &sheet)
             try wantsJSON ? show(status.json) : show(sheet.text(screen))
             return 0
         }

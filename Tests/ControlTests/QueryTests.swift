@@ -138,10 +138,41 @@ struct QueryTests {
                   Available: 2.0G of 8.0G (25%)
                        Apps: 1.0G of a budget of 3.0G
                 Containment: cgroup v2
+                      Cause: tasks stall because memory is short
 
                 """)
         #expect(
             try JSONValue.parse(try daemon.run("pressure", "--json").output)["availableBytes"]?.integerValue == 2 << 30)
+    }
+
+    @Test("pressure shows the source, the limit, swap, stalls, what is missing, and who is killed next")
+    func pressureDetails() throws {
+        let daemon = try FakeDaemon()
+        daemon.answer("Pressure", Records.limitedMemory)
+        #expect(
+            try daemon.run("pressure").output == """
+                       Memory: critical (available)
+                    Available: 2.0G of 8.0G (25%)
+                         Apps: 1.0G
+                  Containment: cgroup v2
+                        Cause: little memory is available
+                       Source: memory.max of the cgroup /greenroom.slice
+                        Limit: 16.0M of 512.0M (3%) available in /greenroom.slice
+                    OOM kills: 2 in /greenroom.slice
+                         Swap: 1.0G of 2.0G free
+                    Refaulted: 3.0M since the start of the machine
+                Per-CPU lists: 12.0M, part of what is available
+                    Threshold: 64.0M; 48.0M missing
+                       Stalls: some 12.34%, full 0.05% of the last 10s
+                               /sys/fs/cgroup/greenroom.slice/memory.pressure
+                  Killed next: photos (suspended): gives back 120.0M
+                               org.example.Mail (background): gives back 60.0M
+
+                """)
+        let json = try JSONValue.parse(try daemon.run("pressure", "--json").output)
+        #expect(json["limit"]?["group"]?.stringValue == "/greenroom.slice")
+        #expect(json["stalls"]?["somePercent"]?.numberValue == 12.34)
+        #expect(json["candidates"]?.arrayValue?.count == 2)
     }
 
     @Test("a simulated level names the app that was killed")

@@ -40,7 +40,8 @@ struct RecordTests {
         let records = [
             Self.types(AppStatus.self), Self.types(TaskStatus.self), Self.types(DeadlineStatus.self),
             Self.types(ReceiptRecord.self), Self.types(JetsamCandidate.self), Self.types(LifecycleEvent.self),
-            Self.types(MemoryStatus.self), Self.types(SimulationResult.self), Self.types(RequestResult.self),
+            Self.types(MemoryStatus.self), Self.types(MemoryLimitStatus.self), Self.types(StallStatus.self),
+            Self.types(SimulationResult.self), Self.types(RequestResult.self),
             Self.types(LaunchOptions.self),
         ]
         var all: [String: Set<String>] = [:]

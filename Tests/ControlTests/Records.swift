@@ -76,6 +76,41 @@ enum Records {
         $0.containment = "cgroup v2"
     }
 
+    static let limitedMemory = make(MemoryStatus()) {
+        $0.level = "critical"
+        $0.reason = "available"
+        $0.totalBytes = 8 << 30
+        $0.availableBytes = 2 << 30
+        $0.appsBytes = 1 << 30
+        $0.containment = "cgroup v2"
+        $0.source = "limit"
+        $0.limit = make(MemoryLimitStatus()) {
+            $0.group = "/greenroom.slice"
+            $0.file = "memory.max"
+            $0.totalBytes = 512 << 20
+            $0.availableBytes = 16 << 20
+            $0.oomKills = 2
+        }
+        $0.swapTotalBytes = 2 << 30
+        $0.swapFreeBytes = 1 << 30
+        $0.refaultedBytes = 3 << 20
+        $0.perCPUBytes = 12 << 20
+        $0.thresholdBytes = 64 << 20
+        $0.deficitBytes = 48 << 20
+        $0.stalls = make(StallStatus()) {
+            $0.path = "/sys/fs/cgroup/greenroom.slice/memory.pressure"
+            $0.somePercent = 12.34
+            $0.fullPercent = 0.05
+        }
+        $0.candidates = [("photos", "suspended", 120), ("org.example.Mail", "background", 60)].map { app in
+            make(JetsamCandidate()) {
+                $0.app = app.0
+                $0.state = app.1
+                $0.memoryBytes = UInt64(app.2) << 20
+            }
+        }
+    }
+
     static func done(_ state: String) -> RequestResult { RequestResult(.done, state: state) }
 
     static let ended = make(RequestResult(.ended, state: "notRunning")) {

@@ -64,6 +64,8 @@ struct IntrospectionTests {
         try check(ReceiptRecord.self, text)
         try check(JetsamCandidate.self, text)
         try check(MemoryStatus.self, text)
+        try check(MemoryLimitStatus.self, text)
+        try check(StallStatus.self, text)
         try check(SimulationResult.self, text)
         try check(LaunchOptions.self, text)
         try check(RequestResult.self, text)

@@ -43,13 +43,6 @@ final class Machine {
     func cut(_ root: CgroupRoot) -> String { String(root.path.dropFirst(scratch.path.count)) }
 }
 
-extension ContainmentMode {
-    var root: CgroupRoot? {
-        if case .cgroup(let root) = self { return root }
-        return nil
-    }
-}
-
 @Suite("Detection of the containment mode")
 struct DetectionTests {
     @Test("root without a delegated group creates its own at the root of the hierarchy")

@@ -47,7 +47,7 @@ final class DaemonContext {
         self.library = library
         self.store = store
         self.events = events
-        memory = MemoryWatch(loop: loop, journal: journal, events: events)
+        memory = MemoryWatch(loop: loop, journal: journal, events: events, apps: containment.mode.root)
         stored = StoredDescriptors(
             logbook: logbook, store: store, files: StateFiles.open(folder: folders.storedFiles, journal),
             journal: journal)

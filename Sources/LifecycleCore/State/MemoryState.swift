@@ -142,5 +142,5 @@ extension UInt64 {
     }
 
     /// The difference, or 0 if `other` is larger.
-    func excess(over other: UInt64) -> UInt64 { self > other ? self - other : 0 }
+    package func excess(over other: UInt64) -> UInt64 { self > other ? self - other : 0 }
 }

@@ -4,7 +4,7 @@ journal() { journalctl -b -u greenroomd -o cat "$@"; }
 
 check "apps are in delegated cgroups with all controllers" \
     has "$(journal | grep 'is ready')" "cgroup v2, delegated, controllers memory cpu io pids"
-check "there is no warning about pressure triggers" fails grep -i 'pressure trigger' <(journal)
+check "there is no warning about pressure triggers" fails grep 'PSI trigger' <(journal)
 check "the daemon is protected from the kernel's OOM killer" same "$(cat /proc/"$daemon"/oom_score_adj)" -900
 check "the daemon is the only process in its cgroup" \
     same "$(cat /sys/fs/cgroup/greenroom.slice/greenroomd.service/cgroup.procs)" "$daemon"
