@@ -131,8 +131,9 @@ extension LifecycleCore {
         let policy = apps[index].policy
         // Whatever ended the app later: this launch succeeded, so the restoration state is not to blame.
         if receipt.state != .launching { apps[index].launchDeaths = 0 }
-        guard isOwnDoing(life), !life.isEndedByJetsam else {
-            ending.relaunch = stateAfterJetsam(index, life, ending, receipt.memory, now)
+        let isTaken = isTakenByJetsam(index, life, receipt)
+        guard isOwnDoing(life), !isTaken else {
+            ending.relaunch = isTaken ? stateAfterJetsam(index, ending, receipt.memory, now) : nil
             apps[index].earlyEnds = 0
             return
         }

@@ -25,14 +25,17 @@ extension LifecycleCore {
 
     // MARK: The end by jetsam
 
-    /// The state into which an app comes back whose end was not its own doing; `nil`: it does not come back.
-    mutating func stateAfterJetsam(
-        _ index: Int, _ life: ProcessLife, _ ending: Ending, _ memory: UInt64, _ now: Instant
-    )
-        -> LaunchState?
-    {
+    /// Whether the run was ended to free memory: by the daemon, or by the kernel's OOM killer for an app that is to run. For other
+    /// apps such a kill by the kernel is a failure, as for systemd.
+    func isTakenByJetsam(_ index: Int, _ life: ProcessLife, _ receipt: Receipt) -> Bool {
+        life.isEndedByJetsam
+            || self[run: index].outOfMemory == .machine && receipt.namespace == .jetsam && isToRun(index)
+    }
+
+    /// The state into which an app comes back after jetsam has ended it; `nil`: it does not come back.
+    mutating func stateAfterJetsam(_ index: Int, _ ending: Ending, _ memory: UInt64, _ now: Instant) -> LaunchState? {
         let run = self[run: index]
-        guard life.isEndedByJetsam, isToRun(index), shutdown == nil, !run.isTerminationRequested else { return nil }
+        guard isToRun(index), shutdown == nil, !run.isTerminationRequested else { return nil }
         let wasTooEarly = apps[index].returnedRun == run.id && now - run.created < Self.returnTrial
         apps[index].returnFailures = wasTooEarly ? apps[index].returnFailures + 1 : 0
         apps[index].lastFootprint = memory

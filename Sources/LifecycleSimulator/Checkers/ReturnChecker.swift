@@ -75,7 +75,7 @@ struct ReturnChecker {
         switch effect {
         case .writeReceipt(let receipt):
             let known = model.apps[app]
-            guard receipt.namespace == .jetsam, !isEndAsked[app], known.isRegistered, !model.isShuttingDown,
+            guard receipt.namespace == .jetsam, receipt.code == Receipt.Code.jetsam, !isEndAsked[app], known.isRegistered, !model.isShuttingDown,
                 Self.isToRun(known.policy)
             else { return }
             taken[app] = Taken(footprint: receipt.memory)
