@@ -108,8 +108,12 @@ extension LifecycleCore {
             memoryState.foregroundLook = nil
             return
         }
-        guard !memoryState.expectsMemory(now), let first = jetsam.first, first.key.group >= .inactive else { return }
+        guard !memoryState.expectsMemory(now), let first = jetsam.first, first.key.group >= .inactive else {
+            memoryState.foregroundLook = nil
+            return
+        }
         if first.key.group == .inactive {
+            memoryState.foregroundLook = nil
             kill(most.cause, most.foreground, below: .active, now)
         } else if hasContinued(most.cause, look, now) {
             memoryState.foregroundLook = nil

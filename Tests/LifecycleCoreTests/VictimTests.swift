@@ -222,6 +222,22 @@ struct VictimTests {
         #expect(harness.killed() == ["front"])
     }
 
+    @Test("the two looks are one after the other: a victim in between begins them again (L38)")
+    func looksAreConsecutive() {
+        let harness = Harness("front", "next") { $0.suspendDelay = .seconds(60) }
+        harness.launch("front")
+        harness.configure { $0.budget = mebibyte }
+        harness.advance(.milliseconds(1500))
+        harness.background("front")
+        harness.advance(.milliseconds(600))
+        #expect(harness.killed() == ["front"])
+        harness.launch("next")
+        harness.advance(.milliseconds(900))
+        #expect(harness.killed() == ["front"])
+        harness.advance(.milliseconds(1200))
+        #expect(harness.killed() == ["front", "next"])
+    }
+
     @Test("an active app is not killed while another app still gives back memory (L38)")
     func activeAfterOthers() {
         let harness = suspended([("a", 100)])

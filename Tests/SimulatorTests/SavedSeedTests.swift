@@ -47,6 +47,9 @@ struct SavedSeedTests {
             seed: 7_312_577, events: 2000,
             found: "the execution of a program counted as its answer, although its manifest had changed to Type=notify"),
         Saved(
+            seed: 900_114, events: 1800,
+            found: "an active app was killed at its first look, because another app had been looked at before"),
+        Saved(
             seed: 7_315_564, events: 5000,
             found: "the outcome of an earlier inspection was delivered before what the app did before the next one"),
     ]
