@@ -61,6 +61,9 @@ struct MemoryMachine {
     /// The low watermark: what the kernel keeps free.
     private var reserve: Int { hardware.total / 512 }
     /// Memory that holds compressed pages.
+    /// More than a tenth of the swap space is free.
+    var hasSwapLeft: Bool { hardware.swap - swapped > hardware.swap / 10 }
+
     private var compressed: Int { hardware.compression.map { swapped * 100 / $0 } ?? 0 }
     private var settlingBytes: Int { settling.reduce(0) { $0 + $1.bytes } }
     var free: Int { hardware.total - others - coldCache - hotCache - resident - compressed }

@@ -50,6 +50,9 @@ extension MemorySimulation {
     private var onItsWay: Int {
         processes.reduce(0) { sum, process in
             guard let process, process.endsAt != nil, !process.isKilledByKernel else { return sum }
+            // Longer than that the core does not count on it (L39).
+            let time = Microseconds(1 + process.size >> 30) * 100 * Microseconds.millisecond
+            guard now - process.killedAt < time else { return sum }
             return sum + machine.givenBack(resident: process.resident, swapped: process.swapped)
         }
     }
@@ -73,7 +76,7 @@ extension MemorySimulation {
         let total = scenario.hardware.total
         let enough = max(criticalBytes, 64 << 20) + fastestFill
         let wasFront = Self.isInFront(before.states[app], before.areLaunchedToFront[app])
-        let hasSpace = before.available + before.onItsWay > warningBytes
+        let hasSpace = before.available + before.onItsWay > warningBytes + fastestFill
         outcome.kills += 1
         victims.append((app, process.size, now, hasSpace))
         let survivor = states.indices.first {
@@ -96,8 +99,19 @@ extension MemorySimulation {
         before.onItsWay += size
     }
 
-    /// What apps and other programs allocate in 100 ms: a core may free memory for it in advance.
-    private var fastestFill: Int {
+    /// What apps and other programs allocate in 100 ms, now or a little before: a core may free memory for it in advance, and sees
+    /// the end of it only at the next reading.
+    private var fastestFill: Int { now - peakFill.at <= Self.fillMemory ? max(fill, peakFill.bytes) : fill }
+
+    private static var fillMemory: Microseconds { 200 * .millisecond }
+
+    /// Called at each tick.
+    mutating func recordFill() {
+        let fill = fill
+        if fill >= peakFill.bytes || now - peakFill.at > Self.fillMemory { peakFill = (fill, now) }
+    }
+
+    private var fill: Int {
         let apps = scenario.apps.indices.filter { app in
             processes[app].map { !$0.isFrozen && $0.endsAt == nil && ($0.wanted == 0 || $0.size < $0.wanted) } ?? false
         }
@@ -134,6 +148,7 @@ extension MemorySimulation {
     private mutating func end(_ app: Int, _ status: ExitStatus, after time: Microseconds) {
         guard processes[app] != nil else { return }
         let endsAt = min(now + time, processes[app]?.endsAt ?? .max)
+        if processes[app]?.endsAt == nil { processes[app]?.killedAt = now }
         processes[app]?.endsAt = endsAt
         processes[app]?.status = status
         processes[app]?.isFrozen = false

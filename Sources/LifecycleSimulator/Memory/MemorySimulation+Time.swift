@@ -13,6 +13,7 @@ extension MemorySimulation {
 
     mutating func tick() {
         machine.begin(at: now)
+        recordFill()
         let ended = endProcesses()
         var waiting = Waiting()
         growOthers(&waiting)

@@ -24,6 +24,8 @@ package struct MemorySimulation<Core: DecidingCore> {
         var frozenAt: Microseconds = 0
         /// When it begins to free its memory.
         var endsAt: Microseconds?
+        /// When that was decided.
+        var killedAt: Microseconds = 0
         var status = ExitStatus.signaled(9, coreDumped: false)
         /// The kernel's OOM killer ended it: the core learns of it when it is gone.
         var isKilledByKernel = false
@@ -35,6 +37,8 @@ package struct MemorySimulation<Core: DecidingCore> {
     var core: Core
     var machine: MemoryMachine
     var now: Microseconds = 0
+    /// The fastest fill of the last time: in bytes for 100 ms.
+    var peakFill: (bytes: Int, at: Microseconds) = (0, 0)
     var queue = EventQueue<Item>()
     /// By app.
     var processes: [Process?]
@@ -104,17 +108,16 @@ package struct MemorySimulation<Core: DecidingCore> {
     }
 
     private mutating func countShortTime(until next: Microseconds) {
-        let critical = criticalBytes
-        let isShort = machine.available < critical
-        if isShort { outcome.shortTime += next - lastTime }
+        if machine.available < criticalBytes { outcome.shortTime += next - lastTime }
         lastTime = next
-        guard isShort, hasLivingSuspended else { return shortSince = nil }
+        let scarce = scarceBytes
+        guard machine.available < scarce, hasLivingSuspended else { return shortSince = nil }
         let since = shortSince ?? next
         shortSince = since
         guard next - since > 2 * .second else { return }
         outcome.check(
             false, .memoryRecovers,
-            "at \(now / 1000) ms \(machine.available >> 20) MiB have been available for 2s, of \(critical >> 20) MiB")
+            "at \(now / 1000) ms \(machine.available >> 20) MiB have been available for 2s, of \(scarce >> 20) MiB")
         // Each two seconds count once.
         shortSince = nil
     }
@@ -194,6 +197,11 @@ package struct MemorySimulation<Core: DecidingCore> {
         }
     }
 
+    /// Below what is available suspended apps are killed. With swap space left, that is less (docs/decisions/0038-victims.md).
+    private var scarceBytes: Int {
+        let thresholds = manager.thresholds(of: UInt64(scenario.hardware.total))
+        return Int(machine.hasSwapLeft ? thresholds.foreground : thresholds.critical)
+    }
     var criticalBytes: Int { Int(manager.thresholds(of: UInt64(scenario.hardware.total)).critical) }
     var warningBytes: Int { Int(manager.thresholds(of: UInt64(scenario.hardware.total)).warning) }
 
