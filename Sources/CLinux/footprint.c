@@ -134,7 +134,7 @@ static bool parse(const char *line, struct mapping *mapping) {
 }
 
 /// Whether a mapped file is shared memory that outlives the processes: it has a name in a tmpfs, or is a System V segment that
-/// nobody has removed (shmctl(2)). The kernel shows the ID of a segment as its inode.
+/// is not marked for removal (shmctl(2)). The kernel shows the ID of a segment as its inode.
 static bool survives(const struct footprint *footprint, const struct mapping *mapping) {
     if (mapping->inode == 0 || !is_in_memory(footprint, mapping->device))
         return false;

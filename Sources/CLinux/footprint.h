@@ -23,7 +23,7 @@ struct footprint {
     dev_t devices[FOOTPRINT_DEVICES]; // file systems in memory; the first one is the kernel's own
 };
 
-/// Forgets the last app, if this is another one.
+/// Begins with an app. Nothing changes if it is the same one.
 void footprint_begin(struct footprint *footprint, uint64_t token);
 /// These are the jobs of clinux_worker.h. 0 or -errno.
 int footprint_measure(struct footprint *footprint, int process, struct clinux_completion *done);

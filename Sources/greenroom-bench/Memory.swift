@@ -41,7 +41,7 @@ private func compare(_ bench: Bench, _ name: String, _ folder: String, command: 
         return bench.report.add(
             Figure(name: name, unit: .bytes, ours: 0, peer: "the program is not installed, or has failed"))
     }
-    // The program goes on for some time: garbage collection, children that touch their pages.
+    // Garbage collection, and children that touch their pages.
     rest(microseconds: 3_000_000)
     try greenroom.discardSignals()
     try greenroom.call("Background", [.string("app")])

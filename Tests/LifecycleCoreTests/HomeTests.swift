@@ -35,8 +35,8 @@ struct HomeTests {
         case "remove": harness.remove("photos")
         case "background": harness.background("photos")
         case "jetsam":
-            harness.advance(.milliseconds(200))
             harness.configure { $0.budget = 1 }
+            while harness.state("photos") == .active { harness.advance(.milliseconds(10)) }
             harness.configure { $0.budget = nil }
         default:
             harness.exit("photos")
@@ -99,6 +99,8 @@ struct HomeTests {
         harness.launch("photos")
         harness.advance(.seconds(2))
         harness.configure { $0.budget = 100 * mebibyte }
+        // `photos` runs, and has a second to answer the warning.
+        harness.advance(.seconds(1))
         #expect(harness.receipts.filter { $0.namespace == .jetsam }.map(\.app.name) == ["home"])
         harness.background("photos")
         harness.advance(.seconds(60))

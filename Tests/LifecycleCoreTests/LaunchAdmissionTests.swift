@@ -145,7 +145,7 @@ struct LaunchAdmissionTests {
         #expect(launching(harness) == ["chat", "mail"])
     }
 
-    @Test("a measurement that the core hears of late does not make a launch idle (L52)")
+    @Test("a measurement that comes late does not make a launch idle (L52)")
     func measuredLate() {
         let harness = makeHarness(atOnce: 1)
         harness.handle(.started)

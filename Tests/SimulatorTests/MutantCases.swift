@@ -16,7 +16,10 @@ extension MutantCase {
             }
         },
         .without("does not report that an app is suspended", .statesAreContinuous) {
-            if case .report(.stateChanged(_, _, .suspended, _)) = $0 { true } else { false }
+            switch $0 {
+            case .report(.stateChanged(_, _, .suspended, _)), .setOOMClass(_, .suspended): true
+            default: false
+            }
         },
         .effects("omits the states between two changes of one event", .transitionsAreLegal) { effects, _, _ in
             var merged: [Effect] = []
@@ -134,7 +137,7 @@ extension MutantCase {
             Mutant(core: core) { mutant, event, now in
                 if case .run(let run, let what) = event, mutant.inspecting.contains(run) {
                     switch what {
-                    case .ready, .heartbeat: return []
+                    case .ready, .backgroundEntered, .heartbeat: return []
                     default: break
                     }
                 }

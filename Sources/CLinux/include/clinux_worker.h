@@ -15,7 +15,7 @@ enum clinux_job_kind {
     // completion. Jobs with the same token are for the processes of one app; another token begins another app.
 
     /// Its share of anonymous and shared memory, and what of it is swapped (proc_pid_smaps(5)). Not shared memory that outlives
-    /// it: files with a name in a tmpfs, and System V segments that nobody has removed.
+    /// it: files with a name in a tmpfs, and System V segments that are not marked for removal.
     CLINUX_JOB_MEASURE_MEMORY,
     /// The sizes of files in memory that it has open, that have no name, and that no process of the app before had open.
     CLINUX_JOB_FIND_FILES,

@@ -75,7 +75,9 @@ extension Admission.Slot: SavedRecord {
         try coder.required(1, &run)
         try coder.required(2, &since)
         try coder.field(3, &used)
-        try coder.required(4, &measuredAt)
+        var measured = measuredAt == since ? nil : measuredAt
+        try coder.optional(4, &measured)
+        measuredAt = measured ?? since
         try coder.required(5, &checkAt)
         try coder.optional(6, &askedAt)
     }

@@ -6,7 +6,7 @@ struct Admission: Hashable, Sendable {
         var since: Instant
         /// The processor time that the run had used, or had waited for, when it was measured last.
         var used = Duration.zero
-        /// When the program was executed, or when the core heard of the last measurement.
+        /// When the program was executed, or when the last measurement came.
         var measuredAt: Instant
         /// When the measurement that is under way was asked for.
         var askedAt: Instant?
