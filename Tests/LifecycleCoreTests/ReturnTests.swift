@@ -316,11 +316,14 @@ struct ReturnTests {
         let harness = Harness("photos", "mail") { $0.relaunch = .always }
         harness.behave("photos") { $0.memory = 120 * mebibyte }
         harness.launch("photos")
+        // At this level no app comes back.
+        harness.simulate(.critical)
         harness.configure { $0.budget = 100 * mebibyte }
-        while harness.state("photos") == .active { harness.advance(.milliseconds(10)) }
+        harness.advance(.seconds(3))
         #expect(victims(harness) == ["photos"])
         harness.behave("photos") { $0.memory = 10 * mebibyte }
         harness.launch("mail")
+        harness.simulate(.normal)
         harness.advance(.seconds(5))
         #expect(harness.state("mail") == .active)
         #expect(harness.launches("photos").map(\.state) == [.foreground, .background])

@@ -75,7 +75,7 @@ extension Admission.Slot: SavedRecord {
         try coder.required(1, &run)
         try coder.required(2, &since)
         try coder.field(3, &used)
-        var measured = measuredAt == since ? nil : measuredAt
+        var measured = measuredAt == since || measuredAt == .origin ? nil : measuredAt
         try coder.optional(4, &measured)
         measuredAt = measured ?? since
         try coder.required(5, &checkAt)
