@@ -64,6 +64,12 @@ struct RelaunchChecker {
         case .report(.relaunchScheduled(_, let time, _)):
             apps[app].isOwed = false
             apps[app].due = now + time.microseconds
+        // The kernel's OOM killer: an app that is to run comes back as after jetsam.
+        case .writeReceipt(let receipt)
+        where receipt.namespace == .jetsam && receipt.code == Receipt.Code.jetsam
+            && ReturnChecker.isToRun(model.apps[app].policy):
+            apps[app].endsByItself = false
+            apps[app].isOwed = false
         case .report(.stateChanged(_, _, .terminating, let reason)):
             switch reason {
             case .exitsOnSuspend, .jetsam, .shutdown, .requested: apps[app].endsByItself = false

@@ -28,6 +28,8 @@ struct ReturnChecker {
     private var taken: [Taken?]
     /// By app: whether a request, or a decision of the daemon that is not for memory, was to end the run.
     private var isEndAsked: [Bool]
+    /// By app: whether a launch was asked for during the end of the run. It follows that end, whatever its reason is.
+    private var isLaunchAsked: [Bool]
     private var growing: [Growing] = []
     private var lastMeasure: Microseconds = 0
     /// Of the world, when it was last looked at.
@@ -39,6 +41,7 @@ struct ReturnChecker {
     init(apps: Int) {
         taken = Array(repeating: nil, count: apps)
         isEndAsked = Array(repeating: false, count: apps)
+        isLaunchAsked = isEndAsked
     }
 
     // MARK: Events
@@ -51,6 +54,8 @@ struct ReturnChecker {
         // The app is launched for the request, or for the end that the request asks for is none of jetsam's.
         case .requested(_, _, .activate, by: _), .requested(_, _, .launch, by: _), .requested(_, _, .push, by: _):
             taken[app] = nil
+            let phase = model.apps[app].phase
+            if phase == .ending || phase == .terminating { isLaunchAsked[app] = true }
         case .registered(_, let policy, _): if !Self.isToRun(policy) { taken[app] = nil }
         default: break
         }
@@ -61,7 +66,7 @@ struct ReturnChecker {
         taken[app] = nil
     }
 
-    private static func isToRun(_ policy: AppPolicy) -> Bool {
+    static func isToRun(_ policy: AppPolicy) -> Bool {
         policy.relaunch == .always || policy.launchAtStart != nil
     }
 
@@ -75,7 +80,8 @@ struct ReturnChecker {
         switch effect {
         case .writeReceipt(let receipt):
             let known = model.apps[app]
-            guard receipt.namespace == .jetsam, receipt.code == Receipt.Code.jetsam, !isEndAsked[app], known.isRegistered, !model.isShuttingDown,
+            guard receipt.namespace == .jetsam, receipt.code == Receipt.Code.jetsam, !isEndAsked[app],
+                !isLaunchAsked[app], known.isRegistered, !model.isShuttingDown,
                 Self.isToRun(known.policy)
             else { return }
             taken[app] = Taken(footprint: receipt.memory)
@@ -92,6 +98,7 @@ struct ReturnChecker {
             }
             taken[app] = nil
             isEndAsked[app] = false
+            isLaunchAsked[app] = false
         default: break
         }
     }
