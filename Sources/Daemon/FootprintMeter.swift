@@ -53,7 +53,9 @@ final class FootprintMeter {
 
     /// Measures a frozen app. `footprintMeasured` follows, unless the estimate is good enough.
     func measure(_ run: RunID, attempt: Int, after estimate: FootprintMeasurement) {
-        guard thread != nil, jobs.count < Self.mostJobs, 1...Self.mostProcesses ~= estimate.processes.count else { return }
+        guard thread != nil, jobs.count < Self.mostJobs, 1...Self.mostProcesses ~= estimate.processes.count else {
+            return
+        }
         let isUncertain = estimate.uncertainty > max(Self.tolerance, estimate.footprint.bytes / 10)
         // All shared memory of a group with a controller is in its estimate, so there is nothing to be found but what is too much.
         if estimate.isCounted, !isUncertain { return }

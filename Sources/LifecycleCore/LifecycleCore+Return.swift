@@ -124,7 +124,8 @@ extension LifecycleCore {
             let limit = Int64(clamping: threshold.saturatingSum(threshold / 10))
             // Neither is negative: the difference does not overflow.
             let free = Int64(clamping: pool.available) - limit
-            space.parts.append(.init(free: free, capacity: free.addingClamped(apps), total: Int64(clamping: pool.total)))
+            space.parts.append(
+                .init(free: free, capacity: free.addingClamped(apps), total: Int64(clamping: pool.total)))
         }
         if let budget = manager.budget {
             let most = Int64(clamping: budget / 100 * Self.returnPercent)

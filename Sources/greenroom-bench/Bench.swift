@@ -23,7 +23,10 @@ final class Bench {
     private let apps: Int
     private(set) var turnSizes: [Int] = []
 
-    init(programs: String, app: String, scripts: String, folder: String, runtime: String, isQuick: Bool, wantsJSON: Bool, apps: Int) {
+    init(
+        programs: String, app: String, scripts: String, folder: String, runtime: String, isQuick: Bool, wantsJSON: Bool,
+        apps: Int
+    ) {
         self.programs = programs
         self.app = app
         self.scripts = scripts

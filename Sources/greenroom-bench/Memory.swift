@@ -34,7 +34,8 @@ private func compare(_ bench: Bench, _ name: String, _ folder: String, command: 
     let linked = try linkedFile(folder)
     defer { if let linked { unlink(linked) } }
     let manifest = Greenroom.manifest(command, app: app, lifecycle: "BackgroundTimeSec=infinity")
-    let greenroom = try Greenroom(bench, "daemon-" + String(folder.split(separator: "/").last ?? ""), apps: [("app", manifest)])
+    let greenroom = try Greenroom(
+        bench, "daemon-" + String(folder.split(separator: "/").last ?? ""), apps: [("app", manifest)])
     defer { greenroom.stop() }
     try greenroom.finish(try greenroom.beginLaunch("app", background: false))
     guard try isLoaded(greenroom, folder) else {

@@ -17,7 +17,8 @@ private func start() -> Int32 {
     var words = CommandLine.arguments.dropFirst()
     while let word = words.popFirst() {
         switch word {
-        case "--programs", "--app", "--scripts", "--folder", "--runtime", "--only", "--apps": values[word] = words.popFirst()
+        case "--programs", "--app", "--scripts", "--folder", "--runtime", "--only", "--apps":
+            values[word] = words.popFirst()
         case "--quick", "--json": flags.insert(word)
         default: return fail(usage, 2)
         }
@@ -27,7 +28,8 @@ private func start() -> Int32 {
     else { return fail(usage, 2) }
     signal(SIGPIPE, SIG_IGN)
     let bench = Bench(
-        programs: programs, app: app, scripts: scripts, folder: folder, runtime: runtime, isQuick: flags.contains("--quick"),
+        programs: programs, app: app, scripts: scripts, folder: folder, runtime: runtime,
+        isQuick: flags.contains("--quick"),
         wantsJSON: flags.contains("--json"),
         apps: values["--apps"].flatMap { Int($0) } ?? 0)
     do {

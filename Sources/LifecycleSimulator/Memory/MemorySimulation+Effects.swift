@@ -180,7 +180,8 @@ extension MemorySimulation {
             guard let app = appsByRun[run], processes[app]?.run == run else { return }
             end(app, .signaled(9, coreDumped: false), after: scenario.killTime)
         case .measureMemory: queue.push(.measure, at: now + scenario.measureTime)
-        case .throttle, .unthrottle, .setOOMClass, .deliver, .recordLaunch, .writeReceipt, .dropRestorationState, .answer,
+        case .throttle, .unthrottle, .setOOMClass, .deliver, .recordLaunch, .writeReceipt, .dropRestorationState,
+            .answer,
             .report, .allowSleep, .finish:
             break
         }

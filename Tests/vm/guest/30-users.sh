@@ -14,9 +14,13 @@ check "of-nobody runs as nobody" runs_as "$(pid of-nobody)" 65534
 check "of-user does not have root's groups" \
     same "$(awk '/^Groups:/ { $1 = ""; print $0 }' /proc/"$(pid of-user)"/status | tr -d ' ')" 1000
 check "of-user's state directory belongs to its user" same "$(stat -c %U /var/lib/of-user)" user
-check "an app has the OOM score adjustment 0" \
-    same "$(cat /proc/"$(pid of-user)"/oom_score_adj)" 0
-check "OOMScoreAdjust= sets the OOM score adjustment" same "$(cat /proc/"$(pid of-nobody)"/oom_score_adj)" 200
+check "of-user is suspended" wait_for 60 is of-user suspended
+check "a suspended app has the OOM score adjustment 975" same "$(cat /proc/"$(pid of-user)"/oom_score_adj)" 975
+check "of-nobody is suspended" wait_for 60 is of-nobody suspended
+check "OOMScoreAdjust= is added, up to 1000" same "$(cat /proc/"$(pid of-nobody)"/oom_score_adj)" 1000
+ctl activate of-nobody >/dev/null
+check "OOMScoreAdjust= is the OOM score adjustment in the foreground" \
+    wait_for 10 eval 'same "$(cat /proc/"$(pid of-nobody)"/oom_score_adj)" 200'
 check "NoNewPrivileges= is applied" grep -q '^NoNewPrivs:.1' /proc/"$(pid of-nobody)"/status
 check "an app has its own cgroup in greenroom-apps.service" \
     has "$(cat /proc/"$(pid plain)"/cgroup)" "/greenroom.slice/greenroom-apps.service/greenroom/plain.run"

@@ -1,12 +1,13 @@
 # What counts as the memory of an app, who is killed for it, and an app that takes memory as fast as the machine can give it.
 available() { awk '/^MemAvailable/ { print int($2 / 1024) }' /proc/meminfo; }
-bytes() { ctl --json status "$1" | awk -F '[:,]' '/"memoryBytes"/ { print $2 + 0; exit }'; }
-mebibytes() { echo $(($(bytes "$1") >> 20)); }
+mebibytes() { echo $(($(ctl --json status "$1" | grep -o '"memoryBytes": *[0-9]*' | head -n 1 | tr -dc 0-9) >> 20)); }
 background() { ctl launch "$1" --background >/dev/null && wait_for 30 is "$1" suspended; }
 
 # Page cache is no memory of an app: the kernel takes it back without a kill.
 dd if=/dev/zero of=/root/large-file bs=1M count=600 status=none
 sync
+# Page cache is charged to the group that reads the file first.
+echo 1 >/proc/sys/vm/drop_caches
 cat >$apps/reader.app <<'END'
 [App]
 ExecStart=/bin/sh -c 'cat /root/large-file >/dev/null; touch /run/reader-done; exec sleep 100000'
