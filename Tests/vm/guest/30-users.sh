@@ -21,6 +21,7 @@ check "OOMScoreAdjust= is added, up to 1000" same "$(cat /proc/"$(pid of-nobody)
 ctl activate of-nobody >/dev/null
 check "OOMScoreAdjust= is the OOM score adjustment in the foreground" \
     wait_for 10 eval 'same "$(cat /proc/"$(pid of-nobody)"/oom_score_adj)" 200'
+ctl background of-nobody >/dev/null
 check "NoNewPrivileges= is applied" grep -q '^NoNewPrivs:.1' /proc/"$(pid of-nobody)"/status
 check "an app has its own cgroup in greenroom-apps.service" \
     has "$(cat /proc/"$(pid plain)"/cgroup)" "/greenroom.slice/greenroom-apps.service/greenroom/plain.run"
