@@ -31,6 +31,8 @@ struct EndChecker {
         case .requested(let id, _, let request, by: _):
             current = (id, app, isEndRequested[app])
             record(request, of: app)
+            // The relaunch that was scheduled is cancelled. The home app may come for another reason.
+            if isEndRequested[app], model.apps[app].phase == .notRunning { relaunch[app] = nil }
         case .run(let run, .wakeCompleted):
             guard model.apps[app].run == run else { return }
             switch model.apps[app].phase {

@@ -164,8 +164,9 @@ struct ReturnChecker {
         // While the daemon does not run, nothing comes back.
         if lateness != world.lateness {
             lateness = world.lateness
-            lastMeasure = now
-            for app in taken.indices where taken[app]?.spaceSince != nil { taken[app]?.spaceSince = now }
+            let end = max(now, world.stalledUntil)
+            lastMeasure = end
+            for app in taken.indices where taken[app]?.spaceSince != nil { taken[app]?.spaceSince = end }
         }
         // An app that was as large as before, or frozen, has shown what it needs.
         if case .memoryMeasured = event, !growing.isEmpty { growing = growing.filter { !grown($0, model, now) } }

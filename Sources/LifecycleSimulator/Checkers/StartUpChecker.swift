@@ -32,7 +32,8 @@ struct StartUpChecker {
         switch what {
         case .executed:
             let policy = model.apps[app].policy
-            guard model.apps[app].readiness == .executed, policy.startUpTime != .zero, apps[app]?.run != run,
+            // In doubt an app may have counted as launched before its program was executed.
+            guard model.apps[app].phase == .launching, model.apps[app].readiness == .executed, policy.startUpTime != .zero, apps[app]?.run != run,
                 !model.apps[app].isExecuted
             else { return }
             let end = policy.startUpTime.map { now + $0.microseconds }
