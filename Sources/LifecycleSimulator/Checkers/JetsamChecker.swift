@@ -175,12 +175,12 @@ struct JetsamChecker {
     private mutating func checkVictim(
         _ app: Int, _ event: Event, _ model: CoreModel, _ now: Microseconds, _ findings: inout Findings
     ) {
+        defer { victims += 1 }
         if Self.isOverLimit(model.apps[app]) { return }
         checkNeed(app, event, model, now, &findings)
         checkWarning(app, event, model, now, &findings)
         if model.apps[app].state == .active { checkActive(app, model, now, &findings) }
         checkOrder(app, model, &findings)
-        victims += 1
     }
 
     private func checkNeed(
