@@ -39,16 +39,14 @@ ctl terminate reader >/dev/null
 rm -f $apps/{reader,holder,owner}.app /root/large-file /run/reader-done
 
 # A program that fills memory as fast as the machine can, while eight suspended apps have what it needs.
-# A file in memory takes a part of it, so that a round is shorter.
-dd if=/dev/zero of=/dev/shm/ballast bs=1M count=300 status=none
 idle=(idle1 idle2 idle3 idle4 idle5 idle6 idle7 idle8)
-for app in "${idle[@]}"; do manifest "$app" "allocate 40000000 ready"; done
+for app in "${idle[@]}"; do manifest "$app" "allocate 60000000 ready"; done
 ctl reload >/dev/null
 survived=0 kernel=0 kills=0
 dmesg -C
 for round in {1..20}; do
     for app in "${idle[@]}"; do is "$app" suspended >/dev/null || background "$app" >/dev/null; done
-    manifest newcomer "allocate $((($(available) + 130) * 1000000)) ready"
+    manifest newcomer "allocate $((($(available) + 200) * 1000000)) ready"
     printf '%s\n' '[Lifecycle]' LaunchDeadlineSec=120s >>$apps/newcomer.app
     ctl reload >/dev/null
     if ctl launch newcomer >/dev/null 2>&1 && is newcomer active >/dev/null; then
@@ -65,5 +63,5 @@ echo "     $kills suspended apps were killed in 20 rounds, $kernel processes by 
 check "a program that fills memory without a pause survives twenty times of twenty" same $survived 20
 check "the daemon was not killed" systemctl is-active greenroomd
 for app in "${idle[@]}"; do ctl terminate "$app" >/dev/null 2>&1; done
-rm -f $apps/newcomer.app $apps/idle?.app /dev/shm/ballast
+rm -f $apps/newcomer.app $apps/idle?.app
 ctl reload >/dev/null
