@@ -44,6 +44,8 @@ extension LifecycleCore {
             if let look { answerPressure(look, now) }
             return
         }
+        // Not again a first look, when the next shortage comes.
+        if look != nil, !needs.contains(where: { $0.foreground > 0 }) { memoryState.foregroundLook = nil }
         if look == nil {
             if needs.contains(where: { $0.cause != .budget }), !memoryState.expectsMemory(now) { measureMemory(now) }
             needs.removeAll { $0.cause != .budget }
