@@ -33,7 +33,8 @@ struct StartUpChecker {
         case .executed:
             let policy = model.apps[app].policy
             // In doubt an app may have counted as launched before its program was executed.
-            guard model.apps[app].phase == .launching, model.apps[app].readiness == .executed, policy.startUpTime != .zero, apps[app]?.run != run,
+            guard model.apps[app].phase == .launching, model.apps[app].readiness == .executed,
+                policy.startUpTime != .zero, apps[app]?.run != run,
                 !model.apps[app].isExecuted
             else { return }
             let end = policy.startUpTime.map { now + $0.microseconds }
