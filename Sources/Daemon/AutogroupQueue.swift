@@ -25,7 +25,7 @@ final class AutogroupQueue {
 
     /// A background app's: the least.
     static let backgroundNice = 19
-    /// More changes than this wait 100 s; the oldest are given up.
+    /// So many changes take 110 s. Of more the last one is not made, which is of the background if any is.
     private static let mostWaiting = 1000
     /// The kernel's interval, and a little: its clock has ticks of up to 10 ms.
     private static let interval = Duration.milliseconds(110)

@@ -75,6 +75,11 @@ final class FootprintMeter {
         for completion in (try? thread?.collect()) ?? [] {
             guard !jobs.isEmpty else { return }
             jobs[0].pending -= 1
+            guard completion.errno == 0 else {
+                // Gone, or the daemon may not look into it.
+                if !SystemError(call: "read", errno: completion.errno).meansGone { jobs[0].refuse() }
+                continue
+            }
             switch jobs[0].step {
             case .memory:
                 jobs[0].memory &+= completion.bytes
@@ -93,7 +98,6 @@ final class FootprintMeter {
             let isValid = context.runs[job.run]?.isFrozen ?? false
             if !isValid { job.processes = [] }
             while let pid = job.processes.first, submit(pid, &job) { job.processes.removeFirst() }
-            if job.isRefused { job.processes = [] }
             jobs[0] = job
             if job.pending > 0 || !job.processes.isEmpty { return }
             if isValid, !job.isRefused {
@@ -121,13 +125,19 @@ final class FootprintMeter {
             guard try thread.measure(job.measurement, of: folder, token: job.token) else { return false }
             job.pending += 1
         } catch {
-            job.isRefused = job.isRefused || !error.meansGone
+            if !error.meansGone { job.refuse() }
         }
         return true
     }
 }
 
 extension FootprintMeter.Job {
+    /// The sum would lack a process.
+    fileprivate mutating func refuse() {
+        isRefused = true
+        processes = []
+    }
+
     fileprivate var measurement: HelperThread.Measurement {
         switch step {
         case .memory: .memory

@@ -37,12 +37,11 @@ struct ForkingTests {
         try daemon.eventually("it runs the program") { try ProcFS().stat(of: pid)?.comm == "sleep" }
         let others = try daemon.processes(of: "app")
         #expect(others.count == 2)
-        // Not SIGKILL: without a memory controller the kernel's OOM killer, which another test makes act, could explain that.
-        try #require(kill(pid, SIGUSR1) == 0)
+        try #require(kill(pid, SIGKILL) == 0)
         try daemon.wait("app", "ended")
         let receipt = try #require(try daemon.receipts("app").last)
         #expect(receipt["pid"]?.integerValue == Int64(pid))
-        #expect(receipt["signal"]?.integerValue == Int64(SIGUSR1))
+        #expect(receipt["signal"]?.integerValue == 9)
         try daemon.waitUntil("app", is: "notRunning")
         #expect(others.allSatisfy { !isAlive($0) })
     }

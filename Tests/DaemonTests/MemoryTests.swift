@@ -83,6 +83,24 @@ struct MemoryTests {
         }
     }
 
+    @Test("an app that the daemon may not look into keeps the size that was estimated (L38)")
+    func refused() throws {
+        func app(_ setup: String) -> String { TestDaemon.manifest(setup, "[Lifecycle]\nSuspendDelaySec=0") }
+        let daemon = try TestDaemon(
+            ["closed": app("share \(50 << 20) undumpable"), "open": app("allocate \(40 << 20) fork 4")],
+            asUnprivilegedUser: true)
+        func memory(_ app: String) throws -> Int64 { try daemon.status(app)["memoryBytes"]?.integerValue ?? 0 }
+        for app in ["closed", "open"] {
+            try daemon.launch(app, background: true)
+            try daemon.waitUntil(app, is: "suspended")
+        }
+        // Apps are measured one after the other.
+        try daemon.eventually("the other one is measured exactly") {
+            try (40 << 20..<60 << 20).contains(memory("open"))
+        }
+        #expect(try memory("closed") >= 50 << 20)
+    }
+
     @Test("an app with a lower JetsamPriority= is killed before a larger app (L38)")
     func priority() throws {
         let daemon = try TestDaemon(

@@ -4,24 +4,13 @@ import Testing
 /// Swap, the tightest limit below the machine's memory, and the limits of apps (L35, L41).
 @Suite("Memory: swap and limits")
 struct MemoryLimitTests {
-    private func suspended(_ sizes: [(String, UInt64)]) -> Harness {
-        let harness = Harness()
-        for (app, size) in sizes {
-            harness.register(app)
-            harness.behave(app) { $0.memory = size * mebibyte }
-            harness.suspend(app)
-        }
-        harness.advance(.seconds(10_000))
-        return harness
-    }
-
     private func look(_ harness: Harness) { harness.handle(.memoryMeasured(harness.kernel.reading)) }
 
     // MARK: Swap
 
     @Test("while a tenth of the swap space is free and little is read again, each threshold is the next lower one")
     func swap() {
-        let harness = suspended([("a", 200), ("b", 200)])
+        let harness = Harness(suspended: [("a", 200), ("b", 200)])
         harness.kernel.others = 16 * gibibyte - 700 * mebibyte
         harness.kernel.swapTotal = 8 * gibibyte
         harness.kernel.swapFree = gibibyte
@@ -40,7 +29,7 @@ struct MemoryLimitTests {
 
     @Test("free swap does not help where as much as is available is read again in a second (thrashing)")
     func thrashing() {
-        let harness = suspended([("a", 300)])
+        let harness = Harness(suspended: [("a", 300)])
         harness.kernel.others = 16 * gibibyte - 700 * mebibyte
         harness.kernel.swapTotal = 8 * gibibyte
         harness.kernel.swapFree = 4 * gibibyte
@@ -57,7 +46,7 @@ struct MemoryLimitTests {
 
     @Test("below the threshold for the foreground apps are killed, however much swap is free")
     func swapIsTooSlow() {
-        let harness = suspended([("a", 300)])
+        let harness = Harness(suspended: [("a", 300)])
         harness.kernel.others = 16 * gibibyte - 400 * mebibyte
         harness.kernel.swapTotal = 8 * gibibyte
         harness.kernel.swapFree = 8 * gibibyte
@@ -69,7 +58,7 @@ struct MemoryLimitTests {
 
     @Test("the tightest limit counts like the machine's memory: its thresholds, its level and its victims")
     func limit() throws {
-        let harness = suspended([("a", 80), ("b", 70)])
+        let harness = Harness(suspended: [("a", 80), ("b", 70)])
         var limit = MemoryReading.Limit(group: "/system.slice/apps", total: gibibyte, available: 200 * mebibyte)
         harness.kernel.limit = limit
         look(harness)
@@ -92,7 +81,7 @@ struct MemoryLimitTests {
 
     @Test("a kill by the kernel below the limit is critical, and evidence for a kill where memory is scarce")
     func kernelKills() throws {
-        let harness = suspended([("a", 80), ("b", 70)])
+        let harness = Harness(suspended: [("a", 80), ("b", 70)])
         harness.kernel.limit = MemoryReading.Limit(group: "/apps", total: gibibyte, available: 100 * mebibyte, kills: 4)
         look(harness)
         #expect(harness.core.memory.level == .warning)
@@ -166,7 +155,7 @@ struct MemoryLimitTests {
 
     @Test("soft and hard limits of an app, limits of memory and credits are saved")
     func saved() throws {
-        let harness = suspended([("a", 200), ("b", 300)])
+        let harness = Harness(suspended: [("a", 200), ("b", 300)])
         harness.register("c") {
             $0.memoryMax = 3; $0.suspendedMemoryMax = 4
         }

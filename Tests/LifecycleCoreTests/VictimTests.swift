@@ -5,18 +5,6 @@ import Testing
 /// foreground, 128 MiB.
 @Suite("Memory: victims")
 struct VictimTests {
-    /// Suspends apps of these sizes, the first one first, and lets much time pass, so that nothing is filled fast.
-    private func suspended(_ sizes: [(String, UInt64)]) -> Harness {
-        let harness = Harness()
-        for (app, size) in sizes {
-            harness.register(app)
-            harness.behave(app) { $0.memory = size * mebibyte }
-            harness.suspend(app)
-        }
-        harness.advance(.seconds(10_000))
-        return harness
-    }
-
     /// Leaves this much to the machine, and looks.
     private func leave(_ harness: Harness, _ mebibytes: UInt64) {
         harness.kernel.others = 0
@@ -31,7 +19,7 @@ struct VictimTests {
 
     @Test("the shortest prefix of the order that covers the deficit is killed at once (L39)")
     func prefix() {
-        let harness = suspended([("a", 200), ("b", 190), ("c", 180), ("d", 170), ("e", 160)])
+        let harness = Harness(suspended: [("a", 200), ("b", 190), ("c", 180), ("d", 170), ("e", 160)])
         for app in ["a", "b", "c", "d", "e"] { harness.behave(app) { $0.dies = false } }
         // 412 MiB are missing, and some that are filled until the next look.
         leave(harness, 100)
@@ -47,7 +35,7 @@ struct VictimTests {
 
     @Test("each victim's receipt names the apps that were left at its turn (L45)")
     func candidates() throws {
-        let harness = suspended([("a", 300), ("b", 200), ("c", 100)])
+        let harness = Harness(suspended: [("a", 300), ("b", 200), ("c", 100)])
         leave(harness, 100)
         #expect(harness.killed() == ["a", "b"])
         #expect(try harness.receipt("a").candidates.map(\.app.name) == ["a", "b", "c"])
@@ -59,13 +47,13 @@ struct VictimTests {
 
     @Test("what is filled until the next look belongs to the deficit (L39)")
     func fillRate() {
-        let harness = suspended([("a", 200), ("b", 190), ("c", 180)])
+        let harness = Harness(suspended: [("a", 200), ("b", 190), ("c", 180)])
         leave(harness, 900)
         // 500 MiB in 100 ms: 12 are missing now, and 409 more at the next look, at 4 GiB/s at most.
         harness.delay(.milliseconds(100))
         leave(harness, 500)
         #expect(harness.killed() == ["a", "b", "c"])
-        let slow = suspended([("a", 200), ("b", 190), ("c", 180)])
+        let slow = Harness(suspended: [("a", 200), ("b", 190), ("c", 180)])
         leave(slow, 900)
         slow.delay(.seconds(100))
         leave(slow, 500)
@@ -102,7 +90,7 @@ struct VictimTests {
 
     @Test("one event kills at most 16 apps; the others follow")
     func bounded() {
-        let harness = suspended((0..<40).map { ("app\($0)", 10) })
+        let harness = Harness(suspended: (0..<40).map { ("app\($0)", 10) })
         for number in 0..<40 { harness.behave("app\(number)") { $0.dies = false } }
         leave(harness, 200)
         #expect(harness.killed().count == 16)
@@ -135,7 +123,7 @@ struct VictimTests {
 
     @Test("running apps have a second to answer the warning before an app is killed (L35)")
     func warnedFirst() {
-        let harness = suspended([("a", 300), ("b", 200)])
+        let harness = Harness(suspended: [("a", 300), ("b", 200)])
         harness.register("front")
         harness.launch("front")
         harness.advance(.seconds(1000))
@@ -149,7 +137,7 @@ struct VictimTests {
 
     @Test("running apps that free memory after the warning save the others (L35)")
     func warningHelps() {
-        let harness = suspended([("a", 300)])
+        let harness = Harness(suspended: [("a", 300)])
         harness.register("front")
         harness.behave("front") { $0.memory = 500 * mebibyte }
         harness.launch("front")
@@ -162,7 +150,7 @@ struct VictimTests {
 
     @Test("memory that is filled too fast leaves no time to wait for warned apps, and the receipt says so (L35)")
     func noTime() throws {
-        let harness = suspended([("a", 300), ("b", 300)])
+        let harness = Harness(suspended: [("a", 300), ("b", 300)])
         harness.register("front")
         harness.launch("front")
         harness.advance(.seconds(1000))
@@ -181,7 +169,7 @@ struct VictimTests {
     @Test(
         "an app in the foreground is not killed as long as more than a quarter of the critical threshold is available")
     func foregroundThreshold() {
-        let harness = suspended([("a", 100)])
+        let harness = Harness(suspended: [("a", 100)])
         harness.register("front")
         harness.launch("front")
         harness.advance(.seconds(1000))
@@ -240,7 +228,7 @@ struct VictimTests {
 
     @Test("an active app is not killed while another app still gives back memory (L38)")
     func activeAfterOthers() {
-        let harness = suspended([("a", 100)])
+        let harness = Harness(suspended: [("a", 100)])
         harness.behave("a") { $0.dies = false }
         harness.register("front")
         harness.launch("front")

@@ -19,6 +19,7 @@
 //   share BYTES           writes to a memfd of that size, which a child maps and writes to as well
 //   keep BYTES            writes to a memfd of that size without mapping it
 //   map PATH              maps a file and writes to each page
+//   undumpable            keeps other processes of its user from looking into it (PR_SET_DUMPABLE)
 //   fork N                starts N processes in sessions of their own, whose parents have exited
 //   store NAME[=TEXT]     stores a memfd with a text ("hi" by default), with FDSTORE=1
 //   stored                traces LISTEN_FDNAMES
@@ -55,6 +56,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -361,6 +363,7 @@ static int act(const char *what, const char *value) {
     if (!strcmp(what, "end")) return say2("X_GREENROOM_END_TASK=", value), 1;
     if (!strcmp(what, "print")) return trace(value), 1;
     if (!strcmp(what, "sleep-in-kernel")) return sleep_in_kernel(value), 1;
+    if (!strcmp(what, "undumpable")) return prctl(PR_SET_DUMPABLE, 0), 0;
     if (!strcmp(what, "trace-self")) return trace_self(), 0;
     if (!strcmp(what, "allocate")) return allocate((size_t)atoll(value)), 1;
     if (!strcmp(what, "share")) return share((size_t)atoll(value)), 1;

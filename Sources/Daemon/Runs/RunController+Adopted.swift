@@ -57,9 +57,10 @@ extension RunController {
                 self.exited(report)
                 return true
             }
-            let status = (try? process.exitStatus()) ?? nil
-            // If there is neither a zombie nor a report by now, there will be no report.
+            // If there is neither a zombie nor a report by now, there will be no report. The kernel has the report once the zombie
+            // is gone, so it is asked afterwards.
             let isReaped = (try? ProcFS().stat(of: process.pid)) == nil
+            let status = (try? process.exitStatus()) ?? nil
             guard status != nil || isReaped || self.context.loop.now() >= limit else { return false }
             self.exited(status.map { ExitStatus($0) } ?? .unknown, cpu: .zero)
             return true

@@ -49,7 +49,11 @@ struct MemoryState: Hashable, Sendable {
     var foregroundLook: MemoryLook?
 
     var nextDue: Instant? {
-        [checkAt, pressureUntil, criticalUntil].compactMap { $0 }.min()
+        // Asked for after each event: without an array.
+        var next = checkAt
+        if let until = pressureUntil, next.map({ until < $0 }) ?? true { next = until }
+        if let until = criticalUntil, next.map({ until < $0 }) ?? true { next = until }
+        return next
     }
 
     /// What is on its way. `fromReading`: compared with the last reading; otherwise, compared with the sizes of the apps.

@@ -35,6 +35,18 @@ final class Harness {
         for app in apps { register(app, policy: policy) }
     }
 
+    /// Creates a harness with suspended apps of these sizes in MiB, the first one suspended first. Much time has passed since, so
+    /// that nothing is filled fast.
+    convenience init(suspended sizes: [(app: String, mebibytes: UInt64)]) {
+        self.init()
+        for (app, size) in sizes {
+            register(app)
+            behave(app) { $0.memory = size * mebibyte }
+            suspend(app)
+        }
+        advance(.seconds(10_000))
+    }
+
     // MARK: Events
 
     /// Delivers an event and all outcomes that follow at the same instant.
