@@ -118,10 +118,11 @@ extension QueuedLaunch {
         since = earlier.since
         isRequested = isRequested || earlier.isRequested
         let isUnrequested = launch.isUnrequested && earlier.launch.isUnrequested
-        if launch.state == .background, launch.reason.wakes { launch = earlier.launch }
+        let isForOthersFirst = earlier.launch.reason.wakes && earlier.launch.reason.yields(to: launch.reason)
+        if launch.state == .background, launch.reason.wakes, !isForOthersFirst { launch = earlier.launch }
         launch.url = launch.url ?? earlier.launch.url
         launch.isUnrequested = isUnrequested
-        wake = wake ?? earlier.wake
+        if let reason = earlier.wake, wake.map({ !reason.yields(to: $0) }) ?? true { wake = reason }
     }
 }
 

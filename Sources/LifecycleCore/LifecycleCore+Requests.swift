@@ -129,9 +129,13 @@ extension LifecycleCore {
 
     /// Wakes an app after the end which is under way. A launch into the foreground that was requested before stays.
     mutating func wakeAfterEnd(_ index: Int, _ launch: Launch, _ notification: Notification?) {
-        let next = nextLaunch(index)
-        if next.map({ $0.state == .background && !$0.reason.wakes }) ?? true { setNext(index, launch) }
         if let notification { apps[index].notifications.fileForNext(notification) }
+        guard let next = nextLaunch(index) else { return setNext(index, launch) }
+        if next.state == .foreground { return }
+        var joined = next.reason.yields(to: launch.reason) ? launch : next
+        joined.url = launch.url ?? next.url
+        joined.isUnrequested = next.isUnrequested && launch.isUnrequested
+        setNext(index, joined)
     }
 
     /// A request wants the app to run: its end is no longer wanted.

@@ -31,7 +31,7 @@ extension LifecycleCore {
         case .launching:
             file(index, notification)
             if !launch.isUnrequested { self[run: index].isUnrequested = false }
-            setPendingWake(index, launch.reason)
+            addPendingWake(index, launch.reason)
         case .foreground:
             file(index, notification)
             deliverNotifications(index, inForeground: true)
@@ -49,13 +49,19 @@ extension LifecycleCore {
             file(index, notification)
             deliverNotifications(index, inForeground: apps[index].execution?.pending == .foreground)
             if !launch.isUnrequested { self[run: index].isUnrequested = false }
-            setPendingWake(index, launch.reason)
+            addPendingWake(index, launch.reason)
         }
         switch apps[index].phase {
         case .foreground, .background: return .awake
         case .notRunning, .launching, .enteringBackground, .suspending, .suspended, .waking, .terminating, .ending:
             return .coming
         }
+    }
+
+    /// Of several reasons it stays the one that others wait for.
+    private mutating func addPendingWake(_ index: Int, _ reason: LaunchReason) {
+        guard apps[index].execution?.pendingWake?.yields(to: reason) ?? true else { return }
+        setPendingWake(index, reason)
     }
 
     private mutating func setPendingWake(_ index: Int, _ reason: LaunchReason?) {

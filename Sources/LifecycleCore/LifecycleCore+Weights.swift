@@ -48,4 +48,11 @@ extension LaunchReason {
         case .user, .url, .fetch, .timer, .relaunch: false
         }
     }
+
+    /// Whether a launch or a wake for this reason, which has not begun, becomes one for `later`: a reason that grants time goes
+    /// before one that does not (L26), and one that others wait for before one of the app's own (L19).
+    func yields(to later: LaunchReason) -> Bool {
+        if !wakes { return true }
+        return later.isForOthers && !isForOthers
+    }
 }

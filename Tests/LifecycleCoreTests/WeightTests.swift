@@ -83,4 +83,68 @@ struct WeightTests {
         #expect(fetch.state("photos") == .background)
         #expect(weights(fetch, since: start) == [])
     }
+
+    /// Whether an app is throttled that is sent a fetch and a push, in both orders, before it can be woken.
+    private func throttledAfterBoth(_ wake: (Harness, (Harness) -> Void) -> Void) -> [Bool] {
+        let fetch = { (harness: Harness) in
+            _ = harness.request("photos", .launch(.background, reason: .fetch, url: nil))
+        }
+        let push = { (harness: Harness) in _ = harness.push("photos") }
+        return [[fetch, push], [push, fetch]].map { requests in
+            let harness = Harness("photos", "mail") { $0.backgroundModes = [.push, .fetch] }
+            var mark = 0
+            wake(harness) { harness in
+                for request in requests { request(harness) }
+                mark = harness.mark
+            }
+            harness.advance(.seconds(1))
+            #expect(harness.state("photos") == .background)
+            return harness.effects(since: mark).contains(.throttle(harness.run("photos")))
+        }
+    }
+
+    @Test("a push by the app itself and one by a user, while it ends, wake it for the user (L19)")
+    func itselfAndUser() {
+        let harness = Harness("photos") { $0.backgroundModes = .push }
+        harness.move("photos", to: .ending)
+        let run = harness.run("photos")
+        harness.request("photos", .push(payload: "self"), by: .app(id("photos")))
+        harness.push("photos")
+        let mark = harness.mark
+        harness.finish("photos", .ending, run)
+        #expect(harness.state("photos") == .background)
+        #expect(weights(harness, since: mark) == [])
+    }
+
+    @Test("a fetch before or after a push, while the app is not awake yet, does not make it less than a push (L19)")
+    func both() {
+        let waitingForSlot = throttledAfterBoth { harness, request in
+            harness.configure { $0.launchesAtOnce = 1 }
+            harness.behave("mail") { $0.launching = .executes }
+            harness.register("mail") { $0.readiness = .notified }
+            harness.request("mail", .launch(.background, reason: .user, url: nil))
+            request(harness)
+            #expect(harness.view("photos").launchWaiting != nil)
+            harness.handle(.run(harness.run("mail"), .ready))
+        }
+        #expect(waitingForSlot == [false, false])
+        let launching = throttledAfterBoth { harness, request in
+            harness.behave("photos") { $0.launching = .executes }
+            harness.register("photos") {
+                $0.readiness = .notified
+                $0.backgroundModes = [.push, .fetch]
+            }
+            harness.request("photos", .launch(.background, reason: .user, url: nil))
+            request(harness)
+            harness.handle(.run(harness.run("photos"), .ready))
+        }
+        #expect(launching == [false, false])
+        let ending = throttledAfterBoth { harness, request in
+            harness.move("photos", to: .ending)
+            let run = harness.run("photos")
+            request(harness)
+            harness.finish("photos", .ending, run)
+        }
+        #expect(ending == [false, false])
+    }
 }
