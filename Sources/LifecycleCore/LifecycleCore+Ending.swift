@@ -226,7 +226,10 @@ extension LifecycleCore {
         memoryCameBack(run, bytes, now)
         if returnQueue.count > 0 { checkReturnsSoon(now) }
         if !apps[index].isRegistered { return remove(index) }
-        if shutdown != nil { return leaveForegroundSlot(index) }
+        if shutdown != nil {
+            answerAll(index, .refused(.shuttingDown)) { _ in true }
+            return leaveForegroundSlot(index)
+        }
         if let next = ending.next {
             guard let refusal = refusal(of: next, index, now) else {
                 for waiter in apps[index].waiters.indices { apps[index].waiters[waiter].isAfterEnd = false }

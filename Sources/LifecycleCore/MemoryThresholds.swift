@@ -27,10 +27,12 @@ extension ManagerPolicy {
     private static let criticalRange: ClosedRange<UInt64> = 64 << 20...512 << 20
     private static let longestForeground: UInt64 = 128 << 20
 
-    /// The thresholds for a machine, or for a limit, of `total` bytes.
+    /// The thresholds for a machine, or for a limit, of `total` bytes. Apps are warned no later than they are killed: a default
+    /// gives way to what is set, and a warning below the critical threshold is raised to it.
     package func thresholds(of total: UInt64) -> MemoryThresholds {
-        let warning = warningAvailable?.bytes(of: total) ?? Self.share(10, of: total, Self.warningRange, total / 8)
-        let critical = criticalAvailable?.bytes(of: total) ?? Self.share(5, of: total, Self.criticalRange, total / 16)
+        var warning = warningAvailable?.bytes(of: total) ?? Self.share(10, of: total, Self.warningRange, total / 8)
+        var critical = criticalAvailable?.bytes(of: total) ?? Self.share(5, of: total, Self.criticalRange, total / 16)
+        if criticalAvailable == nil { critical = min(critical, warning) } else { warning = max(warning, critical) }
         return MemoryThresholds(
             warning: warning, critical: critical, foreground: min(critical / 4, Self.longestForeground))
     }

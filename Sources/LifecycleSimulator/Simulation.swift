@@ -112,12 +112,18 @@ package struct Simulation<Core: DecidingCore> {
         let problem = pendingActivity
         checkers.findings.check(problem == nil, .everythingBecomesIdle, problem ?? "")
         let isIdle = model.apps.allSatisfy { $0.phase != .foreground } && core.memory.level == .normal
-        if isIdle, shortest > 0, !checkers.returns.isAnyTaken {
+        if isIdle, shortest > 0, !checkers.returns.isAnyTaken, !doesHomeAwaitMemory {
             // A relaunch may be postponed for longer than this phase (L11).
             checkers.findings.check(
                 core.nextDeadline?.microseconds == checkers.relaunches.nextDue, .everythingBecomesIdle,
                 "all apps are idle, but a timer is armed")
         }
+    }
+
+    /// The home app comes back after jetsam, too, whatever its other settings are (L49).
+    private var doesHomeAwaitMemory: Bool {
+        guard let home = HomeChecker.home(model) else { return false }
+        return core.view(of: model.apps[home].id, at: Instant(world.now))?.memoryAwaited != nil
     }
 
     private mutating func runShutdown() {

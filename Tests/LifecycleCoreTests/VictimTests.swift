@@ -121,6 +121,20 @@ struct VictimTests {
                 == MemoryThresholds(warning: 500 * gibibyte, critical: 3, foreground: 0))
     }
 
+    @Test("apps are warned no later than they are killed, whichever of the thresholds are set (L35)")
+    func order() {
+        let table: [(MemoryAmount?, MemoryAmount?, UInt64, UInt64)] = [
+            (nil, .percent(5), 1638, 1638), (.bytes(100 * mebibyte), nil, 100, 100),
+            (.percent(10), .percent(20), 6553, 6553), (.percent(20), .percent(10), 6553, 3276),
+        ]
+        for (warning, critical, isWarning, isCritical) in table {
+            var policy = ManagerPolicy()
+            (policy.warningAvailable, policy.criticalAvailable) = (warning, critical)
+            let found = policy.thresholds(of: 32 * gibibyte)
+            #expect(found.warning >> 20 == isWarning && found.critical >> 20 == isCritical)
+        }
+    }
+
     @Test("running apps have a second to answer the warning before an app is killed (L35)")
     func warnedFirst() {
         let harness = Harness(suspended: [("a", 300), ("b", 200)])

@@ -41,7 +41,7 @@ struct HomeChecker {
     }
 
     /// The first one by its ID.
-    private static func home(_ model: CoreModel) -> Int? {
+    static func home(_ model: CoreModel) -> Int? {
         model.apps.indices.filter { model.apps[$0].policy.role == .home && model.apps[$0].isRegistered }
             .min { model.apps[$0].id < model.apps[$1].id }
     }

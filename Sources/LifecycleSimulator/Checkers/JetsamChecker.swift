@@ -132,7 +132,7 @@ struct JetsamChecker {
         case .report(.stateChanged(_, _, .notRunning, _)):
             guard let app else { return }
             isEnding[app] = false
-            judge.runIsGone(app, isAwaited: level > .normal || isMeasuring)
+            judge.runIsGone(app, model.apps[app].memory, isAwaited: level > .normal || isMeasuring)
         case .report(.killTakesLong): overdue = app
         case .report(.stateChanged(_, _, .terminating, .jetsam)):
             // An app that was killed was checked at the kill.

@@ -99,9 +99,11 @@ struct MemoryJudge {
         credits.append(Credit(app: app, bytes: bytes, due: now + Int64(begun) * 100 * .millisecond))
     }
 
-    mutating func runIsGone(_ app: Int, isAwaited: Bool) {
+    /// `bytes`: its last size. A run that was not measured before its end may have been inspected during it.
+    mutating func runIsGone(_ app: Int, _ bytes: UInt64, isAwaited: Bool) {
         hasFreed = true
         guard let index = credits.firstIndex(where: { $0.app == app && !$0.isGone }) else { return }
+        if credits[index].bytes == 0 { credits[index].bytes = bytes }
         if isAwaited { credits[index].isGone = true } else { credits.remove(at: index) }
     }
 

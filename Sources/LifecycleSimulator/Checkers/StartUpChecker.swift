@@ -33,13 +33,19 @@ struct StartUpChecker {
         case .executed:
             let policy = model.apps[app].policy
             // In doubt an app may have counted as launched before its program was executed.
-            guard model.apps[app].phase == .launching, model.apps[app].readiness == .executed,
-                policy.startUpTime != .zero, apps[app]?.run != run,
-                !model.apps[app].isExecuted
-            else { return }
+            guard model.apps[app].phase == .launching, apps[app]?.run != run, !model.apps[app].isExecuted else {
+                return
+            }
+            switch model.apps[app].readiness {
+            case .executed: if policy.startUpTime == .zero { return }
+            // In doubt it counts as launched after its deadline, and may not listen yet.
+            case .listening: break
+            case .notified, .forked: return
+            }
             let end = policy.startUpTime.map { now + $0.microseconds }
             apps[app] = StartUp(run: run, end: end, measuredAt: now, activeAt: now)
-        case .activityMeasured(let activity): record(activity, of: app, at: now)
+        case .activityMeasured(let activity):
+            record(activity, of: app, isLaunching: model.apps[app].phase == .launching, at: now)
         case .backgroundEntered, .notified(.didEnterBackground, delivered: true, _): apps[app] = nil
         default: break
         }
@@ -55,13 +61,16 @@ struct StartUpChecker {
         }
     }
 
-    private mutating func record(_ activity: RunActivity, of app: Int, at now: Microseconds) {
+    private mutating func record(
+        _ activity: RunActivity, of app: Int, isLaunching: Bool, at now: Microseconds
+    ) {
         guard var startUp = apps[app], let listens = activity.listens else { return }
         let used = activity.cpu + activity.waited
         if (used - startUp.used) * 100 >= (now - startUp.measuredAt).duration { startUp.activeAt = now }
         startUp.used = used
         startUp.measuredAt = now
-        apps[app] = listens || now - startUp.activeAt >= Self.idleTime ? nil : startUp
+        let isIdle = !isLaunching && now - startUp.activeAt >= Self.idleTime
+        apps[app] = listens || isIdle ? nil : startUp
     }
 
     mutating func record(
