@@ -9,6 +9,9 @@ extension LifecycleCore {
     /// How long what a victim gives back is counted on, for each GiB of it that is begun (L39). The kernel frees a GiB in
     /// about that time. lmkd waits for 100 ms too (kill_timeout_ms).
     static let creditTime = Duration.milliseconds(100)
+    /// For how much longer what a victim gives back is counted on for `Budget=`. Nothing runs out when apps have more than that for
+    /// a moment, and on a busy machine the kernel needs longer than `creditTime` to end a process.
+    package static let budgetPatience = Duration.seconds(1)
     /// The time between the two looks before an active app is killed.
     static let foregroundLookTime = Duration.seconds(1)
     /// How many apps one event kills. The next ones follow after `victimPause`.
@@ -42,6 +45,7 @@ extension LifecycleCore {
         if needs.isEmpty {
             if look != nil { memoryState.foregroundLook = nil }
             if let look { answerPressure(look, now) }
+            if manager.budget != nil { memoryState.checkCredits(now) }
             return
         }
         // Not again a first look, when the next shortage comes.

@@ -129,7 +129,7 @@ extension LifecycleCore {
         let isUnneeded: Bool
         switch (memoryState.level, memoryState.cause) {
         case (.normal, _), (_, .simulated), (_, nil): isUnneeded = awakeCount == 0
-        case (_, .budget): isUnneeded = awakeCount == 0 && !memoryState.expectsMemory(now)
+        case (_, .budget): isUnneeded = awakeCount == 0 && memoryState.credited(now, fromReading: false) == 0
         case (_, .available), (_, .pressure), (_, .limit): isUnneeded = false
         }
         if isUnneeded {

@@ -30,11 +30,23 @@ extension ManagerPolicy {
     /// The thresholds for a machine, or for a limit, of `total` bytes. Apps are warned no later than they are killed: a default
     /// gives way to what is set, and a warning below the critical threshold is raised to it.
     package func thresholds(of total: UInt64) -> MemoryThresholds {
-        var warning = warningAvailable?.bytes(of: total) ?? Self.share(10, of: total, Self.warningRange, total / 8)
-        var critical = criticalAvailable?.bytes(of: total) ?? Self.share(5, of: total, Self.criticalRange, total / 16)
+        var (warning, critical) = chosen(of: total)
         if criticalAvailable == nil { critical = min(critical, warning) } else { warning = max(warning, critical) }
         return MemoryThresholds(
             warning: warning, critical: critical, foreground: min(critical / 4, Self.longestForeground))
+    }
+
+    /// Whether the two thresholds, as they are set or by default, are in the wrong order.
+    package func hasReversedThresholds(of total: UInt64) -> Bool {
+        let (warning, critical) = chosen(of: total)
+        return critical > warning
+    }
+
+    private func chosen(of total: UInt64) -> (warning: UInt64, critical: UInt64) {
+        (
+            warningAvailable?.bytes(of: total) ?? Self.share(10, of: total, Self.warningRange, total / 8),
+            criticalAvailable?.bytes(of: total) ?? Self.share(5, of: total, Self.criticalRange, total / 16)
+        )
     }
 
     /// `smallTotal`: what replaces the lower bound where that would be more than this share of a small total.

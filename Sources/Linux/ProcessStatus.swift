@@ -51,7 +51,8 @@ package struct ProcessStatus: Equatable {
     package func catches(_ signal: Int32) -> Bool { caughtSignals.hasBit(signal - 1) }
     package func hasPending(_ signal: Int32) -> Bool { pendingSignals.hasBit(signal - 1) }
     package func ignores(_ signal: Int32) -> Bool { ignoredSignals.hasBit(signal - 1) }
-    func hasCapability(_ number: Int32) -> Bool { effectiveCapabilities.hasBit(number) }
+    /// `number`: as in linux/capability.h.
+    package func hasCapability(_ number: Int32) -> Bool { effectiveCapabilities.hasBit(number) }
 }
 
 extension UInt64 {

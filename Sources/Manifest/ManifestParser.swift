@@ -89,10 +89,10 @@ extension ManagerConfiguration {
     ) {
         guard let memory,
             let location = reader.locations["CriticalAvailable"] ?? reader.locations["WarningAvailable"],
-            policy.thresholds(of: memory).critical > policy.thresholds(of: memory).warning
+            policy.hasReversedThresholds(of: memory)
         else { return }
         diagnostics.warn(
             location,
-            "CriticalAvailable= exceeds WarningAvailable=; the critical level is reached before the warning level")
+            "CriticalAvailable= exceeds WarningAvailable=; apps are warned when the critical level is reached")
     }
 }

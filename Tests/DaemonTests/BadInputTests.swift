@@ -18,15 +18,15 @@ struct BadInputTests {
         let daemon = try TestDaemon(["bad": TestDaemon.manifest(script, sections), "good": TestDaemon.manifest("")])
         try daemon.launch("good", background: true)
         try daemon.waitUntil("good", is: "suspended")
-        let before = daemon.openDescriptors()
+        let before = try daemon.settledDescriptors()
         try daemon.launch("bad")
         try body(daemon)
         if try daemon.state("bad") != "notRunning" { try daemon.terminate("bad", remove: true) }
         #expect(try daemon.state("bad") == "notRunning", sourceLocation: sourceLocation)
         #expect(try daemon.state("good") == "suspended", sourceLocation: sourceLocation)
         #expect(try daemon.ask("Activate", "good")["state"]?.stringValue == "active", sourceLocation: sourceLocation)
-        // The daemon may be reading a size at the moment.
-        try daemon.eventually("its descriptors are back: \(before)") { daemon.openDescriptors() == before }
+        try? daemon.eventually("its descriptors are back") { daemon.openDescriptors() == before }
+        #expect(daemon.openDescriptors() == before, sourceLocation: sourceLocation)
     }
 
     @Test("datagrams that are too large or not text are ignored, with a warning")
@@ -103,7 +103,7 @@ struct BadInputTests {
         let root = try TestDaemon.makeFolder()
         let bad = TestDaemon.manifest("intrude \(root)/run/bus", trace: root + "/trace")
         let daemon = try TestDaemon(["bad": bad], root: root)
-        let before = daemon.openDescriptors()
+        let before = try daemon.settledDescriptors()
         // With mode 0600 the process could not connect.
         #expect(chmod(root + "/run/bus", 0o666) == 0)
         try daemon.launch("bad")
@@ -122,7 +122,7 @@ struct BadInputTests {
         let root = try TestDaemon.makeFolder()
         let bad = TestDaemon.manifest("term=linger", trace: root + "/trace")
         let daemon = try TestDaemon(["bad": bad], root: root)
-        let before = daemon.openDescriptors()
+        let before = try daemon.settledDescriptors()
         try daemon.launch("bad")
         let app = try daemon.pid("bad")
         // The daemon must have the last copy: it reads the datagram after the app has closed its own.
@@ -225,7 +225,7 @@ struct BadInputTests {
         ])
     func notLaunched(_ text: String, _ words: String, _ status: Int) throws {
         let daemon = try TestDaemon(["bad": "[App]\n\(text)\n"])
-        let before = daemon.openDescriptors()
+        let before = try daemon.settledDescriptors()
         let end = try daemon.launch("bad")
         #expect(end["outcome"]?.stringValue == "ended")
         #expect(end["explanation"]?.stringValue?.contains("Could not be launched") == true)
@@ -345,7 +345,7 @@ struct BadInputTests {
     @Test("clients that are silent, send garbage or disconnect do not affect others")
     func clients() throws {
         let daemon = try TestDaemon(["hang": TestDaemon.manifest("", hangs: true)])
-        let before = daemon.openDescriptors()
+        let before = try daemon.settledDescriptors()
         for garbage in ["", "\0AUTH EXTERNAL", "GET / HTTP/1.0\r\n\r\n", String(repeating: "\0", count: 5000)] {
             let client = try connect(daemon.runtime + "/bus")
             try writeAll(Array(garbage.utf8), to: client)

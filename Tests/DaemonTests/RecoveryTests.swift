@@ -167,7 +167,7 @@ struct RecoveryTests {
         try daemon.launch("front")
         try daemon.waitUntil("back", is: "suspended")
         let before = try Self.facts(daemon, "front")
-        let open = daemon.openDescriptors().count
+        let open = try daemon.settledDescriptors().count
         _ = try daemon.call("Reexec")
         try daemon.reconnect()
         #expect(try Self.facts(daemon, "front").pid == before.pid)

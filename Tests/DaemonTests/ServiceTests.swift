@@ -21,6 +21,25 @@ struct ServiceTests {
     }
 }
 
+extension ServiceTests {
+    @Test(
+        "what the daemon uses of its memory stays resident, and its apps' memory does not",
+        .enabled(if: mayLockMemory, "locking memory needs CAP_IPC_LOCK"))
+    func lockedMemory() throws {
+        let daemon = try TestDaemon(["plain": TestDaemon.manifest("")])
+        #expect(lockedKibibytes(of: daemon.process.pid) ?? 0 > 1024)
+        try daemon.launch("plain")
+        #expect(lockedKibibytes(of: try daemon.pid("plain")) == 0)
+    }
+
+    /// `VmLck` in /proc/PID/status (proc_pid_status(5)).
+    private func lockedKibibytes(of pid: Int32) -> Int? {
+        let lines = TestDaemon.text(of: "/proc/\(pid)/status").split(separator: "\n")
+        let words = lines.first { $0.hasPrefix("VmLck:") }?.split { $0 == " " || $0 == "\t" } ?? []
+        return words.count > 1 ? Int(words[1]) : nil
+    }
+}
+
 /// SIGTERM by systemd: the type of its job decides whether apps are terminated.
 @Suite("Stop and restart of the service")
 struct ServiceJobTests {
@@ -107,3 +126,6 @@ struct ServiceJobTests {
 
 /// Whether the process has CAP_SYS_RESOURCE (24), which root in a container rarely has.
 private let mayLowerOOMScore = (try? ProcFS().status(of: getpid()))?.hasCapability(24) ?? false
+
+/// Whether the process has CAP_IPC_LOCK (14).
+private let mayLockMemory = (try? ProcFS().status(of: getpid()))?.hasCapability(14) ?? false

@@ -294,6 +294,17 @@ final class TestDaemon {
         }.sorted()
     }
 
+    /// What the daemon has open while no size is being read. The exact size of a suspended app is read on the helper thread, from
+    /// the folder /proc/PID of each of its processes.
+    func settledDescriptors() throws -> [String] {
+        var found: [String] = []
+        try eventually("no size is read") {
+            found = openDescriptors()
+            return !found.contains { $0.hasPrefix("/proc/") && $0.dropFirst(6).allSatisfy(\.isNumber) }
+        }
+        return found
+    }
+
     /// A manifest that runs the scripted app. The app sends READY=1 after it has executed the script, when its signal
     /// handlers are installed. With `hangs` it never does.
     static func manifest(

@@ -167,6 +167,21 @@ struct JetsamTests {
         #expect(harness.state("mail") == .suspended)
     }
 
+    @Test(
+        "a victim that ends slowly costs no other app its life for the budget; one that survives does after 1.1s (L39)")
+    func slowVictim() {
+        let harness = Harness("photos", "mail", "music")
+        for app in ["photos", "mail", "music"] { size(harness, app, 25) }
+        for app in ["photos", "mail", "music"] { harness.suspend(app) }
+        harness.behave("photos") { $0.dies = false }
+        harness.configure { $0.budget = 60 * mebibyte }
+        #expect(harness.killed() == ["photos"])
+        harness.advance(.milliseconds(1099))
+        #expect(harness.killed() == ["photos"])
+        harness.advance(.milliseconds(2))
+        #expect(harness.killed() == ["photos", "mail"])
+    }
+
     @Test("measurements find an app that grows over the budget while it runs")
     func growth() {
         let harness = Harness("photos", "mail")

@@ -5,13 +5,7 @@ import Testing
 /// foreground, 128 MiB.
 @Suite("Memory: victims")
 struct VictimTests {
-    /// Leaves this much to the machine, and looks.
-    private func leave(_ harness: Harness, _ mebibytes: UInt64) {
-        harness.kernel.others = 0
-        let apps = harness.kernel.total - harness.kernel.reading.available
-        harness.kernel.others = harness.kernel.total - apps - mebibytes * mebibyte
-        harness.handle(.pressureStalled(.warning))
-    }
+    private func leave(_ harness: Harness, _ mebibytes: UInt64) { harness.leave(mebibytes: mebibytes) }
 
     private func measure(_ harness: Harness) { harness.handle(.memoryMeasured(harness.kernel.reading)) }
 

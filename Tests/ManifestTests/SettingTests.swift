@@ -298,7 +298,7 @@ struct ConfigurationTests {
         #expect(
             readConfiguration("[Memory]\nCriticalAvailable=20%\n").lines == [
                 "greenroom.conf:2:1: warning: CriticalAvailable= exceeds WarningAvailable=; "
-                    + "the critical level is reached before the warning level"
+                    + "apps are warned when the critical level is reached"
             ])
         #expect(readConfiguration("[Memory]\nWarningAvailable=1\n").lines.count == 1)
         #expect(readConfiguration("[Memory]\nCriticalAvailable=10%\nWarningAvailable=1000\n").lines == [])

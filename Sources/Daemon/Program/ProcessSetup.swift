@@ -1,11 +1,23 @@
 import Glibc
+import Linux
 import Posix
 
-/// Prepares this process: file modes, SIGPIPE, and the number of open files.
+/// Prepares this process: file modes, SIGPIPE, the number of open files, and memory that stays resident.
 func prepareProcess() {
     umask(0o022)
     signal(SIGPIPE, SIG_IGN)
     raiseDescriptorLimit()
+    lockMemory()
+}
+
+/// Keeps what the daemon uses of its code and data in memory. While the machine thrashes, to read a page of its own code again takes
+/// the time in which it should kill an app. lmkd and earlyoom(1) lock their memory in the same way: page by page as it is used
+/// (MCL_ONFAULT), so that what is never used takes no memory. The apps are not affected: the lock ends with execve(2).
+///
+/// Without CAP_IPC_LOCK nothing is locked: each allocation above RLIMIT_MEMLOCK would fail (mlockall(2)).
+private func lockMemory() {
+    let isAllowed = (try? ProcFS().status(of: getpid()))?.hasCapability(14) ?? false  // CAP_IPC_LOCK
+    if isAllowed { mlockall(CInt(MCL_CURRENT) | CInt(MCL_FUTURE) | CInt(MCL_ONFAULT)) }
 }
 
 /// A variable of this process's environment.

@@ -59,7 +59,10 @@ struct MemoryState: Hashable, Sendable {
     /// What is on its way. `fromReading`: compared with the last reading; otherwise, compared with the sizes of the apps.
     func credited(_ now: Instant, fromReading: Bool) -> UInt64 {
         credits.reduce(0) { sum, credit in
-            credit.isExpected(now) && (fromReading || !credit.isGone) ? sum.saturatingSum(credit.bytes) : sum
+            let counts =
+                fromReading
+                ? credit.isExpected(now) : !credit.isGone && credit.due + LifecycleCore.budgetPatience > now
+            return counts ? sum.saturatingSum(credit.bytes) : sum
         }
     }
 
@@ -70,8 +73,10 @@ struct MemoryState: Hashable, Sendable {
 
     /// Memory that is on its way is looked for when it is due.
     mutating func checkCredits(_ now: Instant) {
-        let due = credits.compactMap { !$0.isGone && $0.due > now ? $0.due : nil }.min()
-        if let due { check(by: due) }
+        for credit in credits where !credit.isGone {
+            let later = credit.due + LifecycleCore.budgetPatience
+            if credit.due > now { check(by: credit.due) } else if later > now { check(by: later) }
+        }
     }
 
     /// An app has started to run: its memory is measured soon.

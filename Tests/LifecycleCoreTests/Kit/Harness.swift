@@ -208,6 +208,14 @@ final class Harness {
     /// The current position in the log, for queries of later effects.
     var mark: Int { log.count }
 
+    /// Leaves this much memory to the machine, and lets the daemon look.
+    func leave(mebibytes: UInt64) {
+        kernel.others = 0
+        let apps = kernel.total - kernel.reading.available
+        kernel.others = kernel.total - apps - mebibytes * mebibyte
+        handle(.pressureStalled(.warning))
+    }
+
     func effects(since mark: Int) -> [Effect] { log[mark...].map(\.effect) }
 
     /// The notices to all runs of an app, in order.

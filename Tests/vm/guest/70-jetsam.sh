@@ -5,7 +5,6 @@ manifest middle "allocate 90000000 ready"
 manifest front "allocate 380000000 ready" 'Name=In the foreground'
 printf '%s\n' '[Lifecycle]' LaunchDeadlineSec=60s >>$apps/front.app
 ctl reload >/dev/null
-available() { awk '/^MemAvailable/ { print int($2 / 1024) }' /proc/meminfo; }
 for app in large small middle; do ctl launch $app --background >/dev/null; done
 for app in large small middle; do check "$app is suspended" wait_for 30 is $app suspended; done
 ctl list | sed 's/^/     /'

@@ -1,7 +1,5 @@
-# What counts as the memory of an app, who is killed for it, and an app that takes memory as fast as the machine can give it.
-available() { awk '/^MemAvailable/ { print int($2 / 1024) }' /proc/meminfo; }
+# What counts as the memory of an app, and who is killed for it.
 mebibytes() { echo $(($(ctl --json status "$1" | grep -o '"memoryBytes": *[0-9]*' | head -n 1 | tr -dc 0-9) >> 20)); }
-background() { ctl launch "$1" --background >/dev/null && wait_for 30 is "$1" suspended; }
 
 # Page cache is no memory of an app: the kernel takes it back without a kill.
 dd if=/dev/zero of=/root/large-file bs=1M count=600 status=none
@@ -37,31 +35,3 @@ ctl pressure normal >/dev/null
 check "the reader of the large file is still suspended" is reader suspended
 ctl terminate reader >/dev/null
 rm -f $apps/{reader,holder,owner}.app /root/large-file /run/reader-done
-
-# A program that fills memory as fast as the machine can, while eight suspended apps have what it needs.
-idle=(idle1 idle2 idle3 idle4 idle5 idle6 idle7 idle8)
-for app in "${idle[@]}"; do manifest "$app" "allocate 60000000 ready"; done
-ctl reload >/dev/null
-survived=0 kernel=0 kills=0
-dmesg -C
-for round in {1..20}; do
-    for app in "${idle[@]}"; do is "$app" suspended >/dev/null || background "$app" >/dev/null; done
-    manifest newcomer "allocate $((($(available) + 200) * 1000000)) ready"
-    printf '%s\n' '[Lifecycle]' LaunchDeadlineSec=120s >>$apps/newcomer.app
-    ctl reload >/dev/null
-    if ctl launch newcomer >/dev/null 2>&1 && is newcomer active >/dev/null; then
-        survived=$((survived + 1))
-    else
-        echo "     round $round: $(ctl receipts -n 3 2>/dev/null | tail -n 3)"
-    fi
-    for app in "${idle[@]}"; do is "$app" suspended >/dev/null || kills=$((kills + 1)); done
-    ctl terminate newcomer >/dev/null 2>&1
-    wait_for 30 is newcomer notRunning >/dev/null
-done
-kernel=$(dmesg | grep -c 'Killed process')
-echo "     $kills suspended apps were killed in 20 rounds, $kernel processes by the kernel"
-check "a program that fills memory without a pause survives twenty times of twenty" same $survived 20
-check "the daemon was not killed" systemctl is-active greenroomd
-for app in "${idle[@]}"; do ctl terminate "$app" >/dev/null 2>&1; done
-rm -f $apps/newcomer.app $apps/idle?.app
-ctl reload >/dev/null

@@ -52,6 +52,10 @@ receipt() {
     echo "$text"
     for word in "$@"; do [[ $text == *"$word"* ]] || return 1; done
 }
+# background APP: launches the app into the background, and waits until it is suspended.
+background() { ctl launch "$1" --background >/dev/null && wait_for 30 is "$1" suspended; }
+# In MiB.
+available() { awk '/^MemAvailable/ { print int($2 / 1024) }' /proc/meminfo; }
 frozen() { grep -q '^frozen 1' "$group/$1".run*/cgroup.events; }
 # runs_as PID UID: checks the real, effective and saved user ID.
 runs_as() { [ "$(awk '/^Uid:/ { print $2 $3 $4 }' "/proc/$1/status")" = "$2$2$2" ]; }
