@@ -11,7 +11,7 @@ extension LifecycleCore {
     static let creditTime = Duration.milliseconds(100)
     /// For how much longer what a victim gives back is counted on for `Budget=`. Nothing runs out when apps have more than that for
     /// a moment, and on a busy machine the kernel needs longer than `creditTime` to end a process.
-    package static let budgetPatience = Duration.seconds(1)
+    package static let budgetCreditTime = Duration.seconds(1)
     /// The time between the two looks before an active app is killed.
     static let foregroundLookTime = Duration.seconds(1)
     /// How many apps one event kills. The next ones follow after `victimPause`.

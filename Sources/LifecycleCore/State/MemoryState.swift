@@ -61,7 +61,7 @@ struct MemoryState: Hashable, Sendable {
         credits.reduce(0) { sum, credit in
             let counts =
                 fromReading
-                ? credit.isExpected(now) : !credit.isGone && credit.due + LifecycleCore.budgetPatience > now
+                ? credit.isExpected(now) : !credit.isGone && credit.due + LifecycleCore.budgetCreditTime > now
             return counts ? sum.saturatingSum(credit.bytes) : sum
         }
     }
@@ -74,7 +74,7 @@ struct MemoryState: Hashable, Sendable {
     /// Memory that is on its way is looked for when it is due.
     mutating func checkCredits(_ now: Instant) {
         for credit in credits where !credit.isGone {
-            let later = credit.due + LifecycleCore.budgetPatience
+            let later = credit.due + LifecycleCore.budgetCreditTime
             if credit.due > now { check(by: credit.due) } else if later > now { check(by: later) }
         }
     }

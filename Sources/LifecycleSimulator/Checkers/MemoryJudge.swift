@@ -109,9 +109,9 @@ struct MemoryJudge {
 
     /// What is on its way. `isBudget`: compared with the sizes of the apps, from which what is gone is missing already.
     func credited(_ now: Microseconds, isBudget: Bool = false) -> UInt64 {
-        let patience = isBudget ? LifecycleCore.budgetPatience.microseconds : 0
+        let more = isBudget ? LifecycleCore.budgetCreditTime.microseconds : 0
         return credits.reduce(0) { sum, credit in
-            (credit.isGone ? !isBudget : credit.due + patience > now) ? sum + credit.bytes : sum
+            (credit.isGone ? !isBudget : credit.due + more > now) ? sum + credit.bytes : sum
         }
     }
 
