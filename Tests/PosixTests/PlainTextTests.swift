@@ -5,8 +5,8 @@ import Testing
 struct PlainTextTests {
     /// All characters that a terminal, a line of a log or the direction of text depends on.
     private static let controls: [Unicode.Scalar] =
-        (Array(0...0x1f) + Array(0x7f...0x9f) + [0x61c, 0x200e, 0x200f] + Array(0x2028...0x202e) + Array(0x2066...0x2069))
-        .compactMap { Unicode.Scalar(UInt32($0)) }
+        [0...0x1f, 0x7f...0x9f, 0x61c...0x61c, 0x200e...0x200f, 0x2028...0x202e, 0x2066...0x2069]
+        .flatMap { (range: ClosedRange<UInt32>) in range.compactMap { Unicode.Scalar($0) } }
 
     @Test("every control character is escaped, and no other character is")
     func escapes() {
