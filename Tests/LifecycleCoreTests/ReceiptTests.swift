@@ -9,10 +9,17 @@ struct ReceiptTests {
         "signals have the names of signal(7), and one without a name has its number",
         arguments: [
             (Int32(1), "SIGHUP"), (6, "SIGABRT"), (9, "SIGKILL"), (11, "SIGSEGV"), (15, "SIGTERM"), (31, "SIGSYS"),
-            (35, "signal 35"), (-1, "signal -1"),
+            (33, "signal 33"), (34, "SIGRTMIN+0"), (64, "SIGRTMIN+30"), (65, "signal 65"), (-1, "signal -1"),
         ])
     func signals(number: Int32, name: String) {
         #expect(signalName(number) == name)
+    }
+
+    @Test(
+        "without SIG, signals have the names that systemd writes",
+        arguments: [(Int32(11), "SEGV"), (36, "RTMIN+2"), (33, "33")])
+    func shortNames(number: Int32, name: String) {
+        #expect(shortSignalName(number) == name)
     }
 
     @Test("the explanation of a signal without a core dump mentions none")
