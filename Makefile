@@ -59,6 +59,7 @@ demo: ## run real programs through the whole lifecycle, in the terminal
 test: deps ## run all unit and integration tests, and every command of the documents
 	$(SWIFT) build --build-tests
 	$(SWIFT) test --skip-build
+	@Sources/scripts/deps documents
 	@Tests/documents/run "$$($(SWIFT) build --show-bin-path)"
 
 check: deps ## check format, warnings, imports, function lengths, wording, documents, man pages and packaging

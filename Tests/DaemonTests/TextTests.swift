@@ -6,8 +6,8 @@ import Testing
 
 @Suite("Text that people read")
 struct TextTests {
-    /// Text that would clear the terminal, reverse the line and begin a new one.
-    private static let hostile = "a\u{1b}[2Jb\u{9b}2J\u{202e}c\u{2028}d\u{2066}e\u{200f}f\u{61c}g\u{7f}"
+    /// Text that would reset and clear the terminal, reverse the line and begin a new one. It has no characters of patterns.
+    private static let hostile = "a\u{1b}cb\u{9b}2Jd\u{202e}e\u{2028}f\u{2066}g\u{200f}h\u{61c}i\u{7f}"
 
     /// Runs a program of the build until it exits.
     /// - Returns: its standard output and standard error.
@@ -38,15 +38,15 @@ struct TextTests {
         try daemon.sendMessage("X_GREENROOM_BEGIN_TASK=" + Self.hostile)
         try daemon.sendMessage(Self.hostile)
         try daemon.eventually("the status is read") {
-            try daemon.status("web")["statusText"]?.stringValue?.contains("[2Jb") == true
+            try daemon.status("web")["statusText"]?.stringValue?.contains("2Jd") == true
         }
         let bad = "[App]\nExecStart=/bin/true\n\(Self.hostile)=1\nName=\(Self.hostile)\n[\(Self.hostile)]\n"
         try replaceFile(at: "\(daemon.config)/apps/bad.app", with: Array(bad.utf8))
         let calls = [
             ["reload"], ["list"], ["status"], ["status", "web"], ["status", "bad"], ["status", Self.hostile],
             ["launch", Self.hostile], ["send", "web", Self.hostile], [Self.hostile], ["list", "--" + Self.hostile],
-            ["verify", "\(daemon.config)/apps/bad.app"], ["verify", Self.hostile], ["terminate", "web"], ["receipts"],
-            ["receipt", "1"],
+            ["show", "web"], ["is-active", Self.hostile], ["verify", "\(daemon.config)/apps/bad.app"],
+            ["verify", Self.hostile], ["terminate", "web"], ["receipts"], ["receipt", "1"],
         ]
         for call in calls + calls.map({ ["--json"] + $0 }) {
             let text = try output(of: "greenroomctl", ["--runtime", daemon.runtime] + call, in: daemon.root)
