@@ -84,17 +84,20 @@ class Counter:
             sys.exit(0)
 
     def read_inbox(self):
-        """Handles each push, in the order of its name, and completes its wake."""
+        """Handles each push and completes its wake. The name of the file is push.NUMBER; names sort as the pushes came."""
         inbox = os.environ.get("GREENROOM_INBOX", "")
         for name in sorted(os.listdir(inbox)) if inbox else []:
-            if not name.startswith("push"):
+            kind, _, number = name.partition(".")
+            if kind != "push":
                 continue
             with open(os.path.join(inbox, name), encoding="utf-8", errors="replace") as file:
                 text = file.read().strip()
             os.unlink(os.path.join(inbox, name))
             self.count += int(text) if text.isdigit() else 0
             self.store()
-            notify("X_GREENROOM_WAKE_DONE=" + ("new-data" if text.isdigit() else "no-data"))
+            done = ["X_GREENROOM_WAKE_DONE=" + ("new-data" if text.isdigit() else "no-data")]
+            # Without a number the oldest wake is completed.
+            notify(*done, *([f"X_GREENROOM_WAKE_ID={int(number)}"] if number else []))
 
     def run(self):
         # Signal handlers only wake the loop: a signal is sent while the program catches it.
