@@ -90,9 +90,13 @@ class Counter:
             kind, _, number = name.partition(".")
             if kind != "push":
                 continue
-            with open(os.path.join(inbox, name), encoding="utf-8", errors="replace") as file:
-                text = file.read().strip()
-            os.unlink(os.path.join(inbox, name))
+            try:
+                with open(os.path.join(inbox, name), encoding="utf-8", errors="replace") as file:
+                    text = file.read().strip()
+                os.unlink(os.path.join(inbox, name))
+            except FileNotFoundError:
+                # The daemon removes the oldest of too many files.
+                continue
             self.count += int(text) if text.isdigit() else 0
             self.store()
             done = ["X_GREENROOM_WAKE_DONE=" + ("new-data" if text.isdigit() else "no-data")]
