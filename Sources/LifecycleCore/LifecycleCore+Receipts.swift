@@ -283,10 +283,16 @@ extension ExitStatus {
     fileprivate var howTerminated: String? {
         switch self {
         case .exited(let code): "exited with status \(code)"
-        case .signaled(Self.sigterm, coreDumped: _): "ended by SIGTERM"
+        // `Terminate=` can name any signal.
+        case .signaled(let signal, let coreDumped):
+            isKill || isCrash(signal, coreDumped) ? nil : "ended by \(signalName(signal))"
         case .unknown: "ended with unknown status"
-        case .signaled, .lost: nil
+        case .lost: nil
         }
+    }
+
+    private func isCrash(_ signal: Int32, _ coreDumped: Bool) -> Bool {
+        coreDumped || Self.crashSignals.contains(signal)
     }
 
     /// Signals whose default action is to dump core because the program failed (signal(7)).

@@ -80,4 +80,13 @@ struct TextTests {
             #expect(text.contains("  \(result)"), "\(text)")
         }
     }
+
+    @Test("an app that is ended by the signal that Terminate= names has ended as it was asked to (L45)")
+    func terminateSignal() throws {
+        let daemon = try TestDaemon(["sleeps": "[App]\nExecStart=/bin/sleep infinity\n[Signals]\nTerminate=SIGINT\n"])
+        try daemon.launch("sleeps")
+        let answer = try daemon.terminate("sleeps")
+        #expect(answer["explanation"]?.stringValue == "Terminated on request: ended by SIGINT.", "\(answer)")
+        #expect(try daemon.wait("sleeps", "ended")["priority"]?.integerValue == 5)
+    }
 }

@@ -30,7 +30,28 @@ struct ReceiptTests {
         #expect(try harness.receipt("photos").explanation == "Killed by SIGHUP, which greenroomd did not send.")
     }
 
-    @Test("the end of a terminating app by a signal other than SIGTERM is attributed to the signal")
+    @Test(
+        "an app that is ended by the signal that Terminate= names has ended as it was asked to (L45)",
+        arguments: [Int32(1), 2, 10, 15, 36])
+    func terminateSignal(number: Int32) throws {
+        let harness = Harness("photos")
+        harness.move("photos", to: .terminating)
+        harness.exit("photos", .signaled(number, coreDumped: false))
+        let receipt = try harness.receipt("photos")
+        #expect(receipt.explanation == "Terminated on request: ended by \(signalName(number)).")
+        #expect(receipt.namespace == .exit)
+        #expect(receipt.failure == nil)
+    }
+
+    @Test("SIGKILL of another program while an app terminates is attributed to the signal")
+    func otherKill() throws {
+        let harness = Harness("photos")
+        harness.move("photos", to: .terminating)
+        harness.exit("photos", .signaled(9, coreDumped: false))
+        #expect(try harness.receipt("photos").explanation == "Killed by SIGKILL, which greenroomd did not send.")
+    }
+
+    @Test("the end of a terminating app by a crash is attributed to the signal")
     func otherSignal() throws {
         let harness = Harness("photos")
         harness.move("photos", to: .terminating)
