@@ -25,8 +25,11 @@ help: ## print this list
 deps: ## install missing Debian packages
 	@Sources/scripts/deps build
 
-build: deps ## build all programs (release, statically linked Swift runtime)
+build: deps ## build all programs (release, statically linked Swift runtime); .build/bin has greenroomd and greenroomctl
 	$(SWIFT) build -c $(CONFIG) $(STATIC)
+	@mkdir -p .build/bin
+	@for program in greenroomd greenroomctl; do ln -sfn "$(BIN)/$$program" .build/bin/$$program; done
+	@echo 'Add the programs to PATH:  export PATH="$$PWD/.build/bin:$$PATH"'
 
 # Builds only the programs that are installed, and installs no Debian packages.
 programs:
@@ -53,9 +56,11 @@ demo: ## run real programs through the whole lifecycle, in the terminal
 	@$(SWIFT) build -c $(CONFIG) $(STATIC) --product greenroomctl
 	@Sources/scripts/demo "$(BIN)"
 
-test: deps ## run all unit and integration tests
+test: deps ## run all unit and integration tests, and every command of the documents
 	$(SWIFT) build --build-tests
 	$(SWIFT) test --skip-build
+	@Sources/scripts/deps documents
+	@Tests/documents/run "$$($(SWIFT) build --show-bin-path)"
 
 check: deps ## check format, warnings, imports, function lengths, wording, documents, man pages and packaging
 	@Sources/scripts/check

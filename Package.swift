@@ -58,7 +58,7 @@ let package = Package(
         library("Posix", ["CLinux"]),
         library("Linux", ["Posix", "CLinux"]),
         library("Systemd", ["Posix", "CSystemd"]),
-        library("JSON", ["CJansson"]),
+        library("JSON", ["Posix", "CJansson"]),
         library("Control", ["Systemd", "JSON"]),
 
         // The daemon, the app library and the programs.
@@ -67,7 +67,7 @@ let package = Package(
         program("greenroomd", ["Daemon"]),
         program("greenroom-sim", ["LifecycleCore", "LifecycleSimulator"]),
         program("greenroom-bench", ["Posix", "Linux", "Systemd", "JSON", "Control"]),
-        program("greenroomctl", ["LifecycleCore", "Manifest", "Systemd", "JSON", "Control"]),
+        program("greenroomctl", ["LifecycleCore", "Manifest", "Posix", "Systemd", "JSON", "Control"]),
 
         tests("LifecycleCoreTests", ["LifecycleCore", "TestKit"], exclude: ["SavedForms"]),
         tests("SimulatorTests", ["LifecycleCore", "LifecycleSimulator"]),

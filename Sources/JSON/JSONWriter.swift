@@ -1,3 +1,5 @@
+import Posix
+
 extension JSONValue {
     /// The value as JSON text (RFC 8259), without a newline at the end.
     ///
@@ -67,8 +69,8 @@ private struct JSONWriter {
             case "\n": text += "\\n"
             case "\r": text += "\\r"
             case "\t": text += "\\t"
-            // JSON allows DEL and the C1 controls, but they can control a terminal.
-            case "\0"..."\u{1F}", "\u{7F}"..."\u{9F}": text += escape(character)
+            // JSON allows most of them, but they can control a terminal, break a line or change the direction of text.
+            case _ where character.isControl: text += escape(character)
             default: text.unicodeScalars.append(character)
             }
         }

@@ -151,7 +151,6 @@ package enum ExitStatus: Hashable, Sendable {
     case lost
 
     static let sigkill: Int32 = 9
-    static let sigterm: Int32 = 15
 
     var isKill: Bool {
         switch self {

@@ -283,22 +283,34 @@ extension ExitStatus {
     fileprivate var howTerminated: String? {
         switch self {
         case .exited(let code): "exited with status \(code)"
-        case .signaled(Self.sigterm, coreDumped: _): "ended by SIGTERM"
+        // `Terminate=` can name any signal.
+        case .signaled(let signal, let coreDumped):
+            isKill || isCrash(signal, coreDumped) ? nil : "ended by \(signalName(signal))"
         case .unknown: "ended with unknown status"
-        case .signaled, .lost: nil
+        case .lost: nil
         }
+    }
+
+    private func isCrash(_ signal: Int32, _ coreDumped: Bool) -> Bool {
+        coreDumped || Self.crashSignals.contains(signal)
     }
 
     /// Signals whose default action is to dump core because the program failed (signal(7)).
     fileprivate static let crashSignals: Set<Int32> = [4, 5, 6, 7, 8, 11, 31]
 }
 
-/// The name of a signal on Linux's common processors (signal(7)).
-package func signalName(_ number: Int32) -> String { signalNames[number] ?? "signal \(number)" }
+/// The name of a signal on Linux's common processors (signal(7)): `SIGSEGV`, `SIGRTMIN+1`.
+package func signalName(_ number: Int32) -> String { knownSignalName(number) ?? "signal \(number)" }
 
-/// The name as systemd writes it: `SEGV`.
+/// The name as systemd writes it: `SEGV`, `RTMIN+1`.
 package func shortSignalName(_ number: Int32) -> String {
-    signalNames[number].map { String($0.dropFirst(3)) } ?? String(number)
+    knownSignalName(number).map { String($0.dropFirst(3)) } ?? String(number)
+}
+
+private func knownSignalName(_ number: Int32) -> String? {
+    // The real-time signals of programs. The kernel's first two, 32 and 33, belong to the C library.
+    if (34...64).contains(number) { return "SIGRTMIN+\(number - 34)" }
+    return signalNames[number]
 }
 
 private let signalNames: [Int32: String] = [

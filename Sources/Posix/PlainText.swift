@@ -8,10 +8,41 @@ extension Unicode.Scalar {
         default: false
         }
     }
+
+    /// The character as an escape sequence of C: a letter if there is one, otherwise two or four hexadecimal digits.
+    fileprivate var escapeSequence: String {
+        switch self {
+        case "\n": return "\\n"
+        case "\r": return "\\r"
+        case "\t": return "\\t"
+        default:
+            let digits = String(value, radix: 16)
+            let (prefix, width) = value < 0x100 ? ("\\x", 2) : ("\\u", 4)
+            return prefix + String(repeating: "0", count: width - digits.count) + digits
+        }
+    }
 }
 
 extension StringProtocol {
-    /// The text with U+FFFD for each control character. One of more than `limit` bytes is cut off, and ends with "…".
+    /// The text as one line for people, on a terminal or in a log: each control character is written as an escape sequence
+    /// (`\n`, `\x1b`, `\u202e`), and all other text is unchanged.
+    ///
+    /// The result has at most `limit` bytes; the rest is cut off, and no escape sequence is divided.
+    package func escaped(upTo limit: Int = .max) -> String {
+        guard utf8.count > limit || unicodeScalars.contains(where: \.isControl) else { return String(self) }
+        var result = String.UnicodeScalarView()
+        var count = 0
+        for scalar in unicodeScalars {
+            let shown = scalar.isControl ? scalar.escapeSequence : String(scalar)
+            count += shown.utf8.count
+            guard count <= limit else { break }
+            result.append(contentsOf: shown.unicodeScalars)
+        }
+        return String(result)
+    }
+
+    /// The text, to be stored, with U+FFFD for each control character. One of more than `limit` bytes is cut off, and ends
+    /// with "…".
     ///
     /// The limit is that of the result: U+FFFD has three bytes, and stands for a character of one to three.
     package func printable(upTo limit: Int = .max) -> String {

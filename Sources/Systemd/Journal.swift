@@ -89,8 +89,8 @@ package final class Journal {
         return .prefixed
     }
 
-    /// Writes an entry. Fields with an invalid name are left out. Control characters of the message reach the journal but not
-    /// standard error.
+    /// Writes an entry. Fields with an invalid name are left out. The message is one line, with control characters escaped
+    /// (`StringProtocol.escaped`): journalctl prints it on terminals. The fields reach the journal as they are.
     /// - Parameter fields: further fields, `MESSAGE_ID` among them.
     package func log(
         _ level: LogLevel, _ message: String, fields: [(String, String)] = [], file: StaticString = #fileID,
@@ -111,7 +111,7 @@ package final class Journal {
     ) -> Bool {
         if socket == nil { socket = try? JournalSocket(path: journalPath) }
         buffer.removeAll(keepingCapacity: true)
-        append("MESSAGE", message)
+        append("MESSAGE", message.escaped(upTo: Self.maximumFieldSize))
         append("PRIORITY", String(level.rawValue))
         append("SYSLOG_IDENTIFIER", Self.programName)
         append("CODE_FILE", file.description)
@@ -147,7 +147,7 @@ package final class Journal {
     private func write(_ level: LogLevel, _ message: String, _ style: ErrorStyle) {
         buffer.removeAll(keepingCapacity: true)
         buffer.append(contentsOf: opening(level, style).utf8)
-        appendPrintable(message)
+        buffer.append(contentsOf: message.escaped(upTo: Self.maximumLine - buffer.count).utf8)
         if style == .terminal(colour: true), level <= .warning { buffer.append(contentsOf: "\u{1b}[0m".utf8) }
         buffer.append(UInt8(ascii: "\n"))
         // A reader that does not read must not block the daemon: the line is lost then. A pipe that polls as writable accepts
@@ -155,18 +155,6 @@ package final class Journal {
         var poll = pollfd(fd: errorDescriptor.raw, events: Int16(POLLOUT), revents: 0)
         guard Glibc.poll(&poll, 1, 0) > 0 else { return }
         _ = buffer.withUnsafeBytes { Glibc.write(errorDescriptor.raw, $0.baseAddress, $0.count) }
-    }
-
-    /// Appends the message as one line without control characters.
-    private func appendPrintable(_ message: String) {
-        for scalar in message.unicodeScalars {
-            guard buffer.count < Self.maximumLine else { return }
-            if scalar.isControl {
-                buffer.append(UInt8(ascii: " "))
-            } else {
-                buffer.append(contentsOf: String(scalar).utf8)
-            }
-        }
     }
 
     private func opening(_ level: LogLevel, _ style: ErrorStyle) -> String {

@@ -43,8 +43,9 @@ extension Session {
         var sheet = Sheet()
         sheet.add("Cause", receipt.explanation, style(of: receipt))
         sheet.add("State", receipt.state)
-        let meaning = Self.meaning(receipt.code, receipt.namespace).map { ": \($0)" } ?? ""
-        sheet.add("Code", "\(receipt.code), namespace \(receipt.namespace)\(meaning)")
+        let meaning = Self.meaning(receipt.code, receipt.namespace).map { " (\($0))" } ?? ""
+        // With its namespace: alone, the codes 0, 1, 2 and 7 read like an exit status.
+        sheet.add("Code", "\(receipt.namespace)/\(receipt.code)\(meaning)")
         sheet.add("Time", whenInFull(receipt.time))
         sheet.add("Process", processLine(receipt))
         sheet.add("Killed too", receipt.remainingProcesses.map { remainingLine($0, receipt.remainingNames) })
@@ -112,7 +113,7 @@ extension Session {
     /// What a code means (docs/LIFECYCLE.md, "Ends").
     private static func meaning(_ code: String, _ namespace: String) -> String? {
         switch (namespace, code) {
-        case ("watchdog", "0x8badf00d"): "missed a launch, background or terminate deadline"
+        case ("watchdog", "0x8badf00d"): "missed a launch, background, terminate, thaw or heartbeat deadline"
         case ("watchdog", "0x2182bad2"): "background time expired with an open task"
         case ("watchdog", "0x2182bad4"): "did not complete a wake in time"
         case ("lifecycle", "0xdead10cc"): "held a lock or a shared resource while suspended"
@@ -120,7 +121,8 @@ extension Session {
         case ("user", "0xdeadfa11"): "removed by the user"
         case ("resource", "0xc51bad01"): "exceeded the background CPU limit"
         case ("jetsam", "1"): "killed to free memory"
-        case ("signal", "2"): "a signal that Greenroom did not send"
+        case ("jetsam", "7"): "exceeded its own memory limit"
+        case ("signal", "2"): "ended by a signal that greenroomd did not send"
         case ("exit", "0"): "exited, or terminated on request"
         default: nil
         }

@@ -1,36 +1,8 @@
+import Posix
+
 /// Makes text of apps, manifests and other programs safe to print on a terminal: control characters, and characters that
 /// change the direction of writing or start a line, are escaped (`\x1b`, `\u202e`).
-package func escaped(_ text: String) -> String {
-    guard text.unicodeScalars.contains(where: isUnprintable) else { return text }
-    var result = ""
-    for scalar in text.unicodeScalars {
-        switch scalar {
-        case "\n": result += "\\n"
-        case "\r": result += "\\r"
-        case "\t": result += "\\t"
-        case _ where isUnprintable(scalar): result += spelled(scalar)
-        default: result.unicodeScalars.append(scalar)
-        }
-    }
-    return result
-}
-
-private func spelled(_ scalar: Unicode.Scalar) -> String {
-    let digits = String(scalar.value, radix: 16)
-    let (prefix, width) = scalar.value < 0x100 ? ("\\x", 2) : ("\\u", 4)
-    return prefix + String(repeating: "0", count: max(0, width - digits.count)) + digits
-}
-
-private func isUnprintable(_ scalar: Unicode.Scalar) -> Bool {
-    switch scalar.value {
-    case 0x20...0x7E: false
-    // C0 and C1 controls, DEL.
-    case 0...0x9F: true
-    // Marks, embeddings, overrides and isolates of direction (Unicode UAX #9), line and paragraph separators.
-    case 0x061C, 0x200E, 0x200F, 0x2028...0x202E, 0x2066...0x2069: true
-    default: false
-    }
-}
+package func escaped(_ text: String) -> String { text.escaped() }
 
 /// The width of a text on a terminal in columns: two for East Asian wide characters and most emoji, none for combining
 /// marks. Close to wcwidth(3), which Swift's Glibc lacks.

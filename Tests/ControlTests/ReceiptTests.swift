@@ -29,7 +29,7 @@ struct ReceiptTests {
                 Receipt 12: photos
                       Cause: Killed: exceeded its launch deadline (5s).
                       State: launching
-                       Code: 0x8badf00d, namespace watchdog: missed a launch, background or terminate deadline
+                       Code: watchdog/0x8badf00d (missed a launch, background, terminate, thaw or heartbeat deadline)
                        Time: 2025-11-21T07:12:03.250000Z
                     Process: 4711 (killed, signal KILL)
                    Run time: 5.210s
@@ -80,6 +80,7 @@ struct ReceiptTests {
         daemon.answer("Receipt", failed)
         let sheet = try daemon.run("receipt", "12").output
         #expect(sheet.contains("Process: 4711 (exited, status 1)\n"))
+        #expect(sheet.contains("Code: exit/0 (exited, or terminated on request)\n"))
         #expect(sheet.contains("Killed too: 2 remaining processes (nginx)\n"))
     }
 

@@ -164,6 +164,25 @@ struct LogEntryTests {
         #expect(entry.event.app == entry.app?.name)
     }
 
+    @Test(
+        "a failure is logged as a warning or an error, and an end without one as a notice, or a warning for memory (L45)",
+        arguments: Receipt.Namespace.allCases)
+    func severities(namespace: Receipt.Namespace) {
+        func priority(_ failure: Receipt.Failure?) -> LogLevel {
+            LogEntry(receipt(namespace, 0, "Ended.") { $0.failure = failure }).priority
+        }
+        #expect(priority(.crashed) == .error)
+        #expect(priority(.notLaunched) == .error)
+        #expect(priority(.failed) == .warning)
+        #expect(priority(nil) == (namespace == .jetsam ? .warning : .notice))
+    }
+
+    @Test("no entry of an end shows a code that reads like an exit status", arguments: [0, 1, 2, 7] as [UInt32])
+    func smallCodes(code: UInt32) {
+        let entry = LogEntry(receipt(.exit, code, "Exited with status 3.") { $0.exit = .exited(3) })
+        #expect(entry.message == "web: Exited with status 3. (receipt 12)")
+    }
+
     @Test("every kind of event has a sentence here and a message ID of its own")
     func kinds() {
         let kinds = LifecycleEvent.Kind.allCases

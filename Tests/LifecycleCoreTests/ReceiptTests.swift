@@ -9,10 +9,17 @@ struct ReceiptTests {
         "signals have the names of signal(7), and one without a name has its number",
         arguments: [
             (Int32(1), "SIGHUP"), (6, "SIGABRT"), (9, "SIGKILL"), (11, "SIGSEGV"), (15, "SIGTERM"), (31, "SIGSYS"),
-            (35, "signal 35"), (-1, "signal -1"),
+            (33, "signal 33"), (34, "SIGRTMIN+0"), (64, "SIGRTMIN+30"), (65, "signal 65"), (-1, "signal -1"),
         ])
     func signals(number: Int32, name: String) {
         #expect(signalName(number) == name)
+    }
+
+    @Test(
+        "without SIG, signals have the names that systemd writes",
+        arguments: [(Int32(11), "SEGV"), (36, "RTMIN+2"), (33, "33")])
+    func shortNames(number: Int32, name: String) {
+        #expect(shortSignalName(number) == name)
     }
 
     @Test("the explanation of a signal without a core dump mentions none")
@@ -23,7 +30,28 @@ struct ReceiptTests {
         #expect(try harness.receipt("photos").explanation == "Killed by SIGHUP, which greenroomd did not send.")
     }
 
-    @Test("the end of a terminating app by a signal other than SIGTERM is attributed to the signal")
+    @Test(
+        "an app that is ended by the signal that Terminate= names has ended as it was asked to (L45)",
+        arguments: [Int32(1), 2, 10, 15, 36])
+    func terminateSignal(number: Int32) throws {
+        let harness = Harness("photos")
+        harness.move("photos", to: .terminating)
+        harness.exit("photos", .signaled(number, coreDumped: false))
+        let receipt = try harness.receipt("photos")
+        #expect(receipt.explanation == "Terminated on request: ended by \(signalName(number)).")
+        #expect(receipt.namespace == .exit)
+        #expect(receipt.failure == nil)
+    }
+
+    @Test("SIGKILL of another program while an app terminates is attributed to the signal")
+    func otherKill() throws {
+        let harness = Harness("photos")
+        harness.move("photos", to: .terminating)
+        harness.exit("photos", .signaled(9, coreDumped: false))
+        #expect(try harness.receipt("photos").explanation == "Killed by SIGKILL, which greenroomd did not send.")
+    }
+
+    @Test("the end of a terminating app by a crash is attributed to the signal")
     func otherSignal() throws {
         let harness = Harness("photos")
         harness.move("photos", to: .terminating)

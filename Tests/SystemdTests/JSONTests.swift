@@ -39,6 +39,7 @@ struct JSONTests {
             (.number(0.1), "0.1"), (.number(5), "5.0"), (.number(.nan), "null"), (.number(-.infinity), "null"),
             (.number(1e22), "1e+22"), (.string("\u{0}\u{1f}\u{9b}"), #""\u0000\u001f\u009b""#),
             (.string("é/"), "\"é/\""),
+            (.string("\u{202e}\u{2028}\u{2066}\u{61c}\u{200c}"), "\"\\u202e\\u2028\\u2066\\u061c\u{200c}\""),
         ] as [(JSONValue, String)])
     func written(value: JSONValue, text: String) {
         #expect(value.serialized(pretty: false) == text)

@@ -53,7 +53,7 @@ struct JournalTests {
         #expect(text == "<7>kept\n")
     }
 
-    @Test("one entry is one line, without control characters, and bounded")
+    @Test("one entry is one line, with control characters escaped, and bounded")
     func hostile() throws {
         let text = try written(.prefixed) {
             $0.log(.info, "a\n<0>b\u{1b}[2J\u{9b}c\0d")
@@ -61,7 +61,7 @@ struct JournalTests {
         }
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
         #expect(lines.count == 3)
-        #expect(lines[0] == "<6>a <0>b [2J c d")
+        #expect(lines[0] == #"<6>a\n<0>b\x1b[2J\x9bc\x00d"#)
         #expect(lines[1].utf8.count <= 4096)
     }
 
@@ -73,7 +73,11 @@ struct JournalTests {
             for scalar in scalars { journal.log(.info, "a\(Character(scalar))b") }
             journal.log(.info, "\u{0645}\u{200c}\u{062e}")
         }
-        #expect(text == String(repeating: "<6>a b\n", count: scalars.count) + "<6>\u{0645}\u{200c}\u{062e}\n")
+        let spelled = values.map { value -> String in
+            let digits = String(value, radix: 16)
+            return value < 0x100 ? "x" + digits : "u" + String(repeating: "0", count: 4 - digits.count) + digits
+        }
+        #expect(text == spelled.map { "<6>a\\\($0)b\n" }.joined() + "<6>\u{0645}\u{200c}\u{062e}\n")
     }
 
     @Test("a reader of standard error that does not read does not block the program")
@@ -159,9 +163,11 @@ struct JournalTests {
     func native() throws {
         let journald = try FakeJournald()
         let journal = Journal(level: .info, usesJournald: true, errorStyle: nil, journalPath: journald.path)
-        journal.log(.notice, "two\nlines", fields: [("GREENROOM_APP", "mail"), ("bad name", "x"), ("_HIDDEN", "x")])
+        let fields = [("GREENROOM_TASK", "two\nlines"), ("GREENROOM_APP", "mail"), ("bad name", "x"), ("_HIDDEN", "x")]
+        journal.log(.notice, "one\nline\u{202e}", fields: fields)
         let entry = try #require(journald.next())
-        #expect(entry.hasPrefix("MESSAGE\n\u{9}\0\0\0\0\0\0\0two\nlines\nPRIORITY=5\nSYSLOG_IDENTIFIER="))
+        #expect(entry.hasPrefix("MESSAGE=one\\nline\\u202e\nPRIORITY=5\nSYSLOG_IDENTIFIER="))
+        #expect(entry.contains("\nGREENROOM_TASK\n\u{9}\0\0\0\0\0\0\0two\nlines\n"))
         #expect(entry.contains("\nCODE_FILE=SystemdTests/JournalTests.swift\n"))
         #expect(entry.hasSuffix("\nGREENROOM_APP=mail\n"))
     }

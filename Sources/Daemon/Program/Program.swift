@@ -16,9 +16,9 @@ package func runDaemon(_ options: DaemonOptions) -> Int32 {
     }
 }
 
-/// Prints a line to standard error, after the program's name.
+/// Prints a line to standard error, after the program's name. Control characters, of arguments for example, are escaped.
 package func printError(_ sentence: String) {
-    try? writeAll(Array("greenroomd: \(sentence)\n".utf8), to: SharedDescriptor.standardError.descriptor)
+    try? writeAll(Array("greenroomd: \(sentence.escaped())\n".utf8), to: SharedDescriptor.standardError.descriptor)
 }
 
 /// The daemon: creates all its parts, connects them and runs the event loop.

@@ -73,6 +73,10 @@ struct ReceiptChecker {
             last = receipt.id
             end?.receipts += 1
             check(receipt, app, model, &findings)
+            findings.check(
+                Self.failures(of: receipt).contains(receipt.failure), .receiptsAreTrue,
+                "receipt \(receipt.id): \(receipt.namespace), \(receipt.exit), but the failure is "
+                    + "\(receipt.failure.map { "\($0)" } ?? "none")")
         case .report(.ended(let receipt)):
             findings.check(
                 end?.run == receipt.run && receipt.id == last, .everyEndHasAReceipt,
@@ -140,6 +144,20 @@ struct ReceiptChecker {
             findings.check(
                 deadline.wall >= deadline.allowed, .receiptsAreTrue,
                 "receipt \(receipt.id): a deadline was missed after \(deadline.wall) of \(deadline.allowed)")
+        }
+    }
+
+    /// Which failures the cause of an end can be. Its log entry is a warning or an error because of them.
+    private static func failures(of receipt: Receipt) -> [Receipt.Failure?] {
+        switch (receipt.namespace, receipt.exit) {
+        case (.watchdog, _), (.lifecycle, _): return [.failed]
+        case (.jetsam, _): return receipt.code == 7 ? [.failed] : [nil, .notLaunched]
+        // A signal whose default action is to dump core (signal(7)).
+        case (.signal, .signaled(let signal, let coreDumped)):
+            return coreDumped || [4, 5, 6, 7, 8, 11, 31].contains(signal) ? [.crashed] : [.failed]
+        // A status other than 0 may have been asked for.
+        case (.exit, .exited(let status)): return status == 0 ? [nil] : [nil, .failed, .notLaunched]
+        case (.exit, _), (.user, _), (.signal, _), (.resource, _): return [nil]
         }
     }
 
