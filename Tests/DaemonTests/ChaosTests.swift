@@ -155,7 +155,9 @@ private struct Chaos {
         try daemon.eventually("no transition is in progress") {
             try apps.allSatisfy { app in
                 switch try daemon.state(app) {
-                case "active", "inactive", "suspended", "notRunning": true
+                case "active", "inactive", "suspended": true
+                // A launch may wait until others no longer compute (L52).
+                case "notRunning": try daemon.status(app)["launchWaitingSeconds"] == nil
                 // An app with a task that it never ends may stay in the background.
                 case "background": try !(daemon.status(app)["tasks"]?.arrayValue ?? []).isEmpty && isSettled(app)
                 default: false
