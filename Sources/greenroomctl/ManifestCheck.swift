@@ -16,6 +16,11 @@ struct ManifestCheck {
     }
 
     func run() -> [Diagnostic] {
+        // A missing file is reported as such, whatever its name is.
+        var status = stat()
+        if stat(file, &status) != 0 {
+            return [Diagnostic(.error, file, line: 0, column: 0, String(cString: strerror(errno)))]
+        }
         let name = lastPart(file)
         if name == "greenroom.conf" || isDropIn(of: "greenroom.conf.d") { return checkConfiguration() }
         if let manifest = manifestOfDropIn { return checkApp(manifest) }
