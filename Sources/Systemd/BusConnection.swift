@@ -247,6 +247,18 @@ package final class BusConnection {
         return true
     }
 
+    /// Waits until one of several calls is answered, at most until `deadline` (as in `wait(for:until:)`).
+    package func wait(forAnyOf calls: [Pending], until deadline: Duration?) throws(BusError) {
+        while !calls.contains(where: { $0.result != nil }) {
+            if let deadline, EventLoop.now() >= deadline { return }
+            do throws(BusError) {
+                try step(until: deadline)
+            } catch {
+                if !calls.contains(where: { $0.result != nil }) { throw error }
+            }
+        }
+    }
+
     /// Reads a property (org.freedesktop.DBus.Properties).
     package func property(
         path: String, interface: String, _ property: String, timeout: Duration? = .seconds(25)

@@ -250,8 +250,10 @@ struct RequestTests {
             try run("--json", "send", "photos").errors.hasSuffix(
                 "\nTry 'greenroomctl help send' for more information.\n"))
         // The hint names the verb, not the value of an option before it.
-        let runtime = try run("--runtime", "status", "launch", "a", "b")
+        let runtime = try run("--runtime", "status", "launch", "--background")
         #expect(runtime.errors.hasSuffix("'greenroomctl help launch' for more information.\n"))
+        let config = try run("--confg", "status.d", "launch", "a")
+        #expect(config.errors.hasSuffix("'greenroomctl help launch' for more information.\n"))
         let open = try run("open", "photos", "x:y")
         #expect(open.status == 1)
         #expect(open.errors == "greenroomctl: open: not implemented\n")
