@@ -24,7 +24,7 @@ final class RequestBatch {
         var result: Result<RequestResult, Failure>?
 
         var isRefused: Bool {
-            if case .failure(let failure) = result { failure.isRefusal } else { false }
+            if case .failure(let failure)? = result { failure.isRefusal } else { false }
         }
     }
 
@@ -33,7 +33,7 @@ final class RequestBatch {
     private var jobs: [Job]
     /// Called with each result, in the order in which the answers come. Not with a refusal of this user: it may be repeated
     /// with an authorization.
-    private let onResult: (String, Result<RequestResult, Failure>) throws(Failure) -> Void
+    private let onResult: (String, Result<RequestResult, Failure>) -> Void
     private var lost = 0
 
     /// After this many losses of the connection, the requests fail.
@@ -41,7 +41,7 @@ final class RequestBatch {
 
     init(
         _ client: Client, _ screen: Screen, _ requests: [(app: String, calls: [Call])],
-        onResult: @escaping (String, Result<RequestResult, Failure>) throws(Failure) -> Void
+        onResult: @escaping (String, Result<RequestResult, Failure>) -> Void
     ) {
         self.client = client
         self.screen = screen
@@ -51,8 +51,9 @@ final class RequestBatch {
 
     /// The refusals of this user, which `onResult` was not called with.
     var refusals: [(app: String, failure: Failure)] {
-        jobs.compactMap { job in
-            if case .failure(let failure) = job.result, failure.isRefusal { (job.app, failure) } else { nil }
+        jobs.compactMap { job -> (app: String, failure: Failure)? in
+            guard case .failure(let failure)? = job.result, failure.isRefusal else { return nil }
+            return (app: job.app, failure: failure)
         }
     }
 
@@ -89,7 +90,7 @@ final class RequestBatch {
             try take(index)
             if jobs[index].result == nil, jobs[index].pending != nil {
                 jobs[index].pending = nil
-                try finish(index, .success(.requested))
+                finish(index, .success(.requested))
             }
         }
         if let refusal = refusals.first { throw refusal.failure }
@@ -142,7 +143,7 @@ final class RequestBatch {
     private func advance(_ index: Int, _ result: Result<RequestResult, Failure>) throws(Failure) {
         jobs[index].pending = nil
         let isLast = jobs[index].step + 1 == jobs[index].calls.count
-        guard !isLast, Self.meansEnd(result) else { return try finish(index, result) }
+        guard !isLast, Self.meansEnd(result) else { return finish(index, result) }
         jobs[index].step += 1
         jobs[index].began = nil
         try send(index)
@@ -156,9 +157,9 @@ final class RequestBatch {
         }
     }
 
-    private func finish(_ index: Int, _ result: Result<RequestResult, Failure>) throws(Failure) {
+    private func finish(_ index: Int, _ result: Result<RequestResult, Failure>) {
         jobs[index].result = result
-        if !jobs[index].isRefused { try onResult(jobs[index].app, result) }
+        if !jobs[index].isRefused { onResult(jobs[index].app, result) }
     }
 
     // MARK: The next daemon
@@ -172,7 +173,7 @@ final class RequestBatch {
                 let sentence =
                     "\(escaped(jobs[index].app)): greenroomd was replaced before it answered; the request may have been "
                     + "carried out."
-                try finish(index, .failure(Failure(sentence)))
+                finish(index, .failure(Failure(sentence)))
                 continue
             }
             if let began = jobs[index].began, let result = try ended(jobs[index].app, since: began) {

@@ -10,15 +10,17 @@ extension Session {
         let names = try expand(apps, client)
         var status: Int32 = 0
         var documents: [JSONValue] = []
-        let batch = RequestBatch(client, screen, names.map { ($0, calls(for: $0)) }) { (app, result) throws(Failure) in
-            if !self.take(result, of: app, &documents) { status = 1 }
+        let requests = names.map { (app: $0, calls: calls(for: $0)) }
+        let batch = RequestBatch(client, screen, requests) { (app, result) in
+            if !take(result, of: app, &documents) { status = 1 }
         }
         do throws(Failure) {
             try client.withAuthorization { () throws(Failure) in
                 try invocation.has(.noBlock) ? batch.runWithoutWaiting() : batch.run()
             }
         } catch  where error.isRefusal {
-            for (app, failure) in batch.refusals where !take(.failure(failure), of: app, &documents) { status = 1 }
+            for (app, failure) in batch.refusals { _ = take(.failure(failure), of: app, &documents) }
+            status = 1
         }
         if wantsJSON {
             if invocation.namesSeveral { try show(.array(documents)) } else if let one = documents.first { try show(one) }
