@@ -41,18 +41,37 @@ struct Table {
         return all.map { line($0, widths, isBelow, screen) }.joined()
     }
 
-    /// Shrinks flexible columns, the widest first, until the last column has enough space.
-    /// - Returns: whether the last column has too little space beside the others, and is below them.
+    /// Shrinks flexible columns until the last column has enough space, or, if that is not possible, until the others fit
+    /// without it.
+    /// - Returns: whether the last column is below the others.
     private func shrink(_ widths: inout [Int], _ screen: Screen) -> Bool {
         guard let columns = screen.width, let last = widths.last else { return false }
-        let needed = min(last, Self.narrow)
-        func isTooWide() -> Bool { widths.dropLast().reduce(0) { $0 + $1 + 2 } + needed > columns }
-        while isTooWide() {
-            let candidates = flexible.filter { $0 < widths.count - 1 && widths[$0] > Self.shortest }
-            guard let widest = candidates.max(by: { (widths[$0], $1) < (widths[$1], $0) }) else { return true }
-            widths[widest] -= 1
+        var beside = widths
+        if fit(&beside, columns - min(last, Self.narrow)) {
+            widths = beside
+            return false
         }
-        return false
+        // A single column has no others.
+        guard widths.count > 1 else { return false }
+        _ = fit(&widths, columns)
+        return true
+    }
+
+    /// Shrinks flexible columns, the widest first, until all but the last column fit into `columns`.
+    /// - Returns: whether they fit.
+    private func fit(_ widths: inout [Int], _ columns: Int) -> Bool {
+        let shrinkable = flexible.sorted().filter { $0 < widths.count - 1 }
+        var used = widths.dropLast().reduce(0) { $0 + $1 + 2 }
+        while used > columns {
+            var widest: Int?
+            for column in shrinkable where widths[column] > max(Self.shortest, widest.map { widths[$0] } ?? 0) {
+                widest = column
+            }
+            guard let widest else { return false }
+            widths[widest] -= 1
+            used -= 1
+        }
+        return true
     }
 
     private func line(_ row: [Cell], _ widths: [Int], _ isBelow: Bool, _ screen: Screen) -> String {
