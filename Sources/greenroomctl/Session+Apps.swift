@@ -16,7 +16,7 @@ extension Session {
                 continue
             }
             let matches = all.filter { isMatch($0, word) }
-            if matches.isEmpty { noteUnmatched(word) }
+            if matches.isEmpty { reportUnmatched(word) }
             found += matches
         }
         return unique(found)
@@ -27,7 +27,7 @@ extension Session {
     }
 
     /// With --json there is an empty list instead.
-    func noteUnmatched(_ pattern: String) {
+    func reportUnmatched(_ pattern: String) {
         guard !wantsJSON else { return }
         try? write("greenroomctl: no app matches '\(escaped(pattern))'.\n", to: STDERR_FILENO)
     }

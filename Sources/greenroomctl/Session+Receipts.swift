@@ -41,7 +41,7 @@ extension Session {
             "Receipts", [.string(name), .uint32(isSelectedHere ? 0 : limit ?? 0)])
         guard isSelectedHere else { return all }
         for word in apps where isPattern(word) && !all.contains(where: { isMatch($0.app, word) }) {
-            noteUnmatched(word)
+            reportUnmatched(word)
         }
         let found = all.filter { receipt in
             guard receipt.time >= since ?? receipt.time else { return false }
