@@ -59,9 +59,16 @@ extension Session {
             report(Failure(line, hint: result.lastReceipt.map { "See: greenroomctl receipt \($0.id)" }))
             return false
         }
-        // At once: other apps may take longer. An output that is closed does not end the other requests.
-        if !wantsJSON { try? show(line + "\n") }
-        return true
+        guard !wantsJSON else { return true }
+        do throws(Failure) {
+            // At once: other apps may take longer.
+            try show(line + "\n")
+            if result.needsReload == true { warnAboutFiles(of: [app]) }
+            return true
+        } catch {
+            report(error)
+            return false
+        }
     }
 
     /// Keeps the connection, with which the interruption ends, until Ctrl-C.

@@ -16,8 +16,10 @@ extension Session {
     private func table(_ apps: [AppStatus]) -> String {
         guard !apps.isEmpty || !screen.isTerminal else {
             return
-                "No apps. To add one, put a manifest into the folder 'apps' of the daemon's configuration, then run: "
-                + "greenroomctl reload\n"
+                wrapped(
+                    "No apps. To add one, run 'greenroomctl init NAME -- COMMAND…', or put a manifest into the folder 'apps' of "
+                        + "the daemon's configuration. Then run 'greenroomctl reload'.", to: screen.width ?? 80
+                ).joined(separator: "\n") + "\n"
         }
         var table = Table(["ID", "STATE", "PID", "MEMORY", "SINCE", "TASKS/DEADLINE"], right: [2, 3], flexible: [0])
         table.rows = apps.map { app in
@@ -115,7 +117,11 @@ extension Session {
 
     /// Prints a warning on standard error about manifests that changed on disk, as systemctl does.
     func warnAboutFiles(_ apps: [AppStatus]) {
-        let changed = apps.filter { $0.needsReload == true }.map(\.id)
+        warnAboutFiles(of: apps.filter { $0.needsReload == true }.map(\.id))
+    }
+
+    /// - Parameter changed: the apps whose manifests changed.
+    func warnAboutFiles(of changed: [String]) {
         guard let first = changed.first, !wantsJSON else { return }
         let which = changed.count == 1 ? "The manifest of '\(escaped(first))'" : "\(changed.count) manifests"
         let sentence = "Warning: \(which) changed on disk. Run 'greenroomctl reload' to read it again."

@@ -64,6 +64,23 @@ struct ShowTests {
                 == "{\"error\":{\"name\":\"org.greenroom.Error.UnknownApp\",\"message\":\"There is no app 'x'.\"}}\n")
     }
 
+    @Test("list, status and launch warn of a manifest that changed on disk, but not with --json")
+    func changed() throws {
+        let daemon = try FakeDaemon()
+        let app = Records.make(Records.photos) { $0.needsReload = true }
+        daemon.answer("List", [Records.mail, app])
+        daemon.answer("Status", app)
+        daemon.answer("Launch", Records.make(Records.done("active")) { $0.needsReload = true })
+        let warning =
+            "Warning: The manifest of 'photos' changed on disk. Run 'greenroomctl reload' to read it again.\n"
+        #expect(try daemon.run("list").errors == warning)
+        #expect(try daemon.run("status", "photos").errors == warning)
+        #expect(try daemon.run("launch", "photos").errors == warning)
+        let json = try daemon.run("list", "--json")
+        #expect(json.errors.isEmpty)
+        #expect(try JSONValue.parse(json.output).arrayValue?.last?["needsReload"]?.boolValue == true)
+    }
+
     @Test("cat prints each file after its path, and says that one has changed")
     func cat() throws {
         let daemon = try FakeDaemon()

@@ -20,8 +20,10 @@ struct ManifestFilesTests {
 
         try write(manifest, TestDaemon.manifest("") + "# changed\n")
         #expect(try needsReload() == true)
+        #expect(try daemon.launch("photos")["needsReload"]?.boolValue == true)
         _ = try daemon.call("Reload")
         #expect(try needsReload() == nil)
+        #expect(try daemon.launch("photos")["needsReload"] == nil)
 
         try createDirectories(at: manifest + ".d")
         try write(manifest + ".d/name.conf", "[App]\nName=Photos\n")
