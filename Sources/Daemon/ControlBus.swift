@@ -119,7 +119,9 @@ final class ControlBus {
         switch answer {
         case .done(let state):
             var result = RequestResult(.done, state: state.rawValue)
-            if call.member == "Launch", let id = AppID(app), service.library.needsReload(id) { result.needsReload = true }
+            if call.member == "Launch", let id = AppID(app), service.library.needsReload(id) {
+                result.needsReload = true
+            }
             call.reply([result.variant])
         case .superseded(let state):
             var result = RequestResult(.superseded, state: state.rawValue)

@@ -23,7 +23,11 @@ extension Session {
             status = 1
         }
         if wantsJSON {
-            if invocation.namesSeveral { try show(.array(documents)) } else if let one = documents.first { try show(one) }
+            if invocation.namesSeveral {
+                try show(.array(documents))
+            } else if let one = documents.first {
+                try show(one)
+            }
         }
         if invocation.has(.whileConnected), status == 0, !names.isEmpty { try holdConnection(client) }
         return status
@@ -102,8 +106,8 @@ extension Session {
         case .background: return [call("Background", isIdempotent: true)]
         case .interrupt: return [call(invocation.has(.whileConnected) ? "InterruptWhileConnected" : "Interrupt")]
         case .resume: return [call("Resume")]
-        case .list, .status, .show, .isActive, .cat, .receipts, .receipt, .watch, .pressure, .initialize, .verify, .reload,
-            .help, .open, .snapshot, .log, .reexec:
+        case .list, .status, .show, .isActive, .cat, .receipts, .receipt, .watch, .pressure, .initialize, .verify,
+            .reload, .help, .open, .snapshot, .log, .reexec:
             preconditionFailure("\(invocation.verb) is not a request")
         }
     }

@@ -18,7 +18,8 @@ extension Session {
         }
         try show("Created \(escaped(path)).\n")
         let user = isForRoot ? "set User= in it, " : ""
-        let next = "Next: \(user)check it with 'greenroomctl verify \(escaped(path))', then run 'greenroomctl reload' and "
+        let next =
+            "Next: \(user)check it with 'greenroomctl verify \(escaped(path))', then run 'greenroomctl reload' and "
             + "'greenroomctl launch \(id)'."
         let lines = screen.width.map { wrapped(next, to: $0) } ?? [next]
         try show(lines.joined(separator: "\n") + "\n")

@@ -46,7 +46,9 @@ struct TimeParser {
 
     /// A finite time span.
     private func span(_ text: String) -> Duration? {
-        guard let first = text.utf8.first, first != UInt8(ascii: "-"), let span = parseTimeSpan(text) else { return nil }
+        guard let first = text.utf8.first, first != UInt8(ascii: "-"), let span = parseTimeSpan(text) else {
+            return nil
+        }
         return span
     }
 

@@ -41,7 +41,8 @@ package enum Verb: String, CaseIterable, Sendable {
     /// The usage without options, for the list of verbs.
     var shortUsage: String {
         switch self {
-        case .list, .status, .receipt, .watch, .reload, .reexec, .isActive, .cat, .verify, .help, .open, .snapshot: usage
+        case .list, .status, .receipt, .watch, .reload, .reexec, .isActive, .cat, .verify, .help, .open, .snapshot:
+            usage
         case .show, .receipts, .log: "[APP…]"
         case .launch, .activate, .background, .interrupt, .resume, .terminate, .restart: "APP…"
         case .push: "APP"

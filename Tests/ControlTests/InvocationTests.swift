@@ -70,7 +70,10 @@ struct InvocationTests {
             (["restart", "a", "--no-block"], "restart: unexpected option '--no-block'; it is for launch and"),
             (["init", "web"], "init: missing argument COMMAND"),
             (["init", "a b", "true"], "init: invalid app ID 'a b'"),
-            (["show", "-p", "state,memroyBytes"], "--property: unknown key 'memroybytes'; did you mean 'memoryBytes'?"),
+            (
+                ["show", "-p", "state,memroyBytes"],
+                "--property: unknown key 'memroybytes'; did you mean 'memoryBytes'?"
+            ),
             (["receipts", "--since", "soon"], "--since: invalid time 'soon'; expected a time such as"),
             (["launch", "a", "--remove"], "launch: unexpected option '--remove'; it is for terminate"),
             (

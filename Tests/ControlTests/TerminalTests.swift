@@ -65,7 +65,9 @@ struct TerminalTests {
         daemon.answer("Receipts", [Records.make(Records.receipt) { $0.explanation = text }])
         daemon.on("Activate") { $0.fail(ControlNames.Failure.failed.error(text)) }
         let environment = ["COLUMNS=\(width)", "TERM=dumb"]
-        let verbs: [[String]] = [["list"], ["receipts"], ["activate", "photos"], ["status", "photos"], ["lsit"], ["help"]]
+        let verbs: [[String]] = [
+            ["list"], ["receipts"], ["activate", "photos"], ["status", "photos"], ["lsit"], ["help"],
+        ]
         for line in verbs + Verb.allCases.map({ ["help", $0.rawValue] }) {
             for terminal in [true, false] where terminal || ["help", "activate", "lsit"].contains(line[0]) {
                 let program = try RunningProgram(

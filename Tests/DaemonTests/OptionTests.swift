@@ -14,7 +14,8 @@ struct OptionTests {
 
     @Test("relative folders start at the working directory; absolute ones keep their path")
     func folders() throws {
-        guard case .run(let options) = parse("--config", "./etc/", "--runtime=../run", "--state", "/var//state/.") else {
+        guard case .run(let options) = parse("--config", "./etc/", "--runtime=../run", "--state", "/var//state/.")
+        else {
             Issue.record("refused")
             return
         }
