@@ -1,5 +1,6 @@
 import Control
 import Glibc
+import Systemd
 
 /// The apps that a command line names.
 extension Session {
