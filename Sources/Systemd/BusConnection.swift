@@ -176,6 +176,9 @@ package final class BusConnection {
         guard waited >= 0 || waited == -EINTR else { throw .disconnected("\(name) ended the connection") }
     }
 
+    /// Whether this is a connection to a message bus.
+    package var isOnMessageBus: Bool { destination != nil }
+
     /// Whether the service is still connected, according to the messages read so far.
     package var isOpen: Bool { !hasLostOwner && sd_bus_is_open(bus) > 0 }
 

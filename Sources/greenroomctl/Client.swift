@@ -99,6 +99,14 @@ final class Client {
         }
     }
 
+    /// The most requests that may be unanswered. Over the message bus the daemon asks polkit about each, and refuses a user's
+    /// requests while too many wait for polkit (`Authoriser.maximumPendingPerUser`, 8).
+    var maximumUnanswered: Int { bus.isOnMessageBus ? 4 : Int.max }
+
+    /// Whether a request has an effect although this client disconnects before the answer. The daemon ignores a request that
+    /// polkit has not authorized yet.
+    var mayDisconnect: Bool { !bus.isOnMessageBus }
+
     /// Waits until one of several answers has arrived.
     ///
     /// - Parameter deadline: a time of `EventLoop.now`; `nil` waits without end.

@@ -1,7 +1,8 @@
 import Control
 import Systemd
 
-/// The requests of one command line: one for each app. All are sent at once, and their answers are taken as they come.
+/// The requests of one command line: one for each app. They are sent at once (over the message bus, a few at a time), and their
+/// answers are taken as they come.
 ///
 /// If the daemon is replaced meanwhile (an upgrade, a crash), the next one carries the requests out, but does not know this
 /// client: it is asked again.
@@ -81,7 +82,9 @@ final class RequestBatch {
     }
 
     /// Makes all requests and waits until the daemon has received them. What is not answered by then counts as requested.
+    /// Where the requests would be lost with the connection, waits for all answers.
     func runWithoutWaiting() throws(Failure) {
+        guard client.mayDisconnect else { return try run() }
         for index in jobs.indices where jobs[index].isRefused { jobs[index].result = nil }
         for index in jobs.indices where jobs[index].result == nil { try send(index) }
         // The daemon handles the calls of a client in their order.
@@ -99,8 +102,8 @@ final class RequestBatch {
     // MARK: Answers
 
     private func serve(_ wait: Waiting) throws(Failure) {
-        for index in jobs.indices where jobs[index].result == nil && jobs[index].pending == nil { try send(index) }
         while true {
+            try sendNext()
             let waiting = jobs.indices.filter { jobs[$0].pending != nil }
             guard let first = waiting.first else { return }
             try client.wait(forAnyOf: waiting.compactMap { jobs[$0].pending }, until: wait.nextUpdate)
@@ -111,6 +114,16 @@ final class RequestBatch {
                 try take(index)
             }
             if !isAnswered { wait.update(jobs[first].app, others: waiting.count - 1) }
+        }
+    }
+
+    /// Makes the calls that are due, as many as may be unanswered.
+    private func sendNext() throws(Failure) {
+        var unanswered = jobs.count { $0.pending != nil }
+        for index in jobs.indices where jobs[index].result == nil && jobs[index].pending == nil {
+            guard unanswered < client.maximumUnanswered else { return }
+            try send(index)
+            unanswered += 1
         }
     }
 
