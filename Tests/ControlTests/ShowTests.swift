@@ -76,6 +76,9 @@ struct ShowTests {
         #expect(try daemon.run("list").errors == warning)
         #expect(try daemon.run("status", "photos").errors == warning)
         #expect(try daemon.run("launch", "photos").errors == warning)
+        daemon.answer("Status", Records.make(app) { $0.files = ["/etc/greenroom/apps/photos.app"] })
+        #expect(
+            try daemon.run("status", "photos").output.contains("\n   Manifest: /etc/greenroom/apps/photos.app\n"))
         let json = try daemon.run("list", "--json")
         #expect(json.errors.isEmpty)
         #expect(try JSONValue.parse(json.output).arrayValue?.last?["needsReload"]?.boolValue == true)
