@@ -44,6 +44,10 @@ package struct AppStatus: Record {
     package var lastReceipt: ReceiptRecord?
     /// The error in the manifest that disables the app.
     package var error: String?
+    /// The manifest and its drop-ins, as the daemon has read them: paths, in their order.
+    package var files: [String] = []
+    /// Whether one of these files, or the list of them, has changed since. Absent where it has not.
+    package var needsReload: Bool?
 
     package init() {}
 
@@ -60,7 +64,8 @@ package struct AppStatus: Record {
         .optional("backgroundTimeLastHourSeconds", \.backgroundTimeLastHour),
         .optional("backgroundTimePerHourSeconds", \.backgroundTimePerHour), .optional("statusText", \.statusText),
         .optional("suspendProblem", \.suspendProblem),
-        .optional("lastReceipt", \.lastReceipt), .optional("error", \.error),
+        .optional("lastReceipt", \.lastReceipt), .optional("error", \.error), .list("files", \.files),
+        .optional("needsReload", \.needsReload),
     ]
 }
 

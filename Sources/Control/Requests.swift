@@ -16,6 +16,8 @@ package struct RequestResult: Record {
     /// One sentence.
     package var explanation: String?
     package var lastReceipt: ReceiptRecord?
+    /// Whether the app was launched with a manifest that has changed on disk since; only in the answer to `Launch`.
+    package var needsReload: Bool?
 
     package init() {}
 
@@ -26,7 +28,7 @@ package struct RequestResult: Record {
 
     package static let fields: [RecordField<RequestResult>] = [
         .required("outcome", \.outcome), .optional("state", \.state), .optional("explanation", \.explanation),
-        .optional("lastReceipt", \.lastReceipt),
+        .optional("lastReceipt", \.lastReceipt), .optional("needsReload", \.needsReload),
     ]
 }
 

@@ -71,6 +71,8 @@ final class ControlService {
         status.name = context.manifests[id]?.name ?? name
         status.state = AppState.notRunning.rawValue
         status.error = library.broken[id]
+        status.files = library.files[id]?.paths ?? []
+        if library.needsReload(id) { status.needsReload = true }
         // What it says is to be true: another process may have continued a suspended app.
         if let run = driver.core.run(of: id) { context.runs[run]?.checkFrozen(in: scan) }
         guard let view = view(of: id) else { return status.error == nil ? nil : status }
@@ -137,6 +139,11 @@ final class ControlService {
         if let error = library.broken[id] {
             return ControlNames.Failure.unknownApp.error(
                 "App '\(name)' is disabled by an error in its manifest: \(error)")
+        }
+        if let path = library.unreadManifest(of: id) {
+            return ControlNames.Failure.unknownApp.error(
+                "There is no app '\(name)' yet: \(path) was created after the manifests were read. "
+                    + "Run 'greenroomctl reload'.")
         }
         let near = library.nearest(name).map { " Did you mean '\($0)'?" } ?? ""
         return ControlNames.Failure.unknownApp.error("There is no app '\(name)'.\(near)")

@@ -1,3 +1,4 @@
+import Glibc
 package import Systemd
 
 /// The options of greenroomd's command line.
@@ -5,6 +6,8 @@ package struct DaemonOptions: Hashable, Sendable {
     package var mode: Folders.Mode
     package var folders: Folders
     package var logLevel: LogLevel = .info
+    /// Whether the configuration folder was named with `--config`.
+    package var hasGivenConfig = false
     /// The cgroup below which apps' cgroups are created; `nil`: it is detected (`ContainmentMode.detect`).
     package var cgroup: String?
     /// The bus on which the daemon requests its name: the system bus, or the user's; `nil`: none.
@@ -53,8 +56,10 @@ package struct DaemonOptions: Hashable, Sendable {
     /// - Parameters:
     ///   - arguments: the arguments without the program's name.
     ///   - environment: looks up a variable.
+    ///   - workingDirectory: where relative folders start.
     package static func parse(
-        _ arguments: [String], isRoot: Bool, version: String, environment: (String) -> String?
+        _ arguments: [String], isRoot: Bool, version: String, environment: (String) -> String?,
+        workingDirectory: String = currentFolder()
     ) -> Parsed {
         var mode: Folders.Mode = isRoot ? .system : .user
         var given: [(String, String)] = []
@@ -77,7 +82,8 @@ package struct DaemonOptions: Hashable, Sendable {
         guard let folders = Folders(mode: mode, environment: environment) else {
             return .wrong("--user: HOME is not set to an absolute path")
         }
-        return apply(given, to: DaemonOptions(mode: mode, folders: folders, environment: environment))
+        return apply(
+            given, to: DaemonOptions(mode: mode, folders: folders, environment: environment), workingDirectory)
     }
 
     private static func split(_ argument: String) -> (name: String, value: String?) {
@@ -85,7 +91,9 @@ package struct DaemonOptions: Hashable, Sendable {
         return (String(argument[..<sign]), String(argument[argument.index(after: sign)...]))
     }
 
-    private static func apply(_ given: [(String, String)], to options: DaemonOptions) -> Parsed {
+    private static func apply(
+        _ given: [(String, String)], to options: DaemonOptions, _ workingDirectory: String
+    ) -> Parsed {
         var options = options
         for (name, value) in given {
             if name == "--log-level" {
@@ -100,10 +108,11 @@ package struct DaemonOptions: Hashable, Sendable {
                 options.cgroup = value
                 continue
             }
-            guard value.hasPrefix("/") else { return .wrong("\(name): '\(value)' is not an absolute path") }
-            let folder = value.count > 1 && value.hasSuffix("/") ? String(value.dropLast()) : value
+            let folder = absolutePath(value, in: workingDirectory)
             switch name {
-            case "--config": options.folders.config = folder
+            case "--config":
+                options.folders.config = folder
+                options.hasGivenConfig = true
             case "--runtime": options.folders.moveRuntime(to: folder)
             default: options.folders.moveState(to: folder)
             }
@@ -116,4 +125,17 @@ package struct DaemonOptions: Hashable, Sendable {
         }
         return .run(options)
     }
+}
+
+/// The working directory; `/` if it cannot be found, as after its removal.
+package func currentFolder() -> String {
+    var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
+    guard getcwd(&buffer, buffer.count) != nil else { return "/" }
+    return String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+}
+
+/// A path without empty parts and `.`; a relative one starts at `folder`. `..` stays, because it may follow a symbolic link.
+package func absolutePath(_ path: String, in folder: String) -> String {
+    let whole = path.hasPrefix("/") ? path : folder + "/" + path
+    return "/" + whole.split(separator: "/").filter { $0 != "." }.joined(separator: "/")
 }

@@ -1,4 +1,5 @@
 import LifecycleCore
+import Linux
 import Manifest
 
 /// All manifests and the configuration, as last read from disk.
@@ -9,24 +10,26 @@ final class ManifestLibrary {
         var errors: [String] = []
         var warnings: [String] = []
         /// What was in effect before.
-        var replaced = Replaced([:], [])
+        var replaced = Replaced([:], [:], [])
     }
 
     /// Manifests that are no longer in effect. They are released in steps: 10,000 at once take some 10 ms.
     final class Replaced {
         private var manifests: [AppID: AppManifest]
+        private var files: [AppID: ManifestFiles]
         private var ids: ArraySlice<AppID>
         private static let step = 32
 
-        init(_ manifests: [AppID: AppManifest], _ ids: [AppID]) {
+        init(_ manifests: [AppID: AppManifest], _ files: [AppID: ManifestFiles], _ ids: [AppID]) {
             self.manifests = manifests
+            self.files = files
             self.ids = ids[...]
         }
 
         /// Releases the next ones.
         /// - Returns: whether there are more.
         func release() -> Bool {
-            for id in ids.prefix(Self.step) { manifests[id] = nil }
+            for id in ids.prefix(Self.step) { (manifests[id], files[id]) = (nil, nil) }
             ids = ids.dropFirst(Self.step)
             return !ids.isEmpty
         }
@@ -37,6 +40,8 @@ final class ManifestLibrary {
     private(set) var ids: [AppID] = []
     /// Apps that are disabled by an error in their manifest, and the first error.
     private(set) var broken: [AppID: String] = [:]
+    /// The files of all apps, also of the broken ones.
+    private(set) var files: [AppID: ManifestFiles] = [:]
     private(set) var configuration = ManagerConfiguration()
     private let folders: Folders
 
@@ -52,14 +57,24 @@ final class ManifestLibrary {
         Manifest.nearest(name, among: manifests.keys.map(\.name).sorted())
     }
 
+    /// Whether the files of an app on disk are not those that were read.
+    func needsReload(_ id: AppID) -> Bool { files[id]?.haveChanged(of: id, in: folders) ?? false }
+
+    /// The manifest of an app that was created after the manifests were read; `nil` if there is none.
+    func unreadManifest(of id: AppID) -> String? {
+        let paths = [folders.config, folders.vendor].map { "\($0)/apps/\(id).app" }
+        return paths.first { exists(at: $0) && !isEmptyOrNull(at: $0) }
+    }
+
     /// Begins to read all manifests and the configuration.
     func beginReading() -> ManifestReading { ManifestReading(folders: folders, previous: ids) }
 
     /// Replaces what was read before. An error in a manifest disables that app. If the configuration has an error, the previous
     /// one stays in effect.
     func adopt(_ reading: ManifestReading) -> Changes {
-        let replaced = Replaced(manifests, ids)
+        let replaced = Replaced(manifests, files, ids)
         manifests = reading.manifests
+        files = reading.appFiles
         ids = reading.ids
         broken = reading.broken
         if let configuration = reading.configuration { self.configuration = configuration }

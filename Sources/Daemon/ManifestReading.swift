@@ -14,6 +14,8 @@ final class ManifestReading {
     /// Apps that had a manifest before and have none now, sorted.
     private(set) var gone: [AppID] = []
     private(set) var broken: [AppID: String] = [:]
+    /// The files of all apps, also of the broken ones.
+    private(set) var appFiles: [AppID: ManifestFiles] = [:]
     private(set) var errors: [String] = []
     private(set) var warnings: [String] = []
     /// `nil`: the configuration has an error.
@@ -191,6 +193,7 @@ final class ManifestReading {
     }
 
     private func readApp(_ id: AppID, _ paths: [String]) {
+        appFiles[id] = ManifestFiles(of: id, paths, in: folders)
         do {
             let sources = try paths.map(source)
             var (manifest, diagnostics) = parseManifest(id: id, sources: sources, memory: memory)

@@ -60,6 +60,14 @@ extension ContainmentMode {
             return .processGroup(reason: "\(error)")
         }
     }
+
+    /// Why a group that the user named cannot contain apps, although this machine has cgroup v2: it does not exist.
+    /// - Parameter path: as `preferredRoot` of `detect`.
+    /// - Returns: `nil` if it exists, and without a cgroup v2: then no group contains apps.
+    package static func problem(ofGivenRoot path: String, surroundings: CgroupSurroundings? = nil) -> String? {
+        guard let around = try? surroundings ?? .current() else { return nil }
+        return ContainmentDetection(around: around, name: "").missingFolder(path)
+    }
 }
 
 private struct ContainmentDetection {
@@ -106,6 +114,14 @@ private struct ContainmentDetection {
             }
         }
         return mount.mountPoint + below.map { "/" + $0 }.joined()
+    }
+
+    /// The sentence about a named group that does not exist; `nil` if it does, or cannot be looked for.
+    func missingFolder(_ path: String) -> String? {
+        guard var mount = CgroupMount(selfCgroup: around.selfCgroup, mountInfo: around.mountInfo) else { return nil }
+        mount.mountPoint = around.prefix + mount.mountPoint
+        guard let group = try? folder(path, mount), !fileExists(group) else { return nil }
+        return "the cgroup \(group.printable()) does not exist"
     }
 
     /// Returns this process's group if it is delegated to this process.

@@ -138,7 +138,7 @@ extension AppManifest {
             .time("Lifecycle", "BackgroundTimeSec", \.policy.backgroundTime),
             .time("Lifecycle", "BackgroundTimePerHourSec", \.policy.backgroundTimePerHour),
             .finiteTime("Lifecycle", "ExpirationNoticeSec", \.policy.expirationNotice),
-            .finiteTime("Lifecycle", "SuspendDelaySec", \.policy.suspendDelay),
+            .longTime("Lifecycle", "SuspendDelaySec", \.policy.suspendDelay),
             // 0 disables the watchdog, as in systemd.service(5).
             .value("Lifecycle", "WatchdogSec", "a time span such as 5s, 1min 30s or infinity", \.policy.watchdog) {
                 parseTimeSpan($0).map { $0 == .zero ? nil : $0 }

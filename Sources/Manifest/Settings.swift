@@ -45,6 +45,13 @@ extension Setting {
         value(section, key, "a time span such as 5s or 1min 30s", path) { parseTimeSpan($0) ?? nil }
     }
 
+    /// A time span for which infinity is the longest one: it does not pass while the machine runs.
+    static func longTime(_ section: String, _ key: String, _ path: WritableKeyPath<Values, Duration>) -> Setting {
+        value(section, key, "a time span such as 5s, 1min 30s or infinity", path) { text -> Duration? in
+            parseTimeSpan(text).map { $0 ?? longestTimeSpan }
+        }
+    }
+
     static func flag(_ section: String, _ key: String, _ path: WritableKeyPath<Values, Bool>) -> Setting {
         value(section, key, "yes or no", path) { parseBoolean($0) }
     }

@@ -29,6 +29,9 @@ package func parseTimeSpan(_ text: String) -> Duration?? {
 /// 100 years in microseconds. A longer time span is a mistake, and sums of such values cannot overflow 64 bits.
 private let longestSpan: UInt64 = 100 * 31_557_600 * 1_000_000
 
+/// The longest time span of a setting.
+package let longestTimeSpan = Duration.microseconds(Int64(longestSpan))
+
 private let timeUnits: [(names: [String], microseconds: UInt64)] = [
     (["", "s", "sec", "second", "seconds"], 1_000_000), (["us", "usec", "µs", "μs"], 1), (["ms", "msec"], 1000),
     (["m", "min", "minute", "minutes"], 60_000_000), (["h", "hr", "hour", "hours"], 3_600_000_000),

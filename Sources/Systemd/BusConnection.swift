@@ -176,6 +176,9 @@ package final class BusConnection {
         guard waited >= 0 || waited == -EINTR else { throw .disconnected("\(name) ended the connection") }
     }
 
+    /// Whether this is a connection to a message bus.
+    package var isOnMessageBus: Bool { destination != nil }
+
     /// Whether the service is still connected, according to the messages read so far.
     package var isOpen: Bool { !hasLostOwner && sd_bus_is_open(bus) > 0 }
 
@@ -245,6 +248,18 @@ package final class BusConnection {
             }
         }
         return true
+    }
+
+    /// Waits until one of several calls is answered, at most until `deadline` (as in `wait(for:until:)`).
+    package func wait(forAnyOf calls: [Pending], until deadline: Duration?) throws(BusError) {
+        while !calls.contains(where: { $0.result != nil }) {
+            if let deadline, EventLoop.now() >= deadline { return }
+            do throws(BusError) {
+                try step(until: deadline)
+            } catch {
+                if !calls.contains(where: { $0.result != nil }) { throw error }
+            }
+        }
     }
 
     /// Reads a property (org.freedesktop.DBus.Properties).

@@ -99,6 +99,25 @@ final class Client {
         }
     }
 
+    /// The most requests that may be unanswered. Over the message bus the daemon asks polkit about each, and refuses a user's
+    /// requests while too many wait for polkit (`Authoriser.maximumPendingPerUser`, 8).
+    var maximumUnanswered: Int { bus.isOnMessageBus ? 4 : Int.max }
+
+    /// Whether a request has an effect although this client disconnects before the answer. The daemon ignores a request that
+    /// polkit has not authorized yet.
+    var mayDisconnect: Bool { !bus.isOnMessageBus }
+
+    /// Waits until one of several answers has arrived.
+    ///
+    /// - Parameter deadline: a time of `EventLoop.now`; `nil` waits without end.
+    func wait(forAnyOf calls: [BusConnection.Pending], until deadline: Duration?) throws(Failure) {
+        do throws(BusError) {
+            try bus.wait(forAnyOf: calls, until: deadline)
+        } catch {
+            throw failure(ofCall: error)
+        }
+    }
+
     /// Waits for an answer.
     ///
     /// - Parameter deadline: a time of `EventLoop.now`; `nil` waits without end.
@@ -150,10 +169,18 @@ final class Client {
             failure.isLost = !bus.isOpen
             return failure
         }
-        return Failure("Access denied: only root and the user of greenroomd may do this.")
+        var failure = Failure("Access denied: only root and the user of greenroomd may do this.")
+        failure.name = ControlNames.Failure.accessDenied.name
+        return failure
     }
 
     private static func failure(_ error: BusError, _ endpoint: Endpoint) -> Failure {
+        var failure = unnamedFailure(error, endpoint)
+        failure.name = error.name
+        return failure
+    }
+
+    private static func unnamedFailure(_ error: BusError, _ endpoint: Endpoint) -> Failure {
         let sentence = escaped(error.message)
         let standard = "org.freedesktop.DBus.Error."
         if error.name == ControlNames.Failure.accessDenied.name {

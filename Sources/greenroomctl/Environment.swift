@@ -1,3 +1,4 @@
+import Control
 import Glibc
 
 /// The program's inputs from its process, as values that tests can set.
@@ -5,14 +6,35 @@ package struct Environment: Sendable {
     package var isRoot: Bool
     /// The value of an environment variable.
     package var variable: @Sendable (String) -> String?
+    /// Where relative paths start.
+    package var workingDirectory = "/"
 
     package init(isRoot: Bool, variable: @escaping @Sendable (String) -> String?) {
         self.isRoot = isRoot
         self.variable = variable
     }
 
-    package static let ofProcess = Environment(
-        isRoot: geteuid() == 0, variable: { name in getenv(name).map { String(cString: $0) } })
+    package static let ofProcess: Environment = {
+        var environment = Environment(
+            isRoot: geteuid() == 0, variable: { name in getenv(name).map { String(cString: $0) } })
+        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
+        if getcwd(&buffer, buffer.count) != nil {
+            environment.workingDirectory = String(
+                decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        }
+        return environment
+    }()
+
+    /// A path without empty parts and `.`; a relative one starts at the working directory, as for greenroomd.
+    func absolutePath(_ path: String) -> String {
+        let whole = path.hasPrefix("/") ? path : workingDirectory + "/" + path
+        return "/" + whole.split(separator: "/").filter { $0 != "." }.joined(separator: "/")
+    }
+
+    /// A folder that an environment variable names; `nil` if it is not an absolute path.
+    func folder(_ name: String) -> String? {
+        variable(name).flatMap { $0.hasPrefix("/") ? $0 : nil }
+    }
 }
 
 /// The daemon to connect to, and hints for the case that it does not run.
@@ -31,7 +53,7 @@ package struct Endpoint: Equatable, Sendable {
     package init(_ invocation: Invocation, _ environment: Environment) throws(Failure) {
         let user = Self.userRuntime(environment)
         if let given = invocation.options[.runtime] {
-            runtime = given.count > 1 && given.hasSuffix("/") ? String(given.dropLast()) : given
+            runtime = environment.absolutePath(given)
             start = "greenroomd --runtime \(escaped(runtime))"
         } else if invocation.has(.system) || (environment.isRoot && !invocation.has(.user)) {
             runtime = Self.systemRuntime
@@ -48,10 +70,8 @@ package struct Endpoint: Equatable, Sendable {
 
     /// The same folder as the daemon's (`Folders`). Without a session, XDG_RUNTIME_DIR is not set.
     private static func userRuntime(_ environment: Environment) -> String? {
-        func folder(_ name: String) -> String? {
-            environment.variable(name).flatMap { $0.hasPrefix("/") ? $0 : nil }
-        }
-        return (folder("XDG_RUNTIME_DIR") ?? folder("HOME").map { $0 + "/.cache" }).map { $0 + "/greenroom" }
+        (environment.folder("XDG_RUNTIME_DIR") ?? environment.folder("HOME").map { $0 + "/.cache" })
+            .map { $0 + "/greenroom" }
     }
 
     package static func == (a: Endpoint, b: Endpoint) -> Bool {
@@ -64,6 +84,8 @@ package struct Endpoint: Equatable, Sendable {
 package struct Failure: Error, Equatable, Sendable {
     package var sentence: String
     package var status: Int32
+    /// The name of the error, as in D-Bus: the one of the daemon's answer, or `Failed` or `InvalidArgument` (wrong usage).
+    package var name: String
     /// What the user can do, on a line of its own.
     package var hint: String?
     /// Whether the connection was lost during a call; another daemon may follow.
@@ -71,10 +93,14 @@ package struct Failure: Error, Equatable, Sendable {
     /// Whether the daemon refused this user.
     package var isRefusal: Bool
 
+    /// The exit status for wrong usage.
+    static let wrongUsage: Int32 = 2
+
     package init(_ sentence: String, status: Int32 = 1, hint: String? = nil, isRefusal: Bool = false) {
         self.isRefusal = isRefusal
         self.sentence = sentence
         self.status = status
         self.hint = hint
+        name = (status == Self.wrongUsage ? ControlNames.Failure.invalidArgument : .failed).name
     }
 }

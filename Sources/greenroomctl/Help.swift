@@ -4,7 +4,7 @@ enum Help {
         let width = 24
         func lines(_ verbs: [Verb]) -> String {
             verbs.map { verb in
-                let call = "\(verb.rawValue) \(shortUsage(verb))"
+                let call = "\(verb.rawValue) \(verb.shortUsage)"
                 return "  " + call.padded(to: width) + verb.summary + "\n"
             }.joined()
         }
@@ -14,32 +14,24 @@ enum Help {
             Query and control the lifecycle of apps.
 
             Query:
-            \(lines([.list, .status, .receipts, .receipt, .log, .watch]))
+            \(lines([.list, .status, .show, .isActive, .cat, .receipts, .receipt, .log, .watch]))
             Control:
-            \(lines([.launch, .activate, .background, .interrupt, .resume, .terminate, .push, .send]))
+            \(lines([.launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .push, .send]))
             Daemon:
-            \(lines([.pressure, .verify, .reload, .reexec, .help]))
+            \(lines([.pressure, .initialize, .verify, .reload, .reexec, .help]))
+            APP is an ID, with or without '.app', or a pattern such as 'worker*'.
+
             Options, anywhere on the line:
-              --json                  Print one JSON document (watch: one object a line)
+              --json                  Print one JSON document (watch: one object a line); errors, too
               --system, --user        Connect to the system daemon (default for root), or to the user's
               --runtime DIR           Connect to the daemon with this runtime folder
               --version               Show the version
               -h, --help              Show this help, or the help of the verb
               --                      End of options
 
-            Exit status: 0 success, 1 failure, 2 usage error, 3 for status of an app that is not running.
+            Exit status: 0 success, 1 failure, 2 usage error, 3 for status and is-active of an app that is not running.
 
             """
-    }
-
-    /// The usage without options, for the list of verbs.
-    private static func shortUsage(_ verb: Verb) -> String {
-        switch verb {
-        case .launch, .terminate: "APP"
-        case .log: "[APP]"
-        case .pressure: "[LEVEL]"
-        default: verb.usage
-        }
     }
 
     static func text(of verb: Verb) -> String {
@@ -51,9 +43,10 @@ enum Help {
 
     private static func details(_ verb: Verb) -> String? {
         switch verb {
-        case .list, .status, .receipts, .receipt, .log, .watch: queryDetails(verb)
-        case .launch, .activate, .background, .interrupt, .resume, .terminate, .push, .send: controlDetails(verb)
-        case .pressure, .verify, .reload, .reexec: daemonDetails(verb)
+        case .list, .status, .show, .isActive, .cat, .receipts, .receipt, .log, .watch: queryDetails(verb)
+        case .launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .push, .send:
+            controlDetails(verb)
+        case .pressure, .initialize, .verify, .reload, .reexec: daemonDetails(verb)
         case .help, .open, .snapshot: nil
         }
     }
@@ -67,9 +60,24 @@ enum Help {
             is '-', and times are in RFC 3339: greenroomctl list | awk '$2 == "suspended" { print $1 }'
             """
         case .status: "The exit status is 3 if one of the apps is not running."
+        case .show:
+            """
+              -p, --property KEY      Show only this property; the option may be repeated, and KEY may be a list with commas
+              --value                 Show only the values
+
+            The keys are those of --json, upper or lower case; 'deadline' stands for 'deadline.what' and the others below it.
+            Without APP all apps are shown, with an empty line between them.
+            """
+        case .isActive:
+            """
+            Prints the state of each app. The exit status is 0 if at least one of the apps runs, in any state but notRunning,
+            and otherwise 3.
+            """
+        case .cat: "Each file is printed after its path. Files that changed since the daemon read them are named."
         case .receipts:
             """
               -n, --lines N           Show only the last N receipts
+              --since TIME            Show only receipts since then: '2025-11-21 07:12', 07:12, today, -1h
 
             Columns: ID, time, app, namespace, code and explanation. Receipts remain after a manifest is removed.
             """
@@ -77,6 +85,7 @@ enum Help {
             """
               -f, --follow            Print new entries as they arrive
               -n, --lines N           Show only the last N entries
+              --since TIME            Show only entries since then, in the syntax of systemd.time(7): today, -1h, …
 
             The entries are shown by journalctl(1), and with the caller's access to the journal.
             """
@@ -99,37 +108,69 @@ enum Help {
                                       timer, accessory, location or relaunch. After several early ends, launches that
                                       wake the app (push, fetch, socket, timer, accessory, location) are postponed.
               --url URL               The URL to open
+              --no-block              Do not wait for the result; a refusal is still reported
 
-            A running app is activated. If the app ends before it is active, the exit status is 1.
+            A running app is activated; with --background it stays in its state. If the app ends before it is active, the exit
+            status is 1.
             """
         case .activate:
             """
+              --no-block              Do not wait for the result; a refusal is still reported
+
             Launches the app if it is not running. If all foreground slots are taken, the app that was activated first
             moves to the background.
             """
         case .background:
             """
+              --no-block              Do not wait for the result; a refusal is still reported
+
             The app has its background deadline to finish. It is suspended when its background tasks have ended or its
             background time has expired.
             """
         case .interrupt:
             """
               --while-connected       Do not exit; the interruption ends with this program (Ctrl-C)
+              --no-block              Do not wait for the result; a refusal is still reported
 
             Interruptions nest: the app becomes active when the last one has ended. Without the option an interruption
             ends with 'resume', or when the app enters the background.
             """
-        case .resume: "Interruptions nest: the app becomes active when the last one has ended."
+        case .resume:
+            """
+              --no-block              Do not wait for the result; a refusal is still reported
+
+            Interruptions nest: the app becomes active when the last one has ended.
+            """
         case .terminate:
             """
               --remove                Kill the app at once, and drop its restoration state
+              --no-block              Do not wait for the result; a refusal is still reported
 
-            The app is notified and has its terminate deadline to end; then it is killed. A suspended app is killed without
-            notice.
+            The app is notified and has its terminate deadline to end; then it is killed. A suspended app that has saved its
+            data is killed without notice. An app that is not running stays so: the exit status is 0.
             """
-        case .push: "The app has 30s to complete the push. Its manifest must declare BackgroundModes=push."
+        case .restart:
+            """
+              --background            Launch into the background, with 30s of background time
+
+            An app that is not running is launched. Each app is launched when it has ended.
+            """
+        default: notificationDetails(verb)
+        }
+    }
+
+    private static func notificationDetails(_ verb: Verb) -> String? {
+        switch verb {
+        case .push:
+            """
+              --no-block              Do not wait for the result; a refusal is still reported
+
+            The app has 30s to complete the push. Its manifest must declare BackgroundModes=push.
+            """
         case .send:
             """
+              --no-block              Do not wait for the result; a refusal is still reported
+
             Kinds: accessory, orientation, time, battery, proximity, protectedData, display, screenMode, settings, locale,
             account, memory, and kinds of your own, which start with 'x-'. A suspended app receives the latest
             notification of each kind when it resumes.
@@ -147,6 +188,13 @@ enum Help {
 
             LEVEL is normal, warning or critical. A simulated level has the effects of a real one: apps are warned, and
             at critical an app may be killed.
+            """
+        case .initialize:
+            """
+              --config DIR            Create the manifest in DIR/apps
+
+            Creates NAME.app for a program in the folder of the daemon's manifests: /etc/greenroom/apps, or for a user's daemon
+            ~/.config/greenroom/apps. An existing file is not changed.
             """
         case .verify:
             """

@@ -33,13 +33,14 @@ package struct Invocation: Equatable, Sendable {
         }
         guard let verb = Verb(rawValue: word) else {
             if let problem = reader.problem { return .wrong(problem) }
-            return .wrong("unknown verb '\(escaped(word))'\(suggestion(word, Verb.allCases.map(\.rawValue)))")
+            return .wrong(unknownVerb(word))
         }
         if wantsHelp { return .show(Help.text(of: verb)) }
         // Its options are unknown, too. The error follows when the verb runs.
         guard verb.isImplemented else { return .run(Invocation(verb: verb, operands: [], options: reader.options)) }
         if let problem = reader.problem { return .wrong(problem) }
-        let invocation = Invocation(verb: verb, operands: Array(reader.words.dropFirst()), options: reader.options)
+        var invocation = Invocation(verb: verb, operands: Array(reader.words.dropFirst()), options: reader.options)
+        invocation.shortenApps()
         if let problem = invocation.problem() { return .wrong(problem) }
         return verb == .help ? help(invocation) : .run(invocation)
     }
@@ -48,13 +49,40 @@ package struct Invocation: Equatable, Sendable {
     static func verb(in arguments: [String]) -> Verb? {
         var reader = ArgumentReader(arguments)
         reader.readAll()
-        return reader.words.first.flatMap { Verb(rawValue: $0) }
+        // The first word may be the value of an option that does not exist.
+        let words = reader.problem == nil ? Array(reader.words.prefix(1)) : reader.words
+        return words.lazy.compactMap { Verb(rawValue: $0) }.first
+    }
+
+    /// Whether a command line that may have errors asks for JSON.
+    static func wantsJSON(_ arguments: [String]) -> Bool {
+        var reader = ArgumentReader(arguments)
+        reader.readAll()
+        return reader.options[.json] != nil
+    }
+
+    private static func unknownVerb(_ word: String) -> String {
+        let hint = Verb.hint(for: word).map { "; \($0)" } ?? suggestion(word, Verb.allCases.map(\.rawValue))
+        return "unknown verb '\(escaped(word))'\(hint)"
+    }
+
+    /// The operands that name apps.
+    var apps: ArraySlice<String> { operands.prefix(verb.appOperands) }
+
+    /// Whether the command line can name more than one app: the answer is a list then.
+    var namesSeveral: Bool { apps.count > 1 || apps.contains(where: isPattern) }
+
+    /// `photos.app` is accepted for `photos`, as systemctl accepts units with and without their suffix.
+    private mutating func shortenApps() {
+        for index in apps.indices where operands[index].hasSuffix(".app") && operands[index].count > 4 {
+            operands[index].removeLast(4)
+        }
     }
 
     private static func help(_ invocation: Invocation) -> Parsed {
         guard let word = invocation.operands.first else { return .show(Help.general) }
         guard let verb = Verb(rawValue: word) else {
-            return .wrong("unknown verb '\(escaped(word))'\(suggestion(word, Verb.allCases.map(\.rawValue)))")
+            return .wrong(unknownVerb(word))
         }
         return .show(Help.text(of: verb))
     }
@@ -78,6 +106,7 @@ package struct Invocation: Equatable, Sendable {
         switch verb {
         case .receipt: "ID"
         case .verify: "FILE"
+        case .initialize: operands.isEmpty ? "NAME" : "COMMAND"
         case .send where operands.count == 1: "KIND"
         default: "APP"
         }
@@ -88,8 +117,9 @@ package struct Invocation: Equatable, Sendable {
         if verb == .receipt, let text = operands.first, UInt64(text) == nil {
             return "receipt: invalid ID '\(escaped(text))'; expected a number"
         }
-        if verb == .log, let text = operands.first, AppID(text) == nil {
-            return "log: invalid app ID '\(escaped(text))'"
+        let areChecked = verb == .log || verb == .initialize
+        if areChecked, let text = apps.first(where: { AppID($0) == nil && !(verb == .log && isPattern($0)) }) {
+            return "\(verb.rawValue): invalid app ID '\(escaped(text))'"
         }
         if verb == .pressure, let text = operands.first, MemoryLevelName(rawValue: text) == nil {
             return "pressure: invalid level '\(escaped(text))'"
@@ -102,7 +132,10 @@ package struct Invocation: Equatable, Sendable {
             return "--reason: invalid value '\(escaped(text))'"
                 + Self.expectation(text, LaunchReason.allCases.map(\.rawValue))
         }
-        return nil
+        if verb == .receipts, let text = options[.since], TimeParser.parse(text) == nil {
+            return "--since: invalid time '\(escaped(text))'; expected \(TimeParser.expected)"
+        }
+        return options[.property].flatMap(PropertySelection.problem)
     }
 
     private static func expectation(_ written: String, _ known: [String]) -> String {
@@ -113,6 +146,9 @@ package struct Invocation: Equatable, Sendable {
         nearest(written, among: known).map { "; did you mean '\($0)'?" } ?? ""
     }
 }
+
+/// Whether an operand is a pattern of fnmatch(3), and not an ID.
+func isPattern(_ text: String) -> Bool { text.contains { "*?[".contains($0) } }
 
 /// The arguments of `pressure`.
 private enum MemoryLevelName: String, CaseIterable { case normal, warning, critical }
@@ -162,7 +198,7 @@ private struct ArgumentReader {
             guard let option = Option.allCases.first(where: { $0.short == letter }) else {
                 return fail("invalid option '-\(escaped(String(letter)))'")
             }
-            guard option.value != nil, !letters.isEmpty else {
+            guard option.placeholder != nil, !letters.isEmpty else {
                 take(option, written: "-\(letter)", inline: nil)
                 continue
             }
@@ -171,7 +207,7 @@ private struct ArgumentReader {
     }
 
     private mutating func take(_ option: Option, written: String, inline: String?) {
-        guard let placeholder = option.value else {
+        guard let placeholder = option.placeholder else {
             if inline != nil { fail("option '\(written)' does not take a value") }
             options[option] = ""
             return
@@ -179,7 +215,8 @@ private struct ArgumentReader {
         guard let value = inline ?? rest.popFirst(), !value.isEmpty else {
             return fail("option '\(written)' requires a value \(placeholder)")
         }
-        options[option] = value
+        let earlier = option.isList ? options[option].map { $0 + "," } ?? "" : ""
+        options[option] = earlier + value
     }
 
     private mutating func fail(_ sentence: String) {

@@ -16,6 +16,11 @@ struct ManifestCheck {
     }
 
     func run() -> [Diagnostic] {
+        // A missing file is reported as such, whatever its name is.
+        var status = stat()
+        if stat(file, &status) != 0 {
+            return [Diagnostic(.error, file, line: 0, column: 0, String(cString: strerror(errno)))]
+        }
         let name = lastPart(file)
         if name == "greenroom.conf" || isDropIn(of: "greenroom.conf.d") { return checkConfiguration() }
         if let manifest = manifestOfDropIn { return checkApp(manifest) }
@@ -172,7 +177,7 @@ private func folderPart(_ path: String) -> String {
 }
 
 /// Reads a regular file of at most the size of a manifest.
-private func readFile(_ path: String) -> Result<[UInt8], Failure> {
+func readFile(_ path: String) -> Result<[UInt8], Failure> {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard descriptor >= 0 else { return .failure(Failure(String(cString: strerror(errno)))) }
     defer { close(descriptor) }
@@ -206,7 +211,7 @@ private func isMasked(_ path: String) -> Bool {
 /// The device number of /dev/null (null(4)): major 1, minor 3.
 private let nullDevice: UInt = 1 << 8 | 3
 
-private func folderEntries(_ path: String) -> [String] {
+func folderEntries(_ path: String) -> [String] {
     guard let folder = opendir(path) else { return [] }
     defer { closedir(folder) }
     var names: [String] = []

@@ -4,19 +4,22 @@ import JSON
 
 /// Runs the command line.
 ///
-/// - Returns: the exit status: 0 success, 1 failure, 2 usage error, 3 for `status` of an app that is not running.
+/// - Returns: the exit status: 0 success, 1 failure, 2 usage error, 3 for `status` and `is-active` of an app that is not
+///   running.
 package func runCommandLine(_ arguments: [String], _ environment: Environment) -> Int32 {
+    let screen = Screen(environment)
     do throws(Failure) {
         switch Invocation.parse(arguments) {
         case .show(let text):
-            try write(text, to: STDOUT_FILENO)
+            try write(screen.width.map { reflowed(text, to: $0) } ?? text, to: STDOUT_FILENO)
             return 0
         case .wrong(let sentence):
-            throw Failure(sentence, status: 2, hint: "Try '\(helpCommand(arguments))' for more information.")
+            throw Failure(
+                sentence, status: Failure.wrongUsage, hint: "Try '\(helpCommand(arguments))' for more information.")
         case .run(let invocation): return try Session(invocation, environment).perform()
         }
     } catch {
-        printError(error)
+        printError(error, asJSON: Invocation.wantsJSON(arguments), width: screen.errorWidth)
         return error.status
     }
 }
@@ -40,6 +43,7 @@ struct Session {
     }
 
     var operands: [String] { invocation.operands }
+    var apps: [String] { Array(invocation.apps) }
     var wantsJSON: Bool { invocation.has(.json) }
 
     func perform() throws(Failure) -> Int32 {
@@ -49,7 +53,11 @@ struct Session {
         case .receipts: try receipts()
         case .receipt: try receipt()
         case .watch: try watch()
-        case .launch, .activate, .background, .interrupt, .resume, .terminate, .push, .send: try request()
+        case .show: try showProperties()
+        case .isActive: try isActive()
+        case .cat: try cat()
+        case .launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .push, .send: try request()
+        case .initialize: try initialize()
         case .pressure: try pressure()
         case .verify: try verify()
         case .reload: try reload()
@@ -64,6 +72,11 @@ struct Session {
         try Client(
             try Endpoint(invocation, environment),
             Client.Options(isInteractive: !wantsJSON && isatty(STDIN_FILENO) == 1, escapesText: !wantsJSON))
+    }
+
+    /// Prints an error of one app; others follow.
+    func report(_ failure: Failure) {
+        printError(failure, asJSON: wantsJSON, width: screen.errorWidth)
     }
 
     func show(_ text: String) throws(Failure) {

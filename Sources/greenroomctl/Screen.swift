@@ -1,12 +1,16 @@
 import Glibc
+import JSON
 
 /// The properties of standard output and standard error: whether they are terminals, their width, and whether they show
 /// colours.
 struct Screen {
     let isTerminal: Bool
     let hasColor: Bool
-    /// The width of standard output in columns; `nil` if it is no terminal, and nothing is wrapped.
+    /// The width of standard output in columns: COLUMNS, or the terminal's. `nil` if it is no terminal and COLUMNS is not
+    /// set: nothing is wrapped.
     let width: Int?
+    /// The same for standard error.
+    let errorWidth: Int?
     let errorIsTerminal: Bool
     let errorHasColor: Bool
 
@@ -20,7 +24,9 @@ struct Screen {
         errorIsTerminal = isatty(STDERR_FILENO) == 1 && isSmart
         hasColor = isTerminal && wantsColor
         errorHasColor = isatty(STDERR_FILENO) == 1 && wantsColor
-        width = isTerminal ? columns(STDOUT_FILENO) : nil
+        let given = environment.variable("COLUMNS").flatMap { UInt16($0) }.flatMap { $0 > 0 ? Int($0) : nil }
+        width = given ?? (isTerminal ? columns(STDOUT_FILENO) : nil)
+        errorWidth = given ?? (isatty(STDERR_FILENO) == 1 ? columns(STDERR_FILENO) : nil)
     }
 
     func paint(_ text: String, _ style: Style?) -> String {
@@ -82,10 +88,25 @@ func write(_ text: String, to descriptor: Int32) throws(Failure) {
     }
 }
 
-/// Prints an error to standard error, after the program's name.
-func printError(_ failure: Failure) {
+/// Prints an error to standard error: after the program's name, or as one JSON object on a line.
+func printError(_ failure: Failure, asJSON: Bool, width: Int?) {
     guard !failure.sentence.isEmpty else { return }
-    let hint = failure.hint.map { $0 + "\n" } ?? ""
     // If standard error cannot be written, the exit status remains.
-    try? write("greenroomctl: \(failure.sentence)\n\(hint)", to: STDERR_FILENO)
+    if asJSON {
+        let document = JSONValue.object([("error", failure.json)])
+        try? write(document.serialized(pretty: false) + "\n", to: STDERR_FILENO)
+    } else {
+        let lines = ["greenroomctl: \(failure.sentence)"] + [failure.hint].compactMap { $0 }
+        let text = lines.flatMap { line in width.map { wrapped(line, to: $0) } ?? [line] }
+        try? write(text.joined(separator: "\n") + "\n", to: STDERR_FILENO)
+    }
+}
+
+extension Failure {
+    /// `name` and `message`; `hint` if there is one.
+    var json: JSONValue {
+        var members: [(String, JSONValue)] = [("name", .string(name)), ("message", .string(sentence))]
+        if let hint { members.append(("hint", .string(hint))) }
+        return .object(members)
+    }
 }

@@ -1,22 +1,78 @@
 import Control
 import Glibc
+import JSON
 import Systemd
 
-/// Verbs that change an app's state and wait until the change is done.
+/// Verbs that change the state of apps and wait until the change is done.
 extension Session {
     func request() throws(Failure) -> Int32 {
         let client = try connect()
-        let app = operands.first ?? ""
-        let result = try client.withAuthorization { () throws(Failure) in try wait(for: app, client) }
-        if wantsJSON { try show(result.json) }
-        let sentence = "\(escaped(app)): \(sentence(result))"
-        guard isSuccess(result) else {
-            let hint = result.lastReceipt.map { "See: greenroomctl receipt \($0.id)" }
-            throw Failure(sentence, hint: hint)
+        let names = try expand(apps, client)
+        var status: Int32 = 0
+        var documents: [JSONValue] = []
+        let requests = names.map { (app: $0, calls: calls(for: $0)) }
+        let batch = RequestBatch(client, screen, requests) { (app, result) in
+            if !take(result, of: app, &documents) { status = 1 }
         }
-        if !wantsJSON { try show("\(sentence)\n") }
-        if invocation.has(.whileConnected) { try holdConnection(client) }
-        return 0
+        do throws(Failure) {
+            try client.withAuthorization { () throws(Failure) in
+                try invocation.has(.noBlock) ? batch.runWithoutWaiting() : batch.run()
+            }
+        } catch  where error.isRefusal {
+            for (app, failure) in batch.refusals { _ = take(.failure(failure), of: app, &documents) }
+            status = 1
+        }
+        if wantsJSON {
+            if invocation.namesSeveral {
+                try show(.array(documents))
+            } else if let one = documents.first {
+                try show(one)
+            }
+        }
+        if invocation.has(.whileConnected), status == 0, !names.isEmpty { try holdConnection(client) }
+        return status
+    }
+
+    /// Prints the result of one app, or adds it to the JSON documents.
+    /// - Returns: whether the app is in the state that was asked for.
+    private func take(
+        _ result: Result<RequestResult, Failure>, of app: String, _ documents: inout [JSONValue]
+    ) -> Bool {
+        switch result {
+        case .success(let result): return take(result, of: app, &documents)
+        case .failure(let failure):
+            // It is in the state that was asked for, as after `terminate --remove`, and as with systemctl stop.
+            if invocation.verb == .terminate, failure.name == ControlNames.Failure.notRunning.name {
+                return take(RequestResult(.done, state: "notRunning"), of: app, &documents)
+            }
+            if wantsJSON, invocation.namesSeveral {
+                documents.append(.object([("app", .string(app)), ("error", failure.json)]))
+            }
+            report(failure)
+            return false
+        }
+    }
+
+    private func take(_ result: RequestResult, of app: String, _ documents: inout [JSONValue]) -> Bool {
+        if wantsJSON {
+            let members = result.json.objectValue ?? []
+            documents.append(.object(invocation.namesSeveral ? [("app", .string(app))] + members : members))
+        }
+        let line = "\(escaped(app)): \(sentence(result))"
+        guard isSuccess(result) else {
+            report(Failure(line, hint: result.lastReceipt.map { "See: greenroomctl receipt \($0.id)" }))
+            return false
+        }
+        guard !wantsJSON else { return true }
+        do throws(Failure) {
+            // At once: other apps may take longer.
+            try show(line + "\n")
+            if result.needsReload == true { warnAboutFiles(of: [app]) }
+            return true
+        } catch {
+            report(error)
+            return false
+        }
     }
 
     /// Keeps the connection, with which the interruption ends, until Ctrl-C.
@@ -29,67 +85,29 @@ extension Session {
         while true { _ = try client.nextEvent() }
     }
 
-    /// Waits for the answer. If the daemon is replaced meanwhile (an upgrade, a crash), the next one carries the request
-    /// out, but does not know this client: it is asked again.
-    private func wait(for app: String, _ client: Client) throws(Failure) -> RequestResult {
-        let (member, arguments) = call(for: app)
-        let began = Timestamp.now()
-        var lost = 0
-        while true {
-            do throws(Failure) {
-                return try Waiting(client, app: app, screen).wait(for: member, arguments)
-            } catch  where error.isLost && lost < Self.maximumReconnects {
-                lost += 1
-                try client.reconnect()
-                guard isIdempotent else {
-                    throw Failure(
-                        "\(escaped(app)): greenroomd was replaced before it answered; the request may have been "
-                            + "carried out.")
-                }
-                if let result = try ended(app, since: began, client) { return result }
-            } catch  where lost > 0 {
-                // The next daemon may have answered the query above before it noticed that the app had ended.
-                if let result = try ended(app, since: began, client) { return result }
-                throw error
-            }
-        }
-    }
-
-    /// After this many losses of the connection, the request fails.
-    private static let maximumReconnects = 10
-
-    /// Whether the verb asks for a state, so that a repeated request changes nothing more.
-    private var isIdempotent: Bool {
-        switch invocation.verb {
-        case .launch, .activate, .background, .terminate: true
-        default: false
-        }
-    }
-
-    /// The answer for an app that ended since the request was sent: it was launched, and must not be launched again.
-    private func ended(_ app: String, since began: Timestamp, _ client: Client) throws(Failure) -> RequestResult? {
-        let status = try client.call("Status", [.string(app)], as: AppStatus.self)
-        guard status.isNotRunning, let receipt = status.lastReceipt, receipt.time >= began else { return nil }
-        var result = RequestResult(.ended, state: status.state)
-        result.lastReceipt = receipt
-        return result
-    }
-
-    private func call(for app: String) -> (member: String, arguments: [Variant]) {
+    /// The calls for one app, one after the other.
+    private func calls(for app: String) -> [RequestBatch.Call] {
         let name = Variant.string(app)
         func operand(_ index: Int) -> Variant { .string(operands.count > index ? operands[index] : "") }
+        func call(_ member: String, _ more: Variant..., isIdempotent: Bool = false) -> RequestBatch.Call {
+            RequestBatch.Call(member: member, arguments: [name] + more, isIdempotent: isIdempotent)
+        }
         switch invocation.verb {
-        case .launch: return ("Launch", [name, launchOptions.variant])
-        case .terminate: return ("Terminate", [name, .bool(invocation.has(.remove))])
-        case .push: return ("Push", [name, operand(1)])
-        case .send: return ("Send", [name, operand(1), operand(2)])
-        case .activate: return ("Activate", [name])
-        case .background: return ("Background", [name])
-        case .interrupt:
-            return (invocation.has(.whileConnected) ? "InterruptWhileConnected" : "Interrupt", [name])
-        case .resume: return ("Resume", [name])
-        case .list, .status, .receipts, .receipt, .watch, .pressure, .verify, .reload, .help, .open, .snapshot, .log,
-            .reexec:
+        case .launch: return [call("Launch", launchOptions.variant, isIdempotent: true)]
+        case .terminate: return [call("Terminate", .bool(invocation.has(.remove)), isIdempotent: true)]
+        case .restart:
+            return [
+                call("Terminate", .bool(false), isIdempotent: true),
+                call("Launch", launchOptions.variant, isIdempotent: true),
+            ]
+        case .push: return [call("Push", operand(1))]
+        case .send: return [call("Send", operand(1), operand(2))]
+        case .activate: return [call("Activate", isIdempotent: true)]
+        case .background: return [call("Background", isIdempotent: true)]
+        case .interrupt: return [call(invocation.has(.whileConnected) ? "InterruptWhileConnected" : "Interrupt")]
+        case .resume: return [call("Resume")]
+        case .list, .status, .show, .isActive, .cat, .receipts, .receipt, .watch, .pressure, .initialize, .verify,
+            .reload, .help, .open, .snapshot, .log, .reexec:
             preconditionFailure("\(invocation.verb) is not a request")
         }
     }
@@ -103,7 +121,8 @@ extension Session {
     }
 
     private func isSuccess(_ result: RequestResult) -> Bool {
-        switch RequestResult.Outcome(rawValue: result.outcome) {
+        if result.outcome == RequestResult.requestedOutcome { return true }
+        return switch RequestResult.Outcome(rawValue: result.outcome) {
         case .done: true
         case .ended: invocation.verb == .terminate
         case .superseded, nil: false
@@ -113,11 +132,7 @@ extension Session {
     private func sentence(_ result: RequestResult) -> String {
         let state = stateInWords(result.state ?? "")
         switch RequestResult.Outcome(rawValue: result.outcome) {
-        case .done:
-            if invocation.verb == .send, result.state == "suspended" {
-                return "suspended; the notification is delivered when the app resumes"
-            }
-            return state
+        case .done: return state + remark(result)
         case .ended:
             let explanation = result.lastReceipt?.explanation ?? result.explanation ?? "Ended for an unknown reason."
             // The end is the requested result: its receipt is named here, and not as a hint of a failure.
@@ -128,8 +143,22 @@ extension Session {
             return before + explanation
         case .superseded:
             return "\(result.explanation ?? "A later request asked for another state.") It is \(state) now."
-        case nil: return "unknown answer '\(result.outcome)' of greenroomd"
+        case nil:
+            if result.outcome == RequestResult.requestedOutcome { return "requested" }
+            return "unknown answer '\(result.outcome)' of greenroomd"
         }
+    }
+
+    /// What a successful request did not do.
+    private func remark(_ result: RequestResult) -> String {
+        if invocation.verb == .send, result.state == "suspended" {
+            return "; the notification is delivered when the app resumes"
+        }
+        let isInForeground = result.state == "active" || result.state == "inactive"
+        if invocation.verb == .launch, invocation.has(.background), isInForeground {
+            return "; it was running and stays in the foreground"
+        }
+        return ""
     }
 
     /// When an app ended: "while launching".

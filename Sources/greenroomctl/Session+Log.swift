@@ -1,12 +1,19 @@
 import Glibc
 
-/// `log`: the journal entries of greenroomd about an app, and the app's own output. journalctl(1) shows them.
+/// `log`: the journal entries of greenroomd about apps, and the apps' own output. journalctl(1) shows them.
 extension Session {
     private static let journalctl = "/usr/bin/journalctl"
 
     func log() throws(Failure) -> Int32 {
         let endpoint = try Endpoint(invocation, environment)
-        let arguments = [Self.journalctl] + JournalQuery(invocation, daemonUser: user(of: endpoint)).arguments
+        guard hasJournal else {
+            throw Failure("There is no journal on this machine: greenroomd writes its log to standard error.")
+        }
+        let names = try apps.contains(where: isPattern) ? expand(apps, connect()) : apps
+        // Only patterns that match no app were named.
+        if names.isEmpty, !apps.isEmpty { return 0 }
+        let query = JournalQuery(invocation, apps: names, daemonUser: user(of: endpoint))
+        let arguments = [Self.journalctl] + query.arguments
         var pointers = arguments.map { strdup($0) } + [nil]
         execv(Self.journalctl, &pointers)
         let reason = errno
@@ -16,6 +23,16 @@ extension Session {
         }
         throw Failure(
             "journalctl is not installed. Without the journal, greenroomd writes its log to standard error.")
+    }
+
+    /// Whether journald runs, or has left files: without both journalctl succeeds with a message about missing files.
+    private var hasJournal: Bool {
+        if access("/run/systemd/journal/socket", F_OK) == 0 { return true }
+        return ["/var/log/journal", "/run/log/journal"].contains { root in
+            folderEntries(root).contains { machine in
+                !machine.hasPrefix(".") && folderEntries("\(root)/\(machine)").contains { $0.contains(".journal") }
+            }
+        }
     }
 
     /// The user of the daemon. Only this user's entries are shown: every user can write any field, except for those that
@@ -29,21 +46,26 @@ extension Session {
 
 /// The arguments of journalctl.
 struct JournalQuery: Equatable {
-    /// Without the program's name. The app's ID is valid (`Invocation` checks it), so journalctl reads it neither as an
-    /// option nor as `+`.
+    /// Without the program's name. The IDs of apps are valid (`Invocation` checks them), so journalctl reads them neither as
+    /// options nor as `+`.
     let arguments: [String]
 
-    init(_ invocation: Invocation, daemonUser: UInt32) {
+    /// - Parameter apps: the apps that the patterns of the command line match, and the others that it names.
+    init(_ invocation: Invocation, apps: [String]? = nil, daemonUser: UInt32) {
+        let apps = apps ?? Array(invocation.apps)
         var options: [String] = []
         if invocation.has(.follow) { options.append("--follow") }
         if let lines = invocation.options[.lines] { options.append("--lines=\(lines)") }
+        if let since = invocation.options[.since] { options.append("--since=\(since)") }
         if invocation.has(.json) { options.append("--output=json") }
         let daemon = ["_COMM=greenroomd", "_UID=\(daemonUser)"]
-        guard let app = invocation.operands.first else {
+        guard !apps.isEmpty else {
             arguments = options + daemon
             return
         }
-        // The daemon's entries about the app, or the output stream that the daemon opened for it.
-        arguments = options + daemon + ["GREENROOM_APP=\(app)", "+", "_TRANSPORT=stdout", "SYSLOG_IDENTIFIER=\(app)"]
+        // The daemon's entries about the apps, or the output streams that the daemon opened for them. Values of one field are
+        // alternatives.
+        let entries = daemon + apps.map { "GREENROOM_APP=\($0)" }
+        arguments = options + entries + ["+", "_TRANSPORT=stdout"] + apps.map { "SYSLOG_IDENTIFIER=\($0)" }
     }
 }

@@ -1,4 +1,6 @@
 import Control
+import Glibc
+import JSON
 import LifecycleCore
 import Systemd
 
@@ -7,16 +9,19 @@ extension Session {
     func list() throws(Failure) -> Int32 {
         let apps = try connect().call("List", as: [AppStatus].self)
         try wantsJSON ? show(apps.json) : show(table(apps))
+        warnAboutFiles(apps)
         return 0
     }
 
     private func table(_ apps: [AppStatus]) -> String {
         guard !apps.isEmpty || !screen.isTerminal else {
             return
-                "No apps. To add one, put a manifest into the folder 'apps' of the daemon's configuration, then run: "
-                + "greenroomctl reload\n"
+                wrapped(
+                    "No apps. To add one, run 'greenroomctl init NAME -- COMMAND…', or put a manifest into the folder 'apps' of "
+                        + "the daemon's configuration. Then run 'greenroomctl reload'.", to: screen.width ?? 80
+                ).joined(separator: "\n") + "\n"
         }
-        var table = Table(["ID", "STATE", "PID", "MEMORY", "SINCE", "TASKS/DEADLINE"], right: [2, 3])
+        var table = Table(["ID", "STATE", "PID", "MEMORY", "SINCE", "TASKS/DEADLINE"], right: [2, 3], flexible: [0])
         table.rows = apps.map { app in
             let style: Style? = app.error == nil ? nil : .red
             return [
@@ -68,24 +73,60 @@ extension Session {
 
     func status() throws(Failure) -> Int32 {
         guard !operands.isEmpty else { return try daemonStatus() }
-        let client = try connect()
+        let (found, problems) = try statuses(try connect())
+        if wantsJSON {
+            if invocation.namesSeveral { try show(found.json) } else if let app = found.first { try show(app.json) }
+        } else {
+            try show(found.map(sheet).joined(separator: "\n"))
+        }
+        problems.forEach(report)
+        warnAboutFiles(found)
+        if let problem = problems.first { return problem.status }
+        return found.contains { $0.isNotRunning } ? Self.notRunning : 0
+    }
+
+    /// The exit status of `status` and `is-active` for apps that do not run, as in systemctl.
+    static let notRunning: Int32 = 3
+
+    /// The records of the apps that the command line names, and the errors of those that have none.
+    func statuses(_ client: Client) throws(Failure) -> (found: [AppStatus], problems: [Failure]) {
         var found: [AppStatus] = []
         var problems: [Failure] = []
-        for name in operands {
+        for name in try expand(apps, client) {
             do throws(Failure) {
                 found.append(try client.call("Status", [.string(name)]))
             } catch {
                 problems.append(error)
             }
         }
+        return (found, problems)
+    }
+
+    /// Prints a state for each app.
+    func isActive() throws(Failure) -> Int32 {
+        let (found, problems) = try statuses(try connect())
         if wantsJSON {
-            if operands.count > 1 { try show(found.json) } else if let app = found.first { try show(app.json) }
+            try show(.array(found.map { .object([("app", .string($0.id)), ("state", .string($0.state))]) }))
         } else {
-            try show(found.map(sheet).joined(separator: "\n"))
+            try show(found.map { $0.state + "\n" }.joined())
         }
-        for problem in problems { printError(problem) }
+        problems.forEach(report)
         if let problem = problems.first { return problem.status }
-        return found.contains { $0.isNotRunning } ? 3 : 0
+        return found.contains { !$0.isNotRunning } ? 0 : Self.notRunning
+    }
+
+    /// Prints a warning on standard error about manifests that changed on disk, as systemctl does.
+    func warnAboutFiles(_ apps: [AppStatus]) {
+        warnAboutFiles(of: apps.filter { $0.needsReload == true }.map(\.id))
+    }
+
+    /// - Parameter changed: the apps whose manifests changed.
+    func warnAboutFiles(of changed: [String]) {
+        guard let first = changed.first, !wantsJSON else { return }
+        let which = changed.count == 1 ? "The manifest of '\(escaped(first))'" : "\(changed.count) manifests"
+        let sentence = "Warning: \(which) changed on disk. Run 'greenroomctl reload' to read it again."
+        let lines = screen.errorWidth.map { wrapped(sentence, to: $0) } ?? [sentence]
+        try? write(lines.joined(separator: "\n") + "\n", to: STDERR_FILENO)
     }
 
     /// Without an app: the daemon, the memory, and all apps.
@@ -101,6 +142,7 @@ extension Session {
         sheet.add("greenroomd", "\(version), at \(escaped(client.endpoint.socket))")
         addMemory(try client.call("Pressure"), to: &sheet)
         try show(sheet.text(screen) + "\n" + table(apps))
+        warnAboutFiles(apps)
         return 0
     }
 
@@ -110,6 +152,7 @@ extension Session {
         var sheet = Sheet()
         sheet.add("State", app.state + (app.since.map { " since \(whenInFull($0))" } ?? ""), style)
         sheet.add("Error", app.error, .red)
+        sheet.add("Manifest", app.files.map { escaped($0) })
         sheet.add("PID", app.pid.map { String($0) })
         sheet.add("Memory", memory(of: app).map { $0 + memoryParts(app) })
         sheet.add("Launches", app.error == nil ? String(app.launches) : nil)

@@ -5,22 +5,17 @@ import Systemd
 /// Verbs that show why apps ended.
 extension Session {
     func receipts() throws(Failure) -> Int32 {
-        let limit = invocation.options[.lines].flatMap { UInt32($0) }
-        var receipts: [ReceiptRecord] = []
-        // The method takes 0 for all receipts; `-n 0` means none.
-        if limit != 0 {
-            receipts = try connect().call("Receipts", [.string(operands.first ?? ""), .uint32(limit ?? 0)])
-        }
+        let receipts = try findReceipts()
         guard !wantsJSON else {
             try show(receipts.json)
             return 0
         }
         if receipts.isEmpty, screen.isTerminal {
-            let app = operands.first.map { " for '\(escaped($0))'" } ?? ""
-            try show("No receipts\(app).\n")
+            let names = apps.isEmpty ? "" : " for " + apps.map { "'\(escaped($0))'" }.joined(separator: ", ")
+            try show("No receipts\(names).\n")
             return 0
         }
-        var table = Table(["ID", "TIME", "APP", "RESULT", "EXPLANATION"], right: [0])
+        var table = Table(["ID", "TIME", "APP", "RESULT", "EXPLANATION"], right: [0], flexible: [2, 3])
         table.rows = receipts.map { receipt in
             let style = style(of: receipt)
             return [
@@ -30,6 +25,29 @@ extension Session {
         }
         try show(table.text(screen))
         return 0
+    }
+
+    /// The receipts that the command line asks for. The daemon selects those of one app; this program selects by patterns, of
+    /// several apps and by time.
+    private func findReceipts() throws(Failure) -> [ReceiptRecord] {
+        let limit = invocation.options[.lines].flatMap { UInt32($0) }
+        // The method takes 0 for all receipts; `-n 0` means none.
+        if limit == 0 { return [] }
+        let since = invocation.options[.since].flatMap { TimeParser.parse($0) }
+        let isSelectedHere = invocation.namesSeveral || since != nil
+        let client = try connect()
+        let name = invocation.namesSeveral ? "" : apps.first ?? ""
+        let all: [ReceiptRecord] = try client.call(
+            "Receipts", [.string(name), .uint32(isSelectedHere ? 0 : limit ?? 0)])
+        guard isSelectedHere else { return all }
+        for word in apps where isPattern(word) && !all.contains(where: { isMatch($0.app, word) }) {
+            reportUnmatched(word)
+        }
+        let found = all.filter { receipt in
+            guard receipt.time >= since ?? receipt.time else { return false }
+            return apps.isEmpty || apps.contains { isMatch(receipt.app, $0) }
+        }
+        return Array(found.suffix(limit.map { Int($0) } ?? found.count))
     }
 
     func receipt() throws(Failure) -> Int32 {

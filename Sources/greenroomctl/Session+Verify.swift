@@ -17,7 +17,7 @@ extension Session {
     }
 
     /// The files are for the daemon that other verbs would call.
-    private var isForRoot: Bool { invocation.has(.system) || (!invocation.has(.user) && geteuid() == 0) }
+    var isForRoot: Bool { invocation.has(.system) || (!invocation.has(.user) && geteuid() == 0) }
 
     private func line(_ diagnostic: Diagnostic) -> String {
         let position = diagnostic.line == 0 ? "" : ":\(diagnostic.line):\(diagnostic.column)"

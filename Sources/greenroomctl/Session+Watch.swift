@@ -23,7 +23,7 @@ extension Session {
 
     private func isShown(_ event: LifecycleEvent) -> Bool {
         if event.priority == Self.debug, !invocation.has(.verbose) { return false }
-        return operands.isEmpty || event.app.map { operands.contains($0) } ?? false
+        return apps.isEmpty || event.app.map { id in apps.contains { isMatch(id, $0) } } ?? false
     }
 
     private func line(_ event: LifecycleEvent) -> String {

@@ -1,8 +1,13 @@
 /// The verbs, in the order of the help.
 package enum Verb: String, CaseIterable, Sendable {
-    case list, status, receipts, receipt, log, watch
-    case launch, activate, background, interrupt, resume, terminate, push, send
-    case pressure, verify, reload, reexec
+    case list, status, show
+    case isActive = "is-active"
+    case cat, receipts, receipt, log, watch
+    case launch, activate, background, interrupt, resume, terminate, restart, push, send
+    case pressure
+    /// `init`, which is no name for a case.
+    case initialize = "init"
+    case verify, reload, reexec
     case help
     // Not implemented.
     case open, snapshot
@@ -11,21 +16,39 @@ package enum Verb: String, CaseIterable, Sendable {
     var usage: String {
         switch self {
         case .list, .reload, .reexec: ""
-        case .status: "[APP…]"
-        case .receipts: "[APP]"
+        case .status, .watch: "[APP…]"
+        case .show: "[-p KEY]… [--value] [APP…]"
+        case .isActive, .cat: "APP…"
+        case .receipts: "[APP…] [-n N] [--since TIME]"
         case .receipt: "ID"
-        case .watch: "[APP…]"
-        case .launch: "APP [--background] [--reason REASON] [--url URL]"
-        case .activate, .background, .resume, .snapshot: "APP"
-        case .interrupt: "APP [--while-connected]"
-        case .terminate: "APP [--remove]"
-        case .push: "APP [PAYLOAD]"
-        case .send: "APP KIND [PAYLOAD]"
+        case .launch: "APP… [--background] [--reason REASON] [--url URL] [--no-block]"
+        case .activate, .background, .resume: "APP… [--no-block]"
+        case .interrupt: "APP… [--while-connected] [--no-block]"
+        case .terminate: "APP… [--remove] [--no-block]"
+        case .restart: "APP… [--background]"
+        case .push: "APP [PAYLOAD] [--no-block]"
+        case .send: "APP KIND [PAYLOAD] [--no-block]"
         case .pressure: "[warning|critical|normal]"
+        case .initialize: "NAME [--config DIR] -- COMMAND…"
         case .verify: "FILE…"
         case .help: "[VERB]"
         case .open: "APP URL"
-        case .log: "[APP] [-f] [-n N]"
+        case .snapshot: "APP"
+        case .log: "[APP…] [-f] [-n N] [--since TIME]"
+        }
+    }
+
+    /// The usage without options, for the list of verbs.
+    var shortUsage: String {
+        switch self {
+        case .list, .status, .receipt, .watch, .reload, .reexec, .isActive, .cat, .verify, .help, .open, .snapshot:
+            usage
+        case .show, .receipts, .log: "[APP…]"
+        case .launch, .activate, .background, .interrupt, .resume, .terminate, .restart: "APP…"
+        case .push: "APP"
+        case .send: "APP KIND"
+        case .pressure: "[LEVEL]"
+        case .initialize: "NAME -- COMMAND…"
         }
     }
 
@@ -33,49 +56,91 @@ package enum Verb: String, CaseIterable, Sendable {
     var operands: ClosedRange<Int> {
         switch self {
         case .list, .reload, .reexec: 0...0
-        case .status, .watch: 0...Int.max
-        case .receipts, .pressure, .help, .log: 0...1
-        case .receipt, .activate, .background, .interrupt, .resume, .snapshot, .launch, .terminate: 1...1
+        case .status, .show, .watch, .receipts, .log: 0...Int.max
+        case .pressure, .help: 0...1
+        case .receipt, .snapshot: 1...1
+        case .isActive, .cat, .launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .verify:
+            1...Int.max
         case .push: 1...2
         case .send: 2...3
-        case .verify: 1...Int.max
+        case .initialize: 2...Int.max
         case .open: 2...2
         }
     }
 
-    var isImplemented: Bool {
+    /// How many of the arguments, from the first on, name apps.
+    var appOperands: Int {
         switch self {
-        case .open, .snapshot: false
-        case .list, .status, .receipts, .receipt, .log, .watch, .launch, .activate, .background, .interrupt, .resume,
-            .terminate, .push, .send, .pressure, .verify, .reload, .reexec, .help:
-            true
+        case .status, .show, .isActive, .cat, .receipts, .log, .watch, .launch, .activate, .background, .interrupt,
+            .resume, .terminate, .restart:
+            Int.max
+        case .push, .send, .open, .snapshot, .initialize: 1
+        case .list, .receipt, .pressure, .verify, .reload, .reexec, .help: 0
         }
     }
+
+    var isImplemented: Bool { self != .open && self != .snapshot }
 
     /// The line in the list of verbs.
     var summary: String {
         switch self {
         case .list: "List all apps"
-        case .status: "Show an app in detail; without APP, the daemon"
+        case .status: "Show apps in detail; without APP, the daemon"
+        case .show: "Show the properties of apps as KEY=VALUE"
+        case .isActive: "Show the states of apps; succeed if one of them runs"
+        case .cat: "Show the files of apps' manifests"
         case .receipts: "List why apps ended, the latest last"
         case .receipt: "Show one receipt in detail"
         case .watch: "Print events as they happen"
-        case .launch: "Launch an app and wait until it is active, or in the background"
-        case .activate: "Bring an app to the foreground"
-        case .background: "Move an app to the background"
-        case .interrupt: "Begin an interruption: the app becomes inactive"
+        case .launch: "Launch apps and wait until they are active, or in the background"
+        case .activate: "Bring apps to the foreground"
+        case .background: "Move apps to the background"
+        case .interrupt: "Begin an interruption: the apps become inactive"
         case .resume: "End an interruption"
-        case .terminate: "Terminate an app; with --remove, kill it at once"
+        case .terminate: "Terminate apps; with --remove, kill them at once"
+        case .restart: "Terminate apps, then launch them again"
         case .push: "Wake or launch an app with a push notification"
         case .send: "Send a notification; a suspended app receives it when it resumes"
         case .pressure: "Show the memory level; with LEVEL, simulate it"
+        case .initialize: "Create the manifest of a program"
         case .verify: "Check manifests as the daemon does, without a daemon"
         case .reload: "Reload all manifests and the configuration"
         case .help: "Show this help, or the help of a verb"
         case .open: "Open a URL in an app"
         case .snapshot: "Show the last snapshot of an app"
-        case .log: "Show the journal entries and the output of an app, or all entries"
+        case .log: "Show the journal entries and the output of apps, or all entries"
         case .reexec: "Replace the daemon; apps keep running"
+        }
+    }
+
+    /// What to do instead, for a word of another program's command line that is no verb here; `nil`: nothing is known.
+    static func hint(for word: String) -> String? {
+        switch word {
+        case "start": "use 'launch'"
+        case "run", "exec", "spawn": "use 'init NAME -- COMMAND…', then 'reload' and 'launch'"
+        case "stop", "quit", "exit", "close": "use 'terminate'"
+        case "kill", "rm", "remove", "delete": "use 'terminate --remove', or 'terminate' for an orderly end"
+        case "freeze", "suspend", "pause":
+            "use 'background': an app in the background is suspended when it has no work"
+        case "thaw", "unfreeze", "unpause", "wake", "switch", "focus", "foreground", "fg": "use 'activate'"
+        case "bg": "use 'background'"
+        case "ps", "ls", "top", "list-units", "list-apps": "use 'list'"
+        case "inspect", "info": "use 'status', or 'show' for scripts"
+        case "is-running": "use 'is-active'"
+        case "logs", "journal", "journalctl": "use 'log'"
+        case "events", "monitor", "follow": "use 'watch'"
+        case "try-restart", "reload-or-restart", "force-reload": "use 'restart'"
+        case "enable", "disable", "mask", "unmask":
+            "set LaunchAtStart= in the app's manifest, then use 'reload' (greenroom.app(5))"
+        case "edit", "set-property":
+            "edit the manifest, which 'cat' shows, or a drop-in ID.app.d/NAME.conf, then use 'reload'"
+        case "create", "new", "add": "use 'init NAME -- COMMAND…'"
+        case "daemon-reload": "use 'reload'"
+        case "daemon-reexec", "upgrade": "use 'reexec'"
+        case "check", "lint", "validate": "use 'verify'"
+        case "memory", "mem": "use 'pressure'"
+        case "notify": "use 'send' or 'push'"
+        default: nil
         }
     }
 }
@@ -83,8 +148,9 @@ package enum Verb: String, CaseIterable, Sendable {
 /// The options. They may stand anywhere on the line.
 package enum Option: String, CaseIterable, Sendable {
     case json, user, system, runtime, help, version
-    case background, reason, url, remove, lines, verbose, follow
+    case background, reason, url, remove, lines, verbose, follow, since, property, value, config
     case whileConnected = "while-connected"
+    case noBlock = "no-block"
 
     var long: String { "--" + rawValue }
 
@@ -94,31 +160,45 @@ package enum Option: String, CaseIterable, Sendable {
         case .lines: "n"
         case .verbose: "v"
         case .follow: "f"
-        case .json, .user, .system, .runtime, .version, .background, .reason, .url, .remove, .whileConnected: nil
+        case .property: "p"
+        case .json, .user, .system, .runtime, .version, .background, .reason, .url, .remove, .since, .value, .config,
+            .whileConnected, .noBlock:
+            nil
         }
     }
 
     /// The name of the value in help and errors; `nil` for a flag.
-    var value: String? {
+    var placeholder: String? {
         switch self {
-        case .runtime: "DIR"
+        case .runtime, .config: "DIR"
         case .reason: "REASON"
         case .url: "URL"
         case .lines: "N"
-        case .json, .user, .system, .help, .version, .background, .remove, .verbose, .follow, .whileConnected: nil
+        case .since: "TIME"
+        case .property: "KEY"
+        case .json, .user, .system, .help, .version, .background, .remove, .verbose, .follow, .value, .whileConnected,
+            .noBlock:
+            nil
         }
     }
+
+    /// Whether the values of several options are joined by commas; otherwise the last one counts.
+    var isList: Bool { self == .property }
 
     /// The verbs that accept the option; `nil` for all.
     var verbs: [Verb]? {
         switch self {
         case .json, .user, .system, .runtime, .help, .version: nil
-        case .background, .reason, .url: [.launch]
+        case .background: [.launch, .restart]
+        case .reason, .url: [.launch]
         case .remove: [.terminate]
-        case .lines: [.receipts, .log]
+        case .lines, .since: [.receipts, .log]
         case .verbose: [.watch]
         case .follow: [.log]
+        case .property, .value: [.show]
+        case .config: [.initialize]
         case .whileConnected: [.interrupt]
+        case .noBlock: [.launch, .activate, .background, .interrupt, .resume, .terminate, .push, .send]
         }
     }
 }

@@ -2,47 +2,46 @@ import Control
 import Glibc
 import Systemd
 
-/// Waits for the answer to one request. On a terminal it shows the app's state and the time left. Ctrl-C ends the wait;
-/// the daemon still carries the request out.
-struct Waiting {
+/// What a waiting command line shows: on a terminal the app's state and the time left, and at Ctrl-C, which ends the wait,
+/// that the daemon still carries the requests out.
+final class Waiting {
     /// How often the terminal is updated: four times a second can be read. A faster answer leaves no line behind.
     private static let interval = Duration.milliseconds(250)
 
     private let client: Client
-    private let app: String
     private let isShown: Bool
+    private var line = ProgressLine()
 
-    init(_ client: Client, app: String, _ screen: Screen) {
+    init(_ apps: [String], _ client: Client, _ screen: Screen) {
         self.client = client
-        self.app = app
         // The password agent writes to the same line.
         isShown = screen.errorIsTerminal && client.agent == nil
+        let erase = isShown ? ProgressLine.erase : ""
+        let what = apps.count == 1 ? "the request for '\(escaped(apps[0]))'" : "the requests"
+        Interruption.print("\(erase)greenroomctl: Stopped waiting; greenroomd still carries out \(what).\n")
     }
 
-    func wait(for member: String, _ arguments: [Variant]) throws(Failure) -> RequestResult {
-        let erase = isShown ? ProgressLine.erase : ""
-        Interruption.print(
-            "\(erase)greenroomctl: Stopped waiting; greenroomd still carries out the request for '\(escaped(app))'.\n")
-        let request = try client.begin(member, arguments)
-        var line = ProgressLine()
-        defer { line.clear() }
-        while true {
-            let deadline = isShown ? EventLoop.now() + Self.interval : nil
-            if let answer = try client.answer(request, until: deadline, as: RequestResult.self) { return answer }
-            if let status = currentStatus() { line.draw(text(status)) }
-        }
+    /// When `update` is to be called; `nil`: never.
+    var nextUpdate: Duration? { isShown ? EventLoop.now() + Self.interval : nil }
+
+    /// Shows the state of an app that is waited for.
+    func update(_ app: String, others: Int) {
+        guard isShown, let status = currentStatus(app) else { return }
+        line.draw(text(app, status) + (others > 0 ? " (and \(others) more)" : ""))
     }
+
+    func clear() { line.clear() }
 
     /// Ctrl-C ends the program without a message from now on.
     static func endsAtInterrupt() { Interruption.reset() }
 
     /// `nil` after an error: it does not matter here, because the request itself is answered.
-    private func currentStatus() -> AppStatus? {
+    private func currentStatus(_ app: String) -> AppStatus? {
         guard let pending = try? client.begin("Status", [.string(app)]) else { return nil }
         return (try? client.answer(pending, until: EventLoop.now() + Self.interval, as: AppStatus.self)) ?? nil
     }
 
-    private func text(_ status: AppStatus) -> String {
+    private func text(_ app: String, _ status: AppStatus) -> String {
         if status.launchWaiting != nil { return "\(escaped(app)): waiting for other launches …" }
         return "\(escaped(app)): \(status.state)" + (status.deadline?.timeLeft.map { ", \($0)" } ?? " …")
     }

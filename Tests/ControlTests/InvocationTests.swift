@@ -62,8 +62,19 @@ struct InvocationTests {
             (["list", "photos"], "list: unexpected argument 'photos'"),
             (["--user", "--system", "list"], "--user and --system are mutually exclusive"),
             (["launch"], "launch: missing argument APP"),
-            (["launch", "a", "b"], "launch: unexpected argument 'b'"),
-            (["activate", "a", "--background"], "activate: unexpected option '--background'; it is for launch"),
+            (["receipt", "1", "2"], "receipt: unexpected argument '2'"),
+            (
+                ["activate", "a", "--background"],
+                "activate: unexpected option '--background'; it is for launch and restart"
+            ),
+            (["restart", "a", "--no-block"], "restart: unexpected option '--no-block'; it is for launch and"),
+            (["init", "web"], "init: missing argument COMMAND"),
+            (["init", "a b", "true"], "init: invalid app ID 'a b'"),
+            (
+                ["show", "-p", "state,memroyBytes"],
+                "--property: unknown key 'memroybytes'; did you mean 'memoryBytes'?"
+            ),
+            (["receipts", "--since", "soon"], "--since: invalid time 'soon'; expected a time such as"),
             (["launch", "a", "--remove"], "launch: unexpected option '--remove'; it is for terminate"),
             (
                 ["launch", "a", "--reason", "whim"],
@@ -86,6 +97,49 @@ struct InvocationTests {
             return
         }
         #expect(sentence.hasPrefix(expected), "\(sentence)")
+    }
+
+    @Test(
+        "a verb of another program is answered with the verb to use, wherever the options stand",
+        arguments: [
+            ("start", "use 'launch'"), ("stop", "use 'terminate'"), ("kill", "use 'terminate --remove'"),
+            ("freeze", "use 'background'"), ("thaw", "use 'activate'"), ("ps", "use 'list'"),
+            ("enable", "set LaunchAtStart="), ("disable", "set LaunchAtStart="), ("edit", "edit the manifest"),
+            ("daemon-reload", "use 'reload'"), ("logs", "use 'log'"), ("create", "use 'init"),
+        ])
+    func hints(word: String, hint: String) {
+        for line in [[word, "photos"], ["--runtime", "launch", word, "photos"], ["--json", word, "--user"]] {
+            guard case .wrong(let sentence) = Invocation.parse(line) else {
+                Issue.record("\(line) was accepted")
+                continue
+            }
+            #expect(sentence.hasPrefix("unknown verb '\(word)'; \(hint)"), "\(sentence)")
+        }
+    }
+
+    @Test("an app may be named with the suffix of its manifest")
+    func suffix() {
+        for line in [["launch", "photos.app", "mail"], ["launch", "photos", "mail.app"]] {
+            guard case .run(let invocation) = Invocation.parse(line) else {
+                Issue.record("\(line) was refused")
+                continue
+            }
+            #expect(invocation.operands == ["photos", "mail"])
+        }
+        guard case .run(let push) = Invocation.parse(["push", "photos.app", "x.app"]) else {
+            Issue.record("refused")
+            return
+        }
+        #expect(push.operands == ["photos", "x.app"])
+    }
+
+    @Test("an option that may be repeated collects its values")
+    func properties() {
+        guard case .run(let invocation) = Invocation.parse(["show", "-p", "state", "-ppid,Since", "photos"]) else {
+            Issue.record("refused")
+            return
+        }
+        #expect(invocation.options == [.property: "state,pid,Since"])
     }
 
     @Test("there is general help, and help for each verb", arguments: Verb.allCases)
@@ -119,7 +173,9 @@ struct EndpointTests {
     private func endpoint(_ line: [String], root: Bool = false, _ variables: [String: String] = [:]) throws -> Endpoint
     {
         guard case .run(let invocation) = Invocation.parse(line) else { throw Failure("refused") }
-        return try Endpoint(invocation, Environment(isRoot: root) { variables[$0] })
+        var environment = Environment(isRoot: root) { variables[$0] }
+        environment.workingDirectory = "/srv"
+        return try Endpoint(invocation, environment)
     }
 
     @Test("the system daemon is the default for root, the user's daemon for other users; --runtime selects any")
@@ -132,6 +188,7 @@ struct EndpointTests {
         #expect(try endpoint(["list"], home).socket == "/home/ada/.cache/greenroom/bus")
         #expect(try endpoint(["list", "--user"], root: true, home).socket == "/home/ada/.cache/greenroom/bus")
         #expect(try endpoint(["list", "--runtime", "/r/"], root: true, home).socket == "/r/bus")
+        #expect(try endpoint(["list", "--runtime", "./r/"], root: true, home).socket == "/srv/r/bus")
         #expect(try endpoint(["list"], ["HOME": "relative", "XDG_RUNTIME_DIR": "/x"]).socket == "/x/greenroom/bus")
     }
 

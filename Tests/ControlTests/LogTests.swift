@@ -1,3 +1,5 @@
+import Glibc
+import Systemd
 import Testing
 
 @testable import greenroomctl
@@ -29,6 +31,31 @@ struct LogTests {
         #expect(all.prefix(3) == ["--follow", "--lines=5", "--output=json"])
         #expect(query(["photos", "-n", "x --root=/"]) == nil)
         #expect(query(["photos", "--root=/"]) == nil)
+    }
+
+    @Test("the values of several apps are alternatives, and --since is passed as it is")
+    func several() throws {
+        let line = try #require(query(["photos", "mail.app", "--since", "2 days ago"]))
+        #expect(
+            line == [
+                "--since=2 days ago", "_COMM=greenroomd", "_UID=0", "GREENROOM_APP=photos", "GREENROOM_APP=mail", "+",
+                "_TRANSPORT=stdout", "SYSLOG_IDENTIFIER=photos", "SYSLOG_IDENTIFIER=mail",
+            ])
+    }
+
+    private static var hasJournal: Bool {
+        let paths: [String] = ["/run/systemd/journal/socket", "/var/log/journal", "/run/log/journal"]
+        return paths.contains { access($0, F_OK) == 0 }
+    }
+
+    @Test("without a journal log fails and says so", .enabled(if: !hasJournal, "this machine has a journal"))
+    func noJournal() throws {
+        let program = try RunningProgram(["--runtime", "/nowhere", "log"], environment: [], terminal: false)
+        let outcome = try program.finish(in: EventLoop())
+        #expect(outcome.status == 1)
+        #expect(
+            outcome.errors
+                == "greenroomctl: There is no journal on this machine: greenroomd writes its log to standard error.\n")
     }
 
     @Test("an invalid app ID never reaches journalctl")

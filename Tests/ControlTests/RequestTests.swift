@@ -235,6 +235,23 @@ struct RequestTests {
             outcome.errors == "greenroomctl: Stopped waiting; greenroomd still carries out the request for 'photos'.\n")
     }
 
+    @Test("with --json an error is one object on standard error, with a name of D-Bus")
+    func jsonErrors() throws {
+        let daemon = try FakeDaemon()
+        let usage = try daemon.run("lsit", "--json")
+        #expect(usage.status == 2)
+        #expect(usage.output.isEmpty)
+        let error = try JSONValue.parse(usage.errors)["error"]
+        #expect(error?["name"]?.stringValue == "org.greenroom.Error.InvalidArgument")
+        #expect(error?["message"]?.stringValue == "unknown verb 'lsit'; did you mean 'list'?")
+        #expect(error?["hint"]?.stringValue == "Try 'greenroomctl help' for more information.")
+        daemon.on("Activate") { $0.fail(ControlNames.Failure.ending.error("Cannot activate 'a': it is terminating.")) }
+        let refused = try daemon.run("activate", "a", "--json")
+        #expect(refused.status == 1)
+        #expect(refused.output.isEmpty)
+        #expect(try JSONValue.parse(refused.errors)["error"]?["name"]?.stringValue == "org.greenroom.Error.Ending")
+    }
+
     @Test("a usage error exits with 2, a verb that is not implemented with 1")
     func exits() throws {
         let loop = try EventLoop()
@@ -250,8 +267,10 @@ struct RequestTests {
             try run("--json", "send", "photos").errors.hasSuffix(
                 "\nTry 'greenroomctl help send' for more information.\n"))
         // The hint names the verb, not the value of an option before it.
-        let runtime = try run("--runtime", "status", "launch", "a", "b")
+        let runtime = try run("--runtime", "status", "launch", "--background")
         #expect(runtime.errors.hasSuffix("'greenroomctl help launch' for more information.\n"))
+        let config = try run("--confg", "status.d", "launch", "a")
+        #expect(config.errors.hasSuffix("'greenroomctl help launch' for more information.\n"))
         let open = try run("open", "photos", "x:y")
         #expect(open.status == 1)
         #expect(open.errors == "greenroomctl: open: not implemented\n")

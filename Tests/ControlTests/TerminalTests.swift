@@ -1,6 +1,7 @@
 import Control
 import Systemd
 import Testing
+import greenroomctl
 
 @Suite("On a terminal")
 struct TerminalTests {
@@ -49,6 +50,42 @@ struct TerminalTests {
         let lines = outcome.output.split(whereSeparator: \.isNewline)
         #expect(lines.count > 4)
         #expect(lines.allSatisfy { $0.count <= 80 })
+    }
+
+    private func widths(_ outcome: Outcome) -> [Int] {
+        (outcome.output + outcome.errors).split(whereSeparator: \.isNewline).map { displayWidth(String($0)) }
+    }
+
+    @Test("COLUMNS is the width of help, tables and errors, also without a terminal", arguments: [60, 120])
+    func columns(width: Int) throws {
+        let daemon = try FakeDaemon()
+        let text = String(repeating: "word ", count: 60)
+        daemon.answer("List", [Records.mail, Records.photos])
+        daemon.answer("Status", Records.make(Records.photos) { $0.statusText = text })
+        daemon.answer("Receipts", [Records.make(Records.receipt) { $0.explanation = text }])
+        daemon.on("Activate") { $0.fail(ControlNames.Failure.failed.error(text)) }
+        let environment = ["COLUMNS=\(width)", "TERM=dumb"]
+        let verbs: [[String]] = [
+            ["list"], ["receipts"], ["activate", "photos"], ["status", "photos"], ["lsit"], ["help"],
+        ]
+        for line in verbs + Verb.allCases.map({ ["help", $0.rawValue] }) {
+            for terminal in [true, false] where terminal || ["help", "activate", "lsit"].contains(line[0]) {
+                let program = try RunningProgram(
+                    ["--runtime", daemon.runtime] + line, environment: environment, terminal: terminal)
+                let outcome = try program.finish(in: daemon.loop)
+                #expect(widths(outcome).allSatisfy { $0 <= width }, "\(line): \(outcome.output)")
+            }
+        }
+    }
+
+    @Test("on a narrow screen an ID ends with an ellipsis, and the last column is below the others")
+    func narrow() throws {
+        let daemon = try FakeDaemon()
+        daemon.answer("List", [Records.mail, Records.photos])
+        let outcome = try daemon.run("list", environment: ["COLUMNS=55", "TERM=dumb"], terminal: true)
+        let lines = outcome.output.split(whereSeparator: \.isNewline)
+        #expect(lines.contains { $0.hasPrefix("org.exam") && $0.contains("…  notRunning") })
+        #expect(lines.contains { $0.hasPrefix("    3.2s left to enter the background") })
     }
 
     @Test("a wait shows the state and the time left, and clears the line")

@@ -21,6 +21,47 @@ struct TextTests {
         #expect(displayWidth("abc") == 3)
         #expect(displayWidth("中文") == 4)
         #expect(displayWidth("e\u{301}") == 1)
+        #expect(displayWidth("🚀") == 2)
+        #expect(displayWidth("\u{1112}\u{1161}\u{11AB}") == 2)
+        #expect(displayWidth("a\u{200D}b") == 2)
+    }
+
+    @Test("a help text is wrapped to a width, with descriptions in their column")
+    func help() {
+        let text = """
+            Usage: x
+
+            Head:
+              --one                   First second third fourth
+                                      fifth
+
+            One two three
+            four.
+
+            """
+        #expect(
+            reflowed(text, to: 52) == """
+                Usage: x
+
+                Head:
+                  --one                   First second third fourth
+                                          fifth
+
+                One two three four.
+
+                """)
+        #expect(
+            reflowed(text, to: 30) == """
+                Usage: x
+
+                Head:
+                  --one
+                      First second third
+                      fourth fifth
+
+                One two three four.
+
+                """)
     }
 
     @Test("lines are wrapped at spaces, and words stay whole")

@@ -20,6 +20,14 @@ struct VerifyTests {
         #expect(outcome.output == "\(app): OK\n")
     }
 
+    @Test("a file that does not exist is reported as such, whatever its name is", arguments: ["", ".app", ".conf"])
+    func missing(suffix: String) throws {
+        let file = folder.path + "/nowhere" + suffix
+        let outcome = try verify(file)
+        #expect(outcome.status == 1)
+        #expect(outcome.output == "\(file): error: No such file or directory\n")
+    }
+
     @Test("an error has its position and makes the exit status 1; the other files are checked, too")
     func error() throws {
         let bad = try folder.write("bad.app", "[App]\nExecStart=true\n")

@@ -27,13 +27,21 @@ final class Machine {
     }
 
     func detect(preferred: String? = nil, name: String = "greenroom") -> ContainmentMode {
+        .detect(preferredRoot: preferred.map(whole), name: name, surroundings: surroundings)
+    }
+
+    func problem(ofGivenRoot path: String) -> String? {
+        ContainmentMode.problem(ofGivenRoot: whole(path), surroundings: surroundings)
+    }
+
+    private func whole(_ path: String) -> String { path.hasPrefix("/") ? scratch.path + path : path }
+
+    private var surroundings: CgroupSurroundings {
         let mark = delegated.map { scratch.path + $0 }
-        return .detect(
-            preferredRoot: preferred.map { $0.hasPrefix("/") ? scratch.path + $0 : $0 }, name: name,
-            surroundings: CgroupSurroundings(
-                selfCgroup: Array(selfCgroup.utf8), mountInfo: Array(mountInfo.utf8), isRoot: isRoot, pid: 4711,
-                prefix: scratch.path,
-                attribute: { folder, name in folder == mark && name == "user.delegate" ? "1" : nil }))
+        return CgroupSurroundings(
+            selfCgroup: Array(selfCgroup.utf8), mountInfo: Array(mountInfo.utf8), isRoot: isRoot, pid: 4711,
+            prefix: scratch.path,
+            attribute: { folder, name in folder == mark && name == "user.delegate" ? "1" : nil })
     }
 
     func contents(_ path: String) throws -> String {
@@ -187,6 +195,18 @@ struct DetectionTests {
         let missing = machine.detect(preferred: "/sys/fs/cgroup/nowhere")
         #expect(missing.summary.contains("No such file or directory"))
         #expect(missing.root == nil)
+    }
+
+    @Test("a named group that does not exist is an error; without cgroup v2 no group is looked for")
+    func namedGroup() throws {
+        let machine = try Machine()
+        try machine.group("/sys/fs/cgroup", type: nil)
+        try machine.group("/sys/fs/cgroup/here")
+        #expect(machine.problem(ofGivenRoot: "/sys/fs/cgroup/here/") == nil)
+        let sentence = machine.problem(ofGivenRoot: "/sys/fs/cgroup/nowhere")
+        #expect(sentence?.hasSuffix("/sys/fs/cgroup/nowhere does not exist") == true, "\(sentence ?? "none")")
+        machine.mountInfo = "garbage\n"
+        #expect(machine.problem(ofGivenRoot: "/sys/fs/cgroup/nowhere") == nil)
     }
 
     @Test("a sibling's delegated group is used, and the one process that keeps it open moves into a leaf")

@@ -1,28 +1,57 @@
 # bash completion for greenroomctl. packaging/check compares it with the program.
 
-# Prints the first word of each line of the program's output, from the daemon that the command line selects.
-__greenroomctl_query() {
-    command greenroomctl "${daemon[@]}" "$@" 2>/dev/null | while read -r word _; do printf '%s\n' "$word"; done
+# Prints the first word of each line of the program's output, from the daemon that the command line selects. With STATES, a
+# pattern, only of lines whose second word matches.
+__greenroomctl_query() { # STATES VERB…
+    local states=$1
+    shift
+    command greenroomctl "${daemon[@]}" "$@" 2>/dev/null | while read -r word state _; do
+        # shellcheck disable=SC2053
+        [[ -z $states || $state == $states ]] && printf '%s\n' "$word"
+    done
 }
 
 _greenroomctl() {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} verb='' operands=0 daemon=() i words
+    # `--runtime=DIR` is three words: readline divides them at the equals sign.
+    if [[ $word == = ]]; then
+        word=
+    elif [[ $before == = ]] && ((COMP_CWORD > 1)); then
+        before=${COMP_WORDS[COMP_CWORD - 2]}
+    fi
     for ((i = 1; i < COMP_CWORD; i++)); do
         case ${COMP_WORDS[i]} in
-        --runtime) daemon=(--runtime "${COMP_WORDS[++i]}") ;;
+        --runtime | --reason | --url | --lines | -n | --since | --property | -p | --config)
+            local option=${COMP_WORDS[i]}
+            [[ ${COMP_WORDS[i + 1]:-} != = ]] || ((++i))
+            ((++i))
+            [[ $option != --runtime ]] || daemon=(--runtime "${COMP_WORDS[i]:-}")
+            ;;
         --system | --user) daemon=("${COMP_WORDS[i]}") ;;
-        --reason | --url | --lines | -n) ((++i)) ;;
         -*) ;;
         *) if [[ -z $verb ]]; then verb=${COMP_WORDS[i]}; else ((++operands)); fi ;;
         esac
     done
     case $before in
-    --runtime)
+    --runtime | --config)
+        compopt -o filenames 2>/dev/null
         mapfile -t COMPREPLY < <(compgen -d -- "$word")
         return
         ;;
     --reason)
         mapfile -t COMPREPLY < <(compgen -W 'user url push fetch socket timer accessory location relaunch' -- "$word")
+        return
+        ;;
+    --since)
+        mapfile -t COMPREPLY < <(compgen -W 'today yesterday now -1h -10min' -- "$word")
+        return
+        ;;
+    --property | -p)
+        words='id name state pid since memoryBytes residentBytes swappedBytes tasks deadline foreground launches
+            interruptions backgroundTimeRemainingSeconds launchPostponedSeconds launchWaitingSeconds memoryAwaitedBytes
+            backgroundTimeLastHourSeconds backgroundTimePerHourSeconds statusText suspendProblem lastReceipt error files
+            needsReload'
+        mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
         return
         ;;
     --url | --lines | -n) return ;;
@@ -31,37 +60,51 @@ _greenroomctl() {
         words='--json --system --user --runtime --help'
         case $verb in
         '') words+=' --version' ;;
-        launch) words+=' --background --reason --url' ;;
-        interrupt) words+=' --while-connected' ;;
-        terminate) words+=' --remove' ;;
-        receipts) words+=' --lines' ;;
-        log) words+=' --follow --lines' ;;
+        launch) words+=' --background --reason --url --no-block' ;;
+        activate | background | resume | push | send) words+=' --no-block' ;;
+        interrupt) words+=' --while-connected --no-block' ;;
+        terminate) words+=' --remove --no-block' ;;
+        restart) words+=' --background' ;;
+        receipts) words+=' --lines --since' ;;
+        log) words+=' --follow --lines --since' ;;
         watch) words+=' --verbose' ;;
+        show) words+=' --property --value' ;;
+        init) words+=' --config' ;;
         esac
     else
+        local verbs='list status show is-active cat receipts receipt log watch launch activate background interrupt resume
+            terminate restart push send pressure init verify reload reexec help'
         case $verb in
-        '')
-            words='list status receipts receipt log watch launch activate background interrupt resume terminate push
-                send pressure verify reload reexec help'
-            ;;
-        status | watch) words=$(__greenroomctl_query list) ;;
-        receipts | log | launch | activate | background | interrupt | resume | terminate | push)
-            ((operands == 0)) && words=$(__greenroomctl_query list)
-            ;;
+        '') words=$verbs ;;
+        status | show | is-active | cat | receipts | log | watch | launch | restart) words=$(__greenroomctl_query '' list) ;;
+        # Only apps in a state in which the verb changes something.
+        activate) words=$(__greenroomctl_query '[!a]*' list) ;;
+        background | interrupt) words=$(__greenroomctl_query '*active' list) ;;
+        resume) words=$(__greenroomctl_query inactive list) ;;
+        terminate) words=$(__greenroomctl_query '[!n]*' list) ;;
+        push) ((operands == 0)) && words=$(__greenroomctl_query '' list) ;;
         send)
             case $operands in
-            0) words=$(__greenroomctl_query list) ;;
+            0) words=$(__greenroomctl_query '' list) ;;
             1)
                 words='accessory orientation time battery proximity protectedData display screenMode settings locale
                     account memory x-'
                 ;;
             esac
             ;;
-        receipt) ((operands == 0)) && words=$(__greenroomctl_query receipts) ;;
+        receipt) ((operands == 0)) && words=$(__greenroomctl_query '' receipts) ;;
         pressure) words='normal warning critical' ;;
-        help) words='list status receipts receipt log watch launch activate background interrupt resume terminate push
-            send pressure verify reload reexec help' ;;
+        help) words=$verbs ;;
+        init)
+            if ((operands == 1)); then
+                mapfile -t COMPREPLY < <(compgen -c -- "$word")
+            elif ((operands > 1)); then
+                mapfile -t COMPREPLY < <(compgen -f -- "$word")
+            fi
+            return
+            ;;
         verify)
+            compopt -o filenames 2>/dev/null
             mapfile -t COMPREPLY < <(compgen -f -- "$word")
             return
             ;;

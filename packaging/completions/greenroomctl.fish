@@ -16,16 +16,18 @@ function __greenroomctl_query
     command greenroomctl $daemon $argv 2>/dev/null
 end
 
+# Apps with their states. With a regular expression, only apps in a state that it matches.
 function __greenroomctl_apps
-    __greenroomctl_query list | string replace -r '^(\S+)\s+(\S+).*' '$1\t$2'
+    set -l states (count $argv >/dev/null; and echo $argv[1]; or echo '\S+')
+    __greenroomctl_query list | string replace -rf "^(\\S+)\\s+($states)(\\s.*)?\$" '$1\t$2'
 end
 
 function __greenroomctl_receipts
     __greenroomctl_query receipts | string replace -r '^\s*(\S+)\s+\S+\s+(\S+).*' '$1\t$2'
 end
 
-set -l verbs list status receipts receipt log watch launch activate background interrupt resume terminate push send \
-    pressure verify reload reexec help
+set -l verbs list status show is-active cat receipts receipt log watch launch activate background interrupt resume \
+    terminate restart push send pressure init verify reload reexec help
 set -l none "not __fish_seen_subcommand_from $verbs"
 
 complete -c greenroomctl -f
@@ -38,6 +40,9 @@ complete -c greenroomctl -n $none -l version -d 'Show the version'
 
 complete -c greenroomctl -n $none -a list -d 'List all apps'
 complete -c greenroomctl -n $none -a status -d 'Show an app in detail, or the daemon'
+complete -c greenroomctl -n $none -a show -d 'Show properties as KEY=VALUE'
+complete -c greenroomctl -n $none -a is-active -d 'Show the states of apps'
+complete -c greenroomctl -n $none -a cat -d 'Show the files of manifests'
 complete -c greenroomctl -n $none -a receipts -d 'List why apps ended'
 complete -c greenroomctl -n $none -a receipt -d 'Show one receipt in detail'
 complete -c greenroomctl -n $none -a log -d 'Show the journal of an app'
@@ -48,23 +53,30 @@ complete -c greenroomctl -n $none -a background -d 'Move an app to the backgroun
 complete -c greenroomctl -n $none -a interrupt -d 'Begin an interruption'
 complete -c greenroomctl -n $none -a resume -d 'End an interruption'
 complete -c greenroomctl -n $none -a terminate -d 'Terminate an app'
+complete -c greenroomctl -n $none -a restart -d 'Terminate apps, then launch them again'
 complete -c greenroomctl -n $none -a push -d 'Send a push notification'
 complete -c greenroomctl -n $none -a send -d 'Send a notification'
 complete -c greenroomctl -n $none -a pressure -d 'Show or simulate the memory level'
+complete -c greenroomctl -n $none -a init -d 'Create the manifest of a program'
 complete -c greenroomctl -n $none -a verify -d 'Check manifests'
 complete -c greenroomctl -n $none -a reload -d 'Reload all manifests and the configuration'
 complete -c greenroomctl -n $none -a reexec -d 'Replace the daemon; apps keep running'
 complete -c greenroomctl -n $none -a help -d 'Show help'
 
-complete -c greenroomctl -n '__fish_seen_subcommand_from status receipts log watch launch activate background interrupt resume terminate push send' \
+complete -c greenroomctl -n '__fish_seen_subcommand_from status show is-active cat receipts log watch launch restart push send' \
     -a '(__greenroomctl_apps)'
+# Only apps in a state in which the verb changes something.
+complete -c greenroomctl -n '__fish_seen_subcommand_from activate' -a '(__greenroomctl_apps "[^a]\S*")'
+complete -c greenroomctl -n '__fish_seen_subcommand_from background interrupt' -a '(__greenroomctl_apps "(?:in)?active")'
+complete -c greenroomctl -n '__fish_seen_subcommand_from resume' -a '(__greenroomctl_apps inactive)'
+complete -c greenroomctl -n '__fish_seen_subcommand_from terminate' -a '(__greenroomctl_apps "[^n]\S*")'
 complete -c greenroomctl -n '__fish_seen_subcommand_from receipt' -a '(__greenroomctl_receipts)'
 complete -c greenroomctl -n '__fish_seen_subcommand_from help' -a "$verbs"
-complete -c greenroomctl -n '__fish_seen_subcommand_from verify' -F
+complete -c greenroomctl -n '__fish_seen_subcommand_from verify init' -F
 complete -c greenroomctl -n '__fish_seen_subcommand_from pressure' -a 'normal warning critical'
 complete -c greenroomctl -n '__fish_seen_subcommand_from send' \
     -a 'accessory orientation time battery proximity protectedData display screenMode settings locale account memory x-'
-complete -c greenroomctl -n '__fish_seen_subcommand_from launch' -l background -d 'Launch into the background'
+complete -c greenroomctl -n '__fish_seen_subcommand_from launch restart' -l background -d 'Launch into the background'
 complete -c greenroomctl -n '__fish_seen_subcommand_from launch' -l url -x -d 'URL to open'
 complete -c greenroomctl -n '__fish_seen_subcommand_from launch' -l reason -x -d 'Launch reason' \
     -a 'user url push fetch socket timer accessory location relaunch'
@@ -73,3 +85,12 @@ complete -c greenroomctl -n '__fish_seen_subcommand_from terminate' -l remove -d
 complete -c greenroomctl -n '__fish_seen_subcommand_from receipts log' -s n -l lines -x -d 'Show only the last N'
 complete -c greenroomctl -n '__fish_seen_subcommand_from log' -s f -l follow -d 'Print new entries as they arrive'
 complete -c greenroomctl -n '__fish_seen_subcommand_from watch' -s v -l verbose -d 'Print deadlines that start and are met'
+complete -c greenroomctl -n '__fish_seen_subcommand_from receipts log' -l since -x -a 'today yesterday now -1h' -d 'Show only those since then'
+complete -c greenroomctl -n '__fish_seen_subcommand_from launch activate background interrupt resume terminate push send' \
+    -l no-block -d 'Do not wait for the result'
+complete -c greenroomctl -n '__fish_seen_subcommand_from show' -s p -l property -x -d 'Show only this property' \
+    -a 'id name state pid since memoryBytes residentBytes swappedBytes tasks deadline foreground launches interruptions
+    backgroundTimeRemainingSeconds launchPostponedSeconds launchWaitingSeconds memoryAwaitedBytes
+    backgroundTimeLastHourSeconds backgroundTimePerHourSeconds statusText suspendProblem lastReceipt error files needsReload'
+complete -c greenroomctl -n '__fish_seen_subcommand_from show' -l value -d 'Show only the values'
+complete -c greenroomctl -n '__fish_seen_subcommand_from init' -l config -xa '(__fish_complete_directories)' -d 'Create the manifest in this folder'

@@ -9,11 +9,21 @@ _greenroomctl_daemon() {
     command greenroomctl $daemon "$@" 2>/dev/null
 }
 
+# Apps with their states. With a pattern, only apps in a state that it matches.
 _greenroomctl_apps() {
     local -a apps
-    apps=(${(f)"$(_greenroomctl_daemon list | while read -r id state _; do print -r -- "$id:$state"; done)"})
+    local states=${1:-*}
+    apps=(${(f)"$(_greenroomctl_daemon list | while read -r id state _; do
+        [[ $state == ${~states} ]] && print -r -- "$id:$state"
+    done)"})
     _describe 'app' apps
 }
+
+# Only apps in a state in which the verb changes something.
+_greenroomctl_inactive() { _greenroomctl_apps 'inactive' }
+_greenroomctl_foreground() { _greenroomctl_apps '*active' }
+_greenroomctl_not_active() { _greenroomctl_apps '[^a]*' }
+_greenroomctl_running() { _greenroomctl_apps '[^n]*' }
 
 _greenroomctl_receipts() {
     local -a receipts
@@ -24,7 +34,12 @@ _greenroomctl_receipts() {
 _greenroomctl() {
     local curcontext=$curcontext state line
     local -A opt_args
-    local -a common verbs
+    local -a common verbs block since
+    local keys='id name state pid since memoryBytes residentBytes swappedBytes tasks deadline foreground launches interruptions
+        backgroundTimeRemainingSeconds launchPostponedSeconds launchWaitingSeconds memoryAwaitedBytes
+        backgroundTimeLastHourSeconds backgroundTimePerHourSeconds statusText suspendProblem lastReceipt error files needsReload'
+    block=('--no-block[do not wait for the result]')
+    since=('--since=[show only those since then]:time:(today yesterday now -1h)')
     common=(
         '--json[print one JSON document]'
         '(--user --runtime)--system[connect to the system daemon]'
@@ -35,6 +50,9 @@ _greenroomctl() {
     verbs=(
         'list:list all apps'
         'status:show an app in detail, or the daemon'
+        'show:show properties as KEY=VALUE'
+        'is-active:show the states of apps'
+        'cat:show the files of manifests'
         'receipts:list why apps ended'
         'receipt:show one receipt in detail'
         'log:show the journal of an app'
@@ -45,9 +63,11 @@ _greenroomctl() {
         'interrupt:begin an interruption'
         'resume:end an interruption'
         'terminate:terminate an app'
+        'restart:terminate apps, then launch them again'
         'push:send a push notification'
         'send:send a notification'
         'pressure:show or simulate the memory level'
+        'init:create the manifest of a program'
         'verify:check manifests'
         'reload:reload all manifests and the configuration'
         'reexec:replace the daemon; apps keep running'
@@ -58,28 +78,44 @@ _greenroomctl() {
     verb) _describe 'verb' verbs ;;
     operands)
         case $line[1] in
-        status) _arguments $common '*:app:_greenroomctl_apps' ;;
+        status | is-active | cat) _arguments $common '*:app:_greenroomctl_apps' ;;
+        show)
+            _arguments $common '*'{-p,--property=}"[show only this property]:key:($keys)" '--value[show only the values]' \
+                '*:app:_greenroomctl_apps'
+            ;;
         watch) _arguments $common '(-v --verbose)'{-v,--verbose}'[print deadlines that start and are met]' '*:app:_greenroomctl_apps' ;;
-        receipts) _arguments $common '(-n --lines)'{-n,--lines=}'[show only the last N]:number' '1:app:_greenroomctl_apps' ;;
+        receipts)
+            _arguments $common '(-n --lines)'{-n,--lines=}'[show only the last N]:number' $since '*:app:_greenroomctl_apps'
+            ;;
         receipt) _arguments $common '1:receipt:_greenroomctl_receipts' ;;
         log)
             _arguments $common '(-f --follow)'{-f,--follow}'[print new entries as they arrive]' \
-                '(-n --lines)'{-n,--lines=}'[show only the last N]:number' '1:app:_greenroomctl_apps'
+                '(-n --lines)'{-n,--lines=}'[show only the last N]:number' $since '*:app:_greenroomctl_apps'
             ;;
         launch)
-            _arguments $common '--background[launch into the background]' '--url=[URL to open]:url:_urls' \
+            _arguments $common $block '--background[launch into the background]' '--url=[URL to open]:url:_urls' \
                 '--reason=[launch reason]:reason:(user url push fetch socket timer accessory location relaunch)' \
-                '1:app:_greenroomctl_apps'
+                '*:app:_greenroomctl_apps'
             ;;
+        restart) _arguments $common '--background[launch into the background]' '*:app:_greenroomctl_apps' ;;
         interrupt)
-            _arguments $common '--while-connected[end the interruption with this program]' '1:app:_greenroomctl_apps'
+            _arguments $common $block '--while-connected[end the interruption with this program]' \
+                '*:app:_greenroomctl_foreground'
             ;;
-        activate | background | resume) _arguments $common '1:app:_greenroomctl_apps' ;;
-        terminate) _arguments $common '--remove[kill at once, drop the restoration state]' '1:app:_greenroomctl_apps' ;;
-        push) _arguments $common '1:app:_greenroomctl_apps' '2:payload' ;;
+        activate) _arguments $common $block '*:app:_greenroomctl_not_active' ;;
+        background) _arguments $common $block '*:app:_greenroomctl_foreground' ;;
+        resume) _arguments $common $block '*:app:_greenroomctl_inactive' ;;
+        terminate)
+            _arguments $common $block '--remove[kill at once, drop the restoration state]' '*:app:_greenroomctl_running'
+            ;;
+        push) _arguments $common $block '1:app:_greenroomctl_apps' '2:payload' ;;
         send)
-            _arguments $common '1:app:_greenroomctl_apps' '3:payload' \
+            _arguments $common $block '1:app:_greenroomctl_apps' '3:payload' \
                 '2:kind:(accessory orientation time battery proximity protectedData display screenMode settings locale account memory x-)'
+            ;;
+        init)
+            _arguments $common '--config=[create the manifest in this folder]:folder:_files -/' '1:name' \
+                '2:command:_command_names -e' '*:argument:_files'
             ;;
         pressure) _arguments $common '1:level:(normal warning critical)' ;;
         verify) _arguments $common '*:file:_files' ;;

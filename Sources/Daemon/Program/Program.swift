@@ -57,6 +57,13 @@ final class Program {
         let loop = try EventLoop()
         let journal = Journal(level: options.logLevel)
         self.journal = journal
+        if let problem = options.cgroup.flatMap({ ContainmentMode.problem(ofGivenRoot: $0) }) {
+            throw Problem("--cgroup: \(problem)")
+        }
+        if options.hasGivenConfig, !exists(at: folders.config) {
+            journal.logWarning(
+                "--config: \(folders.config) does not exist: no manifests and no configuration are read from it")
+        }
         descriptors = try Startup.takeDescriptors()
         lock = try Startup.prepare(folders, descriptors)
         let (receipts, launches) = try Startup.openStores(folders)

@@ -1,0 +1,140 @@
+import Glibc
+import JSON
+import LifecycleCore
+import Manifest
+
+/// `init`: creates the manifest of a program.
+extension Session {
+    func initialize() throws(Failure) -> Int32 {
+        guard let id = operands.first.flatMap({ AppID($0) }) else { throw Failure("init: invalid app ID") }
+        let text = try manifest(of: id, Array(operands.dropFirst()))
+        let folder = try configurationFolder() + "/apps"
+        let path = "\(folder)/\(id).app"
+        try createFolders(folder)
+        try create(path, text)
+        guard !wantsJSON else {
+            try show(.object([("app", .string(id.name)), ("path", .string(path))]))
+            return 0
+        }
+        try show("Created \(escaped(path)).\n")
+        let user = isForRoot ? "set User= in it, " : ""
+        let next =
+            "Next: \(user)check it with 'greenroomctl verify \(escaped(path))', then run 'greenroomctl reload' and "
+            + "'greenroomctl launch \(id)'."
+        let lines = screen.width.map { wrapped(next, to: $0) } ?? [next]
+        try show(lines.joined(separator: "\n") + "\n")
+        return 0
+    }
+
+    /// The configuration folder of the daemon that other verbs would call (`Folders` of the daemon).
+    private func configurationFolder() throws(Failure) -> String {
+        if let given = invocation.options[.config] { return environment.absolutePath(given) }
+        if isForRoot { return "/etc/greenroom" }
+        let parent = environment.folder("XDG_CONFIG_HOME") ?? environment.folder("HOME").map { $0 + "/.config" }
+        guard let parent else {
+            throw Failure("Neither XDG_CONFIG_HOME nor HOME is set; use --config DIR or --system.")
+        }
+        return parent + "/greenroom"
+    }
+
+    // MARK: The text
+
+    private func manifest(of id: AppID, _ command: [String]) throws(Failure) -> String {
+        var words = command
+        words[0] = try program(command[0])
+        let quoted = try words.map { (word) throws(Failure) in try self.quoted(word) }
+        var text = """
+            # greenroom.app(5) describes all settings.
+            [App]
+            Name=\(id)
+            ExecStart=\(quoted.joined(separator: " "))
+
+            """
+        if isForRoot { text += "# The app runs as root unless a user is set.\n#User=\n" }
+        let source = SourceFile(path: "\(id).app", bytes: Array(text.utf8))
+        let (parsed, diagnostics) = parseManifest(id: id, sources: [source], memory: nil)
+        guard let parsed, parsed.exec == words else {
+            let reason = diagnostics.first.map { ": \(escaped($0.message))" } ?? ""
+            throw Failure("init: this command cannot be written into a manifest\(reason)")
+        }
+        return text
+    }
+
+    /// The path of a program; a name without a slash is looked for in PATH.
+    private func program(_ name: String) throws(Failure) -> String {
+        if name.contains("/") {
+            let path = environment.absolutePath(name)
+            guard isExecutable(path) else { throw Failure("init: '\(escaped(path))' is not an executable file") }
+            return path
+        }
+        let folders = (environment.variable("PATH") ?? "/usr/local/bin:/usr/bin:/bin").split(separator: ":")
+        for folder in folders where folder.hasPrefix("/") && isExecutable("\(folder)/\(name)") {
+            return "\(folder)/\(name)"
+        }
+        throw Failure("init: there is no program '\(escaped(name))' in PATH")
+    }
+
+    private func isExecutable(_ path: String) -> Bool {
+        var about = stat()
+        return stat(path, &about) == 0 && about.st_mode & S_IFMT == S_IFREG && about.st_mode & 0o111 != 0
+    }
+
+    /// A word of `ExecStart=`: quoted where it needs to be, without specifiers and variables (systemd.service(5)).
+    private func quoted(_ word: String) throws(Failure) -> String {
+        let plain = "+,-./:=@_"
+        if !word.isEmpty, word.unicodeScalars.allSatisfy({ isPlain($0) || plain.unicodeScalars.contains($0) }) {
+            return word
+        }
+        var result = "\""
+        for scalar in word.unicodeScalars {
+            switch scalar {
+            case "\"", "\\": result += "\\\(scalar)"
+            case "%": result += "%%"
+            case "$": result += "$$"
+            case "\n": result += "\\n"
+            case "\t": result += "\\t"
+            case _ where scalar.value < 0x20 || scalar.value == 0x7F:
+                throw Failure("init: the command contains a control character")
+            default: result.unicodeScalars.append(scalar)
+            }
+        }
+        return result + "\""
+    }
+
+    private func isPlain(_ scalar: Unicode.Scalar) -> Bool {
+        scalar.isASCII && (scalar.properties.isAlphabetic || ("0"..."9").contains(scalar))
+    }
+
+    // MARK: The file
+
+    private func createFolders(_ path: String) throws(Failure) {
+        var folder = ""
+        for name in path.split(separator: "/") {
+            folder += "/\(name)"
+            guard mkdir(folder, 0o755) != 0, errno != EEXIST else { continue }
+            // An existing folder on a file system that is read-only, for example.
+            let reason = String(cString: strerror(errno))
+            if access(folder, F_OK) != 0 { throw Failure("Cannot create \(escaped(folder)): \(reason)") }
+        }
+    }
+
+    /// Creates a file that does not exist yet, as a whole.
+    private func create(_ path: String, _ text: String) throws(Failure) {
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
+        guard descriptor >= 0 else {
+            if errno == EEXIST {
+                throw Failure(
+                    "\(escaped(path)) already exists.",
+                    hint: "To change it, edit it and run: greenroomctl reload")
+            }
+            throw Failure("Cannot create \(escaped(path)): \(String(cString: strerror(errno)))")
+        }
+        defer { close(descriptor) }
+        do throws(Failure) {
+            try write(text, to: descriptor)
+        } catch {
+            unlink(path)
+            throw error
+        }
+    }
+}

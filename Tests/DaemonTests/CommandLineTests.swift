@@ -1,0 +1,72 @@
+import Control
+import Glibc
+import JSON
+import Linux
+import Posix
+import Systemd
+import TestKit
+import Testing
+
+/// greenroomctl and greenroomd together.
+@Suite("The command line with a daemon")
+struct CommandLineTests {
+    /// Runs greenroomctl until it ends.
+    private func control(_ daemon: TestDaemon, _ arguments: [String]) throws -> (status: EndStatus?, output: String) {
+        let path = daemon.root + "/output"
+        let output = SharedDescriptor(try Descriptor.open(path, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600))
+        let request = SpawnRequest(
+            executable: TestDaemon.binaries + "/greenroomctl", arguments: ["--runtime", daemon.runtime] + arguments,
+            environment: ["PATH=/usr/bin:/bin"], standardOutput: output, standardError: output)
+        var starting = try startProcess(request)
+        let process = starting.process
+        while try starting.outcome() == .pending { waitForReadable([starting.outcomeDescriptor]) }
+        waitForReadable([process.descriptor])
+        return (try process.reap()?.status, TestDaemon.text(of: path))
+    }
+
+    @Test("apps that a pattern names are launched, restarted and terminated, and terminated again without an error")
+    func several() throws {
+        let daemon = try TestDaemon([
+            "worker-1": TestDaemon.manifest(""), "worker-2": TestDaemon.manifest(""), "other": TestDaemon.manifest(""),
+        ])
+        let workers = ["worker-1", "worker-2"]
+        func run(_ verb: String, _ option: String...) throws -> [Substring] {
+            let (status, output) = try control(daemon, [verb, "worker-*"] + option)
+            #expect(status == .exited(0), "\(output)")
+            return output.split(separator: "\n").sorted()
+        }
+        #expect(try run("launch", "--background") == ["worker-1: background", "worker-2: background"])
+        #expect(try daemon.state("other") == "notRunning")
+        let before = try workers.map { try daemon.pid($0) }
+        #expect(try run("restart", "--background") == ["worker-1: background", "worker-2: background"])
+        let after = try workers.map { try daemon.pid($0) }
+        #expect(Set(before).isDisjoint(with: after))
+        #expect(try run("terminate").count == 2)
+        #expect(try workers.map { try daemon.state($0) } == ["notRunning", "notRunning"])
+        #expect(try run("terminate") == ["worker-1: not running", "worker-2: not running"])
+        #expect(try control(daemon, ["is-active", "worker-1", "other"]).status == .exited(3))
+    }
+
+    @Test("launch --no-block exits before the app is active; a refusal is reported")
+    func noBlock() throws {
+        let daemon = try TestDaemon([
+            "slow": TestDaemon.manifest("", "[Lifecycle]\nLaunchDeadlineSec=infinity", hangs: true)
+        ])
+        let (status, output) = try control(daemon, ["launch", "slow", "--no-block"])
+        #expect(status == .exited(0))
+        #expect(output == "slow: requested\n")
+        #expect(try daemon.state("slow") == "launching")
+        let refused = try control(daemon, ["launch", "nowhere", "--no-block"])
+        #expect(refused.status == .exited(1))
+        #expect(refused.output == "greenroomctl: There is no app 'nowhere'.\n")
+    }
+
+    @Test("cat prints the files that the daemon has read; an app may be named with its suffix")
+    func cat() throws {
+        let text = TestDaemon.manifest("")
+        let daemon = try TestDaemon(["photos": text])
+        let (status, output) = try control(daemon, ["cat", "photos.app"])
+        #expect(status == .exited(0))
+        #expect(output == "# \(daemon.config)/apps/photos.app\n\(text)")
+    }
+}
