@@ -86,4 +86,32 @@ struct NotificationTests {
         try daemon.ask("Activate", "mail")
         #expect(daemon.inbox("mail", "battery") == nil)
     }
+
+    @Test("Notification= announces each notification and push, also to an app that is thawed for it (L32)")
+    func announced() throws {
+        let root = try TestDaemon.makeFolder()
+        let sections = "Notification=SIGRTMIN+5\n[Lifecycle]\nSuspendDelaySec=0\nBackgroundModes=push"
+        let daemon = try TestDaemon(["mail": TestDaemon.manifest("", sections, trace: root + "/trace")], root: root)
+        func announcements() -> Int { daemon.trace().count { $0 == "notification" } }
+        try daemon.launch("mail")
+        _ = try daemon.ask("Send", "mail", [.string("battery"), .string("20")])
+        try daemon.eventually("the notification is announced") { announcements() == 1 }
+        try daemon.ask("Background", "mail")
+        try daemon.waitUntil("mail", is: "suspended")
+        _ = try daemon.ask("Send", "mail", [.string("battery"), .string("10")])
+        _ = try daemon.ask("Push", "mail", [.string("you have mail")])
+        try daemon.eventually("both are announced") { announcements() == 2 }
+        #expect(daemon.inbox("mail", "battery") == "10\n")
+    }
+
+    @Test("a program that does not catch the signal of Notification= is not ended by it (L32)")
+    func notCaught() throws {
+        let daemon = try TestDaemon(["mail": "[App]\nExecStart=/bin/sleep infinity\n[Signals]\nNotification=SIGUSR1\n"])
+        try daemon.launch("mail")
+        let pid = try daemon.pid("mail")
+        _ = try daemon.ask("Send", "mail", [.string("battery"), .string("20")])
+        #expect(daemon.inbox("mail", "battery") == "20\n")
+        #expect(try daemon.pid("mail") == pid)
+        #expect(try daemon.receipts("mail").isEmpty)
+    }
 }

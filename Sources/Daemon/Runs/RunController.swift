@@ -261,8 +261,10 @@ final class RunController {
     /// Sends a notice. A memory warning has one signal for both levels, so the level is written to the inbox
     /// first (L36).
     func notify(_ notice: Notice, _ effect: EffectID) {
-        if case .memoryWarning(let level) = notice { writeToInbox("memory", level.name) }
+        guard case .memoryWarning(let level) = notice else { return transport.send(notice, effect) }
+        writeToInbox("memory", level.name)
         transport.send(notice, effect)
+        transport.announceFiles()
     }
 
     func deliver(_ notifications: [Notification], _ effect: EffectID) {
@@ -270,6 +272,7 @@ final class RunController {
             writeToInbox(notification.kind, notification.payload)
             if notification.kind == "memory" { transport.send(.memoryWarning(.warning), effect) }
         }
+        transport.announceFiles()
     }
 
     private func writeToInbox(_ kind: String, _ payload: String) {
