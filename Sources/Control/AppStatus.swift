@@ -41,6 +41,8 @@ package struct AppStatus: Record {
     package var statusText: String?
     /// Why the app cannot be suspended; absent where nothing is known to prevent it.
     package var suspendProblem: String?
+    /// The last warning about a notify message of the app; absent if there was none since the daemon started.
+    package var lastWarning: String?
     package var lastReceipt: ReceiptRecord?
     /// The error in the manifest that disables the app.
     package var error: String?
@@ -59,7 +61,7 @@ package struct AppStatus: Record {
         .optional("launchWaitingSeconds", \.launchWaiting), .optional("memoryAwaitedBytes", \.memoryAwaitedBytes),
         .optional("backgroundTimeLastHourSeconds", \.backgroundTimeLastHour),
         .optional("backgroundTimePerHourSeconds", \.backgroundTimePerHour), .optional("statusText", \.statusText),
-        .optional("suspendProblem", \.suspendProblem),
+        .optional("suspendProblem", \.suspendProblem), .optional("lastWarning", \.lastWarning),
         .optional("lastReceipt", \.lastReceipt), .optional("error", \.error),
     ]
 }

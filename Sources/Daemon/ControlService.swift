@@ -92,6 +92,7 @@ final class ControlService {
         let run = view.run.flatMap { context.runs[$0] }
         status.statusText = run?.statusText
         status.suspendProblem = run?.suspendProblem
+        status.lastWarning = run?.lastWarning
         status.lastReceipt = receipts.last(of: id)
         return status
     }

@@ -32,13 +32,15 @@ package enum NotifyMessage: Equatable, Sendable {
 /// A parsed datagram of a notify socket. Its contents affect only the app that sent it.
 ///
 /// Duplicates are handled as in systemd (252, core/manager.c and core/service.c): of READY=1 and STOPPING=1 the last counts, of
-/// every other key with one value the first; there may be several tasks. Unknown keys are ignored, since newer programs may
+/// every other key with one value the first; there may be several tasks. Unknown keys have no effect, since newer programs may
 /// use them.
 package struct NotifyDatagram: Equatable, Sendable {
     /// The assignments, in their order.
     package var messages: [NotifyMessage] = []
     /// The assignments that are not valid, a sentence each.
     package var warnings: [String] = []
+    /// Keys that are neither known nor systemd's, each once, at most `maximumWarnings`: they may be typing errors.
+    package var unknownKeys: [String] = []
     /// The number of lines, whatever they contain: a line costs the receiver work also if it is ignored.
     package private(set) var lines = 0
 
@@ -50,6 +52,18 @@ package struct NotifyDatagram: Equatable, Sendable {
     package static let maximumStatus = maximumSize
     /// Warnings for one datagram, which can contain 2,000 invalid lines; the rest are counted.
     package static let maximumWarnings = 8
+
+    /// The keys that have an effect.
+    package static let keys = [
+        "READY", "STOPPING", "STATUS", "ERRNO", "MAINPID", "WATCHDOG", "EXTEND_TIMEOUT_USEC", "FDSTORE", "FDSTOREREMOVE",
+        "FDNAME", "BARRIER", "X_GREENROOM_BACKGROUND", "X_GREENROOM_BEGIN_TASK", "X_GREENROOM_END_TASK",
+        "X_GREENROOM_WAKE_DONE",
+    ]
+    /// Keys that systemd defines and that have no meaning here (sd_notify(3), systemd 258).
+    fileprivate static let otherKeys: Set<String> = [
+        "RELOADING", "MONOTONIC_USEC", "NOTIFYACCESS", "FDPOLL", "WATCHDOG_USEC", "BUSERROR", "VARLINKERROR",
+        "MAINPIDFDID", "MAINPIDFD", "RESTART_RESET", "EXIT_STATUS", "INVOCATION_ID",
+    ]
 
     /// - Parameter bytes: the whole datagram. One that the receiver has truncated must have more than `maximumSize` bytes.
     package init(_ bytes: [UInt8]) {
@@ -70,6 +84,7 @@ package struct NotifyDatagram: Equatable, Sendable {
         for line in lines { reader.read(line) }
         messages = reader.finished()
         warnings = reader.warnings
+        unknownKeys = reader.unknownKeys
         if reader.unreported > 0 {
             warnings.append("\(reader.unreported) more assignments of the notification are not valid.")
         }
@@ -97,6 +112,8 @@ private struct NotifyReader {
     private(set) var warnings: [String] = []
     /// How many more there would be.
     private(set) var unreported = 0
+    /// At most `NotifyDatagram.maximumWarnings`.
+    private(set) var unknownKeys: [String] = []
     private var messages: [NotifyMessage] = []
     private var seen: Set<String> = []
     private var storeName: String?
@@ -107,8 +124,8 @@ private struct NotifyReader {
         "STATUS", "ERRNO", "MAINPID", "EXTEND_TIMEOUT_USEC", "FDNAME", "X_GREENROOM_WAKE_DONE",
     ]
 
-    /// Bytes of the longest key that is known.
-    private static let longestKey = 32
+    /// Bytes of a key that is compared with those that are known, which are shorter.
+    private static let longestKey = 64
 
     /// Lines that are not valid or not known take no memory: a datagram can contain 2,000 of them.
     mutating func read(_ line: ArraySlice<UInt8>) {
@@ -144,8 +161,17 @@ private struct NotifyReader {
         case "X_GREENROOM_BEGIN_TASK": readTask(key, value) { .beginTask($0) }
         case "X_GREENROOM_END_TASK": readTask(key, value) { .endTask($0) }
         case "X_GREENROOM_WAKE_DONE": readWakeResult(key, value)
-        default: break
+        // Any other value than 1.
+        case "BARRIER": break
+        default: recordUnknown(key)
         }
+    }
+
+    private mutating func recordUnknown(_ key: String) {
+        guard unknownKeys.count < NotifyDatagram.maximumWarnings, !NotifyDatagram.otherKeys.contains(key),
+            !unknownKeys.contains(key)
+        else { return }
+        unknownKeys.append(key)
     }
 
     /// Returns the messages after all lines have been read: the name of descriptors may be before or after FDSTORE=1.

@@ -115,6 +115,7 @@ extension Session {
         sheet.add("Launches", app.error == nil ? String(app.launches) : nil)
         if app.interruptions > 0 { sheet.add("Interruptions", String(app.interruptions)) }
         sheet.add("Status", app.statusText)
+        sheet.add("Warning", app.lastWarning, .yellow)
         sheet.add("Suspension", app.suspendProblem.map { "impossible: \($0)" }, .yellow)
         sheet.add("Tasks", app.tasks.map(taskLine))
         sheet.add("Deadline", app.deadline?.timeLeft, .yellow)

@@ -100,6 +100,20 @@ struct NotifyMessageTests {
         #expect(read.warnings == row.warnings)
     }
 
+    @Test("unknown keys have no effect and are listed once, up to a limit; keys that only systemd defines are not")
+    func unknownKeys() {
+        let text = "X_GREENROOM_BACKGRUOND=1\nREADY=1\nX_GREENROOM_BACKGRUOND=1\nRELOADING=1\nFDPOLL=0\nBARRIER=0\nREDAY=1"
+        let read = NotifyDatagram(Array(text.utf8))
+        #expect(read.messages == [.ready])
+        #expect(read.warnings.isEmpty)
+        #expect(read.unknownKeys == ["X_GREENROOM_BACKGRUOND", "REDAY"])
+        let many = (0..<100).map { "K\($0)=1" }.joined(separator: "\n")
+        #expect(NotifyDatagram(Array(many.utf8)).unknownKeys.count == NotifyDatagram.maximumWarnings)
+        let long = String(repeating: "K", count: 65) + "=1"
+        #expect(NotifyDatagram(Array(long.utf8)).unknownKeys.isEmpty)
+        for key in NotifyDatagram.keys { #expect(NotifyDatagram(Array("\(key)=1".utf8)).unknownKeys.isEmpty) }
+    }
+
     @Test("a datagram that is not UTF-8 is refused")
     func notUTF8() {
         let read = NotifyDatagram(Array("READY=1\nSTATUS=".utf8) + [0xff])

@@ -22,6 +22,11 @@ extension RunController: NotifySocketDelegate {
         }
     }
 
+    /// Bytes of `lastWarning`: a sentence, with the longest name of a task.
+    private static let maximumWarning = 512
+
+    func warned(_ sentence: String) { lastWarning = sentence.printable(upTo: Self.maximumWarning) }
+
     func received(_ messages: [NotifyMessage], _ descriptors: inout ReceivedDescriptors, from sender: Int32) {
         context.events.batch {
             for message in messages { received(message, &descriptors, from: sender) }

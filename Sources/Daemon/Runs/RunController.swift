@@ -93,6 +93,8 @@ final class RunController {
     var errno: Int32?
     /// Why the app cannot be suspended, as a sentence; `nil`: it can, as far as is known.
     var suspendProblem: String?
+    /// The last warning about a notify message of the app, as a sentence of at most `maximumWarning` bytes.
+    var lastWarning: String?
     /// The last such problem that was logged, until the app is suspended.
     var loggedProblem: String?
 
