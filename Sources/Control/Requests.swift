@@ -16,6 +16,9 @@ package struct RequestResult: Record {
     /// One sentence.
     package var explanation: String?
     package var lastReceipt: ReceiptRecord?
+    /// The number of a push that was accepted, which names its wake (`X_GREENROOM_WAKE_ID=`) and its file; absent for other
+    /// requests.
+    package var wakeID: UInt64?
 
     package init() {}
 
@@ -26,7 +29,7 @@ package struct RequestResult: Record {
 
     package static let fields: [RecordField<RequestResult>] = [
         .required("outcome", \.outcome), .optional("state", \.state), .optional("explanation", \.explanation),
-        .optional("lastReceipt", \.lastReceipt),
+        .optional("lastReceipt", \.lastReceipt), .optional("wakeId", \.wakeID),
     ]
 }
 

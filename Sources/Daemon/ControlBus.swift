@@ -117,7 +117,10 @@ final class ControlBus {
 
     private func answer(_ call: MethodCall, _ app: String, _ answer: Answer) {
         switch answer {
-        case .done(let state): call.reply([RequestResult(.done, state: state.rawValue).variant])
+        case .done(let state):
+            var result = RequestResult(.done, state: state.rawValue)
+            result.wakeID = answers.answeredEvent
+            call.reply([result.variant])
         case .superseded(let state):
             var result = RequestResult(.superseded, state: state.rawValue)
             result.explanation = "A later request asked for \(state.asGoal)."

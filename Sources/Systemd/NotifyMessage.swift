@@ -20,7 +20,8 @@ package enum NotifyMessage: Equatable, Sendable {
     case background
     case beginTask(String)
     case endTask(String)
-    case wakeDone(WakeResult)
+    /// `id`: the wake that is completed; `nil`: the oldest one.
+    case wakeDone(WakeResult, id: UInt64? = nil)
 
     package enum WakeResult: String, Sendable {
         case newData = "new-data"
@@ -57,7 +58,7 @@ package struct NotifyDatagram: Equatable, Sendable {
     package static let keys = [
         "READY", "STOPPING", "STATUS", "ERRNO", "MAINPID", "WATCHDOG", "EXTEND_TIMEOUT_USEC", "FDSTORE", "FDSTOREREMOVE",
         "FDNAME", "BARRIER", "X_GREENROOM_BACKGROUND", "X_GREENROOM_BEGIN_TASK", "X_GREENROOM_END_TASK",
-        "X_GREENROOM_WAKE_DONE",
+        "X_GREENROOM_WAKE_DONE", "X_GREENROOM_WAKE_ID",
     ]
     /// Keys that systemd defines and that have no meaning here (sd_notify(3), systemd 258).
     fileprivate static let otherKeys: Set<String> = [
@@ -120,9 +121,15 @@ private struct NotifyReader {
     private var stores = false
     private var removes = false
 
+    private var wakeResult: NotifyMessage.WakeResult?
+    private var wakeID: UInt64?
+
     private static let single: Set<String> = [
-        "STATUS", "ERRNO", "MAINPID", "EXTEND_TIMEOUT_USEC", "FDNAME", "X_GREENROOM_WAKE_DONE",
+        "STATUS", "ERRNO", "MAINPID", "EXTEND_TIMEOUT_USEC", "FDNAME", "X_GREENROOM_WAKE_DONE", "X_GREENROOM_WAKE_ID",
     ]
+
+    /// The largest number that JSON has exactly. Wakes are counted from 1.
+    private static let largestWakeID: UInt64 = 1 << 53
 
     /// Bytes of a key that is compared with those that are known, which are shorter.
     private static let longestKey = 64
@@ -161,6 +168,8 @@ private struct NotifyReader {
         case "X_GREENROOM_BEGIN_TASK": readTask(key, value) { .beginTask($0) }
         case "X_GREENROOM_END_TASK": readTask(key, value) { .endTask($0) }
         case "X_GREENROOM_WAKE_DONE": readWakeResult(key, value)
+        case "X_GREENROOM_WAKE_ID":
+            if let id = number(key, value, 1...Self.largestWakeID) { wakeID = id }
         // Any other value than 1.
         case "BARRIER": break
         default: recordUnknown(key)
@@ -185,11 +194,23 @@ private struct NotifyReader {
                 warn("FDSTOREREMOVE=1 needs a valid FDNAME=")
             }
         }
+        finishWake()
         if let last = messages.lastIndex(where: { $0 == .ready || $0 == .stopping }) {
             let kept = messages[last]
             messages = messages[..<last].filter { $0 != .ready && $0 != .stopping } + [kept] + messages[(last + 1)...]
         }
         return messages
+    }
+
+    /// The number of a wake may be before or after its result. With one that is not valid no wake is completed: it was meant
+    /// for one that is not the oldest.
+    private mutating func finishWake() {
+        guard let wakeResult else {
+            if wakeID != nil { warn("X_GREENROOM_WAKE_ID= needs a valid X_GREENROOM_WAKE_DONE=") }
+            return
+        }
+        if wakeID == nil, seen.contains("X_GREENROOM_WAKE_ID") { return }
+        messages.append(.wakeDone(wakeResult, id: wakeID))
     }
 
     // MARK: Values
@@ -215,12 +236,16 @@ private struct NotifyReader {
     private mutating func readNumber(
         _ key: String, _ value: Substring, _ range: ClosedRange<UInt64>, _ make: (UInt64) -> NotifyMessage
     ) {
+        if let number = number(key, value, range) { messages.append(make(number)) }
+    }
+
+    private mutating func number(_ key: String, _ value: Substring, _ range: ClosedRange<UInt64>) -> UInt64? {
         let isDecimal = !value.isEmpty && value.utf8.allSatisfy { $0 >= 0x30 && $0 <= 0x39 }
         guard isDecimal, let number = UInt64(value), range.contains(number) else {
             warn("\(key)=\(shown(value)): expected a whole number from \(range.lowerBound) to \(range.upperBound)")
-            return
+            return nil
         }
-        messages.append(make(number))
+        return number
     }
 
     /// fdname_is_valid of systemd: 1 to 255 printable ASCII characters, no colon (LISTEN_FDNAMES= uses it).
@@ -253,7 +278,7 @@ private struct NotifyReader {
             warn("\(key)=\(shown(value)): expected new-data, no-data or failed")
             return
         }
-        messages.append(.wakeDone(result))
+        wakeResult = result
     }
 
     private mutating func warn(_ sentence: @autoclosure () -> String) {

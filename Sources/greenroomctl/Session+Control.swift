@@ -117,7 +117,7 @@ extension Session {
             if invocation.verb == .send, result.state == "suspended" {
                 return "suspended; the notification is delivered when the app resumes"
             }
-            return state
+            return result.wakeID.map { "\(state), push \($0)" } ?? state
         case .ended:
             let explanation = result.lastReceipt?.explanation ?? result.explanation ?? "Ended for an unknown reason."
             // The end is the requested result: its receipt is named here, and not as a hint of a failure.

@@ -83,6 +83,14 @@ struct NotifyMessageTests {
         Row("X_GREENROOM_WAKE_DONE=failed", [.wakeDone(.failed)]),
         Row(
             "X_GREENROOM_WAKE_DONE=newData", [], "X_GREENROOM_WAKE_DONE=newData: expected new-data, no-data or failed."),
+        Row(
+            "X_GREENROOM_WAKE_ID=0000000000000017\nX_GREENROOM_WAKE_DONE=no-data", [.wakeDone(.noData, id: 17)]),
+        Row("X_GREENROOM_WAKE_DONE=failed\nX_GREENROOM_WAKE_ID=2", [.wakeDone(.failed, id: 2)]),
+        // Not the oldest wake, as without a number.
+        Row(
+            "X_GREENROOM_WAKE_DONE=failed\nX_GREENROOM_WAKE_ID=push.2", [],
+            "X_GREENROOM_WAKE_ID=push.2: expected a whole number from 1 to 9007199254740992."),
+        Row("X_GREENROOM_WAKE_ID=2", [], "X_GREENROOM_WAKE_ID= needs a valid X_GREENROOM_WAKE_DONE=."),
         // Unknown keys are ignored; a line without "=" causes a warning.
         Row("MONOTONIC_USEC=1\nRELOADING=1\nX_OTHER=1\n=1\nready=1", []),
         Row("READY", [], "'READY' is not an assignment (KEY=VALUE)."),
