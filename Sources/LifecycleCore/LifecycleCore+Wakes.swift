@@ -68,17 +68,18 @@ extension LifecycleCore {
         let phase = apps[index].phase
         if launch.isUnrequested, phase != .foreground, let refusal = unrequestedTimeRefusal(index, now) { return refusal }
         let wakes = apps[index].wakes
-        let (count, isAfterEnd): (Int, Bool) =
+        let isAfterEnd = phase == .terminating || phase == .ending
+        let count: Int =
             switch phase {
-            case .notRunning: (wakes.pending.count, false)
-            case .terminating, .ending: (wakes.afterEnd.count, true)
+            case .notRunning: wakes.pending.count
+            case .terminating, .ending: wakes.afterEnd.count
             case .launching, .foreground, .enteringBackground, .background, .suspending, .suspended, .waking:
-                (self[run: index].assertions.wakes.count + wakes.pending.count, false)
+                self[run: index].assertions.wakes.count + wakes.pending.count
             }
         if count >= Self.maximumWakes { return .tooMany("\(Self.maximumWakes) wakes have not ended") }
         if let notification, !apps[index].notifications.hasCapacity(forPush: notification, afterEnd: isAfterEnd) {
-            return .tooMany(
-                "\(NotificationQueue.maximumEvents) pushes, or \(NotificationQueue.maximumEventBytes) bytes of them, are pending")
+            let (most, bytes) = (NotificationQueue.maximumEvents, NotificationQueue.maximumEventBytes)
+            return .tooMany("\(most) pushes, or \(bytes) bytes of them, are pending")
         }
         return phase == .notRunning && apps[index].queuedLaunch == nil ? refusal(of: launch, index, now) : nil
     }

@@ -78,6 +78,9 @@ extension Line {
         case .setOOMClass(_, let oomClass):
             add("OOM class of ", app)
             add(": ", String(describing: oomClass))
+        case .warn(_, let warning):
+            add("warn of ", app)
+            add(": ", String(describing: warning))
         default: break
         }
     }

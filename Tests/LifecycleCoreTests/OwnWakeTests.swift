@@ -246,8 +246,8 @@ struct OwnWakeTests {
         #expect(harness.killed() == [])
     }
 
-    @Test("pushes that follow an activation after the end are wakes if the app cannot enter the foreground (L5, L15)")
-    func afterEndWhileLocked() {
+    @Test("each push to an app that is ending is a wake of the next process (L5, L26)")
+    func afterEnd() {
         let harness = harness()
         harness.move("photos", to: .ending)
         let run = harness.run("photos")
