@@ -95,10 +95,10 @@ struct NotificationQueue: Hashable, Sendable {
 
     enum Filing { case filed, undone, full }
 
-    /// Keeps an event, or the net change of its kind. `isHeld`: the app is suspended and the notification waits. A running app gets every
-    /// change.
+    /// Keeps an event, or the net change of its kind. `isHeld`: the app is suspended and the notification waits. A running app
+    /// gets every change.
     mutating func file(_ notification: Notification, isHeld: Bool) -> Filing {
-        removeState(of: notification, from: &pending)
+        Self.removeState(of: notification, from: &pending)
         if isHeld, known.contains(notification) { return .undone }
         guard hasCapacity(for: notification, in: pending) else { return .full }
         pending.append(notification)
@@ -124,7 +124,7 @@ struct NotificationQueue: Hashable, Sendable {
     }
 
     /// A state takes the position of the one before of its kind; an event of no other.
-    private func removeState(of notification: Notification, from list: inout [Notification]) {
+    private static func removeState(of notification: Notification, from list: inout [Notification]) {
         if notification.isEvent { return }
         list.removeAll { $0.kind == notification.kind && !$0.isEvent }
     }
@@ -156,7 +156,7 @@ struct NotificationQueue: Hashable, Sendable {
 
     /// Keeps a notification for the next process.
     mutating func fileForNext(_ notification: Notification) {
-        removeState(of: notification, from: &afterEnd)
+        Self.removeState(of: notification, from: &afterEnd)
         if hasCapacity(for: notification, in: afterEnd) { afterEnd.append(notification) }
     }
 

@@ -212,7 +212,8 @@ struct OwnWakeTests {
             harness.suspend("photos")
             let own = { harness.request("photos", .push(payload: ""), by: .app(id("mail"))) }
             let users = { harness.push("photos") }
-            for push in usersFirst ? [users, own] : [own, users] { _ = push() }
+            let pushes = usersFirst ? [users, own] : [own, users]
+            for push in pushes { _ = push() }
             let user: UInt64 = usersFirst ? 1 : 2
             // While the user's push is open, the app runs for the user.
             harness.advance(.seconds(10))
