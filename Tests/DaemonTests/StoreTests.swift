@@ -63,7 +63,7 @@ struct StoreTests {
         for _ in 0..<2 {
             let passed = try #require(stored.passed(to: app).first)
             #expect(lseek(passed.descriptor.raw, 0, SEEK_CUR) == 0)
-            // The app reads it. The descriptor that it stored is not moved by that, nor is the next one that it is passed.
+            // The app reads it. That moves neither the descriptor that it stored nor the next one that it is passed.
             #expect(lseek(passed.descriptor.raw, 3, SEEK_SET) == 3)
             #expect(lseek(file.raw, 0, SEEK_CUR) == 5)
         }

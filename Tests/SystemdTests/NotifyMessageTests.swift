@@ -110,7 +110,8 @@ struct NotifyMessageTests {
 
     @Test("unknown keys have no effect and are listed once, up to a limit; keys that only systemd defines are not")
     func unknownKeys() {
-        let text = "X_GREENROOM_BACKGRUOND=1\nREADY=1\nX_GREENROOM_BACKGRUOND=1\nRELOADING=1\nFDPOLL=0\nBARRIER=0\nREDAY=1"
+        let typo = "X_GREENROOM_BACKGRUOND=1"
+        let text = "\(typo)\nREADY=1\n\(typo)\nRELOADING=1\nFDPOLL=0\nBARRIER=0\nREDAY=1"
         let read = NotifyDatagram(Array(text.utf8))
         #expect(read.messages == [.ready])
         #expect(read.warnings.isEmpty)

@@ -113,7 +113,9 @@ extension RunEvent: SavedUnion {
         case 24: self = .footprintMeasured(attempt: try values.next(), memory: try values.nextSize())
         case 25: self = .activityMeasured(try values.next())
         case 26: self = .outOfMemory(try values.next())
-        case 31: self = .wakeCompleted(try values.next(), id: try values.next())
+        case 31:
+            let (result, id): (WakeResult, UInt64) = (try values.next(), try values.next())
+            self = .wakeCompleted(result, id: id)
         default: return nil
         }
     }
