@@ -52,10 +52,11 @@ extension World {
             if let killed = run.killedAt, now - killed < 5 * .second { return "the run is killed twice within 5 s" }
         case .inspect where delivered.hasExited && run.killedAt == nil:
             if delivered.isEmptied { return "a run without processes is inspected" }
-        case .inspect, .measureActivity, .continueStopped, .throttle, .unthrottle, .setOOMClass, .deliver, .warn:
+        case .inspect, .measureActivity, .continueStopped, .throttle, .unthrottle, .setOOMClass, .deliver:
             if delivered.isEnding || run.killedAt != nil { return "\(effect.verb) applies to a run that has ended" }
-        case .spawn, .recordLaunch, .writeReceipt, .dropRestorationState, .identify, .answer, .report, .measureMemory,
-            .allowSleep, .finish:
+        // A message may come after the exit of the main process.
+        case .warn, .spawn, .recordLaunch, .writeReceipt, .dropRestorationState, .identify, .answer, .report,
+            .measureMemory, .allowSleep, .finish:
             break
         }
         return nil
