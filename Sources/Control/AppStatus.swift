@@ -17,6 +17,8 @@ package struct AppStatus: Record {
     /// What of it is in swap. Absent where it was not measured.
     package var swappedBytes: UInt64?
     package var tasks: [TaskStatus] = []
+    /// The wakes that are open, oldest first; absent where there is none.
+    package var wakes: [WakeStatus]?
     /// The nearest deadline of the app.
     package var deadline: DeadlineStatus?
     /// Whether the app is in the foreground, or on its way there.
@@ -53,7 +55,7 @@ package struct AppStatus: Record {
         .required("id", \.id), .required("name", \.name), .required("state", \.state), .optional("pid", \.pid),
         .optional("since", \.since), .required("memoryBytes", \.memoryBytes),
         .optional("residentBytes", \.residentBytes), .optional("swappedBytes", \.swappedBytes),
-        .required("tasks", \.tasks),
+        .required("tasks", \.tasks), .optional("wakes", \.wakes),
         .optional("deadline", \.deadline), .required("foreground", \.foreground), .required("launches", \.launches),
         .required("interruptions", \.interruptions),
         .optional("backgroundTimeRemainingSeconds", \.backgroundTimeRemaining),
@@ -81,6 +83,22 @@ package struct TaskStatus: Record {
     package static let fields: [RecordField<TaskStatus>] = [
         .required("name", \.name), .optional("remainingSeconds", \.remaining), .optional("ageSeconds", \.age),
         .optional("owner", \.owner),
+    ]
+}
+
+/// An open wake (L26).
+package struct WakeStatus: Record {
+    /// The number that `X_GREENROOM_WAKE_ID=` names. Absent for a wake that began before an upgrade of the daemon.
+    package var wakeID: UInt64?
+    /// `push`, `fetch`, `socket`, `timer`, `accessory` or `location`.
+    package var reason = ""
+    /// Until its time is over.
+    package var remaining = Duration.zero
+
+    package init() {}
+
+    package static let fields: [RecordField<WakeStatus>] = [
+        .optional("wakeId", \.wakeID), .required("reason", \.reason), .required("remainingSeconds", \.remaining),
     ]
 }
 

@@ -79,6 +79,7 @@ final class ControlService {
         status.since = since(view)
         setMemory(&status, view, in: scan)
         status.tasks = view.tasks.map(TaskStatus.init)
+        if !view.wakes.isEmpty { status.wakes = view.wakes.map(WakeStatus.init) }
         status.deadline = view.deadline.map(DeadlineStatus.init)
         status.foreground = view.isForeground
         status.launches = UInt64(view.launches)
@@ -192,6 +193,15 @@ final class ControlService {
         let manifests = library.broken.count == 1 ? "its manifest" : "their manifests"
         let broken = library.broken.isEmpty ? "" : ", \(library.broken.count) disabled by an error in \(manifests)"
         return "\(count) app\(count == 1 ? "" : "s")" + broken
+    }
+}
+
+extension WakeStatus {
+    fileprivate init(_ wake: AppView.Wake) {
+        self.init()
+        wakeID = wake.id > 0 ? wake.id : nil
+        reason = wake.reason.rawValue
+        remaining = wake.remaining
     }
 }
 

@@ -67,7 +67,7 @@ extension LifecycleCore {
             relaunchesIn: app.relaunch.map { max(.zero, $0.at - now) },
             memoryAwaited: app.memoryWait.map { _ in app.lastFootprint },
             unrequestedTime: app.unrequestedTime.used(at: now), unrequestedTimeLimit: app.policy.backgroundTimePerHour,
-            awakeReasons: awakeReasons(app))
+            awakeReasons: awakeReasons(app), wakes: run.map { wakeViews($0, now) } ?? [])
     }
 
     package var memory: MemoryView {
@@ -122,6 +122,12 @@ extension LifecycleCore {
                 }
             return AppView.Task(
                 name: name, age: now - task.began, remaining: [own, budget].compactMap { $0 }.min(), owner: owner)
+        }
+    }
+
+    private func wakeViews(_ run: Run, _ now: Instant) -> [AppView.Wake] {
+        run.assertions.wakes.map { wake in
+            AppView.Wake(id: wake.id, reason: wake.reason, remaining: wake.deadline.remaining(at: now))
         }
     }
 

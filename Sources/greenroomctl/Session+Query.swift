@@ -118,6 +118,7 @@ extension Session {
         sheet.add("Warning", app.lastWarning, .yellow)
         sheet.add("Suspension", app.suspendProblem.map { "impossible: \($0)" }, .yellow)
         sheet.add("Tasks", app.tasks.map(taskLine))
+        sheet.add("Wakes", (app.wakes ?? []).map(wakeLine))
         sheet.add("Deadline", app.deadline?.timeLeft, .yellow)
         // The same time may already be shown as the deadline.
         if app.deadline?.what != "backgroundTime" {
@@ -138,6 +139,11 @@ extension Session {
             sheet.add("", ["\(receipt.explanation) (receipt \(receipt.id))"])
         }
         return screen.paint("●", style) + " " + screen.paint(app.id, .bold) + name + "\n" + sheet.text(screen)
+    }
+
+    private func wakeLine(_ wake: WakeStatus) -> String {
+        let number = wake.wakeID.map { " \($0)" } ?? ""
+        return "\(wake.reason)\(number), \(countdown(wake.remaining)) left"
     }
 
     private func taskLine(_ task: TaskStatus) -> String {

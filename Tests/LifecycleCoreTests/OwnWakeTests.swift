@@ -76,6 +76,22 @@ struct OwnWakeTests {
         #expect(harness.killed() == [])
     }
 
+    @Test("a view shows each open wake with its number, its reason and its time (L26)")
+    func view() {
+        let harness = harness()
+        harness.suspend("photos")
+        harness.launch("photos", .background, .timer)
+        harness.advance(.seconds(10))
+        harness.push("photos")
+        #expect(
+            harness.view("photos").wakes == [
+                .init(id: 1, reason: .timer, remaining: .seconds(20)),
+                .init(id: 2, reason: .push, remaining: .seconds(30)),
+            ])
+        #expect(harness.view("photos").awakeReasons == [.wake(.timer), .wake(.push)])
+        #expect(harness.view("mail").wakes.isEmpty)
+    }
+
     @Test("each push has 30s of its own: an app that completes only the first one is killed for the second (L26, L30)")
     func ownTime() throws {
         let harness = harness { $0.backgroundTime = .seconds(120) }
