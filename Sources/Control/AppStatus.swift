@@ -17,6 +17,8 @@ package struct AppStatus: Record {
     /// What of it is in swap. Absent where it was not measured.
     package var swappedBytes: UInt64?
     package var tasks: [TaskStatus] = []
+    /// The wakes that are open, oldest first; absent where there is none.
+    package var wakes: [WakeStatus]?
     /// The nearest deadline of the app.
     package var deadline: DeadlineStatus?
     /// Whether the app is in the foreground, or on its way there.
@@ -41,6 +43,8 @@ package struct AppStatus: Record {
     package var statusText: String?
     /// Why the app cannot be suspended; absent where nothing is known to prevent it.
     package var suspendProblem: String?
+    /// The last warning about a notify message of the app; absent if there was none since the daemon started.
+    package var lastWarning: String?
     package var lastReceipt: ReceiptRecord?
     /// The error in the manifest that disables the app.
     package var error: String?
@@ -55,7 +59,7 @@ package struct AppStatus: Record {
         .required("id", \.id), .required("name", \.name), .required("state", \.state), .optional("pid", \.pid),
         .optional("since", \.since), .required("memoryBytes", \.memoryBytes),
         .optional("residentBytes", \.residentBytes), .optional("swappedBytes", \.swappedBytes),
-        .required("tasks", \.tasks),
+        .required("tasks", \.tasks), .optional("wakes", \.wakes),
         .optional("deadline", \.deadline), .required("foreground", \.foreground), .required("launches", \.launches),
         .required("interruptions", \.interruptions),
         .optional("backgroundTimeRemainingSeconds", \.backgroundTimeRemaining),
@@ -63,7 +67,7 @@ package struct AppStatus: Record {
         .optional("launchWaitingSeconds", \.launchWaiting), .optional("memoryAwaitedBytes", \.memoryAwaitedBytes),
         .optional("backgroundTimeLastHourSeconds", \.backgroundTimeLastHour),
         .optional("backgroundTimePerHourSeconds", \.backgroundTimePerHour), .optional("statusText", \.statusText),
-        .optional("suspendProblem", \.suspendProblem),
+        .optional("suspendProblem", \.suspendProblem), .optional("lastWarning", \.lastWarning),
         .optional("lastReceipt", \.lastReceipt), .optional("error", \.error), .list("files", \.files),
         .optional("needsReload", \.needsReload),
     ]
@@ -84,6 +88,22 @@ package struct TaskStatus: Record {
     package static let fields: [RecordField<TaskStatus>] = [
         .required("name", \.name), .optional("remainingSeconds", \.remaining), .optional("ageSeconds", \.age),
         .optional("owner", \.owner),
+    ]
+}
+
+/// An open wake (L26).
+package struct WakeStatus: Record {
+    /// The number that `X_GREENROOM_WAKE_ID=` names. Absent for a wake that began before an upgrade of the daemon.
+    package var wakeID: UInt64?
+    /// `push`, `fetch`, `socket`, `timer`, `accessory` or `location`.
+    package var reason = ""
+    /// Until its time is over.
+    package var remaining = Duration.zero
+
+    package init() {}
+
+    package static let fields: [RecordField<WakeStatus>] = [
+        .optional("wakeId", \.wakeID), .required("reason", \.reason), .required("remainingSeconds", \.remaining),
     ]
 }
 

@@ -18,6 +18,9 @@ package struct RequestResult: Record {
     package var lastReceipt: ReceiptRecord?
     /// Whether the app was launched with a manifest that has changed on disk since; only in the answer to `Launch`.
     package var needsReload: Bool?
+    /// The number of a push that was accepted, which names its wake (`X_GREENROOM_WAKE_ID=`) and its file; absent for other
+    /// requests.
+    package var wakeID: UInt64?
 
     package init() {}
 
@@ -29,6 +32,7 @@ package struct RequestResult: Record {
     package static let fields: [RecordField<RequestResult>] = [
         .required("outcome", \.outcome), .optional("state", \.state), .optional("explanation", \.explanation),
         .optional("lastReceipt", \.lastReceipt), .optional("needsReload", \.needsReload),
+        .optional("wakeId", \.wakeID),
     ]
 }
 

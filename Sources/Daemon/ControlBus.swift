@@ -122,6 +122,7 @@ final class ControlBus {
             if call.member == "Launch", let id = AppID(app), service.library.needsReload(id) {
                 result.needsReload = true
             }
+            result.wakeID = answers.answeredEvent
             call.reply([result.variant])
         case .superseded(let state):
             var result = RequestResult(.superseded, state: state.rawValue)

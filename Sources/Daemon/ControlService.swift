@@ -81,6 +81,7 @@ final class ControlService {
         status.since = since(view)
         setMemory(&status, view, in: scan)
         status.tasks = view.tasks.map(TaskStatus.init)
+        if !view.wakes.isEmpty { status.wakes = view.wakes.map(WakeStatus.init) }
         status.deadline = view.deadline.map(DeadlineStatus.init)
         status.foreground = view.isForeground
         status.launches = UInt64(view.launches)
@@ -94,6 +95,7 @@ final class ControlService {
         let run = view.run.flatMap { context.runs[$0] }
         status.statusText = run?.statusText
         status.suspendProblem = run?.suspendProblem
+        status.lastWarning = run?.lastWarning
         status.lastReceipt = receipts.last(of: id)
         return status
     }
@@ -198,6 +200,15 @@ final class ControlService {
         let manifests = library.broken.count == 1 ? "its manifest" : "their manifests"
         let broken = library.broken.isEmpty ? "" : ", \(library.broken.count) disabled by an error in \(manifests)"
         return "\(count) app\(count == 1 ? "" : "s")" + broken
+    }
+}
+
+extension WakeStatus {
+    fileprivate init(_ wake: AppView.Wake) {
+        self.init()
+        wakeID = wake.id > 0 ? wake.id : nil
+        reason = wake.reason.rawValue
+        remaining = wake.remaining
     }
 }
 

@@ -216,14 +216,19 @@ final class StoredDescriptors {
     // MARK: Passing on
 
     /// The descriptors for the app's next process, in the order in which they were stored. They stay stored, as with
-    /// systemd. A state that could not be sealed and has grown too large is removed.
+    /// systemd. A state or a snapshot is at offset 0, wherever the app that stored it has left it. A state that could not be
+    /// sealed and has grown too large is removed.
     func passed(to app: AppID) -> [PassedDescriptor] {
         remove(of: app) { entry in
             guard let refusal = Self.refusal(entry.name, entry.descriptor) else { return false }
             journal.logWarning("\(refusal); it was removed", app: app)
             return true
         }
-        return entries[app, default: []].map { PassedDescriptor($0.descriptor, name: $0.name) }
+        return entries[app, default: []].map { entry in
+            let isState = Self.sizeLimits[entry.name] != nil
+            let descriptor = isState ? MemoryFile.fromStart(entry.descriptor) : entry.descriptor
+            return PassedDescriptor(descriptor, name: entry.name)
+        }
     }
 
     /// Why a descriptor cannot be a state or a snapshot; `nil`: it can, or has another name.

@@ -67,8 +67,13 @@ public enum Greenroom {
         case failed
     }
 
-    /// Reports that the app has finished the work for which it was woken.
-    public static func completedWake(_ result: WakeResult) { notify("X_GREENROOM_WAKE_DONE=\(result.rawValue)") }
+    /// Reports that the app has finished the work for which it was woken. Each wake is completed by itself.
+    ///
+    /// - Parameter number: the number of the push, as in the name of its file (`push.NUMBER`); `nil`: the oldest wake.
+    public static func completedWake(_ result: WakeResult, number: UInt64? = nil) {
+        let wake = number.map { "\nX_GREENROOM_WAKE_ID=\($0)" } ?? ""
+        notify("X_GREENROOM_WAKE_DONE=\(result.rawValue)\(wake)")
+    }
 
     /// Reports that the app is alive.
     ///

@@ -8,6 +8,13 @@ package struct AppView: Hashable, Sendable {
         /// The pid that began it; 0: the daemon began it for `EXTEND_TIMEOUT_USEC=`.
         package var owner: Int32
     }
+    /// An open wake (L26).
+    package struct Wake: Hashable, Sendable {
+        /// The number that names it; 0: it has none.
+        package var id: UInt64
+        package var reason: LaunchReason
+        package var remaining: Duration
+    }
     package struct Deadline: Hashable, Sendable {
         package var what: DeadlineKind
         package var remaining: Duration
@@ -44,6 +51,8 @@ package struct AppView: Hashable, Sendable {
     package var unrequestedTimeLimit: Duration?
     /// Why it is awake; empty: it is not.
     package var awakeReasons: [AwakeReason]
+    /// The wakes that are open, oldest first.
+    package var wakes: [Wake]
 }
 
 /// Why an app is awake.

@@ -28,7 +28,11 @@ package enum Effect: Hashable, Sendable {
     indirect case writeReceipt(Receipt)
     /// L11, L42: drops what the app stored for its next launch.
     case dropRestorationState(AppID)
+    /// The request is a push that got this number. Comes once, before its answer.
+    case identify(RequestID, event: UInt64)
     case answer(RequestID, Answer)
+    /// Logs a warning about what the app said.
+    case warn(RunID, AppWarning)
     case report(Report)
     /// → `memoryMeasured`, with the sizes of all apps that are not suspended, and of the suspended ones that are the next
     /// candidates (`LifecycleCore.memoryView`): the size of those changes when their pages are swapped.
@@ -95,6 +99,14 @@ package enum Answer: Hashable, Sendable {
     indirect case ended(Receipt)
     /// A simulated memory level was carried out. The app that it killed, if any.
     case simulated(victim: AppID?)
+}
+
+/// What an app said that has no effect.
+package enum AppWarning: Hashable, Sendable {
+    /// It ended a task, and none of this name is open.
+    case taskNotOpen(name: String)
+    /// It completed a wake with a number that no wake has had.
+    case unknownWake(id: UInt64)
 }
 
 /// Why a request is refused.

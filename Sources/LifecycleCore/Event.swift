@@ -90,7 +90,8 @@ package enum RunEvent: Hashable, Sendable {
     case taskBegan(name: String, owner: Int32)
     case taskEnded(name: String)
     case timeoutExtended(by: Duration)
-    case wakeCompleted(WakeResult)
+    /// `id`: the number of the wake; `nil`: the oldest one that is open.
+    case wakeCompleted(WakeResult, id: UInt64? = nil)
     case heartbeat
     /// `WATCHDOG=trigger`: the app asks to be treated as if it had missed a heartbeat.
     case heartbeatGivenUp

@@ -20,7 +20,7 @@ extension LifecycleCore {
         if let earlier = apps[index].queuedLaunch {
             queued.join(earlier)
         } else {
-            apps[index].notifications.reset()
+            resetDeliveries(index)
         }
         // A slot that became free in this event is for a launch that waits already.
         if queued.launch.state == .foreground || hasLaunchSlot && launchQueue.count == 0 {
@@ -52,7 +52,7 @@ extension LifecycleCore {
     mutating func cancelQueuedLaunch(_ index: Int) {
         guard apps[index].queuedLaunch != nil else { return }
         apps[index].life = .notRunning(NotRunning())
-        apps[index].notifications.reset()
+        resetDeliveries(index)
         answerAll(index, .superseded(by: .notRunning)) { _ in true }
     }
 

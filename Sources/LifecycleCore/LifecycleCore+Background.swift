@@ -10,6 +10,7 @@ extension LifecycleCore {
         dropInterruptions(index)
         startBudget(index, apps[index].policy.backgroundTime, now)
         effects.append(.notify(self[run: index].id, .didEnterBackground))
+        if self[run: index].assertions.hasWakes { makeTimeForWake(index, now) }
         if isUnrequestedTimeUsedUp(index, now) { endTasksWithoutTime(index) }
         let deadline = begin(index, .background, apps[index].policy.backgroundDeadline, now)
         change(index, to: .enteringBackground(EnteringBackground(deadline: deadline)), reason, now)
@@ -63,7 +64,7 @@ extension LifecycleCore {
         case .terminate: return terminate(index, .requested, now)
         case .background, nil: break
         }
-        if self[run: index].assertions.wake != nil { continueIfStopped(index) }
+        if self[run: index].assertions.hasWakes { continueIfStopped(index) }
         runInBackground(index, .idle, now)
     }
 

@@ -19,7 +19,11 @@ extension LifecycleCore {
         mutating func consider(_ stored: RunStorage, expirationNotice: Duration) {
             var hasTasks = false
             if !stored.run.assertions.isEmpty {
-                consider(stored.run.assertions.wake?.deadline.due, .wake)
+                // Wakes first: of what is due at the same instant the first one counts.
+                for assertion in stored.run.assertions.all {
+                    if case .wake(let wake) = assertion.kind { consider(wake.deadline.due, .wake) }
+                }
+                for wake in stored.run.assertions.laterWakes { consider(wake.deadline.due, .wake) }
                 for assertion in stored.run.assertions.all where assertion.isTask {
                     hasTasks = true
                     consider(assertion.end, .taskEnd)
@@ -121,7 +125,7 @@ extension LifecycleCore {
             if inspection.traced, deferForDebugger(index, deadline, now) { continue }
             if credit(index, deadline, inspection.waited, now) { continue }
             if deadline.isDoubtful {
-                assumeAnswered(index, deadline.kind, now)
+                assumeAnswered(index, deadline, now)
             } else if deadline.kind == .backgroundTime, !dropDoubtfulTasks(index) {
                 backgroundTimeEnded(index, now)
                 assertionEnded(index, now)
@@ -173,15 +177,15 @@ extension LifecycleCore {
         if let deadline = apps[index].transitionDeadline, deadline.isInspected { return deadline }
         let run = self[run: index]
         if let deadline = run.budget.deadline, deadline.isInspected { return deadline }
-        if let deadline = run.assertions.wake?.deadline, deadline.isInspected { return deadline }
-        return nil
+        guard run.assertions.hasWakes else { return nil }
+        return run.assertions.wakes.first { $0.deadline.isInspected }?.deadline
     }
 
     mutating func replace(_ index: Int, _ deadline: Deadline, by other: Deadline) {
         switch deadline.kind {
         case .launch, .background, .terminate, .watchdog, .thaw: apps[index].transitionDeadline = other
         case .backgroundTime: self[run: index].budget.deadline = other
-        case .wake: self[run: index].assertions.wake?.deadline = other
+        case .wake: self[run: index].assertions.replaceWakeDeadline(deadline, by: other)
         }
     }
 
@@ -190,7 +194,7 @@ extension LifecycleCore {
         switch deadline.kind {
         case .launch, .background, .terminate, .watchdog, .thaw: apps[index].transitionDeadline = nil
         case .backgroundTime: self[run: index].budget = .idle
-        case .wake: self[run: index].assertions.wake = nil
+        case .wake: _ = self[run: index].assertions.removeWake { $0.deadline == deadline }
         }
     }
 
@@ -204,7 +208,9 @@ extension LifecycleCore {
         switch deadline.kind {
         case .launch, .background, .watchdog, .thaw: kill(index, .missedDeadline(use), .missedDeadline, now)
         case .backgroundTime: kill(index, .leakedTasks(assertions.taskNames, use), .missedDeadline, now)
-        case .wake: kill(index, .wakeNotCompleted(assertions.wake?.reason ?? .push, use), .missedDeadline, now)
+        case .wake:
+            let reason = assertions.wakes.first { $0.deadline == deadline }?.reason ?? .push
+            kill(index, .wakeNotCompleted(reason, use), .missedDeadline, now)
         case .terminate:
             guard case .terminating(let terminating)? = execution else { return }
             kill(index, .terminationIgnored(terminating.cause, use), .missedDeadline, now)
@@ -249,6 +255,6 @@ extension LifecycleCore {
         apps[index].transitionDeadline = nil
         cancel(index, self[run: index].budget.deadline)
         self[run: index].budget = .idle
-        endWake(index)
+        endWakes(index)
     }
 }

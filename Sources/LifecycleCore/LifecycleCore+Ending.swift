@@ -220,7 +220,7 @@ extension LifecycleCore {
         setMemory(index, 0)
         runs[run.number] = nil
         dropInterruptions(index)
-        apps[index].notifications.reset()
+        resetDeliveries(index)
         change(index, to: .notRunning(NotRunning()), .ended, now)
         answerAll(index, .ended(receipt)) { $0.goal == .ended }
         memoryCameBack(run, bytes, now)
@@ -234,9 +234,9 @@ extension LifecycleCore {
             guard let refusal = refusal(of: next, index, now) else {
                 for waiter in apps[index].waiters.indices { apps[index].waiters[waiter].isAfterEnd = false }
                 launchOnRequest(index, next, now)
-                return apps[index].notifications.beginNext()
+                return beginNextDeliveries(index)
             }
-            apps[index].notifications.dropNext()
+            dropNextDeliveries(index)
             leaveForegroundSlot(index)
             answerAll(index, .refused(refusal)) { $0.isAfterEnd }
         }

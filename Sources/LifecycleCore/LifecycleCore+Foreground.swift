@@ -31,7 +31,7 @@ extension LifecycleCore {
         while let task = self[run: index].assertions.removeTask(where: { $0.end != nil }) {
             report(.taskEnded(apps[index].id, name: task.taskName ?? ""))
         }
-        endWake(index)
+        endWakes(index)
     }
 
     mutating func becomeActiveIfUninterrupted(_ index: Int, _ reason: StateReason, _ now: Instant) {

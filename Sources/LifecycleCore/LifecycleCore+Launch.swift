@@ -80,7 +80,7 @@ extension LifecycleCore {
                 return enterForeground(index, .ready, now)
             }
         }
-        if let wake = launching.wake { beginWake(index, wake, isUnrequested: self[run: index].isUnrequested, now) }
+        beginPendingWakes(index, launching.wake, now)
         enterBackground(index, .ready, now)
         // L3: the app is notified of its state first, then of the event that it was launched for.
         deliverNotifications(index, inForeground: false)

@@ -6,8 +6,13 @@ extension LifecycleCore {
         case .terminating, .ending: return answer(request, .refused(.ending))
         case .launching, .foreground, .enteringBackground, .background, .suspending, .suspended, .waking: break
         }
+        var notification = notification
+        if notification.isEvent { notification.id = apps[index].wakes.nextNumber() }
         if notify(index, notification) == .full {
-            let limit = "\(NotificationQueue.maximumKinds) kinds of its own are pending"
+            let limit =
+                notification.isEvent
+                ? "\(NotificationQueue.maximumEvents) notifications of its own kinds are pending"
+                : "\(NotificationQueue.maximumKinds) kinds of its own are pending"
             return answer(request, .refused(.tooMany(limit)))
         }
         answer(request, .done(apps[index].state))
@@ -44,6 +49,24 @@ extension LifecycleCore {
                 false
             }
         return apps[index].notifications.file(notification, isHeld: isHeld)
+    }
+
+    /// No process is left that notifications could be delivered to, and wakes begin in.
+    mutating func resetDeliveries(_ index: Int) {
+        apps[index].notifications.reset()
+        apps[index].wakes.reset()
+    }
+
+    /// The process after the end is launched: it gets what was meant for it.
+    mutating func beginNextDeliveries(_ index: Int) {
+        apps[index].notifications.beginNext()
+        apps[index].wakes.beginNext()
+    }
+
+    /// No process follows the end.
+    mutating func dropNextDeliveries(_ index: Int) {
+        apps[index].notifications.dropNext()
+        apps[index].wakes.dropNext()
     }
 
     mutating func deliverNotifications(_ index: Int, inForeground: Bool) {

@@ -51,7 +51,7 @@ extension LifecycleCore {
             deferDeadline(index, self[run: index].budget.deadline, to: now)
         case .notRunning, .foreground, .background, .suspending, .suspended, .waking, .ending: break
         }
-        deferDeadline(index, self[run: index].assertions.wake?.deadline, to: now)
+        for wake in self[run: index].assertions.wakes { deferDeadline(index, wake.deadline, to: now) }
     }
 
     /// L22: the end of a budget is announced before it comes, also if its time came while there was no daemon, or while the
@@ -66,9 +66,10 @@ extension LifecycleCore {
     mutating func deferDeadline(
         _ index: Int, _ deadline: Deadline?, to start: Instant, _ cause: DeferralCause = .daemonRestarted
     ) {
-        guard var restarted = deadline, restarted.start < start else { return }
+        guard let deadline, deadline.start < start else { return }
+        var restarted = deadline
         restarted.restart(at: start)
-        replace(index, restarted, by: restarted)
+        replace(index, deadline, by: restarted)
         report(.deadlineDeferred(apps[index].id, restarted.kind, cause))
     }
 
@@ -92,7 +93,7 @@ extension LifecycleCore {
         case .suspended?, nil: return
         case .background?, .suspending?, .waking?, .terminating?: break
         }
-        self[run: index].assertions.wake?.deadline.isDoubtful = true
+        self[run: index].assertions.updateWakes { $0.deadline.isDoubtful = true }
         self[run: index].assertions.updateTasks { $0.isDoubtful = true }
         let hasBudget = self[run: index].budget.deadline != nil || willHaveBudget(index)
         if !hasBudget { endDoubtfulTasks(index, now) }
@@ -127,14 +128,13 @@ extension LifecycleCore {
     private static let longestDoubt = Duration.seconds(30)
 
     /// A deadline has passed that the app may have met while there was no daemon.
-    mutating func assumeAnswered(_ index: Int, _ kind: DeadlineKind, _ now: Instant) {
-        switch kind {
+    mutating func assumeAnswered(_ index: Int, _ deadline: Deadline, _ now: Instant) {
+        switch deadline.kind {
         case .launch: becameReady(index, now)
         case .background: answeredBackground(index, now)
-        case .wake:
-            endWake(index)
-            assertionEnded(index, now)
-        case .backgroundTime, .watchdog, .terminate, .thaw: preconditionFailure("\(kind) is never in doubt")
+        case .wake: endWake(index, now) { $0.deadline == deadline }
+        case .backgroundTime, .watchdog, .terminate, .thaw:
+            preconditionFailure("\(deadline.kind) is never in doubt")
         }
     }
 

@@ -118,7 +118,7 @@ extension LifecycleCore {
         } else {
             preconditionFailure("no end is under way in \(apps[index].phase)")
         }
-        if next == nil { apps[index].notifications.dropNext() }
+        if next == nil { dropNextDeliveries(index) }
     }
 
     /// The launch that follows the end which is under way.
@@ -128,8 +128,9 @@ extension LifecycleCore {
     }
 
     /// Wakes an app after the end which is under way. A launch into the foreground that was requested before stays.
-    mutating func wakeAfterEnd(_ index: Int, _ launch: Launch, _ notification: Notification?) {
+    mutating func wakeAfterEnd(_ index: Int, _ launch: Launch, _ wake: PendingWake, _ notification: Notification?) {
         if let notification { apps[index].notifications.fileForNext(notification) }
+        apps[index].wakes.addForNext(wake)
         guard let next = nextLaunch(index) else { return setNext(index, launch) }
         if next.state == .foreground { return }
         var joined = next.reason.yields(to: launch.reason) ? launch : next
@@ -300,10 +301,13 @@ extension LifecycleCore {
     private mutating func wakeRequested(
         _ request: RequestID, _ index: Int, _ launch: Launch, _ notification: Notification?, _ now: Instant
     ) {
-        switch wakeOrLaunch(index, launch, notification, now) {
+        let outcome = wakeOrLaunch(index, launch, notification, now)
+        if case .refused(let refusal) = outcome { return answer(request, .refused(refusal)) }
+        if notification != nil { effects.append(.identify(request, event: apps[index].wakes.lastNumber)) }
+        switch outcome {
         case .awake: answer(request, .done(apps[index].state))
         case .coming: wait(request, index, for: .awake, afterEnd: isEnding(index))
-        case .refused(let refusal): answer(request, .refused(refusal))
+        case .refused: break
         }
     }
 
@@ -352,7 +356,7 @@ extension LifecycleCore {
     private mutating func removeRequested(_ request: RequestID, _ index: Int, _ now: Instant) {
         sentAway(index)
         effects.append(.dropRestorationState(apps[index].id))
-        apps[index].notifications.reset()
+        resetDeliveries(index)
         if apps[index].phase == .notRunning {
             cancelQueuedLaunch(index)
             apps[index].life = .notRunning(NotRunning())

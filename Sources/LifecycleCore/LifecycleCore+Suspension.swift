@@ -106,7 +106,7 @@ extension LifecycleCore {
             return
         }
         metTransitionDeadline(index, now)
-        if let reason = waking.wake { beginWake(index, reason, isUnrequested: self[run: index].isUnrequested, now) }
+        beginPendingWakes(index, waking.wake, now)
         switch waking.pending {
         case .foreground: if mayEnterForeground(index, now) { return enterForeground(index, .requested, now) }
         case .terminate: return terminate(index, shutdown == nil ? .requested : .shutdown, now)

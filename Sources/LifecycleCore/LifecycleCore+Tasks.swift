@@ -35,11 +35,11 @@ extension LifecycleCore {
     /// app has ended them before, this is the end of another one, which must not stay open for ever.
     mutating func taskEnded(_ index: Int, _ name: String, _ now: Instant) {
         if endTask(index, now, where: { $0.taskName == name && !$0.isDoubtful }) { return }
-        endTask(index, now) { $0.taskName == name }
+        if endTask(index, now, where: { $0.taskName == name }) || apps[index].execution == nil { return }
+        effects.append(.warn(self[run: index].id, .taskNotOpen(name: name)))
     }
 
     /// Whether there was a task that meets the condition.
-    @discardableResult
     private mutating func endTask(_ index: Int, _ now: Instant, where isMeant: (Assertion) -> Bool) -> Bool {
         guard let task = self[run: index].assertions.removeTask(where: isMeant) else { return false }
         report(.taskEnded(apps[index].id, name: task.taskName ?? ""))

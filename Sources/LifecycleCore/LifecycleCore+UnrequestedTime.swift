@@ -17,7 +17,7 @@ extension LifecycleCore {
         switch running.execution {
         case .enteringBackground, .background:
             let stored = running.sharedStorage
-            return !stored.run.isUnrequested && stored.run.assertions.hasTasks && stored.run.assertions.wake == nil
+            return !stored.run.isUnrequested && stored.run.assertions.hasTasks && !stored.run.assertions.hasWakes
         case .launching, .foreground, .suspending, .suspended, .waking, .terminating: return false
         }
     }

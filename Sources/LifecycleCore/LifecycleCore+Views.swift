@@ -67,7 +67,7 @@ extension LifecycleCore {
             relaunchesIn: app.relaunch.map { max(.zero, $0.at - now) },
             memoryAwaited: app.memoryWait.map { _ in app.lastFootprint },
             unrequestedTime: app.unrequestedTime.used(at: now), unrequestedTimeLimit: app.policy.backgroundTimePerHour,
-            awakeReasons: awakeReasons(app))
+            awakeReasons: awakeReasons(app), wakes: run.map { wakeViews($0, now) } ?? [])
     }
 
     package var memory: MemoryView {
@@ -102,7 +102,12 @@ extension LifecycleCore {
     }
 
     private func held(_ run: Run) -> [AwakeReason] {
-        run.assertions.all.map(AwakeReason.init) + (run.startUp == nil ? [] : [.startUp])
+        var reasons = run.assertions.all.map(AwakeReason.init)
+        // Of several wakes for the same reason one is shown.
+        for wake in run.assertions.laterWakes where !reasons.contains(.wake(wake.reason)) {
+            reasons.append(.wake(wake.reason))
+        }
+        return run.startUp == nil ? reasons : reasons + [.startUp]
     }
 
     private func taskViews(_ run: Run, _ now: Instant) -> [AppView.Task] {
@@ -120,10 +125,17 @@ extension LifecycleCore {
         }
     }
 
+    private func wakeViews(_ run: Run, _ now: Instant) -> [AppView.Wake] {
+        run.assertions.wakes.map { wake in
+            AppView.Wake(id: wake.id, reason: wake.reason, remaining: wake.deadline.remaining(at: now))
+        }
+    }
+
     /// The nearest of the deadlines that count for the app now.
     private func deadlineView(_ app: App, _ now: Instant) -> AppView.Deadline? {
         guard let run = app.run else { return nil }
-        var all = [app.transitionDeadline, run.assertions.wake?.deadline]
+        var all: [Deadline?] = [app.transitionDeadline]
+        for wake in run.assertions.wakes { all.append(wake.deadline) }
         if run.assertions.hasTasks { all.append(run.budget.deadline) }
         return all.compactMap { $0 }.min { $0.end < $1.end }
             .map { AppView.Deadline(what: $0.kind, remaining: $0.remaining(at: now)) }

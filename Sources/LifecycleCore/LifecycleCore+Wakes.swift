@@ -2,6 +2,8 @@
 extension LifecycleCore {
     /// L26.
     static let wakeTime = Duration.seconds(30)
+    /// How many wakes of an app have not ended: as many as requests wait at it. One more is refused.
+    static let maximumWakes = 64
 
     /// What came of a wake.
     enum WakeOutcome {
@@ -17,39 +19,40 @@ extension LifecycleCore {
     mutating func wakeOrLaunch(
         _ index: Int, _ launch: Launch, _ notification: Notification?, _ now: Instant
     ) -> WakeOutcome {
-        if launch.isUnrequested, apps[index].phase != .foreground, let refusal = unrequestedTimeRefusal(index, now) {
-            return .refused(refusal)
-        }
+        if let refusal = refusal(toWake: index, launch, notification, now) { return .refused(refusal) }
+        let id = apps[index].wakes.nextNumber()
+        let wake = PendingWake(reason: launch.reason, id: id, isUnrequested: launch.isUnrequested)
+        var notification = notification
+        notification?.id = id
         switch apps[index].phase {
         case .notRunning:
-            if apps[index].queuedLaunch == nil, let refusal = refusal(of: launch, index, now) {
-                return .refused(refusal)
-            }
             self.launch(index, launch, isRequested: true, now)
             file(index, notification)
-        case .ending, .terminating: wakeAfterEnd(index, launch, notification)
+            apps[index].wakes.add(wake)
+        case .ending, .terminating: wakeAfterEnd(index, launch, wake, notification)
         case .launching:
             file(index, notification)
-            if !launch.isUnrequested { self[run: index].isUnrequested = false }
-            addPendingWake(index, launch.reason)
+            addPendingWake(index, wake)
         case .foreground:
             file(index, notification)
             deliverNotifications(index, inForeground: true)
         case .enteringBackground, .background:
             file(index, notification)
             deliverNotifications(index, inForeground: false)
-            beginWake(index, launch.reason, isUnrequested: launch.isUnrequested, now)
+            beginWake(index, wake, now)
             makeTimeForWake(index, now)
             continueIfNeeded(index)
             assertionBegan(index, now)
         case .suspending, .suspended:
             file(index, notification)
-            wake(index, pending: nil, for: launch.reason, isUnrequested: launch.isUnrequested, now)
+            apps[index].wakes.add(wake)
+            self.wake(index, pending: nil, for: launch.reason, isUnrequested: launch.isUnrequested, now)
         case .waking:
             file(index, notification)
             deliverNotifications(index, inForeground: apps[index].execution?.pending == .foreground)
-            if !launch.isUnrequested { self[run: index].isUnrequested = false }
-            addPendingWake(index, launch.reason)
+            addPendingWake(index, wake)
+            // The time of the task or of the wake that it is thawed for would be over before that of this wake.
+            makeTimeForWake(index, now)
         }
         switch apps[index].phase {
         case .foreground, .background: return .awake
@@ -58,10 +61,35 @@ extension LifecycleCore {
         }
     }
 
-    /// Of several reasons it stays the one that others wait for.
-    private mutating func addPendingWake(_ index: Int, _ reason: LaunchReason) {
-        guard apps[index].execution?.pendingWake?.yields(to: reason) ?? true else { return }
-        setPendingWake(index, reason)
+    /// Why an app is not woken now; `nil`: it is.
+    private func refusal(
+        toWake index: Int, _ launch: Launch, _ notification: Notification?, _ now: Instant
+    ) -> Refusal? {
+        let phase = apps[index].phase
+        if launch.isUnrequested, phase != .foreground, let refusal = unrequestedTimeRefusal(index, now) { return refusal }
+        let wakes = apps[index].wakes
+        let isAfterEnd = phase == .terminating || phase == .ending
+        let count: Int =
+            switch phase {
+            case .notRunning: wakes.pending.count
+            case .terminating, .ending: wakes.afterEnd.count
+            case .launching, .foreground, .enteringBackground, .background, .suspending, .suspended, .waking:
+                self[run: index].assertions.wakes.count + wakes.pending.count
+            }
+        if count >= Self.maximumWakes { return .tooMany("\(Self.maximumWakes) wakes have not ended") }
+        if let notification, !apps[index].notifications.hasCapacity(forPush: notification, afterEnd: isAfterEnd) {
+            let (most, bytes) = (NotificationQueue.maximumEvents, NotificationQueue.maximumEventBytes)
+            return .tooMany("\(most) pushes, or \(bytes) bytes of them, are pending")
+        }
+        return phase == .notRunning && apps[index].queuedLaunch == nil ? refusal(of: launch, index, now) : nil
+    }
+
+    /// The wake begins with the transition's end. Of several reasons it stays the one that others wait for.
+    private mutating func addPendingWake(_ index: Int, _ wake: PendingWake) {
+        if !wake.isUnrequested { self[run: index].isUnrequested = false }
+        apps[index].wakes.add(wake)
+        guard apps[index].execution?.pendingWake?.yields(to: wake.reason) ?? true else { return }
+        setPendingWake(index, wake.reason)
     }
 
     private mutating func setPendingWake(_ index: Int, _ reason: LaunchReason?) {
@@ -70,43 +98,93 @@ extension LifecycleCore {
         update(index, execution)
     }
 
-    /// `isUnrequested`: no user asked for it (L53).
-    mutating func beginWake(_ index: Int, _ reason: LaunchReason, isUnrequested: Bool, _ now: Instant) {
-        self[run: index].isUnrequested = isUnrequested
-        cancel(index, self[run: index].assertions.wake?.deadline)
+    /// The launch or the thaw is complete: begins the wakes that came until now, oldest first. `reason`: that of the launch or
+    /// of the thaw, for which there is a wake without a request if no other is pending.
+    mutating func beginPendingWakes(_ index: Int, _ reason: LaunchReason?, _ now: Instant) {
+        let pending = apps[index].wakes.take()
+        if pending.isEmpty, let reason {
+            let id = apps[index].wakes.nextNumber()
+            let isUnrequested = self[run: index].isUnrequested
+            beginWake(index, PendingWake(reason: reason, id: id, isUnrequested: isUnrequested), now)
+        }
+        for wake in pending { beginWake(index, wake, now) }
+    }
+
+    private mutating func beginWake(_ index: Int, _ wake: PendingWake, _ now: Instant) {
         guard let deadline = begin(index, .wake, Self.wakeTime, now) else { return }
-        let mustComplete = reason.completedMode.map { apps[index].policy.backgroundModes.contains($0) } ?? false
-        self[run: index].assertions.wake = Wake(reason: reason, deadline: deadline, mustComplete: mustComplete)
+        let mustComplete = wake.reason.completedMode.map { apps[index].policy.backgroundModes.contains($0) } ?? false
+        self[run: index].assertions.beginWake(
+            Wake(
+                reason: wake.reason, deadline: deadline, mustComplete: mustComplete, id: wake.id,
+                isUnrequested: wake.isUnrequested))
+        followRequesters(index)
     }
 
-    mutating func endWake(_ index: Int) {
-        cancel(index, self[run: index].assertions.wake?.deadline)
-        self[run: index].assertions.wake = nil
+    /// While wakes are open, what the app does is what a user asked for if one of them is a user's (L53). After the last one it
+    /// stays as it was.
+    private mutating func followRequesters(_ index: Int) {
+        let wakes = self[run: index].assertions.wakes
+        if !wakes.isEmpty { self[run: index].isUnrequested = wakes.allSatisfy { $0.isUnrequested } }
     }
 
-    mutating func wakeCompleted(_ index: Int, _ result: WakeResult, _ now: Instant) {
-        if let wake = self[run: index].assertions.wake {
+    /// Ends the oldest wake that meets a condition, and no other.
+    mutating func endWake(_ index: Int, _ now: Instant, where isMeant: (Wake) -> Bool) {
+        guard let wake = self[run: index].assertions.removeWake(where: isMeant) else { return }
+        cancel(index, wake.deadline)
+        followRequesters(index)
+        assertionEnded(index, now)
+    }
+
+    /// Ends all wakes: the user has come, or the app ends.
+    mutating func endWakes(_ index: Int) {
+        apps[index].wakes.reset()
+        while let wake = self[run: index].assertions.removeWake(where: { _ in true }) { cancel(index, wake.deadline) }
+    }
+
+    /// The app has completed the wake `id`, or the oldest one. Wakes that may have been completed while there was no daemon come
+    /// last: they need no completion.
+    mutating func wakeCompleted(_ index: Int, _ result: WakeResult, _ id: UInt64?, _ now: Instant) {
+        let isNamed = { (wake: Wake) in id == nil || wake.id == id }
+        var wake = self[run: index].assertions.removeWake { isNamed($0) && !$0.deadline.isDoubtful }
+        if wake == nil { wake = self[run: index].assertions.removeWake(where: isNamed) }
+        if let wake {
             met(index, wake.deadline, now)
-            self[run: index].assertions.wake = nil
-        } else if apps[index].execution?.pendingWake != nil {
-            // The app completed it before the report that it runs.
-            setPendingWake(index, nil)
-        } else {
-            return
+            followRequesters(index)
+        } else if !completePendingWake(index, id) {
+            return warnOfUnknownWake(index, id)
         }
         report(.wakeCompleted(apps[index].id, result))
         assertionEnded(index, now)
     }
 
+    /// The app may complete a wake before the report that it runs.
+    /// - Returns: whether the wake was pending.
+    private mutating func completePendingWake(_ index: Int, _ id: UInt64?) -> Bool {
+        if !apps[index].wakes.remove(id) {
+            // Without a request there is only a reason.
+            let isReason = apps[index].execution?.pendingWake != nil && apps[index].wakes.pending.isEmpty
+            guard id == nil, isReason else { return false }
+        }
+        if apps[index].wakes.pending.isEmpty { setPendingWake(index, nil) }
+        return true
+    }
+
+    /// An app cannot know whether a wake has ended, because the user came or its time was over: only a number that no wake has
+    /// had is a mistake.
+    private mutating func warnOfUnknownWake(_ index: Int, _ id: UInt64?) {
+        guard let id, id == 0 || id > apps[index].wakes.lastNumber, apps[index].execution != nil else { return }
+        effects.append(.warn(self[run: index].id, .unknownWake(id: id)))
+    }
+
     /// The time of a wake is over: an error if the wake had to be completed (L30), else simply its end.
     mutating func wakeTimeEnded(_ index: Int, _ now: Instant) {
-        guard let wake = self[run: index].assertions.wake else { return }
-        if wake.mustComplete {
-            self[run: index].assertions.wake?.deadline.isInspected = true
-            effects.append(.inspect(self[run: index].id))
-        } else {
-            endWake(index)
-            assertionEnded(index, now)
-        }
+        let isOver = { (wake: Wake) in wake.deadline.due.map { $0 <= now } ?? false }
+        guard let wake = self[run: index].assertions.wakes.first(where: isOver) else { return }
+        guard wake.mustComplete else { return endWake(index, now) { $0 == wake } }
+        var deadline = wake.deadline
+        deadline.isInspected = true
+        replace(index, wake.deadline, by: deadline)
+        let inspection = Effect.inspect(self[run: index].id)
+        if !effects.contains(inspection) { effects.append(inspection) }
     }
 }

@@ -1,10 +1,10 @@
 /// Which apps in the background get less of the processor (L19).
 extension LifecycleCore {
-    /// An app that is awake on behalf of a user, or of a peer outside every app, runs at normal weight until its wake is over.
+    /// An app that is awake on behalf of a user, or of a peer outside every app, runs at normal weight until that wake is over.
     /// What an app does for itself (tasks, fetch, timers, wakes that apps cause) gets less.
     private func isAwakeForOthers(_ index: Int) -> Bool {
-        guard let wake = self[run: index].assertions.wake else { return false }
-        return wake.reason.isForOthers && !self[run: index].isUnrequested
+        let assertions = self[run: index].assertions
+        return assertions.hasWakes && assertions.wakes.contains { $0.reason.isForOthers && !$0.isUnrequested }
     }
 
     /// The app has entered the background, or was woken.

@@ -151,7 +151,7 @@ package struct LifecycleCore: Hashable, Sendable {
         case .taskBegan(let name, let owner): taskBegan(index, name, owner, now)
         case .taskEnded(let name): taskEnded(index, name, now)
         case .timeoutExtended(let time): timeoutExtended(index, time, now)
-        case .wakeCompleted(let result): wakeCompleted(index, result, now)
+        case .wakeCompleted(let result, let id): wakeCompleted(index, result, id, now)
         case .heartbeat: heartbeat(index, now)
         case .heartbeatGivenUp: heartbeatGivenUp(index, now)
         case .stopping: stopping(index, now)

@@ -2,6 +2,8 @@
 package struct Notification: Hashable, Sendable {
     package let kind: String
     package let payload: String
+    /// The number of an event among those of its app, which names its wake; 0: it has none.
+    package var id: UInt64 = 0
 
     /// The kinds that Greenroom defines (L33). An app's own kinds begin with `x-`.
     package static let kinds = [
@@ -54,6 +56,9 @@ package struct Notification: Hashable, Sendable {
     /// Its kind is one of the app's own.
     var isOfOwnKind: Bool { kind.hasPrefix("x-") }
 
+    /// It is an event of which each one counts: a push, or one of the app's own kinds without a state. Events queue (L31).
+    package var isEvent: Bool { kind == Self.push || isOfOwnKind && payload.isEmpty }
+
     /// It is a state, which may change back. Anything else is an event each time it comes.
     var isState: Bool {
         switch kind {
@@ -63,10 +68,15 @@ package struct Notification: Hashable, Sendable {
     }
 }
 
-/// What is still to be delivered to an app: the net change of each kind (L31).
+/// What is still to be delivered to an app: each event, and of anything else the net change of each kind (L31).
 struct NotificationQueue: Hashable, Sendable {
     /// How many of an app's own kinds are kept, so that clients cannot use up the daemon's memory.
     static let maximumKinds = 64
+    /// How many pushes wait, and how many events of an app's own kinds: as many as wakes (`LifecycleCore.maximumWakes`). One more
+    /// is refused: those before it have been accepted.
+    static let maximumEvents = 64
+    /// Bytes of their payloads: sixteen of the longest.
+    static let maximumEventBytes = 64 << 10
 
     private(set) var pending: [Notification] = []
     /// What was last delivered of each kind: a change back to that is no change.
@@ -85,10 +95,10 @@ struct NotificationQueue: Hashable, Sendable {
 
     enum Filing { case filed, undone, full }
 
-    /// Keeps the net change of its kind. `isHeld`: the app is suspended and the notification waits. A running app gets every
-    /// change.
+    /// Keeps an event, or the net change of its kind. `isHeld`: the app is suspended and the notification waits. A running app
+    /// gets every change.
     mutating func file(_ notification: Notification, isHeld: Bool) -> Filing {
-        pending.removeAll { $0.kind == notification.kind }
+        Self.removeState(of: notification, from: &pending)
         if isHeld, known.contains(notification) { return .undone }
         guard hasCapacity(for: notification, in: pending) else { return .full }
         pending.append(notification)
@@ -113,8 +123,27 @@ struct NotificationQueue: Hashable, Sendable {
         if hasCapacity(for: notification, in: known) { known.append(notification) }
     }
 
+    /// A state takes the position of the one before of its kind; an event of no other.
+    private static func removeState(of notification: Notification, from list: inout [Notification]) {
+        if notification.isEvent { return }
+        list.removeAll { $0.kind == notification.kind && !$0.isEvent }
+    }
+
+    /// Whether a push can wait. `afterEnd`: for the next process.
+    func hasCapacity(forPush push: Notification, afterEnd isAfterEnd: Bool) -> Bool {
+        hasCapacity(for: push, in: isAfterEnd ? afterEnd : pending)
+    }
+
     private func hasCapacity(for notification: Notification, in list: [Notification]) -> Bool {
-        !notification.isOfOwnKind || list.count(where: \.isOfOwnKind) < Self.maximumKinds
+        guard notification.isEvent else {
+            return !notification.isOfOwnKind || list.count { $0.isOfOwnKind && !$0.isEvent } < Self.maximumKinds
+        }
+        var (count, bytes) = (1, notification.payload.utf8.count)
+        for other in list where other.isEvent && other.isOfOwnKind == notification.isOfOwnKind {
+            count += 1
+            bytes += other.payload.utf8.count
+        }
+        return count <= Self.maximumEvents && bytes <= Self.maximumEventBytes
     }
 
     /// Nothing was delivered to a new process.
@@ -127,7 +156,7 @@ struct NotificationQueue: Hashable, Sendable {
 
     /// Keeps a notification for the next process.
     mutating func fileForNext(_ notification: Notification) {
-        afterEnd.removeAll { $0.kind == notification.kind }
+        Self.removeState(of: notification, from: &afterEnd)
         if hasCapacity(for: notification, in: afterEnd) { afterEnd.append(notification) }
     }
 

@@ -37,8 +37,8 @@ struct AppModel {
     var memoryBeforeEnd: UInt64 = 0
     /// The main process stopped itself and was not continued.
     var isStopped = false
-    /// The last request that wakes the app came from outside every app, for something that is not the app's own work.
-    var isWakeForOthers = false
+    /// The wakes that have not ended.
+    var wakes = ModelWakes()
     /// For `JetsamOrder=balanced`: its uses, and the level at the last one.
     var uses: UInt64 = 0
     var useLevel: UInt64 = 0
@@ -68,7 +68,11 @@ struct CoreModel {
     var manager = ManagerPolicy()
     var isShuttingDown = false
     /// The request of the event that is being handled, unless it was refused: it wakes an app, for others or for the app itself.
-    private var wakeRequest: (request: RequestID, app: Int, isForOthers: Bool)?
+    private var wakeRequest: (request: RequestID, app: Int, wake: ModelWake, phase: AppPhase)?
+    /// In the event that is being handled wakes may end because their time is over.
+    private var mayEndWakes = false
+    /// The apps whose last process ended in the event that is being handled.
+    private var justEnded: [Int] = []
     /// The app that answers with the event that is being handled that it is in the background.
     private(set) var answering: Int?
     /// For `JetsamOrder=balanced`: the credit of the last victim.
@@ -120,11 +124,12 @@ struct CoreModel {
         case .spawn(let id, _, _), .recordLaunch(let id, _), .dropRestorationState(let id): indexes[id]
         case .notify(let run, _), .freeze(let run, _), .thaw(let run, _), .continueStopped(let run), .inspect(let run),
             .measureActivity(let run, _),
-            .kill(let run), .throttle(let run), .unthrottle(let run), .setOOMClass(let run, _), .deliver(let run, _):
+            .kill(let run), .throttle(let run), .unthrottle(let run), .setOOMClass(let run, _), .deliver(let run, _),
+            .warn(let run, _):
             app(of: run)
         case .writeReceipt(let receipt): indexes[receipt.app]
         case .report(let report): app(of: report)
-        case .answer, .measureMemory, .allowSleep, .finish: nil
+        case .identify, .answer, .measureMemory, .allowSleep, .finish: nil
         }
     }
 
@@ -148,6 +153,7 @@ struct CoreModel {
     mutating func record(_ event: Event) {
         answering = answeringApp(event)
         recordStop(event)
+        recordWakes(event)
         switch event {
         case .registered(let id, let policy, _):
             guard let app = indexes[id] else { return }
@@ -202,10 +208,33 @@ struct CoreModel {
         _ request: RequestID, _ id: AppID, _ reason: LaunchReason, _ requester: Requester
     ) {
         guard let app = indexes[id] else { return }
+        let isForOthers: Bool
         switch reason {
-        case .push, .socket, .accessory, .location: wakeRequest = (request, app, requester == .user)
-        case .fetch, .timer: wakeRequest = (request, app, false)
-        case .user, .url, .relaunch: break
+        case .push, .socket, .accessory, .location: isForOthers = requester == .user
+        case .fetch, .timer: isForOthers = false
+        case .user, .url, .relaunch: return
+        }
+        wakeRequest = (request, app, ModelWake(reason: reason, isForOthers: isForOthers), apps[app].phase)
+    }
+
+    private mutating func recordWakes(_ event: Event) {
+        mayEndWakes = false
+        switch event {
+        case .deadlineReached, .run(_, .inspected): mayEndWakes = true
+        case .shutdownRequested: for app in apps.indices { apps[app].wakes.dropNext() }
+        case .requested(_, let id, .terminate, by: _), .requested(_, let id, .remove, by: _):
+            if let app = indexes[id] { apps[app].wakes.discard(hasRun: apps[app].run != nil) }
+        case .unregistered(let id): if let app = indexes[id], apps[app].run == nil { apps[app].wakes.clear() }
+        case .run(let run, .wakeCompleted(_, let id)): if let app = currentApp(of: run) { apps[app].wakes.complete(id) }
+        case .run(let run, .reattached(messagesKept: false, noticesDelayed: _)):
+            guard let app = currentApp(of: run) else { return }
+            switch apps[app].phase {
+            case .running, .entering: apps[app].wakes.doubt()
+            case .unknown, .notRunning, .launching, .foreground, .suspending, .suspended, .waking, .terminating,
+                .ending, .past:
+                break
+            }
+        default: break
         }
     }
 
@@ -226,8 +255,7 @@ struct CoreModel {
         switch effect {
         case .spawn(_, let run, let launch):
             guard let app else { return }
-            // A push that comes before a launch for a fetch is delivered with it.
-            if launch.reason == .fetch || launch.reason == .timer { apps[app].isWakeForOthers = false }
+            apps[app].wakes.begin(launch)
             appsByRun.append(app)
             apps[app].run = run
             apps[app].isNotifiedToTerminate = false
@@ -259,9 +287,11 @@ struct CoreModel {
         case .report(.deadlineMet(_, .background, _)):
             guard let app else { return }
             if apps[app].phase == .entering { apps[app].phase = .running }
+        case .report(.deadlineCancelled(_, .wake)): if let app, mayEndWakes { apps[app].wakes.endByTime() }
+        case .identify(let request, let event): if wakeRequest?.request == request { wakeRequest?.wake.id = event }
         case .answer(let request, .refused): if wakeRequest?.request == request { wakeRequest = nil }
         case .measureMemory: measuringSince = now
-        case .inspect, .measureActivity, .unthrottle, .setOOMClass, .deliver, .recordLaunch, .writeReceipt,
+        case .inspect, .measureActivity, .unthrottle, .setOOMClass, .deliver, .warn, .recordLaunch, .writeReceipt,
             .dropRestorationState, .answer, .report, .allowSleep, .finish:
             break
         }
@@ -269,8 +299,17 @@ struct CoreModel {
 
     /// Finishes an event after all its effects: an app that has answered is in the background, whatever the core did.
     mutating func finish(_ event: Event) {
-        if let wake = wakeRequest { apps[wake.app].isWakeForOthers = wake.isForOthers }
+        if let (_, app, wake, phase) = wakeRequest {
+            switch phase {
+            case .foreground, .past: break
+            case .terminating, .ending: apps[app].wakes.addForNext(wake)
+            case .unknown, .notRunning, .launching, .entering, .running, .suspending, .suspended, .waking:
+                apps[app].wakes.add(wake)
+            }
+        }
         wakeRequest = nil
+        for app in justEnded { apps[app].wakes.hasJustEnded = false }
+        justEnded = []
         guard let app = answering else { return }
         answering = nil
         if apps[app].phase == .entering { apps[app].phase = .running }
@@ -299,14 +338,21 @@ struct CoreModel {
         apps[app].since = now
         switch state {
         case .notRunning:
+            apps[app].wakes.end()
+            justEnded.append(app)
             apps[app].run = nil
             apps[app].memory = 0
             apps[app].phase = apps[app].isRegistered ? .notRunning : .unknown
-        case .active, .inactive: apps[app].phase = .foreground
+        case .active, .inactive:
+            apps[app].wakes.clear()
+            apps[app].phase = .foreground
         case .suspended:
+            apps[app].wakes.clear()
             apps[app].phase = .suspended
             apps[app].memory = frozenMemory
-        case .terminating: if apps[app].phase != .ending { apps[app].phase = .terminating }
+        case .terminating:
+            apps[app].wakes.clear()
+            if apps[app].phase != .ending { apps[app].phase = .terminating }
         case .launching, .background: break
         }
     }

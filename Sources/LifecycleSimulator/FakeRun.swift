@@ -88,6 +88,8 @@ struct FakeRun {
 
     var openTasks: [String] = []
     var tasksBegun = 0
+    /// The numbers of pushes that it received and has not completed.
+    var pushes: [UInt64] = []
     var isBackgroundAnswerDue = false
     var isTerminateAnswerDue = false
     var isReady = false

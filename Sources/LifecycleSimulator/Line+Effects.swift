@@ -10,6 +10,11 @@ extension Line {
             add(request.number)
             add(": ")
             add(answer)
+        case .identify(let request, let event):
+            add("number of request ")
+            add(request.number)
+            add(": ")
+            add(event)
         case .writeReceipt(let receipt):
             add("receipt ")
             add(receipt.id)
@@ -35,7 +40,7 @@ extension Line {
             add("drop the restoration state of ")
             add(id.name)
         case .notify, .freeze, .thaw, .continueStopped, .inspect, .measureActivity, .kill, .throttle, .unthrottle,
-            .setOOMClass, .deliver:
+            .setOOMClass, .deliver, .warn:
             addToRun(effect, app?.name ?? "?")
         }
     }
@@ -73,6 +78,9 @@ extension Line {
         case .setOOMClass(_, let oomClass):
             add("OOM class of ", app)
             add(": ", String(describing: oomClass))
+        case .warn(_, let warning):
+            add("warn of ", app)
+            add(": ", String(describing: warning))
         default: break
         }
     }

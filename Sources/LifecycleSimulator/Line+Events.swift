@@ -129,9 +129,13 @@ extension Line {
         case .timeoutExtended(let time):
             add(" extends its timeout by ")
             add(time)
-        case .wakeCompleted(let result):
+        case .wakeCompleted(let result, let id):
             add(" completed its wake: ")
             add(result.rawValue)
+            if let id {
+                add(", number ")
+                add(id)
+            }
         case .heartbeat: add(" sends a heartbeat")
         case .heartbeatGivenUp: add(" gives up its heartbeat")
         case .stopping: add(" is about to end")

@@ -137,7 +137,7 @@ extension World {
             .deliver,
             .recordLaunch,
             .writeReceipt,
-            .dropRestorationState, .answer, .report, .measureMemory, .allowSleep, .finish:
+            .dropRestorationState, .identify, .answer, .warn, .report, .measureMemory, .allowSleep, .finish:
             return false
         }
     }

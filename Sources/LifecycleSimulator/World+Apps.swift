@@ -139,7 +139,7 @@ extension World {
         case .endAllTasks: while !runs[run].openTasks.isEmpty { endTask(run) }
         case .extend(let time): send(run, .run(id, .timeoutExtended(by: time.duration)))
         case .heartbeat: heartbeat(run)
-        case .completeWake(let result): send(run, .run(id, .wakeCompleted(result)))
+        case .completeWake(let result): completeWakes(run, result)
         case .actSpontaneously: actSpontaneously(run)
         case .send(let event): send(run, event)
         }
@@ -194,6 +194,19 @@ extension World {
         if !isMissed { send(run, .run(runs[run].id, .heartbeat)) }
         let next = watchdog.microseconds / 3
         if apps[app].random.chance(990) || isQuiet { plan(.heartbeat, by: run, after: isMissed ? next * 4 : next) }
+    }
+
+    /// Completes all pushes that the app has received, by number, the last one first; of single ones some as the oldest wake.
+    /// Without a push it completes what it was launched or thawed for.
+    private mutating func completeWakes(_ run: Int, _ result: WakeResult) {
+        let pushes = runs[run].pushes
+        runs[run].pushes = []
+        guard let last = pushes.last else { return send(run, .run(runs[run].id, .wakeCompleted(result))) }
+        let isNamed = pushes.count > 1 || last % 3 > 0
+        send(run, .run(runs[run].id, .wakeCompleted(result, id: isNamed ? last : nil)))
+        for push in pushes.dropLast().reversed() {
+            sendMessage(run, .run(runs[run].id, .wakeCompleted(result, id: push)), after: 0)
+        }
     }
 
     // MARK: Spontaneous actions

@@ -16,12 +16,12 @@ extension World {
         case .finish: return performFinish()
         case .notify(let id, _), .freeze(let id, _), .thaw(let id, _), .continueStopped(let id), .inspect(let id),
             .measureActivity(let id, _), .kill(let id), .throttle(let id), .unthrottle(let id), .setOOMClass(let id, _),
-            .deliver(let id, _):
+            .deliver(let id, _), .warn(let id, _):
             guard let run = index(of: id) else { return "there is no run \(id)" }
             if let problem = problem(effect, for: runs[run]) { return "\(problem) (run \(id))" }
             perform(effect, on: run)
             return nil
-        case .writeReceipt, .dropRestorationState, .answer, .report: return nil
+        case .writeReceipt, .dropRestorationState, .identify, .answer, .report: return nil
         }
     }
 
@@ -54,8 +54,9 @@ extension World {
             if delivered.isEmptied { return "a run without processes is inspected" }
         case .inspect, .measureActivity, .continueStopped, .throttle, .unthrottle, .setOOMClass, .deliver:
             if delivered.isEnding || run.killedAt != nil { return "\(effect.verb) applies to a run that has ended" }
-        case .spawn, .recordLaunch, .writeReceipt, .dropRestorationState, .answer, .report, .measureMemory,
-            .allowSleep, .finish:
+        // A message may come after the exit of the main process.
+        case .warn, .spawn, .recordLaunch, .writeReceipt, .dropRestorationState, .identify, .answer, .report,
+            .measureMemory, .allowSleep, .finish:
             break
         }
         return nil
@@ -74,8 +75,8 @@ extension World {
         case .unthrottle: runs[run].isThrottled = false
         case .setOOMClass(_, let oomClass): runs[run].oomClass = oomClass
         case .deliver(_, let notifications): receiveNotifications(run, notifications)
-        case .spawn, .recordLaunch, .writeReceipt, .dropRestorationState, .answer, .report, .measureMemory,
-            .allowSleep, .finish:
+        case .warn, .spawn, .recordLaunch, .writeReceipt, .dropRestorationState, .identify, .answer, .report,
+            .measureMemory, .allowSleep, .finish:
             break
         }
     }
@@ -185,7 +186,9 @@ extension World {
 
     private mutating func receiveNotifications(_ run: Int, _ notifications: [Notification]) {
         if runs[run].isAskedToFreeze { deliveredWhileFrozen.append(run) }
-        if notifications.contains(where: { $0.kind == Notification.push }) { planWake(run) }
+        let pushes = notifications.filter { $0.kind == Notification.push }
+        runs[run].pushes += pushes.map(\.id)
+        if !pushes.isEmpty { planWake(run) }
     }
 }
 

@@ -45,6 +45,17 @@ package enum MemoryFile {
         return about.st_size
     }
 
+    /// The file with an offset of its own, which is 0: descriptors that are duplicated, or sent to another process, share one
+    /// offset. If the file cannot be opened again, the shared offset is set to 0.
+    package static func fromStart(_ file: SharedDescriptor) -> SharedDescriptor {
+        let flags = fcntl(file.raw, F_GETFL)
+        if flags >= 0, let opened = try? Descriptor.open("/proc/self/fd/\(file.raw)", flags & O_ACCMODE) {
+            return SharedDescriptor(opened)
+        }
+        lseek(file.raw, 0, SEEK_SET)
+        return file
+    }
+
     /// Reads the contents of a file that an app provides, whatever its offset. It is not mapped, so that an app that shrinks
     /// it meanwhile only shortens the result.
     /// - Returns: `nil` for a file of another kind, or one of more than `limit` bytes.

@@ -72,6 +72,8 @@ package struct LifecycleSignals: Hashable, Sendable {
     package var enterForeground: Int32?
     package var memoryWarning: Int32?
     package var taskExpiring: Int32?
+    /// Something new lies in the inbox.
+    package var notification: Int32?
     /// The default is SIGTERM.
     package var terminate: Int32 = 15
 }

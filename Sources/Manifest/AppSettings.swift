@@ -170,6 +170,7 @@ extension AppManifest {
             signal("ResignActive", \.signals.resignActive), signal("BecomeActive", \.signals.becomeActive),
             signal("EnterBackground", \.signals.enterBackground), signal("EnterForeground", \.signals.enterForeground),
             signal("MemoryWarning", \.signals.memoryWarning), signal("TaskExpiring", \.signals.taskExpiring),
+            signal("Notification", \.signals.notification),
             .value(
                 "Signals", "Terminate", "a signal that can be caught such as SIGTERM", \.signals.terminate,
                 parseCatchable),

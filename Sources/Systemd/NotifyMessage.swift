@@ -20,7 +20,8 @@ package enum NotifyMessage: Equatable, Sendable {
     case background
     case beginTask(String)
     case endTask(String)
-    case wakeDone(WakeResult)
+    /// `id`: the wake that is completed; `nil`: the oldest one.
+    case wakeDone(WakeResult, id: UInt64? = nil)
 
     package enum WakeResult: String, Sendable {
         case newData = "new-data"
@@ -32,13 +33,15 @@ package enum NotifyMessage: Equatable, Sendable {
 /// A parsed datagram of a notify socket. Its contents affect only the app that sent it.
 ///
 /// Duplicates are handled as in systemd (252, core/manager.c and core/service.c): of READY=1 and STOPPING=1 the last counts, of
-/// every other key with one value the first; there may be several tasks. Unknown keys are ignored, since newer programs may
+/// every other key with one value the first; there may be several tasks. Unknown keys have no effect, since newer programs may
 /// use them.
 package struct NotifyDatagram: Equatable, Sendable {
     /// The assignments, in their order.
     package var messages: [NotifyMessage] = []
     /// The assignments that are not valid, a sentence each.
     package var warnings: [String] = []
+    /// Keys that are neither known nor systemd's, each once, at most `maximumWarnings`: they may be typing errors.
+    package var unknownKeys: [String] = []
     /// The number of lines, whatever they contain: a line costs the receiver work also if it is ignored.
     package private(set) var lines = 0
 
@@ -50,6 +53,18 @@ package struct NotifyDatagram: Equatable, Sendable {
     package static let maximumStatus = maximumSize
     /// Warnings for one datagram, which can contain 2,000 invalid lines; the rest are counted.
     package static let maximumWarnings = 8
+
+    /// The keys that have an effect.
+    package static let keys = [
+        "READY", "STOPPING", "STATUS", "ERRNO", "MAINPID", "WATCHDOG", "EXTEND_TIMEOUT_USEC", "FDSTORE", "FDSTOREREMOVE",
+        "FDNAME", "BARRIER", "X_GREENROOM_BACKGROUND", "X_GREENROOM_BEGIN_TASK", "X_GREENROOM_END_TASK",
+        "X_GREENROOM_WAKE_DONE", "X_GREENROOM_WAKE_ID",
+    ]
+    /// Keys that systemd defines and that have no meaning here (sd_notify(3), systemd 258).
+    fileprivate static let otherKeys: Set<String> = [
+        "RELOADING", "MONOTONIC_USEC", "NOTIFYACCESS", "FDPOLL", "WATCHDOG_USEC", "BUSERROR", "VARLINKERROR",
+        "MAINPIDFDID", "MAINPIDFD", "RESTART_RESET", "EXIT_STATUS", "INVOCATION_ID",
+    ]
 
     /// - Parameter bytes: the whole datagram. One that the receiver has truncated must have more than `maximumSize` bytes.
     package init(_ bytes: [UInt8]) {
@@ -70,6 +85,7 @@ package struct NotifyDatagram: Equatable, Sendable {
         for line in lines { reader.read(line) }
         messages = reader.finished()
         warnings = reader.warnings
+        unknownKeys = reader.unknownKeys
         if reader.unreported > 0 {
             warnings.append("\(reader.unreported) more assignments of the notification are not valid.")
         }
@@ -97,18 +113,26 @@ private struct NotifyReader {
     private(set) var warnings: [String] = []
     /// How many more there would be.
     private(set) var unreported = 0
+    /// At most `NotifyDatagram.maximumWarnings`.
+    private(set) var unknownKeys: [String] = []
     private var messages: [NotifyMessage] = []
     private var seen: Set<String> = []
     private var storeName: String?
     private var stores = false
     private var removes = false
 
+    private var wakeResult: NotifyMessage.WakeResult?
+    private var wakeID: UInt64?
+
     private static let single: Set<String> = [
-        "STATUS", "ERRNO", "MAINPID", "EXTEND_TIMEOUT_USEC", "FDNAME", "X_GREENROOM_WAKE_DONE",
+        "STATUS", "ERRNO", "MAINPID", "EXTEND_TIMEOUT_USEC", "FDNAME", "X_GREENROOM_WAKE_DONE", "X_GREENROOM_WAKE_ID",
     ]
 
-    /// Bytes of the longest key that is known.
-    private static let longestKey = 32
+    /// The largest number that JSON has exactly. Wakes are counted from 1.
+    private static let largestWakeID: UInt64 = 1 << 53
+
+    /// Bytes of a key that is compared with those that are known, which are shorter.
+    private static let longestKey = 64
 
     /// Lines that are not valid or not known take no memory: a datagram can contain 2,000 of them.
     mutating func read(_ line: ArraySlice<UInt8>) {
@@ -144,8 +168,19 @@ private struct NotifyReader {
         case "X_GREENROOM_BEGIN_TASK": readTask(key, value) { .beginTask($0) }
         case "X_GREENROOM_END_TASK": readTask(key, value) { .endTask($0) }
         case "X_GREENROOM_WAKE_DONE": readWakeResult(key, value)
-        default: break
+        case "X_GREENROOM_WAKE_ID":
+            if let id = number(key, value, 1...Self.largestWakeID) { wakeID = id }
+        // Any other value than 1.
+        case "BARRIER": break
+        default: recordUnknown(key)
         }
+    }
+
+    private mutating func recordUnknown(_ key: String) {
+        guard unknownKeys.count < NotifyDatagram.maximumWarnings, !NotifyDatagram.otherKeys.contains(key),
+            !unknownKeys.contains(key)
+        else { return }
+        unknownKeys.append(key)
     }
 
     /// Returns the messages after all lines have been read: the name of descriptors may be before or after FDSTORE=1.
@@ -159,11 +194,23 @@ private struct NotifyReader {
                 warn("FDSTOREREMOVE=1 needs a valid FDNAME=")
             }
         }
+        finishWake()
         if let last = messages.lastIndex(where: { $0 == .ready || $0 == .stopping }) {
             let kept = messages[last]
             messages = messages[..<last].filter { $0 != .ready && $0 != .stopping } + [kept] + messages[(last + 1)...]
         }
         return messages
+    }
+
+    /// The number of a wake may be before or after its result. With one that is not valid no wake is completed: it was meant
+    /// for one that is not the oldest.
+    private mutating func finishWake() {
+        guard let wakeResult else {
+            if wakeID != nil { warn("X_GREENROOM_WAKE_ID= needs a valid X_GREENROOM_WAKE_DONE=") }
+            return
+        }
+        if wakeID == nil, seen.contains("X_GREENROOM_WAKE_ID") { return }
+        messages.append(.wakeDone(wakeResult, id: wakeID))
     }
 
     // MARK: Values
@@ -189,12 +236,16 @@ private struct NotifyReader {
     private mutating func readNumber(
         _ key: String, _ value: Substring, _ range: ClosedRange<UInt64>, _ make: (UInt64) -> NotifyMessage
     ) {
+        if let number = number(key, value, range) { messages.append(make(number)) }
+    }
+
+    private mutating func number(_ key: String, _ value: Substring, _ range: ClosedRange<UInt64>) -> UInt64? {
         let isDecimal = !value.isEmpty && value.utf8.allSatisfy { $0 >= 0x30 && $0 <= 0x39 }
         guard isDecimal, let number = UInt64(value), range.contains(number) else {
             warn("\(key)=\(shown(value)): expected a whole number from \(range.lowerBound) to \(range.upperBound)")
-            return
+            return nil
         }
-        messages.append(make(number))
+        return number
     }
 
     /// fdname_is_valid of systemd: 1 to 255 printable ASCII characters, no colon (LISTEN_FDNAMES= uses it).
@@ -227,7 +278,7 @@ private struct NotifyReader {
             warn("\(key)=\(shown(value)): expected new-data, no-data or failed")
             return
         }
-        messages.append(.wakeDone(result))
+        wakeResult = result
     }
 
     private mutating func warn(_ sentence: @autoclosure () -> String) {

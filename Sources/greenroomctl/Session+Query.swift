@@ -158,8 +158,10 @@ extension Session {
         sheet.add("Launches", app.error == nil ? String(app.launches) : nil)
         if app.interruptions > 0 { sheet.add("Interruptions", String(app.interruptions)) }
         sheet.add("Status", app.statusText)
+        sheet.add("Warning", app.lastWarning, .yellow)
         sheet.add("Suspension", app.suspendProblem.map { "impossible: \($0)" }, .yellow)
         sheet.add("Tasks", app.tasks.map(taskLine))
+        sheet.add("Wakes", (app.wakes ?? []).map(wakeLine))
         sheet.add("Deadline", app.deadline?.timeLeft, .yellow)
         // The same time may already be shown as the deadline.
         if app.deadline?.what != "backgroundTime" {
@@ -180,6 +182,11 @@ extension Session {
             sheet.add("", ["\(receipt.explanation) (receipt \(receipt.id))"])
         }
         return screen.paint("●", style) + " " + screen.paint(app.id, .bold) + name + "\n" + sheet.text(screen)
+    }
+
+    private func wakeLine(_ wake: WakeStatus) -> String {
+        let number = wake.wakeID.map { " \($0)" } ?? ""
+        return "\(wake.reason)\(number), \(countdown(wake.remaining)) left"
     }
 
     private func taskLine(_ task: TaskStatus) -> String {

@@ -38,7 +38,8 @@ struct RecordTests {
     @Test("a key has one D-Bus type in all records, except for the two kinds of ID")
     func oneTypeAKey() {
         let records = [
-            Self.types(AppStatus.self), Self.types(TaskStatus.self), Self.types(DeadlineStatus.self),
+            Self.types(AppStatus.self), Self.types(TaskStatus.self), Self.types(WakeStatus.self),
+            Self.types(DeadlineStatus.self),
             Self.types(ReceiptRecord.self), Self.types(JetsamCandidate.self), Self.types(LifecycleEvent.self),
             Self.types(MemoryStatus.self), Self.types(MemoryLimitStatus.self), Self.types(StallStatus.self),
             Self.types(SimulationResult.self), Self.types(RequestResult.self),

@@ -46,6 +46,7 @@ private final class Receiver: NotifySocketDelegate {
         return nil
     }
     func received(_ messages: [NotifyMessage], _ descriptors: inout ReceivedDescriptors, from sender: Int32) {}
+    func warned(_ sentence: String) {}
     func logWarning(_ sentence: String) {}
 }
 

@@ -60,6 +60,7 @@ struct IntrospectionTests {
         let text = TestDaemon.text(of: "\(PrivateBus.data)/../docs/DBUS.md")
         try check(AppStatus.self, text)
         try check(TaskStatus.self, text)
+        try check(WakeStatus.self, text)
         try check(DeadlineStatus.self, text)
         try check(ReceiptRecord.self, text)
         try check(JetsamCandidate.self, text)

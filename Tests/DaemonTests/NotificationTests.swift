@@ -20,7 +20,8 @@ struct NotificationTests {
         let daemon = try suspended()
         let answer = JSONValue(try daemon.call("Push", [.string("mail"), .string("you have mail")])[0])
         #expect(answer["state"]?.stringValue == "background")
-        #expect(daemon.inbox("mail", "push") == "you have mail\n")
+        #expect(answer["wakeId"]?.integerValue == 1)
+        #expect(daemon.inbox("mail", "push.0000000000000001") == "you have mail\n")
         let status = try daemon.status("mail")
         #expect(status["deadline"]?["what"]?.stringValue == "wake")
         #expect(try !daemon.frozen("mail"))
@@ -37,16 +38,16 @@ struct NotificationTests {
         let root = try TestDaemon.makeFolder()
         // The inbox after the death of a daemon; a subfolder is the app's own.
         try createDirectories(at: root + "/run/inbox/mail/own")
-        try replaceFile(at: root + "/run/inbox/mail/push", with: Array("old\n".utf8))
+        try replaceFile(at: root + "/run/inbox/mail/push.0000000000000001", with: Array("old\n".utf8))
         let text = TestDaemon.manifest("", "[Lifecycle]\nBackgroundModes=push")
         let daemon = try TestDaemon(["mail": text], root: root)
         try daemon.launch("mail")
-        #expect(daemon.inbox("mail", "push") == nil)
+        #expect(daemon.inbox("mail", "push.0000000000000001") == nil)
         _ = try daemon.call("Push", [.string("mail"), .string("you have mail")])
         _ = try daemon.call("Send", [.string("mail"), .string("battery"), .string("20")])
-        #expect(daemon.inbox("mail", "push") == "you have mail\n")
+        #expect(daemon.inbox("mail", "push.0000000000000001") == "you have mail\n")
         try daemon.terminate("mail")
-        #expect(daemon.inbox("mail", "push") == nil)
+        #expect(daemon.inbox("mail", "push.0000000000000001") == nil)
         try daemon.launch("mail")
         _ = try daemon.call("Send", [.string("mail"), .string("battery"), .string("19")])
         try daemon.terminate("mail", remove: true)
@@ -85,5 +86,33 @@ struct NotificationTests {
         try send("battery", "9")
         try daemon.ask("Activate", "mail")
         #expect(daemon.inbox("mail", "battery") == nil)
+    }
+
+    @Test("Notification= announces each notification and push, also to an app that is thawed for it (L32)")
+    func announced() throws {
+        let root = try TestDaemon.makeFolder()
+        let sections = "Notification=SIGRTMIN+5\n[Lifecycle]\nSuspendDelaySec=0\nBackgroundModes=push"
+        let daemon = try TestDaemon(["mail": TestDaemon.manifest("", sections, trace: root + "/trace")], root: root)
+        func announcements() -> Int { daemon.trace().count { $0 == "notification" } }
+        try daemon.launch("mail")
+        _ = try daemon.ask("Send", "mail", [.string("battery"), .string("20")])
+        try daemon.eventually("the notification is announced") { announcements() == 1 }
+        try daemon.ask("Background", "mail")
+        try daemon.waitUntil("mail", is: "suspended")
+        _ = try daemon.ask("Send", "mail", [.string("battery"), .string("10")])
+        _ = try daemon.ask("Push", "mail", [.string("you have mail")])
+        try daemon.eventually("both are announced") { announcements() == 2 }
+        #expect(daemon.inbox("mail", "battery") == "10\n")
+    }
+
+    @Test("a program that does not catch the signal of Notification= is not ended by it (L32)")
+    func notCaught() throws {
+        let daemon = try TestDaemon(["mail": "[App]\nExecStart=/bin/sleep infinity\n[Signals]\nNotification=SIGUSR1\n"])
+        try daemon.launch("mail")
+        let pid = try daemon.pid("mail")
+        _ = try daemon.ask("Send", "mail", [.string("battery"), .string("20")])
+        #expect(daemon.inbox("mail", "battery") == "20\n")
+        #expect(try daemon.pid("mail") == pid)
+        #expect(try daemon.receipts("mail").isEmpty)
     }
 }

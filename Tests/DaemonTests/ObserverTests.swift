@@ -74,6 +74,19 @@ struct ObserverTests {
         #expect(!table.withdraw(first))
     }
 
+    @Test("the answer to a push has its number, and no other answer has one (L31)")
+    func identified() {
+        let table = AnswerTable()
+        var numbers: [UInt64?] = []
+        let push = table.expect { _ in numbers.append(table.answeredEvent) }
+        let other = table.expect { _ in numbers.append(table.answeredEvent) }
+        table.identify(push, event: 17)
+        table.answer(other, .done(.active))
+        table.answer(push, .done(.background))
+        #expect(numbers == [nil, 17])
+        #expect(table.answeredEvent == nil)
+    }
+
     @Test("events that are sent in a batch are handled after all of them are recorded, and observed in order")
     func batch() throws {
         let loop = try EventLoop()

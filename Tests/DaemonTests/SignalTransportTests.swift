@@ -33,6 +33,7 @@ struct SignalTransportTests {
             var signals = AppManifest(id: AppID("photos")!).signals
             signals.resignActive = 40
             signals.enterBackground = 41
+            signals.notification = 42
             return signals
         }()
 
@@ -105,6 +106,19 @@ struct SignalTransportTests {
     private static let effects: [(Notice, EffectID)] = [
         (.willResignActive, EffectID(event: 1, index: 1)), (.didEnterBackground, EffectID(event: 1, index: 3)),
     ]
+
+    @Test("new files in the inbox are announced by one signal, until the app has taken it (L32)")
+    func announced() throws {
+        let world = World(try EventLoop())
+        world.takesSignalsAtOnce = false
+        world.transport.announceFiles()
+        world.transport.announceFiles()
+        #expect(world.pending == [42])
+        world.takeSignals()
+        world.transport.announceFiles()
+        world.takeSignals()
+        #expect(world.taken == [42, 42])
+    }
 
     /// The daemon performs both effects, and dies after `steps`. The next daemon repeats the effect that was being
     /// performed, and performs those after it.

@@ -54,6 +54,21 @@ struct StoreTests {
         #expect(log.lines.count == 1)
     }
 
+    @Test("a restoration state is passed on at offset 0, at each launch, wherever its descriptor was left (L18)")
+    func offset() throws {
+        let stored = makeStored()
+        let file = try MemoryFile.empty("state")
+        try writeAll(Array("hello".utf8), to: file, path: "state")
+        #expect(stored.add(try file.duplicate(), "state", of: app, closer: DescriptorCloser()) == .stored(written: 0))
+        for _ in 0..<2 {
+            let passed = try #require(stored.passed(to: app).first)
+            #expect(lseek(passed.descriptor.raw, 0, SEEK_CUR) == 0)
+            // The app reads it. That moves neither the descriptor that it stored nor the next one that it is passed.
+            #expect(lseek(passed.descriptor.raw, 3, SEEK_SET) == 3)
+            #expect(lseek(file.raw, 0, SEEK_CUR) == 5)
+        }
+    }
+
     @Test(
         "stored descriptors are kept if the app's manifest has an error, and removed if the manifest is removed (L18)")
     func reloaded() throws {

@@ -20,9 +20,11 @@ struct NotifyTests {
             Greenroom.completedWake(.newData)
             Greenroom.completedWake(.noData)
             Greenroom.completedWake(.failed)
+            Greenroom.completedWake(.newData, number: 17)
             #expect(
                 socket.received() == [
                     "X_GREENROOM_WAKE_DONE=new-data", "X_GREENROOM_WAKE_DONE=no-data", "X_GREENROOM_WAKE_DONE=failed",
+                    "X_GREENROOM_WAKE_DONE=new-data\nX_GREENROOM_WAKE_ID=17",
                 ])
         }
     }

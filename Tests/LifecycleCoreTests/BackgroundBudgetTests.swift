@@ -97,7 +97,7 @@ struct BackgroundBudgetTests {
     @Test("of several tasks with one name the oldest is removed first")
     func oldestFirst() {
         var list = AssertionList()
-        list.wake = wake(.push, 0)
+        list.beginWake(wake(.push, 0))
         let counts = [task("upload", 1), task("backup", 2), task("upload", 3)].map { list.beginTask($0, limit: 2) }
         // The wake does not count.
         #expect(counts == [nil, nil, 3])
@@ -108,27 +108,47 @@ struct BackgroundBudgetTests {
         // A wake is no task, so a condition that it meets does not remove it.
         let others = (0..<2).map { _ in list.removeTask { _ in true } }
         #expect(others == [task("backup", 2), nil])
-        #expect(list.wake == wake(.push, 0))
+        #expect(list.wakes == [wake(.push, 0)])
         #expect(!list.hasTasks && !list.isEmpty)
     }
 
-    @Test("a list has at most one wake, in its place among the tasks")
-    func oneWake() {
+    @Test("each wake is removed by itself, and the oldest one is among the tasks")
+    func wakes() {
         var list = AssertionList()
-        list.wake = nil
-        #expect(list.isEmpty)
+        #expect(list.isEmpty && !list.hasWakes && list.wakes.isEmpty)
         _ = list.beginTask(task("upload", 1), limit: 10)
-        list.wake = wake(.push, 2)
+        list.beginWake(wake(.push, 2))
         _ = list.beginTask(task("backup", 3), limit: 10)
-        list.wake = wake(.timer, 4)
-        #expect(list.all.count == 3)
+        list.beginWake(wake(.timer, 4))
+        list.beginWake(wake(.socket, 5))
         #expect(list.all.map(\.taskName) == ["upload", nil, "backup"])
-        #expect(list.wake == wake(.timer, 4))
+        #expect(list.wakes == [wake(.push, 2), wake(.timer, 4), wake(.socket, 5)])
+        let timer = list.removeWake { $0.reason == .timer }
+        #expect(timer == wake(.timer, 4))
+        let push = list.removeWake { _ in true }
+        #expect(push == wake(.push, 2))
+        #expect(list.wakes == [wake(.socket, 5)])
+        #expect(list.all.map(\.taskName) == ["upload", "backup", nil])
+        let none = list.removeWake { $0.reason == .push }
+        #expect(none == nil)
         // Removing all tasks keeps the wake.
         list.removeTasks()
         #expect(list.all.count == 1)
-        list.wake = nil
-        #expect(list.isEmpty)
+        _ = list.removeWake { _ in true }
+        #expect(list.isEmpty && !list.hasWakes)
+    }
+
+    @Test("a deadline is replaced in one wake, also if another one has the same")
+    func replacedDeadline() {
+        var list = AssertionList()
+        for _ in 0..<2 { list.beginWake(wake(.push, 1)) }
+        let later = wake(.push, 9).deadline
+        list.replaceWakeDeadline(wake(.push, 1).deadline, by: later)
+        #expect(list.wakes == [wake(.push, 9), wake(.push, 1)])
+        list.replaceWakeDeadline(wake(.push, 1).deadline, by: later)
+        #expect(list.wakes == [wake(.push, 9), wake(.push, 9)])
+        list.updateWakes { $0.id = 7 }
+        #expect(list.wakes.map(\.id) == [7, 7])
     }
 
     @Test("an extension moves the end of the task that ends by itself, and of no other (L25)")
@@ -154,7 +174,7 @@ struct BackgroundBudgetTests {
     @Test("a change of tasks does not reach the wake")
     func updateTasks() {
         var list = AssertionList()
-        list.wake = wake(.push, 0)
+        list.beginWake(wake(.push, 0))
         _ = list.beginTask(task("upload", 1), limit: 10)
         list.updateTasks { $0.isDoubtful = true }
         #expect(list.all.map(\.isDoubtful) == [false, true])

@@ -53,8 +53,13 @@ struct SavedFormTests {
                 expected[run: index].isUnrequested = false
                 // Wakes for users were throttled then.
                 if expected.apps[index].id == id("shop") { expected[run: index].isThrottled = true }
+                // Wakes had no numbers then.
+                expected[run: index].assertions.updateWakes { $0.id = 0 }
             }
-            for index in expected.apps.indices { expected.apps[index].unrequestedTime = UnrequestedTime() }
+            for index in expected.apps.indices {
+                expected.apps[index].unrequestedTime = UnrequestedTime()
+                expected.apps[index].wakes = PendingWakes()
+            }
         }
         let saved = try SavedCore(reading: try readFile(path))
         let core = LifecycleCore(recovering: saved)
@@ -123,6 +128,21 @@ struct SavedFormTests {
             #expect(read.isRegistered)
             #expect(read.launches == 0)
         }
+    }
+
+    @Test("of several wakes a run that is saved has the oldest one where earlier releases read it")
+    func severalWakes() throws {
+        let harness = Harness("photos") { $0.backgroundModes = .push }
+        harness.suspend("photos")
+        for _ in 0..<3 { harness.push("photos") }
+        let run = try #require(harness.core.apps[0].run)
+        #expect(run.assertions.wakes.map(\.id) == [1, 2, 3])
+        #expect(try Run(reading: run.savedBytes) == run)
+        // What a release before it reads of the field.
+        let assertions = try AssertionList(reading: run.assertions.savedBytes)
+        #expect(assertions.wakes == [run.assertions.wakes[0]])
+        let core = LifecycleCore(recovering: try SavedCore(reading: harness.core.saved.bytes))
+        #expect(core.difference(from: harness.core) == nil)
     }
 
     @Test("a default that is not nil is distinguished from nil: unlimited background time stays unlimited")

@@ -256,6 +256,7 @@ struct SuspensionTests {
         harness.push("photos")
         harness.advance(.seconds(29))
         harness.push("photos")
+        harness.handle(.run(harness.run("photos"), .wakeCompleted(.newData)))
         harness.advance(.seconds(2))
         harness.task("photos", "fetch")
         #expect(harness.view("photos").tasks.map(\.name) == ["fetch"])

@@ -269,7 +269,7 @@ struct TaskTests {
         #expect(harness.view("photos").tasks.isEmpty)
     }
 
-    @Test("of several tasks with one name the oldest ends first, and the end of an unknown task is ignored")
+    @Test("of several tasks with one name the oldest ends first, and the end of an unknown task only causes a warning")
     func sameName() {
         let harness = Harness("photos")
         harness.launch("photos", .background)
@@ -280,7 +280,7 @@ struct TaskTests {
         #expect(harness.view("photos").tasks.map(\.age) == [.zero])
         let mark = harness.mark
         harness.endTask("photos", "other")
-        #expect(harness.effects(since: mark) == [])
+        #expect(harness.effects(since: mark) == [.warn(harness.run("photos"), .taskNotOpen(name: "other"))])
         harness.endTask("photos", "sync")
         harness.endTask("photos", "sync")
         harness.advance(.seconds(1))

@@ -76,6 +76,7 @@ private func signals(_ manifest: AppManifest) -> [String] {
         ("ResignActive", signals.resignActive), ("BecomeActive", signals.becomeActive),
         ("EnterBackground", signals.enterBackground), ("EnterForeground", signals.enterForeground),
         ("MemoryWarning", signals.memoryWarning), ("TaskExpiring", signals.taskExpiring),
+        ("Notification", signals.notification),
         ("Terminate", signals.terminate),
     ]
     return ["[Signals]"] + named.map { key, signal in "\(key)=\(signal.map { "\($0)" } ?? "none")" }

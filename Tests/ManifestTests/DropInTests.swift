@@ -83,6 +83,7 @@ struct DropInTests {
         full.signals.enterForeground = 10
         full.signals.memoryWarning = 10
         full.signals.taskExpiring = 10
+        full.signals.notification = 10
         full.memoryMax = 1
         full.suspendedMemoryMax = 1
         full.policy.readiness = .notified

@@ -100,7 +100,8 @@ struct SettingTests {
         #expect(none.resignActive == nil)
         let signals = try accepted(
             "Signals", "ResignActive=SIGUSR1", "BecomeActive=USR2", "EnterBackground=SIGTSTP", "EnterForeground=18",
-            "MemoryWarning=SIGRTMIN+1", "TaskExpiring=RTMAX-1", "Terminate=SIGINT"
+            "MemoryWarning=SIGRTMIN+1", "TaskExpiring=RTMAX-1", "Notification=RTMIN+3",
+            "Terminate=SIGINT"
         ).signals
         #expect(signals.resignActive == 10)
         #expect(signals.becomeActive == 12)
@@ -108,6 +109,7 @@ struct SettingTests {
         #expect(signals.enterForeground == 18)
         #expect(signals.memoryWarning == 35)
         #expect(signals.taskExpiring == 63)
+        #expect(signals.notification == 37)
         #expect(signals.terminate == 2)
     }
 

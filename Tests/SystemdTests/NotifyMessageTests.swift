@@ -83,6 +83,14 @@ struct NotifyMessageTests {
         Row("X_GREENROOM_WAKE_DONE=failed", [.wakeDone(.failed)]),
         Row(
             "X_GREENROOM_WAKE_DONE=newData", [], "X_GREENROOM_WAKE_DONE=newData: expected new-data, no-data or failed."),
+        Row(
+            "X_GREENROOM_WAKE_ID=0000000000000017\nX_GREENROOM_WAKE_DONE=no-data", [.wakeDone(.noData, id: 17)]),
+        Row("X_GREENROOM_WAKE_DONE=failed\nX_GREENROOM_WAKE_ID=2", [.wakeDone(.failed, id: 2)]),
+        // Not the oldest wake, as without a number.
+        Row(
+            "X_GREENROOM_WAKE_DONE=failed\nX_GREENROOM_WAKE_ID=push.2", [],
+            "X_GREENROOM_WAKE_ID=push.2: expected a whole number from 1 to 9007199254740992."),
+        Row("X_GREENROOM_WAKE_ID=2", [], "X_GREENROOM_WAKE_ID= needs a valid X_GREENROOM_WAKE_DONE=."),
         // Unknown keys are ignored; a line without "=" causes a warning.
         Row("MONOTONIC_USEC=1\nRELOADING=1\nX_OTHER=1\n=1\nready=1", []),
         Row("READY", [], "'READY' is not an assignment (KEY=VALUE)."),
@@ -98,6 +106,21 @@ struct NotifyMessageTests {
         let read = NotifyDatagram(Array(row.text.utf8))
         #expect(read.messages == row.messages)
         #expect(read.warnings == row.warnings)
+    }
+
+    @Test("unknown keys have no effect and are listed once, up to a limit; keys that only systemd defines are not")
+    func unknownKeys() {
+        let typo = "X_GREENROOM_BACKGRUOND=1"
+        let text = "\(typo)\nREADY=1\n\(typo)\nRELOADING=1\nFDPOLL=0\nBARRIER=0\nREDAY=1"
+        let read = NotifyDatagram(Array(text.utf8))
+        #expect(read.messages == [.ready])
+        #expect(read.warnings.isEmpty)
+        #expect(read.unknownKeys == ["X_GREENROOM_BACKGRUOND", "REDAY"])
+        let many = (0..<100).map { "K\($0)=1" }.joined(separator: "\n")
+        #expect(NotifyDatagram(Array(many.utf8)).unknownKeys.count == NotifyDatagram.maximumWarnings)
+        let long = String(repeating: "K", count: 65) + "=1"
+        #expect(NotifyDatagram(Array(long.utf8)).unknownKeys.isEmpty)
+        for key in NotifyDatagram.keys { #expect(NotifyDatagram(Array("\(key)=1".utf8)).unknownKeys.isEmpty) }
     }
 
     @Test("a datagram that is not UTF-8 is refused")

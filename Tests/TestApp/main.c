@@ -129,7 +129,10 @@ static void trace_contents(void) {
     int fd = 3;
     for (char *name = strtok(names, ":"); name; name = strtok(NULL, ":"), fd++) {
         char bytes[256] = "";
-        if (pread(fd, bytes, sizeof bytes - 1, 0) < 0) snprintf(bytes, sizeof bytes, "error %d", errno);
+        int is_state = !strcmp(name, "state") || !strcmp(name, "snapshot");
+        // A state is at offset 0; another descriptor is where its owner left it.
+        ssize_t length = is_state ? read(fd, bytes, sizeof bytes - 1) : pread(fd, bytes, sizeof bytes - 1, 0);
+        if (length < 0) snprintf(bytes, sizeof bytes, "error %d", errno);
         snprintf(line, sizeof line, "%s=%s", name, bytes);
         trace(line);
     }
@@ -228,6 +231,7 @@ static void handle_signal(int number) {
     if (number == SIGRTMIN + 1) return trace("memoryWarning");
     if (number == SIGRTMIN + 3) return trace("willResignActive");
     if (number == SIGRTMIN + 4) return trace("willEnterForeground");
+    if (number == SIGRTMIN + 5) return trace("notification");
     if (number == SIGRTMIN + 2) {
         trace("tasksExpiring");
         if (!strncmp(on_expire, "end:", 4)) say2("X_GREENROOM_END_TASK=", on_expire + 4);
@@ -429,7 +433,7 @@ int main(int count, char **arguments) {
     if (count == 6 && !strcmp(arguments[1], "kill-at"))
         return kill_at(arguments[2], atol(arguments[3]), atoi(arguments[4]), arguments[5]);
     if (pipe2(signal_pipe, O_CLOEXEC) != 0) return 96;
-    int lifecycle_signals[] = {SIGUSR1, SIGUSR2, SIGRTMIN + 1, SIGRTMIN + 2, SIGRTMIN + 3, SIGRTMIN + 4};
+    int lifecycle_signals[] = {SIGUSR1, SIGUSR2, SIGRTMIN + 1, SIGRTMIN + 2, SIGRTMIN + 3, SIGRTMIN + 4, SIGRTMIN + 5};
     for (size_t i = 0; i < sizeof lifecycle_signals / sizeof *lifecycle_signals; i++) {
         catch(lifecycle_signals[i]);
         sigaddset(&waited, lifecycle_signals[i]);

@@ -46,7 +46,9 @@ final class EffectPerformer: EffectPerforming {
         case .recordLaunch(let app, let count): attempt(app) { try context.launches.record(app, count) }
         case .writeReceipt(let receipt): attempt(receipt.app) { try context.receipts.write(receipt) }
         case .dropRestorationState(let app): context.stored.dropRestorationState(of: app)
+        case .identify(let request, let event): answers.identify(request, event: event)
         case .answer(let request, let answer): answers.answer(request, answer)
+        case .warn(let run, let warning): runs[run]?.warn(warning)
         case .report(let report): observe(report)
         case .measureMemory:
             context.protection.refresh()

@@ -38,8 +38,8 @@ enum Startup {
                     do { try receipts.write(receipt) } catch { journal.logWarning("\(error)", app: receipt.app) }
                 case .report(.ended(let receipt)): journal.log(LogEntry(.ended(receipt)))
                 case .spawn, .notify, .freeze, .thaw, .continueStopped, .inspect, .measureActivity, .kill, .throttle,
-                    .unthrottle, .setOOMClass, .deliver, .recordLaunch, .dropRestorationState, .answer, .report,
-                    .measureMemory,
+                    .unthrottle, .setOOMClass, .deliver, .recordLaunch, .dropRestorationState, .identify, .answer,
+                    .warn, .report, .measureMemory,
                     .allowSleep,
                     .finish:
                     break

@@ -9,7 +9,9 @@ protocol NotifySocketDelegate: AnyObject {
     func received(_ messages: [NotifyMessage], _ descriptors: inout ReceivedDescriptors, from sender: Int32)
     /// Why messages of a process are ignored, as the end of a sentence; `nil`: they are read (`NotifyAccess=`).
     func reasonToIgnore(sender: Int32) -> String?
-    /// The app sent something invalid. The number of calls in a second is limited.
+    /// A process of the app sent something that has no effect, whether that is logged or not.
+    func warned(_ sentence: String)
+    /// Logs a warning. `NotifyWarningLimit` limits the number of calls.
     func logWarning(_ sentence: String)
 }
 
@@ -25,6 +27,9 @@ final class NotifySocket {
     /// Ends a pause after a flood.
     private var pause: Systemd.Timer?
     private var window = Window()
+    private var warnings = NotifyWarningLimit()
+    /// Logs how many warnings were not logged.
+    private var omission: Systemd.Timer?
     weak var delegate: (any NotifySocketDelegate)?
 
     /// The most messages that are read in a second. More is a flood: the rest waits in the socket (it holds
@@ -41,9 +46,6 @@ final class NotifySocket {
     private static let maximumClosing = 256
     /// The most datagrams that are read before other sources of the loop are served.
     private static let datagramsPerTurn = 64
-    /// The most warnings about one app in a second.
-    private static let warningsPerSecond = 5
-
     /// How often messages of other processes are logged.
     private static let ignoredInterval = Duration.seconds(60)
     /// When the next one is logged.
@@ -53,7 +55,6 @@ final class NotifySocket {
     private struct Window {
         var end = Duration.zero
         var messages = 0
-        var warnings = 0
     }
 
     /// - Parameters:
@@ -142,6 +143,7 @@ final class NotifySocket {
             let parsed = NotifyDatagram(datagram.bytes)
             window.messages += max(0, parsed.lines - 1) + datagram.bytes.count / Self.bytesPerLine
             for problem in parsed.warnings { warn(problem) }
+            for key in parsed.unknownKeys { if let problem = notifyKeyProblem(key) { warn(problem) } }
             delegate?.received(parsed.messages, &datagram.descriptors, from: sender)
         } catch {
             warn("\(error)")
@@ -150,10 +152,24 @@ final class NotifySocket {
         return true
     }
 
-    /// Logs a warning about what the app sent, unless there were too many in this second.
+    /// Logs a warning about what the app sent, unless there were too many in this minute: then only their number is logged.
     func warn(_ sentence: String) {
-        window.warnings += 1
-        if window.warnings <= Self.warningsPerSecond { delegate?.logWarning(sentence) }
+        delegate?.warned(sentence)
+        let now = loop.now()
+        if warnings.isOver(at: now) { logOmitted() }
+        guard !warnings.admits(at: now) else {
+            delegate?.logWarning(sentence)
+            return
+        }
+        if omission == nil { omission = try? loop.makeTimer { [weak self] _ in self?.logOmitted() } }
+        if omission?.isArmed == false { omission?.arm(at: warnings.end) }
+    }
+
+    private func logOmitted() {
+        let omitted = warnings.takeOmitted()
+        if omitted > 0 {
+            delegate?.logWarning("\(omitted) more warnings about its notify messages were not logged")
+        }
     }
 
     private func warnIgnored(_ sender: Int32, _ reason: String) {
@@ -190,6 +206,10 @@ final class NotifySocket {
     func close() {
         source = nil
         pause = nil
+        defer {
+            omission = nil
+            logOmitted()
+        }
         // Unread datagrams may hold descriptors. Those that remain are closed with the socket, on this thread.
         drain()
         do { _ = try removeFile(at: path) } catch { delegate?.logWarning("\(error)") }

@@ -22,6 +22,11 @@ extension RunController: NotifySocketDelegate {
         }
     }
 
+    /// Bytes of `lastWarning`: a sentence, with the longest name of a task.
+    private static let maximumWarning = 512
+
+    func warned(_ sentence: String) { lastWarning = sentence.printable(upTo: Self.maximumWarning) }
+
     func received(_ messages: [NotifyMessage], _ descriptors: inout ReceivedDescriptors, from sender: Int32) {
         context.events.batch {
             for message in messages { received(message, &descriptors, from: sender) }
@@ -47,11 +52,19 @@ extension RunController: NotifySocketDelegate {
         case .background: send(.backgroundEntered)
         case .beginTask(let task): send(.taskBegan(name: task, owner: sender))
         case .endTask(let task): send(.taskEnded(name: task))
-        case .wakeDone(let result): send(.wakeCompleted(WakeResult(result)))
+        case .wakeDone(let result, let id): send(.wakeCompleted(WakeResult(result), id: id))
         // Closing its descriptor, together with the datagram, is the answer.
         case .barrier: break
         case .storeDescriptors(let name): store(&descriptors, name)
         case .removeDescriptors(let name): context.stored.remove(name, of: app)
+        }
+    }
+
+    /// Logs what the core found to have no effect.
+    func warn(_ warning: AppWarning) {
+        switch warning {
+        case .taskNotOpen(let name): socket.warn("X_GREENROOM_END_TASK=\(name): no task of this name is open")
+        case .unknownWake(let id): socket.warn("X_GREENROOM_WAKE_ID=\(id): the app had no wake with this number")
         }
     }
 

@@ -79,6 +79,15 @@ final class SignalTransport {
         delegate?.queueChanged()
     }
 
+    /// Announces new files in the inbox with the signal of `Notification=`, if the app catches it. One that is pending announces
+    /// them as well. It is no notice and has no order among them: a frozen app handles it once it is thawed.
+    func announceFiles() {
+        guard let number = signals.notification, let status = delegate?.mainProcessStatus, status.catches(number),
+            !status.hasPending(number)
+        else { return }
+        _ = delegate?.sendSignal(number)
+    }
+
     /// Waits for the signal that the previous daemon sent last, if it is still pending. Otherwise the next notice could
     /// be delivered before it.
     func findPendingSignal() {

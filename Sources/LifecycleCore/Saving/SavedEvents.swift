@@ -68,7 +68,8 @@ extension RunEvent: SavedUnion {
         case .taskBegan(let name, let owner): writer.put(case: 15, name, owner)
         case .taskEnded(let name): writer.put(case: 16, name)
         case .timeoutExtended(let time): writer.put(case: 17, time)
-        case .wakeCompleted(let result): writer.put(case: 18, result)
+        case .wakeCompleted(let result, nil): writer.put(case: 18, result)
+        case .wakeCompleted(let result, let id?): writer.put(case: 31, result, id)
         case .heartbeat: writer.put(case: 19)
         case .heartbeatGivenUp: writer.put(case: 20)
         case .stopping: writer.put(case: 21)
@@ -112,6 +113,9 @@ extension RunEvent: SavedUnion {
         case 24: self = .footprintMeasured(attempt: try values.next(), memory: try values.nextSize())
         case 25: self = .activityMeasured(try values.next())
         case 26: self = .outOfMemory(try values.next())
+        case 31:
+            let (result, id): (WakeResult, UInt64) = (try values.next(), try values.next())
+            self = .wakeCompleted(result, id: id)
         default: return nil
         }
     }

@@ -80,7 +80,10 @@ extension Launch: SavedRecord {
 }
 
 extension Notification: SavedUnion {
-    package func save(to writer: inout ByteWriter) { writer.put(case: 1, kind, payload) }
+    /// Events have a third value, which earlier releases skip.
+    package func save(to writer: inout ByteWriter) {
+        if id == 0 { writer.put(case: 1, kind, payload) } else { writer.put(case: 1, kind, payload, id) }
+    }
 
     package init?(case number: UInt64, _ values: inout RecordReader) throws(SavedError) {
         guard number == 1 else { return nil }
@@ -93,13 +96,16 @@ extension Notification: SavedUnion {
         } else {
             throw values.reader.error("not a notification")
         }
+        var number: UInt64?
+        try values.optional(3, &number)
+        id = number ?? 0
     }
 }
 
 extension NotificationQueue: SavedRecord {
     package static var blank: NotificationQueue { NotificationQueue() }
-    /// An app's own kinds are bounded; of each other kind there is one at most.
-    private static var limit: Int { maximumKinds + Notification.kinds.count + 1 }
+    /// An app's own kinds, its events and pushes are bounded; of each other kind there is one at most.
+    private static var limit: Int { maximumKinds + 2 * maximumEvents + Notification.kinds.count }
 
     package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
         var (pending, known, afterEnd) = (pending, known, afterEnd)

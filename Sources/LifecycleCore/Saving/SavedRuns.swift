@@ -65,6 +65,8 @@ extension Wake: SavedRecord {
         try coder.field(1, &reason)
         try coder.required(2, &deadline)
         try coder.flag(3, &mustComplete)
+        try coder.sparse(4, &id)
+        try coder.flag(5, &isUnrequested)
     }
 
     package var fault: String? { deadline.fault(unless: .wake) }
@@ -73,6 +75,7 @@ extension Wake: SavedRecord {
 extension AssertionList: SavedRecord {
     package static var blank: AssertionList { AssertionList() }
 
+    /// Without the wakes after the oldest one, of which earlier releases know nothing: they are a field of the run.
     package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
         var saved = all
         try coder.list(1, &saved, upTo: LifecycleCore.maximumTasks + 2)
@@ -80,6 +83,16 @@ extension AssertionList: SavedRecord {
     }
 
     package var fault: String? { all.count { $0.taskName == nil } > 1 ? "two wakes at the same time" : nil }
+}
+
+extension PendingWake: SavedRecord {
+    package static var blank: PendingWake { PendingWake(reason: .push, id: 0, isUnrequested: false) }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.field(1, &reason)
+        try coder.required(2, &id)
+        try coder.flag(3, &isUnrequested)
+    }
 }
 
 extension BackgroundBudget: SavedUnion {
@@ -139,6 +152,9 @@ extension Run: SavedRecord {
         peakMemory = memory.addingReportingOverflow(aboveSize).partialValue
         try coder.sparseSize(19, &memoryBeforeEnd)
         try coder.optional(20, &outOfMemory)
+        var laterWakes = assertions.laterWakes
+        try coder.list(21, &laterWakes, upTo: LifecycleCore.maximumWakes)
+        assertions.restoreLaterWakes(laterWakes)
         #if NEXT_RELEASE
             var later: String? = "a field of the next release"
             try coder.optional(30, &later)
@@ -150,6 +166,7 @@ extension Run: SavedRecord {
         guard freezeAttempt >= 0, (0...LifecycleCore.maximumInterruptions).contains(interruptions) else {
             return "\(interruptions) interruptions and \(freezeAttempt) freezes"
         }
+        if !assertions.hasWakes, !assertions.laterWakes.isEmpty { return "later wakes without a first one" }
         guard tiedInterruptions.count <= interruptions else {
             return "\(tiedInterruptions.count) of \(interruptions) interruptions end with their clients"
         }
@@ -234,6 +251,11 @@ extension App: SavedRecord {
         try coder.sparse(19, &credit.uses)
         credit.uses = min(credit.uses, JetsamCredit.maximumUses)
         try coder.sparse(20, &credit.level)
+        var (pending, afterEnd, lastNumber) = (wakes.pending, wakes.afterEnd, wakes.lastNumber)
+        try coder.list(21, &pending, upTo: LifecycleCore.maximumWakes)
+        try coder.list(22, &afterEnd, upTo: LifecycleCore.maximumWakes)
+        try coder.sparse(23, &lastNumber)
+        wakes = PendingWakes(pending: pending, afterEnd: afterEnd, lastNumber: min(lastNumber, SavedLimits.counter))
         #if NEXT_RELEASE
             var later: UInt64? = 90
             try coder.optional(90, &later)

@@ -14,6 +14,7 @@ struct App: Hashable, Sendable {
     var launches: Int
     var lastReceipt: UInt64?
     var notifications = NotificationQueue()
+    var wakes = PendingWakes()
     var waiters: [Waiter] = []
     /// Early ends in a row (L11).
     var earlyEnds = 0

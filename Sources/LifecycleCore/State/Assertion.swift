@@ -21,6 +21,15 @@ struct Assertion: Hashable, Sendable {
     /// The app may have ended it while there was no daemon.
     var isDoubtful = false
 
+    init(kind: Kind, owner: Owner, began: Instant, end: Instant? = nil) {
+        self.kind = kind
+        self.owner = owner
+        self.began = began
+        self.end = end
+    }
+
+    init(_ wake: Wake) { self.init(kind: .wake(wake), owner: .daemon, began: wake.deadline.start) }
+
     /// The name of tasks that `EXTEND_TIMEOUT_USEC=` opens.
     static let extensionName = "EXTEND_TIMEOUT_USEC"
 
@@ -45,11 +54,18 @@ struct Wake: Hashable, Sendable {
     var deadline: Deadline
     /// L30: it is an error not to complete it.
     var mustComplete: Bool
+    /// The number that names it; 0: it began in a release in which wakes had none.
+    var id: UInt64 = 0
+    /// No user asked for it (L53).
+    var isUnrequested = false
 }
 
-/// All reasons why a run may stay awake in the background, oldest first. At most one of them is a wake.
+/// All reasons why a run may stay awake in the background. Each wake has a time of its own, and its end ends no other.
 struct AssertionList: Hashable, Sendable {
+    /// All tasks and the oldest wake, oldest first.
     private(set) var all: [Assertion] = []
+    /// The other wakes, oldest first. Empty if there is no wake in `all`.
+    private(set) var laterWakes: [Wake] = []
 
     var isEmpty: Bool { all.isEmpty }
 
@@ -88,28 +104,57 @@ struct AssertionList: Hashable, Sendable {
         return true
     }
 
-    // MARK: The wake
+    // MARK: Wakes
 
-    var wake: Wake? {
-        get {
-            for assertion in all { if case .wake(let wake) = assertion.kind { return wake } }
-            return nil
+    private var firstWake: (position: Int, wake: Wake)? {
+        for (position, assertion) in all.enumerated() {
+            if case .wake(let wake) = assertion.kind { return (position, wake) }
         }
-        set {
-            if all.isEmpty, newValue == nil { return }
-            let index = all.firstIndex { !$0.isTask }
-            switch (index, newValue) {
-            case (nil, nil): break
-            case (let index?, nil): all.remove(at: index)
-            case (let index?, let wake?): all[index].kind = .wake(wake)
-            case (nil, let wake?):
-                all.append(Assertion(kind: .wake(wake), owner: .daemon, began: wake.deadline.start))
-            }
+        return nil
+    }
+
+    var hasWakes: Bool { all.contains { !$0.isTask } }
+    /// Oldest first.
+    var wakes: [Wake] { firstWake.map { [$0.wake] + laterWakes } ?? [] }
+
+    mutating func beginWake(_ wake: Wake) {
+        if hasWakes { laterWakes.append(wake) } else { all.append(Assertion(wake)) }
+    }
+
+    /// Removes the oldest wake that meets a condition.
+    mutating func removeWake(where isMeant: (Wake) -> Bool) -> Wake? {
+        guard let (position, first) = firstWake else { return nil }
+        if isMeant(first) {
+            all.remove(at: position)
+            if !laterWakes.isEmpty { all.append(Assertion(laterWakes.removeFirst())) }
+            return first
+        }
+        return laterWakes.firstIndex(where: isMeant).map { laterWakes.remove(at: $0) }
+    }
+
+    /// Changes each wake.
+    mutating func updateWakes(_ change: (inout Wake) -> Void) {
+        guard let found = firstWake else { return }
+        var first = found.wake
+        change(&first)
+        all[found.position].kind = .wake(first)
+        for index in laterWakes.indices { change(&laterWakes[index]) }
+    }
+
+    /// Replaces the deadline of the oldest wake that has this one.
+    mutating func replaceWakeDeadline(_ deadline: Deadline, by other: Deadline) {
+        var isDone = false
+        updateWakes { wake in
+            if isDone || wake.deadline != deadline { return }
+            wake.deadline = other
+            isDone = true
         }
     }
 
     /// As it was saved.
     init(saved: [Assertion]) { all = saved }
+
+    mutating func restoreLaterWakes(_ wakes: [Wake]) { laterWakes = wakes }
 
     init() {}
 }

@@ -17,8 +17,12 @@ struct DeadlineChecker {
         var due: Microseconds { start + allowed + credited }
     }
 
-    /// The open deadlines by app and kind.
+    /// The open deadlines by app and kind, except those of wakes.
     private var open: [[Open?]]
+    /// The open wakes by app. Each has a deadline of its own (L26).
+    private var wakes: [[Open]]
+    /// How many wakes have ended in this event.
+    private var endedWakes = 0
     /// By app: when its first deadline is due. It avoids a search of all apps.
     private var earliest: [Microseconds]
     /// By app: whether an inspection is in progress.
@@ -30,11 +34,14 @@ struct DeadlineChecker {
 
     init(apps: Int) {
         open = Array(repeating: Array(repeating: nil, count: DeadlineKind.allCases.count), count: apps)
+        wakes = Array(repeating: [], count: apps)
         earliest = Array(repeating: .max, count: apps)
         isInspecting = Array(repeating: false, count: apps)
     }
 
-    func isOpen(_ kind: DeadlineKind, of app: Int) -> Bool { open[app][kind.index] != nil }
+    func isOpen(_ kind: DeadlineKind, of app: Int) -> Bool {
+        open[app][kind.index] != nil || kind == .wake && !wakes[app].isEmpty
+    }
     /// The start and the end of an open deadline.
     func span(_ kind: DeadlineKind, of app: Int) -> (start: Microseconds, due: Microseconds)? {
         open[app][kind.index].map { ($0.start, $0.due) }
@@ -43,6 +50,7 @@ struct DeadlineChecker {
 
     mutating func record(_ event: Event, of app: Int?, at now: Microseconds) {
         found = nil
+        endedWakes = 0
         guard let app else { return }
         if case .run(_, .inspected(let inspection)) = event {
             found = inspection.traced
@@ -50,13 +58,17 @@ struct DeadlineChecker {
         } else if case .run(_, .reattached(let messagesKept, let noticesDelayed)) = event {
             // The thaw deadline restarts: no daemon handled the thaw.
             open[app][DeadlineKind.thaw.index]?.start = now
-            for kind in [DeadlineKind.launch, .background, .wake] where !messagesKept {
+            for kind in [DeadlineKind.launch, .background] where !messagesKept {
                 open[app][kind.index]?.isDoubtful = true
             }
             // A deadline starts when the app is notified.
-            for kind in [DeadlineKind.launch, .background, .terminate, .wake] where noticesDelayed {
+            for kind in [DeadlineKind.launch, .background, .terminate] where noticesDelayed {
                 open[app][kind.index]?.start = now
                 open[app][kind.index]?.credited = 0
+            }
+            for wake in wakes[app].indices {
+                if !messagesKept { wakes[app][wake].isDoubtful = true }
+                if noticesDelayed { wakes[app][wake].start = now }
             }
             refresh(app)
         } else if case .run(_, .heartbeat) = event {
@@ -71,6 +83,9 @@ struct DeadlineChecker {
         _ findings: inout Findings
     ) {
         guard let app else { return }
+        if case .report(let report) = effect, record(report, ofWakeOf: app, event, model, now, &findings) {
+            return refresh(app)
+        }
         switch effect {
         case .report(.deadlineStarted(let id, let kind, let time)):
             findings.check(!isOpen(kind, of: app), .deadlinesArePaired, "\(id): \(kind) starts while it is open")
@@ -106,12 +121,13 @@ struct DeadlineChecker {
             for index in open[app].indices where (open[app][index]?.due ?? .max) <= now {
                 open[app][index]?.isInspected = true
             }
+            for wake in wakes[app].indices where wakes[app][wake].due <= now { wakes[app][wake].isInspected = true }
             return
         case .kill:
             if missed == app { missed = nil }
             return
         case .spawn, .notify, .freeze, .thaw, .continueStopped, .measureActivity, .throttle, .unthrottle, .setOOMClass,
-            .deliver,
+            .deliver, .warn, .identify,
             .recordLaunch,
             .writeReceipt, .dropRestorationState, .answer, .report, .measureMemory,
             .allowSleep, .finish:
@@ -119,6 +135,64 @@ struct DeadlineChecker {
         }
         refresh(app)
     }
+
+    // MARK: Wakes
+
+    /// - Returns: whether the report is about the deadline of a wake.
+    private mutating func record(
+        _ report: Report, ofWakeOf app: Int, _ event: Event, _ model: CoreModel, _ now: Microseconds,
+        _ findings: inout Findings
+    ) -> Bool {
+        switch report {
+        case .deadlineStarted(let id, .wake, let time):
+            wakes[app].append(Open(start: now, allowed: time.microseconds))
+            findings.check(
+                wakes[app].count <= Self.maximumWakes, .stateIsBounded, "\(id) has \(wakes[app].count) open wakes")
+        case .deadlineMet(let id, .wake, let used):
+            end(wakes[app].firstIndex { now - $0.start == used.microseconds }, app, id, &findings)
+        case .deadlineCancelled(let id, .wake): end(cancelledWake(app, event, now), app, id, &findings)
+        case .deadlineMissed(let id, .wake):
+            let index = wakes[app].firstIndex { $0.isInspected && $0.due <= now } ?? wakes[app].indices.first
+            open[app][DeadlineKind.wake.index] = index.map { wakes[app][$0] }
+            checkMissed(app, id, .wake, event, model, now, &findings)
+            open[app][DeadlineKind.wake.index] = nil
+            end(index, app, id, &findings)
+            missed = app
+        case .deadlineDeferred(let id, .wake, let cause):
+            let index = wakes[app].firstIndex { $0.isInspected && $0.due <= now } ?? wakes[app].indices.first
+            open[app][DeadlineKind.wake.index] = index.map { wakes[app][$0] }
+            findings.check(
+                index != nil && mayDefer(.wake, cause, of: app, event, model, now), .deadlinesAreFair,
+                "\(id): a wake starts again without cause (\(cause))")
+            open[app][DeadlineKind.wake.index] = nil
+            guard let index, cause == .debuggerAttached else { return true }
+            wakes[app][index].debugged += now - wakes[app][index].start
+            wakes[app][index].start = now
+            wakes[app][index].isInspected = false
+        default: return false
+        }
+        return true
+    }
+
+    /// The wake that the core means: one whose time is over, or that may have been completed, or, if all end, any.
+    private func cancelledWake(_ app: Int, _ event: Event, _ now: Microseconds) -> Int? {
+        switch event {
+        case .deadlineReached:
+            let index = wakes[app].firstIndex { $0.due <= now && !$0.isInspected }
+            return index ?? wakes[app].firstIndex { $0.due <= now } ?? wakes[app].indices.first
+        case .run(_, .inspected): return wakes[app].firstIndex(where: \.isDoubtful) ?? wakes[app].indices.first
+        default: return wakes[app].indices.first
+        }
+    }
+
+    private mutating func end(_ wake: Int?, _ app: Int, _ id: AppID, _ findings: inout Findings) {
+        findings.check(wake != nil, .deadlinesArePaired, "\(id): a wake ends, but is not open")
+        if let wake { wakes[app].remove(at: wake) }
+        endedWakes += 1
+    }
+
+    /// The limit of the core.
+    private static let maximumWakes = 64
 
     /// L48: how much time without a processor counts, as the inspection of this event found.
     private func credit(_ kind: DeadlineKind, of app: Int, _ event: Event, _ now: Microseconds) -> Microseconds {
@@ -179,6 +253,7 @@ struct DeadlineChecker {
     private mutating func refresh(_ app: Int) {
         var first = Microseconds.max
         for deadline in open[app] { first = min(first, deadline?.due ?? .max) }
+        for wake in wakes[app] { first = min(first, wake.due) }
         earliest[app] = first
     }
 
@@ -216,6 +291,9 @@ struct DeadlineChecker {
         }
         findings.check(missed == nil, .deadlinesAreFair, "a deadline is missed, but the app is not killed")
         missed = nil
+        if case .run(_, .wakeCompleted) = event {
+            findings.check(endedWakes <= 1, .wakesEndAlone, "one completion ends \(endedWakes) wakes")
+        }
         guard case .deadlineReached = event else { return }
         for app in earliest.indices where earliest[app] <= now { checkDue(app, model, now, &findings) }
     }
@@ -225,9 +303,14 @@ struct DeadlineChecker {
     private func checkDue(_ app: Int, _ model: CoreModel, _ now: Microseconds, _ findings: inout Findings) {
         let phase = model.apps[app].phase
         let isChanging = phase == .suspending || phase == .waking
+        for wake in wakes[app] where wake.due <= now && !isChanging {
+            findings.check(
+                wake.isInspected && isInspecting[app], .deadlinesAreKept,
+                "\(model.apps[app].id): a wake was due \(now - wake.due) µs ago, but the app is not inspected")
+        }
         for kind in DeadlineKind.allCases {
             guard let deadline = open[app][kind.index], deadline.due <= now else { continue }
-            if isChanging, kind == .backgroundTime || kind == .wake { continue }
+            if isChanging, kind == .backgroundTime { continue }
             findings.check(
                 deadline.isInspected && isInspecting[app], .deadlinesAreKept,
                 "\(model.apps[app].id): \(kind) was due \(now - deadline.due) µs ago, but the app is not inspected")

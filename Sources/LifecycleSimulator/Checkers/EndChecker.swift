@@ -6,7 +6,7 @@ struct EndChecker {
     private var ended: [Microseconds]
     /// By app: the scheduled relaunch.
     private var relaunch: [(deaths: Int, at: Microseconds)?]
-    /// By app: whether it has completed its last wake.
+    /// By app: whether it has completed all its wakes.
     private var hasCompleted: [Bool]
     /// By app: whether a request asked it to end and no later request asked for anything else.
     private var isEndRequested: [Bool]
@@ -33,10 +33,14 @@ struct EndChecker {
             record(request, of: app)
             // The relaunch that was scheduled is cancelled. The home app may come for another reason.
             if isEndRequested[app], model.apps[app].phase == .notRunning { relaunch[app] = nil }
-        case .run(let run, .wakeCompleted):
+        case .run(let run, .wakeCompleted(_, let id)):
             guard model.apps[app].run == run else { return }
             switch model.apps[app].phase {
-            case .waking, .running, .entering, .foreground: hasCompleted[app] = true
+            case .waking, .running, .entering, .foreground:
+                // The model does not know the event yet.
+                var wakes = model.apps[app].wakes
+                wakes.complete(id)
+                hasCompleted[app] = wakes.isComplete
             // Sent before the freeze, or before the app was ready: it does not belong to this wake.
             case .unknown, .notRunning, .launching, .suspending, .suspended, .terminating, .ending, .past: break
             }

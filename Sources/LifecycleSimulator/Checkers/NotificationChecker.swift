@@ -1,11 +1,14 @@
 import LifecycleCore
 
-/// Checks the delivered notifications (L31, L32): the latest of each kind, in order, without repetition and without
-/// loss.
+/// Checks the delivered notifications (L31, L32): each event and the latest of each other kind, in order, without repetition and
+/// without loss.
 struct NotificationChecker {
     private struct Pending {
         var kind: String
         var payload: String
+
+        /// Whether each one counts: it replaces no other.
+        var isEvent: Bool { kind == Notification.push || kind.hasPrefix("x-") && payload.isEmpty }
 
         /// Whether it describes a state. Any other notification is an event, which is delivered each time.
         var isState: Bool {
@@ -21,6 +24,8 @@ struct NotificationChecker {
         var afterEnd: [Pending] = []
         /// Whether there are more kinds than the core stores, so that it may drop some.
         var isFull = false
+        /// The number of the last event that was delivered.
+        var lastEvent: UInt64 = 0
     }
 
     /// By app: whether the core sends it notifications about its protected data (`AbsenceChecker`).
@@ -85,10 +90,10 @@ struct NotificationChecker {
         guard let (_, app, item, time) = current else { return }
         current = nil
         if time == .ending {
-            inboxes[app].afterEnd.removeAll { $0.kind == item.kind }
+            if !item.isEvent { inboxes[app].afterEnd.removeAll { $0.kind == item.kind && !$0.isEvent } }
             return inboxes[app].afterEnd.append(item)
         }
-        inboxes[app].pending.removeAll { $0.kind == item.kind }
+        if !item.isEvent { inboxes[app].pending.removeAll { $0.kind == item.kind && !$0.isEvent } }
         // A running app receives every notification. A suspended app receives no change that was reverted.
         if time == .suspended, inboxes[app].known[item.kind] == item.payload { return }
         inboxes[app].pending.append(item)
@@ -129,9 +134,15 @@ struct NotificationChecker {
     ) {
         let id = model.apps[app].id
         var position = 0
+        // Events of one kind are taken in order.
+        var taken: Set<Int> = []
         for notification in given where !isSentByCore(notification.kind, app) {
             let pending = inboxes[app].pending
-            let index = pending.firstIndex { $0.kind == notification.kind }
+            let item = Pending(kind: notification.kind, payload: notification.payload)
+            let index = pending.indices.first {
+                pending[$0].kind == item.kind && pending[$0].isEvent == item.isEvent && !taken.contains($0)
+            }
+            if let index { taken.insert(index) }
             findings.check(
                 index.map { pending[$0].payload == notification.payload } ?? false, .notificationsAreLatest,
                 "\(id) receives \(notification.kind) “\(notification.payload)”, which is "
@@ -140,17 +151,26 @@ struct NotificationChecker {
                 index.map { $0 >= position } ?? false, .notificationsAreLatest,
                 "\(id) receives \(notification.kind) out of order")
             position = index ?? position
+            if !item.isEvent { continue }
+            findings.check(
+                notification.id > inboxes[app].lastEvent, .notificationsAreLatest,
+                "\(id) receives event \(notification.id) after event \(inboxes[app].lastEvent)")
+            inboxes[app].lastEvent = notification.id
         }
+        for index in taken.sorted(by: >) { inboxes[app].pending.remove(at: index) }
         for notification in given {
-            inboxes[app].pending.removeAll { $0.kind == notification.kind }
+            if notification.id == 0 {
+                inboxes[app].pending.removeAll { $0.kind == notification.kind && !$0.isEvent }
+            }
             if Pending(kind: notification.kind, payload: notification.payload).isState {
                 inboxes[app].known[notification.kind] = notification.payload
             }
         }
         if inboxes[app].known.count >= Self.most { inboxes[app].isFull = true }
+        let kinds = given.filter { $0.id == 0 }.map(\.kind)
         findings.check(
-            Set(given.map(\.kind)).count == given.count && given.count <= Self.most, .notificationsAreLatest,
-            "\(id) receives \(given.count) notifications, some of the same kind")
+            Set(kinds).count == kinds.count && kinds.count <= Self.most && given.count - kinds.count <= 2 * Self.most,
+            .notificationsAreLatest, "\(id) receives \(given.count) notifications, some of the same kind")
     }
 
     /// Checks that no notification waits for a running app, except a time change in the background.

@@ -57,7 +57,7 @@ struct StateChecker {
                 run.isThrottled || !hasAnswered || isWoken, .backgroundIsThrottled,
                 "\(known.id) is in the background, but not throttled")
             findings.check(
-                !(run.isThrottled && isWoken && known.isWakeForOthers), .wakesRunFreely,
+                !(run.isThrottled && isWoken && known.wakes.isForOthers), .wakesRunFreely,
                 "\(known.id) was woken for others, but is throttled")
         case .notRunning, .launching, .terminating: break
         }

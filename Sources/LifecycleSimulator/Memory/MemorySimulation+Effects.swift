@@ -181,7 +181,7 @@ extension MemorySimulation {
             end(app, .signaled(9, coreDumped: false), after: scenario.killTime)
         case .measureMemory: queue.push(.measure, at: now + scenario.measureTime)
         case .throttle, .unthrottle, .setOOMClass, .deliver, .recordLaunch, .writeReceipt, .dropRestorationState,
-            .answer,
+            .identify, .answer, .warn,
             .report, .allowSleep, .finish:
             break
         }

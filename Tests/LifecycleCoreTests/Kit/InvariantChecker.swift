@@ -20,6 +20,8 @@ struct InvariantChecker {
     private var runs: [RunID: Run] = [:]
     private var current: [AppID: RunID] = [:]
     private var deadlines: [AppID: Set<DeadlineKind>] = [:]
+    /// How many wakes of an app are open: each has its own deadline.
+    private var openWakes: [AppID: Int] = [:]
     private var hasFinished = false
     private var isConsistent = true
     private var lastEvent: Event?
@@ -94,6 +96,9 @@ struct InvariantChecker {
         case .finish:
             if hasFinished { fail("finished twice") }
             hasFinished = true
+        case .identify(let request, _):
+            if answered.contains(request) { fail("\(effect) after the answer") }
+        case .warn(let run, _): _ = handleEverything(run, effect)
         case .recordLaunch, .writeReceipt, .dropRestorationState, .measureMemory, .allowSleep: break
         }
     }
@@ -141,6 +146,14 @@ struct InvariantChecker {
             if from == to { fail("\(report) is no change") }
             states[app] = to
             if to == .notRunning { current[app] = nil }
+        case .deadlineStarted(let app, .wake, _):
+            openWakes[app, default: 0] += 1
+            deadlines[app, default: []].insert(.wake)
+            if openWakes[app, default: 0] > 64 { fail("\(app) has \(openWakes[app]!) wakes") }
+        case .deadlineMet(let app, .wake, _), .deadlineCancelled(let app, .wake), .deadlineMissed(let app, .wake):
+            openWakes[app, default: 0] -= 1
+            if openWakes[app, default: 0] < 0 { fail("\(report), but it is not open") }
+            if openWakes[app, default: 0] == 0 { deadlines[app, default: []].remove(.wake) }
         case .deadlineStarted(let app, let kind, _):
             if !deadlines[app, default: []].insert(kind).inserted { fail("\(report), but it is open already") }
         case .deadlineMet(let app, let kind, _), .deadlineCancelled(let app, let kind),

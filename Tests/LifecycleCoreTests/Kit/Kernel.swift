@@ -119,7 +119,7 @@ struct Kernel {
             return end(run, .signaled(9, coreDumped: false)) + endChildren(of: run)
         case .measureMemory: return measures ? [.memoryMeasured(reading)] : []
         case .throttle, .unthrottle, .setOOMClass, .deliver, .recordLaunch, .writeReceipt, .dropRestorationState,
-            .answer, .report,
+            .identify, .answer, .warn, .report,
             .allowSleep, .finish:
             return []
         }

@@ -1,0 +1,65 @@
+/// A wake that begins when the app runs: it launches, is thawed, or is launched after its end.
+struct PendingWake: Hashable, Sendable {
+    var reason: LaunchReason
+    /// The number that names it, and the push that it is for.
+    var id: UInt64
+    /// No user asked for it (L53).
+    var isUnrequested: Bool
+}
+
+/// The wakes of an app that have not begun, each with the time and the completion of its own that it will have (L26), and the
+/// numbers of its wakes.
+struct PendingWakes: Hashable, Sendable {
+    /// They begin when the launch or the thaw that is under way, or waits, is complete. Oldest first.
+    private(set) var pending: [PendingWake] = []
+    /// They begin in the process that is launched after the end which is under way. Oldest first.
+    private(set) var afterEnd: [PendingWake] = []
+    /// The last number that a wake, a push or another event of the app got. Numbers are not used again while the app is known.
+    private(set) var lastNumber: UInt64 = 0
+
+    init() {}
+
+    /// As it was saved.
+    init(pending: [PendingWake], afterEnd: [PendingWake], lastNumber: UInt64) {
+        self.pending = pending
+        self.afterEnd = afterEnd
+        self.lastNumber = lastNumber
+    }
+
+    mutating func nextNumber() -> UInt64 {
+        lastNumber += 1
+        return lastNumber
+    }
+
+    mutating func add(_ wake: PendingWake) { pending.append(wake) }
+
+    /// Removes the wake that is completed before it began: the oldest one, or the one with this number.
+    /// - Returns: whether there was one.
+    mutating func remove(_ id: UInt64?) -> Bool {
+        guard let index = pending.firstIndex(where: { id == nil || $0.id == id }) else { return false }
+        pending.remove(at: index)
+        return true
+    }
+
+    /// Removes and returns the wakes that begin now.
+    mutating func take() -> [PendingWake] {
+        defer { pending = [] }
+        return pending
+    }
+
+    // MARK: With the process
+
+    /// No process is left that they could begin in.
+    mutating func reset() { pending = [] }
+
+    mutating func addForNext(_ wake: PendingWake) { afterEnd.append(wake) }
+
+    /// The next process is launched.
+    mutating func beginNext() {
+        pending += afterEnd
+        afterEnd = []
+    }
+
+    /// No process follows.
+    mutating func dropNext() { afterEnd = [] }
+}
