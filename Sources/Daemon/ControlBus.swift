@@ -49,7 +49,7 @@ final class ControlBus {
     private func open(_ path: String, _ socket: consuming Descriptor?) throws {
         let server = try BusServer(
             loop: service.loop, path: path, adopting: socket, mode: 0o600, names: [ControlNames.busName],
-            objects: objects)
+            objects: objects, limits: BusServer.Limits(descriptors: maximumDescriptors()))
         let store = service.context.store
         if !server.isAdopted {
             // Removes a stored socket of this name, which no client can reach any more.
