@@ -93,7 +93,6 @@ package final class BusServer {
             listener = SharedDescriptor(try UnixSocket.listen(at: path, mode: mode))
             isAdopted = false
         }
-        listener.descriptor.refuseDescriptors()
         // A socket of a previous version may have another mode and a shorter backlog.
         if isAdopted {
             try checkErrno(chmod(path, mode), "chmod", path)

@@ -7,11 +7,11 @@ package enum BareBus {
     /// `DATA`, then `OK` with 32 digits, each with a line end.
     package static let handshakeAnswer = 6 + 37
 
-    /// A call of org.freedesktop.DBus.Peer.Ping of "/", little endian, serial 1 (D-Bus specification, "Message Format").
+    /// A call of org.freedesktop.DBus.Peer.Ping of "/", little endian (D-Bus specification, "Message Format").
     /// - Parameter descriptors: the number in the header field UNIX_FDS; `nil`: without the field.
-    package static func pingCall(wantsReply: Bool = true, descriptors: UInt8? = nil) -> [UInt8] {
+    package static func pingCall(serial: UInt8 = 1, wantsReply: Bool = true, descriptors: UInt8? = nil) -> [UInt8] {
         let length: UInt8 = descriptors == nil ? 69 : 80
-        var bytes: [UInt8] = [0x6c, 1, wantsReply ? 0 : 1, 1, 0, 0, 0, 0, 1, 0, 0, 0, length, 0, 0, 0]
+        var bytes: [UInt8] = [0x6c, 1, wantsReply ? 0 : 1, 1, 0, 0, 0, 0, serial, 0, 0, 0, length, 0, 0, 0]
         bytes += [1, 1, 0x6f, 0, 1, 0, 0, 0, 0x2f, 0, 0, 0, 0, 0, 0, 0]
         bytes += [2, 1, 0x73, 0, 25, 0, 0, 0] + Array("org.freedesktop.DBus.Peer\0".utf8) + [0, 0, 0, 0, 0, 0]
         bytes += [3, 1, 0x73, 0, 4, 0, 0, 0] + Array("Ping\0".utf8) + [0, 0, 0]
