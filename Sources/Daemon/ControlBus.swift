@@ -25,6 +25,7 @@ final class ControlBus {
         self.service = service
         self.driver = driver
         self.answers = answers
+        service.onDisabledChange = { [weak self] in self?.announcer.record($0) }
     }
 
     /// Serves the private socket, for root and the daemon's user, and the message bus at `busAddress` as soon as it exists.
@@ -34,8 +35,8 @@ final class ControlBus {
         objects.add(at: ControlNames.managerPath, [managerInterface()])
         objects.add(
             below: ControlNames.appPrefix,
-            contains: { [unowned self] name in AppID(name).flatMap { self.driver.core.state(of: $0) } != nil },
-            list: { [unowned self] in self.driver.core.unsortedAppIDs.map(\.name) }, [appInterface()])
+            contains: { [unowned self] name in AppID(name).map { self.service.hasObject($0) } ?? false },
+            list: { [unowned self] in self.service.objectNames }, [appInterface()])
         objects.addObjectManager(at: ControlNames.managerPath)
         objects.authorise = { [authoriser] in authoriser.decide($0, $1, $2) }
         try open(path, socket)
