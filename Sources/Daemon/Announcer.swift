@@ -178,7 +178,8 @@ extension Announcer.Properties {
     var values: [Property] {
         [
             Property(name: "Name", value: .string(name)), Property(name: "State", value: .string(state.rawValue)),
-            Property(name: "Pid", value: .int32(pid)), Property(name: "Foreground", value: .bool(isForeground)),
+            Property(name: "Pid", value: .uint32(UInt32(clamping: pid))),
+            Property(name: "Foreground", value: .bool(isForeground)),
             Property(name: "LastReceipt", value: .uint64(lastReceipt)),
             Property(name: "LoadState", value: .string(loadError == nil ? "loaded" : "bad-setting")),
             Property(name: "LoadError", value: .string(loadError ?? "")),
