@@ -23,6 +23,10 @@ final class Announcer {
     private unowned let bus: ControlBus
     /// What was last sent.
     private var announced: [AppID: Properties] = [:]
+    /// Apps that clients know from the previous daemon, until the daemon announces something about them.
+    private var recovered: Set<AppID> = []
+    /// Whether clients know the disabled apps from the previous program. The manifests are not read yet.
+    private var knowsDisabled = false
     private var level: MemoryLevel?
     /// Apps whose properties may have changed, in the order of the changes.
     private var changed: ArraySlice<AppID> = []
@@ -36,6 +40,13 @@ final class Announcer {
     }
 
     // MARK: Changes
+
+    /// The apps of the core are those of the previous daemon: their objects are not new to clients.
+    /// - Parameter hasClients: clients of the previous program are connected, and know its disabled apps.
+    func recover(hasClients: Bool) {
+        recovered = Set(bus.driver.core.unsortedAppIDs)
+        knowsDisabled = hasClients
+    }
 
     func record(_ event: Event) {
         switch event {
@@ -57,6 +68,8 @@ final class Announcer {
 
     /// Errors in the manifests of these apps have begun, ended or changed.
     func record(_ ids: [AppID]) {
+        if knowsDisabled { recovered.formUnion(ids) }
+        knowsDisabled = false
         for id in ids { record(id) }
     }
 
@@ -104,10 +117,14 @@ final class Announcer {
     private func announce(_ id: AppID) {
         let before = announced[id]
         let now = bus.service.properties(of: id)
-        guard before != now else { return }
+        let isKnown = recovered.remove(id) != nil
+        guard before != now || isKnown else { return }
         announced[id] = now
         let path = ObjectPath.encode(id.name, below: ControlNames.appPrefix)
         switch (before, now) {
+        // What clients know of it is what the previous daemon sent last.
+        case (nil, let now?) where isKnown: emitChanged(path, ControlNames.appInterface, now.values)
+        case (nil, nil) where isKnown: emitRemoved(path)
         case (nil, let now?): emitAdded(path, id, now)
         case (_?, nil): emitRemoved(path)
         case (let before?, let now?):

@@ -26,6 +26,9 @@ final class ClientInterruptions {
         requests[client] = known
     }
 
+    /// Whether an interruption may end with this connection.
+    func isTied(to peer: BusPeer) -> Bool { requests.keys.contains { $0.isConnected(by: peer) } }
+
     private func disconnected(_ client: BusClient) {
         for request in requests.removeValue(forKey: client) ?? [] { driver.send(.requestAbandoned(request)) }
     }

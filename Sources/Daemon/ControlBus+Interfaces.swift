@@ -136,6 +136,7 @@ extension ControlBus {
     }
 
     private func reexec(_ call: MethodCall) {
+        reexecCaller = call.peer
         call.reply([RequestResult(.done).variant])
         // After the answer was sent.
         service.loop.callLater { [service] in

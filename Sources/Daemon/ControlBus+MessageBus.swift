@@ -9,8 +9,13 @@ import Systemd
 extension ControlBus {
     /// Starts to connect to the message bus and to logind, without waiting for them.
     ///
-    /// - Parameter inhibitor: the one that the previous daemon held.
-    func joinBus(_ options: DaemonOptions, _ inhibitor: consuming Descriptor?, _ journal: Journal) throws {
+    /// - Parameters:
+    ///   - connection: the connection of the previous program to the message bus.
+    ///   - inhibitor: the one that the previous daemon held.
+    func joinBus(
+        _ options: DaemonOptions, _ connection: consuming Descriptor?, _ inhibitor: consuming Descriptor?,
+        _ journal: Journal
+    ) throws {
         messageBus?.onName = { [unowned self] in self.nameChanged($0, journal) }
         messageBus?.onDown = { [unowned self] in self.busIsDown($0, journal) }
         switch options.mode {
@@ -20,6 +25,9 @@ extension ControlBus {
                 loop: service.loop, address: options.systemBusAddress, name: nil, objects: BusObjects())
         }
         if let systemBus { try watchLogind(systemBus, options, inhibitor, journal) }
+        if let connection {
+            if let messageBus { messageBus.resume(connection) }
+        }
         messageBus?.connect()
         systemBus?.connect()
     }

@@ -19,7 +19,9 @@ final class ControlBus {
     private let answers: AnswerTable
     private let objects = BusObjects()
     lazy var announcer = Announcer(self)
-    private lazy var clientInterruptions = ClientInterruptions(driver: driver)
+    private(set) lazy var clientInterruptions = ClientInterruptions(driver: driver)
+    /// The connection of the private socket that asked for `Reexec`: its end tells the client that the new program runs.
+    weak var reexecCaller: BusPeer?
 
     init(service: ControlService, driver: CoreDriver, answers: AnswerTable) {
         self.service = service
@@ -30,8 +32,13 @@ final class ControlBus {
 
     /// Serves the private socket, for root and the daemon's user, and the message bus at `busAddress` as soon as it exists.
     ///
-    /// - Parameter socket: the listening socket of the previous instance.
-    func listen(at path: String, _ socket: consuming Descriptor?, busAddress: String?, authoriser: Authoriser) throws {
+    /// - Parameters:
+    ///   - socket: the listening socket of the previous instance.
+    ///   - descriptors: with the connections of the previous program.
+    func listen(
+        at path: String, _ socket: consuming Descriptor?, _ descriptors: RecoveredDescriptors, busAddress: String?,
+        authoriser: Authoriser
+    ) throws {
         objects.add(at: ControlNames.managerPath, [managerInterface()])
         objects.add(
             below: ControlNames.appPrefix,
@@ -40,6 +47,7 @@ final class ControlBus {
         objects.addObjectManager(at: ControlNames.managerPath)
         objects.authorise = { [authoriser] in authoriser.decide($0, $1, $2) }
         try open(path, socket)
+        resumeClients(descriptors)
         guard let busAddress else { return }
         let bus = try MessageBus(
             loop: service.loop, address: busAddress, name: ControlNames.busName, objects: objects)

@@ -24,21 +24,49 @@ final class BusIntake {
     let reading: SharedDescriptor
     private var writing: Descriptor?
     private let closer: DescriptorCloser
-    private var framing = MessageFraming()
+    private var framing: MessageFraming
+    /// Until libsystemd has finished the handshake of a connection that is resumed: the near end of the pair to which it
+    /// writes its part, and the far end.
+    private var standIn: StandIn?
     /// Serials of messages that had descriptors, and that libsystemd has not handled yet.
     private var refused: [UInt32] = []
 
     /// Takes ownership of `socket` and gives `bus` one of the pair for reading and a duplicate of the socket for writing.
-    init(socket: consuming Descriptor, bus: OpaquePointer, closer: DescriptorCloser) throws(SystemError) {
+    /// - Parameter isResumed: the peer has finished its handshake with the previous program.
+    init(
+        socket: consuming Descriptor, bus: OpaquePointer, closer: DescriptorCloser, isResumed: Bool = false
+    ) throws(SystemError) {
         let socket = SharedDescriptor(socket, closer: closer)
         let pair = try SocketPair()
         reading = SharedDescriptor(try pair.near.duplicate())
-        let output = try socket.descriptor.duplicate()
-        try setDescriptors(of: bus, input: try pair.near.duplicate(), output: output)
-        writing = pair.closingNear()
+        framing = MessageFraming(isInMessages: isResumed)
         self.socket = socket
         self.closer = closer
+        if isResumed {
+            // The peer must not get libsystemd's part of the handshake.
+            let other = try SocketPair()
+            let output = try other.near.duplicate()
+            let number = output.raw
+            try setDescriptors(of: bus, input: try pair.near.duplicate(), output: output)
+            standIn = StandIn(number, other.closingNear(), for: socket)
+        } else {
+            let output = try socket.descriptor.duplicate()
+            try setDescriptors(of: bus, input: try pair.near.duplicate(), output: output)
+        }
+        let far = pair.closingNear()
+        let bytes = StandIn.clientHandshake
+        if isResumed { _ = send(far.raw, bytes, bytes.count, Int32(MSG_DONTWAIT | MSG_NOSIGNAL)) }
+        writing = far
     }
+
+    /// Finishes the handshake with libsystemd of a connection that is resumed.
+    func finishHandshake(_ bus: OpaquePointer) throws(SystemError) {
+        try standIn?.finish(bus)
+        standIn = nil
+    }
+
+    /// Whether libsystemd has read all that was passed on, and that were whole messages.
+    var isQuiet: Bool { framing.isAtStart && refused.isEmpty && reading.descriptor.readableBytes == 0 }
 
     deinit { close() }
 

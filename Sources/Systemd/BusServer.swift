@@ -179,12 +179,28 @@ package final class BusServer {
         let peer = try BusPeer(
             loop: loop, descriptor: descriptor, role: .server(names: names), number: lastNumber, objects: objects,
             limits: limits.peer, priority: priority, closer: closer)
+        unfinishedHandshakes.append((peer, loop.now() + limits.handshake))
+        if unfinishedHandshakes.count == 1 { handshakeTimer?.arm(at: unfinishedHandshakes[0].deadline) }
+        add(peer)
+    }
+
+    /// Resumes a connection of the previous program, in the order in which they began.
+    package func resume(_ socket: consuming Descriptor, number: UInt64) throws(SystemError) {
+        let caller = try PeerCredentials(ofSocket: socket)
+        let closer = closers[caller.uid] ?? DescriptorCloser()
+        closers[caller.uid] = closer
+        lastNumber = max(lastNumber, number)
+        let peer = try BusPeer(
+            loop: loop, descriptor: socket, role: .server(names: names), number: number, objects: objects,
+            limits: limits.peer, priority: priority, closer: closer, isResumed: true)
+        add(peer)
+    }
+
+    private func add(_ peer: BusPeer) {
         peer.onGone = { [weak self, weak peer] reason in
             if let peer { self?.remove(peer, reason) }
         }
         peers.append(peer)
-        unfinishedHandshakes.append((peer, loop.now() + limits.handshake))
-        if unfinishedHandshakes.count == 1 { handshakeTimer?.arm(at: unfinishedHandshakes[0].deadline) }
         onPeer?(peer)
     }
 

@@ -15,6 +15,8 @@ extension Program {
         }
         self.recovered = nil
         driver.hold(recovered)
+        let hasClients = !descriptors.clients.isEmpty || descriptors.contains(RecoveredDescriptors.messageBus)
+        bus.announcer.recover(hasClients: hasClients)
         try listen()
         for warning in recovered.warnings { journal.logWarning(warning) }
         readManifests { changes in
@@ -52,6 +54,7 @@ extension Program {
     private func finishStart(recovered count: Int?) throws {
         if bus.server == nil { try listen() }
         let inhibitor = descriptors.take(RecoveredDescriptors.inhibitor)
+        let connection = descriptors.take(RecoveredDescriptors.messageBus)
         descriptors.removeUnused(from: context.store)
         logStart(recovered: count)
         // If the service manager cannot be notified, the daemon still serves its apps.
@@ -62,13 +65,13 @@ extension Program {
         }
         enableSignals()
         service.started()
-        try bus.joinBus(options, inhibitor, journal)
+        try bus.joinBus(options, connection, inhibitor, journal)
         folderGuard = FolderGuard(self)
     }
 
     private func listen() throws {
         try bus.listen(
-            at: options.folders.busSocket, descriptors.take(RecoveredDescriptors.controlSocket),
+            at: options.folders.busSocket, descriptors.take(RecoveredDescriptors.controlSocket), descriptors,
             busAddress: options.busAddress, authoriser: Authoriser(isForUser: options.mode == .user))
     }
 

@@ -1,0 +1,102 @@
+import Control
+import Glibc
+import Linux
+import Systemd
+import Testing
+
+/// Clients that stay connected while `Reexec` replaces the daemon.
+@Suite("Connections over reexec")
+struct ReexecConnectionTests {
+    private static func reexec(_ daemon: TestDaemon) throws {
+        _ = try daemon.call("Reexec")
+        try daemon.reconnect()
+    }
+
+    private static func version(_ bus: BusConnection) throws -> Variant? {
+        try bus.call(path: ControlNames.managerPath, interface: ControlNames.managerInterface, member: "Version").first
+    }
+
+    @Test("a client of the private socket stays connected: it gets all later events, and no object is added or removed")
+    func privateSocket() throws {
+        let daemon = try TestDaemon(["photos": TestDaemon.manifest(""), "broken": "[App]\nType=notfy\n"])
+        let client = try BusConnection(path: daemon.runtime + "/bus")
+        for _ in 0..<3 {
+            #expect(try Self.version(client) == .string(ControlNames.version))
+            try Self.reexec(daemon)
+            try daemon.launch("photos")
+            try daemon.terminate("photos", remove: true)
+        }
+        var states: [String] = []
+        while states.count(where: { $0 == "notRunning" }) < 3 {
+            let signal = try #require(try client.nextSignal(until: EventLoop.now() + .seconds(60)))
+            // Before the first launch the objects of the first program may still be announced.
+            let isOfObjects = ["InterfacesAdded", "InterfacesRemoved"].contains(signal.member)
+            #expect(!isOfObjects || states.isEmpty, "\(signal)")
+            guard signal.member == ControlNames.lifecycleEventSignal, let event = signal.arguments.first,
+                event["kind"] == .string("stateChanged")
+            else { continue }
+            states.append(event["state"]?.stringValue ?? "")
+        }
+        #expect(states.count(where: { $0 == "active" }) == 3)
+        #expect(!TestDaemon.text(of: daemon.root + "/log").contains("A connection of the previous program ended"))
+    }
+
+    @Test("a call that waits gets an error, and its request is carried out")
+    func waiting() throws {
+        let daemon = try TestDaemon([
+            "slow": TestDaemon.manifest("", "[Lifecycle]\nLaunchDeadlineSec=1h", hangs: true)
+        ])
+        let client = try BusConnection(path: daemon.runtime + "/bus")
+        let pending = try client.callAsync(
+            path: ControlNames.managerPath, interface: ControlNames.managerInterface, member: "Launch",
+            [.string("slow"), .dictionary([])])
+        try daemon.waitUntil("slow", is: "launching")
+        let pid = try daemon.pid("slow")
+        try Self.reexec(daemon)
+        try client.wait(for: pending, until: nil)
+        guard case .failure(let error) = pending.result else {
+            Issue.record("the call was answered: \(String(describing: pending.result))")
+            return
+        }
+        #expect(error.name == ControlNames.Failure.replaced.name)
+        #expect(try Self.version(client) == .string(ControlNames.version))
+        #expect(try daemon.pid("slow") == pid)
+    }
+
+    @Test(
+        "the daemon keeps its connection to the message bus and its name: no object is added or removed",
+        .enabled(if: PrivateBus.isPossible && geteuid() == 0, PrivateBus.requirement))
+    func messageBus() throws {
+        let stage = try BusStage(["photos": TestDaemon.manifest(""), "broken": "[App]\nType=notfy\n"])
+        let owner = try Self.owner(stage)
+        for number in 0..<3 {
+            // The answers to the daemon's own calls have arrived before this call.
+            #expect(try stage.ask("Version").get() == [.string(ControlNames.version)])
+            try Self.reexec(stage.daemon)
+            #expect(try Self.owner(stage) == owner)
+            let answer = try stage.ask("Launch", [.string("photos"), .dictionary([])]).get()
+            #expect(answer.first?["outcome"] == .string("done"))
+            let events = { (state: String) in
+                stage.signals(named: ControlNames.lifecycleEventSignal).count {
+                    $0.arguments.first?["state"] == .string(state)
+                }
+            }
+            try stage.serve("the event of the launch") { events("active") == number + 1 }
+            _ = try stage.ask("Terminate", [.string("photos"), .bool(true)]).get()
+        }
+        #expect(stage.signals(named: "InterfacesAdded").isEmpty && stage.signals(named: "InterfacesRemoved").isEmpty)
+        let lost = stage.signals.contains {
+            $0.member == "NameOwnerChanged" && $0.arguments.first == .string(ControlNames.busName)
+                && $0.arguments.last == .string("")
+        }
+        #expect(!lost)
+    }
+
+    /// The unique name of the daemon.
+    private static func owner(_ stage: BusStage) throws -> Variant? {
+        var owner: Variant?
+        stage.client.callDaemon("GetNameOwner", [.string(ControlNames.busName)]) { owner = (try? $0.get())?.first }
+        try stage.serve("the owner of the name") { owner != nil }
+        return owner
+    }
+}
