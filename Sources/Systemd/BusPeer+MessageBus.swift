@@ -40,8 +40,12 @@ extension BusPeer {
             let message = made
         else { return }
         defer { sd_bus_message_unref(message) }
-        guard sd_bus_message_set_expect_reply(message, 0) >= 0, (try? MessageWriter.append(arguments, to: message)) != nil
-        else { return }
+        do throws(BusError) {
+            try BusError.check(sd_bus_message_set_expect_reply(message, 0), "\(member) could not be created")
+            try MessageWriter.append(arguments, to: message)
+        } catch {
+            return
+        }
         sd_bus_send(bus, message, nil)
         update()
     }
