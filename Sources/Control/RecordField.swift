@@ -46,18 +46,11 @@ package struct RecordField<Root>: Sendable {
             variant: { $0[keyPath: path].flatMap { UInt32(exactly: $0) }?.variant },
             json: { $0[keyPath: path].flatMap { UInt32(exactly: $0) }?.json },
             readVariant: { (root, value) throws(RecordError) in
-                root[keyPath: path] = try Self.process(UInt32(variant: value))
+                root[keyPath: path] = try processNumber(UInt32(variant: value))
             },
             readJSON: { (root, value) throws(RecordError) in
-                root[keyPath: path] = try Self.process(UInt32(json: value))
+                root[keyPath: path] = try processNumber(UInt32(json: value))
             })
-    }
-
-    private static func process(_ number: UInt32) throws(RecordError) -> Int32 {
-        guard let process = Int32(exactly: number) else {
-            throw RecordError(expected: UInt32.signature, found: "a value out of range")
-        }
-        return process
     }
 
     /// A list that is left out where it is empty.
@@ -71,6 +64,14 @@ package struct RecordField<Root>: Sendable {
             readVariant: { (root, value) throws(RecordError) in root[keyPath: path] = try [Value](variant: value) },
             readJSON: { (root, value) throws(RecordError) in root[keyPath: path] = try [Value](json: value) })
     }
+}
+
+/// The kernel's type of a process number is signed (pid_t).
+private func processNumber(_ number: UInt32) throws(RecordError) -> Int32 {
+    guard let process = Int32(exactly: number) else {
+        throw RecordError(expected: UInt32.signature, found: "a value out of range")
+    }
+    return process
 }
 
 /// A record of the control interface: `a{sv}` in D-Bus, an object in JSON.

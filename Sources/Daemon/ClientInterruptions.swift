@@ -26,8 +26,12 @@ final class ClientInterruptions {
         requests[client] = known
     }
 
-    /// Whether an interruption may end with this connection.
-    func isTied(to peer: BusPeer) -> Bool { requests.keys.contains { $0.isConnected(by: peer) } }
+    /// Whether an interruption is to end with this connection.
+    func isTied(to peer: BusPeer) -> Bool {
+        requests.contains { client, known in
+            client.isConnected(by: peer) && known.contains { driver.core.awaitsDisconnect(of: $0) }
+        }
+    }
 
     private func disconnected(_ client: BusClient) {
         for request in requests.removeValue(forKey: client) ?? [] { driver.send(.requestAbandoned(request)) }

@@ -10,7 +10,7 @@ extension ControlBus {
     /// what it was sent, if a message of it is incomplete, or if a call of the daemon waits for an answer.
     func connectionsForReexec() -> [(name: String, descriptor: SharedDescriptor)] {
         let error = ControlNames.Failure.replaced.error(
-            "greenroomd was replaced before the request was done. The request is carried out.")
+            "greenroomd was replaced before it answered. A change that was requested is carried out.")
         for peer in (server?.peers ?? []) + [messageBus?.peer].compactMap({ $0 }) { peer.failCalls(error) }
         var connections: [(name: String, descriptor: SharedDescriptor)] = []
         for peer in server?.peers ?? [] where peer !== reexecCaller && isTransferable(peer) {
