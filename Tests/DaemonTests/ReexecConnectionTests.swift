@@ -1,6 +1,7 @@
 import Control
 import Glibc
 import Linux
+import Posix
 import Systemd
 import Testing
 
@@ -39,6 +40,41 @@ struct ReexecConnectionTests {
         }
         #expect(states.count(where: { $0 == "active" }) == 3)
         #expect(!TestDaemon.text(of: daemon.root + "/log").contains("A connection of the previous program ended"))
+    }
+
+    @Test("greenroomctl watch continues over reexec, and prints the events that follow")
+    func watch() throws {
+        let daemon = try TestDaemon(["photos": TestDaemon.manifest("")])
+        let path = daemon.root + "/watch"
+        let output = SharedDescriptor(try Descriptor.open(path, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600))
+        var starting = try startProcess(
+            SpawnRequest(
+                executable: TestDaemon.binaries + "/greenroomctl",
+                arguments: ["--runtime", daemon.runtime, "--json", "watch"], environment: ["PATH=/usr/bin:/bin"],
+                standardOutput: output, standardError: output))
+        let process = starting.process
+        while try starting.outcome() == .pending { waitForReadable([starting.outcomeDescriptor]) }
+        defer {
+            _ = try? process.signal(SIGKILL)
+            waitForReadable([process.descriptor])
+            _ = try? process.reap()
+        }
+        func events(_ state: String) -> Int {
+            TestDaemon.text(of: path).split(separator: "\n").count {
+                $0.contains("\"stateChanged\"") && $0.contains("\"\(state)\"")
+            }
+        }
+        // It prints events once it is connected.
+        try daemon.eventually("the program prints an event") {
+            try daemon.launch("photos")
+            try daemon.terminate("photos", remove: true)
+            return events("active") > 0
+        }
+        let before = events("active")
+        try Self.reexec(daemon)
+        try daemon.launch("photos")
+        try daemon.eventually("the program prints the event after reexec") { events("active") > before }
+        #expect(try !process.hasEnded())
     }
 
     @Test("a call that waits gets an error, and its request is carried out")
