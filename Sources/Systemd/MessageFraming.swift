@@ -126,8 +126,8 @@ package struct MessageFraming {
         guard index + 4 <= bytes.count else { return nil }
         let four = bytes[index..<index + 4]
         switch order {
-        case UInt8(ascii: "l"): return four.reversed().reduce(0) { $0 << 8 | UInt32($1) }
-        case UInt8(ascii: "B"): return four.reduce(0) { $0 << 8 | UInt32($1) }
+        case UInt8(ascii: "l"): return four.reversed().reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
+        case UInt8(ascii: "B"): return four.reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
         default: return nil
         }
     }
