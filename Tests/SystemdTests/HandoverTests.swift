@@ -32,7 +32,7 @@ struct HandoverTests {
             timeout: testTimeout
         ) { first = $0 }
         let isAnswered = try stage.loop.serve {
-            _ = try loop.runOnce(timeout: .zero)
+            _ = try? loop.runOnce(timeout: .zero)
             return first != nil
         }
         #expect(isAnswered)
