@@ -4,14 +4,16 @@ import Systemd
 
 /// Connections that outlast `Reexec`: the next program gets their sockets, and clients notice nothing.
 extension ControlBus {
-    /// The connections that the next program resumes. Calls that wait get an error.
+    /// The connections that the next program resumes. Calls over the message bus that wait get an error.
     ///
-    /// A connection is not passed on, and ends with this program, if an interruption is to end with it, if it has not read
-    /// what it was sent, if a message of it is incomplete, or if a call of the daemon waits for an answer.
+    /// A connection is not passed on, and ends with this program, if a call of it waits for its answer, if an interruption
+    /// is to end with it, if it has not read what it was sent, if a message of it is incomplete, or if a call of the daemon
+    /// waits for an answer. The end of the connection tells its client that there will be no answer.
     func connectionsForReexec() -> [(name: String, descriptor: SharedDescriptor)] {
         let error = ControlNames.Failure.replaced.error(
             "greenroomd was replaced before it answered. A change that was requested is carried out.")
-        for peer in (server?.peers ?? []) + [messageBus?.peer].compactMap({ $0 }) { peer.failCalls(error) }
+        // One connection for all clients: it must not end for a call of one of them.
+        messageBus?.peer?.failCalls(error)
         var connections: [(name: String, descriptor: SharedDescriptor)] = []
         for peer in server?.peers ?? [] where peer !== reexecCaller && isTransferable(peer) {
             guard let socket = try? peer.socketForHandover() else { continue }

@@ -77,11 +77,11 @@ struct ReexecConnectionTests {
         #expect(try !process.hasEnded())
     }
 
-    @Test("a call that waits gets an error, and its request is carried out")
+    private static let slow = TestDaemon.manifest("", "[Lifecycle]\nLaunchDeadlineSec=1h", hangs: true)
+
+    @Test("a connection of the private socket whose call waits ends, and the request is carried out")
     func waiting() throws {
-        let daemon = try TestDaemon([
-            "slow": TestDaemon.manifest("", "[Lifecycle]\nLaunchDeadlineSec=1h", hangs: true)
-        ])
+        let daemon = try TestDaemon(["slow": Self.slow])
         let client = try BusConnection(path: daemon.runtime + "/bus")
         let pending = try client.callAsync(
             path: ControlNames.managerPath, interface: ControlNames.managerInterface, member: "Launch",
@@ -90,13 +90,34 @@ struct ReexecConnectionTests {
         let pid = try daemon.pid("slow")
         try Self.reexec(daemon)
         try client.wait(for: pending, until: nil)
-        guard case .failure(let error) = pending.result else {
-            Issue.record("the call was answered: \(String(describing: pending.result))")
+        #expect(throws: BusError.self) { try pending.result?.get() }
+        #expect(!client.isOpen)
+        #expect(try daemon.pid("slow") == pid)
+    }
+
+    @Test(
+        "a call over the message bus that waits gets an error, and the request is carried out",
+        .enabled(if: PrivateBus.isPossible && geteuid() == 0, PrivateBus.requirement))
+    func waitingOnMessageBus() throws {
+        let stage = try BusStage(["slow": Self.slow])
+        var answer: Result<[Variant], BusError>?
+        try stage.client.call(
+            ControlNames.busName, path: ControlNames.managerPath, interface: ControlNames.managerInterface,
+            member: "Launch", [.string("slow"), .dictionary([])], timeout: nil
+        ) { answer = $0 }
+        try stage.serve("the launch") { try stage.daemon.state("slow") == "launching" }
+        let pid = try stage.daemon.pid("slow")
+        let owner = try Self.owner(stage)
+        #expect(try stage.ask("Version").get() == [.string(ControlNames.version)])
+        try Self.reexec(stage.daemon)
+        try stage.serve("the error") { answer != nil }
+        guard case .failure(let error) = answer else {
+            Issue.record("the call was answered")
             return
         }
         #expect(error.name == ControlNames.Failure.replaced.name)
-        #expect(try Self.version(client) == .string(ControlNames.version))
-        #expect(try daemon.pid("slow") == pid)
+        #expect(try Self.owner(stage) == owner)
+        #expect(try stage.daemon.pid("slow") == pid)
     }
 
     @Test(
