@@ -9,13 +9,8 @@ import Systemd
 extension ControlBus {
     /// Starts to connect to the message bus and to logind, without waiting for them.
     ///
-    /// - Parameters:
-    ///   - connection: the connection of the previous program to the message bus.
-    ///   - inhibitor: the one that the previous daemon held.
-    func joinBus(
-        _ options: DaemonOptions, _ connection: consuming Descriptor?, _ inhibitor: consuming Descriptor?,
-        _ journal: Journal
-    ) throws {
+    /// - Parameter inhibitor: the one that the previous daemon held.
+    func joinBus(_ options: DaemonOptions, _ inhibitor: consuming Descriptor?, _ journal: Journal) throws {
         messageBus?.onName = { [unowned self] in self.nameChanged($0, journal) }
         messageBus?.onDown = { [unowned self] in self.busIsDown($0, journal) }
         switch options.mode {
@@ -25,9 +20,8 @@ extension ControlBus {
                 loop: service.loop, address: options.systemBusAddress, name: nil, objects: BusObjects())
         }
         if let systemBus { try watchLogind(systemBus, options, inhibitor, journal) }
-        if let connection {
-            if let messageBus { messageBus.resume(connection) }
-        }
+        // A connection that is resumed is established already.
+        if systemBus === messageBus, let peer = messageBus?.peer { logind?.busIsUp(peer) }
         messageBus?.connect()
         systemBus?.connect()
     }

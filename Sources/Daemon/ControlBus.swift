@@ -53,6 +53,7 @@ final class ControlBus {
             loop: service.loop, address: busAddress, name: ControlNames.busName, objects: objects)
         messageBus = bus
         authoriser.bus = bus
+        if let connection = descriptors.take(RecoveredDescriptors.messageBus) { bus.resume(connection) }
     }
 
     private func open(_ path: String, _ socket: consuming Descriptor?) throws {

@@ -50,7 +50,6 @@ extension Program {
     private func finishStart(recovered count: Int?) throws {
         if bus.server == nil { try listen() }
         let inhibitor = descriptors.take(RecoveredDescriptors.inhibitor)
-        let connection = descriptors.take(RecoveredDescriptors.messageBus)
         descriptors.removeUnused(from: context.store)
         logStart(recovered: count)
         // If the service manager cannot be notified, the daemon still serves its apps.
@@ -61,7 +60,7 @@ extension Program {
         }
         enableSignals()
         service.started()
-        try bus.joinBus(options, connection, inhibitor, journal)
+        try bus.joinBus(options, inhibitor, journal)
         folderGuard = FolderGuard(self)
     }
 
