@@ -10,7 +10,7 @@ import Testing
 struct BurstTests {
     private static let clients = 1000
     /// A sixteenth of the daemon's open files is the number of its connections, and seven eighths of these are for one user.
-    static let isPossible = raiseDescriptorLimit() * 7 / 8 / 16 > UInt64(clients)
+    static let isPossible = raiseDescriptorLimit() / 16 * 7 / 8 > UInt64(clients)
     static let requirement: Comment = "the hard limit of open files (ulimit -Hn) is lower than 18,400"
 
     @Test(
