@@ -53,6 +53,39 @@ struct HandoverTests {
         #expect(reason == nil)
     }
 
+    @Test(
+        "a connection to a message bus is resumed with its names: callers notice nothing",
+        .enabled(if: PrivateBus.isPossible, PrivateBus.requirement))
+    func messageBus() throws {
+        let stage = try BusStage(PrivateBus())
+        try stage.settle()
+        let previous = try #require(stage.messageBus.peer)
+        #expect(try stage.loop.serve { previous.canBeHandedOver })
+        let socket = try previous.socketForHandover()
+        let loop = try EventLoop()
+        let exhibit = Exhibit()
+        let next = try MessageBus(
+            loop: loop, address: stage.bus.address, name: Exhibit.name, objects: exhibit.objects())
+        var reasons: [String] = []
+        next.onDown = { reasons.append($0) }
+        next.resume(try socket.descriptor.duplicate())
+        let client = try BusPeer(loop: loop, busAddress: stage.bus.address)
+        #expect(try loop.serve { client.isReady && next.nameState == .owned })
+        for number in 1...3 {
+            var answer: Result<[Variant], BusError>?
+            // The caller's credentials are requested from the bus first.
+            try client.call(
+                Exhibit.name, path: Exhibit.path, interface: Exhibit.manager, member: "Echo",
+                [.variant(.int32(Int32(number)))], timeout: testTimeout
+            ) { answer = $0 }
+            #expect(try loop.serve { answer != nil })
+            #expect(try answer?.get() == [.variant(.int32(Int32(number)))])
+        }
+        #expect(exhibit.calls == 3 && stage.exhibit.calls == 0)
+        #expect(try loop.serve { next.peer?.canBeHandedOver ?? false })
+        #expect(reasons == [])
+    }
+
     @Test("a connection with a call that waits, or with a part of a message, is not handed over")
     func busy() throws {
         let stage = try Stage()
