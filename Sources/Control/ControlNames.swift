@@ -31,6 +31,7 @@ package enum ControlNames {
         case backgroundTimeUsedUp = "BackgroundTimeUsedUp"
         case requesterNotInForeground = "RequesterNotInForeground"
         case shuttingDown = "ShuttingDown"
+        case replaced = "Replaced"
         case tooMany = "TooMany"
         case invalidArgument = "InvalidArgument"
         case accessDenied = "AccessDenied"

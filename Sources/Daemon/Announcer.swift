@@ -16,11 +16,17 @@ final class Announcer {
         var pid: Int32
         var isForeground: Bool
         var lastReceipt: UInt64
+        /// The error in the manifest that disables the app; `nil`: there is none.
+        var loadError: String?
     }
 
     private unowned let bus: ControlBus
     /// What was last sent.
     private var announced: [AppID: Properties] = [:]
+    /// Apps that clients know from the previous daemon, until the daemon announces something about them.
+    private var recovered: Set<AppID> = []
+    /// Whether clients know the disabled apps from the previous program. The manifests are not read yet.
+    private var knowsDisabled = false
     private var level: MemoryLevel?
     /// Apps whose properties may have changed, in the order of the changes.
     private var changed: ArraySlice<AppID> = []
@@ -34,6 +40,13 @@ final class Announcer {
     }
 
     // MARK: Changes
+
+    /// The apps of the core are those of the previous daemon: their objects are not new to clients.
+    /// - Parameter hasClients: clients of the previous program are connected, and know its disabled apps.
+    func recover(hasClients: Bool) {
+        recovered = Set(bus.driver.core.unsortedAppIDs)
+        knowsDisabled = hasClients
+    }
 
     func record(_ event: Event) {
         switch event {
@@ -51,6 +64,13 @@ final class Announcer {
         case .memoryLevelChanged: schedule()
         default: break
         }
+    }
+
+    /// Errors in the manifests of these apps have begun, ended or changed.
+    func record(_ ids: [AppID]) {
+        if knowsDisabled { recovered.formUnion(ids) }
+        knowsDisabled = false
+        for id in ids { record(id) }
     }
 
     private func record(_ id: AppID) {
@@ -97,10 +117,14 @@ final class Announcer {
     private func announce(_ id: AppID) {
         let before = announced[id]
         let now = bus.service.properties(of: id)
-        guard before != now else { return }
+        let isKnown = recovered.remove(id) != nil
+        guard before != now || isKnown else { return }
         announced[id] = now
         let path = ObjectPath.encode(id.name, below: ControlNames.appPrefix)
         switch (before, now) {
+        // What clients know of it is what the previous daemon sent last.
+        case (nil, let now?) where isKnown: emitChanged(path, ControlNames.appInterface, now.values)
+        case (nil, nil) where isKnown: emitRemoved(path)
         case (nil, let now?): emitAdded(path, id, now)
         case (_?, nil): emitRemoved(path)
         case (let before?, let now?):
@@ -171,8 +195,11 @@ extension Announcer.Properties {
     var values: [Property] {
         [
             Property(name: "Name", value: .string(name)), Property(name: "State", value: .string(state.rawValue)),
-            Property(name: "Pid", value: .int32(pid)), Property(name: "Foreground", value: .bool(isForeground)),
+            Property(name: "Pid", value: .uint32(UInt32(clamping: pid))),
+            Property(name: "Foreground", value: .bool(isForeground)),
             Property(name: "LastReceipt", value: .uint64(lastReceipt)),
+            Property(name: "LoadState", value: .string(loadError == nil ? "loaded" : "bad-setting")),
+            Property(name: "LoadError", value: .string(loadError ?? "")),
         ]
     }
 }
@@ -180,16 +207,21 @@ extension Announcer.Properties {
 extension ControlService {
     /// `nil` if there is no such object.
     func properties(of id: AppID) -> Announcer.Properties? {
-        view(of: id).map { view in
-            Announcer.Properties(
-                name: context.manifests[id]?.name ?? id.name, state: view.state, pid: view.pid ?? 0,
-                isForeground: view.isForeground, lastReceipt: view.lastReceipt ?? 0)
+        let error = library.broken[id]
+        let name = context.manifests[id]?.name ?? id.name
+        guard let view = view(of: id) else {
+            guard hasObject(id) else { return nil }
+            return Announcer.Properties(
+                name: name, state: .notRunning, pid: 0, isForeground: false, lastReceipt: 0, loadError: error)
         }
+        return Announcer.Properties(
+            name: name, state: view.state, pid: view.pid ?? 0, isForeground: view.isForeground,
+            lastReceipt: view.lastReceipt ?? 0, loadError: error)
     }
 
     /// The properties of `App1`, in the order of introspection.
     static let propertyNames = [
-        "Id", "Name", "State", "Pid", "Foreground", "LastReceipt", "MemoryBytes", "Launches",
+        "Id", "Name", "State", "Pid", "Foreground", "LastReceipt", "MemoryBytes", "Launches", "LoadState", "LoadError",
     ]
 
     /// A property of `App1`; `nil` if there is none of that name.

@@ -26,6 +26,13 @@ final class ClientInterruptions {
         requests[client] = known
     }
 
+    /// Whether an interruption is to end with this connection.
+    func isTied(to peer: BusPeer) -> Bool {
+        requests.contains { client, known in
+            client.isConnected(by: peer) && known.contains { driver.core.awaitsDisconnect(of: $0) }
+        }
+    }
+
     private func disconnected(_ client: BusClient) {
         for request in requests.removeValue(forKey: client) ?? [] { driver.send(.requestAbandoned(request)) }
     }

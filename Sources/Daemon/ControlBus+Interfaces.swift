@@ -118,9 +118,9 @@ extension ControlBus {
                 },
             ],
             properties: [
-                property("Id", "s", .constant), property("Name", "s"), property("State", "s"), property("Pid", "i"),
+                property("Id", "s", .constant), property("Name", "s"), property("State", "s"), property("Pid", "u"),
                 property("Foreground", "b"), property("LastReceipt", "t"), property("MemoryBytes", "t", .silent),
-                property("Launches", "t", .silent),
+                property("Launches", "t", .silent), property("LoadState", "s"), property("LoadError", "s"),
             ])
     }
 
@@ -136,6 +136,7 @@ extension ControlBus {
     }
 
     private func reexec(_ call: MethodCall) {
+        reexecCaller = call.peer
         call.reply([RequestResult(.done).variant])
         // After the answer was sent.
         service.loop.callLater { [service] in

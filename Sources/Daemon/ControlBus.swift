@@ -19,37 +19,47 @@ final class ControlBus {
     private let answers: AnswerTable
     private let objects = BusObjects()
     lazy var announcer = Announcer(self)
-    private lazy var clientInterruptions = ClientInterruptions(driver: driver)
+    private(set) lazy var clientInterruptions = ClientInterruptions(driver: driver)
+    /// The connection of the private socket that asked for `Reexec`: its end tells the client that the new program runs.
+    weak var reexecCaller: BusPeer?
 
     init(service: ControlService, driver: CoreDriver, answers: AnswerTable) {
         self.service = service
         self.driver = driver
         self.answers = answers
+        service.onDisabledChange = { [weak self] in self?.announcer.record($0) }
     }
 
     /// Serves the private socket, for root and the daemon's user, and the message bus at `busAddress` as soon as it exists.
     ///
-    /// - Parameter socket: the listening socket of the previous instance.
-    func listen(at path: String, _ socket: consuming Descriptor?, busAddress: String?, authoriser: Authoriser) throws {
+    /// - Parameters:
+    ///   - socket: the listening socket of the previous instance.
+    ///   - descriptors: with the connections of the previous program.
+    func listen(
+        at path: String, _ socket: consuming Descriptor?, _ descriptors: RecoveredDescriptors, busAddress: String?,
+        authoriser: Authoriser
+    ) throws {
         objects.add(at: ControlNames.managerPath, [managerInterface()])
         objects.add(
             below: ControlNames.appPrefix,
-            contains: { [unowned self] name in AppID(name).flatMap { self.driver.core.state(of: $0) } != nil },
-            list: { [unowned self] in self.driver.core.unsortedAppIDs.map(\.name) }, [appInterface()])
+            contains: { [unowned self] name in AppID(name).map { self.service.hasObject($0) } ?? false },
+            list: { [unowned self] in self.service.objectNames }, [appInterface()])
         objects.addObjectManager(at: ControlNames.managerPath)
         objects.authorise = { [authoriser] in authoriser.decide($0, $1, $2) }
         try open(path, socket)
+        resumeClients(descriptors)
         guard let busAddress else { return }
         let bus = try MessageBus(
             loop: service.loop, address: busAddress, name: ControlNames.busName, objects: objects)
         messageBus = bus
         authoriser.bus = bus
+        if let connection = descriptors.take(RecoveredDescriptors.messageBus) { bus.resume(connection) }
     }
 
     private func open(_ path: String, _ socket: consuming Descriptor?) throws {
         let server = try BusServer(
             loop: service.loop, path: path, adopting: socket, mode: 0o600, names: [ControlNames.busName],
-            objects: objects)
+            objects: objects, limits: BusServer.Limits(descriptors: maximumDescriptors()))
         let store = service.context.store
         if !server.isAdopted {
             // Removes a stored socket of this name, which no client can reach any more.

@@ -42,13 +42,15 @@ final class Reloader {
         if !waiting.isEmpty, !isRunning { begin() }
     }
 
-    /// Reads all files.
+    /// Reads all files, and logs their errors and warnings. An error disables one app and lets no reload fail.
     func read(_ completion: @escaping (ManifestLibrary.Changes) -> Void) {
         let reading = context.library.beginReading()
         loop.work.add { [self] in
             if reading.advance() { return true }
             let changes = context.library.adopt(reading)
             loop.work.add { changes.replaced.release() }
+            for line in changes.errors { context.journal.log(.error, MessageID.manifest, line) }
+            for line in changes.warnings { context.journal.log(.warning, MessageID.manifest, line) }
             completion(changes)
             return false
         }
@@ -68,6 +70,7 @@ final class Reloader {
                 let launches = context.launches.count(manifest.id)
                 service.driver.send(.registered(manifest.id, manifest.policy, launches: launches))
             } completion: { [self] in
+                service.onDisabledChange?(changes.disabled)
                 context.memory.watch(context.library.configuration)
                 // `systemctl status` shows it. An unreachable service manager is not an error here.
                 _ = try? ServiceManager.notify(.status(service.summary))

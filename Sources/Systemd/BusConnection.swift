@@ -108,7 +108,8 @@ package final class BusConnection {
             }
         } catch {
             sd_bus_close(bus)
-            throw error
+            guard error.name == BusError.disconnected("").name else { throw error }
+            throw .disconnected("\(name) refused the connection; too many are open, or its log has another reason")
         }
     }
 
@@ -176,7 +177,7 @@ package final class BusConnection {
         guard waited >= 0 || waited == -EINTR else { throw .disconnected("\(name) ended the connection") }
     }
 
-    /// Whether this is a connection to a message bus.
+    /// Whether the service is called over a message bus.
     package var isOnMessageBus: Bool { destination != nil }
 
     /// Whether the service is still connected, according to the messages read so far.

@@ -32,8 +32,30 @@ extension BusPeer {
         }
     }
 
+    /// Calls the D-Bus daemon, which sends no answer.
+    private func tellDaemon(_ member: String, _ arguments: [Variant]) {
+        var made: OpaquePointer?
+        guard !isGone,
+            sd_bus_message_new_method_call(bus, &made, BusDaemon.name, BusDaemon.path, BusDaemon.name, member) >= 0,
+            let message = made
+        else { return }
+        defer { sd_bus_message_unref(message) }
+        do throws(BusError) {
+            try BusError.check(sd_bus_message_set_expect_reply(message, 0), "\(member) could not be created")
+            try MessageWriter.append(arguments, to: message)
+        } catch {
+            return
+        }
+        sd_bus_send(bus, message, nil)
+        update()
+    }
+
     /// Asks the daemon for the signals that a match rule describes (D-Bus specification, "Match Rules").
-    package func addMatch(_ rule: String) { callDaemon("AddMatch", [.string(rule)]) }
+    package func addMatch(_ rule: String) {
+        // The previous program may have added the same rule, and the daemon counts them.
+        if isResumed { tellDaemon("RemoveMatch", [.string(rule)]) }
+        callDaemon("AddMatch", [.string(rule)])
+    }
 
     /// Finds the credentials of the program with a unique name, which the kernel recorded when it connected to the daemon.
     func credentials(of sender: String, _ found: @escaping (Result<PeerCredentials, BusError>) -> Void) {
@@ -76,7 +98,7 @@ extension BusPeer {
         guard var watched = watchedSenders[sender] else { return }
         watched.serials.removeAll { $0 == serial }
         watchedSenders[sender] = watched.serials.isEmpty ? nil : watched
-        if watched.serials.isEmpty { callDaemon("RemoveMatch", [.string(watched.rule)]) }
+        if watched.serials.isEmpty { tellDaemon("RemoveMatch", [.string(watched.rule)]) }
     }
 
     func handleOwnerChange(_ signal: BusSignal) {
@@ -88,7 +110,7 @@ extension BusPeer {
 
     private func senderGone(_ sender: String) {
         guard let watched = watchedSenders.removeValue(forKey: sender) else { return }
-        callDaemon("RemoveMatch", [.string(watched.rule)])
+        tellDaemon("RemoveMatch", [.string(watched.rule)])
         callersGone(watched.serials)
     }
 }

@@ -68,9 +68,11 @@ extension BusPeer {
         defer { sd_bus_message_unref(message) }
         try MessageWriter.append(arguments, to: message)
         let serial = nextSerial()
-        call.onFinish = { [weak self] in
-            self?.transport.messageArrived()
-            self?.outgoing[serial] = nil
+        call.onFinish = { [weak self, weak call] in
+            guard let self else { return }
+            self.transport.messageArrived()
+            self.outgoing[serial] = nil
+            if call?.hasTimedOut ?? false { self.hasLateAnswers = true }
         }
         try OutgoingCall.send(message, on: bus, timeout: timeout, call)
         outgoing[serial] = call

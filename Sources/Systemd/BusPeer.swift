@@ -14,8 +14,8 @@ package import Posix
 package final class BusPeer {
     package enum Role: Sendable {
         case client
-        /// Answers the handshake, and what bus clients ask the bus itself (`Hello`), under these bus names. Descriptors are
-        /// refused: a peer that sends one is disconnected.
+        /// Answers the handshake, and what bus clients ask the bus itself (`Hello`), under these bus names. A call with
+        /// descriptors gets an error.
         case server(names: [String])
     }
 
@@ -38,7 +38,9 @@ package final class BusPeer {
 
     let bus: OpaquePointer
     let loop: EventLoop
-    let isOnBus: Bool
+    package let isOnBus: Bool
+    /// Whether the previous program began the connection.
+    let isResumed: Bool
     let priority: EventPriority
     let transport: BusTransport
     private(set) var objects: BusObjects?
@@ -55,14 +57,21 @@ package final class BusPeer {
     private let isServer: Bool
     /// Whether a message of the other side has arrived.
     var hasReceived = false
+    /// Calls of the other side that wait for an answer, by number.
+    var unanswered: [UInt64: UnansweredCall] = [:]
+    /// Whether an answer may arrive for a call of this side that has ended.
+    var hasLateAnswers = false
     private var lastSerial: UInt64 = 0
     private var goneHandlers: [UInt64: () -> Void] = [:]
 
     /// Takes ownership of a connected socket. The handshake is done in the loop.
-    /// - Parameter closer: closes the socket, and descriptors that the other side sends to a server.
+    /// - Parameters:
+    ///   - closer: closes the socket, and descriptors that the other side sends to a server.
+    ///   - isResumed: the socket is of a server of the previous program (`socketForHandover`).
     package init(
         loop: EventLoop, descriptor: consuming Descriptor, role: Role, number: UInt64 = 0, objects: BusObjects? = nil,
-        limits: BusLimits = BusLimits(), priority: EventPriority = .peer, closer: DescriptorCloser = DescriptorCloser()
+        limits: BusLimits = BusLimits(), priority: EventPriority = .peer, closer: DescriptorCloser = DescriptorCloser(),
+        isResumed: Bool = false
     ) throws(SystemError) {
         credentials = try PeerCredentials(ofSocket: descriptor)
         let bus = try Self.makeBus()
@@ -71,7 +80,7 @@ package final class BusPeer {
             try check(sd_bus_negotiate_creds(bus, 1, csystemd_creds_caller()), "sd_bus_negotiate_creds")
             if case .server = role {
                 try Self.makeServer(bus)
-                intake = try BusIntake(socket: descriptor, bus: bus, closer: closer)
+                intake = try BusIntake(socket: descriptor, bus: bus, closer: closer, isResumed: isResumed)
             } else {
                 intake = nil
                 try check(sd_bus_set_fd(bus, descriptor.raw, descriptor.raw), "sd_bus_set_fd")
@@ -88,6 +97,7 @@ package final class BusPeer {
         self.limits = limits
         self.priority = priority
         isOnBus = false
+        self.isResumed = isResumed
         isServer = if case .server = role { true } else { false }
         transport = BusTransport(loop: loop, priority: priority, intake: intake)
         continuation = DeferredCall(loop: loop, priority: priority)
@@ -121,10 +131,48 @@ package final class BusPeer {
         self.limits = limits
         self.priority = priority
         isOnBus = true
+        isResumed = false
         isServer = false
         transport = BusTransport(loop: loop, priority: priority, intake: nil)
         continuation = DeferredCall(loop: loop, priority: priority)
         try start(objects, .client)
+    }
+
+    /// Resumes the connection of the previous program to a bus daemon (`socketForHandover`). It has the same unique name and
+    /// well-known names as before, and takes no descriptors.
+    package init(
+        loop: EventLoop, resumingBus socket: consuming Descriptor, objects: BusObjects? = nil,
+        limits: BusLimits = BusLimits(), priority: EventPriority = .peer
+    ) throws(SystemError) {
+        let socket = SharedDescriptor(socket)
+        let bus = try Self.makeBus()
+        let standIn: StandIn
+        do throws(SystemError) {
+            let pair = try SocketPair()
+            let near = try pair.near.duplicate()
+            standIn = StandIn(near.raw, pair.closingNear(), for: socket)
+            try standIn.send(StandIn.busAnswers)
+            try check(sd_bus_negotiate_fds(bus, 0), "sd_bus_negotiate_fds")
+            // Without sd_bus_set_bus_client: libsystemd would send another Hello.
+            try check(sd_bus_set_fd(bus, near.raw, near.raw), "sd_bus_set_fd")
+            _ = near.release()
+        } catch {
+            sd_bus_unref(bus)
+            throw error
+        }
+        self.bus = bus
+        self.loop = loop
+        connected = loop.now()
+        number = 0
+        credentials = nil
+        self.limits = limits
+        self.priority = priority
+        isOnBus = true
+        isResumed = true
+        isServer = false
+        transport = BusTransport(loop: loop, priority: priority, intake: nil)
+        continuation = DeferredCall(loop: loop, priority: priority)
+        try start(objects, .client, standIn)
     }
 
     private static func makeBus() throws(SystemError) -> OpaquePointer {
@@ -140,13 +188,14 @@ package final class BusPeer {
         try check(sd_bus_set_server(bus, 1, id), "sd_bus_set_server")
         // GDBus and dbus-python deliver a signal to an object's listeners only if it comes from the owner of the name.
         try check(sd_bus_set_sender(bus, BusDriver.ownUniqueName), "sd_bus_set_sender")
-        try check(sd_bus_negotiate_fds(bus, 0), "sd_bus_negotiate_fds")
-        // libsystemd reads from a pipe, which has no credentials to compare with the handshake. `credentials` are the
-        // kernel's.
+        // None arrives here: `BusIntake` closes them.
+        try check(sd_bus_negotiate_fds(bus, 1), "sd_bus_negotiate_fds")
+        // libsystemd reads from a socket of this process, whose credentials are not those of the peer. `credentials` are
+        // the kernel's.
         try check(sd_bus_set_anonymous(bus, 1), "sd_bus_set_anonymous")
     }
 
-    private func start(_ objects: BusObjects?, _ role: Role) throws(SystemError) {
+    private func start(_ objects: BusObjects?, _ role: Role, _ standIn: StandIn? = nil) throws(SystemError) {
         self.objects = objects
         transport.onEvent = { [weak self] in self?.turn() }
         continuation.handler = { [weak self] in self?.turn() }
@@ -157,6 +206,12 @@ package final class BusPeer {
             }
             try objects?.register(on: bus, for: self)
             try check(sd_bus_start(bus), "sd_bus_start")
+            if isResumed {
+                try standIn?.finish(bus)
+                try transport.finishHandshake(bus)
+                hasReceived = true
+                isSettled = true
+            }
             try transport.watch(bus)
             if !isOnBus { try transport.limitSendBuffer(limits.sendBuffer) }
         } catch {

@@ -120,6 +120,18 @@ final class BusTransport {
         return (result, hasRead)
     }
 
+    /// Whether the message with this serial had descriptors. It is asked for once.
+    func takeRefused(_ serial: UInt64) -> Bool { intake?.takeRefused(serial) ?? false }
+
+    /// The socket of the other side; `nil` without an intake.
+    var socket: SharedDescriptor? { intake?.socket }
+
+    /// Whether no part of a message has been read from the socket and not been handled.
+    var isQuiet: Bool { unfinishedBytes == 0 && intake?.isQuiet ?? true }
+
+    /// Finishes the handshake of a connection that is resumed.
+    func finishHandshake(_ bus: OpaquePointer) throws(SystemError) { try intake?.finishHandshake(bus) }
+
     /// Resets the count: a complete message has arrived.
     func messageArrived() { unfinishedBytes = 0 }
 }

@@ -27,6 +27,7 @@ package final class MethodCall {
         self.serial = serial
         arguments = try MessageReader.read(message, limits: peer.limits.message)
         self.message = sd_bus_message_ref(message)
+        peer.unanswered[serial] = UnansweredCall(call: self)
     }
 
     deinit {
@@ -114,6 +115,7 @@ package final class MethodCall {
     private func answer(_ send: () throws(BusError) -> Void) {
         guard !isAnswered else { return }
         isAnswered = true
+        peer.unanswered[serial] = nil
         peer.setGoneHandler(serial, of: sender, nil)
         guard !peer.isGone, expectsReply else { return }
         do throws(BusError) {
@@ -133,6 +135,9 @@ package struct BusClient: Hashable {
     let peer: ObjectIdentifier
     /// On a bus, the unique name of the caller.
     let sender: String?
+
+    /// Whether this is the connection, or on a bus a client of it.
+    package func isConnected(by peer: BusPeer) -> Bool { self.peer == ObjectIdentifier(peer) }
 }
 
 /// An answer that is one array.

@@ -8,6 +8,8 @@ final class OutgoingCall {
     private var handler: ((Result<OpaquePointer, BusError>) -> Void)?
     /// Called before the handler.
     var onFinish: () -> Void = {}
+    /// Whether the call ended without its answer, which can arrive later.
+    private(set) var hasTimedOut = false
 
     init(limits: MessageLimits = MessageLimits(), _ handler: @escaping (Result<[Variant], BusError>) -> Void) {
         self.handler = {
@@ -23,6 +25,10 @@ final class OutgoingCall {
     func finish(_ result: Result<OpaquePointer, BusError>) {
         guard let handler else { return }
         self.handler = nil
+        // libsystemd's own answer after the timeout has no sender's error, but this one.
+        if case .success(let message) = result, let error = BusError(sd_bus_message_get_error(message)) {
+            hasTimedOut = error.name == "org.freedesktop.DBus.Error.NoReply"
+        }
         onFinish()
         handler(result)
     }

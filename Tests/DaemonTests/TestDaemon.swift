@@ -64,7 +64,7 @@ final class TestDaemon {
         isOver = true
     }
 
-    /// Connects again after `Reexec`, which closes all connections.
+    /// Connects again after `Reexec`, which closes the connection of its caller.
     func reconnect() throws {
         while (try? bus.nextSignal(until: EventLoop.now() + .seconds(60))) ?? nil != nil {}
         try eventually("the new program answers") {

@@ -15,6 +15,8 @@ extension Program {
         }
         self.recovered = nil
         driver.hold(recovered)
+        let hasClients = !descriptors.clients.isEmpty || descriptors.contains(RecoveredDescriptors.messageBus)
+        bus.announcer.recover(hasClients: hasClients)
         try listen()
         for warning in recovered.warnings { journal.logWarning(warning) }
         readManifests { changes in
@@ -25,11 +27,7 @@ extension Program {
     }
 
     private func readManifests(_ completion: @escaping (ManifestLibrary.Changes) -> Void) {
-        service.reloader.read { [journal] changes in
-            for line in changes.errors { journal.log(.error, MessageID.manifest, line) }
-            for line in changes.warnings { journal.log(.warning, MessageID.manifest, line) }
-            completion(changes)
-        }
+        service.reloader.read(completion)
     }
 
     /// - Parameter count: how many apps were recovered; `nil` if there was nothing to recover from.
@@ -68,7 +66,7 @@ extension Program {
 
     private func listen() throws {
         try bus.listen(
-            at: options.folders.busSocket, descriptors.take(RecoveredDescriptors.controlSocket),
+            at: options.folders.busSocket, descriptors.take(RecoveredDescriptors.controlSocket), descriptors,
             busAddress: options.busAddress, authoriser: Authoriser(isForUser: options.mode == .user))
     }
 

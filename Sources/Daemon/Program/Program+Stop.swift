@@ -16,11 +16,12 @@ extension Program: DaemonControl {
         if case .shutdown = stop { throw Problem("greenroomd is shutting down") }
         _ = try? context.receipts.writePending()
         driver.saveSnapshot()
+        let connections = bus.connectionsForReexec()
         let descriptors =
             context.stored.all + context.runs.all.flatMap(\.descriptorsForReexec) + bus.socketForReexec
             + (bus.logind?.inhibitorForReexec ?? []) + [(RecoveredDescriptors.lock, lock.descriptor)]
             + groupLockForReexec
-        try Reexecution.run(descriptors)
+        try Reexecution.run(descriptors + connections)
     }
 
     private var groupLockForReexec: [(name: String, descriptor: SharedDescriptor)] {

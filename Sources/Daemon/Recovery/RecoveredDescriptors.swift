@@ -21,6 +21,18 @@ final class RecoveredDescriptors {
     static let groupLock = "group-lock"
     static let controlSocket = "control"
     static let inhibitor = "inhibitor"
+    /// The connection to the message bus.
+    static let messageBus = "message-bus"
+    /// A connection of the private socket.
+    static func client(_ number: UInt64) -> String { clientPrefix + String(number) }
+    private static let clientPrefix = "client-"
+
+    /// The numbers of the private socket's connections, in ascending order.
+    var clients: [UInt64] {
+        all.keys.compactMap { name in
+            name.hasPrefix(Self.clientPrefix) ? UInt64(name.dropFirst(Self.clientPrefix.count)) : nil
+        }.sorted()
+    }
 
     func contains(_ name: String) -> Bool { all[name] != nil }
 

@@ -1,0 +1,159 @@
+import Control
+import Glibc
+import Linux
+import Posix
+import Systemd
+import Testing
+
+/// Clients that stay connected while `Reexec` replaces the daemon.
+@Suite("Connections over reexec")
+struct ReexecConnectionTests {
+    private static func reexec(_ daemon: TestDaemon) throws {
+        _ = try daemon.call("Reexec")
+        try daemon.reconnect()
+    }
+
+    private static func version(_ bus: BusConnection) throws -> Variant? {
+        try bus.call(path: ControlNames.managerPath, interface: ControlNames.managerInterface, member: "Version").first
+    }
+
+    @Test("a client of the private socket stays connected: it gets all later events, and no object is added or removed")
+    func privateSocket() throws {
+        let daemon = try TestDaemon(["photos": TestDaemon.manifest(""), "broken": "[App]\nType=notfy\n"])
+        let client = try BusConnection(path: daemon.runtime + "/bus")
+        for _ in 0..<3 {
+            #expect(try Self.version(client) == .string(ControlNames.version))
+            try Self.reexec(daemon)
+            try daemon.launch("photos")
+            try daemon.terminate("photos", remove: true)
+        }
+        var states: [String] = []
+        while states.count(where: { $0 == "notRunning" }) < 3 {
+            let signal = try #require(try client.nextSignal(until: EventLoop.now() + .seconds(60)))
+            // Before the first launch the objects of the first program may still be announced.
+            let isOfObjects = ["InterfacesAdded", "InterfacesRemoved"].contains(signal.member)
+            #expect(!isOfObjects || states.isEmpty, "\(signal)")
+            guard signal.member == ControlNames.lifecycleEventSignal, let event = signal.arguments.first,
+                event["kind"] == .string("stateChanged")
+            else { continue }
+            states.append(event["state"]?.stringValue ?? "")
+        }
+        #expect(states.count(where: { $0 == "active" }) == 3)
+        #expect(!TestDaemon.text(of: daemon.root + "/log").contains("A connection of the previous program ended"))
+    }
+
+    @Test("greenroomctl watch continues over reexec, and prints the events that follow")
+    func watch() throws {
+        let daemon = try TestDaemon(["photos": TestDaemon.manifest("")])
+        let path = daemon.root + "/watch"
+        let output = SharedDescriptor(try Descriptor.open(path, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600))
+        var starting = try startProcess(
+            SpawnRequest(
+                executable: TestDaemon.binaries + "/greenroomctl",
+                arguments: ["--runtime", daemon.runtime, "--json", "watch"], environment: ["PATH=/usr/bin:/bin"],
+                standardOutput: output, standardError: output))
+        let process = starting.process
+        while try starting.outcome() == .pending { waitForReadable([starting.outcomeDescriptor]) }
+        defer {
+            _ = try? process.signal(SIGKILL)
+            waitForReadable([process.descriptor])
+            _ = try? process.reap()
+        }
+        func events(_ state: String) -> Int {
+            TestDaemon.text(of: path).split(separator: "\n").count {
+                $0.contains("\"stateChanged\"") && $0.contains("\"\(state)\"")
+            }
+        }
+        // It prints events once it is connected.
+        try daemon.eventually("the program prints an event") {
+            try daemon.launch("photos")
+            try daemon.terminate("photos", remove: true)
+            return events("active") > 0
+        }
+        let before = events("active")
+        try Self.reexec(daemon)
+        try daemon.launch("photos")
+        try daemon.eventually("the program prints the event after reexec") { events("active") > before }
+        #expect(try !process.hasEnded())
+    }
+
+    private static let slow = TestDaemon.manifest("", "[Lifecycle]\nLaunchDeadlineSec=1h", hangs: true)
+
+    @Test("a connection of the private socket whose call waits ends, and the request is carried out")
+    func waiting() throws {
+        let daemon = try TestDaemon(["slow": Self.slow])
+        let client = try BusConnection(path: daemon.runtime + "/bus")
+        let pending = try client.callAsync(
+            path: ControlNames.managerPath, interface: ControlNames.managerInterface, member: "Launch",
+            [.string("slow"), .dictionary([])])
+        try daemon.waitUntil("slow", is: "launching")
+        let pid = try daemon.pid("slow")
+        try Self.reexec(daemon)
+        try client.wait(for: pending, until: nil)
+        #expect(throws: BusError.self) { try pending.result?.get() }
+        #expect(!client.isOpen)
+        #expect(try daemon.pid("slow") == pid)
+    }
+
+    @Test(
+        "a call over the message bus that waits gets an error, and the request is carried out",
+        .enabled(if: PrivateBus.isPossible && geteuid() == 0, PrivateBus.requirement))
+    func waitingOnMessageBus() throws {
+        let stage = try BusStage(["slow": Self.slow])
+        var answer: Result<[Variant], BusError>?
+        try stage.client.call(
+            ControlNames.busName, path: ControlNames.managerPath, interface: ControlNames.managerInterface,
+            member: "Launch", [.string("slow"), .dictionary([])], timeout: nil
+        ) { answer = $0 }
+        try stage.serve("the launch") { try stage.daemon.state("slow") == "launching" }
+        let pid = try stage.daemon.pid("slow")
+        let owner = try Self.owner(stage)
+        #expect(try stage.ask("Version").get() == [.string(ControlNames.version)])
+        try Self.reexec(stage.daemon)
+        try stage.serve("the error") { answer != nil }
+        guard case .failure(let error) = answer else {
+            Issue.record("the call was answered")
+            return
+        }
+        #expect(error.name == ControlNames.Failure.replaced.name)
+        #expect(try Self.owner(stage) == owner)
+        #expect(try stage.daemon.pid("slow") == pid)
+    }
+
+    @Test(
+        "the daemon keeps its connection to the message bus and its name: no object is added or removed",
+        .enabled(if: PrivateBus.isPossible && geteuid() == 0, PrivateBus.requirement))
+    func messageBus() throws {
+        let stage = try BusStage(["photos": TestDaemon.manifest(""), "broken": "[App]\nType=notfy\n"])
+        let owner = try Self.owner(stage)
+        for number in 0..<3 {
+            // The answers to the daemon's own calls have arrived before this call.
+            #expect(try stage.ask("Version").get() == [.string(ControlNames.version)])
+            try Self.reexec(stage.daemon)
+            #expect(try Self.owner(stage) == owner)
+            let answer = try stage.ask("Launch", [.string("photos"), .dictionary([])]).get()
+            #expect(answer.first?["outcome"] == .string("done"))
+            let events = { (state: String) in
+                stage.signals(named: ControlNames.lifecycleEventSignal).count {
+                    $0.arguments.first?["state"] == .string(state)
+                }
+            }
+            try stage.serve("the event of the launch") { events("active") == number + 1 }
+            _ = try stage.ask("Terminate", [.string("photos"), .bool(true)]).get()
+        }
+        #expect(stage.signals(named: "InterfacesAdded").isEmpty && stage.signals(named: "InterfacesRemoved").isEmpty)
+        let lost = stage.signals.contains {
+            $0.member == "NameOwnerChanged" && $0.arguments.first == .string(ControlNames.busName)
+                && $0.arguments.last == .string("")
+        }
+        #expect(!lost)
+    }
+
+    /// The unique name of the daemon.
+    private static func owner(_ stage: BusStage) throws -> Variant? {
+        var owner: Variant?
+        stage.client.callDaemon("GetNameOwner", [.string(ControlNames.busName)]) { owner = (try? $0.get())?.first }
+        try stage.serve("the owner of the name") { owner != nil }
+        return owner
+    }
+}
