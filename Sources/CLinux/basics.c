@@ -20,6 +20,10 @@ int clinux_openat(int directory, const char *path, int flags, mode_t mode) {
     }
 }
 
+int clinux_replace(int descriptor, int number) {
+    return dup3(descriptor, number, O_CLOEXEC) < 0 ? -errno : number;
+}
+
 int clinux_duplicate(int descriptor) {
     int copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 3);
     return copy < 0 ? -errno : copy;

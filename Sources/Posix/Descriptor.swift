@@ -124,3 +124,8 @@ package struct Pipe: ~Copyable {
     /// Closes the read end and returns the write end.
     package consuming func closingRead() -> Descriptor { write }
 }
+
+/// Makes `number` a duplicate of the descriptor, close-on-exec (dup3(2)). What it was before is closed.
+package func duplicate(_ descriptor: Int32, as number: Int32) throws(SystemError) {
+    _ = try check(clinux_replace(descriptor, number), "dup3")
+}

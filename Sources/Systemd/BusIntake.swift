@@ -56,7 +56,7 @@ final class BusIntake {
         let far = pair.closingNear()
         let bytes = StandIn.clientHandshake
         if isResumed { _ = send(far.raw, bytes, bytes.count, Int32(MSG_DONTWAIT | MSG_NOSIGNAL)) }
-        writing = far
+        writing = .some(far)
     }
 
     /// Finishes the handshake with libsystemd of a connection that is resumed.

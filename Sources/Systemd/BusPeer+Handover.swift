@@ -77,6 +77,6 @@ final class StandIn {
             guard steps <= Self.mostSteps else { throw SystemError(call: "resuming a connection", errno: EPROTO) }
             try check(sd_bus_process(bus, nil), "resuming a connection: sd_bus_process")
         }
-        try checkErrno(dup3(socket.raw, number, O_CLOEXEC), "dup3")
+        try duplicate(socket.raw, as: number)
     }
 }

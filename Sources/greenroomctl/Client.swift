@@ -166,7 +166,7 @@ final class Client {
     private func failure(ofCall error: BusError) -> Failure {
         guard error.name == "org.freedesktop.DBus.Error.AccessDenied" else {
             var failure = Self.failure(error, endpoint)
-            failure.isLost = !bus.isOpen
+            failure.isLost = !bus.isOpen || error.name == ControlNames.Failure.replaced.name
             return failure
         }
         var failure = Failure("Access denied: only root and the user of greenroomd may do this.")

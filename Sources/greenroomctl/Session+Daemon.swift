@@ -52,8 +52,8 @@ extension Session {
             try client.call("Reexec", as: RequestResult.self)
         }
         let limit = EventLoop.now() + Self.reexecTimeout
-        // The old program's connection ends with it.
-        while EventLoop.now() < limit, (try? client.bus.nextSignal(until: limit)) ?? nil != nil {}
+        // The old program ends its private connection to the caller; one over the message bus stays.
+        while !client.bus.isOnMessageBus, EventLoop.now() < limit, (try? client.bus.nextSignal(until: limit)) ?? nil != nil {}
         while true {
             if let version = try? connect().call("Version", as: String.self) {
                 try wantsJSON ? show(result.json) : show("Reexecuted greenroomd \(version).\n")

@@ -18,6 +18,8 @@ const char *clinux_errno_text(int number);
 int clinux_openat(int directory, const char *path, int flags, mode_t mode);
 /// A duplicate with O_CLOEXEC, numbered 3 or higher.
 int clinux_duplicate(int descriptor);
+/// Makes `number` a duplicate of the descriptor, close-on-exec (dup3(2)).
+int clinux_replace(int descriptor, int number);
 int clinux_set_nonblocking(int descriptor, bool on);
 
 /// An extended attribute of a path (getxattr(2)), or -errno.
