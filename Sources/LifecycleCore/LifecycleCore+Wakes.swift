@@ -66,7 +66,9 @@ extension LifecycleCore {
         toWake index: Int, _ launch: Launch, _ notification: Notification?, _ now: Instant
     ) -> Refusal? {
         let phase = apps[index].phase
-        if launch.isUnrequested, phase != .foreground, let refusal = unrequestedTimeRefusal(index, now) { return refusal }
+        if launch.isUnrequested, phase != .foreground, let refusal = unrequestedTimeRefusal(index, now) {
+            return refusal
+        }
         let wakes = apps[index].wakes
         let isAfterEnd = phase == .terminating || phase == .ending
         let count: Int =

@@ -56,7 +56,8 @@ package struct NotifyDatagram: Equatable, Sendable {
 
     /// The keys that have an effect.
     package static let keys = [
-        "READY", "STOPPING", "STATUS", "ERRNO", "MAINPID", "WATCHDOG", "EXTEND_TIMEOUT_USEC", "FDSTORE", "FDSTOREREMOVE",
+        "READY", "STOPPING", "STATUS", "ERRNO", "MAINPID", "WATCHDOG", "EXTEND_TIMEOUT_USEC", "FDSTORE",
+        "FDSTOREREMOVE",
         "FDNAME", "BARRIER", "X_GREENROOM_BACKGROUND", "X_GREENROOM_BEGIN_TASK", "X_GREENROOM_END_TASK",
         "X_GREENROOM_WAKE_DONE", "X_GREENROOM_WAKE_ID",
     ]

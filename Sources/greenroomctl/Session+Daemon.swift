@@ -53,7 +53,9 @@ extension Session {
         }
         let limit = EventLoop.now() + Self.reexecTimeout
         // The old program ends its private connection to the caller; one over the message bus stays.
-        while !client.bus.isOnMessageBus, EventLoop.now() < limit, (try? client.bus.nextSignal(until: limit)) ?? nil != nil {}
+        while !client.bus.isOnMessageBus, EventLoop.now() < limit,
+            (try? client.bus.nextSignal(until: limit)) ?? nil != nil
+        {}
         while true {
             if let version = try? connect().call("Version", as: String.self) {
                 try wantsJSON ? show(result.json) : show("Reexecuted greenroomd \(version).\n")

@@ -268,6 +268,7 @@ struct OwnWakeTests {
         harness.move("photos", to: .ending)
         let run = harness.run("photos")
         for _ in 0..<2 { harness.push("photos") }
+        let mark = harness.mark
         harness.finish("photos", .ending, run)
         #expect(numbers(harness) == [1, 2])
         #expect(harness.reports().count { $0 == .deadlineStarted(id("photos"), .wake, .seconds(30)) } == 2)
@@ -275,6 +276,6 @@ struct OwnWakeTests {
         complete(harness)
         harness.advance(.seconds(1))
         #expect(harness.state("photos") == .suspended)
-        #expect(harness.killed() == [])
+        #expect(harness.killed(since: mark) == [])
     }
 }
