@@ -110,12 +110,6 @@ int clinux_readable_bytes(int descriptor) {
     return ioctl(descriptor, FIONREAD, &bytes) < 0 ? 0 : bytes;
 }
 
-void clinux_refuse_descriptors(int descriptor) {
-    const int pass_rights = 83; // SO_PASSRIGHTS (asm-generic/socket.h), which older headers lack
-    int off = 0;
-    setsockopt(descriptor, SOL_SOCKET, pass_rights, &off, sizeof off);
-}
-
 int clinux_lock(int descriptor) {
     if (flock(descriptor, LOCK_EX | LOCK_NB) == 0)
         return 1;

@@ -52,7 +52,7 @@ package struct AppStatus: Record {
     package init() {}
 
     package static let fields: [RecordField<AppStatus>] = [
-        .required("id", \.id), .required("name", \.name), .required("state", \.state), .optional("pid", \.pid),
+        .required("id", \.id), .required("name", \.name), .required("state", \.state), .process("pid", \.pid),
         .optional("since", \.since), .required("memoryBytes", \.memoryBytes),
         .optional("residentBytes", \.residentBytes), .optional("swappedBytes", \.swappedBytes),
         .required("tasks", \.tasks),
@@ -83,7 +83,7 @@ package struct TaskStatus: Record {
 
     package static let fields: [RecordField<TaskStatus>] = [
         .required("name", \.name), .optional("remainingSeconds", \.remaining), .optional("ageSeconds", \.age),
-        .optional("owner", \.owner),
+        .process("owner", \.owner),
     ]
 }
 

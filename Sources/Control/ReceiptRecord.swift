@@ -40,7 +40,7 @@ package struct ReceiptRecord: Record {
     package init() {}
 
     package static let fields: [RecordField<ReceiptRecord>] = [
-        .required("id", \.id), .required("app", \.app), .optional("pid", \.pid), .required("time", \.time),
+        .required("id", \.id), .required("app", \.app), .process("pid", \.pid), .required("time", \.time),
         .required("state", \.state), .required("namespace", \.namespace), .required("code", \.code),
         .required("explanation", \.explanation), .optional("exitStatus", \.exitStatus), .optional("signal", \.signal),
         .optional("coreDumped", \.coreDumped), .required("wallSeconds", \.wall), .required("cpuSeconds", \.cpu),

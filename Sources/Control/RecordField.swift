@@ -39,6 +39,27 @@ package struct RecordField<Root>: Sendable {
             readJSON: { (root, value) throws(RecordError) in root[keyPath: path] = try Value(json: value) })
     }
 
+    /// A process, left out where there is none: `u` in D-Bus, as systemd's MainPID and the bus's own UnixProcessID.
+    package static func process(_ key: String, _ path: any WritableKeyPath<Root, Int32?> & Sendable) -> Self {
+        Self(
+            key: key, signature: UInt32.signature, isRequired: false,
+            variant: { $0[keyPath: path].flatMap { UInt32(exactly: $0) }?.variant },
+            json: { $0[keyPath: path].flatMap { UInt32(exactly: $0) }?.json },
+            readVariant: { (root, value) throws(RecordError) in
+                root[keyPath: path] = try Self.process(UInt32(variant: value))
+            },
+            readJSON: { (root, value) throws(RecordError) in
+                root[keyPath: path] = try Self.process(UInt32(json: value))
+            })
+    }
+
+    private static func process(_ number: UInt32) throws(RecordError) -> Int32 {
+        guard let process = Int32(exactly: number) else {
+            throw RecordError(expected: UInt32.signature, found: "a value out of range")
+        }
+        return process
+    }
+
     /// A list that is left out where it is empty.
     package static func list<Value: RecordValue>(
         _ key: String, _ path: any WritableKeyPath<Root, [Value]> & Sendable

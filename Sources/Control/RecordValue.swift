@@ -73,6 +73,18 @@ extension Int32: ScalarValue {
     package static func decode(_ json: JSONValue) -> Int32? { json.integerValue.flatMap { Int32(exactly: $0) } }
 }
 
+extension UInt32: ScalarValue {
+    package static var signature: String { "u" }
+    package static var jsonType: String { "a whole number of 32 bits that is not negative" }
+    package var variant: Variant { .uint32(self) }
+    package var json: JSONValue { .integer(Int64(self)) }
+
+    package static func decode(_ variant: Variant) -> UInt32? {
+        if case .uint32(let value) = variant { value } else { nil }
+    }
+    package static func decode(_ json: JSONValue) -> UInt32? { json.integerValue.flatMap { UInt32(exactly: $0) } }
+}
+
 extension UInt64: ScalarValue {
     package static var signature: String { "t" }
     package static var jsonType: String { "a whole number that is not negative" }

@@ -16,6 +16,8 @@ final class Announcer {
         var pid: Int32
         var isForeground: Bool
         var lastReceipt: UInt64
+        /// The error in the manifest that disables the app; `nil`: there is none.
+        var loadError: String?
     }
 
     private unowned let bus: ControlBus
@@ -51,6 +53,11 @@ final class Announcer {
         case .memoryLevelChanged: schedule()
         default: break
         }
+    }
+
+    /// Errors in the manifests of these apps have begun, ended or changed.
+    func record(_ ids: [AppID]) {
+        for id in ids { record(id) }
     }
 
     private func record(_ id: AppID) {
@@ -171,8 +178,11 @@ extension Announcer.Properties {
     var values: [Property] {
         [
             Property(name: "Name", value: .string(name)), Property(name: "State", value: .string(state.rawValue)),
-            Property(name: "Pid", value: .int32(pid)), Property(name: "Foreground", value: .bool(isForeground)),
+            Property(name: "Pid", value: .uint32(UInt32(clamping: pid))),
+            Property(name: "Foreground", value: .bool(isForeground)),
             Property(name: "LastReceipt", value: .uint64(lastReceipt)),
+            Property(name: "LoadState", value: .string(loadError == nil ? "loaded" : "bad-setting")),
+            Property(name: "LoadError", value: .string(loadError ?? "")),
         ]
     }
 }
@@ -180,16 +190,21 @@ extension Announcer.Properties {
 extension ControlService {
     /// `nil` if there is no such object.
     func properties(of id: AppID) -> Announcer.Properties? {
-        view(of: id).map { view in
-            Announcer.Properties(
-                name: context.manifests[id]?.name ?? id.name, state: view.state, pid: view.pid ?? 0,
-                isForeground: view.isForeground, lastReceipt: view.lastReceipt ?? 0)
+        let error = library.broken[id]
+        let name = context.manifests[id]?.name ?? id.name
+        guard let view = view(of: id) else {
+            guard hasObject(id) else { return nil }
+            return Announcer.Properties(
+                name: name, state: .notRunning, pid: 0, isForeground: false, lastReceipt: 0, loadError: error)
         }
+        return Announcer.Properties(
+            name: name, state: view.state, pid: view.pid ?? 0, isForeground: view.isForeground,
+            lastReceipt: view.lastReceipt ?? 0, loadError: error)
     }
 
     /// The properties of `App1`, in the order of introspection.
     static let propertyNames = [
-        "Id", "Name", "State", "Pid", "Foreground", "LastReceipt", "MemoryBytes", "Launches",
+        "Id", "Name", "State", "Pid", "Foreground", "LastReceipt", "MemoryBytes", "Launches", "LoadState", "LoadError",
     ]
 
     /// A property of `App1`; `nil` if there is none of that name.

@@ -118,9 +118,9 @@ extension ControlBus {
                 },
             ],
             properties: [
-                property("Id", "s", .constant), property("Name", "s"), property("State", "s"), property("Pid", "i"),
+                property("Id", "s", .constant), property("Name", "s"), property("State", "s"), property("Pid", "u"),
                 property("Foreground", "b"), property("LastReceipt", "t"), property("MemoryBytes", "t", .silent),
-                property("Launches", "t", .silent),
+                property("Launches", "t", .silent), property("LoadState", "s"), property("LoadError", "s"),
             ])
     }
 

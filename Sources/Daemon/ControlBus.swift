@@ -25,6 +25,7 @@ final class ControlBus {
         self.service = service
         self.driver = driver
         self.answers = answers
+        service.onDisabledChange = { [weak self] in self?.announcer.record($0) }
     }
 
     /// Serves the private socket, for root and the daemon's user, and the message bus at `busAddress` as soon as it exists.
@@ -34,8 +35,8 @@ final class ControlBus {
         objects.add(at: ControlNames.managerPath, [managerInterface()])
         objects.add(
             below: ControlNames.appPrefix,
-            contains: { [unowned self] name in AppID(name).flatMap { self.driver.core.state(of: $0) } != nil },
-            list: { [unowned self] in self.driver.core.unsortedAppIDs.map(\.name) }, [appInterface()])
+            contains: { [unowned self] name in AppID(name).map { self.service.hasObject($0) } ?? false },
+            list: { [unowned self] in self.service.objectNames }, [appInterface()])
         objects.addObjectManager(at: ControlNames.managerPath)
         objects.authorise = { [authoriser] in authoriser.decide($0, $1, $2) }
         try open(path, socket)
@@ -49,7 +50,7 @@ final class ControlBus {
     private func open(_ path: String, _ socket: consuming Descriptor?) throws {
         let server = try BusServer(
             loop: service.loop, path: path, adopting: socket, mode: 0o600, names: [ControlNames.busName],
-            objects: objects)
+            objects: objects, limits: BusServer.Limits(descriptors: maximumDescriptors()))
         let store = service.context.store
         if !server.isAdopted {
             // Removes a stored socket of this name, which no client can reach any more.

@@ -17,6 +17,8 @@ final class ControlService {
     private unowned let daemon: any DaemonControl
     private(set) lazy var reloader = Reloader(self)
     private(set) lazy var statusList = StatusList(self)
+    /// Called with the apps that errors in their manifests disable now or no longer, or with another error.
+    var onDisabledChange: (([AppID]) -> Void)?
     /// Calls that wait until all apps are recovered and all manifests are read; `nil`: they are.
     private var held: [() -> Void]? = []
 
@@ -61,6 +63,17 @@ final class ControlService {
 
     /// The IDs of all apps, also of those that an error in their manifest disables: not sorted, and possibly twice.
     var appNames: [String] { driver.core.unsortedAppIDs.map(\.name) + library.broken.keys.map(\.name) }
+
+    /// Whether an app is an object: also if an error in its manifest disables it, and while a reload corrects that.
+    func hasObject(_ id: AppID) -> Bool {
+        driver.core.state(of: id) != nil || library.broken[id] != nil || library.manifests[id] != nil
+    }
+
+    /// The IDs of all objects, each once, not sorted.
+    var objectNames: [String] {
+        driver.core.unsortedAppIDs.map(\.name)
+            + library.broken.keys.filter { driver.core.state(of: $0) == nil }.map(\.name)
+    }
 
     /// `nil` if there is no such app. An app that an error in its manifest disables has a status with that error.
     /// - Parameter scan: a complete search of /proc (process-group mode); `nil`: the app is searched for.

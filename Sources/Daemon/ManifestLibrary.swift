@@ -7,6 +7,8 @@ final class ManifestLibrary {
     struct Changes {
         /// Apps whose manifest was removed, or has an error now.
         var gone: [AppID] = []
+        /// Apps that an error disables now or no longer, or another error than before; sorted.
+        var disabled: [AppID] = []
         var errors: [String] = []
         var warnings: [String] = []
         /// What was in effect before.
@@ -76,8 +78,12 @@ final class ManifestLibrary {
         manifests = reading.manifests
         files = reading.appFiles
         ids = reading.ids
+        let both = Set(broken.keys).union(reading.broken.keys)
+        let disabled = both.filter { broken[$0] != reading.broken[$0] }.sorted()
         broken = reading.broken
         if let configuration = reading.configuration { self.configuration = configuration }
-        return Changes(gone: reading.gone, errors: reading.errors, warnings: reading.warnings, replaced: replaced)
+        return Changes(
+            gone: reading.gone, disabled: disabled, errors: reading.errors, warnings: reading.warnings,
+            replaced: replaced)
     }
 }

@@ -68,6 +68,7 @@ final class Reloader {
                 let launches = context.launches.count(manifest.id)
                 service.driver.send(.registered(manifest.id, manifest.policy, launches: launches))
             } completion: { [self] in
+                service.onDisabledChange?(changes.disabled)
                 context.memory.watch(context.library.configuration)
                 // `systemctl status` shows it. An unreachable service manager is not an error here.
                 _ = try? ServiceManager.notify(.status(service.summary))

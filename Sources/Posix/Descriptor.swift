@@ -89,6 +89,23 @@ package final class SharedDescriptor: Sendable, Equatable {
     package static func == (left: SharedDescriptor, right: SharedDescriptor) -> Bool { left === right }
 }
 
+/// Two Unix stream sockets that are connected to each other, close-on-exec and non-blocking.
+package struct SocketPair: ~Copyable {
+    package let near: Descriptor
+    package let far: Descriptor
+
+    package init() throws(SystemError) {
+        var ends: [Int32] = [-1, -1]
+        let type = SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue
+        try checkErrno(socketpair(AF_UNIX, Int32(type), 0, &ends), "socketpair")
+        near = Descriptor(adopting: ends[0])
+        far = Descriptor(adopting: ends[1])
+    }
+
+    /// Closes the near socket and returns the far one.
+    package consuming func closingNear() -> Descriptor { far }
+}
+
 /// The two ends of a pipe, close-on-exec and non-blocking.
 package struct Pipe: ~Copyable {
     package let read: Descriptor

@@ -63,10 +63,6 @@ extension Descriptor {
             lostDescriptors: message.control_truncated)
     }
 
-    /// Makes the kernel refuse to transfer descriptors to this socket, and to connections that it accepts (SO_PASSRIGHTS,
-    /// since Linux 6.16): the sender gets EPERM. Older kernels transfer them.
-    package func refuseDescriptors() { clinux_refuse_descriptors(raw) }
-
     /// The number of bytes that can be read now; 0 if the kernel does not report it.
     package var readableBytes: Int { Int(clinux_readable_bytes(raw)) }
 }

@@ -5,13 +5,15 @@ import Glibc
 package enum UnixSocket {
     /// sun_path has 108 bytes, one of them for the NUL.
     package static let maximumPathLength = 107
+    /// Connections that wait for `accept`. The kernel lowers the number to `net.core.somaxconn`, 4096 by default.
+    package static let longestBacklog: Int32 = 4096
 
     /// Creates a listening socket at `path`, non-blocking and close-on-exec.
     ///
     /// A socket that a process left there when it ended is replaced. One that is in use, or a file of another kind, throws.
     /// - Parameter mode: of the socket's file, independent of the umask.
     package static func listen(
-        at path: String, mode: UInt32, backlog: Int32 = 64
+        at path: String, mode: UInt32, backlog: Int32 = UnixSocket.longestBacklog
     ) throws(SystemError) -> Descriptor {
         let socket = try make(SOCK_NONBLOCK)
         // bind(2) gives the file the socket's mode: no other user can connect before the chmod below.
@@ -25,6 +27,11 @@ package enum UnixSocket {
         try checkErrno(chmod(path, mode), "chmod", path)
         try checkErrno(Glibc.listen(socket.raw, backlog), "listen", path)
         return socket
+    }
+
+    /// Sets how many connections of a listening socket can wait for `accept`.
+    package static func setBacklog(_ backlog: Int32, of socket: borrowing Descriptor) throws(SystemError) {
+        try checkErrno(Glibc.listen(socket.raw, backlog), "listen")
     }
 
     /// Whether `socket` listens at `path`, and connections to `path` reach a listener. The file at the path may belong to

@@ -42,6 +42,10 @@ extension BusError {
     static func limit(_ what: String) -> BusError {
         BusError("org.freedesktop.DBus.Error.LimitsExceeded", "The message was refused: \(what).")
     }
+    /// The D-Bus daemon answers with this name, too.
+    static let descriptors = BusError(
+        "org.freedesktop.DBus.Error.NotSupported",
+        "The message has file descriptors, which no method takes here.")
     static func invalid(_ what: String) -> BusError {
         BusError("org.freedesktop.DBus.Error.InvalidArgs", "The message was refused: \(what).")
     }

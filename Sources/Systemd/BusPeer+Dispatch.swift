@@ -10,6 +10,7 @@ extension BusPeer {
     func filter(_ message: OpaquePointer) -> Bool {
         transport.messageArrived()
         hasReceived = true
+        if refuseDescriptors(message) { return true }
         if sd_bus_message_is_method_call(message, nil, nil) > 0 {
             let isLarge =
                 sd_bus_message_is_method_call(message, "org.freedesktop.DBus.ObjectManager", nil) > 0
@@ -22,6 +23,21 @@ extension BusPeer {
             onSignal?(signal)
         }
         return false
+    }
+
+    /// Answers a call that had descriptors, which no method takes.
+    /// - Returns: whether the message had any.
+    private func refuseDescriptors(_ message: OpaquePointer) -> Bool {
+        var serial: UInt64 = 0
+        guard sd_bus_message_get_cookie(message, &serial) >= 0, transport.takeRefused(serial) else { return false }
+        guard sd_bus_message_is_method_call(message, nil, nil) > 0 else { return true }
+        checkQueue(limit: limits.queuedMessages)
+        if isGone { return true }
+        var problem = sd_bus_error()
+        _ = BusError.descriptors.set(&problem)
+        sd_bus_reply_method_error(message, &problem)
+        sd_bus_error_free(&problem)
+        return true
     }
 
     /// Calls the method that a message names. The caller gets an error that is thrown as the answer.

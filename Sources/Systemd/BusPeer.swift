@@ -14,8 +14,8 @@ package import Posix
 package final class BusPeer {
     package enum Role: Sendable {
         case client
-        /// Answers the handshake, and what bus clients ask the bus itself (`Hello`), under these bus names. Descriptors are
-        /// refused: a peer that sends one is disconnected.
+        /// Answers the handshake, and what bus clients ask the bus itself (`Hello`), under these bus names. A call with
+        /// descriptors gets an error.
         case server(names: [String])
     }
 
@@ -140,9 +140,10 @@ package final class BusPeer {
         try check(sd_bus_set_server(bus, 1, id), "sd_bus_set_server")
         // GDBus and dbus-python deliver a signal to an object's listeners only if it comes from the owner of the name.
         try check(sd_bus_set_sender(bus, BusDriver.ownUniqueName), "sd_bus_set_sender")
-        try check(sd_bus_negotiate_fds(bus, 0), "sd_bus_negotiate_fds")
-        // libsystemd reads from a pipe, which has no credentials to compare with the handshake. `credentials` are the
-        // kernel's.
+        // None arrives here: `BusIntake` closes them.
+        try check(sd_bus_negotiate_fds(bus, 1), "sd_bus_negotiate_fds")
+        // libsystemd reads from a socket of this process, whose credentials are not those of the peer. `credentials` are
+        // the kernel's.
         try check(sd_bus_set_anonymous(bus, 1), "sd_bus_set_anonymous")
     }
 

@@ -8,10 +8,11 @@ package import Posix
 /// message bus.
 package final class BusServer {
     package struct Limits: Sendable {
-        /// Simultaneous connections; further ones are closed at once. Each takes four descriptors and about 20 KiB.
-        package var peers = 128
+        /// Simultaneous connections; further ones are closed at once. Each takes five descriptors and about 20 KiB. 1,000
+        /// clients that connect at the same time are served.
+        package var peers = 1280
         /// Of these, connections of one user other than root, so that root can always connect.
-        package var peersPerUser = 112
+        package var peersPerUser = 1120
         /// Descriptors of one user that are not closed yet. At this number the user's new connections are refused.
         package var closing = 256
         /// Warnings in a second: a client can be refused again and again.
@@ -21,6 +22,12 @@ package final class BusServer {
         package var peer = BusLimits()
 
         package init() {}
+
+        /// The limits of a process that may have `descriptors` open: connections use at most a third of them.
+        package init(descriptors: UInt64) {
+            peers = Int(min(1280, max(128, descriptors / 16)))
+            peersPerUser = peers * 7 / 8
+        }
     }
 
     package let path: String
@@ -86,9 +93,11 @@ package final class BusServer {
             listener = SharedDescriptor(try UnixSocket.listen(at: path, mode: mode))
             isAdopted = false
         }
-        listener.descriptor.refuseDescriptors()
-        // A socket of a previous version may have another mode.
-        if isAdopted { try checkErrno(chmod(path, mode), "chmod", path) }
+        // A socket of a previous version may have another mode and a shorter backlog.
+        if isAdopted {
+            try checkErrno(chmod(path, mode), "chmod", path)
+            try UnixSocket.setBacklog(UnixSocket.longestBacklog, of: listener.descriptor)
+        }
         identity = FileIdentity(path)
         spare = Self.openSpare()
         handshakeTimer = try loop.makeTimer(priority: priority) { [weak self] _ in self?.dropSilentPeers() }

@@ -120,6 +120,9 @@ final class BusTransport {
         return (result, hasRead)
     }
 
+    /// Whether the message with this serial had descriptors. It is asked for once.
+    func takeRefused(_ serial: UInt64) -> Bool { intake?.takeRefused(serial) ?? false }
+
     /// Resets the count: a complete message has arrived.
     func messageArrived() { unfinishedBytes = 0 }
 }

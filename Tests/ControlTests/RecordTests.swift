@@ -47,7 +47,7 @@ struct RecordTests {
         var all: [String: Set<String>] = [:]
         for record in records { for (key, type) in record { all[key, default: []].insert(type) } }
         #expect(all.filter { $0.value.count > 1 } == ["id": ["s", "t"]])
-        #expect(all["pid"] == ["i"] && all["memoryBytes"] == ["t"] && all["receipt"] == ["t"] && all["time"] == ["t"])
+        #expect(all["pid"] == ["u"] && all["memoryBytes"] == ["t"] && all["receipt"] == ["t"] && all["time"] == ["t"])
         #expect(Self.types(ReceiptRecord.self)["id"] == "t" && Self.types(AppStatus.self)["id"] == "s")
     }
 
@@ -97,7 +97,7 @@ struct RecordTests {
         func error(_ key: String, _ value: Variant) -> String? {
             description { try [AppStatus](variant: status(key, value)) }
         }
-        #expect(error("pid", .int64(3)) == "key '[0].pid': expected i, found x")
+        #expect(error("pid", .int64(3)) == "key '[0].pid': expected u, found x")
         #expect(
             error("tasks", .array("a{sv}", [.dictionary([("name", .bool(true))])]))
                 == "key '[0].tasks[0].name': expected s, found b")
@@ -118,7 +118,7 @@ struct RecordTests {
             (#"{"id": 1}"#, "key 'app': expected s, found nothing"),
             (
                 #"{"id": 1, "app": "a", "pid": 4294967296}"#,
-                "key 'pid': expected a whole number of 32 bits, found the number 4294967296"
+                "key 'pid': expected a whole number of 32 bits that is not negative, found the number 4294967296"
             ),
             (#"{"id": 1, "app": "a", "time": "noon"}"#, "key 'time': expected a time in RFC 3339, found a string"),
             ("[]", "the value: expected an object, found a list"),

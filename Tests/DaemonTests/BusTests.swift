@@ -33,7 +33,7 @@ struct BusTests {
         #expect(answer.first?["state"] == .string("active"))
         try stage.serve("the last change") { stage.changes(of: "State", in: "photos").last == .string("active") }
         let pid = try stage.daemon.pid("photos")
-        #expect(stage.changes(of: "Pid", in: "photos") == [.int32(pid)])
+        #expect(stage.changes(of: "Pid", in: "photos") == [.uint32(UInt32(pid))])
         #expect(stage.changes(of: "Foreground", in: "photos") == [.bool(true)])
         // The app becomes inactive and active in one turn of the loop: PropertiesChanged has the last value alone.
         #expect(stage.changes(of: "State", in: "photos") == [.string("launching"), .string("active")])
@@ -48,7 +48,7 @@ struct BusTests {
             })
         _ = try stage.ask("Terminate", [.bool(false)], path: BusStage.path("photos"), interface: "org.greenroom.App1")
         try stage.serve("the end") { stage.changes(of: "State", in: "photos").last == .string("notRunning") }
-        #expect(stage.changes(of: "Pid", in: "photos").last == .int32(0))
+        #expect(stage.changes(of: "Pid", in: "photos").last == .uint32(0))
         #expect(stage.changes(of: "LastReceipt", in: "photos").last?.uintValue ?? 0 > 0)
     }
 

@@ -25,6 +25,22 @@ struct UnixSocketTests {
         _ = try UnixSocket.connect(to: path)
     }
 
+    @Test("1,000 clients can connect before the server accepts the first, also if its backlog was short")
+    func backlog() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path + "/bus"
+        raiseDescriptorLimit()
+        let server = try UnixSocket.listen(at: path, mode: 0o600, backlog: 1)
+        try UnixSocket.setBacklog(UnixSocket.longestBacklog, of: server)
+        var clients: [SharedDescriptor] = []
+        for _ in 0..<1000 { clients.append(SharedDescriptor(try UnixSocket.connect(to: path))) }
+        var accepted: [SharedDescriptor] = []
+        while case .connection(let connection) = UnixSocket.accept(on: server) {
+            accepted.append(SharedDescriptor(connection))
+        }
+        #expect(accepted.count == clients.count)
+    }
+
     @Test("a socket whose program has ended is replaced; one that is in use is not")
     func stale() throws {
         let folder = try TemporaryFolder()

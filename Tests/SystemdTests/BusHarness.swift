@@ -1,6 +1,7 @@
 import Glibc
 import Posix
 import Systemd
+import TestKit
 import Testing
 
 /// The objects of the bus tests: one at a fixed path, some below a prefix.
@@ -115,14 +116,10 @@ final class Stage {
     /// A connection without D-Bus.
     func bareClient() throws -> SharedDescriptor { SharedDescriptor(try UnixSocket.connect(to: path)) }
 
-    /// A call of org.freedesktop.DBus.Peer.Ping of "/", little endian, serial 1 (D-Bus specification, "Message Format").
+    /// A call of org.freedesktop.DBus.Peer.Ping.
     /// - Parameter wantsReply: without it the message has the flag NO_REPLY_EXPECTED.
     static func pingCall(wantsReply: Bool = true) -> [UInt8] {
-        var bytes: [UInt8] = [0x6c, 1, wantsReply ? 0 : 1, 1, 0, 0, 0, 0, 1, 0, 0, 0, 69, 0, 0, 0]
-        bytes += [1, 1, 0x6f, 0, 1, 0, 0, 0, 0x2f, 0, 0, 0, 0, 0, 0, 0]
-        bytes += [2, 1, 0x73, 0, 25, 0, 0, 0] + Array("org.freedesktop.DBus.Peer\0".utf8) + [0, 0, 0, 0, 0, 0]
-        bytes += [3, 1, 0x73, 0, 4, 0, 0, 0] + Array("Ping\0".utf8) + [0, 0, 0]
-        return bytes
+        BareBus.pingCall(wantsReply: wantsReply)
     }
 
     /// Calls a method and runs the loop until the answer arrives.

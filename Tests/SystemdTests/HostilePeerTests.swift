@@ -132,7 +132,9 @@ struct HostilePeerTests {
         return recv(descriptor.raw, &byte, 1, Int32(MSG_DONTWAIT)) == 0 || errno == ECONNRESET
     }
 
-    @Test("a peer that sends a descriptor is disconnected; the loop's thread closes neither descriptor nor socket")
+    @Test(
+        "a peer whose descriptor belongs to no message is disconnected; the loop's thread closes neither descriptor nor socket"
+    )
     func descriptors() throws {
         let loop = try EventLoop()
         let (near, far) = try socketPair()
@@ -147,8 +149,8 @@ struct HostilePeerTests {
         var answer = [UInt8](repeating: 0, count: 200)
         let length = recv(far.raw, &answer, answer.count, Int32(MSG_DONTWAIT))
         let text = String(decoding: answer.prefix(max(0, length)), as: UTF8.self)
-        // Not AGREE_UNIX_FD.
-        #expect(text.hasSuffix("\r\nERROR\r\n"), "\(text)")
+        // Without consent, clients end their connection instead of sending a descriptor.
+        #expect(text.hasSuffix("\r\nAGREE_UNIX_FD\r\n"), "\(text)")
         let (writer, reader) = try #require(lingeringConnection())
         #expect(sendDescriptor(writer, on: far.raw))
         close(writer)
@@ -161,20 +163,59 @@ struct HostilePeerTests {
         while closer.pending > 0 { usleep(1000) }
     }
 
-    private func sendDescriptor(_ descriptor: Int32, on socket: Int32) -> Bool {
-        var byte: UInt8 = 0x6c
+    @Test(
+        "a call with a descriptor gets an error, and its connection stays; the loop's thread does not close the descriptor",
+        arguments: [0, 3])
+    func callWithDescriptor(pings: Int) throws {
+        let loop = try EventLoop()
+        let (near, far) = try socketPair()
+        let closer = DescriptorCloser()
+        let peer = try BusPeer(
+            loop: loop, descriptor: near.descriptor.duplicate(), role: .server(names: [Exhibit.name]), closer: closer)
+        var reason: String?
+        peer.onGone = { reason = $0 }
+        #expect(send(far.raw, BareBus.handshake, BareBus.handshake.count, Int32(MSG_NOSIGNAL)) > 0)
+        #expect(try loop.serve { peer.isReady })
+        var answers: [UInt8] = []
+        let source = try loop.addDescriptor(far, events: .readable) { _ in
+            var buffer = [UInt8](repeating: 0, count: 1024)
+            let count = recv(far.raw, &buffer, buffer.count, Int32(MSG_DONTWAIT))
+            answers += buffer.prefix(max(0, count))
+        }
+        // With calls before it in the same bytes, and one after it.
+        let before = Array((0..<pings).map { _ in BareBus.pingCall(wantsReply: false) }.joined())
+        let (writer, reader) = try #require(lingeringConnection())
+        #expect(sendDescriptor(writer, on: far.raw, with: before + BareBus.pingCall(serial: 2, descriptors: 1)))
+        close(writer)
+        let error = Array("org.freedesktop.DBus.Error.NotSupported".utf8)
+        #expect(try loop.serve { answers.firstRange(of: error) != nil || reason != nil })
+        #expect(reason == nil)
+        // close(2) of the TCP socket blocks until its reader is gone; the loop has continued.
+        #expect(closer.pending > 0)
+        let length = answers.count
+        let ping = BareBus.pingCall(serial: 3)
+        #expect(send(far.raw, ping, ping.count, Int32(MSG_NOSIGNAL)) == ping.count)
+        #expect(try loop.serve { answers.count > length || reason != nil })
+        #expect(reason == nil && peer.isReady)
+        source.cancel()
+        close(reader)
+        while closer.pending > 0 { usleep(1000) }
+    }
+
+    private func sendDescriptor(_ descriptor: Int32, on socket: Int32, with bytes: [UInt8] = [0x6c]) -> Bool {
+        var bytes = bytes
         // A cmsghdr (length, SOL_SOCKET, SCM_RIGHTS), and a descriptor, padded (cmsg(3)).
         var control: [Int32] = [20, 0, SOL_SOCKET, 1, descriptor, 0]
-        return withUnsafeMutableBytes(of: &byte) { byte in
+        return bytes.withUnsafeMutableBytes { bytes in
             control.withUnsafeMutableBytes { control in
-                var part = iovec(iov_base: byte.baseAddress, iov_len: 1)
+                var part = iovec(iov_base: bytes.baseAddress, iov_len: bytes.count)
                 return withUnsafeMutablePointer(to: &part) { part in
                     var message = msghdr()
                     message.msg_iov = part
                     message.msg_iovlen = 1
                     message.msg_control = control.baseAddress
                     message.msg_controllen = 20
-                    return sendmsg(socket, &message, Int32(MSG_NOSIGNAL)) == 1
+                    return sendmsg(socket, &message, Int32(MSG_NOSIGNAL)) == bytes.count
                 }
             }
         }

@@ -38,9 +38,6 @@ int clinux_accept(int listener);
 int clinux_peer_credentials(int descriptor, struct clinux_credentials *credentials);
 /// The number of bytes that can be read (FIONREAD); 0 if the kernel does not report it.
 int clinux_readable_bytes(int descriptor);
-/// Since Linux 6.16 the kernel can refuse to transfer descriptors to a socket (SO_PASSRIGHTS): the sender gets EPERM.
-/// Older kernels ignore the call.
-void clinux_refuse_descriptors(int descriptor);
 
 /// flock(2), exclusive and non-blocking: 1 if the caller holds the lock now, 0 if another process holds it, or -errno.
 int clinux_lock(int descriptor);
