@@ -42,13 +42,15 @@ final class Reloader {
         if !waiting.isEmpty, !isRunning { begin() }
     }
 
-    /// Reads all files.
+    /// Reads all files, and logs their errors and warnings. An error disables one app and lets no reload fail.
     func read(_ completion: @escaping (ManifestLibrary.Changes) -> Void) {
         let reading = context.library.beginReading()
         loop.work.add { [self] in
             if reading.advance() { return true }
             let changes = context.library.adopt(reading)
             loop.work.add { changes.replaced.release() }
+            for line in changes.errors { context.journal.log(.error, MessageID.manifest, line) }
+            for line in changes.warnings { context.journal.log(.warning, MessageID.manifest, line) }
             completion(changes)
             return false
         }

@@ -55,8 +55,9 @@ struct ClientTests {
             let process = starting.process
             while try starting.outcome() == .pending { waitForReadable([starting.outcomeDescriptor]) }
             waitForReadable([process.descriptor])
-            guard case .exited(let status)? = try process.reap()?.status else { return (-1, TestDaemon.text(of: output)) }
-            return (status, TestDaemon.text(of: output))
+            let text = TestDaemon.text(of: output)
+            guard case .exited(let status)? = try process.reap()?.status else { return (-1, text) }
+            return (status, text)
         }
 
         func busctl(_ words: String...) throws -> (status: Int32, text: String) {

@@ -26,7 +26,8 @@ struct DisabledAppTests {
         #expect(properties["LoadState"] == .string("bad-setting"))
         #expect(properties["LoadError"]?.stringValue?.contains("Type=") == true)
         let managed = try daemon.bus.call(
-            path: ControlNames.managerPath, interface: "org.freedesktop.DBus.ObjectManager", member: "GetManagedObjects")
+            path: ControlNames.managerPath, interface: "org.freedesktop.DBus.ObjectManager",
+            member: "GetManagedObjects")
         let paths = (managed.first?.arrayValue ?? []).compactMap { entry in
             if case .entry(let path, _) = entry { path.stringValue } else { nil }
         }
@@ -56,6 +57,8 @@ struct DisabledAppTests {
             }
             #expect(try Self.properties(daemon)["LoadState"] == .string(state))
         }
+        // The error disables one app: the reload has not failed, and the daemon has logged the error.
+        #expect(TestDaemon.text(of: daemon.root + "/log").contains("broken.app:2"))
         unlink(file)
         _ = try daemon.call("Reload")
         while let signal = try daemon.bus.nextSignal(until: EventLoop.now() + .seconds(60)) {

@@ -25,11 +25,7 @@ extension Program {
     }
 
     private func readManifests(_ completion: @escaping (ManifestLibrary.Changes) -> Void) {
-        service.reloader.read { [journal] changes in
-            for line in changes.errors { journal.log(.error, MessageID.manifest, line) }
-            for line in changes.warnings { journal.log(.warning, MessageID.manifest, line) }
-            completion(changes)
-        }
+        service.reloader.read(completion)
     }
 
     /// - Parameter count: how many apps were recovered; `nil` if there was nothing to recover from.

@@ -17,7 +17,7 @@ check "systemctl reload reloads the manifests" systemctl reload greenroomd
 check "the new app is known" is one notRunning
 check "systemctl status shows the number of apps" same "$(property greenroomd StatusText)" "1 app"
 echo '[App]' >$apps/wrong.app
-check "a reload with an invalid manifest fails" fails systemctl reload greenroomd
+check "a reload with an invalid manifest reloads the others" systemctl reload greenroomd
 check "the journal names the file" wait_for 10 eval "journal | grep -q 'wrong.app.*ExecStart'"
 rm $apps/wrong.app
 check "SIGHUP reloads the manifests" systemctl kill --kill-who main -s HUP greenroomd
