@@ -70,6 +70,8 @@ extension World {
         queue.push(.machine, at: now + machineRandom.within(50 * .millisecond...2 * .second))
         if injects(.machineFills) {
             otherMemory = UInt64(machineRandom.below(Int(scenario.totalMemory)))
+            // Other programs can be faster than the daemon, too.
+            if scenario.seed % 4 == 1, available == 0 { runOutOfMemory() }
         } else if machineRandom.chance(100) {
             otherMemory = scenario.totalMemory / UInt64(2 + machineRandom.below(10))
         }

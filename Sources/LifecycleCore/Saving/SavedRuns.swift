@@ -221,14 +221,12 @@ extension App: SavedRecord {
         try coder.optional(8, &lastReceipt)
         try coder.field(9, &notifications)
         try coder.list(10, &waiters, upTo: LifecycleCore.maximumWaiters)
-        try coder.field(11, &earlyEnds)
-        try coder.field(12, &launchDeaths)
+        try coder.sparse(11, &earlyEnds)
+        try coder.sparse(12, &launchDeaths)
         try coder.optional(13, &postponedUntil)
         try coder.field(14, &unrequestedTime)
         try coder.sparseSize(15, &lastFootprint)
-        var failures = returnFailures == 0 ? nil : returnFailures
-        try coder.optional(16, &failures)
-        returnFailures = failures ?? 0
+        try coder.sparse(16, &returnFailures)
         try coder.optional(17, &returnedRun)
         try coder.flag(18, &isTaken)
         try coder.sparse(19, &credit.uses)

@@ -150,6 +150,12 @@ extension RecordCoder {
         value = saved ?? 0
     }
 
+    mutating func sparse(_ number: Int, _ value: inout Int) throws(Failure) {
+        var saved = value == 0 ? nil : value
+        try optional(number, &saved)
+        value = saved ?? 0
+    }
+
     /// A size in bytes.
     mutating func size(_ number: Int, _ bytes: inout UInt64) throws(Failure) {
         var size = SavedSize(bytes)
