@@ -79,7 +79,7 @@ enum Help {
               -n, --lines N           Show only the last N receipts
               --since TIME            Show only receipts since then: '2025-11-21 07:12', 07:12, today, -1h
 
-            Columns: ID, time, app, namespace, code and explanation. Receipts remain after a manifest is removed.
+            Columns: ID, time, app, how it ended, and explanation. Receipts remain after a manifest is removed.
             """
         case .log:
             """

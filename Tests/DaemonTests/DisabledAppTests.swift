@@ -7,7 +7,6 @@ import Testing
 /// Apps that an error in their manifest disables, as D-Bus objects.
 @Suite("Disabled apps on D-Bus")
 struct DisabledAppTests {
-    private static let broken = "[App]\nExecStart=/bin/true\nType=notfy\n"
     private static let path = ObjectPath.encode("broken", below: ControlNames.appPrefix)
 
     /// All properties of the app.
@@ -20,7 +19,7 @@ struct DisabledAppTests {
 
     @Test("an app that an error disables is an object with the error")
     func object() throws {
-        let daemon = try TestDaemon(["broken": Self.broken, "photos": TestDaemon.manifest("")])
+        let daemon = try TestDaemon(["broken": "[App]\nType=notfy\n", "photos": TestDaemon.manifest("")])
         let properties = try Self.properties(daemon)
         #expect(properties["Id"] == .string("broken"))
         #expect(properties["State"] == .string("notRunning"))
@@ -47,7 +46,7 @@ struct DisabledAppTests {
         let daemon = try TestDaemon(["broken": TestDaemon.manifest("")])
         #expect(try Self.properties(daemon)["LoadState"] == .string("loaded"))
         let file = daemon.config + "/apps/broken.app"
-        for (text, state) in [(Self.broken, "bad-setting"), (TestDaemon.manifest(""), "loaded")] {
+        for (text, state) in [("[App]\nType=notfy\n", "bad-setting"), (TestDaemon.manifest(""), "loaded")] {
             try replaceFile(at: file, with: Array(text.utf8))
             _ = try daemon.call("Reload")
             while true {
@@ -59,7 +58,7 @@ struct DisabledAppTests {
             #expect(try Self.properties(daemon)["LoadState"] == .string(state))
         }
         // The error disables one app: the reload has not failed, and the daemon has logged the error.
-        #expect(TestDaemon.text(of: daemon.root + "/log").contains("broken.app:3"))
+        #expect(TestDaemon.text(of: daemon.root + "/log").contains("broken.app:2"))
         unlink(file)
         _ = try daemon.call("Reload")
         while let signal = try daemon.bus.nextSignal(until: EventLoop.now() + .seconds(60)) {

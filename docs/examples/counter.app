@@ -13,4 +13,3 @@ EnterBackground=SIGUSR1
 EnterForeground=SIGUSR2
 MemoryWarning=SIGRTMIN+1
 TaskExpiring=SIGRTMIN+2
-Notification=SIGRTMIN+3
