@@ -58,7 +58,7 @@ demo: ## run real programs through the whole lifecycle, in the terminal
 
 test: deps ## run all unit and integration tests, and every command of the documents
 	$(SWIFT) build --build-tests
-	$(SWIFT) test --skip-build
+	@SWIFT="$(SWIFT)" Sources/scripts/test
 	@Sources/scripts/deps documents
 	@Tests/documents/run "$$($(SWIFT) build --show-bin-path)"
 

@@ -81,11 +81,14 @@ struct BudgetChecker {
         if stays[app].restarts {
             stays[app].ran = 0
             stays[app].allowance = 0
+            stays[app].since = nil
             stays[app].restarts = false
         }
         let counts =
             known.state == .background && known.phase != .entering && !deadlines.isOpen(.wake, of: app)
             && run.killedAt == nil && !run.isEmpty && !run.isAskedToFreeze
+        // What is left of a delay that has begun already.
+        if counts, stays[app].since == nil { stays[app].allowance += max(0, world.stalledUntil - now) }
         stays[app].since = counts ? now : nil
         stays[app].frozenTime = run.frozenTime(at: now)
         stays[app].lateness = world.lateness
@@ -94,7 +97,7 @@ struct BudgetChecker {
             let startUp = known.startUpTime?.microseconds
         else { return }
         let budget = startUp + max(longest.microseconds, stays[app].isWake ? 30 * .second : 0)
-        let limit = budget + Self.slack + max(0, world.stalledUntil - now) + stays[app].allowance
+        let limit = budget + Self.slack + stays[app].allowance
         let suspendDelay = known.policy.suspendDelay.microseconds
         findings.check(
             stays[app].ran <= limit + suspendDelay, .budgetIsKept,

@@ -7,7 +7,7 @@ struct ReturnChecker {
         var footprint: UInt64
         /// Since when each measurement has found space for all apps that are to come back.
         var spaceSince: Microseconds?
-        /// When the relaunch that was postponed is due (L11, L53).
+        /// When its last process had ended, or when the relaunch that was postponed is due (L11, L53).
         var due: Microseconds = 0
     }
 
@@ -90,6 +90,7 @@ struct ReturnChecker {
             case .exitsOnSuspend, .shutdown, .requested: isEndAsked[app] = true
             default: break
             }
+        case .report(.stateChanged(_, _, .notRunning, _)): taken[app]?.due = now
         case .report(.relaunchScheduled(_, let time, _)): taken[app]?.due = now + time.microseconds
         case .spawn(_, let run, let launch):
             if let footprint = taken[app]?.footprint, launch.reason == .relaunch {
