@@ -13,3 +13,4 @@ EnterBackground=SIGUSR1
 EnterForeground=SIGUSR2
 MemoryWarning=SIGRTMIN+1
 TaskExpiring=SIGRTMIN+2
+Notification=SIGRTMIN+3

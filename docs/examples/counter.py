@@ -12,7 +12,7 @@ import sys
 
 STATE = os.path.join(os.environ.get("STATE_DIRECTORY", "."), "count")
 BACKGROUND, FOREGROUND = signal.SIGUSR1, signal.SIGUSR2
-MEMORY, EXPIRING = signal.SIGRTMIN + 1, signal.SIGRTMIN + 2
+MEMORY, EXPIRING, INBOX = (signal.SIGRTMIN + number for number in (1, 2, 3))
 
 
 def notify(*lines, descriptor=None):
@@ -77,22 +77,31 @@ class Counter:
             notify("STATUS=There was nothing to free.")
         elif number == EXPIRING:
             notify("X_GREENROOM_END_TASK=save")
+        elif number == INBOX:
+            self.read_inbox()
         elif number == signal.SIGTERM:
             self.save()
             sys.exit(0)
 
-    def read_push(self):
-        """Handles a push, and completes the wake that it caused. A suspended app is woken after the daemon has written the file."""
-        path = os.path.join(os.environ.get("GREENROOM_INBOX", ""), "push")
-        try:
-            with open(path, encoding="utf-8", errors="replace") as file:
-                text = file.read().strip()
-            os.unlink(path)
-        except FileNotFoundError:
-            return
-        self.count += int(text) if text.isdigit() else 0
-        self.store()
-        notify("X_GREENROOM_WAKE_DONE=" + ("new-data" if text.isdigit() else "no-data"))
+    def read_inbox(self):
+        """Handles each push and completes its wake. The name of the file is push.NUMBER; names sort as the pushes came."""
+        inbox = os.environ.get("GREENROOM_INBOX", "")
+        for name in sorted(os.listdir(inbox)) if inbox else []:
+            kind, _, number = name.partition(".")
+            if kind != "push":
+                continue
+            try:
+                with open(os.path.join(inbox, name), encoding="utf-8", errors="replace") as file:
+                    text = file.read().strip()
+                os.unlink(os.path.join(inbox, name))
+            except FileNotFoundError:
+                # The daemon removes the oldest of too many files.
+                continue
+            self.count += int(text) if text.isdigit() else 0
+            self.store()
+            done = ["X_GREENROOM_WAKE_DONE=" + ("new-data" if text.isdigit() else "no-data")]
+            # Without a number the oldest wake is completed.
+            notify(*done, *([f"X_GREENROOM_WAKE_ID={int(number)}"] if number else []))
 
     def run(self):
         # Signal handlers only wake the loop: a signal is sent while the program catches it.
@@ -100,16 +109,17 @@ class Counter:
         for end in (reader, writer):
             end.setblocking(False)
         signal.set_wakeup_fd(writer.fileno())
-        for number in (BACKGROUND, FOREGROUND, MEMORY, EXPIRING, signal.SIGTERM):
+        for number in (BACKGROUND, FOREGROUND, MEMORY, EXPIRING, INBOX, signal.SIGTERM):
             signal.signal(number, lambda *_: None)
         notify("READY=1", f"STATUS=Counting from {self.count}.")
+        # The push that launched the app is there before any signal.
+        self.read_inbox()
         while True:
             if select.select([reader], [], [], 1.0)[0]:
                 for number in reader.recv(64):
                     self.handle(number)
             else:
                 self.count += 1
-            self.read_push()
 
 
 if __name__ == "__main__":
