@@ -118,8 +118,8 @@ extension QueuedLaunch {
         since = earlier.since
         isRequested = isRequested || earlier.isRequested
         let isUnrequested = launch.isUnrequested && earlier.launch.isUnrequested
-        let isForOthersFirst = earlier.launch.reason.wakes && earlier.launch.reason.yields(to: launch.reason)
-        if launch.state == .background, launch.reason.wakes, !isForOthersFirst { launch = earlier.launch }
+        let isOwnWorkFirst = earlier.launch.reason.wakes && earlier.launch.reason.yields(to: launch.reason)
+        if launch.state == .background, launch.reason.wakes, !isOwnWorkFirst { launch = earlier.launch }
         launch.url = launch.url ?? earlier.launch.url
         launch.isUnrequested = isUnrequested
         if let reason = earlier.wake, wake.map({ !reason.yields(to: $0) }) ?? true { wake = reason }

@@ -89,8 +89,10 @@ struct ReexecConnectionTests {
         try daemon.waitUntil("slow", is: "launching")
         let pid = try daemon.pid("slow")
         try Self.reexec(daemon)
-        try client.wait(for: pending, until: nil)
-        #expect(throws: BusError.self) { try pending.result?.get() }
+        #expect(throws: BusError.self) {
+            try client.wait(for: pending, until: nil)
+            _ = try pending.result?.get()
+        }
         #expect(!client.isOpen)
         #expect(try daemon.pid("slow") == pid)
     }
@@ -135,7 +137,8 @@ struct ReexecConnectionTests {
             #expect(answer.first?["outcome"] == .string("done"))
             let events = { (state: String) in
                 stage.signals(named: ControlNames.lifecycleEventSignal).count {
-                    $0.arguments.first?["state"] == .string(state)
+                    let event = $0.arguments.first
+                    return event?["kind"] == .string("stateChanged") && event?["state"] == .string(state)
                 }
             }
             try stage.serve("the event of the launch") { events("active") == number + 1 }

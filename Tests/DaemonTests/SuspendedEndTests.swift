@@ -81,6 +81,6 @@ struct SuspendedEndTests {
         #expect(data(daemon) == "")
         #expect(
             answer["lastReceipt"]?["explanation"]?.stringValue == "Killed while suspended: terminated on request.",
-            "\(answer)")
+            "\(TestDaemon.text(of: daemon.root + "/log"))")
     }
 }

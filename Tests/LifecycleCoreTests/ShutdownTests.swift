@@ -107,6 +107,23 @@ struct ShutdownTests {
         #expect(harness.core.nextDeadline == nil)
     }
 
+    @Test("a push for the time after an end is refused if the app ends before the shutdown comes to it (L5)")
+    func afterEnd() {
+        let harness = Harness()
+        for number in 0..<LifecycleCore.endedAtOnce {
+            harness.register("a\(number)")
+            harness.launch("a\(number)", .background)
+        }
+        harness.register("photos") { $0.backgroundModes = .push }
+        harness.move("photos", to: .ending)
+        let run = harness.run("photos")
+        let push = harness.push("photos")
+        shutDown(harness, immediately: false)
+        #expect(!harness.isAnswered(push))
+        harness.finish("photos", .ending, run)
+        #expect(harness.answers[push] == .refused(.shuttingDown))
+    }
+
     @Test("pending requests are answered at shutdown")
     func waitersAreAnswered() {
         let harness = Harness("photos", "mail", "music")
