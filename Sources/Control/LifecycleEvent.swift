@@ -26,6 +26,8 @@ package struct LifecycleEvent: Record {
     package var deadline: DeadlineStatus?
     /// Background tasks, with their names alone.
     package var tasks: [TaskStatus] = []
+    /// The number of the wake that was completed, or whose deadline it is.
+    package var wake: UInt64?
     /// The result of a wake: `new-data`, `no-data` or `failed`.
     package var result: String?
     /// Until the app is launched again.
@@ -56,7 +58,8 @@ package struct LifecycleEvent: Record {
         .required("time", \.time), .required("kind", \.kind), .required("message", \.message),
         .required("priority", \.priority), .optional("app", \.app), .optional("state", \.state),
         .optional("previousState", \.previousState), .optional("reason", \.reason), .optional("deadline", \.deadline),
-        .list("tasks", \.tasks), .optional("result", \.result), .optional("relaunchSeconds", \.relaunch),
+        .list("tasks", \.tasks), .optional("wakeId", \.wake), .optional("result", \.result),
+        .optional("relaunchSeconds", \.relaunch),
         .optional("earlyEnds", \.earlyEnds), .optional("memoryBytes", \.memory), .optional("level", \.level),
         .optional("namespace", \.namespace),
         .optional("code", \.code), .optional("receipt", \.receipt),

@@ -43,7 +43,7 @@ extension Report {
     fileprivate var causingApp: AppID? {
         switch self {
         case .taskBegan(let app, _), .taskEnded(let app, _), .taskRefused(let app, _), .stoppedItself(let app, _),
-            .deadlineExtended(let app, _, _), .wakeCompleted(let app, _):
+            .deadlineExtended(let app, _, _), .wakeCompleted(let app, _, _):
             app
         case .stateChanged, .deadlineStarted, .deadlineCredited, .deadlineMet, .deadlineCancelled, .deadlineMissed,
             .deadlineDeferred,

@@ -17,7 +17,8 @@ package struct LogEntry: Hashable, Sendable {
         let single: [(String, String?)] = [
             ("GREENROOM_STATE", event.state), ("GREENROOM_PREVIOUS_STATE", event.previousState),
             ("GREENROOM_REASON", event.reason), ("GREENROOM_DEADLINE", event.deadline?.what),
-            ("GREENROOM_RESULT", event.result), ("GREENROOM_MEMORY_LEVEL", event.level),
+            ("GREENROOM_RESULT", event.result), ("GREENROOM_WAKE", event.wake.map { String($0) }),
+            ("GREENROOM_MEMORY_LEVEL", event.level),
             ("GREENROOM_NAMESPACE", event.namespace), ("GREENROOM_CODE", event.code),
             ("GREENROOM_RECEIPT", event.receipt.map { String($0) }),
         ]
@@ -49,8 +50,10 @@ extension LogEntry {
         switch report {
         case .stateChanged(let app, let from, let to, let reason):
             self.init(stateOf: app, from: from, to: to, reason)
-        case .deadlineStarted(let app, let what, let time):
-            self.init(.debug, .deadlineStarted, app, what, "started: \(time.timeSpan)") { $0.allowed = time }
+        case .deadlineStarted(let app, let what, let time, let wake):
+            self.init(.debug, .deadlineStarted, app, what, wake: wake, "started: \(time.timeSpan)") {
+                $0.allowed = time
+            }
         case .deadlineExtended(let app, let what, let time):
             self.init(.info, .deadlineExtended, app, what, "extended by \(time.timeSpan)") { $0.extended = time }
         case .deadlineCredited(let app, let what, let time):
@@ -58,12 +61,14 @@ extension LogEntry {
                 .notice, .deadlineExtended, app, what,
                 "extended by \(time.timeSpan), in which the app was ready to run and got no processor"
             ) { $0.extended = time }
-        case .deadlineMet(let app, let what, let used):
-            self.init(.debug, .deadlineMet, app, what, "met after \(used.timeSpan)") { $0.wall = used }
-        case .deadlineCancelled(let app, let what): self.init(.debug, .deadlineCancelled, app, what, "cancelled")
-        case .deadlineMissed(let app, let what): self.init(.warning, .deadlineMissed, app, what, "missed")
-        case .deadlineDeferred(let app, let what, let cause):
-            self.init(.notice, .deadlineDeferred, app, what, "starts again: \(cause.sentence)")
+        case .deadlineMet(let app, let what, let used, let wake):
+            self.init(.debug, .deadlineMet, app, what, wake: wake, "met after \(used.timeSpan)") { $0.wall = used }
+        case .deadlineCancelled(let app, let what, let wake):
+            self.init(.debug, .deadlineCancelled, app, what, wake: wake, "cancelled")
+        case .deadlineMissed(let app, let what, let wake):
+            self.init(.warning, .deadlineMissed, app, what, wake: wake, "missed")
+        case .deadlineDeferred(let app, let what, let cause, let wake):
+            self.init(.notice, .deadlineDeferred, app, what, wake: wake, "starts again: \(cause.sentence)")
         case .taskBegan(let app, let name):
             self.init(.info, .taskBegan, app, [name], "background task began: '\(name)'")
         case .taskEnded(let app, let name):
@@ -86,8 +91,11 @@ extension LogEntry {
             self.init(.notice, .stoppedItself, app, "main process stopped (\(state.rawValue))") {
                 $0.state = state.rawValue
             }
-        case .wakeCompleted(let app, let result):
-            self.init(.info, .wakeCompleted, app, "wake completed: \(result.rawValue)") { $0.result = result.rawValue }
+        case .wakeCompleted(let app, let result, let wake):
+            self.init(.info, .wakeCompleted, app, "wake\(Self.number(wake)) completed: \(result.rawValue)") {
+                $0.result = result.rawValue
+                $0.wake = wake == 0 ? nil : wake
+            }
         case .relaunchScheduled(let app, let time, let ends): self.init(relaunchOf: app, time, earlyEnds: ends)
         case .unrequestedTimeUsedUp(let app, let limit):
             self.init(
@@ -119,14 +127,20 @@ extension LogEntry {
 
     /// - Parameter what: what happened to the deadline.
     private init(
-        _ priority: LogLevel, _ kind: LifecycleEvent.Kind, _ app: AppID, _ deadline: DeadlineKind, _ what: String,
-        _ set: (inout DeadlineStatus) -> Void = { _ in }
+        _ priority: LogLevel, _ kind: LifecycleEvent.Kind, _ app: AppID, _ deadline: DeadlineKind, wake: UInt64 = 0,
+        _ what: String, _ set: (inout DeadlineStatus) -> Void = { _ in }
     ) {
         var status = DeadlineStatus()
         status.what = deadline.rawValue
         set(&status)
-        self.init(priority, kind, app, "deadline for \(deadline.inWords) \(what)") { $0.deadline = status }
+        self.init(priority, kind, app, "deadline for \(deadline.inWords)\(Self.number(wake)) \(what)") {
+            $0.deadline = status
+            $0.wake = wake == 0 ? nil : wake
+        }
     }
+
+    /// - Parameter wake: 0: it has no number.
+    private static func number(_ wake: UInt64) -> String { wake == 0 ? "" : " \(wake)" }
 
     /// How many tasks an entry names: an app may have a thousand.
     private static let namedTasks = 3

@@ -151,19 +151,20 @@ package enum DeadlineKind: String, CaseIterable, Hashable, Sendable {
     case thaw
 }
 
-/// What happened, for observers: the journal, D-Bus, metrics.
+/// What happened, for observers: the journal, D-Bus, metrics. `wake`: the number of the wake whose deadline it is, which the app may
+/// name (L26); 0: the deadline is no wake's, or the wake began in a release in which wakes had no numbers.
 package enum Report: Hashable, Sendable {
     case stateChanged(AppID, from: AppState, to: AppState, reason: StateReason)
-    case deadlineStarted(AppID, DeadlineKind, Duration)
+    case deadlineStarted(AppID, DeadlineKind, Duration, wake: UInt64 = 0)
     case deadlineExtended(AppID, DeadlineKind, by: Duration)
     /// The app got no processor for this time: it is added to the deadline (L48).
     case deadlineCredited(AppID, DeadlineKind, by: Duration)
-    case deadlineMet(AppID, DeadlineKind, used: Duration)
+    case deadlineMet(AppID, DeadlineKind, used: Duration, wake: UInt64 = 0)
     /// The app ended, or a request changed what it does, before the deadline.
-    case deadlineCancelled(AppID, DeadlineKind)
-    case deadlineMissed(AppID, DeadlineKind)
+    case deadlineCancelled(AppID, DeadlineKind, wake: UInt64 = 0)
+    case deadlineMissed(AppID, DeadlineKind, wake: UInt64 = 0)
     /// The deadline starts again.
-    case deadlineDeferred(AppID, DeadlineKind, DeferralCause)
+    case deadlineDeferred(AppID, DeadlineKind, DeferralCause, wake: UInt64 = 0)
     case taskBegan(AppID, name: String)
     case taskEnded(AppID, name: String)
     case taskRefused(AppID, name: String)
@@ -173,7 +174,7 @@ package enum Report: Hashable, Sendable {
     /// Processes of the app survive SIGKILL.
     case killTakesLong(AppID)
     case stoppedItself(AppID, in: AppState)
-    case wakeCompleted(AppID, WakeResult)
+    case wakeCompleted(AppID, WakeResult, wake: UInt64 = 0)
     case relaunchScheduled(AppID, after: Duration, deaths: Int)
     /// Jetsam ended the app, and there is no space for its last footprint yet, in bytes: it comes back when there is.
     case memoryAwaited(AppID, UInt64)

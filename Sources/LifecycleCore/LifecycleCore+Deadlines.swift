@@ -143,7 +143,7 @@ extension LifecycleCore {
     private mutating func deferForDebugger(_ index: Int, _ deadline: Deadline, _ now: Instant) -> Bool {
         var restarted = deadline
         guard shutdown == nil, restarted.restartForDebugger(at: now, limit: Self.longestDebugging) else { return false }
-        report(.deadlineDeferred(apps[index].id, deadline.kind, .debuggerAttached))
+        report(.deadlineDeferred(apps[index].id, deadline.kind, .debuggerAttached, wake: wakeNumber(index, deadline)))
         replace(index, deadline, by: restarted)
         return true
     }
@@ -200,7 +200,7 @@ extension LifecycleCore {
 
     /// Kills a run that missed a deadline. `cpu`: processor time that the run has used, if it was measured.
     mutating func miss(_ index: Int, _ deadline: Deadline, cpu: Duration?, _ now: Instant) {
-        report(.deadlineMissed(apps[index].id, deadline.kind))
+        report(.deadlineMissed(apps[index].id, deadline.kind, wake: wakeNumber(index, deadline)))
         let assertions = self[run: index].assertions
         let execution = apps[index].execution
         remove(index, deadline)
@@ -224,18 +224,26 @@ extension LifecycleCore {
             cpu: cpu.map { max(.zero, $0 - before) }, credited: deadline.credited)
     }
 
+    /// The number of the wake that has this deadline; 0: none has, or it has no number.
+    func wakeNumber(_ index: Int, _ deadline: Deadline) -> UInt64 {
+        guard deadline.kind == .wake else { return 0 }
+        return self[run: index].assertions.wakes.first { $0.deadline == deadline }?.id ?? 0
+    }
+
     // MARK: Each deadline that starts is met, missed or cancelled, once
 
     /// - Returns: `nil` if the time is unlimited.
-    mutating func begin(_ index: Int, _ kind: DeadlineKind, _ allowed: Duration?, _ now: Instant) -> Deadline? {
+    mutating func begin(
+        _ index: Int, _ kind: DeadlineKind, _ allowed: Duration?, wake: UInt64 = 0, _ now: Instant
+    ) -> Deadline? {
         guard let allowed else { return nil }
-        report(.deadlineStarted(apps[index].id, kind, allowed))
+        report(.deadlineStarted(apps[index].id, kind, allowed, wake: wake))
         return Deadline(kind: kind, start: now, allowed: allowed)
     }
 
-    mutating func met(_ index: Int, _ deadline: Deadline?, _ now: Instant) {
+    mutating func met(_ index: Int, _ deadline: Deadline?, wake: UInt64 = 0, _ now: Instant) {
         guard let deadline else { return }
-        report(.deadlineMet(apps[index].id, deadline.kind, used: deadline.used(at: now)))
+        report(.deadlineMet(apps[index].id, deadline.kind, used: deadline.used(at: now), wake: wake))
     }
 
     /// The transition is over: its deadline no longer counts, whatever comes next.
@@ -244,9 +252,9 @@ extension LifecycleCore {
         apps[index].transitionDeadline = nil
     }
 
-    mutating func cancel(_ index: Int, _ deadline: Deadline?) {
+    mutating func cancel(_ index: Int, _ deadline: Deadline?, wake: UInt64 = 0) {
         guard let deadline else { return }
-        report(.deadlineCancelled(apps[index].id, deadline.kind))
+        report(.deadlineCancelled(apps[index].id, deadline.kind, wake: wake))
     }
 
     /// At the end of a run, and on the way there, no deadline is left.

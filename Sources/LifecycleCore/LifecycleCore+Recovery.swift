@@ -69,8 +69,8 @@ extension LifecycleCore {
         guard let deadline, deadline.start < start else { return }
         var restarted = deadline
         restarted.restart(at: start)
+        report(.deadlineDeferred(apps[index].id, restarted.kind, cause, wake: wakeNumber(index, deadline)))
         replace(index, deadline, by: restarted)
-        report(.deadlineDeferred(apps[index].id, restarted.kind, cause))
     }
 
     /// The app is not to blame for what it may have said while there was no daemon: its deadlines count as met when they

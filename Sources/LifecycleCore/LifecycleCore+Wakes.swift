@@ -113,7 +113,7 @@ extension LifecycleCore {
     }
 
     private mutating func beginWake(_ index: Int, _ wake: PendingWake, _ now: Instant) {
-        guard let deadline = begin(index, .wake, Self.wakeTime, now) else { return }
+        guard let deadline = begin(index, .wake, Self.wakeTime, wake: wake.id, now) else { return }
         let mustComplete = wake.reason.completedMode.map { apps[index].policy.backgroundModes.contains($0) } ?? false
         self[run: index].assertions.beginWake(
             Wake(
@@ -132,7 +132,7 @@ extension LifecycleCore {
     /// Ends the oldest wake that meets a condition, and no other.
     mutating func endWake(_ index: Int, _ now: Instant, where isMeant: (Wake) -> Bool) {
         guard let wake = self[run: index].assertions.removeWake(where: isMeant) else { return }
-        cancel(index, wake.deadline)
+        cancel(index, wake.deadline, wake: wake.id)
         followRequesters(index)
         assertionEnded(index, now)
     }
@@ -140,7 +140,9 @@ extension LifecycleCore {
     /// Ends all wakes: the user has come, or the app ends.
     mutating func endWakes(_ index: Int) {
         apps[index].wakes.reset()
-        while let wake = self[run: index].assertions.removeWake(where: { _ in true }) { cancel(index, wake.deadline) }
+        while let wake = self[run: index].assertions.removeWake(where: { _ in true }) {
+            cancel(index, wake.deadline, wake: wake.id)
+        }
     }
 
     /// The app has completed the wake `id`, or the oldest one. Wakes that may have been completed while there was no daemon come
@@ -149,26 +151,29 @@ extension LifecycleCore {
         let isNamed = { (wake: Wake) in id == nil || wake.id == id }
         var wake = self[run: index].assertions.removeWake { isNamed($0) && !$0.deadline.isDoubtful }
         if wake == nil { wake = self[run: index].assertions.removeWake(where: isNamed) }
+        var number = wake?.id
         if let wake {
-            met(index, wake.deadline, now)
+            met(index, wake.deadline, wake: wake.id, now)
             followRequesters(index)
-        } else if !completePendingWake(index, id) {
-            return warnOfUnknownWake(index, id)
+        } else {
+            number = completePendingWake(index, id)
         }
-        report(.wakeCompleted(apps[index].id, result))
+        guard let number else { return warnOfUnknownWake(index, id) }
+        report(.wakeCompleted(apps[index].id, result, wake: number))
         assertionEnded(index, now)
     }
 
     /// The app may complete a wake before the report that it runs.
-    /// - Returns: whether the wake was pending.
-    private mutating func completePendingWake(_ index: Int, _ id: UInt64?) -> Bool {
-        if !apps[index].wakes.remove(id) {
+    /// - Returns: the number of the wake, 0 if it has none; `nil`: no such wake was pending.
+    private mutating func completePendingWake(_ index: Int, _ id: UInt64?) -> UInt64? {
+        let wake = apps[index].wakes.remove(id)
+        if wake == nil {
             // Without a request there is only a reason.
             let isReason = apps[index].execution?.pendingWake != nil && apps[index].wakes.pending.isEmpty
-            guard id == nil, isReason else { return false }
+            guard id == nil, isReason else { return nil }
         }
         if apps[index].wakes.pending.isEmpty { setPendingWake(index, nil) }
-        return true
+        return wake?.id ?? 0
     }
 
     /// An app cannot know whether a wake has ended, because the user came or its time was over: only a number that no wake has

@@ -69,8 +69,6 @@ struct CoreModel {
     var isShuttingDown = false
     /// The request of the event that is being handled, unless it was refused: it wakes an app, for others or for the app itself.
     private var wakeRequest: (request: RequestID, app: Int, wake: ModelWake, phase: AppPhase)?
-    /// In the event that is being handled wakes may end because their time is over.
-    private var mayEndWakes = false
     /// The apps whose last process ended in the event that is being handled.
     private var justEnded: [Int] = []
     /// The app that answers with the event that is being handled that it is in the background.
@@ -135,12 +133,12 @@ struct CoreModel {
 
     private func app(of report: Report) -> Int? {
         switch report {
-        case .stateChanged(let id, _, _, _), .deadlineStarted(let id, _, _), .deadlineExtended(let id, _, _),
+        case .stateChanged(let id, _, _, _), .deadlineStarted(let id, _, _, _), .deadlineExtended(let id, _, _),
             .deadlineCredited(let id, _, _),
-            .deadlineMet(let id, _, _), .deadlineCancelled(let id, _), .deadlineMissed(let id, _),
-            .deadlineDeferred(let id, _, _), .taskBegan(let id, _), .taskEnded(let id, _), .taskRefused(let id, _),
+            .deadlineMet(let id, _, _, _), .deadlineCancelled(let id, _, _), .deadlineMissed(let id, _, _),
+            .deadlineDeferred(let id, _, _, _), .taskBegan(let id, _), .taskEnded(let id, _), .taskRefused(let id, _),
             .tasksExpiring(let id, _), .freezeTakesLong(let id), .killTakesLong(let id), .stoppedItself(let id, _),
-            .wakeCompleted(let id, _), .relaunchScheduled(let id, _, _), .unrequestedTimeUsedUp(let id, _),
+            .wakeCompleted(let id, _, _), .relaunchScheduled(let id, _, _), .unrequestedTimeUsedUp(let id, _),
             .memoryAwaited(let id, _):
             indexes[id]
         case .ended(let receipt): indexes[receipt.app]
@@ -214,18 +212,16 @@ struct CoreModel {
         case .fetch, .timer: isForOthers = false
         case .user, .url, .relaunch: return
         }
-        wakeRequest = (request, app, ModelWake(reason: reason, isForOthers: isForOthers), apps[app].phase)
+        wakeRequest = (request, app, ModelWake(isForOthers: isForOthers), apps[app].phase)
     }
 
     private mutating func recordWakes(_ event: Event) {
-        mayEndWakes = false
         switch event {
-        case .deadlineReached, .run(_, .inspected): mayEndWakes = true
         case .shutdownRequested: for app in apps.indices { apps[app].wakes.dropNext() }
         case .requested(_, let id, .terminate, by: _), .requested(_, let id, .remove, by: _):
             if let app = indexes[id] { apps[app].wakes.discard(hasRun: apps[app].run != nil) }
-        case .unregistered(let id): if let app = indexes[id], apps[app].run == nil { apps[app].wakes.clear() }
-        case .run(let run, .wakeCompleted(_, let id)): if let app = currentApp(of: run) { apps[app].wakes.complete(id) }
+        case .unregistered(let id):
+            if let app = indexes[id], apps[app].run == nil { apps[app].wakes.discard(hasRun: false) }
         case .run(let run, .reattached(messagesKept: false, noticesDelayed: _)):
             guard let app = currentApp(of: run) else { return }
             switch apps[app].phase {
@@ -253,9 +249,9 @@ struct CoreModel {
     mutating func record(_ effect: Effect, of app: Int?, at now: Microseconds) {
         recordUse(effect, app)
         switch effect {
-        case .spawn(_, let run, let launch):
+        case .spawn(_, let run, _):
             guard let app else { return }
-            apps[app].wakes.begin(launch)
+            apps[app].wakes.begin()
             appsByRun.append(app)
             apps[app].run = run
             apps[app].isNotifiedToTerminate = false
@@ -281,19 +277,33 @@ struct CoreModel {
         case .report(.stateChanged(_, _, let state, _)):
             guard let app else { return }
             change(app, to: state, now)
-        case .report(.deadlineMet(_, .thaw, _)):
+        case .report(.deadlineMet(_, .thaw, _, _)):
             guard let app else { return }
             if apps[app].phase == .waking { apps[app].phase = .running }
-        case .report(.deadlineMet(_, .background, _)):
+        case .report(.deadlineMet(_, .background, _, _)):
             guard let app else { return }
             if apps[app].phase == .entering { apps[app].phase = .running }
-        case .report(.deadlineCancelled(_, .wake)): if let app, mayEndWakes { apps[app].wakes.endByTime() }
-        case .identify(let request, let event): if wakeRequest?.request == request { wakeRequest?.wake.id = event }
+        case .report(.deadlineStarted(_, .wake, _, let wake)): if let app { wakeBegan(app, wake) }
+        case .report(.deadlineMet(_, .wake, _, let wake)), .report(.deadlineCancelled(_, .wake, let wake)),
+            .report(.deadlineMissed(_, .wake, let wake)):
+            if let app { apps[app].wakes.ended(wake) }
+        case .report(.wakeCompleted(_, _, let wake)): if let app { apps[app].wakes.completed(wake) }
+        case .identify(let request, let event): if wakeRequest?.request == request { wakeRequest?.wake.number = event }
         case .answer(let request, .refused): if wakeRequest?.request == request { wakeRequest = nil }
         case .measureMemory: measuringSince = now
         case .inspect, .measureActivity, .unthrottle, .setOOMClass, .deliver, .warn, .recordLaunch, .writeReceipt,
             .dropRestorationState, .answer, .report, .allowSleep, .finish:
             break
+        }
+    }
+
+    private mutating func wakeBegan(_ app: Int, _ number: UInt64) {
+        // That of a request to an app which runs begins at once.
+        if let request = wakeRequest, request.app == app, request.phase == .entering || request.phase == .running {
+            wakeRequest?.wake.number = number
+            wakeRequest?.wake.hasBegun = true
+        } else {
+            apps[app].wakes.began(number)
         }
     }
 
@@ -339,6 +349,8 @@ struct CoreModel {
         switch state {
         case .notRunning:
             apps[app].wakes.end()
+            // The core does not know the app any more.
+            if !apps[app].isRegistered { apps[app].wakes.dropNext() }
             justEnded.append(app)
             apps[app].run = nil
             apps[app].memory = 0

@@ -167,7 +167,7 @@ extension Line {
         case .freezeTakesLong(let id): add(id.name, ": freeze takes long")
         case .killTakesLong(let id): add(id.name, ": processes survive SIGKILL")
         case .stoppedItself(let id, let state): add(id.name, ": stopped itself while ", state.rawValue, "")
-        case .wakeCompleted(let id, let result): add(id.name, ": wake completed, ", result.rawValue, "")
+        case .wakeCompleted(let id, let result, _): add(id.name, ": wake completed, ", result.rawValue, "")
         case .relaunchScheduled(let id, let time, let deaths):
             add(id.name, ": relaunch after ")
             add(time)
@@ -191,14 +191,14 @@ extension Line {
 
     private mutating func addDeadline(_ report: Report) {
         switch report {
-        case .deadlineStarted(let id, let kind, let time): addDeadline(id, kind, " starts, ", time)
+        case .deadlineStarted(let id, let kind, let time, _): addDeadline(id, kind, " starts, ", time)
         case .deadlineExtended(let id, let kind, let time): addDeadline(id, kind, " extended by ", time)
         case .deadlineCredited(let id, let kind, let time):
             addDeadline(id, kind, " credited with time without a processor: ", time)
-        case .deadlineMet(let id, let kind, let time): addDeadline(id, kind, " met after ", time)
-        case .deadlineCancelled(let id, let kind): addDeadline(id, kind, " cancelled", nil)
-        case .deadlineMissed(let id, let kind): addDeadline(id, kind, " missed", nil)
-        case .deadlineDeferred(let id, let kind, _): addDeadline(id, kind, " starts again", nil)
+        case .deadlineMet(let id, let kind, let time, _): addDeadline(id, kind, " met after ", time)
+        case .deadlineCancelled(let id, let kind, _): addDeadline(id, kind, " cancelled", nil)
+        case .deadlineMissed(let id, let kind, _): addDeadline(id, kind, " missed", nil)
+        case .deadlineDeferred(let id, let kind, _, _): addDeadline(id, kind, " starts again", nil)
         default: break
         }
     }

@@ -91,6 +91,14 @@ struct LogEntryTests {
             "GREENROOM_STATE=background"),
         Sentence(
             .wakeCompleted(web, .newData), .info, "web: wake completed: new-data", "GREENROOM_RESULT=new-data"),
+        Sentence(
+            .wakeCompleted(web, .noData, wake: 17), .info, "web: wake 17 completed: no-data",
+            "GREENROOM_RESULT=no-data",
+            "GREENROOM_WAKE=17"),
+        Sentence(
+            .deadlineMissed(web, .wake, wake: 17), .warning, "web: deadline for wake 17 missed",
+            "GREENROOM_DEADLINE=wake",
+            "GREENROOM_WAKE=17"),
         Sentence(.relaunchScheduled(web, after: .zero, deaths: 1), .notice, "web: relaunching"),
         Sentence(.relaunchScheduled(web, after: .seconds(10), deaths: 1), .notice, "web: relaunching in 10s"),
         Sentence(

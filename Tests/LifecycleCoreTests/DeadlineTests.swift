@@ -13,7 +13,7 @@ struct DeadlineTests {
         harness.handle(.run(harness.run("photos"), .ready))
         let launch = harness.reports().filter { report in
             switch report {
-            case .deadlineMet(_, .launch, _), .deadlineCancelled(_, .launch), .deadlineMissed(_, .launch): true
+            case .deadlineMet(_, .launch, _, _), .deadlineCancelled(_, .launch, _), .deadlineMissed(_, .launch, _): true
             default: false
             }
         }
@@ -70,15 +70,16 @@ struct DeadlineTests {
         harness.behave("photos") { $0.isTraced = true }
         for round in 1...3 {
             harness.advance(time)
-            let deferred = harness.reports().filter { $0 == .deadlineDeferred(id("photos"), kind, .debuggerAttached) }
-            #expect(deferred.count == round)
+            let wake: UInt64 = kind == .wake ? 1 : 0
+            let deferral = Report.deadlineDeferred(id("photos"), kind, .debuggerAttached, wake: wake)
+            #expect(harness.reports().count { $0 == deferral } == round)
             #expect(harness.view("photos").deadline == .init(what: kind, remaining: time))
         }
         harness.behave("photos") { $0.isTraced = false }
         harness.advance(time - .milliseconds(1))
         #expect(harness.killed() == [])
         harness.advance(.milliseconds(1))
-        #expect(harness.reports().contains(.deadlineMissed(id("photos"), kind)))
+        #expect(harness.reports().contains(.deadlineMissed(id("photos"), kind, wake: kind == .wake ? 1 : 0)))
         let receipt = try harness.receipt("photos")
         #expect(receipt.namespace == .watchdog)
         #expect(receipt.deadline?.what == kind)

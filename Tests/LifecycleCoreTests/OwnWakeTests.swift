@@ -24,6 +24,40 @@ struct OwnWakeTests {
         return all
     }
 
+    /// The wakes whose time has begun.
+    private func begun(_ harness: Harness) -> [UInt64] {
+        harness.reports().compactMap { report in
+            if case .deadlineStarted(id("photos"), .wake, .seconds(30), let wake) = report { wake } else { nil }
+        }
+    }
+
+    @Test("reports of deadlines and completions name the wake (L26)")
+    func reports() {
+        let harness = harness()
+        harness.suspend("photos")
+        for _ in 0..<3 { harness.push("photos") }
+        #expect(begun(harness) == [1, 2, 3])
+        harness.advance(.seconds(12))
+        complete(harness, 2)
+        #expect(harness.reports().contains(.wakeCompleted(id("photos"), .newData, wake: 2)))
+        #expect(harness.reports().contains(.deadlineMet(id("photos"), .wake, used: .seconds(12), wake: 2)))
+        harness.advance(.seconds(18))
+        #expect(harness.reports().contains(.deadlineMissed(id("photos"), .wake, wake: 1)))
+        #expect(harness.reports().contains(.deadlineCancelled(id("photos"), .wake, wake: 3)))
+    }
+
+    @Test("a wake that is completed before it begins is reported with its number; without a request it has none (L26)")
+    func reportsOfPending() {
+        let harness = harness { $0.readiness = .notified }
+        harness.behave("photos") { $0.launching = .executes }
+        harness.push("photos")
+        complete(harness)
+        #expect(harness.reports().last == .wakeCompleted(id("photos"), .newData, wake: 1))
+        complete(harness)
+        #expect(harness.reports().last == .wakeCompleted(id("photos"), .newData, wake: 1))
+        #expect(harness.reports().count { if case .wakeCompleted = $0 { true } else { false } } == 1)
+    }
+
     @Test("three pushes to a suspended app are delivered, each with a number that its requester gets (L31)")
     func queue() {
         let harness = harness()
@@ -168,7 +202,7 @@ struct OwnWakeTests {
         complete(harness, 2)
         complete(harness)
         harness.handle(.run(harness.run("photos"), .ready))
-        #expect(harness.reports().count { $0 == .deadlineStarted(id("photos"), .wake, .seconds(30)) } == 1)
+        #expect(begun(harness) == [3])
         complete(harness, 3)
         harness.advance(.seconds(1))
         #expect(harness.state("photos") == .suspended)
@@ -271,7 +305,7 @@ struct OwnWakeTests {
         let mark = harness.mark
         harness.finish("photos", .ending, run)
         #expect(numbers(harness) == [1, 2])
-        #expect(harness.reports().count { $0 == .deadlineStarted(id("photos"), .wake, .seconds(30)) } == 2)
+        #expect(begun(harness) == [1, 2])
         complete(harness)
         complete(harness)
         harness.advance(.seconds(1))

@@ -161,7 +161,7 @@ struct RecoveryTests {
         harness.handle(
             .run(harness.run("photos"), .reattached(messagesKept: kind != .watchdog, noticesDelayed: true)))
         let causes = harness.reports(since: mark).compactMap { report in
-            if case .deadlineDeferred(id("photos"), kind, let cause) = report { cause } else { nil }
+            if case .deadlineDeferred(id("photos"), kind, let cause, _) = report { cause } else { nil }
         }
         #expect(causes == [.daemonRestarted])
     }

@@ -44,7 +44,7 @@ struct WakeTests {
         #expect(core.view(of: id("photos"), at: start)?.awakeReasons == [.suspendDelay])
         let suspension = core.handle(.deadlineReached, at: start + .seconds(31))
         #expect(suspension.contains(.freeze(run, attempt: 2)))
-        #expect(after.contains(.report(.deadlineCancelled(id("photos"), .wake))))
+        #expect(after.contains(.report(.deadlineCancelled(id("photos"), .wake, wake: 1))))
         #expect(!(before + after + suspension).contains { if case .kill = $0 { true } else { false } })
         #expect(!(before + after + suspension).contains { if case .answer = $0 { true } else { false } })
     }

@@ -34,11 +34,9 @@ struct PendingWakes: Hashable, Sendable {
     mutating func add(_ wake: PendingWake) { pending.append(wake) }
 
     /// Removes the wake that is completed before it began: the oldest one, or the one with this number.
-    /// - Returns: whether there was one.
-    mutating func remove(_ id: UInt64?) -> Bool {
-        guard let index = pending.firstIndex(where: { id == nil || $0.id == id }) else { return false }
-        pending.remove(at: index)
-        return true
+    /// - Returns: the wake; `nil`: there was none.
+    mutating func remove(_ id: UInt64?) -> PendingWake? {
+        pending.firstIndex { id == nil || $0.id == id }.map { pending.remove(at: $0) }
     }
 
     /// Removes and returns the wakes that begin now.

@@ -9,7 +9,7 @@ struct AnswerChecker {
     ) {
         // An app may ask to be killed (WATCHDOG=trigger).
         if case .run(_, .heartbeatGivenUp) = event { return }
-        guard let app, case .report(.deadlineMissed(let id, let kind)) = effect, let run = world.apps[app].run,
+        guard let app, case .report(.deadlineMissed(let id, let kind, _)) = effect, let run = world.apps[app].run,
             let (start, due) = deadlines.span(kind, of: app), let answer = world.runs[run].answers[kind.index]
         else { return }
         findings.check(

@@ -37,10 +37,10 @@ struct BudgetChecker {
         let known = model.apps[app]
         switch effect {
         case .notify(_, .tasksExpiring): stays[app].isNotified = true
-        case .report(.deadlineMissed(let id, .backgroundTime)):
+        case .report(.deadlineMissed(let id, .backgroundTime, _)):
             findings.check(
                 stays[app].isNotified, .expirationIsNotified, "\(id) is killed for its tasks without a notice")
-        case .report(.deadlineStarted(let id, .backgroundTime, let time)):
+        case .report(.deadlineStarted(let id, .backgroundTime, let time, _)):
             let isWhole = known.phase == .launching || known.phase == .foreground
             findings.check(
                 !isWhole || time == known.policy.backgroundTime, .budgetIsKept,
@@ -52,7 +52,7 @@ struct BudgetChecker {
             }
         case .spawn, .report(.stateChanged(_, _, to: .active, _)), .report(.stateChanged(_, _, to: .inactive, _)):
             stays[app] = Stay()
-        case .report(.deadlineStarted(_, .wake, _)), .report(.stateChanged(_, _, .background, .woken)):
+        case .report(.deadlineStarted(_, .wake, _, _)), .report(.stateChanged(_, _, .background, .woken)):
             // A wake has its own time (L26): what ran before does not count.
             stays[app].restarts = true
             stays[app].isWake = true

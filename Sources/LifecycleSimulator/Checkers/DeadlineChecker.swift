@@ -3,7 +3,9 @@ import LifecycleCore
 /// Checks that each deadline which starts is met, missed or cancelled once, that a passed deadline is inspected in
 /// time, and that it is missed only with cause.
 struct DeadlineChecker {
-    private struct Open {
+    struct Open {
+        /// The number of the wake whose deadline it is.
+        var wake: UInt64 = 0
         var start: Microseconds
         var allowed: Microseconds
         /// Whether the core has inspected the app since the deadline passed.
@@ -18,11 +20,11 @@ struct DeadlineChecker {
     }
 
     /// The open deadlines by app and kind, except those of wakes.
-    private var open: [[Open?]]
+    var open: [[Open?]]
     /// The open wakes by app. Each has a deadline of its own (L26).
-    private var wakes: [[Open]]
-    /// How many wakes have ended in this event.
-    private var endedWakes = 0
+    var wakes: [[Open]]
+    /// What became of wakes in this event.
+    var wakeEnds = WakeEnds()
     /// By app: when its first deadline is due. It avoids a search of all apps.
     private var earliest: [Microseconds]
     /// By app: whether an inspection is in progress.
@@ -30,7 +32,7 @@ struct DeadlineChecker {
     /// Whether the inspection of this event found a debugger; `nil`: the event is no inspection.
     private var found: Bool?
     /// The app that missed a deadline in this event and was not killed yet.
-    private var missed: Int?
+    var missed: Int?
 
     init(apps: Int) {
         open = Array(repeating: Array(repeating: nil, count: DeadlineKind.allCases.count), count: apps)
@@ -50,8 +52,9 @@ struct DeadlineChecker {
 
     mutating func record(_ event: Event, of app: Int?, at now: Microseconds) {
         found = nil
-        endedWakes = 0
+        wakeEnds = WakeEnds()
         guard let app else { return }
+        wakeEnds.completed = completedWake(app, event)
         if case .run(_, .inspected(let inspection)) = event {
             found = inspection.traced
             isInspecting[app] = false
@@ -86,20 +89,21 @@ struct DeadlineChecker {
         if case .report(let report) = effect, record(report, ofWakeOf: app, event, model, now, &findings) {
             return refresh(app)
         }
+        if case .report(.stateChanged(_, _, let state, _)) = effect { record(state) }
         switch effect {
-        case .report(.deadlineStarted(let id, let kind, let time)):
+        case .report(.deadlineStarted(let id, let kind, let time, _)):
             findings.check(!isOpen(kind, of: app), .deadlinesArePaired, "\(id): \(kind) starts while it is open")
             open[app][kind.index] = Open(start: now, allowed: time.microseconds)
         case .report(.deadlineExtended(let id, let kind, let time)):
             findings.check(isOpen(kind, of: app), .deadlinesArePaired, "\(id): \(kind) is extended, but not open")
             extend(app, kind, time, model.apps[app].policy.extendedDeadlineMax, now)
-        case .report(.deadlineMet(let id, let kind, _)), .report(.deadlineCancelled(let id, let kind)):
+        case .report(.deadlineMet(let id, let kind, _, _)), .report(.deadlineCancelled(let id, let kind, _)):
             close(app, kind, &findings, id)
-        case .report(.deadlineMissed(let id, let kind)):
+        case .report(.deadlineMissed(let id, let kind, _)):
             checkMissed(app, id, kind, event, model, now, &findings)
             close(app, kind, &findings, id)
             missed = app
-        case .report(.deadlineDeferred(let id, let kind, let cause)):
+        case .report(.deadlineDeferred(let id, let kind, let cause, _)):
             findings.check(
                 isOpen(kind, of: app) && mayDefer(kind, cause, of: app, event, model, now), .deadlinesAreFair,
                 "\(id): \(kind) starts again without cause (\(cause))")
@@ -136,64 +140,6 @@ struct DeadlineChecker {
         refresh(app)
     }
 
-    // MARK: Wakes
-
-    /// - Returns: whether the report is about the deadline of a wake.
-    private mutating func record(
-        _ report: Report, ofWakeOf app: Int, _ event: Event, _ model: CoreModel, _ now: Microseconds,
-        _ findings: inout Findings
-    ) -> Bool {
-        switch report {
-        case .deadlineStarted(let id, .wake, let time):
-            wakes[app].append(Open(start: now, allowed: time.microseconds))
-            findings.check(
-                wakes[app].count <= Self.maximumWakes, .stateIsBounded, "\(id) has \(wakes[app].count) open wakes")
-        case .deadlineMet(let id, .wake, let used):
-            end(wakes[app].firstIndex { now - $0.start == used.microseconds }, app, id, &findings)
-        case .deadlineCancelled(let id, .wake): end(cancelledWake(app, event, now), app, id, &findings)
-        case .deadlineMissed(let id, .wake):
-            let index = wakes[app].firstIndex { $0.isInspected && $0.due <= now } ?? wakes[app].indices.first
-            open[app][DeadlineKind.wake.index] = index.map { wakes[app][$0] }
-            checkMissed(app, id, .wake, event, model, now, &findings)
-            open[app][DeadlineKind.wake.index] = nil
-            end(index, app, id, &findings)
-            missed = app
-        case .deadlineDeferred(let id, .wake, let cause):
-            let index = wakes[app].firstIndex { $0.isInspected && $0.due <= now } ?? wakes[app].indices.first
-            open[app][DeadlineKind.wake.index] = index.map { wakes[app][$0] }
-            findings.check(
-                index != nil && mayDefer(.wake, cause, of: app, event, model, now), .deadlinesAreFair,
-                "\(id): a wake starts again without cause (\(cause))")
-            open[app][DeadlineKind.wake.index] = nil
-            guard let index, cause == .debuggerAttached else { return true }
-            wakes[app][index].debugged += now - wakes[app][index].start
-            wakes[app][index].start = now
-            wakes[app][index].isInspected = false
-        default: return false
-        }
-        return true
-    }
-
-    /// The wake that the core means: one whose time is over, or that may have been completed, or, if all end, any.
-    private func cancelledWake(_ app: Int, _ event: Event, _ now: Microseconds) -> Int? {
-        switch event {
-        case .deadlineReached:
-            let index = wakes[app].firstIndex { $0.due <= now && !$0.isInspected }
-            return index ?? wakes[app].firstIndex { $0.due <= now } ?? wakes[app].indices.first
-        case .run(_, .inspected): return wakes[app].firstIndex(where: \.isDoubtful) ?? wakes[app].indices.first
-        default: return wakes[app].indices.first
-        }
-    }
-
-    private mutating func end(_ wake: Int?, _ app: Int, _ id: AppID, _ findings: inout Findings) {
-        findings.check(wake != nil, .deadlinesArePaired, "\(id): a wake ends, but is not open")
-        if let wake { wakes[app].remove(at: wake) }
-        endedWakes += 1
-    }
-
-    /// The limit of the core.
-    private static let maximumWakes = 64
-
     /// L48: how much time without a processor counts, as the inspection of this event found.
     private func credit(_ kind: DeadlineKind, of app: Int, _ event: Event, _ now: Microseconds) -> Microseconds {
         guard let open = open[app][kind.index], case .run(_, .inspected(let inspection)) = event else { return 0 }
@@ -205,7 +151,7 @@ struct DeadlineChecker {
     }
 
     /// Whether a deadline may start again (L48): a debugger is attached, the daemon was restarted, or a notice was sent late.
-    private func mayDefer(
+    func mayDefer(
         _ kind: DeadlineKind, _ cause: DeferralCause, of app: Int, _ event: Event, _ model: CoreModel,
         _ now: Microseconds
     ) -> Bool {
@@ -257,7 +203,7 @@ struct DeadlineChecker {
         earliest[app] = first
     }
 
-    private func checkMissed(
+    func checkMissed(
         _ app: Int, _ id: AppID, _ kind: DeadlineKind, _ event: Event, _ model: CoreModel, _ now: Microseconds,
         _ findings: inout Findings
     ) {
@@ -291,9 +237,7 @@ struct DeadlineChecker {
         }
         findings.check(missed == nil, .deadlinesAreFair, "a deadline is missed, but the app is not killed")
         missed = nil
-        if case .run(_, .wakeCompleted) = event {
-            findings.check(endedWakes <= 1, .wakesEndAlone, "one completion ends \(endedWakes) wakes")
-        }
+        if let app { verifyWakes(app, event, model, &findings) }
         guard case .deadlineReached = event else { return }
         for app in earliest.indices where earliest[app] <= now { checkDue(app, model, now, &findings) }
     }

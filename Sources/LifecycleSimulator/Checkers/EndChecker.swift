@@ -37,10 +37,7 @@ struct EndChecker {
             guard model.apps[app].run == run else { return }
             switch model.apps[app].phase {
             case .waking, .running, .entering, .foreground:
-                // The model does not know the event yet.
-                var wakes = model.apps[app].wakes
-                wakes.complete(id)
-                hasCompleted[app] = wakes.isComplete
+                hasCompleted[app] = model.apps[app].wakes.isComplete(with: id)
             // Sent before the freeze, or before the app was ready: it does not belong to this wake.
             case .unknown, .notRunning, .launching, .suspending, .suspended, .terminating, .ending, .past: break
             }
@@ -78,7 +75,7 @@ struct EndChecker {
                 now + time.microseconds - ended[app] >= Self.postponement(deaths), .relaunchesWait,
                 "\(known.id) is to be relaunched \(time) after \(deaths) early ends")
         case .spawn(let id, _, let launch): checkSpawn(app, id, launch, event, model, now, &findings)
-        case .report(.deadlineMissed(let id, .wake)):
+        case .report(.deadlineMissed(let id, .wake, _)):
             findings.check(
                 !hasCompleted[app], .wakesAreCompleted, "\(id) is killed for a wake that it has completed")
         case .kill: checkKill(app, event, model, &findings)

@@ -18,7 +18,7 @@ struct LaunchChecker {
 
     func record(_ effect: Effect, of app: Int?, at now: Microseconds, _ findings: inout Findings) {
         guard let end, now < end, let app, !isReady[app] else { return }
-        if case .report(.deadlineMissed(let id, .launch)) = effect {
+        if case .report(.deadlineMissed(let id, .launch, _)) = effect {
             findings.check(false, .launchesMeetDeadlines, "\(id) computes while others launch, and misses its deadline")
         }
     }

@@ -46,9 +46,9 @@ struct SuspensionChecker {
         guard let app else { return }
         switch effect {
         case .spawn: apps[app] = IdleTime()
-        case .notify(_, .willEnterForeground), .notify(_, .willTerminate), .report(.deadlineStarted(_, .wake, _)):
+        case .notify(_, .willEnterForeground), .notify(_, .willTerminate), .report(.deadlineStarted(_, .wake, _, _)):
             mustRun = app
-        case .report(.deadlineMissed(let id, .backgroundTime)):
+        case .report(.deadlineMissed(let id, .backgroundTime, _)):
             findings.check(
                 !apps[app].tasks.isEmpty, .deadlinesAreFair, "\(id) is killed for its tasks, but has none")
         case .continueStopped: apps[app].isStopped = false
@@ -60,8 +60,8 @@ struct SuspensionChecker {
         case .report(.stateChanged(_, _, .terminating, _)): apps[app].tasks = [:]
         case .report(.stateChanged(_, _, .inactive, _)), .report(.stateChanged(_, _, .active, _)):
             apps[app].isBudgetOver = false
-        case .report(.deadlineCancelled(_, .backgroundTime)): apps[app].isBudgetOver = true
-        case .report(.deadlineStarted(_, .backgroundTime, _)): apps[app].isBudgetOver = false
+        case .report(.deadlineCancelled(_, .backgroundTime, _)): apps[app].isBudgetOver = true
+        case .report(.deadlineStarted(_, .backgroundTime, _, _)): apps[app].isBudgetOver = false
         case .thaw(let run, _):
             findings.check(
                 !isTimer || model.apps[app].policy.role == .home, .thawsHaveACause,

@@ -21,7 +21,7 @@ struct InvariantChecker {
     private var current: [AppID: RunID] = [:]
     private var deadlines: [AppID: Set<DeadlineKind>] = [:]
     /// How many wakes of an app are open: each has its own deadline.
-    private var openWakes: [AppID: Int] = [:]
+    private var openWakes: [AppID: Set<UInt64>] = [:]
     private var hasFinished = false
     private var isConsistent = true
     private var lastEvent: Event?
@@ -146,20 +146,20 @@ struct InvariantChecker {
             if from == to { fail("\(report) is no change") }
             states[app] = to
             if to == .notRunning { current[app] = nil }
-        case .deadlineStarted(let app, .wake, _):
-            openWakes[app, default: 0] += 1
+        case .deadlineStarted(let app, .wake, _, let wake):
+            if !openWakes[app, default: []].insert(wake).inserted { fail("\(report), but it is open already") }
             deadlines[app, default: []].insert(.wake)
-            if openWakes[app, default: 0] > 64 { fail("\(app) has \(openWakes[app]!) wakes") }
-        case .deadlineMet(let app, .wake, _), .deadlineCancelled(let app, .wake), .deadlineMissed(let app, .wake):
-            openWakes[app, default: 0] -= 1
-            if openWakes[app, default: 0] < 0 { fail("\(report), but it is not open") }
-            if openWakes[app, default: 0] == 0 { deadlines[app, default: []].remove(.wake) }
-        case .deadlineStarted(let app, let kind, _):
+            if openWakes[app, default: []].count > 64 { fail("\(app) has \(openWakes[app]!.count) wakes") }
+        case .deadlineMet(let app, .wake, _, let wake), .deadlineCancelled(let app, .wake, let wake),
+            .deadlineMissed(let app, .wake, let wake):
+            if openWakes[app, default: []].remove(wake) == nil { fail("\(report), but it is not open") }
+            if openWakes[app, default: []].isEmpty { deadlines[app, default: []].remove(.wake) }
+        case .deadlineStarted(let app, let kind, _, _):
             if !deadlines[app, default: []].insert(kind).inserted { fail("\(report), but it is open already") }
-        case .deadlineMet(let app, let kind, _), .deadlineCancelled(let app, let kind),
-            .deadlineMissed(let app, let kind):
+        case .deadlineMet(let app, let kind, _, _), .deadlineCancelled(let app, let kind, _),
+            .deadlineMissed(let app, let kind, _):
             if deadlines[app, default: []].remove(kind) == nil { fail("\(report), but it is not open") }
-        case .deadlineExtended(let app, let kind, _), .deadlineDeferred(let app, let kind, _),
+        case .deadlineExtended(let app, let kind, _), .deadlineDeferred(let app, let kind, _, _),
             .deadlineCredited(let app, let kind, _):
             if !deadlines[app, default: []].contains(kind) { fail("\(report), but it is not open") }
         case .taskBegan, .taskEnded, .taskRefused, .tasksExpiring, .freezeTakesLong, .killTakesLong, .stoppedItself,
