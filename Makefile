@@ -57,9 +57,9 @@ demo: ## run real programs through the whole lifecycle, in the terminal
 	@Sources/scripts/demo "$(BIN)"
 
 test: deps ## run all unit and integration tests, and every command of the documents
+	@Sources/scripts/deps clients documents
 	$(SWIFT) build --build-tests
 	@SWIFT="$(SWIFT)" Sources/scripts/test
-	@Sources/scripts/deps documents
 	@Tests/documents/run "$$($(SWIFT) build --show-bin-path)"
 
 check: deps ## check format, warnings, imports, function lengths, wording, documents, man pages and packaging

@@ -24,12 +24,6 @@ class Manager(sdbus.DbusInterfaceCommonAsync, interface_name=MANAGER):
         raise NotImplementedError
 
 
-class Objects(sdbus.DbusInterfaceCommonAsync, interface_name=OBJECT_MANAGER):
-    @sdbus.dbus_method_async(result_signature='a{oa{sa{sv}}}')
-    async def get_managed_objects(self) -> dict:
-        raise NotImplementedError
-
-
 def unpacked(record):
     return {key: value for key, (_, value) in record.items()}
 
@@ -44,7 +38,7 @@ async def main():
     bus = sdbus.sd_bus_open_system()
     manager = Manager.new_proxy(NAME, PATH, bus)
     show('version', await manager.version())
-    objects = await Objects.new_proxy(NAME, PATH, bus).get_managed_objects()
+    objects = await sdbus.DbusObjectManagerInterfaceAsync.new_proxy(NAME, PATH, bus).get_managed_objects()
     show_apps(unpacked(interfaces[APP]) for interfaces in objects.values() if APP in interfaces)
     waiting = asyncio.create_task(wait_for_event(manager))
     # The match is added before the next answer arrives.
