@@ -18,8 +18,8 @@ package struct RequestResult: Record {
     package var lastReceipt: ReceiptRecord?
     /// Whether the app was launched with a manifest that has changed on disk since; only in the answer to `Launch`.
     package var needsReload: Bool?
-    /// The number of a push that was accepted, which names its wake (`X_GREENROOM_WAKE_ID=`) and its file; absent for other
-    /// requests.
+    /// The number of a push, or of another wake, that was accepted: it names the wake (`X_GREENROOM_WAKE_ID=`) and the file of the
+    /// push; absent for other requests.
     package var wakeID: UInt64?
 
     package init() {}

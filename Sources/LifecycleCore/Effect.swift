@@ -28,7 +28,7 @@ package enum Effect: Hashable, Sendable {
     indirect case writeReceipt(Receipt)
     /// L11, L42: drops what the app stored for its next launch.
     case dropRestorationState(AppID)
-    /// The request is a push that got this number. Comes once, before its answer.
+    /// The request is a push, or asks for another wake, and got this number. Comes once, before its answer.
     case identify(RequestID, event: UInt64)
     case answer(RequestID, Answer)
     /// Logs a warning about what the app said.

@@ -228,6 +228,7 @@ extension LifecycleCore {
         if !apps[index].isRegistered { return remove(index) }
         if shutdown != nil {
             answerAll(index, .refused(.shuttingDown)) { _ in true }
+            dropNextDeliveries(index)
             return leaveForegroundSlot(index)
         }
         if let next = ending.next {

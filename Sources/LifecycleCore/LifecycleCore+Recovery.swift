@@ -93,6 +93,7 @@ extension LifecycleCore {
         case .suspended?, nil: return
         case .background?, .suspending?, .waking?, .terminating?: break
         }
+        doubtPendingWakes(index)
         self[run: index].assertions.updateWakes { $0.deadline.isDoubtful = true }
         self[run: index].assertions.updateTasks { $0.isDoubtful = true }
         let hasBudget = self[run: index].budget.deadline != nil || willHaveBudget(index)

@@ -303,7 +303,7 @@ extension LifecycleCore {
     ) {
         let outcome = wakeOrLaunch(index, launch, notification, now)
         if case .refused(let refusal) = outcome { return answer(request, .refused(refusal)) }
-        if notification != nil { effects.append(.identify(request, event: apps[index].wakes.lastNumber)) }
+        effects.append(.identify(request, event: apps[index].wakes.lastNumber))
         switch outcome {
         case .awake: answer(request, .done(apps[index].state))
         case .coming: wait(request, index, for: .awake, afterEnd: isEnding(index))

@@ -113,12 +113,12 @@ extension LifecycleCore {
     }
 
     private mutating func beginWake(_ index: Int, _ wake: PendingWake, _ now: Instant) {
-        guard let deadline = begin(index, .wake, Self.wakeTime, wake: wake.id, now) else { return }
-        let mustComplete = wake.reason.completedMode.map { apps[index].policy.backgroundModes.contains($0) } ?? false
+        guard var deadline = begin(index, .wake, Self.wakeTime, wake: wake.id, now) else { return }
+        deadline.isDoubtful = wake.isDoubtful
         self[run: index].assertions.beginWake(
             Wake(
-                reason: wake.reason, deadline: deadline, mustComplete: mustComplete, id: wake.id,
-                isUnrequested: wake.isUnrequested))
+                reason: wake.reason, deadline: deadline, mustComplete: apps[index].policy.mustComplete(wake.reason),
+                id: wake.id, isUnrequested: wake.isUnrequested))
         followRequesters(index)
     }
 
@@ -145,12 +145,13 @@ extension LifecycleCore {
         }
     }
 
-    /// The app has completed the wake `id`, or the oldest one. Wakes that may have been completed while there was no daemon come
-    /// last: they need no completion.
+    /// The app has completed the wake `id`. Without a number it is the oldest of those that have to be completed, or else the oldest:
+    /// an app does not complete what needs no completion. Wakes that may have been completed while there was no daemon come after
+    /// the others of their kind.
     mutating func wakeCompleted(_ index: Int, _ result: WakeResult, _ id: UInt64?, _ now: Instant) {
-        let isNamed = { (wake: Wake) in id == nil || wake.id == id }
-        var wake = self[run: index].assertions.removeWake { isNamed($0) && !$0.deadline.isDoubtful }
-        if wake == nil { wake = self[run: index].assertions.removeWake(where: isNamed) }
+        let named = self[run: index].assertions.wakes.filter { id == nil || $0.id == id }
+        let meant = named.min { $0.order < $1.order }
+        let wake = meant.flatMap { meant in self[run: index].assertions.removeWake { $0 == meant } }
         var number = wake?.id
         if let wake {
             met(index, wake.deadline, wake: wake.id, now)
@@ -163,10 +164,20 @@ extension LifecycleCore {
         assertionEnded(index, now)
     }
 
+    /// Messages were lost. The app may have been launched or thawed, and may have completed wakes that have not begun here.
+    mutating func doubtPendingWakes(_ index: Int) {
+        if apps[index].wakes.pending.isEmpty, let reason = apps[index].execution?.pendingWake {
+            let id = apps[index].wakes.nextNumber()
+            let isUnrequested = self[run: index].isUnrequested
+            apps[index].wakes.add(PendingWake(reason: reason, id: id, isUnrequested: isUnrequested))
+        }
+        apps[index].wakes.doubt()
+    }
+
     /// The app may complete a wake before the report that it runs.
     /// - Returns: the number of the wake, 0 if it has none; `nil`: no such wake was pending.
     private mutating func completePendingWake(_ index: Int, _ id: UInt64?) -> UInt64? {
-        let wake = apps[index].wakes.remove(id)
+        let wake = apps[index].wakes.remove(id) { [policy = apps[index].policy] in policy.mustComplete($0) }
         if wake == nil {
             // Without a request there is only a reason.
             let isReason = apps[index].execution?.pendingWake != nil && apps[index].wakes.pending.isEmpty
@@ -188,10 +199,23 @@ extension LifecycleCore {
         let isOver = { (wake: Wake) in wake.deadline.due.map { $0 <= now } ?? false }
         guard let wake = self[run: index].assertions.wakes.first(where: isOver) else { return }
         guard wake.mustComplete else { return endWake(index, now) { $0 == wake } }
+        // Several may end at the same instant: one inspection tells about all.
+        let isInspected = self[run: index].assertions.wakes.contains { $0.deadline.isInspected }
         var deadline = wake.deadline
         deadline.isInspected = true
         replace(index, wake.deadline, by: deadline)
-        let inspection = Effect.inspect(self[run: index].id)
-        if !effects.contains(inspection) { effects.append(inspection) }
+        if !isInspected { effects.append(.inspect(self[run: index].id)) }
     }
+}
+
+extension AppPolicy {
+    /// L30: whether it is an error not to complete a wake for this reason.
+    func mustComplete(_ reason: LaunchReason) -> Bool {
+        reason.completedMode.map { backgroundModes.contains($0) } ?? false
+    }
+}
+
+extension Wake {
+    /// Of several wakes a completion without a number is for the one with the lowest order.
+    fileprivate var order: Int { (mustComplete ? 0 : 2) + (deadline.isDoubtful ? 1 : 0) }
 }

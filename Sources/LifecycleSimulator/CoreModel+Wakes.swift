@@ -2,14 +2,29 @@ import LifecycleCore
 
 /// A wake that a request asked for, or a launch without one.
 struct ModelWake {
+    var reason: LaunchReason
     /// It came from outside every app, for something that is not the app's own work.
     var isForOthers: Bool
-    /// Its number; 0: it is not known before the wake begins.
+    /// Its number; 0: it has none yet.
     var number: UInt64 = 0
     /// Its time counts.
     var hasBegun = false
     /// It may have been completed while there was no daemon.
     var isDoubtful = false
+    /// It is an error not to complete it (L30).
+    var mustComplete = false
+
+    /// A completion without a number is for the open wake with the lowest order, and of several for the oldest.
+    var order: Int { (mustComplete ? 0 : 2) + (isDoubtful ? 1 : 0) }
+
+    /// `policy`: of the app.
+    mutating func begin(_ number: UInt64, _ policy: AppPolicy) {
+        self.number = number
+        hasBegun = true
+        mustComplete =
+            reason == .push && policy.backgroundModes.contains(.push)
+            || reason == .fetch && policy.backgroundModes.contains(.fetch)
+    }
 }
 
 /// The wakes of an app that have not ended, derived from requests, and from the reports of when they begin and end.
@@ -18,8 +33,10 @@ struct ModelWakes {
     private(set) var list: [ModelWake] = []
     /// For the process that follows the end which is under way.
     private var afterEnd: [ModelWake] = []
-    /// The last process ended in the event that is being handled.
-    var hasJustEnded = false
+    /// Why the process was launched.
+    private var launchReason = LaunchReason.user
+    /// Messages of the process were lost while it was launching or in the background.
+    private var isLaunchDoubtful = false
 
     /// The app must run freely while such a wake is open.
     var isForOthers: Bool { list.contains { $0.hasBegun && $0.isForOthers } }
@@ -27,46 +44,46 @@ struct ModelWakes {
     mutating func add(_ wake: ModelWake) { list.append(wake) }
     mutating func addForNext(_ wake: ModelWake) { afterEnd.append(wake) }
 
-    /// Whether the app has completed all wakes if it completes one now: that with the number, or the oldest one. One that may have
-    /// been completed before comes last.
+    /// Whether the app has completed all wakes if it completes one now.
     func isComplete(with number: UInt64?) -> Bool {
-        let meant: Int? =
-            if let number {
-                list.firstIndex { $0.number == number }
-            } else {
-                list.firstIndex { $0.hasBegun && !$0.isDoubtful } ?? list.firstIndex { $0.hasBegun }
-                    ?? list.indices.first
-            }
-        return list.isEmpty || (list.count == 1 && meant != nil)
+        list.isEmpty || (list.count == 1 && (number == nil || list[0].number == number))
     }
 
-    mutating func doubt() { for index in list.indices where list[index].hasBegun { list[index].isDoubtful = true } }
+    /// The open wake that the app completes.
+    func completed(with number: UInt64?) -> UInt64? {
+        let named = list.filter { $0.hasBegun && (number == nil || $0.number == number) }
+        return named.min { $0.order < $1.order }?.number
+    }
+
+    mutating func doubt() {
+        isLaunchDoubtful = true
+        for index in list.indices { list[index].isDoubtful = true }
+    }
+
+    /// Whether the wake that begins with this number may have been completed before.
+    func isDoubtful(_ number: UInt64, isLaunching: Bool) -> Bool {
+        next(number).map { list[$0].isDoubtful } ?? (isLaunching && isLaunchDoubtful)
+    }
+
+    /// The wake that begins, or is completed before it begins.
+    private func next(_ number: UInt64) -> Int? { list.firstIndex { $0.number == number && !$0.hasBegun } }
 
     // MARK: Reports
 
-    /// The time of a wake counts from now. Wakes begin in their order.
-    mutating func began(_ number: UInt64) {
-        let index =
-            list.firstIndex { $0.number == number && !$0.hasBegun }
-            ?? list.firstIndex { $0.number == 0 && !$0.hasBegun }
-        if let index {
-            list[index].number = number
-            list[index].hasBegun = true
-        } else {
-            // Nothing but the launch asked for it.
-            list.append(ModelWake(isForOthers: false, number: number, hasBegun: true))
-        }
+    /// The time of a wake counts from now. `policy`: of the app.
+    mutating func began(_ number: UInt64, _ policy: AppPolicy) {
+        let index = next(number)
+        // Nothing but the launch asked for one that is not known.
+        var wake =
+            index.map { list[$0] } ?? ModelWake(reason: launchReason, isForOthers: false, isDoubtful: isLaunchDoubtful)
+        wake.begin(number, policy)
+        if let index { list[index] = wake } else { list.append(wake) }
     }
 
     mutating func ended(_ number: UInt64) { list.removeAll { $0.hasBegun && $0.number == number } }
 
     /// The app has completed a wake, perhaps before it began.
-    mutating func completed(_ number: UInt64) {
-        let index =
-            list.firstIndex { !$0.hasBegun && $0.number == number }
-            ?? list.firstIndex { !$0.hasBegun && $0.number == 0 }
-        if let index { list.remove(at: index) }
-    }
+    mutating func completed(_ number: UInt64) { if let index = next(number) { list.remove(at: index) } }
 
     /// No wake is open and none is to begin in this process.
     mutating func clear() { list = [] }
@@ -74,18 +91,11 @@ struct ModelWakes {
     // MARK: With the process
 
     /// A process is launched.
-    mutating func begin() {
-        // The launch after the end may have been refused before, and those without a number cannot be distinguished.
-        if !hasJustEnded {
-            for index in afterEnd.indices where afterEnd[index].number == 0 { afterEnd[index].isForOthers = false }
-        }
+    mutating func begin(_ launch: Launch) {
+        launchReason = launch.reason
+        isLaunchDoubtful = false
         list += afterEnd
         afterEnd = []
-    }
-
-    mutating func end() {
-        clear()
-        hasJustEnded = true
     }
 
     /// The app is to end, or is not to be launched.

@@ -69,8 +69,6 @@ struct CoreModel {
     var isShuttingDown = false
     /// The request of the event that is being handled, unless it was refused: it wakes an app, for others or for the app itself.
     private var wakeRequest: (request: RequestID, app: Int, wake: ModelWake, phase: AppPhase)?
-    /// The apps whose last process ended in the event that is being handled.
-    private var justEnded: [Int] = []
     /// The app that answers with the event that is being handled that it is in the background.
     private(set) var answering: Int?
     /// For `JetsamOrder=balanced`: the credit of the last victim.
@@ -212,7 +210,7 @@ struct CoreModel {
         case .fetch, .timer: isForOthers = false
         case .user, .url, .relaunch: return
         }
-        wakeRequest = (request, app, ModelWake(isForOthers: isForOthers), apps[app].phase)
+        wakeRequest = (request, app, ModelWake(reason: reason, isForOthers: isForOthers), apps[app].phase)
     }
 
     private mutating func recordWakes(_ event: Event) {
@@ -225,9 +223,8 @@ struct CoreModel {
         case .run(let run, .reattached(messagesKept: false, noticesDelayed: _)):
             guard let app = currentApp(of: run) else { return }
             switch apps[app].phase {
-            case .running, .entering: apps[app].wakes.doubt()
-            case .unknown, .notRunning, .launching, .foreground, .suspending, .suspended, .waking, .terminating,
-                .ending, .past:
+            case .launching, .waking, .running, .entering: apps[app].wakes.doubt()
+            case .unknown, .notRunning, .foreground, .suspending, .suspended, .terminating, .ending, .past:
                 break
             }
         default: break
@@ -249,9 +246,9 @@ struct CoreModel {
     mutating func record(_ effect: Effect, of app: Int?, at now: Microseconds) {
         recordUse(effect, app)
         switch effect {
-        case .spawn(_, let run, _):
+        case .spawn(_, let run, let launch):
             guard let app else { return }
-            apps[app].wakes.begin()
+            apps[app].wakes.begin(launch)
             appsByRun.append(app)
             apps[app].run = run
             apps[app].isNotifiedToTerminate = false
@@ -300,10 +297,9 @@ struct CoreModel {
     private mutating func wakeBegan(_ app: Int, _ number: UInt64) {
         // That of a request to an app which runs begins at once.
         if let request = wakeRequest, request.app == app, request.phase == .entering || request.phase == .running {
-            wakeRequest?.wake.number = number
-            wakeRequest?.wake.hasBegun = true
+            wakeRequest?.wake.begin(number, apps[app].policy)
         } else {
-            apps[app].wakes.began(number)
+            apps[app].wakes.began(number, apps[app].policy)
         }
     }
 
@@ -318,8 +314,6 @@ struct CoreModel {
             }
         }
         wakeRequest = nil
-        for app in justEnded { apps[app].wakes.hasJustEnded = false }
-        justEnded = []
         guard let app = answering else { return }
         answering = nil
         if apps[app].phase == .entering { apps[app].phase = .running }
@@ -348,10 +342,9 @@ struct CoreModel {
         apps[app].since = now
         switch state {
         case .notRunning:
-            apps[app].wakes.end()
+            apps[app].wakes.clear()
             // The core does not know the app any more.
             if !apps[app].isRegistered { apps[app].wakes.dropNext() }
-            justEnded.append(app)
             apps[app].run = nil
             apps[app].memory = 0
             apps[app].phase = apps[app].isRegistered ? .notRunning : .unknown

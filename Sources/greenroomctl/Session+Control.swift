@@ -132,7 +132,9 @@ extension Session {
     private func sentence(_ result: RequestResult) -> String {
         let state = stateInWords(result.state ?? "")
         switch RequestResult.Outcome(rawValue: result.outcome) {
-        case .done: return (result.wakeID.map { "\(state), push \($0)" } ?? state) + remark(result)
+        case .done:
+            return (result.wakeID.map { "\(state), \(invocation.verb == .push ? "push" : "wake") \($0)" } ?? state)
+                + remark(result)
         case .ended:
             let explanation = result.lastReceipt?.explanation ?? result.explanation ?? "Ended for an unknown reason."
             // The end is the requested result: its receipt is named here, and not as a hint of a failure.

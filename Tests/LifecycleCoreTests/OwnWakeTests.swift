@@ -194,6 +194,51 @@ struct OwnWakeTests {
         #expect(harness.view("mail").backgroundTimeRemaining == .seconds(6))
     }
 
+    @Test(
+        "a completion without a number is for a wake that has to be completed, not for an older one that has not (L30)")
+    func completionOfPush() {
+        let harness = harness()
+        harness.suspend("photos")
+        harness.launch("photos", .background, .timer)
+        harness.push("photos")
+        complete(harness)
+        harness.advance(.seconds(29))
+        #expect(harness.state("photos") == .background)
+        harness.advance(.seconds(2))
+        #expect(harness.state("photos") == .suspended)
+        #expect(harness.killed() == [])
+    }
+
+    @Test("the same holds before the wakes begin (L30)")
+    func earlyCompletionOfPush() {
+        let harness = harness { $0.readiness = .notified }
+        harness.behave("photos") { $0.launching = .executes }
+        harness.launch("photos", .background, .timer)
+        harness.push("photos")
+        complete(harness)
+        harness.handle(.run(harness.run("photos"), .ready))
+        #expect(begun(harness) == [1])
+    }
+
+    @Test(
+        "a wake that may have been completed before the daemon knew of the launch or the thaw needs no completion (L48)",
+        arguments: [Stage.suspended, .notRunning])
+    func doubtful(stage: Stage) {
+        let harness = harness { $0.readiness = .notified }
+        if stage == .suspended { harness.move("photos", to: .suspended) }
+        harness.behave("photos") {
+            $0.thaws = false; $0.launching = .executes
+        }
+        harness.push("photos")
+        let run = harness.run("photos")
+        harness.handle(.run(run, .reattached(messagesKept: false, noticesDelayed: false)))
+        harness.handle(stage == .suspended ? .run(run, .thawed(attempt: 1)) : .run(run, .ready))
+        #expect(begun(harness) == [1])
+        harness.advance(.seconds(40))
+        #expect(harness.killed() == [])
+        #expect(harness.state("photos") == .suspended)
+    }
+
     @Test("wakes that were completed before the launch or the thaw was reported do not begin (L30)")
     func completedEarly() {
         let harness = harness { $0.readiness = .notified }

@@ -92,6 +92,7 @@ extension PendingWake: SavedRecord {
         try coder.field(1, &reason)
         try coder.required(2, &id)
         try coder.flag(3, &isUnrequested)
+        try coder.flag(4, &isDoubtful)
     }
 }
 

@@ -5,6 +5,8 @@ struct PendingWake: Hashable, Sendable {
     var id: UInt64
     /// No user asked for it (L53).
     var isUnrequested: Bool
+    /// The app may have completed it while there was no daemon.
+    var isDoubtful = false
 }
 
 /// The wakes of an app that have not begun, each with the time and the completion of its own that it will have (L26), and the
@@ -33,11 +35,18 @@ struct PendingWakes: Hashable, Sendable {
 
     mutating func add(_ wake: PendingWake) { pending.append(wake) }
 
-    /// Removes the wake that is completed before it began: the oldest one, or the one with this number.
+    /// Removes the wake that is completed before it began: the one with this number. Without a number it is the oldest of those for
+    /// whose reason `mustComplete` is true, or else the oldest, and one that is not in doubt before one that is.
     /// - Returns: the wake; `nil`: there was none.
-    mutating func remove(_ id: UInt64?) -> PendingWake? {
-        pending.firstIndex { id == nil || $0.id == id }.map { pending.remove(at: $0) }
+    mutating func remove(_ id: UInt64?, mustComplete: (LaunchReason) -> Bool) -> PendingWake? {
+        func order(_ index: Int) -> Int {
+            (mustComplete(pending[index].reason) ? 0 : 2) + (pending[index].isDoubtful ? 1 : 0)
+        }
+        let named = pending.indices.filter { id == nil || pending[$0].id == id }
+        return named.min { order($0) < order($1) }.map { pending.remove(at: $0) }
     }
+
+    mutating func doubt() { for index in pending.indices { pending[index].isDoubtful = true } }
 
     /// Removes and returns the wakes that begin now.
     mutating func take() -> [PendingWake] {

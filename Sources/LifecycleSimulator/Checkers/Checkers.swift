@@ -61,7 +61,7 @@ struct Checkers {
                 jetsam.recordSlot(app, view?.isForeground ?? false)
             }
         }
-        deadlines.record(event, of: model.phase(of: event, app) == .past ? nil : app, at: world.now)
+        deadlines.record(event, of: model.phase(of: event, app) == .past ? nil : app, model, at: world.now)
         requests.record(event, model)
         launches.record(event, of: app)
         startUps.record(event, of: app, model, at: world.now)

@@ -17,14 +17,6 @@ extension DeadlineChecker {
     /// The limit of the core.
     private static let maximumWakes = 64
 
-    /// The open wake that an event completes: the one that it names, or the oldest. One that may have been completed before
-    /// comes last.
-    func completedWake(_ app: Int, _ event: Event) -> UInt64? {
-        guard case .run(_, .wakeCompleted(_, let number)) = event else { return nil }
-        let wakes = wakes[app].filter { number == nil || $0.wake == number }
-        return (wakes.first { !$0.isDoubtful } ?? wakes.first)?.wake
-    }
-
     mutating func record(_ state: AppState) {
         switch state {
         case .active, .inactive, .terminating, .notRunning, .suspended: wakeEnds.hasCause = true
@@ -42,7 +34,9 @@ extension DeadlineChecker {
             findings.check(
                 !wakes[app].contains { $0.wake == wake }, .deadlinesArePaired,
                 "\(id): wake \(wake) begins while it is open")
-            wakes[app].append(Open(wake: wake, start: now, allowed: time.microseconds))
+            let isLaunching = model.apps[app].phase == .launching
+            let isDoubtful = model.apps[app].wakes.isDoubtful(wake, isLaunching: isLaunching)
+            wakes[app].append(Open(wake: wake, start: now, allowed: time.microseconds, isDoubtful: isDoubtful))
             findings.check(
                 wakes[app].count <= Self.maximumWakes, .stateIsBounded, "\(id) has \(wakes[app].count) open wakes")
         case .deadlineMet(let id, .wake, let used, let wake):

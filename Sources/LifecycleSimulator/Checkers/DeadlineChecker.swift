@@ -50,11 +50,13 @@ struct DeadlineChecker {
     }
     func openKinds(of app: Int) -> [DeadlineKind] { DeadlineKind.allCases.filter { isOpen($0, of: app) } }
 
-    mutating func record(_ event: Event, of app: Int?, at now: Microseconds) {
+    mutating func record(_ event: Event, of app: Int?, _ model: CoreModel, at now: Microseconds) {
         found = nil
         wakeEnds = WakeEnds()
         guard let app else { return }
-        wakeEnds.completed = completedWake(app, event)
+        if case .run(_, .wakeCompleted(_, let number)) = event {
+            wakeEnds.completed = model.apps[app].wakes.completed(with: number)
+        }
         if case .run(_, .inspected(let inspection)) = event {
             found = inspection.traced
             isInspecting[app] = false

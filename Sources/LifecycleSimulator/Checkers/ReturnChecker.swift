@@ -30,6 +30,14 @@ struct ReturnChecker {
     private var isEndAsked: [Bool]
     /// By app: whether a launch was asked for during the end of the run. It follows that end, whatever its reason is.
     private var isLaunchAsked: [Bool]
+    /// The last request that launches an app, and what was known of the app before: it stays so if the request is refused.
+    private struct Current {
+        var request: RequestID
+        var app: Int
+        var taken: Taken?
+        var wasLaunchAsked: Bool
+    }
+    private var current: Current?
     private var growing: [Growing] = []
     private var lastMeasure: Microseconds = 0
     /// Of the world, when it was last looked at.
@@ -52,7 +60,9 @@ struct ReturnChecker {
         switch event {
         case .requested(_, _, .terminate, by: _), .requested(_, _, .remove, by: _), .unregistered: discard(app)
         // The app is launched for the request, or for the end that the request asks for is none of jetsam's.
-        case .requested(_, _, .activate, by: _), .requested(_, _, .launch, by: _), .requested(_, _, .push, by: _):
+        case .requested(let request, _, .activate, by: _), .requested(let request, _, .launch, by: _),
+            .requested(let request, _, .push, by: _):
+            current = Current(request: request, app: app, taken: taken[app], wasLaunchAsked: isLaunchAsked[app])
             taken[app] = nil
             let phase = model.apps[app].phase
             if phase == .ending || phase == .terminating { isLaunchAsked[app] = true }
@@ -76,6 +86,11 @@ struct ReturnChecker {
         _ effect: Effect, of app: Int?, in event: Event, _ model: CoreModel, _ core: Core, at now: Microseconds,
         _ findings: inout Findings
     ) {
+        if case .answer(let request, .refused) = effect, let current, current.request == request {
+            taken[current.app] = current.taken
+            isLaunchAsked[current.app] = current.wasLaunchAsked
+            self.current = nil
+        }
         guard let app else { return }
         switch effect {
         case .writeReceipt(let receipt):
@@ -100,6 +115,7 @@ struct ReturnChecker {
             taken[app] = nil
             isEndAsked[app] = false
             isLaunchAsked[app] = false
+            if current?.app == app { current = nil }
         default: break
         }
     }
