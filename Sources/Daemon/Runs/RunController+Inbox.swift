@@ -13,13 +13,18 @@ extension RunController {
     }
 
     func writeToInbox(_ name: String, _ payload: String) {
-        attempt { try inbox.write(name, payload) }
+        attemptInInbox { try inbox.write(name, payload) }
+    }
+
+    /// The app owns the inbox and can make each operation in it fail, so these warnings are limited.
+    private func attemptInInbox(_ body: () throws -> Void) {
+        do { try body() } catch { socket.warn("\(error)") }
     }
 
     /// An app that does not remove the files of events loses the oldest ones.
     private func limitEventFiles(adding names: [String]) {
         for oldest in eventFiles.add(names, in: inbox) {
-            attempt {
+            attemptInInbox {
                 guard try inbox.remove(oldest) else { return }
                 socket.warn(
                     "the app left \(Inbox.maximumEvents) events in its inbox; the oldest one, \(oldest), was removed")
@@ -29,6 +34,6 @@ extension RunController {
 
     /// Finds the files of events that previous daemons wrote: they count against the limit too.
     func findEventFiles() {
-        attempt { eventFiles = try inbox.eventFiles() }
+        attemptInInbox { eventFiles = try inbox.eventFiles() }
     }
 }
