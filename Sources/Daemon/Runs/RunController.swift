@@ -93,12 +93,15 @@ final class RunController {
     var errno: Int32?
     /// Why the app cannot be suspended, as a sentence; `nil`: it can, as far as is known.
     var suspendProblem: String?
-    /// The files of events that the app has not removed.
-    var eventFiles = EventFiles()
-    /// The last warning about a notify message of the app, as a sentence of at most `maximumWarning` bytes.
-    var lastWarning: String?
     /// The last such problem that was logged, until the app is suspended.
     var loggedProblem: String?
+    /// The last warning about a notify message or the inbox of the app, as a sentence of at most `maximumWarning` bytes.
+    var lastWarning: String?
+
+    // MARK: Inbox
+
+    /// The files of events that the app may not have removed.
+    var eventFiles = EventFiles()
 
     /// - Parameter notices: those that the previous daemon recorded; empty for a new run.
     init(
