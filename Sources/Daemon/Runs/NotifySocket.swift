@@ -195,8 +195,8 @@ final class NotifySocket {
     private func holdBack() {
         warn(
             isClosing
-                ? "sent \(closer.pending) descriptors that cannot be closed yet; its messages wait until they are"
-                : "sent \(Self.messagesPerSecond) notify messages within 1s; the rest waits")
+                ? "the app sent \(closer.pending) descriptors that cannot be closed yet; its messages wait until they are"
+                : "the app sent \(Self.messagesPerSecond) notify messages within 1s; the rest waits")
         try? source?.setEvents([])
         if pause == nil {
             pause = try? loop.makeTimer { [weak self] _ in try? self?.source?.setEvents(.readable) }
