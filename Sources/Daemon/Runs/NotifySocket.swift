@@ -9,7 +9,7 @@ protocol NotifySocketDelegate: AnyObject {
     func received(_ messages: [NotifyMessage], _ descriptors: inout ReceivedDescriptors, from sender: Int32)
     /// Why messages of a process are ignored, as the end of a sentence; `nil`: they are read (`NotifyAccess=`).
     func reasonToIgnore(sender: Int32) -> String?
-    /// A process of the app sent something that has no effect, whether that is logged or not.
+    /// There is a warning about the app's messages or its inbox, whether it is logged or not.
     func warned(_ sentence: String)
     /// Logs a warning. In a minute there are at most `NotifyWarningLimit.perMinute` calls, one more with the number of omitted
     /// warnings, and one about messages that are ignored because of their sender. A socket file that cannot be removed is
