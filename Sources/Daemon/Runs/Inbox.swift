@@ -47,7 +47,7 @@ final class InboxRemover {
 struct Inbox {
     /// The most files of events that an app leaves in its inbox. The oldest one is removed before one more is written.
     static let maximumEvents = 256
-    /// The most names that are read at the start of the daemon. The app may have added files of its own, and those that are not
+    /// The most names that are read at the start of the daemon. The app may have added files of its own. Files that are not
     /// read do not count as events.
     private static let maximumListed = 1024
     /// Digits of an event's number in the name of its file, so that names sort as the events came. JSON's exact numbers have no

@@ -11,9 +11,9 @@ protocol NotifySocketDelegate: AnyObject {
     func reasonToIgnore(sender: Int32) -> String?
     /// There is a warning about the app's messages or its inbox, whether it is logged or not.
     func warned(_ sentence: String)
-    /// Logs a warning. In a minute there are at most `NotifyWarningLimit.perMinute` calls, one more with the number of omitted
-    /// warnings, and one about messages that are ignored because of their sender. A socket file that cannot be removed is
-    /// another call.
+    /// Logs a warning. In a minute there are at most `NotifyWarningLimit.perMinute` calls, one more with the number of
+    /// omitted warnings, and one about messages that are ignored because of their sender. A socket file that cannot be
+    /// removed is another call.
     func logWarning(_ sentence: String)
 }
 
@@ -154,8 +154,8 @@ final class NotifySocket {
         return true
     }
 
-    /// Logs a warning that the app can cause as often as it likes, unless there were too many in this minute: then only their
-    /// number is logged.
+    /// Logs a warning that the app can cause at any time, unless there were too many in this minute: then only their number
+    /// is logged.
     func warn(_ sentence: String) {
         delegate?.warned(sentence)
         let now = loop.now()
@@ -195,7 +195,7 @@ final class NotifySocket {
     private func holdBack() {
         warn(
             isClosing
-                ? "the app sent \(closer.pending) descriptors that cannot be closed yet; its messages wait until they are"
+                ? "the app sent \(closer.pending) descriptors that cannot be closed yet; its messages wait until then"
                 : "the app sent \(Self.messagesPerSecond) notify messages within 1s; the rest waits")
         try? source?.setEvents([])
         if pause == nil {
