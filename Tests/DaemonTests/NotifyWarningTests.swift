@@ -1,4 +1,5 @@
 import JSON
+import Linux
 import Systemd
 import Testing
 
@@ -82,9 +83,44 @@ struct NotifyWarningTests {
         // More than ten only if reading the messages takes longer than a minute.
         #expect(logged >= 10 && logged < 50)
         let omitted = lines.compactMap { line -> Int? in
-            guard line.hasSuffix(" more warnings about its notify messages were not logged") else { return nil }
-            return line.split(separator: " ").dropLast(9).last.flatMap { Int($0) }
+            guard line.hasSuffix(" more warnings about its notify messages or its inbox were not logged") else {
+                return nil
+            }
+            return line.split(separator: " ").dropLast(12).last.flatMap { Int($0) }
         }
         #expect(logged + omitted.reduce(0, +) == 50)
+    }
+
+    @Test("the warnings that an app sends too many messages are limited like all others")
+    func floods() throws {
+        let daemon = try TestDaemon(["photos": TestDaemon.manifest("")])
+        try daemon.launch("photos")
+        let socket = try daemon.notifySocket("photos")
+        // Each datagram causes nine warnings about lines, and one that the rest waits: the second one's are not logged.
+        for _ in 0..<2 { try sendDatagram(String(repeating: "x\n", count: 2000), to: socket) }
+        try sendDatagram("STATUS=said", to: socket)
+        try daemon.eventually("the last message is read") {
+            try daemon.status("photos")["statusText"]?.stringValue == "said"
+        }
+        let isFlood = { (line: String) in line.contains("notify messages within 1s; the rest waits") }
+        #expect(log(daemon).split(separator: "\n").count { isFlood(String($0)) } == 1)
+        let last = try daemon.status("photos")["lastWarning"]?.stringValue
+        #expect(isFlood(last ?? ""))
+    }
+
+    @Test("warnings about an inbox in which the daemon cannot write are limited like all others")
+    func brokenInbox() throws {
+        let daemon = try TestDaemon(["photos": TestDaemon.manifest("", "[Lifecycle]\nBackgroundModes=push")])
+        try daemon.launch("photos")
+        // Folders with the names under which the daemon writes the files before it renames them.
+        for number in 10...59 {
+            let name = ".push.00000000000000\(number).\(daemon.process.pid)~"
+            try createDirectories(at: daemon.runtime + "/inbox/photos/" + name)
+        }
+        for number in 1...59 { try daemon.ask("Push", "photos", [.string("\(number)")]) }
+        let logged = log(daemon).split(separator: "\n").count { $0.contains("unlink ") && $0.contains("/.push.") }
+        // More than ten only if the pushes take longer than a minute.
+        #expect(logged >= 10 && logged < 50)
+        #expect(try daemon.status("photos")["lastWarning"]?.stringValue?.contains("/.push.0000000000000059.") == true)
     }
 }

@@ -108,8 +108,51 @@ struct PushQueueTests {
         let names = names(daemon)
         #expect(names.count == 256)
         #expect(names.first == "push.0000000000000003" && names.last == "push.0000000000000258")
-        let warning = "it left 256 events in its inbox: push.0000000000000002 was removed"
+        let warning = "the app left 256 events in its inbox; the oldest one, push.0000000000000002, was removed"
         #expect(try daemon.status("mail")["lastWarning"]?.stringValue == warning)
+    }
+
+    @Test("the events that an app left in its inbox before a restart of the daemon count against the limit (L31)")
+    func unreadBefore() throws {
+        let daemon = try start()
+        try daemon.launch("mail")
+        let own = ["notes", "push.7", "push.x000000000000001", "chat.0000000000000001"]
+        for name in own { try replaceFile(at: daemon.runtime + "/inbox/mail/" + name, with: []) }
+        for number in 1...256 { try push(daemon, "\(number)") }
+        daemon.crash()
+        let next = try daemon.successor()
+        try push(next, "257")
+        let events = names(next).filter { !own.contains($0) }
+        #expect(events.count == 256)
+        #expect(events.first == "push.0000000000000002" && events.last == "push.0000000000000257")
+        #expect(own.allSatisfy { next.inbox("mail", $0) != nil })
+    }
+
+    @Test("an app that removes all events but one from its inbox keeps that one, without a warning (L31)")
+    func oneLeft() throws {
+        let daemon = try start()
+        try daemon.launch("mail")
+        try push(daemon, "first")
+        for _ in 2...300 {
+            let number = try #require(try push(daemon, "more"))
+            let digits = String(number)
+            let name = "push." + String(repeating: "0", count: 16 - digits.utf8.count) + digits
+            #expect(try removeFile(at: daemon.runtime + "/inbox/mail/" + name))
+        }
+        #expect(names(daemon) == ["push.0000000000000001"])
+        #expect(try daemon.status("mail")["lastWarning"] == nil)
+    }
+
+    @Test("only names that the daemon gives to files of events are taken for such files")
+    func eventNames() {
+        #expect(Inbox.eventNumber(ofFile: "push.0000000000000017") == 17)
+        #expect(Inbox.eventNumber(ofFile: "x-chat.9007199254740992") == 1 << 53)
+        let others = [
+            "", ".", "push", "push.", "push.17", "push.000000000000001x", "push.0000000000000017.", "battery",
+            ".push.0000000000000017.1~", "x-.0000000000000017", "notes.0000000000000017", "battery.0000000000000017",
+            "push.00000000000000017", "push.000000000000001\u{301}7", "\u{fffd}.0000000000000017",
+        ]
+        #expect(others.compactMap { Inbox.eventNumber(ofFile: $0) } == [])
     }
 
     @Test("the end of a task that is not open is a warning, and one of a wake that the app never had")

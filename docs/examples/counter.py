@@ -37,6 +37,8 @@ def stored_descriptor(name):
 class Counter:
     def __init__(self):
         self.count = 0
+        # The number of the last push. A new process needs none of an earlier one: the inbox is emptied before a launch.
+        self.last_push = 0
         self.restore()
 
     def restore(self):
@@ -88,7 +90,7 @@ class Counter:
         inbox = os.environ.get("GREENROOM_INBOX", "")
         for name in sorted(os.listdir(inbox)) if inbox else []:
             kind, _, number = name.partition(".")
-            if kind != "push":
+            if kind != "push" or not number.isdigit():
                 continue
             try:
                 with open(os.path.join(inbox, name), encoding="utf-8", errors="replace") as file:
@@ -97,11 +99,14 @@ class Counter:
             except FileNotFoundError:
                 # The daemon removes the oldest of too many files.
                 continue
-            self.count += int(text) if text.isdigit() else 0
-            self.store()
-            done = ["X_GREENROOM_WAKE_DONE=" + ("new-data" if text.isdigit() else "no-data")]
-            # Without a number the oldest wake is completed.
-            notify(*done, *([f"X_GREENROOM_WAKE_ID={int(number)}"] if number else []))
+            # After a crash of the daemon a push may come again, with the same number. It is completed again, and not counted.
+            is_new = int(number) > self.last_push
+            if is_new:
+                self.last_push = int(number)
+                self.count += int(text) if text.isdigit() else 0
+                self.store()
+            result = "new-data" if is_new and text.isdigit() else "no-data"
+            notify(f"X_GREENROOM_WAKE_DONE={result}", f"X_GREENROOM_WAKE_ID={int(number)}")
 
     def run(self):
         # Signal handlers only wake the loop: a signal is sent while the program catches it.

@@ -231,6 +231,7 @@ extension RunController {
             context.runs.insertMainProcess(process.pid, of: id)
             transport.findPendingSignal()
         }
+        findEventFiles()
         persistRecord()
     }
 }

@@ -47,6 +47,9 @@ final class InboxRemover {
 struct Inbox {
     /// The most files of events that an app leaves in its inbox. The oldest one is removed before one more is written.
     static let maximumEvents = 256
+    /// The most names that are read at the start of the daemon. The app may have added files of its own. Files that are not
+    /// read do not count as events.
+    private static let maximumListed = 1024
     /// Digits of an event's number in the name of its file, so that names sort as the events came. JSON's exact numbers have no
     /// more.
     private static let digits = 16
@@ -81,4 +84,59 @@ struct Inbox {
     /// Removes the file of an event, unless the app has done so.
     /// - Returns: whether it was there.
     func remove(_ name: String) throws -> Bool { try removeFile(at: path + "/" + name) }
+
+    /// Whether a file of this name exists. No symbolic link is followed.
+    func contains(_ name: String) -> Bool { exists(at: path + "/" + name) }
+
+    /// Lists the files of events.
+    func eventFiles() throws(SystemError) -> EventFiles {
+        do {
+            return EventFiles(among: try FolderReader(path).next(Self.maximumListed))
+        } catch {
+            if error.meansGone { return EventFiles() }
+            throw error
+        }
+    }
+
+    /// The number of the event whose file has this name; `nil`: the daemon gives no event's file such a name.
+    static func eventNumber(ofFile name: String) -> UInt64? {
+        // By bytes: the app chooses the names of its own files.
+        let parts = name.utf8.split(separator: UInt8(ascii: "."), maxSplits: 1, omittingEmptySubsequences: false)
+        let decimal = UInt8(ascii: "0")...UInt8(ascii: "9")
+        guard parts.count == 2, parts[1].count == digits, parts[1].allSatisfy({ decimal.contains($0) }) else {
+            return nil
+        }
+        let kind = String(Substring(parts[0]))
+        guard kind == Notification.push || Notification(kind: kind, payload: "")?.isEvent == true else { return nil }
+        return UInt64(Substring(parts[1]))
+    }
+}
+
+/// The files of events in an inbox. The app may have removed some of them.
+struct EventFiles {
+    /// Oldest first.
+    private var names: [String] = []
+
+    init() {}
+
+    /// - Parameter found: names of files, also of other ones.
+    init(among found: [String]) {
+        let events = found.compactMap { name in Inbox.eventNumber(ofFile: name).map { (number: $0, name: name) } }
+        // The app can give two files the same number.
+        names = events.sorted { ($0.number, $0.name) < ($1.number, $1.name) }.map(\.name)
+    }
+
+    /// Adds files that are about to be written.
+    /// - Returns: the oldest files, which are too many then, and no longer counted.
+    mutating func add(_ added: [String], in inbox: Inbox) -> [String] {
+        // After a crash of the daemon an event may be delivered again.
+        let known = names
+        names += added.filter { !known.contains($0) }
+        guard names.count > Inbox.maximumEvents else { return [] }
+        // Most apps remove the files, so few remain and the next search is 256 events later.
+        names.removeAll { !added.contains($0) && !inbox.contains($0) }
+        let surplus = Array(names.prefix(max(0, names.count - Inbox.maximumEvents)))
+        names.removeFirst(surplus.count)
+        return surplus
+    }
 }

@@ -9,9 +9,11 @@ protocol NotifySocketDelegate: AnyObject {
     func received(_ messages: [NotifyMessage], _ descriptors: inout ReceivedDescriptors, from sender: Int32)
     /// Why messages of a process are ignored, as the end of a sentence; `nil`: they are read (`NotifyAccess=`).
     func reasonToIgnore(sender: Int32) -> String?
-    /// A process of the app sent something that has no effect, whether that is logged or not.
+    /// There is a warning about the app's messages or its inbox, whether it is logged or not.
     func warned(_ sentence: String)
-    /// Logs a warning. `NotifyWarningLimit` limits the number of calls.
+    /// Logs a warning. In a minute there are at most `NotifyWarningLimit.perMinute` calls, one more with the number of
+    /// omitted warnings, and one about messages that are ignored because of their sender. A socket file that cannot be
+    /// removed is another call.
     func logWarning(_ sentence: String)
 }
 
@@ -152,7 +154,8 @@ final class NotifySocket {
         return true
     }
 
-    /// Logs a warning about what the app sent, unless there were too many in this minute: then only their number is logged.
+    /// Logs a warning that the app can cause at any time, unless there were too many in this minute: then only their number
+    /// is logged.
     func warn(_ sentence: String) {
         delegate?.warned(sentence)
         let now = loop.now()
@@ -168,7 +171,7 @@ final class NotifySocket {
     private func logOmitted() {
         let omitted = warnings.takeOmitted()
         if omitted > 0 {
-            delegate?.logWarning("\(omitted) more warnings about its notify messages were not logged")
+            delegate?.logWarning("\(omitted) more warnings about its notify messages or its inbox were not logged")
         }
     }
 
@@ -190,11 +193,10 @@ final class NotifySocket {
 
     /// Stops reading until the current second is over.
     private func holdBack() {
-        // Once in a pause, also if the warnings of this second are used up.
-        delegate?.logWarning(
+        warn(
             isClosing
-                ? "sent \(closer.pending) descriptors that cannot be closed yet; its messages wait until they are"
-                : "sent \(Self.messagesPerSecond) notify messages within 1s; the rest waits")
+                ? "the app sent \(closer.pending) descriptors that cannot be closed yet; its messages wait until then"
+                : "the app sent \(Self.messagesPerSecond) notify messages within 1s; the rest waits")
         try? source?.setEvents([])
         if pause == nil {
             pause = try? loop.makeTimer { [weak self] _ in try? self?.source?.setEvents(.readable) }

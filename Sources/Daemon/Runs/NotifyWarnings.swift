@@ -2,7 +2,7 @@ import Manifest
 import Posix
 import Systemd
 
-/// Limits the warnings about the notify messages of one app, so that it cannot fill the journal.
+/// Limits the warnings about the notify messages and the inbox of one app, so that it cannot fill the journal.
 struct NotifyWarningLimit {
     /// The most warnings that are logged in a minute: enough for a program that is being written.
     static let perMinute = 10

@@ -93,13 +93,15 @@ final class RunController {
     var errno: Int32?
     /// Why the app cannot be suspended, as a sentence; `nil`: it can, as far as is known.
     var suspendProblem: String?
-    /// The files of events in the inbox that this daemon wrote, oldest first, at most `Inbox.maximumEvents`. The app may have
-    /// removed them.
-    private var eventFiles: [String] = []
-    /// The last warning about a notify message of the app, as a sentence of at most `maximumWarning` bytes.
-    var lastWarning: String?
     /// The last such problem that was logged, until the app is suspended.
     var loggedProblem: String?
+    /// The last warning about a notify message or the inbox of the app, as a sentence of at most `maximumWarning` bytes.
+    var lastWarning: String?
+
+    // MARK: Inbox
+
+    /// The files of events that the app may not have removed.
+    var eventFiles = EventFiles()
 
     /// - Parameter notices: those that the previous daemon recorded; empty for a new run.
     init(
@@ -270,31 +272,6 @@ final class RunController {
         writeToInbox("memory", level.name)
         transport.send(notice, effect)
         transport.announceFiles()
-    }
-
-    func deliver(_ notifications: [Notification], _ effect: EffectID) {
-        for notification in notifications {
-            let name = Inbox.fileName(notification)
-            if notification.id > 0 { limitEventFiles(adding: name) }
-            writeToInbox(name, notification.payload)
-            if notification.kind == "memory" { transport.send(.memoryWarning(.warning), effect) }
-        }
-        transport.announceFiles()
-    }
-
-    /// An app that does not remove the files of events loses the oldest ones.
-    private func limitEventFiles(adding name: String) {
-        eventFiles.append(name)
-        guard eventFiles.count > Inbox.maximumEvents else { return }
-        let oldest = eventFiles.removeFirst()
-        attempt {
-            guard try inbox.remove(oldest) else { return }
-            socket.warn("it left \(Inbox.maximumEvents) events in its inbox: \(oldest) was removed")
-        }
-    }
-
-    private func writeToInbox(_ kind: String, _ payload: String) {
-        attempt { try inbox.write(kind, payload) }
     }
 
     // MARK: The end
