@@ -17,7 +17,8 @@ extension ControlBus {
         var connections: [(name: String, descriptor: SharedDescriptor)] = []
         for peer in server?.peers ?? [] where peer !== reexecCaller && isTransferable(peer) {
             guard let socket = try? peer.socketForHandover() else { continue }
-            connections.append((RecoveredDescriptors.client(peer.number), socket))
+            let client = RecoveredDescriptors.Client(number: peer.number, connected: peer.connected)
+            connections.append((client.name, socket))
         }
         if let peer = messageBus?.peer, isTransferable(peer), let socket = try? peer.socketForHandover() {
             connections.append((RecoveredDescriptors.messageBus, socket))
@@ -31,10 +32,10 @@ extension ControlBus {
 
     /// Resumes the connections of the private socket. One that cannot be resumed ends.
     func resumeClients(_ descriptors: RecoveredDescriptors) {
-        for number in descriptors.clients {
-            guard let socket = descriptors.take(RecoveredDescriptors.client(number)) else { continue }
+        for client in descriptors.clients {
+            guard let socket = descriptors.take(client.name) else { continue }
             do throws(SystemError) {
-                try server?.resume(socket, number: number)
+                try server?.resume(socket, number: client.number, connected: client.connected)
             } catch {
                 service.logWarning("A connection of the previous program ended: \(error).")
             }

@@ -53,6 +53,21 @@ struct HandoverTests {
         #expect(reason == nil)
     }
 
+    @Test("a server resumes a connection with its number and with the time at which the client connected")
+    func age() throws {
+        let stage = try Stage()
+        let client = try stage.client()
+        #expect(try stage.ask(client, "Echo", [.variant(.bool(true))]).get().count == 1)
+        let previous = try #require(stage.server.peers.first)
+        #expect(try stage.loop.serve { previous.canBeHandedOver })
+        let socket = try previous.socketForHandover()
+        let next = try Stage()
+        try next.server.resume(
+            socket.descriptor.duplicate(), number: previous.number, connected: previous.connected)
+        let resumed = try #require(next.server.peers.first)
+        #expect(resumed.number == previous.number && resumed.connected == previous.connected)
+    }
+
     @Test(
         "a connection to a message bus is resumed with its names: callers notice nothing",
         .enabled(if: PrivateBus.isPossible, PrivateBus.requirement))

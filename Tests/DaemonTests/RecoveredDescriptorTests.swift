@@ -1,0 +1,21 @@
+import Linux
+import Posix
+import Testing
+
+@testable import Daemon
+
+@Suite("The descriptors of the previous program")
+struct RecoveredDescriptorTests {
+    @Test("a connection of the private socket is recovered with its number and with the time at which it began")
+    func clients() throws {
+        let first = RecoveredDescriptors.Client(number: 9, connected: .microseconds(1_234_567))
+        let second = RecoveredDescriptors.Client(number: 10, connected: .seconds(90_000))
+        let socket = SharedDescriptor(try MemoryFile.empty("socket"))
+        let names = [second.name, first.name, "client-1", "client-x-1", "client-1-2-3", "control"]
+        let descriptors = RecoveredDescriptors(adopting: names.map { ($0, socket) })
+        #expect(descriptors.clients == [first, second])
+        #expect(descriptors.clients.first?.connected == .microseconds(1_234_567))
+        _ = descriptors.take(first.name)
+        #expect(descriptors.clients == [second])
+    }
+}
