@@ -152,6 +152,24 @@ struct ReexecConnectionTests {
         #expect(!lost)
     }
 
+    @Test(
+        "the connection to the message bus is kept if a connected client has had an interruption that has ended",
+        .enabled(if: PrivateBus.isPossible && geteuid() == 0, PrivateBus.requirement))
+    func endedInterruption() throws {
+        let stage = try BusStage(["call": TestDaemon.manifest("")])
+        let owner = try Self.owner(stage)
+        _ = try stage.ask("Launch", [.string("call"), .dictionary([])]).get()
+        for _ in 0..<2 {
+            let inactive = try stage.ask("InterruptWhileConnected", [.string("call")]).get()
+            #expect(inactive.first?["state"] == .string("inactive"))
+            let active = try stage.ask("Resume", [.string("call")]).get()
+            #expect(active.first?["state"] == .string("active"))
+            #expect(try stage.ask("Version").get() == [.string(ControlNames.version)])
+            try Self.reexec(stage.daemon)
+            #expect(try Self.owner(stage) == owner)
+        }
+    }
+
     /// The unique name of the daemon.
     private static func owner(_ stage: BusStage) throws -> Variant? {
         var owner: Variant?

@@ -101,6 +101,68 @@ struct HandoverTests {
         #expect(reasons == [])
     }
 
+    @Test(
+        "a connection to a message bus is handed over after the called program has ended, but not after a timeout",
+        .enabled(if: PrivateBus.isPossible, PrivateBus.requirement))
+    func withoutAnswer() throws {
+        let stage = try BusStage(PrivateBus())
+        try stage.settle()
+        let peer = try #require(stage.messageBus.peer)
+        #expect(try stage.loop.serve { peer.canBeHandedOver })
+        let other = try BusStage(stage.bus, name: "org.example.Other", loop: stage.loop)
+        try other.settle()
+        let called = try #require(other.messageBus.peer)
+        func call(timeout: Duration?, until isOver: @escaping () -> Bool = { true }) throws -> BusError? {
+            var answer: Result<[Variant], BusError>?
+            try peer.call(
+                "org.example.Other", path: Exhibit.path, interface: Exhibit.manager, member: "Later", timeout: timeout
+            ) { answer = $0 }
+            #expect(!peer.canBeHandedOver)
+            #expect(try stage.loop.serve { isOver() && answer != nil })
+            guard case .failure(let error) = answer else { return nil }
+            return error
+        }
+        let ended = try call(timeout: nil) {
+            // The bus daemon answers instead of the program.
+            if !other.exhibit.waiting.isEmpty { called.close() }
+            return called.isGone
+        }
+        #expect(ended?.name == "org.freedesktop.DBus.Error.NoReply")
+        #expect(try stage.loop.serve { peer.canBeHandedOver })
+        let silent = try BusStage(stage.bus, name: "org.example.Other", loop: stage.loop)
+        try silent.settle()
+        let late = try call(timeout: .milliseconds(1))
+        #expect(late?.name == "org.freedesktop.DBus.Error.NoReply")
+        #expect(!peer.canBeHandedOver)
+    }
+
+    @Test(
+        "a connection to a message bus is handed over after the end of a client is not waited for any more",
+        .enabled(if: PrivateBus.isPossible, PrivateBus.requirement))
+    func watched() throws {
+        let stage = try BusStage(PrivateBus())
+        try stage.settle()
+        let client = try stage.client()
+        try client.call(
+            Exhibit.name, path: Exhibit.path, interface: Exhibit.manager, member: "Later", timeout: nil
+        ) { _ in }
+        #expect(try stage.loop.serve { !stage.exhibit.waiting.isEmpty })
+        let call = try #require(stage.exhibit.waiting.first)
+        var isGone = false
+        let cancel = call.onDisconnect { isGone = true }
+        call.reply()
+        // The answers of the bus daemon about the client have arrived before this one.
+        _ = try stage.ask(client, "Echo", [.variant(.bool(true))])
+        let peer = try #require(stage.messageBus.peer)
+        #expect(!peer.canBeHandedOver)
+        cancel()
+        #expect(try stage.loop.serve { peer.canBeHandedOver })
+        client.close()
+        let another = try stage.client()
+        _ = try stage.ask(another, "Echo", [.variant(.bool(true))])
+        #expect(!isGone)
+    }
+
     @Test("a connection with a call that waits, or with a part of a message, is not handed over")
     func busy() throws {
         let stage = try Stage()
