@@ -27,6 +27,8 @@ final class Announcer {
     private var recovered: Set<AppID> = []
     /// Whether clients know the disabled apps from the previous program. The manifests are not read yet.
     private var knowsDisabled = false
+    /// Whether clients of the previous program are connected.
+    private var hasClients = false
     private var level: MemoryLevel?
     /// Apps whose properties may have changed, in the order of the changes.
     private var changed: ArraySlice<AppID> = []
@@ -46,6 +48,9 @@ final class Announcer {
     func recover(hasClients: Bool) {
         recovered = Set(bus.driver.core.unsortedAppIDs)
         knowsDisabled = hasClients
+        self.hasClients = hasClients
+        // The level may have changed after the previous program sent it.
+        if hasClients { schedule() }
     }
 
     func record(_ event: Event) {
@@ -136,9 +141,9 @@ final class Announcer {
     private func announceLevel() {
         let now = bus.driver.core.memory.level
         guard level != now else { return }
-        let isFirst = level == nil
+        let isNew = level == nil && !hasClients
         level = now
-        if isFirst { return }
+        if isNew { return }
         emitChanged(
             ControlNames.managerPath, ControlNames.managerInterface,
             [Property(name: "MemoryLevel", value: .string(now.name))])

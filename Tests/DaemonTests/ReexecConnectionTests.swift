@@ -42,6 +42,22 @@ struct ReexecConnectionTests {
         #expect(!TestDaemon.text(of: daemon.root + "/log").contains("A connection of the previous program ended"))
     }
 
+    @Test("a client that stays connected over reexec gets the memory level, which may have changed meanwhile")
+    func memoryLevel() throws {
+        let daemon = try TestDaemon()
+        let client = try BusConnection(path: daemon.runtime + "/bus")
+        #expect(try Self.version(client) == .string(ControlNames.version))
+        try Self.reexec(daemon)
+        while true {
+            let signal = try #require(try client.nextSignal(until: EventLoop.now() + .seconds(60)))
+            guard signal.member == "PropertiesChanged", signal.path == ControlNames.managerPath else { continue }
+            if let level = signal.arguments[1]["MemoryLevel"]?.stringValue {
+                #expect(["normal", "warning", "critical"].contains(level))
+                return
+            }
+        }
+    }
+
     @Test("greenroomctl watch continues over reexec, and prints the events that follow")
     func watch() throws {
         let daemon = try TestDaemon(["photos": TestDaemon.manifest("")])
