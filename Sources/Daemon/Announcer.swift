@@ -111,6 +111,16 @@ final class Announcer {
         return false
     }
 
+    /// Sends all changes at once, before `Reexec`: the next program takes all apps of the core for known to clients.
+    func flush() {
+        recordForeground()
+        while let id = changed.popFirst() {
+            isChanged.remove(id)
+            announce(id)
+        }
+        announceLevel()
+    }
+
     /// Whether the message bus takes signals more slowly than apps change. Their latest properties are sent once it has
     /// caught up.
     private func isCongested() -> Bool {

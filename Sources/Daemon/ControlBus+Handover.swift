@@ -12,6 +12,7 @@ extension ControlBus {
     func connectionsForReexec() -> [(name: String, descriptor: SharedDescriptor)] {
         let error = ControlNames.Failure.replaced.error(
             "greenroomd was replaced before it answered. A change that was requested is carried out.")
+        announcer.flush()
         clientInterruptions.removeEnded()
         // One connection for all clients: it must not end for a call of one of them.
         messageBus?.peer?.failCalls(error)

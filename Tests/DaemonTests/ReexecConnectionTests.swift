@@ -58,6 +58,25 @@ struct ReexecConnectionTests {
         }
     }
 
+    @Test("an app that was added just before reexec is an added object to clients before its properties change")
+    func addedBefore() throws {
+        let daemon = try TestDaemon()
+        let client = try BusConnection(path: daemon.runtime + "/bus")
+        for number in 0..<3 {
+            #expect(try Self.version(client) == .string(ControlNames.version))
+            let path = "\(daemon.config)/apps/app\(number).app"
+            try replaceFile(at: path, with: Array(TestDaemon.manifest("").utf8))
+            _ = try daemon.call("Reload")
+            try Self.reexec(daemon)
+            let object = ObjectPath.encode("app\(number)", below: ControlNames.appPrefix)
+            while true {
+                let signal = try #require(try client.nextSignal(until: EventLoop.now() + .seconds(60)))
+                #expect(signal.path != object, "\(signal)")
+                if signal.member == "InterfacesAdded", signal.arguments.first == .objectPath(object) { break }
+            }
+        }
+    }
+
     @Test("greenroomctl watch continues over reexec, and prints the events that follow")
     func watch() throws {
         let daemon = try TestDaemon(["photos": TestDaemon.manifest("")])
