@@ -11,7 +11,7 @@ extension ControlBus {
     /// waits for an answer. The end of the connection tells its client that there will be no answer.
     func connectionsForReexec() -> [(name: String, descriptor: SharedDescriptor)] {
         let error = ControlNames.Failure.replaced.error(
-            "greenroomd was replaced before it answered. A change that was requested is carried out.")
+            "greenroomd was replaced before it answered. A change that was requested may have been carried out.")
         announcer.flush()
         clientInterruptions.removeEnded()
         // One connection for all clients: it must not end for a call of one of them.

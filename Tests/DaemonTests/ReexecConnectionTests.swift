@@ -153,6 +153,7 @@ struct ReexecConnectionTests {
             return
         }
         #expect(error.name == ControlNames.Failure.replaced.name)
+        #expect(error.message.contains("may have been carried out"))
         #expect(try Self.owner(stage) == owner)
         #expect(try stage.daemon.pid("slow") == pid)
     }
