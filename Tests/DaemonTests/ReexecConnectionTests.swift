@@ -169,6 +169,10 @@ struct ReexecConnectionTests {
             #expect(try stage.ask("Version").get() == [.string(ControlNames.version)])
             try Self.reexec(stage.daemon)
             #expect(try Self.owner(stage) == owner)
+            try stage.serve("the log entry of the new program about its name") {
+                let lines = TestDaemon.text(of: stage.root + "/log").split(separator: "\n")
+                return lines.count { $0.contains("Acquired the bus name") } == number + 2
+            }
             let answer = try stage.ask("Launch", [.string("photos"), .dictionary([])]).get()
             #expect(answer.first?["outcome"] == .string("done"))
             let events = { (state: String) in
