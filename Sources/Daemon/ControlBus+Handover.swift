@@ -4,7 +4,8 @@ import Systemd
 
 /// Connections that outlast `Reexec`: the next program gets their sockets, and clients notice nothing.
 extension ControlBus {
-    /// The connections that the next program resumes. Calls over the message bus that wait get an error.
+    /// The connections that the next program resumes, and which disabled apps their clients know. Calls over the message bus
+    /// that wait get an error.
     ///
     /// A connection is not passed on, and ends with this program, if a call of it waits for its answer, if an interruption
     /// is to end with it, if it has not read what it was sent, if a message of it is incomplete, or if a call of the daemon
@@ -24,6 +25,9 @@ extension ControlBus {
         }
         if let peer = messageBus?.peer, isTransferable(peer), let socket = try? peer.socketForHandover() {
             connections.append((RecoveredDescriptors.messageBus, socket))
+        }
+        if let disabled = RecoveredDescriptors.file(ofDisabledApps: announcer.knownDisabled) {
+            connections.append((RecoveredDescriptors.disabledApps, disabled))
         }
         return connections
     }

@@ -1,3 +1,4 @@
+import LifecycleCore
 import Linux
 import Posix
 import Testing
@@ -17,5 +18,16 @@ struct RecoveredDescriptorTests {
         #expect(descriptors.clients.first?.connected == .microseconds(1_234_567))
         _ = descriptors.take(first.name)
         #expect(descriptors.clients == [second])
+    }
+
+    @Test("the disabled apps that clients know are recovered")
+    func disabledApps() throws {
+        #expect(RecoveredDescriptors.file(ofDisabledApps: []) == nil)
+        #expect(RecoveredDescriptors().takeDisabledApps() == [])
+        let apps = try ["org.example.Photos", "mail"].map { try #require(AppID($0)) }
+        let file = try #require(RecoveredDescriptors.file(ofDisabledApps: apps))
+        let descriptors = RecoveredDescriptors(adopting: [(RecoveredDescriptors.disabledApps, file)])
+        #expect(descriptors.takeDisabledApps() == apps)
+        #expect(!descriptors.contains(RecoveredDescriptors.disabledApps))
     }
 }

@@ -77,6 +77,38 @@ struct ReexecConnectionTests {
         }
     }
 
+    @Test("manifests with errors that were added, removed or corrected before reexec are announced as by a reload")
+    func disabled() throws {
+        let broken = "[App]\nType=notfy\n"
+        let daemon = try TestDaemon(["gone": broken, "fixed": broken, "same": broken])
+        let client = try BusConnection(path: daemon.runtime + "/bus")
+        #expect(try Self.version(client) == .string(ControlNames.version))
+        unlink(daemon.config + "/apps/gone.app")
+        try replaceFile(at: daemon.config + "/apps/fixed.app", with: Array(TestDaemon.manifest("").utf8))
+        try replaceFile(at: daemon.config + "/apps/new.app", with: Array(broken.utf8))
+        try Self.reexec(daemon)
+        func path(_ app: String) -> String { ObjectPath.encode(app, below: ControlNames.appPrefix) }
+        var isReplaced = false
+        var announced: [String: String] = [:]
+        while announced.count < 4 {
+            let signal = try #require(try client.nextSignal(until: EventLoop.now() + .seconds(60)))
+            // The memory level is the first that the new program sends.
+            if signal.member == "PropertiesChanged", signal.path == ControlNames.managerPath { isReplaced = true }
+            guard isReplaced else { continue }
+            switch signal.member {
+            case "InterfacesAdded", "InterfacesRemoved":
+                if case .objectPath(let object) = signal.arguments[0] { announced[object] = signal.member }
+            case "PropertiesChanged" where signal.path != ControlNames.managerPath:
+                announced[signal.path] = signal.arguments[1]["LoadState"]?.stringValue
+            default: break
+            }
+        }
+        #expect(announced[path("gone")] == "InterfacesRemoved")
+        #expect(announced[path("new")] == "InterfacesAdded")
+        #expect(announced[path("fixed")] == "loaded")
+        #expect(announced[path("same")] == "bad-setting")
+    }
+
     @Test("greenroomctl watch continues over reexec, and prints the events that follow")
     func watch() throws {
         let daemon = try TestDaemon(["photos": TestDaemon.manifest("")])

@@ -55,6 +55,26 @@ final class RecoveredDescriptors {
     /// The connections of the private socket, in the order in which they began.
     var clients: [Client] { all.keys.compactMap(Client.init(name:)).sorted { $0.number < $1.number } }
 
+    /// A memfd with the IDs of the disabled apps that clients know, one in each line.
+    static let disabledApps = "disabled-apps"
+    /// The longest such file in bytes.
+    private static let longestList = 16 << 20
+
+    /// - Returns: `nil` if there are none. If the file cannot be created, the next program announces all disabled apps.
+    static func file(ofDisabledApps apps: [AppID]) -> SharedDescriptor? {
+        if apps.isEmpty { return nil }
+        let lines = apps.map { "\($0.name)\n" }.joined()
+        return try? SharedDescriptor(MemoryFile.sealed("greenroom-disabled", Array(lines.utf8)))
+    }
+
+    /// The disabled apps that clients of the previous program know.
+    func takeDisabledApps() -> [AppID] {
+        guard let file = take(Self.disabledApps),
+            let bytes = try? MemoryFile.contents(file, limit: Self.longestList)
+        else { return [] }
+        return String(decoding: bytes, as: UTF8.self).split(separator: "\n").compactMap { AppID(String($0)) }
+    }
+
     func contains(_ name: String) -> Bool { all[name] != nil }
 
     /// - Returns: `nil` if there is none of this name, or if it cannot be duplicated.
