@@ -36,8 +36,8 @@ final class ClientInterruptions {
         }
     }
 
-    /// Stops to watch the clients whose interruptions have all ended. Otherwise a client on the message bus that had one would
-    /// keep the connection of all clients from being handed over as long as it is connected.
+    /// Stops watching the clients whose interruptions have all ended. Otherwise a client on the message bus that had one
+    /// would keep the connection of all clients from being handed over as long as it is connected.
     func removeEnded() {
         for (client, known) in requests where !known.contains(where: { driver.core.awaitsDisconnect(of: $0) }) {
             requests[client] = nil

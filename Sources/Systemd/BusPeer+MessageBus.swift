@@ -87,7 +87,8 @@ extension BusPeer {
             "type='signal',sender='\(BusDaemon.name)',interface='\(BusDaemon.name)',member='NameOwnerChanged',"
             + "path='\(BusDaemon.path)',arg0='\(sender)'"
         watchedSenders[sender] = WatchedSender(rule: rule, serials: [serial])
-        // Not `addMatch`: a connection is handed over only if no sender is watched, so the previous program has removed the rule.
+        // Not `addMatch`: a connection is handed over only if no sender is watched, so the previous program has no such
+        // rule.
         callDaemon("AddMatch", [.string(rule)])
         // It may have ended before the rule was added.
         callDaemon("NameHasOwner", [.string(sender)]) { [weak self] result in

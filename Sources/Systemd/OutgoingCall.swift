@@ -30,8 +30,8 @@ final class OutgoingCall {
         handler(result)
     }
 
-    /// Whether the answer is libsystemd's own, after the timeout: it has no sender. A bus daemon answers with the same error
-    /// if the called program ends, and then no other answer can arrive.
+    /// Whether the answer is libsystemd's own, after the timeout: it has no sender. A bus daemon answers with the same
+    /// error if the called program ends, and then no other answer can arrive.
     private static func isTimeout(_ message: OpaquePointer) -> Bool {
         let sender = sd_bus_message_get_sender(message).map { String(cString: $0) }
         return BusError(sd_bus_message_get_error(message))?.name == BusError.noReply("").name

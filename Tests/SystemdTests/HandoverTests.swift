@@ -134,6 +134,7 @@ struct HandoverTests {
         let late = try call(timeout: .milliseconds(1))
         #expect(late?.name == "org.freedesktop.DBus.Error.NoReply")
         #expect(!peer.canBeHandedOver)
+        #expect(silent.exhibit.calls == 0)
     }
 
     @Test(
