@@ -8,6 +8,8 @@ final class ClientInterruptions {
 
     private let driver: CoreDriver
     private var requests: [BusClient: [RequestID]] = [:]
+    /// End the watch of these clients.
+    private var cancellations: [BusClient: () -> Void] = [:]
 
     init(driver: CoreDriver) { self.driver = driver }
 
@@ -16,7 +18,8 @@ final class ClientInterruptions {
         let client = call.client
         guard var known = requests[client] else {
             requests[client] = [request]
-            return call.onDisconnect { [weak self] in self?.disconnected(client) }
+            cancellations[client] = call.onDisconnect { [weak self] in self?.disconnected(client) }
+            return
         }
         known.append(request)
         // Most may have ended long ago.
@@ -33,7 +36,17 @@ final class ClientInterruptions {
         }
     }
 
+    /// Stops watching the clients whose interruptions have all ended. Otherwise a client on the message bus that had one
+    /// would keep the connection of all clients from being handed over as long as it is connected.
+    func removeEnded() {
+        for (client, known) in requests where !known.contains(where: { driver.core.awaitsDisconnect(of: $0) }) {
+            requests[client] = nil
+            cancellations.removeValue(forKey: client)?()
+        }
+    }
+
     private func disconnected(_ client: BusClient) {
+        cancellations[client] = nil
         for request in requests.removeValue(forKey: client) ?? [] { driver.send(.requestAbandoned(request)) }
     }
 }

@@ -11,8 +11,6 @@ extension ControlBus {
     ///
     /// - Parameter inhibitor: the one that the previous daemon held.
     func joinBus(_ options: DaemonOptions, _ inhibitor: consuming Descriptor?, _ journal: Journal) throws {
-        messageBus?.onName = { [unowned self] in self.nameChanged($0, journal) }
-        messageBus?.onDown = { [unowned self] in self.busIsDown($0, journal) }
         switch options.mode {
         case .system: systemBus = messageBus
         case .user:
@@ -24,6 +22,12 @@ extension ControlBus {
         if systemBus === messageBus, let peer = messageBus?.peer { logind?.busIsUp(peer) }
         messageBus?.connect()
         systemBus?.connect()
+    }
+
+    /// Logs each change of the connection and of the name.
+    func logChanges(of bus: MessageBus, _ journal: Journal) {
+        bus.onName = { [unowned self] in self.nameChanged($0, journal) }
+        bus.onDown = { [unowned self] in self.busIsDown($0, journal) }
     }
 
     private func watchLogind(

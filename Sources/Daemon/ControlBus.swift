@@ -53,6 +53,8 @@ final class ControlBus {
             loop: service.loop, address: busAddress, name: ControlNames.busName, objects: objects)
         messageBus = bus
         authoriser.bus = bus
+        // Before a connection is resumed: its name may be lost or refused before `joinBus`.
+        logChanges(of: bus, service.context.journal)
         if let connection = descriptors.take(RecoveredDescriptors.messageBus) { bus.resume(connection) }
     }
 

@@ -87,7 +87,9 @@ extension BusPeer {
             "type='signal',sender='\(BusDaemon.name)',interface='\(BusDaemon.name)',member='NameOwnerChanged',"
             + "path='\(BusDaemon.path)',arg0='\(sender)'"
         watchedSenders[sender] = WatchedSender(rule: rule, serials: [serial])
-        addMatch(rule)
+        // Not `addMatch`: a connection is handed over only if no sender is watched, so the previous program has no such
+        // rule.
+        callDaemon("AddMatch", [.string(rule)])
         // It may have ended before the rule was added.
         callDaemon("NameHasOwner", [.string(sender)]) { [weak self] result in
             if case .success(let answer) = result, answer.first == .bool(false) { self?.senderGone(sender) }

@@ -23,7 +23,8 @@ package final class BusPeer {
     package let number: UInt64
     /// The process at the other end; `nil` if that is a bus daemon, whose messages have a sender each.
     package let credentials: PeerCredentials?
-    /// When the connection was accepted, or begun (CLOCK_MONOTONIC, as `EventLoop.now`).
+    /// When the connection was accepted, or begun (CLOCK_MONOTONIC, as `EventLoop.now`). A client's connection that is
+    /// resumed was accepted by an earlier program.
     package let connected: Duration
     package let limits: BusLimits
     package private(set) var isGone = false
@@ -68,10 +69,11 @@ package final class BusPeer {
     /// - Parameters:
     ///   - closer: closes the socket, and descriptors that the other side sends to a server.
     ///   - isResumed: the socket is of a server of the previous program (`socketForHandover`).
+    ///   - connected: when a connection that is resumed was accepted; `nil`: now.
     package init(
         loop: EventLoop, descriptor: consuming Descriptor, role: Role, number: UInt64 = 0, objects: BusObjects? = nil,
         limits: BusLimits = BusLimits(), priority: EventPriority = .peer, closer: DescriptorCloser = DescriptorCloser(),
-        isResumed: Bool = false
+        isResumed: Bool = false, connected: Duration? = nil
     ) throws(SystemError) {
         credentials = try PeerCredentials(ofSocket: descriptor)
         let bus = try Self.makeBus()
@@ -92,7 +94,7 @@ package final class BusPeer {
         }
         self.bus = bus
         self.loop = loop
-        connected = loop.now()
+        self.connected = connected ?? loop.now()
         self.number = number
         self.limits = limits
         self.priority = priority

@@ -185,14 +185,20 @@ package final class BusServer {
     }
 
     /// Resumes a connection of the previous program, in the order in which they began.
-    package func resume(_ socket: consuming Descriptor, number: UInt64) throws(SystemError) {
+    /// - Parameters:
+    ///   - number: `BusPeer.number` in the previous program.
+    ///   - connected: `BusPeer.connected` in the previous program. The pid in the credentials of the socket is that of the
+    ///     process that connected, so a process with this pid that started later is another one.
+    package func resume(
+        _ socket: consuming Descriptor, number: UInt64, connected: Duration
+    ) throws(SystemError) {
         let caller = try PeerCredentials(ofSocket: socket)
         let closer = closers[caller.uid] ?? DescriptorCloser()
         closers[caller.uid] = closer
         lastNumber = max(lastNumber, number)
         let peer = try BusPeer(
             loop: loop, descriptor: socket, role: .server(names: names), number: number, objects: objects,
-            limits: limits.peer, priority: priority, closer: closer, isResumed: true)
+            limits: limits.peer, priority: priority, closer: closer, isResumed: true, connected: connected)
         add(peer)
     }
 

@@ -66,8 +66,13 @@ package final class MethodCall {
     }
 
     /// Calls `handler` from the loop once the caller disconnects, also after the answer.
-    package func onDisconnect(_ handler: @escaping () -> Void) {
-        peer.setGoneHandler(peer.nextSerial(), of: sender, handler)
+    /// - Returns: cancels this. On a message bus the connection of all callers is not handed over before
+    ///   (`BusPeer.canBeHandedOver`).
+    package func onDisconnect(_ handler: @escaping () -> Void) -> () -> Void {
+        let number = peer.nextSerial()
+        let caller = self.sender
+        peer.setGoneHandler(number, of: caller, handler)
+        return { [weak peer] in peer?.setGoneHandler(number, of: caller, nil) }
     }
 
     /// Identifies the connection of the caller as long as it lasts.

@@ -25,12 +25,17 @@ final class OutgoingCall {
     func finish(_ result: Result<OpaquePointer, BusError>) {
         guard let handler else { return }
         self.handler = nil
-        // libsystemd's own answer after the timeout has no sender's error, but this one.
-        if case .success(let message) = result, let error = BusError(sd_bus_message_get_error(message)) {
-            hasTimedOut = error.name == "org.freedesktop.DBus.Error.NoReply"
-        }
+        if case .success(let message) = result { hasTimedOut = Self.isTimeout(message) }
         onFinish()
         handler(result)
+    }
+
+    /// Whether the answer is libsystemd's own, after the timeout: it has no sender. A bus daemon answers with the same
+    /// error if the called program ends, and then no other answer can arrive.
+    private static func isTimeout(_ message: OpaquePointer) -> Bool {
+        let sender = sd_bus_message_get_sender(message).map { String(cString: $0) }
+        return BusError(sd_bus_message_get_error(message))?.name == BusError.noReply("").name
+            && (sender == nil || sender == "org.freedesktop.DBus.Local")
     }
 
     private static func read<Value>(

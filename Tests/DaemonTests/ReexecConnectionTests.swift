@@ -42,6 +42,73 @@ struct ReexecConnectionTests {
         #expect(!TestDaemon.text(of: daemon.root + "/log").contains("A connection of the previous program ended"))
     }
 
+    @Test("a client that stays connected over reexec gets the memory level, which may have changed meanwhile")
+    func memoryLevel() throws {
+        let daemon = try TestDaemon()
+        let client = try BusConnection(path: daemon.runtime + "/bus")
+        #expect(try Self.version(client) == .string(ControlNames.version))
+        try Self.reexec(daemon)
+        while true {
+            let signal = try #require(try client.nextSignal(until: EventLoop.now() + .seconds(60)))
+            guard signal.member == "PropertiesChanged", signal.path == ControlNames.managerPath else { continue }
+            if let level = signal.arguments[1]["MemoryLevel"]?.stringValue {
+                #expect(["normal", "warning", "critical"].contains(level))
+                return
+            }
+        }
+    }
+
+    @Test("an app that was added just before reexec is an added object to clients before its properties change")
+    func addedBefore() throws {
+        let daemon = try TestDaemon()
+        let client = try BusConnection(path: daemon.runtime + "/bus")
+        for number in 0..<3 {
+            #expect(try Self.version(client) == .string(ControlNames.version))
+            let path = "\(daemon.config)/apps/app\(number).app"
+            try replaceFile(at: path, with: Array(TestDaemon.manifest("").utf8))
+            _ = try daemon.call("Reload")
+            try Self.reexec(daemon)
+            let object = ObjectPath.encode("app\(number)", below: ControlNames.appPrefix)
+            while true {
+                let signal = try #require(try client.nextSignal(until: EventLoop.now() + .seconds(60)))
+                #expect(signal.path != object, "\(signal)")
+                if signal.member == "InterfacesAdded", signal.arguments.first == .objectPath(object) { break }
+            }
+        }
+    }
+
+    @Test("manifests with errors that were added, removed or corrected before reexec are announced as by a reload")
+    func disabled() throws {
+        let broken = "[App]\nType=notfy\n"
+        let daemon = try TestDaemon(["gone": broken, "fixed": broken, "same": broken])
+        let client = try BusConnection(path: daemon.runtime + "/bus")
+        #expect(try Self.version(client) == .string(ControlNames.version))
+        unlink(daemon.config + "/apps/gone.app")
+        try replaceFile(at: daemon.config + "/apps/fixed.app", with: Array(TestDaemon.manifest("").utf8))
+        try replaceFile(at: daemon.config + "/apps/new.app", with: Array(broken.utf8))
+        try Self.reexec(daemon)
+        func path(_ app: String) -> String { ObjectPath.encode(app, below: ControlNames.appPrefix) }
+        var isReplaced = false
+        var announced: [String: String] = [:]
+        while announced.count < 4 {
+            let signal = try #require(try client.nextSignal(until: EventLoop.now() + .seconds(60)))
+            // The memory level is the first that the new program sends.
+            if signal.member == "PropertiesChanged", signal.path == ControlNames.managerPath { isReplaced = true }
+            guard isReplaced else { continue }
+            switch signal.member {
+            case "InterfacesAdded", "InterfacesRemoved":
+                if case .objectPath(let object) = signal.arguments[0] { announced[object] = signal.member }
+            case "PropertiesChanged" where signal.path != ControlNames.managerPath:
+                announced[signal.path] = signal.arguments[1]["LoadState"]?.stringValue
+            default: break
+            }
+        }
+        #expect(announced[path("gone")] == "InterfacesRemoved")
+        #expect(announced[path("new")] == "InterfacesAdded")
+        #expect(announced[path("fixed")] == "loaded")
+        #expect(announced[path("same")] == "bad-setting")
+    }
+
     @Test("greenroomctl watch continues over reexec, and prints the events that follow")
     func watch() throws {
         let daemon = try TestDaemon(["photos": TestDaemon.manifest("")])
@@ -118,6 +185,7 @@ struct ReexecConnectionTests {
             return
         }
         #expect(error.name == ControlNames.Failure.replaced.name)
+        #expect(error.message.contains("may have been carried out"))
         #expect(try Self.owner(stage) == owner)
         #expect(try stage.daemon.pid("slow") == pid)
     }
@@ -133,6 +201,10 @@ struct ReexecConnectionTests {
             #expect(try stage.ask("Version").get() == [.string(ControlNames.version)])
             try Self.reexec(stage.daemon)
             #expect(try Self.owner(stage) == owner)
+            try stage.serve("the log entry of the new program about its name") {
+                let lines = TestDaemon.text(of: stage.root + "/log").split(separator: "\n")
+                return lines.count { $0.contains("Acquired the bus name") } == number + 2
+            }
             let answer = try stage.ask("Launch", [.string("photos"), .dictionary([])]).get()
             #expect(answer.first?["outcome"] == .string("done"))
             let events = { (state: String) in
@@ -150,6 +222,24 @@ struct ReexecConnectionTests {
                 && $0.arguments.last == .string("")
         }
         #expect(!lost)
+    }
+
+    @Test(
+        "the connection to the message bus is kept if a connected client has had an interruption that has ended",
+        .enabled(if: PrivateBus.isPossible && geteuid() == 0, PrivateBus.requirement))
+    func endedInterruption() throws {
+        let stage = try BusStage(["call": TestDaemon.manifest("")])
+        let owner = try Self.owner(stage)
+        _ = try stage.ask("Launch", [.string("call"), .dictionary([])]).get()
+        for _ in 0..<2 {
+            let inactive = try stage.ask("InterruptWhileConnected", [.string("call")]).get()
+            #expect(inactive.first?["state"] == .string("inactive"))
+            let active = try stage.ask("Resume", [.string("call")]).get()
+            #expect(active.first?["state"] == .string("active"))
+            #expect(try stage.ask("Version").get() == [.string(ControlNames.version)])
+            try Self.reexec(stage.daemon)
+            #expect(try Self.owner(stage) == owner)
+        }
     }
 
     /// The unique name of the daemon.

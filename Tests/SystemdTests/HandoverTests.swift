@@ -53,6 +53,21 @@ struct HandoverTests {
         #expect(reason == nil)
     }
 
+    @Test("a server resumes a connection with its number and with the time at which the client connected")
+    func age() throws {
+        let stage = try Stage()
+        let client = try stage.client()
+        #expect(try stage.ask(client, "Echo", [.variant(.bool(true))]).get().count == 1)
+        let previous = try #require(stage.server.peers.first)
+        #expect(try stage.loop.serve { previous.canBeHandedOver })
+        let socket = try previous.socketForHandover()
+        let next = try Stage()
+        try next.server.resume(
+            socket.descriptor.duplicate(), number: previous.number, connected: previous.connected)
+        let resumed = try #require(next.server.peers.first)
+        #expect(resumed.number == previous.number && resumed.connected == previous.connected)
+    }
+
     @Test(
         "a connection to a message bus is resumed with its names: callers notice nothing",
         .enabled(if: PrivateBus.isPossible, PrivateBus.requirement))
@@ -84,6 +99,69 @@ struct HandoverTests {
         #expect(exhibit.calls == 3 && stage.exhibit.calls == 0)
         #expect(try loop.serve { next.peer?.canBeHandedOver ?? false })
         #expect(reasons == [])
+    }
+
+    @Test(
+        "a connection to a message bus is handed over after the called program has ended, but not after a timeout",
+        .enabled(if: PrivateBus.isPossible, PrivateBus.requirement))
+    func withoutAnswer() throws {
+        let stage = try BusStage(PrivateBus())
+        try stage.settle()
+        let peer = try #require(stage.messageBus.peer)
+        #expect(try stage.loop.serve { peer.canBeHandedOver })
+        let other = try BusStage(stage.bus, name: "org.example.Other", loop: stage.loop)
+        try other.settle()
+        let called = try #require(other.messageBus.peer)
+        func call(timeout: Duration?, until isOver: @escaping () -> Bool = { true }) throws -> BusError? {
+            var answer: Result<[Variant], BusError>?
+            try peer.call(
+                "org.example.Other", path: Exhibit.path, interface: Exhibit.manager, member: "Later", timeout: timeout
+            ) { answer = $0 }
+            #expect(!peer.canBeHandedOver)
+            #expect(try stage.loop.serve { isOver() && answer != nil })
+            guard case .failure(let error) = answer else { return nil }
+            return error
+        }
+        let ended = try call(timeout: nil) {
+            // The bus daemon answers instead of the program.
+            if !other.exhibit.waiting.isEmpty { called.close() }
+            return called.isGone
+        }
+        #expect(ended?.name == "org.freedesktop.DBus.Error.NoReply")
+        #expect(try stage.loop.serve { peer.canBeHandedOver })
+        let silent = try BusStage(stage.bus, name: "org.example.Other", loop: stage.loop)
+        try silent.settle()
+        let late = try call(timeout: .milliseconds(1))
+        #expect(late?.name == "org.freedesktop.DBus.Error.NoReply")
+        #expect(!peer.canBeHandedOver)
+        #expect(silent.exhibit.calls == 0)
+    }
+
+    @Test(
+        "a connection to a message bus is handed over after the end of a client is not waited for any more",
+        .enabled(if: PrivateBus.isPossible, PrivateBus.requirement))
+    func watched() throws {
+        let stage = try BusStage(PrivateBus())
+        try stage.settle()
+        let client = try stage.client()
+        try client.call(
+            Exhibit.name, path: Exhibit.path, interface: Exhibit.manager, member: "Later", timeout: nil
+        ) { _ in }
+        #expect(try stage.loop.serve { !stage.exhibit.waiting.isEmpty })
+        let call = try #require(stage.exhibit.waiting.first)
+        var isGone = false
+        let cancel = call.onDisconnect { isGone = true }
+        call.reply()
+        // The answers of the bus daemon about the client have arrived before this one.
+        _ = try stage.ask(client, "Echo", [.variant(.bool(true))])
+        let peer = try #require(stage.messageBus.peer)
+        #expect(!peer.canBeHandedOver)
+        cancel()
+        #expect(try stage.loop.serve { peer.canBeHandedOver })
+        client.close()
+        let another = try stage.client()
+        _ = try stage.ask(another, "Echo", [.variant(.bool(true))])
+        #expect(!isGone)
     }
 
     @Test("a connection with a call that waits, or with a part of a message, is not handed over")

@@ -16,7 +16,7 @@ extension Program {
         self.recovered = nil
         driver.hold(recovered)
         let hasClients = !descriptors.clients.isEmpty || descriptors.contains(RecoveredDescriptors.messageBus)
-        bus.announcer.recover(hasClients: hasClients)
+        bus.announcer.recover(hasClients: hasClients, disabled: descriptors.takeDisabledApps())
         try listen()
         for warning in recovered.warnings { journal.logWarning(warning) }
         readManifests { changes in

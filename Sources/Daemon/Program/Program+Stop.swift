@@ -14,6 +14,8 @@ protocol DaemonControl: AnyObject {
 extension Program: DaemonControl {
     func reexec() throws {
         if case .shutdown = stop { throw Problem("greenroomd is shutting down") }
+        // Before calls are answered with an error: they could still be answered if this program is not replaced.
+        let path = try Reexecution.executable()
         _ = try? context.receipts.writePending()
         driver.saveSnapshot()
         let connections = bus.connectionsForReexec()
@@ -21,7 +23,7 @@ extension Program: DaemonControl {
             context.stored.all + context.runs.all.flatMap(\.descriptorsForReexec) + bus.socketForReexec
             + (bus.logind?.inhibitorForReexec ?? []) + [(RecoveredDescriptors.lock, lock.descriptor)]
             + groupLockForReexec
-        try Reexecution.run(descriptors + connections)
+        try Reexecution.run(path, descriptors + connections)
     }
 
     private var groupLockForReexec: [(name: String, descriptor: SharedDescriptor)] {

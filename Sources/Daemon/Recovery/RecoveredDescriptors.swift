@@ -23,15 +23,56 @@ final class RecoveredDescriptors {
     static let inhibitor = "inhibitor"
     /// The connection to the message bus.
     static let messageBus = "message-bus"
-    /// A connection of the private socket.
-    static func client(_ number: UInt64) -> String { clientPrefix + String(number) }
-    private static let clientPrefix = "client-"
 
-    /// The numbers of the private socket's connections, in ascending order.
-    var clients: [UInt64] {
-        all.keys.compactMap { name in
-            name.hasPrefix(Self.clientPrefix) ? UInt64(name.dropFirst(Self.clientPrefix.count)) : nil
-        }.sorted()
+    /// A connection of the private socket.
+    struct Client: Equatable {
+        /// `BusPeer.number`.
+        let number: UInt64
+        /// When it was accepted (CLOCK_MONOTONIC), in microseconds.
+        private let microseconds: Int64
+
+        init(number: UInt64, connected: Duration) {
+            self.number = number
+            let (seconds, attoseconds) = connected.components
+            microseconds = seconds * 1_000_000 + attoseconds / 1_000_000_000_000
+        }
+
+        /// - Parameter name: of the descriptor; `nil`: it is not that of a connection.
+        init?(name: String) {
+            let words = name.split(separator: "-", omittingEmptySubsequences: false)
+            guard words.count == 3, words[0] == "client", let number = UInt64(words[1]), let time = Int64(words[2])
+            else { return nil }
+            self.number = number
+            microseconds = time
+        }
+
+        /// When it was accepted (CLOCK_MONOTONIC), rounded down to microseconds.
+        var connected: Duration { .microseconds(microseconds) }
+        /// The name of the descriptor.
+        var name: String { "client-\(number)-\(microseconds)" }
+    }
+
+    /// The connections of the private socket, in the order in which they began.
+    var clients: [Client] { all.keys.compactMap(Client.init(name:)).sorted { $0.number < $1.number } }
+
+    /// A memfd with the IDs of the disabled apps that clients know, one in each line.
+    static let disabledApps = "disabled-apps"
+    /// The longest such file in bytes.
+    private static let longestList = 16 << 20
+
+    /// - Returns: `nil` if there are none. If the file cannot be created, the next program announces all disabled apps.
+    static func file(ofDisabledApps apps: [AppID]) -> SharedDescriptor? {
+        if apps.isEmpty { return nil }
+        let lines = apps.map { "\($0.name)\n" }.joined()
+        return try? SharedDescriptor(MemoryFile.sealed("greenroom-disabled", Array(lines.utf8)))
+    }
+
+    /// The disabled apps that clients of the previous program know.
+    func takeDisabledApps() -> [AppID] {
+        guard let file = take(Self.disabledApps),
+            let bytes = try? MemoryFile.contents(file, limit: Self.longestList)
+        else { return [] }
+        return String(decoding: bytes, as: UTF8.self).split(separator: "\n").compactMap { AppID(String($0)) }
     }
 
     func contains(_ name: String) -> Bool { all[name] != nil }

@@ -11,9 +11,9 @@ enum Reexecution {
     private static let longest = 16 << 20
 
     /// Replaces this program. Returns only by throwing.
+    /// - Parameter path: `executable()`.
     /// - Throws: why this program still runs.
-    static func run(_ descriptors: [(name: String, descriptor: SharedDescriptor)]) throws {
-        let path = try program()
+    static func run(_ path: String, _ descriptors: [(name: String, descriptor: SharedDescriptor)]) throws {
         let lines = descriptors.map { "\($0.name) \($0.descriptor.raw)\n" }.joined()
         let table = SharedDescriptor(try MemoryFile.sealed("greenroom-reexec", Array(lines.utf8)))
         let all = descriptors.map(\.descriptor) + [table]
@@ -30,6 +30,14 @@ enum Reexecution {
         // it.
         execve(path, arguments, environ)
         throw SystemError(call: "execve", errno: errno, path: path)
+    }
+
+    /// The path of the program that `run` executes.
+    /// - Throws: if it does not exist or cannot be executed.
+    static func executable() throws -> String {
+        let path = try program()
+        try checkErrno(access(path, X_OK), "access", path)
+        return path
     }
 
     /// The path of this program. After an upgrade it is the path of the new one.
