@@ -10,6 +10,8 @@ final class OutgoingCall {
     var onFinish: () -> Void = {}
     /// Whether the call ended without its answer, which can arrive later.
     private(set) var hasTimedOut = false
+    /// When libsystemd ends it at the earliest, on the clock of the loop; `nil`: it waits without a limit.
+    private var end: Duration?
 
     init(limits: MessageLimits = MessageLimits(), _ handler: @escaping (Result<[Variant], BusError>) -> Void) {
         self.handler = {
@@ -25,17 +27,16 @@ final class OutgoingCall {
     func finish(_ result: Result<OpaquePointer, BusError>) {
         guard let handler else { return }
         self.handler = nil
-        if case .success(let message) = result { hasTimedOut = Self.isTimeout(message) }
+        if case .success(let message) = result { hasTimedOut = isTimeout(message) }
         onFinish()
         handler(result)
     }
 
-    /// Whether the answer is libsystemd's own, after the timeout: it has no sender. A bus daemon answers with the same
-    /// error if the called program ends, and then no other answer can arrive.
-    private static func isTimeout(_ message: OpaquePointer) -> Bool {
-        let sender = sd_bus_message_get_sender(message).map { String(cString: $0) }
+    /// Whether the answer is libsystemd's own, after the timeout. A bus daemon answers with the same error, from the same sender, if
+    /// the called program ends: then no other answer can arrive.
+    private func isTimeout(_ message: OpaquePointer) -> Bool {
+        guard let end, EventLoop.now() >= end else { return false }
         return BusError(sd_bus_message_get_error(message))?.name == BusError.noReply("").name
-            && (sender == nil || sender == "org.freedesktop.DBus.Local")
     }
 
     private static func read<Value>(
@@ -70,6 +71,7 @@ final class OutgoingCall {
     ) throws(BusError) {
         var slot: OpaquePointer?
         let userdata = Unmanaged.passRetained(call).toOpaque()
+        call.end = timeout.map { EventLoop.now() + $0 }
         let result = sd_bus_call_async(bus, &slot, message, replyCallback, userdata, busTimeout(timeout))
         guard result >= 0, let slot else {
             releaseUserdata(userdata)
