@@ -199,12 +199,12 @@ extension LifecycleCore {
         let isOver = { (wake: Wake) in wake.deadline.due.map { $0 <= now } ?? false }
         guard let wake = self[run: index].assertions.wakes.first(where: isOver) else { return }
         guard wake.mustComplete else { return endWake(index, now) { $0 == wake } }
-        // Several may end at the same instant: one inspection tells about all.
-        let isInspected = self[run: index].assertions.wakes.contains { $0.deadline.isInspected }
         var deadline = wake.deadline
         deadline.isInspected = true
         replace(index, wake.deadline, by: deadline)
-        if !isInspected { effects.append(.inspect(self[run: index].id)) }
+        // Several may end at the same instant: one inspection tells about all. Each has caused at most two effects.
+        let inspection = Effect.inspect(self[run: index].id)
+        if !effects.suffix(2 * Self.maximumWakes).contains(inspection) { effects.append(inspection) }
     }
 }
 

@@ -94,7 +94,8 @@ struct ModelWakes {
     mutating func begin(_ launch: Launch) {
         launchReason = launch.reason
         isLaunchDoubtful = false
-        list += afterEnd
+        // The launch may have waited, and further requests may have come meanwhile. Numbers follow the order of requests.
+        list = (list + afterEnd).sorted { $0.number < $1.number }
         afterEnd = []
     }
 

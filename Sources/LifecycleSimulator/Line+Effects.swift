@@ -167,7 +167,10 @@ extension Line {
         case .freezeTakesLong(let id): add(id.name, ": freeze takes long")
         case .killTakesLong(let id): add(id.name, ": processes survive SIGKILL")
         case .stoppedItself(let id, let state): add(id.name, ": stopped itself while ", state.rawValue, "")
-        case .wakeCompleted(let id, let result, _): add(id.name, ": wake completed, ", result.rawValue, "")
+        case .wakeCompleted(let id, let result, let wake):
+            add(id.name, ": wake ")
+            add(wake)
+            add(" completed, ", result.rawValue)
         case .relaunchScheduled(let id, let time, let deaths):
             add(id.name, ": relaunch after ")
             add(time)
@@ -191,20 +194,28 @@ extension Line {
 
     private mutating func addDeadline(_ report: Report) {
         switch report {
-        case .deadlineStarted(let id, let kind, let time, _): addDeadline(id, kind, " starts, ", time)
-        case .deadlineExtended(let id, let kind, let time): addDeadline(id, kind, " extended by ", time)
+        case .deadlineStarted(let id, let kind, let time, let wake): addDeadline(id, kind, wake, " starts, ", time)
+        case .deadlineExtended(let id, let kind, let time): addDeadline(id, kind, 0, " extended by ", time)
         case .deadlineCredited(let id, let kind, let time):
-            addDeadline(id, kind, " credited with time without a processor: ", time)
-        case .deadlineMet(let id, let kind, let time, _): addDeadline(id, kind, " met after ", time)
-        case .deadlineCancelled(let id, let kind, _): addDeadline(id, kind, " cancelled", nil)
-        case .deadlineMissed(let id, let kind, _): addDeadline(id, kind, " missed", nil)
-        case .deadlineDeferred(let id, let kind, _, _): addDeadline(id, kind, " starts again", nil)
+            addDeadline(id, kind, 0, " credited with time without a processor: ", time)
+        case .deadlineMet(let id, let kind, let time, let wake): addDeadline(id, kind, wake, " met after ", time)
+        case .deadlineCancelled(let id, let kind, let wake): addDeadline(id, kind, wake, " cancelled", nil)
+        case .deadlineMissed(let id, let kind, let wake): addDeadline(id, kind, wake, " missed", nil)
+        case .deadlineDeferred(let id, let kind, _, let wake): addDeadline(id, kind, wake, " starts again", nil)
         default: break
         }
     }
 
-    private mutating func addDeadline(_ id: AppID, _ kind: DeadlineKind, _ what: String, _ time: Duration?) {
-        add(id.name, ": deadline ", kind.rawValue, what)
+    /// - Parameter wake: 0: it is no wake's.
+    private mutating func addDeadline(
+        _ id: AppID, _ kind: DeadlineKind, _ wake: UInt64, _ what: String, _ time: Duration?
+    ) {
+        add(id.name, ": deadline ", kind.rawValue, "")
+        if wake != 0 {
+            add(" ")
+            add(wake)
+        }
+        add(what)
         if let time { add(time) }
     }
 
