@@ -40,8 +40,8 @@ final class StoredDescriptors {
 
     /// The result of storing a descriptor.
     enum Addition: Equatable {
-        /// `written`: how many bytes were copied to a file for it.
-        case stored(written: Int)
+        /// `written`: how many bytes were copied to a file for it. `problem`: why the next daemon will not have it.
+        case stored(written: Int, problem: String? = nil)
         /// The descriptor was closed, for the reason in this sentence.
         case refused(String)
     }
@@ -67,28 +67,28 @@ final class StoredDescriptors {
         lastSerial += 1
         let entry = Entry(name: name, descriptor: descriptor, serial: lastSerial)
         entries[app, default: []].append(entry)
-        let written = persist(entry, of: app)
+        let (written, problem) = persist(entry, of: app)
         // The previous one is removed when this one is safe.
         if isState { remove(of: app) { $0.name == name && $0.serial != entry.serial } }
-        return .stored(written: written)
+        return .stored(written: written, problem: problem)
     }
 
     /// Keeps an entry for the next daemon.
-    /// - Returns: how many bytes were written to a file.
-    private func persist(_ entry: Entry, of app: AppID) -> Int {
-        var written = 0
+    /// - Returns: how many bytes were written to a file, and why that failed.
+    private func persist(_ entry: Entry, of app: AppID) -> (written: Int, problem: String?) {
+        var (written, problem): (Int, String?) = (0, nil)
         if store.isAvailable {
             store.store(entry.descriptor, RecoveredDescriptors.stored(entry.serial))
         } else {
             do {
                 written = try files?.save(entry.descriptor, entry.name, entry.serial) ?? 0
             } catch {
-                journal.logWarning("\(error)", app: app)
+                problem = "\(error)"
             }
         }
         let record = StoredDescriptorRecord(app: app, name: entry.name)
         logbook.persist(record.savedBytes, as: Self.recordName(entry.serial))
-        return written
+        return (written, problem)
     }
 
     private static let recordPrefix = "stored/"
@@ -148,7 +148,9 @@ final class StoredDescriptors {
         guard let files, !store.isAvailable else { return }
         do { try files.createFolder() } catch { journal.logWarning("\(error)") }
         for (app, own) in entries.sorted(by: { $0.key < $1.key }) {
-            for entry in own { _ = persist(entry, of: app) }
+            for entry in own {
+                if let problem = persist(entry, of: app).problem { journal.logWarning(problem, app: app) }
+            }
         }
     }
 
@@ -170,8 +172,9 @@ final class StoredDescriptors {
         let closer = DescriptorCloser()
         archive.take { app, name, descriptor in
             if entries[app, default: []].contains(where: { $0.name == name }) { return }
-            if case .refused(let refusal) = add(descriptor, name, of: app, closer: closer) {
-                journal.logWarning(refusal, app: app)
+            switch add(descriptor, name, of: app, closer: closer) {
+            case .refused(let problem), .stored(_, let problem?): journal.logWarning(problem, app: app)
+            case .stored: break
             }
         }
     }
@@ -237,6 +240,7 @@ final class StoredDescriptors {
         guard MemoryFile.isMemoryFile(shared.descriptor), let size = try? MemoryFile.size(shared.descriptor) else {
             return "FDNAME=\(name): not a memfd"
         }
+        guard MemoryFile.isReadable(shared.descriptor) else { return "FDNAME=\(name): not open for reading" }
         return size <= limit ? nil : "FDNAME=\(name): \(size) bytes; the limit is \(limit)"
     }
 }

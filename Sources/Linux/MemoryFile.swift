@@ -39,6 +39,11 @@ package enum MemoryFile {
     /// Whether the file is a memfd: other files have no seals.
     package static func isMemoryFile(_ file: borrowing Descriptor) -> Bool { clinux_get_seals(file.raw) >= 0 }
 
+    package static func isReadable(_ file: borrowing Descriptor) -> Bool {
+        let flags = fcntl(file.raw, F_GETFL)
+        return flags >= 0 && flags & O_ACCMODE != O_WRONLY
+    }
+
     package static func size(_ file: borrowing Descriptor) throws(SystemError) -> Int {
         var about = Glibc.stat()
         try checkErrno(fstat(file.raw, &about), "fstat")
@@ -49,7 +54,10 @@ package enum MemoryFile {
     /// offset. If the file cannot be opened again, the shared offset is set to 0.
     package static func fromStart(_ file: SharedDescriptor) -> SharedDescriptor {
         let flags = fcntl(file.raw, F_GETFL)
-        if flags >= 0, let opened = try? Descriptor.open("/proc/self/fd/\(file.raw)", flags & O_ACCMODE) {
+        // The app may have a lease on the file (fcntl(2)), for whose end a blocking open would wait 45 s.
+        let own = "/proc/self/fd/\(file.raw)"
+        if flags >= 0, let opened = try? Descriptor.open(own, flags & O_ACCMODE | O_NONBLOCK) {
+            _ = fcntl(opened.raw, F_SETFL, flags & ~O_NONBLOCK)
             return SharedDescriptor(opened)
         }
         lseek(file.raw, 0, SEEK_SET)

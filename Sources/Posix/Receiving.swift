@@ -20,6 +20,12 @@ package struct ReceivedDescriptors: ~Copyable {
         numbers.isEmpty ? nil : Descriptor(adopting: numbers.removeFirst(), closer: closer)
     }
 
+    /// Closes all but the last one.
+    package mutating func keepLast() {
+        for number in numbers.dropLast() { closer.close(number: number) }
+        numbers = Array(numbers.suffix(1))
+    }
+
     package mutating func closeAll() {
         for number in numbers { closer.close(number: number) }
         numbers = []

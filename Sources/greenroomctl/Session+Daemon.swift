@@ -56,6 +56,9 @@ extension Session {
         while !client.bus.isOnMessageBus, EventLoop.now() < limit,
             (try? client.bus.nextSignal(until: limit)) ?? nil != nil
         {}
+        guard client.bus.isOnMessageBus || !client.bus.isOpen else {
+            throw Failure("greenroomd was not replaced: its program could not be executed. Its log has the error.")
+        }
         while true {
             if let version = try? connect().call("Version", as: String.self) {
                 try wantsJSON ? show(result.json) : show("Reexecuted greenroomd \(version).\n")

@@ -54,6 +54,29 @@ struct StoreTests {
         #expect(log.lines.count == 1)
     }
 
+    @Test("a restoration state that cannot be read is refused, and the one before is kept (L18)")
+    func unreadable() throws {
+        let stored = makeStored()
+        let file = try MemoryFile.empty("state")
+        #expect(stored.add(try file.duplicate(), "state", of: app, closer: DescriptorCloser()) == .stored(written: 0))
+        let writable = try Descriptor.open("/proc/self/fd/\(file.raw)", O_WRONLY)
+        let refusal = StoredDescriptors.Addition.refused("FDNAME=state: not open for reading")
+        #expect(stored.add(writable, "state", of: app, closer: DescriptorCloser()) == refusal)
+        #expect(names(stored) == ["state"])
+    }
+
+    @Test("the daemon does not wait for a lease that an app has on its restoration state")
+    func lease() throws {
+        let file = SharedDescriptor(try MemoryFile.empty("state"))
+        let other = try Descriptor.open("/proc/self/fd/\(file.raw)", O_RDWR)
+        // The kernel asks the holder of the lease with this signal to give it up.
+        signal(SIGIO, SIG_IGN)
+        // F_SETLEASE, F_WRLCK
+        #expect(fcntl(other.raw, 1024, 1) == 0)
+        // It is not opened again. With a wait for the end of the lease (/proc/sys/fs/lease-break-time) it would be.
+        #expect(MemoryFile.fromStart(file) === file)
+    }
+
     @Test("a restoration state is passed on at offset 0, at each launch, wherever its descriptor was left (L18)")
     func offset() throws {
         let stored = makeStored()

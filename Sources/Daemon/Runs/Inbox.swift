@@ -5,8 +5,8 @@ import Systemd
 
 /// Empties the inboxes of runs that are over.
 final class InboxRemover {
-    /// The most entries that are removed in a turn of the loop: unlink(2) takes some microseconds.
-    private static let entriesPerTurn = 256
+    /// The most entries that are removed at once: unlink(2) takes some microseconds, and rmdir(2) more.
+    private static let entriesAtOnce = 64
 
     private let folders: Folders
     private let loop: EventLoop
@@ -18,16 +18,16 @@ final class InboxRemover {
         self.loop = loop
         self.journal = journal
         removal = FolderRemoval(in: folders.inboxes)
-        if !removal.isEmpty { loop.callLater { [weak self] in self?.step() } }
+        if !removal.isEmpty { removeRest() }
     }
 
     /// Removes all notifications: they were meant for the process that is over. If there are too many files for one turn, the
     /// folder is renamed, and removed in later turns.
     func empty(_ inbox: Inbox) throws {
-        if try removeFiles(in: inbox.path, limit: Self.entriesPerTurn) { return }
+        if try removeFiles(in: inbox.path, limit: Self.entriesAtOnce) { return }
         let isRemoving = !removal.isEmpty
         try removal.add(inbox.name)
-        if !isRemoving { loop.callLater { [weak self] in self?.step() } }
+        if !isRemoving { removeRest() }
     }
 
     /// Creates an empty inbox.
@@ -36,9 +36,13 @@ final class InboxRemover {
         try inbox.create()
     }
 
-    private func step() {
-        do { try removal.step(limit: Self.entriesPerTurn) } catch { journal.logWarning("\(error)") }
-        if !removal.isEmpty { loop.callLater { [weak self] in self?.step() } }
+    /// Behind the sources of apps, and in turn with clients: an app may leave any number of files.
+    private func removeRest() {
+        loop.work.add { [weak self] in
+            guard let self else { return false }
+            do { try self.removal.step(limit: Self.entriesAtOnce) } catch { self.journal.logWarning("\(error)") }
+            return !self.removal.isEmpty
+        }
     }
 }
 

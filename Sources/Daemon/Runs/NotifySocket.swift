@@ -131,7 +131,8 @@ final class NotifySocket {
         defer { logbook.endReading() }
         do {
             guard var datagram = try socket.receive() else { return false }
-            window.messages += 1
+            // Each descriptor is looked at, and stored or closed.
+            window.messages += 1 + datagram.descriptors.count
             guard !datagram.isTooLarge else {
                 window.messages += NotifyDatagram.maximumSize / Self.bytesPerLine
                 warn("a notify message of more than \(NotifyDatagram.maximumSize) bytes was ignored")
@@ -187,7 +188,10 @@ final class NotifySocket {
 
     private func isFlooded() -> Bool {
         let now = loop.now()
-        if now >= window.end { window = Window(end: now + .seconds(1)) }
+        // What was read above the limit counts in the next second: one datagram may cause much work.
+        if now >= window.end {
+            window = Window(end: now + .seconds(1), messages: max(0, window.messages - Self.messagesPerSecond))
+        }
         return window.messages >= Self.messagesPerSecond
     }
 

@@ -69,9 +69,13 @@ extension RunController: NotifySocketDelegate {
     }
 
     private func store(_ descriptors: inout ReceivedDescriptors, _ name: String) {
+        // Each one would replace the one before.
+        if StoredDescriptors.sizeLimits[name] != nil { descriptors.keepLast() }
         while let descriptor = descriptors.takeFirst() {
             switch context.stored.add(descriptor, name, of: app, closer: socket.closer) {
-            case .stored(let written): socket.charge(bytes: written)
+            case .stored(let written, let problem):
+                socket.charge(bytes: written)
+                if let problem { socket.warn(problem) }
             case .refused(let reason): socket.warn(reason)
             }
         }
