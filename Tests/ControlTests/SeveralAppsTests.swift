@@ -127,6 +127,19 @@ struct SeveralAppsTests {
         }
     }
 
+    @Test("terminate of a disabled app that is not running succeeds; that of an unknown app fails, and --remove")
+    func terminateDisabled() throws {
+        let daemon = try FakeDaemon()
+        daemon.on("Terminate") { $0.fail(ControlNames.Failure.unknownApp.error("App 'broken' is disabled.")) }
+        daemon.answer("Status", Records.broken)
+        let outcome = try daemon.run("terminate", "broken")
+        #expect(outcome.status == 0, "\(outcome.errors)")
+        #expect(outcome.output == "broken: not running\n")
+        #expect(try daemon.run("terminate", "broken", "--remove").status == 1)
+        daemon.on("Status") { $0.fail(ControlNames.Failure.unknownApp.error("There is no app 'x'.")) }
+        #expect(try daemon.run("terminate", "x").status == 1)
+    }
+
     @Test("launch --background of an app in the foreground says that it stays there")
     func staysActive() throws {
         let daemon = try daemon()
