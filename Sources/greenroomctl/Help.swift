@@ -153,7 +153,8 @@ enum Help {
             """
               --background            Launch into the background, with 30s of background time
 
-            An app that is not running is launched. Each app is launched when it has ended.
+            An app that is not running is launched. Each app is launched when it has ended, into the foreground also if it
+            was in the background or suspended.
             """
         default: notificationDetails(verb)
         }

@@ -110,10 +110,9 @@ extension Session {
         case .launch: return [call("Launch", launchOptions.variant, isIdempotent: true)]
         case .terminate: return [call("Terminate", .bool(invocation.has(.remove)), isIdempotent: true)]
         case .restart:
-            return [
-                call("Terminate", .bool(false), isIdempotent: true),
-                call("Launch", launchOptions.variant, isIdempotent: true),
-            ]
+            var launch = call("Launch", launchOptions.variant, isIdempotent: true)
+            launch.isSequential = !invocation.has(.background)
+            return [call("Terminate", .bool(false), isIdempotent: true), launch]
         case .push: return [call("Push", operand(1))]
         case .send: return [call("Send", operand(1), operand(2))]
         case .activate: return [call("Activate", isIdempotent: true)]
