@@ -26,6 +26,7 @@ struct ShowTests {
         let outcome = try daemon.run("show", "-p", "State,PID", "-p", "deadline.what", "-p", "error", "photos")
         #expect(outcome.output == "state=background\npid=4711\ndeadline.what=background\nerror=\n")
         #expect(try daemon.run("show", "-p", "state", "--value", "photos").output == "background\n")
+        #expect(try daemon.run("show", "-p", "needsReload", "photos").output == "needsReload=no\n")
         let json = try JSONValue.parse(try daemon.run("show", "-p", "state", "--json", "photos").output)
         #expect(json == .object([("state", .string("background"))]))
     }
