@@ -110,5 +110,8 @@ struct ShowTests {
         let missing = try daemon.run("cat", "photos")
         #expect(missing.status == 1)
         #expect(missing.errors.hasPrefix("greenroomctl: \(manifest): No such file or directory\n"))
+        #expect(
+            missing.errors.hasSuffix(
+                "The manifest of 'photos' was removed. Run 'greenroomctl reload' to read all manifests again.\n"))
     }
 }
