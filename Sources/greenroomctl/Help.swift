@@ -174,7 +174,7 @@ enum Help {
 
             Kinds: accessory, orientation, time, battery, proximity, protectedData, display, screenMode, settings, locale,
             account, memory, and kinds of your own, which start with 'x-'. A suspended app receives the latest
-            notification of each kind when it resumes.
+            notification of each kind when it runs again.
             """
         default: nil
         }

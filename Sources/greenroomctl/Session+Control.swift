@@ -167,7 +167,7 @@ extension Session {
     /// What a successful request did not do.
     private func remark(_ result: RequestResult) -> String {
         if invocation.verb == .send, result.state == "suspended" {
-            return "; the notification is delivered when the app resumes"
+            return "; the notification is delivered when the app runs again"
         }
         let isInForeground = result.state == "active" || result.state == "inactive"
         if invocation.verb == .launch, invocation.has(.background), isInForeground {

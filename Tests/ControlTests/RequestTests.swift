@@ -86,7 +86,7 @@ struct RequestTests {
         daemon.answer("Send", Records.done("suspended"))
         #expect(
             try daemon.run("send", "photos", "battery").output
-                == "photos: suspended; the notification is delivered when the app resumes\n")
+                == "photos: suspended; the notification is delivered when the app runs again\n")
     }
 
     @Test("a refusal is one escaped sentence, without D-Bus names")

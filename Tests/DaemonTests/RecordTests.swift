@@ -98,6 +98,11 @@ struct RecordTests {
         #expect(
             try message("Launch", [photos, .dictionary([("url", .string("x:y")), ("urgent", .bool(true))])])
                 == "Unknown option 'urgent'; expected background, reason, url.")
+        _ = try daemon.ask("Background", "photos")
+        try daemon.waitUntil("photos", is: "suspended")
+        #expect(
+            try message("Resume", [photos])
+                == "Cannot resume 'photos': it is suspended, not interrupted; use 'activate'.")
         #expect(try message("Receipt", [.uint64(99)]) == "There is no receipt 99; the last 1000 are kept.")
     }
 }
