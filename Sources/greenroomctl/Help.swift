@@ -166,7 +166,8 @@ enum Help {
             """
               --no-block              Do not wait for the result; a refusal is still reported
 
-            The app has 30s to complete the push. Its manifest must declare BackgroundModes=push.
+            Prints the number of the push, except with --no-block. PAYLOAD has 4096 bytes at most. The app has 30s to complete
+            the push. Its manifest must declare BackgroundModes=push.
             """
         case .send:
             """
