@@ -8,7 +8,8 @@ package struct AppStatus: Record {
     package var state = ""
     /// The main process; absent where there is none.
     package var pid: Int32?
-    /// When the app entered its state; absent for an app that an error in its manifest disables.
+    /// When the app entered its state; absent for an app that an error in its manifest disables and that is not
+    /// running.
     package var since: Timestamp?
     /// What ending the app gives back.
     package var memoryBytes: UInt64 = 0

@@ -55,7 +55,7 @@ package struct LaunchOptions: Record {
 package struct ReloadResult: Record {
     /// How many manifests are valid.
     package var apps: UInt64 = 0
-    /// Diagnostics, a line each: `FILE:LINE:COLUMN: error: …`.
+    /// Diagnostics, a line each: `FILE:LINE:COLUMN: error: …`; without a position in a file: `error: …`.
     package var errors: [String] = []
     package var warnings: [String] = []
 

@@ -145,7 +145,7 @@ final class ControlBus {
             result.explanation = receipt.explanation
             result.lastReceipt = service.receipts.record(of: receipt)
             call.reply([result.variant])
-        case .refused(let refusal): call.fail(service.error(refusal, call.attempt(on: app)))
+        case .refused(let refusal): call.fail(service.error(refusal, about: app, call.attempt(on: app)))
         case .simulated(let victim):
             var result = SimulationResult()
             result.level = driver.core.memory.level.name

@@ -164,8 +164,10 @@ final class ControlService {
         return ControlNames.Failure.unknownApp.error("There is no app '\(name)'.\(near)")
     }
 
-    /// - Parameter attempt: what was refused, for the sentence: "launch 'web'".
-    func error(_ refusal: Refusal, _ attempt: String) -> BusError {
+    /// - Parameters:
+    ///   - app: the app that the request is about; empty if there is none.
+    ///   - attempt: what was refused, for the sentence: "launch 'web'".
+    func error(_ refusal: Refusal, about app: String, _ attempt: String) -> BusError {
         let (failure, cause): (ControlNames.Failure, String) =
             switch refusal {
             case .unknownApp: (.unknownApp, "the app no longer exists")
@@ -174,7 +176,7 @@ final class ControlService {
                 (.running, "it is already running, and a URL is passed at launch only; use activate without a URL")
             case .ending: (.ending, "it is terminating")
             case .notInForeground: (.notInForeground, "it is not in the foreground")
-            case .notInterrupted: (.notInterrupted, "it is not interrupted")
+            case .notInterrupted: (.notInterrupted, whyNotInterrupted(app))
             case .modeNotDeclared(let mode):
                 (.modeNotDeclared, "its manifest does not declare BackgroundModes=\(mode)")
             case .launchPostponed(let time):
@@ -197,6 +199,12 @@ final class ControlService {
             case .tooMany(let bound): (.tooMany, bound)
             }
         return failure.error("Cannot \(attempt): \(cause).")
+    }
+
+    /// A suspended app is named as such: "resume" is taken for the end of a suspension.
+    private func whyNotInterrupted(_ app: String) -> String {
+        guard let id = AppID(app), driver.core.state(of: id) == .suspended else { return "it is not interrupted" }
+        return "it is suspended, not interrupted; use 'activate'"
     }
 
     // MARK: Manifests

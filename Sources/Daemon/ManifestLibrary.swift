@@ -9,8 +9,8 @@ final class ManifestLibrary {
         var gone: [AppID] = []
         /// Apps that an error disables now or no longer, or another error than before; sorted.
         var disabled: [AppID] = []
-        var errors: [String] = []
-        var warnings: [String] = []
+        var errors: [ManifestFinding] = []
+        var warnings: [ManifestFinding] = []
         /// What was in effect before.
         var replaced = Replaced([:], [:], [])
     }

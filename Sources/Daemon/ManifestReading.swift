@@ -5,6 +5,25 @@ import Manifest
 import Posix
 import Systemd
 
+/// An error or a warning about the files.
+struct ManifestFinding {
+    /// Without its severity, which the log carries as a level.
+    let logged: String
+    /// With its severity, as compilers print it: for the answer to a reload.
+    let reported: String
+
+    init(_ diagnostic: Diagnostic) {
+        logged = diagnostic.sentence
+        reported = diagnostic.description
+    }
+
+    /// - Parameter sentence: about several files, or with the path in it.
+    init(_ severity: Diagnostic.Severity, _ sentence: String) {
+        logged = sentence
+        reported = "\(severity.rawValue): \(sentence)"
+    }
+}
+
 /// Reads all manifests and the configuration in steps: 10,000 files take some 500 ms. What was read before stays in effect
 /// until `ManifestLibrary.adopt`.
 final class ManifestReading {
@@ -16,8 +35,8 @@ final class ManifestReading {
     private(set) var broken: [AppID: String] = [:]
     /// The files of all apps, also of the broken ones.
     private(set) var appFiles: [AppID: ManifestFiles] = [:]
-    private(set) var errors: [String] = []
-    private(set) var warnings: [String] = []
+    private(set) var errors: [ManifestFinding] = []
+    private(set) var warnings: [ManifestFinding] = []
     /// `nil`: the configuration has an error.
     private(set) var configuration: ManagerConfiguration?
     /// The machine's memory in bytes, for percentages; `nil`: unknown.
@@ -37,6 +56,7 @@ final class ManifestReading {
     private var selected: [(id: AppID, paths: [String])] = []
     private var selectedCount = 0
     private var firstIgnored: AppID?
+    private var ignoredCount = 0
     /// The position in `selected` of the next app.
     private var next = 0
     private var previous: ArraySlice<AppID>
@@ -48,6 +68,9 @@ final class ManifestReading {
 
     /// The parts of the work, in order.
     private enum Part { case vendor, config, dropIns, masks, sort, selection, access, apps, configuration, comparison }
+
+    /// The most files that are reported as ignored because of their names.
+    private static let maximumIgnored = 10
 
     /// How many files a step examines: about 5 µs each.
     private static let step = 64
@@ -96,9 +119,20 @@ final class ManifestReading {
         for name in names {
             if name.hasSuffix(".app.d") { dropIns.append((name, isVendor)) }
             let id = isVendor ? files.vendor.addApp(file: name) : files.config.addApp(file: name)
-            if id != nil { unchecked.append((folder + name, isVendor)) }
+            if id != nil { unchecked.append((folder + name, isVendor)) } else { warnIfIgnored(folder, name) }
         }
         return !reader.isAtEnd
+    }
+
+    /// Warns about a file that is meant to be a manifest, but whose name has no valid ID. Names that start with a dot are hidden
+    /// files, such as the lock files of editors.
+    private func warnIfIgnored(_ folder: String, _ name: String) {
+        guard name.hasSuffix(".app"), !name.hasPrefix("."), ignoredCount < Self.maximumIgnored else { return }
+        ignoredCount += 1
+        let message =
+            "ignored because of its name; expected ID.app with an ID of 1 to \(AppID.maximumLength) letters, digits, '_', "
+            + "'.' or '-'"
+        warnings.append(ManifestFinding(Diagnostic(.warning, folder + name, line: 0, column: 0, message)))
     }
 
     private func endList() {
@@ -165,9 +199,10 @@ final class ManifestReading {
 
     private func endSelection() {
         if let firstIgnored {
-            errors.append(
+            let sentence =
                 "\(folders.config)/apps: \(selectedCount) apps; the limit is \(ManifestLibrary.maximumApps): "
-                    + "\(firstIgnored) and the apps after it are ignored")
+                + "\(firstIgnored) and the apps after it are ignored"
+            errors.append(ManifestFinding(.error, sentence))
         }
         part = .apps
         guard geteuid() == 0 else { return }
@@ -210,7 +245,7 @@ final class ManifestReading {
             }
         } catch {
             broken[id] = "\(error)"
-            errors.append("\(error)")
+            errors.append(ManifestFinding(.error, "\(error)"))
         }
     }
 
@@ -219,8 +254,9 @@ final class ManifestReading {
         guard let home = homes.first, homes.count > 1 else { return }
         let others = homes.dropFirst().prefix(3).map(\.name).joined(separator: ", ")
         let more = homes.count > 4 ? " and \(homes.count - 4) more" : ""
-        warnings.append(
-            "Role=home: several apps have it; \(home) is the home app, the others are ordinary apps: \(others)\(more)")
+        let sentence =
+            "Role=home: several apps have it; \(home) is the home app, the others are ordinary apps: \(others)\(more)"
+        warnings.append(ManifestFinding(.warning, sentence))
     }
 
     private func readConfiguration() {
@@ -233,15 +269,15 @@ final class ManifestReading {
             append(diagnostics)
             configuration = parsed
         } catch {
-            errors.append("\(error)")
+            errors.append(ManifestFinding(.error, "\(error)"))
         }
     }
 
     private func append(_ diagnostics: [Diagnostic]) {
         for diagnostic in diagnostics {
             switch diagnostic.severity {
-            case .error: errors.append(diagnostic.sentence)
-            case .warning: warnings.append(diagnostic.sentence)
+            case .error: errors.append(ManifestFinding(diagnostic))
+            case .warning: warnings.append(ManifestFinding(diagnostic))
             }
         }
     }
@@ -276,7 +312,8 @@ final class ManifestReading {
     private func warnIfUnsafe(_ path: String) {
         guard unsafeCount < Self.maximumUnsafe, let reason = reasonToDistrust(path) else { return }
         unsafeCount += 1
-        warnings.append("\(path) is not safe: \(reason), and its contents decide what greenroomd runs as root")
+        let sentence = "\(path) is not safe: \(reason), and its contents decide what greenroomd runs as root"
+        warnings.append(ManifestFinding(.warning, sentence))
     }
 
     /// The folders in which files are found.

@@ -33,8 +33,8 @@ final class Reloader {
     private func finish(_ changes: ManifestLibrary.Changes) {
         var result = ReloadResult()
         result.apps = UInt64(context.library.manifests.count)
-        result.errors = changes.errors
-        result.warnings = changes.warnings
+        result.errors = changes.errors.map(\.reported)
+        result.warnings = changes.warnings.map(\.reported)
         let finished = current
         current = []
         isRunning = false
@@ -49,8 +49,8 @@ final class Reloader {
             if reading.advance() { return true }
             let changes = context.library.adopt(reading)
             loop.work.add { changes.replaced.release() }
-            for line in changes.errors { context.journal.log(.error, MessageID.manifest, line) }
-            for line in changes.warnings { context.journal.log(.warning, MessageID.manifest, line) }
+            for error in changes.errors { context.journal.log(.error, MessageID.manifest, error.logged) }
+            for warning in changes.warnings { context.journal.log(.warning, MessageID.manifest, warning.logged) }
             completion(changes)
             return false
         }

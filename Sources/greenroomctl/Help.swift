@@ -153,7 +153,8 @@ enum Help {
             """
               --background            Launch into the background, with 30s of background time
 
-            An app that is not running is launched. Each app is launched when it has ended.
+            An app that is not running is launched. Each app is launched when it has ended, into the foreground also if it
+            was in the background or suspended.
             """
         default: notificationDetails(verb)
         }
@@ -165,7 +166,8 @@ enum Help {
             """
               --no-block              Do not wait for the result; a refusal is still reported
 
-            The app has 30s to complete the push. Its manifest must declare BackgroundModes=push.
+            Prints the number of the push, except with --no-block. PAYLOAD has 4096 bytes at most. The app has 30s to complete
+            the push. Its manifest must declare BackgroundModes=push.
             """
         case .send:
             """
@@ -173,7 +175,7 @@ enum Help {
 
             Kinds: accessory, orientation, time, battery, proximity, protectedData, display, screenMode, settings, locale,
             account, memory, and kinds of your own, which start with 'x-'. A suspended app receives the latest
-            notification of each kind when it resumes.
+            notification of each kind when it runs again.
             """
         default: nil
         }

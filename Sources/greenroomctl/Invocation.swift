@@ -41,7 +41,7 @@ package struct Invocation: Equatable, Sendable {
         if let problem = reader.problem { return .wrong(problem) }
         var invocation = Invocation(verb: verb, operands: Array(reader.words.dropFirst()), options: reader.options)
         invocation.shortenApps()
-        if let problem = invocation.problem() { return .wrong(problem) }
+        if let problem = invocation.problem(reader.written) { return .wrong(problem) }
         return verb == .help ? help(invocation) : .run(invocation)
     }
 
@@ -89,10 +89,13 @@ package struct Invocation: Equatable, Sendable {
 
     // MARK: Usage errors
 
-    private func problem() -> String? {
+    /// - Parameter written: the options as they were typed, for the error about one: `-n` or `--lines`.
+    private func problem(_ written: [Option: String]) -> String? {
         if let option = Option.allCases.first(where: { has($0) && !($0.verbs ?? [verb]).contains(verb) }) {
-            let verbs = (option.verbs ?? []).filter(\.isImplemented).map(\.rawValue).joined(separator: " and ")
-            return "\(verb.rawValue): unexpected option '\(option.long)'; it is for \(verbs)"
+            let verbs = (option.verbs ?? []).filter(\.isImplemented).map(\.rawValue)
+            let list = verbs.count > 1 ? verbs.dropLast().joined(separator: ", ") + " and " : ""
+            return
+                "\(verb.rawValue): unexpected option '\(written[option] ?? option.long)'; it is for \(list)\(verbs.last ?? "")"
         }
         if has(.user), has(.system) { return "--user and --system are mutually exclusive" }
         if operands.count < verb.operands.lowerBound { return "\(verb.rawValue): missing argument \(missing)" }
@@ -115,7 +118,8 @@ package struct Invocation: Equatable, Sendable {
     /// Values that can be refused without the daemon.
     private func invalidValue() -> String? {
         if verb == .receipt, let text = operands.first, UInt64(text) == nil {
-            return "receipt: invalid ID '\(escaped(text))'; expected a number"
+            let hint = AppID(text) == nil ? "" : "; to list the receipts of an app, use 'receipts \(text)'"
+            return "receipt: invalid ID '\(escaped(text))'; expected a number\(hint)"
         }
         let areChecked = verb == .log || verb == .initialize
         if areChecked, let text = apps.first(where: { AppID($0) == nil && !(verb == .log && isPattern($0)) }) {
@@ -158,6 +162,8 @@ private struct ArgumentReader {
     private var rest: ArraySlice<String>
     private(set) var words: [String] = []
     private(set) var options: [Option: String] = [:]
+    /// Each option as it was typed last.
+    private(set) var written: [Option: String] = [:]
     /// The first error.
     private(set) var problem: String?
 
@@ -207,6 +213,7 @@ private struct ArgumentReader {
     }
 
     private mutating func take(_ option: Option, written: String, inline: String?) {
+        self.written[option] = written
         guard let placeholder = option.placeholder else {
             if inline != nil { fail("option '\(written)' does not take a value") }
             options[option] = ""

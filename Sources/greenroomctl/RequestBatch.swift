@@ -12,6 +12,9 @@ final class RequestBatch {
         let arguments: [Variant]
         /// Whether the call asks for a state, so that repeating it changes nothing more.
         let isIdempotent: Bool
+        /// Whether no other call of this kind may be unanswered: an app that is launched into the foreground moves another one,
+        /// which is still being launched, to the background.
+        var isSequential = false
     }
 
     private struct Job {
@@ -23,6 +26,9 @@ final class RequestBatch {
         /// When the call of this step was first made.
         var began: Timestamp?
         var result: Result<RequestResult, Failure>?
+
+        /// The call of this step.
+        var call: Call { calls[step] }
 
         var isRefused: Bool {
             if case .failure(let failure)? = result { failure.isRefusal } else { false }
@@ -121,6 +127,9 @@ final class RequestBatch {
     private func sendNext() throws(Failure) {
         var unanswered = jobs.count { $0.pending != nil }
         for index in jobs.indices where jobs[index].result == nil && jobs[index].pending == nil {
+            if jobs[index].call.isSequential, jobs.contains(where: { $0.pending != nil && $0.call.isSequential }) {
+                continue
+            }
             guard unanswered < client.maximumUnanswered else { return }
             try send(index)
             unanswered += 1
@@ -138,28 +147,27 @@ final class RequestBatch {
         guard let pending = jobs[index].pending, pending.result != nil else { return }
         do throws(Failure) {
             guard let answer = try client.answer(pending, until: nil, as: RequestResult.self) else { return }
-            try advance(index, .success(answer))
+            advance(index, .success(answer))
         } catch  where error.isLost {
             throw error
         } catch {
             // The next daemon may have noticed only now that the app had ended.
             let began = lost > 0 ? jobs[index].began : nil
             if let began, let result = try ended(jobs[index].app, since: began) {
-                try advance(index, .success(result))
+                advance(index, .success(result))
             } else {
-                try advance(index, .failure(error))
+                advance(index, .failure(error))
             }
         }
     }
 
-    /// Makes the next call of an app, or records the result of its last one.
-    private func advance(_ index: Int, _ result: Result<RequestResult, Failure>) throws(Failure) {
+    /// Prepares the next call of an app, which `sendNext` makes, or records the result of its last one.
+    private func advance(_ index: Int, _ result: Result<RequestResult, Failure>) {
         jobs[index].pending = nil
         let isLast = jobs[index].step + 1 == jobs[index].calls.count
         guard !isLast, Self.meansEnd(result) else { return finish(index, result) }
         jobs[index].step += 1
         jobs[index].began = nil
-        try send(index)
     }
 
     /// Whether the app has ended, or was not running.
@@ -190,7 +198,7 @@ final class RequestBatch {
                 continue
             }
             if let began = jobs[index].began, let result = try ended(jobs[index].app, since: began) {
-                try advance(index, .success(result))
+                advance(index, .success(result))
             }
         }
     }

@@ -12,7 +12,7 @@ extension Session {
         var documents: [JSONValue] = []
         let requests = names.map { (app: $0, calls: calls(for: $0)) }
         let batch = RequestBatch(client, screen, requests) { (app, result) in
-            if !take(result, of: app, &documents) { status = 1 }
+            if !take(withoutDisabled(result, of: app, client), of: app, &documents) { status = 1 }
         }
         do throws(Failure) {
             try client.withAuthorization { () throws(Failure) in
@@ -31,6 +31,20 @@ extension Session {
         }
         if invocation.has(.whileConnected), status == 0, !names.isEmpty { try holdConnection(client) }
         return status
+    }
+
+    /// The result of `terminate` for an app that an error in its manifest disables: it is not running, which is the state that
+    /// was asked for. The daemon refuses all requests for such an app.
+    private func withoutDisabled(
+        _ result: Result<RequestResult, Failure>, of app: String, _ client: Client
+    ) -> Result<RequestResult, Failure> {
+        guard invocation.verb == .terminate, !invocation.has(.remove), case .failure(let failure) = result,
+            failure.name == ControlNames.Failure.unknownApp.name,
+            let pending = try? client.begin("Status", [.string(app)]),
+            let status = (try? client.answer(pending, until: nil, as: AppStatus.self)) ?? nil,
+            status.error != nil, status.isNotRunning
+        else { return result }
+        return .success(RequestResult(.done, state: status.state))
     }
 
     /// Prints the result of one app, or adds it to the JSON documents.
@@ -96,10 +110,9 @@ extension Session {
         case .launch: return [call("Launch", launchOptions.variant, isIdempotent: true)]
         case .terminate: return [call("Terminate", .bool(invocation.has(.remove)), isIdempotent: true)]
         case .restart:
-            return [
-                call("Terminate", .bool(false), isIdempotent: true),
-                call("Launch", launchOptions.variant, isIdempotent: true),
-            ]
+            var launch = call("Launch", launchOptions.variant, isIdempotent: true)
+            launch.isSequential = !invocation.has(.background)
+            return [call("Terminate", .bool(false), isIdempotent: true), launch]
         case .push: return [call("Push", operand(1))]
         case .send: return [call("Send", operand(1), operand(2))]
         case .activate: return [call("Activate", isIdempotent: true)]
@@ -154,7 +167,7 @@ extension Session {
     /// What a successful request did not do.
     private func remark(_ result: RequestResult) -> String {
         if invocation.verb == .send, result.state == "suspended" {
-            return "; the notification is delivered when the app resumes"
+            return "; the notification is delivered when the app runs again"
         }
         let isInForeground = result.state == "active" || result.state == "inactive"
         if invocation.verb == .launch, invocation.has(.background), isInForeground {

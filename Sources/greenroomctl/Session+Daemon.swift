@@ -77,7 +77,9 @@ extension Session {
         if wantsJSON {
             try show(result.json)
         } else {
-            for line in result.errors + result.warnings { try show(line + "\n") }
+            for line in result.errors + result.warnings {
+                try show((screen.width.map { wrapped(line, to: $0) } ?? [line]).joined(separator: "\n") + "\n")
+            }
             try show("Loaded \(result.apps) \(result.apps == 1 ? "app" : "apps").\n")
         }
         guard !result.errors.isEmpty else { return 0 }

@@ -117,14 +117,28 @@ extension Session {
 
     /// Prints a warning on standard error about manifests that changed on disk, as systemctl does.
     func warnAboutFiles(_ apps: [AppStatus]) {
-        warnAboutFiles(of: apps.filter { $0.needsReload == true }.map(\.id))
+        let changed = apps.filter { $0.needsReload == true }
+        if changed.count == 1, let app = changed.first, let manifest = app.files.first, isRemoved(manifest) {
+            let name = escaped(app.id)
+            warn("The manifest of '\(name)' was removed. Run 'greenroomctl reload' to read all manifests again.")
+        } else {
+            warnAboutFiles(of: changed.map(\.id))
+        }
     }
+
+    private func isRemoved(_ path: String) -> Bool { access(path, F_OK) != 0 && errno == ENOENT }
 
     /// - Parameter changed: the apps whose manifests changed.
     func warnAboutFiles(of changed: [String]) {
-        guard let first = changed.first, !wantsJSON else { return }
+        guard let first = changed.first else { return }
         let which = changed.count == 1 ? "The manifest of '\(escaped(first))'" : "\(changed.count) manifests"
-        let sentence = "Warning: \(which) changed on disk. Run 'greenroomctl reload' to read it again."
+        warn("\(which) changed on disk. Run 'greenroomctl reload' to read it again.")
+    }
+
+    /// Not with --json, where standard error has only errors.
+    private func warn(_ text: String) {
+        guard !wantsJSON else { return }
+        let sentence = "Warning: " + text
         let lines = screen.errorWidth.map { wrapped(sentence, to: $0) } ?? [sentence]
         try? write(lines.joined(separator: "\n") + "\n", to: STDERR_FILENO)
     }
@@ -169,7 +183,7 @@ extension Session {
         }
         if let used = app.backgroundTimeLastHour, used >= .seconds(1) {
             let limit = app.backgroundTimePerHour.map { " of \(countdown($0))" } ?? ""
-            sheet.add("Background time", "\(countdown(used))\(limit) in the last hour")
+            sheet.add("Last hour", "\(countdown(used))\(limit) of background time that no user asked for")
         }
         sheet.add("Postponed", app.launchPostponed.map { "only a user can launch it for \(countdown($0))" })
         sheet.add(

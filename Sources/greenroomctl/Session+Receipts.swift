@@ -94,7 +94,7 @@ extension Session {
         switch receipt.namespace {
         case "exit", "signal": end(of: receipt)
         case "jetsam": "jetsam"
-        default: "\(receipt.namespace) \(receipt.code)"
+        default: "\(receipt.namespace)/\(receipt.code)"
         }
     }
 

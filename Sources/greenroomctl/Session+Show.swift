@@ -101,15 +101,18 @@ struct PropertySelection {
         return nil
     }
 
+    /// Keys that are absent if they are false, in lower case.
+    private static let flags: Set<String> = ["needsreload"]
+
     /// The lines of a record: a record in it has a line for each of its keys (`deadline.what`), a list is JSON, and true and
-    /// false are yes and no, as with systemctl. A selected key without a value has an empty one.
+    /// false are yes and no, as with systemctl. A selected key without a value has an empty one, a flag `no`.
     func lines(_ json: JSONValue) -> [(key: String, value: String)] {
         let all = Self.flattened(json, "")
         guard !keys.isEmpty else { return all }
         return keys.flatMap { key -> [(key: String, value: String)] in
             let found = all.filter { Self.matches($0.key, key) }
             if !found.isEmpty { return found }
-            return [(key: Self.spelled(key), value: "")]
+            return [(key: Self.spelled(key), value: Self.flags.contains(key) ? "no" : "")]
         }
     }
 

@@ -14,10 +14,30 @@ extension Session {
             let text = "Watching greenroomd at \(escaped(client.endpoint.socket)). Press Ctrl-C to quit."
             try write(screen.paint(text, .faint) + "\n", to: STDERR_FILENO)
         }
+        try announceUnknownApps(client)
         while true {
             let event = try client.nextEvent()
             guard isShown(event) else { continue }
             try show(wantsJSON ? event.json.serialized(pretty: false) + "\n" : line(event))
+        }
+    }
+
+    /// Says which of the named apps do not exist: a name may be wrong. Their events are printed once they exist.
+    private func announceUnknownApps(_ client: Client) throws(Failure) {
+        for name in apps where !wantsJSON && !isPattern(name) && !exists(name, client) {
+            let sentence = "There is no app '\(escaped(name))' yet; waiting for its events."
+            let lines = screen.errorWidth.map { wrapped(sentence, to: $0) } ?? [sentence]
+            try write(lines.joined(separator: "\n") + "\n", to: STDERR_FILENO)
+        }
+    }
+
+    /// - Returns: `true` also after another error, which the wait for events reports if it lasts.
+    private func exists(_ name: String, _ client: Client) -> Bool {
+        do throws(Failure) {
+            _ = try client.answer(try client.begin("Status", [.string(name)]), until: nil, as: AppStatus.self)
+            return true
+        } catch {
+            return error.name != ControlNames.Failure.unknownApp.name
         }
     }
 

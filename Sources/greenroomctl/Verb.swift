@@ -100,7 +100,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case .terminate: "Terminate apps; with --remove, kill them at once"
         case .restart: "Terminate apps, then launch them again"
         case .push: "Wake or launch an app with a push notification"
-        case .send: "Send a notification; a suspended app receives it when it resumes"
+        case .send: "Send a notification; a suspended app receives it when it runs again"
         case .pressure: "Show the memory level; with LEVEL, simulate it"
         case .initialize: "Create the manifest of a program"
         case .verify: "Check manifests as the daemon does, without a daemon"

@@ -30,7 +30,7 @@ final class FakeDaemon {
         ("Terminate", "sb", "a{sv}", .owner),
         ("Push", "ss", "a{sv}", .owner), ("Send", "sss", "a{sv}", .owner), ("Receipts", "su", "aa{sv}", .anyone),
         ("Receipt", "t", "a{sv}", .anyone), ("Pressure", "", "a{sv}", .anyone),
-        ("SimulatePressure", "s", "a{sv}", .owner), ("Version", "", "s", .anyone),
+        ("SimulatePressure", "s", "a{sv}", .owner), ("Reload", "", "a{sv}", .owner), ("Version", "", "s", .anyone),
     ]
 
     init() throws {

@@ -67,7 +67,8 @@ struct InvocationTests {
                 ["activate", "a", "--background"],
                 "activate: unexpected option '--background'; it is for launch and restart"
             ),
-            (["restart", "a", "--no-block"], "restart: unexpected option '--no-block'; it is for launch and"),
+            (["restart", "a", "--no-block"], "restart: unexpected option '--no-block'; it is for launch, activate, "),
+            (["status", "-n", "5"], "status: unexpected option '-n'; it is for receipts and log"),
             (["init", "web"], "init: missing argument COMMAND"),
             (["init", "a b", "true"], "init: invalid app ID 'a b'"),
             (
@@ -82,7 +83,7 @@ struct InvocationTests {
             ),
             (["send", "a"], "send: missing argument KIND"),
             (["receipt"], "receipt: missing argument ID"),
-            (["receipt", "photos"], "receipt: invalid ID 'photos'; expected a number"),
+            (["receipt", "photos"], "receipt: invalid ID 'photos'; expected a number; to list the receipts of"),
             (["receipts", "-n", "x"], "--lines: invalid number 'x'"),
             (
                 ["pressure", "critcal"],

@@ -79,10 +79,13 @@ struct QueryTests {
         app.backgroundTimePerHour = .seconds(600)
         daemon.answer("Status", app)
         #expect(
-            try daemon.run("status", "mail").output.contains("Background time: 4min 12s of 10min in the last hour\n"))
+            try daemon.run("status", "mail").output.contains(
+                "Last hour: 4min 12s of 10min of background time that no user asked for\n"))
         app.backgroundTimePerHour = nil
         daemon.answer("Status", app)
-        #expect(try daemon.run("status", "mail").output.contains("Background time: 4min 12s in the last hour\n"))
+        #expect(
+            try daemon.run("status", "mail").output.contains(
+                "Last hour: 4min 12s of background time that no user asked for\n"))
     }
 
     @Test("status exits with 3 if one of the apps is not running")

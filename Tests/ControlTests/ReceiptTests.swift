@@ -12,7 +12,7 @@ struct ReceiptTests {
         let outcome = try daemon.run("receipts", "photos", "-n", "5")
         #expect(
             outcome.output
-                == "12  2025-11-21T07:12:03.250000Z  photos  watchdog 0x8badf00d  "
+                == "12  2025-11-21T07:12:03.250000Z  photos  watchdog/0x8badf00d  "
                 + "Killed: exceeded its launch deadline (5s).\n")
         #expect(daemon.calls.last?.arguments == [.string("photos"), .uint32(5)])
         _ = try daemon.run("receipts")

@@ -86,7 +86,7 @@ struct RequestTests {
         daemon.answer("Send", Records.done("suspended"))
         #expect(
             try daemon.run("send", "photos", "battery").output
-                == "photos: suspended; the notification is delivered when the app resumes\n")
+                == "photos: suspended; the notification is delivered when the app runs again\n")
     }
 
     @Test("a refusal is one escaped sentence, without D-Bus names")
@@ -113,11 +113,33 @@ struct RequestTests {
     @Test("a daemon without the method is reported as older")
     func unknownMethod() throws {
         let daemon = try FakeDaemon()
-        let outcome = try daemon.run("reload")
+        let outcome = try daemon.run("reexec")
         #expect(outcome.status == 1)
         #expect(
             outcome.errors
                 == "greenroomctl: greenroomd does not support this request: it is older than greenroomctl.\n")
+    }
+
+    @Test("reload prints errors and warnings within the width of the output, and fails if there is an error")
+    func reload() throws {
+        let daemon = try FakeDaemon()
+        let result = Records.make(ReloadResult()) {
+            $0.apps = 2
+            $0.errors = ["/etc/a.app:2:6: error: Type=: invalid value 'x'; expected simple or notify"]
+            $0.warnings = ["/etc/b.app:3:1: warning: unknown section [Lif]"]
+        }
+        daemon.answer("Reload", result)
+        let outcome = try daemon.run("reload", environment: ["COLUMNS=60"])
+        #expect(outcome.status == 1)
+        #expect(
+            outcome.output == """
+                /etc/a.app:2:6: error: Type=: invalid value 'x'; expected
+                simple or notify
+                /etc/b.app:3:1: warning: unknown section [Lif]
+                Loaded 2 apps.
+
+                """)
+        #expect(outcome.errors == "greenroomctl: 1 error; all other manifests were loaded.\n")
     }
 
     @Test("a daemon that dies during the call and is not replaced is reported")

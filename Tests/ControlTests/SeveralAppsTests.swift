@@ -86,6 +86,30 @@ struct SeveralAppsTests {
         #expect(daemon.count(of: "Launch") == 2)
     }
 
+    @Test("restart launches one app after the other into the foreground, and all at once into the background")
+    func restartSequence() throws {
+        let daemon = try FakeDaemon()
+        daemon.answer("Terminate", Records.ended)
+        var most = 0
+        daemon.on("Launch") { [unowned daemon] call in
+            daemon.pending.append(call)
+            most = max(most, daemon.pending.count)
+            let isBackground = call.arguments.last?["background"] != nil
+            guard !isBackground || daemon.pending.count == 3 else { return }
+            daemon.loop.callLater {
+                let calls = daemon.pending
+                daemon.pending.removeAll()
+                for call in calls { call.reply(Records.done(isBackground ? "background" : "active")) }
+            }
+        }
+        let outcome = try daemon.run("restart", "a", "b", "c")
+        #expect(outcome.status == 0, "\(outcome.errors)")
+        #expect(outcome.output.split(separator: "\n").sorted() == ["a: active", "b: active", "c: active"])
+        #expect(most == 1)
+        #expect(try daemon.run("restart", "a", "b", "c", "--background").status == 0)
+        #expect(most == 3)
+    }
+
     @Test("restart does not launch an app whose end was superseded")
     func restartSuperseded() throws {
         let daemon = try daemon()
@@ -125,6 +149,19 @@ struct SeveralAppsTests {
             #expect(outcome.status == 0, "\(line)")
             #expect(outcome.output == "a: not running\n")
         }
+    }
+
+    @Test("terminate of a disabled app that is not running succeeds; that of an unknown app fails, and --remove")
+    func terminateDisabled() throws {
+        let daemon = try FakeDaemon()
+        daemon.on("Terminate") { $0.fail(ControlNames.Failure.unknownApp.error("App 'broken' is disabled.")) }
+        daemon.answer("Status", Records.broken)
+        let outcome = try daemon.run("terminate", "broken")
+        #expect(outcome.status == 0, "\(outcome.errors)")
+        #expect(outcome.output == "broken: not running\n")
+        #expect(try daemon.run("terminate", "broken", "--remove").status == 1)
+        daemon.on("Status") { $0.fail(ControlNames.Failure.unknownApp.error("There is no app 'x'.")) }
+        #expect(try daemon.run("terminate", "x").status == 1)
     }
 
     @Test("launch --background of an app in the foreground says that it stays there")

@@ -26,6 +26,7 @@ struct ShowTests {
         let outcome = try daemon.run("show", "-p", "State,PID", "-p", "deadline.what", "-p", "error", "photos")
         #expect(outcome.output == "state=background\npid=4711\ndeadline.what=background\nerror=\n")
         #expect(try daemon.run("show", "-p", "state", "--value", "photos").output == "background\n")
+        #expect(try daemon.run("show", "-p", "needsReload", "photos").output == "needsReload=no\n")
         let json = try JSONValue.parse(try daemon.run("show", "-p", "state", "--json", "photos").output)
         #expect(json == .object([("state", .string("background"))]))
     }
@@ -109,5 +110,8 @@ struct ShowTests {
         let missing = try daemon.run("cat", "photos")
         #expect(missing.status == 1)
         #expect(missing.errors.hasPrefix("greenroomctl: \(manifest): No such file or directory\n"))
+        #expect(
+            missing.errors.hasSuffix(
+                "The manifest of 'photos' was removed. Run 'greenroomctl reload' to read all manifests again.\n"))
     }
 }

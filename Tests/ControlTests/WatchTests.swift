@@ -52,6 +52,21 @@ struct WatchTests {
         #expect(try watch("mail", until: "mail").output == "2025-11-21T07:12:03.250000Z  mail: ended\\x07\n")
     }
 
+    @Test("an app that does not exist is named on standard error, and its events are awaited")
+    func unknown() throws {
+        let daemon = try FakeDaemon()
+        daemon.on("Status") { [unowned daemon] call in
+            if call.arguments.first?.stringValue == "mail" { return call.reply(Records.mail) }
+            call.fail(ControlNames.Failure.unknownApp.error("There is no app 'nope'."))
+            daemon.emit(event(.ended, "nope"))
+        }
+        let outcome = try daemon.run("watch", "mail", "nope", "x*") { program in
+            if program.output.contains("nope") { daemon.hangUp() }
+        }
+        #expect(outcome.output == "2025-11-21T07:12:03.250000Z  nope: ended\\x07\n")
+        #expect(outcome.errors.hasPrefix("There is no app 'nope' yet; waiting for its events.\ngreenroomctl: "))
+    }
+
     @Test("--json prints one object a line, with the time in RFC 3339")
     func json() throws {
         let lines = try watch("--json", until: "mail").output.split(separator: "\n")

@@ -59,7 +59,7 @@ struct FileTrustTests {
         #expect(chmod(apps, 0o777) == 0)
         for number in 0..<20 { try replaceFile(at: "\(apps)/many\(number).app", with: manifest, mode: 0o666) }
         let warnings = JSONValue(try daemon.call("Reload")[0])["warnings"]?.arrayValue?.compactMap(\.stringValue) ?? []
-        #expect(warnings.contains("\(apps) is not safe: every user may write to it (mode 777)\(end)"))
+        #expect(warnings.contains("warning: \(apps) is not safe: every user may write to it (mode 777)\(end)"))
         #expect(warnings.count == 10)
     }
 }

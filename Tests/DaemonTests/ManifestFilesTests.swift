@@ -52,6 +52,20 @@ struct ManifestFilesTests {
         #expect(try daemon.status("broken")["needsReload"]?.boolValue == true)
     }
 
+    @Test("a file whose name is no ID is reported in the answer to a reload and in the log, and hidden files are not")
+    func invalidNames() throws {
+        let daemon = try TestDaemon(["photos": TestDaemon.manifest("")])
+        let apps = daemon.config + "/apps"
+        for name in ["bad name.app", ".hidden.app", "notes.txt"] { try write("\(apps)/\(name)", "[App]\n") }
+        let result = JSONValue(try daemon.call("Reload")[0])
+        let warnings = result["warnings"]?.arrayValue?.compactMap(\.stringValue) ?? []
+        #expect(warnings.count == 1, "\(warnings)")
+        let start = "\(apps)/bad name.app: "
+        #expect(warnings.first?.hasPrefix(start + "warning: ignored because of its name; expected ID.app") == true)
+        #expect(TestDaemon.text(of: daemon.root + "/log").contains(start + "ignored because of its name"))
+        #expect(result["apps"]?.integerValue == 1)
+    }
+
     @Test("a manifest that was created since the manifests were read is named in the error about its app")
     func created() throws {
         let daemon = try TestDaemon()

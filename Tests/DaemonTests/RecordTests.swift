@@ -22,7 +22,9 @@ struct RecordTests {
         #expect(apps[0].error?.contains("broken.app:2") == true && apps[0].since == nil)
         #expect(apps[1].pid == (try daemon.pid("photos")) && apps[1].foreground && apps[1].launches == 1)
         #expect(try call(daemon, "Pressure", as: MemoryStatus.self).level == "normal")
-        #expect(try call(daemon, "Reload", as: ReloadResult.self).errors.count == 1)
+        let reloaded = try call(daemon, "Reload", as: ReloadResult.self)
+        #expect(reloaded.errors.count == 1)
+        #expect(reloaded.errors.first?.contains("broken.app:2:1: error: ") == true, "\(reloaded.errors)")
         #expect(try call(daemon, "SimulatePressure", [.string("warning")], as: SimulationResult.self).victim == nil)
 
         let before = Timestamp.now()
@@ -96,6 +98,11 @@ struct RecordTests {
         #expect(
             try message("Launch", [photos, .dictionary([("url", .string("x:y")), ("urgent", .bool(true))])])
                 == "Unknown option 'urgent'; expected background, reason, url.")
+        _ = try daemon.ask("Background", "photos")
+        try daemon.waitUntil("photos", is: "suspended")
+        #expect(
+            try message("Resume", [photos])
+                == "Cannot resume 'photos': it is suspended, not interrupted; use 'activate'.")
         #expect(try message("Receipt", [.uint64(99)]) == "There is no receipt 99; the last 1000 are kept.")
     }
 }
