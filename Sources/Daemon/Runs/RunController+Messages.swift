@@ -69,6 +69,9 @@ extension RunController: NotifySocketDelegate {
     }
 
     private func store(_ descriptors: inout ReceivedDescriptors, _ name: String) {
+        guard descriptors.count > 0 else {
+            return socket.warn("FDSTORE=1 had no effect: the message contained no descriptor")
+        }
         while let descriptor = descriptors.takeFirst() {
             switch context.stored.add(descriptor, name, of: app, closer: socket.closer) {
             case .stored(let written): socket.charge(bytes: written)
