@@ -9,6 +9,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -78,6 +79,17 @@ int clinux_set_idle(pid_t thread, bool idle) {
             return -errno;
     int priority = idle ? IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0) : IOPRIO_PRIO_VALUE(IOPRIO_CLASS_NONE, 0);
     return syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, thread, priority) < 0 ? -errno : 0;
+}
+
+long clinux_sigtimedwait_number(void) { return SYS_rt_sigtimedwait; }
+
+int clinux_read_signal_set(pid_t pid, unsigned long address, uint64_t *set) {
+    struct iovec here = {.iov_base = set, .iov_len = sizeof *set};
+    struct iovec there = {.iov_base = (void *)address, .iov_len = sizeof *set};
+    ssize_t count = process_vm_readv(pid, &here, 1, &there, 1, 0);
+    if (count < 0)
+        return -errno;
+    return count == (ssize_t)sizeof *set ? 0 : -EFAULT;
 }
 
 int clinux_usable_processors(void) {

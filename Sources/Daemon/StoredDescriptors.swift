@@ -57,12 +57,15 @@ final class StoredDescriptors {
             // Sealed before it is measured, so that it keeps its size. One that cannot be sealed is measured again when
             // it is passed on.
             try? MemoryFile.sealSize(descriptor.descriptor)
-            if let refusal = Self.refusal(name, descriptor) { return .refused(refusal) }
         }
         let own = entries[app, default: []]
+        if let reason = Self.refusal(name, descriptor) {
+            let kept = own.contains { $0.name == name } ? "; the previous \(name) is kept" : ""
+            return .refused("FDNAME=\(name) was refused: \(reason)\(kept)")
+        }
         let others = isState ? own.count { $0.name != name } : own.count
         guard others < Self.maximumPerApp else {
-            return .refused("\(Self.maximumPerApp) descriptors are stored already; \(name) was closed")
+            return .refused("FDNAME=\(name) was refused: \(Self.maximumPerApp) descriptors are stored already")
         }
         lastSerial += 1
         let entry = Entry(name: name, descriptor: descriptor, serial: lastSerial)
@@ -223,8 +226,8 @@ final class StoredDescriptors {
     /// sealed and has grown too large is removed.
     func passed(to app: AppID) -> [PassedDescriptor] {
         remove(of: app) { entry in
-            guard let refusal = Self.refusal(entry.name, entry.descriptor) else { return false }
-            journal.logWarning("\(refusal); it was removed", app: app)
+            guard let reason = Self.refusal(entry.name, entry.descriptor) else { return false }
+            journal.logWarning("FDNAME=\(entry.name) was removed: \(reason)", app: app)
             return true
         }
         return entries[app, default: []].map { entry in
@@ -234,14 +237,18 @@ final class StoredDescriptors {
         }
     }
 
-    /// Why a descriptor cannot be a state or a snapshot; `nil`: it can, or has another name.
+    /// Why a descriptor cannot be a state or a snapshot, as the end of a sentence; `nil`: it can, or has another name.
     private static func refusal(_ name: String, _ shared: SharedDescriptor) -> String? {
         guard let limit = sizeLimits[name] else { return nil }
         guard MemoryFile.isMemoryFile(shared.descriptor), let size = try? MemoryFile.size(shared.descriptor) else {
-            return "FDNAME=\(name): not a memfd"
+            return "not a memfd"
         }
-        guard MemoryFile.isReadable(shared.descriptor) else { return "FDNAME=\(name): not open for reading" }
-        return size <= limit ? nil : "FDNAME=\(name): \(size) bytes; the limit is \(limit)"
+        guard MemoryFile.isReadable(shared.descriptor) else { return "not open for reading" }
+        guard size > limit else { return nil }
+        let limitText = UInt64(limit).sizeText
+        let text = UInt64(size).sizeText
+        // A size that is rounded to the limit would not explain the refusal.
+        return "\(text == limitText ? "\(size) bytes" : text); the limit is \(limitText)"
     }
 }
 

@@ -265,7 +265,7 @@ extension JetsamContext {
 
 extension UInt64 {
     /// Bytes as systemd writes sizes: `512B`, `63.8M`, `2G`.
-    var sizeText: String {
+    package var sizeText: String {
         let units = ["K", "M", "G", "T"]
         guard self >= 1024 else { return "\(self)B" }
         var (unit, base) = (0, UInt64(1024))

@@ -12,6 +12,9 @@ package struct ProcessStatus: Equatable {
     /// Signal n is bit n-1.
     package var ignoredSignals: UInt64
     package var caughtSignals: UInt64
+    /// Those that the thread blocks: of /proc/PID/status, the first thread. One that it waits for with sigwait(3) is not among
+    /// them.
+    package var blockedSignals: UInt64
     /// Pending signals of the process and of its first thread.
     package var pendingSignals: UInt64
     package var effectiveCapabilities: UInt64
@@ -43,6 +46,7 @@ package struct ProcessStatus: Equatable {
         guard self.uids.count == 4, let ignored = mask("SigIgn"), let caught = mask("SigCgt") else { return nil }
         ignoredSignals = ignored
         caughtSignals = caught
+        blockedSignals = mask("SigBlk") ?? 0
         pendingSignals = (mask("SigPnd") ?? 0) | (mask("ShdPnd") ?? 0)
         effectiveCapabilities = mask("CapEff") ?? 0
     }
@@ -50,13 +54,17 @@ package struct ProcessStatus: Equatable {
     /// Whether the process has a handler for the signal.
     package func catches(_ signal: Int32) -> Bool { caughtSignals.hasBit(signal - 1) }
     package func hasPending(_ signal: Int32) -> Bool { pendingSignals.hasBit(signal - 1) }
+    package func blocks(_ signal: Int32) -> Bool { blockedSignals.hasBit(signal - 1) }
+    /// Whether the thread blocks the two signals of the C library, which it does not let programs block: it is in a function
+    /// of the library that blocks all signals for a moment, such as posix_spawn(3).
+    package var blocksReserved: Bool { blocks(32) && blocks(33) }
     package func ignores(_ signal: Int32) -> Bool { ignoredSignals.hasBit(signal - 1) }
     /// `number`: as in linux/capability.h.
     package func hasCapability(_ number: Int32) -> Bool { effectiveCapabilities.hasBit(number) }
 }
 
 extension UInt64 {
-    fileprivate func hasBit(_ number: Int32) -> Bool {
+    func hasBit(_ number: Int32) -> Bool {
         (0..<64).contains(number) && self & (1 << UInt64(number)) != 0
     }
 }

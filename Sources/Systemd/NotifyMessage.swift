@@ -72,7 +72,7 @@ package struct NotifyDatagram: Equatable, Sendable {
         // One NUL at the end is permitted, as by systemd.
         let bytes = bytes.last == 0 ? bytes.dropLast() : bytes[...]
         if let reason = Self.reasonToRefuse(bytes) {
-            warnings = ["The notification was refused: \(reason)."]
+            warnings = ["The message was ignored: \(reason)."]
             return
         }
         // By bytes: a Swift character can contain "\r" and a line feed, or "=" and an accent.
@@ -88,7 +88,7 @@ package struct NotifyDatagram: Equatable, Sendable {
         warnings = reader.warnings
         unknownKeys = reader.unknownKeys
         if reader.unreported > 0 {
-            warnings.append("\(reader.unreported) more assignments of the notification are not valid.")
+            warnings.append("\(reader.unreported) more assignments of the message are not valid.")
         }
     }
 
@@ -103,7 +103,7 @@ package struct NotifyDatagram: Equatable, Sendable {
         if lines == 1 {
             messages = [.barrier]
         } else {
-            warnings = ["The notification was refused: BARRIER=1 must be the only assignment."]
+            warnings = ["The message was ignored: BARRIER=1 must be the only assignment."]
         }
     }
 }

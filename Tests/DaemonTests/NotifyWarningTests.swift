@@ -57,6 +57,7 @@ struct NotifyWarningTests {
         arguments: [
             ("say X_GREENROOM_BACKGRUOND=1", "did you mean X_GREENROOM_BACKGROUND=?"),
             ("say X_GREENROOM_WAKE_DONE=done", "X_GREENROOM_WAKE_DONE=done: expected new-data, no-data or failed"),
+            ("say FDSTORE=1", "FDSTORE=1 had no effect: the message contained no descriptor"),
             ("say X_GREENROOM_BACKGROUND=yes", "X_GREENROOM_BACKGROUND=yes: expected 1"),
         ])
     func shown(script: String, problem: String) throws {

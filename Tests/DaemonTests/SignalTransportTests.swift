@@ -27,6 +27,11 @@ struct SignalTransportTests {
         /// Steps until the daemon dies; `nil`: it lives.
         var stepsLeft: Int?
         var takesSignalsAtOnce = true
+        /// SigCgt of the app.
+        var caught = UInt64.max
+        /// What the next looks at its threads find; the last one stays.
+        var receptions: [SignalReception] = [.notReceived]
+        private(set) var warnings: [String] = []
         private let loop: EventLoop
 
         static let signals: LifecycleSignals = {
@@ -74,11 +79,17 @@ struct SignalTransportTests {
                 Uid:\t0\t0\t0\t0
                 ShdPnd:\t\(mask)
                 SigIgn:\t0
-                SigCgt:\tffffffffffffffff
+                SigCgt:\t\(String(caught, radix: 16))
 
                 """
             return ProcessStatus(parsing: Array(text.utf8))
         }
+
+        func reception(of number: Int32, _ status: ProcessStatus) -> SignalReception {
+            receptions.count > 1 ? receptions.removeFirst() : receptions[0]
+        }
+
+        func warn(aboutSignal sentence: String) { warnings.append(sentence) }
 
         func sendSignal(_ number: Int32) -> Bool {
             step("send \(number)") {
@@ -118,6 +129,46 @@ struct SignalTransportTests {
         world.transport.announceFiles()
         world.takeSignals()
         #expect(world.taken == [42, 42])
+    }
+
+    @Test("a signal that the app neither catches nor blocks is not sent, with one warning in a run (L3)")
+    func notCaught() throws {
+        let world = World(try EventLoop())
+        world.caught = 0
+        for event: UInt64 in 1...2 { world.transport.send(.willResignActive, EffectID(event: event, index: 1)) }
+        // The manifest names no signal for this one.
+        world.transport.send(.didBecomeActive, EffectID(event: 3, index: 1))
+        for _ in 1...2 { world.transport.announceFiles() }
+        #expect(world.taken.isEmpty && world.transport.queue.isEmpty)
+        #expect(
+            world.warnings == [
+                "ResignActive=SIGRTMIN+6 was not sent: the main process does not catch it",
+                "Notification=SIGRTMIN+8 was not sent: the main process does not catch it",
+            ])
+        world.transport.send(.willTerminate, EffectID(event: 4, index: 1))
+        #expect(world.taken == [SIGTERM] && world.warnings.count == 2)
+    }
+
+    @Test("a signal that the app blocks is sent, because it may receive it with sigwait (L3)")
+    func blocked() throws {
+        let world = World(try EventLoop())
+        world.caught = 0
+        world.receptions = [.received]
+        for (notice, effect) in Self.effects { world.transport.send(notice, effect) }
+        world.transport.announceFiles()
+        #expect(world.taken == [40, 41, 42] && world.warnings.isEmpty)
+    }
+
+    @Test("a notice waits while the C library blocks all signals of the app for a moment (L3)")
+    func undecided() throws {
+        let world = World(try EventLoop())
+        world.caught = 0
+        world.receptions = [.undecided]
+        for (notice, effect) in Self.effects { world.transport.send(notice, effect) }
+        #expect(world.taken.isEmpty && world.transport.queue.waiting.count == 2)
+        world.receptions = [.received]
+        world.transport.sendAll()
+        #expect(world.taken == [40, 41] && world.warnings.isEmpty)
     }
 
     /// The daemon performs both effects, and dies after `steps`. The next daemon repeats the effect that was being

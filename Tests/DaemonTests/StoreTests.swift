@@ -35,6 +35,23 @@ struct StoreTests {
         #expect(stored.add(try large.duplicate(), "state", of: app, closer: DescriptorCloser()) != .stored(written: 0))
     }
 
+    @Test("a refused restoration state says why, in units, and whether the previous one is kept (L18)")
+    func refused() throws {
+        let stored = makeStored()
+        func add(_ descriptor: consuming Descriptor) -> StoredDescriptors.Addition {
+            stored.add(descriptor, "state", of: app, closer: DescriptorCloser())
+        }
+        let device = add(try Descriptor.open("/dev/null", O_RDONLY))
+        #expect(device == .refused("FDNAME=state was refused: not a memfd"))
+        let first = add(try MemoryFile.empty("state"))
+        #expect(first == .stored(written: 0))
+        let large = try MemoryFile.empty("state")
+        #expect(ftruncate(large.raw, 2 << 20) == 0)
+        let second = add(try large.duplicate())
+        #expect(second == .refused("FDNAME=state was refused: 2M; the limit is 1M; the previous state is kept"))
+        #expect(names(stored) == ["state"])
+    }
+
     @Test(
         "a restoration state that cannot be sealed is measured again before a launch, and removed if it is too large (L18)"
     )
@@ -49,7 +66,7 @@ struct StoreTests {
         #expect(ftruncate(file.raw, (1 << 20) + 1) == 0)
         #expect(names(stored).isEmpty)
         #expect(log.lines.count == 1)
-        #expect(log.text.contains("photos: FDNAME=state: 1048577 bytes; the limit is 1048576; it was removed"))
+        #expect(log.text.contains("photos: FDNAME=state was removed: 1048577 bytes; the limit is 1M"))
         #expect(names(stored).isEmpty)
         #expect(log.lines.count == 1)
     }
@@ -60,7 +77,7 @@ struct StoreTests {
         let file = try MemoryFile.empty("state")
         #expect(stored.add(try file.duplicate(), "state", of: app, closer: DescriptorCloser()) == .stored(written: 0))
         let writable = try Descriptor.open("/proc/self/fd/\(file.raw)", O_WRONLY)
-        let refusal = StoredDescriptors.Addition.refused("FDNAME=state: not open for reading")
+        let refusal = StoredDescriptors.Addition.refused("FDNAME=state was refused: not open for reading; the previous state is kept")
         #expect(stored.add(writable, "state", of: app, closer: DescriptorCloser()) == refusal)
         #expect(names(stored) == ["state"])
     }

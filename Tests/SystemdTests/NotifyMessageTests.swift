@@ -66,7 +66,7 @@ struct NotifyMessageTests {
         Row("FDSTOREREMOVE=1", [], "FDSTOREREMOVE=1 needs a valid FDNAME=."),
         Row("FDSTORE=yes", [], "FDSTORE=yes: expected 1."),
         Row("BARRIER=1", [.barrier]),
-        Row("BARRIER=1\nREADY=1", [], "The notification was refused: BARRIER=1 must be the only assignment."),
+        Row("BARRIER=1\nREADY=1", [], "The message was ignored: BARRIER=1 must be the only assignment."),
         Row("BARRIER=0", []),
         Row("X_GREENROOM_BACKGROUND=1", [.background]),
         Row(
@@ -97,8 +97,8 @@ struct NotifyMessageTests {
         Row("READY=1\r\nSTOPPING=1", [.stopping], "READY=1\u{FFFD}: expected 1."),
         Row("STATUS=\u{301}x", [.status("\u{301}x")]),
         Row("READY=1\r", [], "READY=1\u{FFFD}: expected 1."),
-        Row("READY=1\0STOPPING=1", [], "The notification was refused: it contains a NUL."),
-        Row("READY=1\0\0", [], "The notification was refused: it contains a NUL."),
+        Row("READY=1\0STOPPING=1", [], "The message was ignored: it contains a NUL."),
+        Row("READY=1\0\0", [], "The message was ignored: it contains a NUL."),
     ]
 
     @Test("a datagram is parsed as systemd parses it", arguments: rows)
@@ -127,7 +127,7 @@ struct NotifyMessageTests {
     func notUTF8() {
         let read = NotifyDatagram(Array("READY=1\nSTATUS=".utf8) + [0xff])
         #expect(read.messages.isEmpty)
-        #expect(read.warnings == ["The notification was refused: it is not UTF-8."])
+        #expect(read.warnings == ["The message was ignored: it is not UTF-8."])
     }
 
     @Test("4096 bytes are accepted, one more is refused")
@@ -136,7 +136,7 @@ struct NotifyMessageTests {
         #expect(NotifyDatagram(Array(text.utf8)).messages.count == 1)
         let read = NotifyDatagram(Array((text + "x").utf8))
         #expect(read.messages.isEmpty)
-        #expect(read.warnings == ["The notification was refused: it is longer than 4096 bytes."])
+        #expect(read.warnings == ["The message was ignored: it is longer than 4096 bytes."])
     }
 
     @Test("a status text has at most 4096 bytes as it is kept, with U+FFFD for control and bidirectional characters")
@@ -169,7 +169,7 @@ struct NotifyMessageTests {
     func manyWarnings() {
         let read = NotifyDatagram(Array(String(repeating: "x\n", count: 2000).utf8))
         #expect(read.warnings.count == NotifyDatagram.maximumWarnings + 1)
-        #expect(read.warnings.last == "1992 more assignments of the notification are not valid.")
+        #expect(read.warnings.last == "1992 more assignments of the message are not valid.")
     }
 
     @Test("random bytes never trap")

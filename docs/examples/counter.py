@@ -109,7 +109,7 @@ class Counter:
             notify(f"X_GREENROOM_WAKE_DONE={result}", f"X_GREENROOM_WAKE_ID={int(number)}")
 
     def run(self):
-        # Signal handlers only wake the loop: a signal is sent while the program catches it.
+        # Signal handlers only wake the loop: a signal is sent while the program catches or blocks it.
         reader, writer = socket.socketpair()
         for end in (reader, writer):
             end.setblocking(False)

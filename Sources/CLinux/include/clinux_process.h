@@ -27,6 +27,12 @@ int clinux_set_child_subreaper(bool on);
 /// How many processors this process may use (sched_getaffinity(2)), or -errno.
 int clinux_usable_processors(void);
 
+/// The number of the system call by which the C library implements sigwait(3), as in /proc/PID/syscall.
+long clinux_sigtimedwait_number(void);
+
+/// Reads the kernel's signal set at an address of a process: signal n is bit n-1. Returns 0 or -errno.
+int clinux_read_signal_set(pid_t pid, unsigned long address, uint64_t *set);
+
 /// sched_setscheduler(2) and ioprio_set(2) of one thread: idle, or the default class.
 int clinux_set_idle(pid_t thread, bool idle);
 

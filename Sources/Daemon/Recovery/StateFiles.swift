@@ -43,9 +43,10 @@ final class StateFiles {
         let size = try MemoryFile.size(shared.descriptor)
         let others = sizes.values.reduce(0) { $0 + ($1.name == name ? $1.bytes : 0) }
         guard others + size <= budget else {
+            let total = UInt64(others + size).sizeText
             throw Problem(
-                "FDNAME=\(name) does not survive this daemon: all apps' take \(others + size) bytes; the limit is \(budget)"
-            )
+                "FDNAME=\(name) does not survive this daemon: all apps' take \(total); the limit is "
+                    + UInt64(budget).sizeText)
         }
         try MemoryFile.save(shared.descriptor, at: path(serial), limit: limit)
         sizes[serial] = (name, size)

@@ -69,6 +69,9 @@ extension RunController: NotifySocketDelegate {
     }
 
     private func store(_ descriptors: inout ReceivedDescriptors, _ name: String) {
+        guard descriptors.count > 0 else {
+            return socket.warn("FDSTORE=1 had no effect: the message contained no descriptor")
+        }
         // Each one would replace the one before.
         if StoredDescriptors.sizeLimits[name] != nil { descriptors.keepLast() }
         while let descriptor = descriptors.takeFirst() {

@@ -355,6 +355,13 @@ extension RunController: SignalTransportDelegate {
         process.flatMap { try? ProcFS().status(of: $0.pid) }
     }
 
+    func reception(of number: Int32, _ status: ProcessStatus) -> SignalReception {
+        guard let process else { return .notReceived }
+        return (try? ProcFS().reception(of: number, by: process.pid, status)) ?? .notReceived
+    }
+
+    func warn(aboutSignal sentence: String) { socket.warn(sentence) }
+
     @discardableResult
     func sendSignal(_ number: Int32) -> Bool {
         guard let process else { return false }

@@ -7,6 +7,10 @@ import Systemd
 protocol SignalTransportDelegate: AnyObject {
     /// The main process as /proc/PID/status shows it; `nil` if there is none.
     var mainProcessStatus: ProcessStatus? { get }
+    /// Whether the main process receives a signal that it does not catch, as this status shows it.
+    func reception(of number: Int32, _ status: ProcessStatus) -> SignalReception
+    /// Logs a warning about the app's signals, unless there were too many warnings about the app.
+    func warn(aboutSignal sentence: String)
     /// Sends a signal to the main process.
     /// - Returns: whether it was sent.
     func sendSignal(_ number: Int32) -> Bool
@@ -16,7 +20,7 @@ protocol SignalTransportDelegate: AnyObject {
     /// The queue has changed. It must be recorded before this returns.
     func queueChanged()
     /// The first notice was removed from the queue. The change of the queue and what follows from it must be recorded
-    /// together before this returns. `delivered`: whether a signal was sent that the app catches.
+    /// together before this returns. `delivered`: whether a signal was sent that the app receives.
     func notified(_ notice: Notice, delivered: Bool)
     /// The previous daemon died while it sent this notice, and the signal is not pending. It is sent again.
     func sendsAgain(_ notice: Notice)
@@ -27,8 +31,12 @@ protocol SignalTransportDelegate: AnyObject {
 /// The kernel delivers pending signals in an order of its own (signal(7)). So a notice is sent when the signal of the
 /// previous one is no longer pending (L3), but no later than after 1 s: for an app that blocks its signals for longer,
 /// a timely notice matters more than the order.
+///
+/// A signal is sent only to a main process that catches it, or that blocks it in all threads and so may receive it with sigwait(3)
+/// or signalfd(2). Any other process would be ended by most signals.
 final class SignalTransport {
-    /// How often the transport checks whether the signal of the previous notice is pending; with the intervals of
+    /// How often the transport checks whether the signal of the previous notice is pending, or whether the app receives the
+    /// next one; with the intervals of
     /// `Retry` this takes 1 s.
     private static let maximumChecks = 12
 
@@ -39,6 +47,10 @@ final class SignalTransport {
     private var lastSignal: Int32?
     /// Waits until that signal is no longer pending.
     private var retry: Retry?
+    /// Waits until it is known whether the app receives the signal of `Notification=`.
+    private var announcement: Retry?
+    /// The settings about which the app was warned, each once in a run.
+    private var warned: Set<String> = []
     /// Whether this daemon has sent a notice, or has one to send.
     private(set) var isUsed: Bool
     weak var delegate: (any SignalTransportDelegate)?
@@ -68,24 +80,48 @@ final class SignalTransport {
     /// Sends all waiting notices at once: before the app is frozen or terminates.
     func sendAll() {
         retry = nil
-        while !queue.isEmpty { sendFirst(delegate?.mainProcessStatus) }
+        while let notice = queue.first {
+            let status = delegate?.mainProcessStatus
+            sendFirst(status, reception(of: notice, status))
+        }
     }
 
     /// Drops all waiting notices: the app is about to be killed, or its main process has ended.
     func discard() {
         retry = nil
+        announcement = nil
         guard !queue.isEmpty else { return }
         queue.removeAll()
         delegate?.queueChanged()
     }
 
-    /// Announces new files in the inbox with the signal of `Notification=`, if the app catches it. One that is pending announces
+    /// Announces new files in the inbox with the signal of `Notification=`, if the app receives it. One that is pending announces
     /// them as well. It is no notice and has no order among them: a frozen app handles it once it is thawed.
     func announceFiles() {
-        guard let number = signals.notification, let status = delegate?.mainProcessStatus, status.catches(number),
-            !status.hasPending(number)
-        else { return }
-        _ = delegate?.sendSignal(number)
+        guard let number = signals.notification, announcement == nil else { return }
+        var checks = 0
+        announcement = Retry.until(loop) { [weak self] in
+            guard let self else { return true }
+            checks += 1
+            return self.announce(number, isLast: checks >= Self.maximumChecks)
+        }
+    }
+
+    /// - Returns: whether nothing is left to do.
+    private func announce(_ number: Int32, isLast: Bool) -> Bool {
+        guard let status = delegate?.mainProcessStatus, !status.hasPending(number) else {
+            announcement = nil
+            return true
+        }
+        let reception = self.reception(of: number, status)
+        if reception == .undecided, !isLast { return false }
+        announcement = nil
+        if reception == .received {
+            _ = delegate?.sendSignal(number)
+        } else {
+            warnNotSent("Notification", number, status)
+        }
+        return true
     }
 
     /// Waits for the signal that the previous daemon sent last, if it is still pending. Otherwise the next notice could
@@ -110,9 +146,12 @@ final class SignalTransport {
             while let notice = self.queue.first {
                 let status = self.delegate?.mainProcessStatus
                 checks += 1
-                if checks < Self.maximumChecks, self.mustWait(notice, status) { return false }
+                let mayWait = checks < Self.maximumChecks
+                if mayWait, self.mustWait(notice, status) { return false }
+                let reception = self.reception(of: notice, status)
+                if mayWait, reception == .undecided { return false }
                 checks = 0
-                self.sendFirst(status)
+                self.sendFirst(status, reception)
             }
             self.retry = nil
             return true
@@ -126,11 +165,32 @@ final class SignalTransport {
         return status.hasPending(lastSignal)
     }
 
-    /// Sends the first notice, unless the app does not catch its signal: most programs would be ended by it. SIGTERM,
+    private func reception(of notice: Notice, _ status: ProcessStatus?) -> SignalReception {
+        if notice == .willTerminate { return .received }
+        guard let number = signal(for: notice), let status else { return .notReceived }
+        return reception(of: number, status)
+    }
+
+    private func reception(of number: Int32, _ status: ProcessStatus) -> SignalReception {
+        if status.catches(number) { return .received }
+        return delegate?.reception(of: number, status) ?? .notReceived
+    }
+
+    /// Warns once in a run that the app misses a signal that its manifest names.
+    private func warnNotSent(_ setting: String, _ number: Int32, _ status: ProcessStatus?) {
+        // Without a main process there is nothing to correct.
+        guard let status, status.state != UInt8(ascii: "Z"), warned.insert(setting).inserted else { return }
+        delegate?.warn(
+            aboutSignal: "\(setting)=\(signalName(number)) was not sent: the main process does not catch it")
+    }
+
+    /// Sends the first notice, unless the app does not receive its signal: most programs would be ended by it. SIGTERM,
     /// or what `Terminate=` names, is sent in any case.
-    private func sendFirst(_ status: ProcessStatus?) {
+    private func sendFirst(_ status: ProcessStatus?, _ reception: SignalReception) {
         guard let notice = queue.first else { return }
-        guard let number = signal(for: notice), notice == .willTerminate || status?.catches(number) ?? false else {
+        guard let number = signal(for: notice) else { return finish(notice, delivered: false) }
+        guard reception == .received else {
+            warnNotSent(setting(for: notice), number, status)
             return finish(notice, delivered: false)
         }
         if queue.isSending {
@@ -151,6 +211,19 @@ final class SignalTransport {
     private func finish(_ notice: Notice, delivered: Bool) {
         queue.removeFirst()
         delegate?.notified(notice, delivered: delivered)
+    }
+
+    /// The key in `[Signals]`.
+    private func setting(for notice: Notice) -> String {
+        switch notice {
+        case .willResignActive: "ResignActive"
+        case .didEnterBackground: "EnterBackground"
+        case .willEnterForeground: "EnterForeground"
+        case .didBecomeActive: "BecomeActive"
+        case .willTerminate: "Terminate"
+        case .memoryWarning: "MemoryWarning"
+        case .tasksExpiring: "TaskExpiring"
+        }
     }
 
     private func signal(for notice: Notice) -> Int32? {
