@@ -77,7 +77,8 @@ struct StoreTests {
         let file = try MemoryFile.empty("state")
         #expect(stored.add(try file.duplicate(), "state", of: app, closer: DescriptorCloser()) == .stored(written: 0))
         let writable = try Descriptor.open("/proc/self/fd/\(file.raw)", O_WRONLY)
-        let refusal = StoredDescriptors.Addition.refused("FDNAME=state was refused: not open for reading; the previous state is kept")
+        let refusal = StoredDescriptors.Addition.refused(
+            "FDNAME=state was refused: not open for reading; the previous state is kept")
         #expect(stored.add(writable, "state", of: app, closer: DescriptorCloser()) == refusal)
         #expect(names(stored) == ["state"])
     }

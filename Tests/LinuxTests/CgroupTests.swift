@@ -82,8 +82,14 @@ struct CgroupTests {
         defer { test.end() }
         let enclosure = try test.containment.create(app: "org.example.App", run: 12)
         let process = try test.shell("(env -i setsid sleep 1000 &) ; while :; do sleep 1000; done", in: enclosure)
-        try eventually("the processes") { try enclosure.pids().count == 3 }
-        for pid in try enclosure.pids() {
+        // Three may also be those before the programs are executed, of which one ends.
+        var pids: [Int32] = []
+        try eventually("the processes") {
+            pids = try enclosure.pids()
+            let names = pids.map { (try? readFile(at: "/proc/\($0)/comm", limit: 64)) ?? [] }
+            return pids.count == 3 && names.count { $0 == Array("sleep\n".utf8) } == 2
+        }
+        for pid in pids {
             #expect(try test.containment.owner(of: pid) == .app("org.example.App"))
         }
         #expect(try test.containment.owner(of: getpid()) == .other)
