@@ -216,6 +216,5 @@ extension AppPolicy {
 }
 
 extension Wake {
-    /// Of several wakes a completion without a number is for the one with the lowest order.
-    fileprivate var order: Int { (mustComplete ? 0 : 2) + (deadline.isDoubtful ? 1 : 0) }
+    fileprivate var order: Int { completionOrder(mustComplete: mustComplete, isDoubtful: deadline.isDoubtful) }
 }

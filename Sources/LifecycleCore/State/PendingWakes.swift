@@ -9,6 +9,10 @@ struct PendingWake: Hashable, Sendable {
     var isDoubtful = false
 }
 
+/// Of several wakes a completion without a number is for the one with the lowest order, and of these for the oldest: an app does not
+/// complete what needs no completion, and may have completed one that is in doubt.
+func completionOrder(mustComplete: Bool, isDoubtful: Bool) -> Int { (mustComplete ? 0 : 2) + (isDoubtful ? 1 : 0) }
+
 /// The wakes of an app that have not begun, each with the time and the completion of its own that it will have (L26), and the
 /// numbers of its wakes.
 struct PendingWakes: Hashable, Sendable {
@@ -40,7 +44,8 @@ struct PendingWakes: Hashable, Sendable {
     /// - Returns: the wake; `nil`: there was none.
     mutating func remove(_ id: UInt64?, mustComplete: (LaunchReason) -> Bool) -> PendingWake? {
         func order(_ index: Int) -> Int {
-            (mustComplete(pending[index].reason) ? 0 : 2) + (pending[index].isDoubtful ? 1 : 0)
+            let wake = pending[index]
+            return completionOrder(mustComplete: mustComplete(wake.reason), isDoubtful: wake.isDoubtful)
         }
         let named = pending.indices.filter { id == nil || pending[$0].id == id }
         return named.min { order($0) < order($1) }.map { pending.remove(at: $0) }
