@@ -8,7 +8,7 @@ extension LifecycleCore {
             resignActive(index, reason, now)
         }
         dropInterruptions(index)
-        startBudget(index, apps[index].policy.backgroundTime, now)
+        startBudget(index, apps[index].policy.backgroundBudget, now)
         effects.append(.notify(self[run: index].id, .didEnterBackground))
         if self[run: index].assertions.hasWakes { makeTimeForWake(index, now) }
         if isUnrequestedTimeUsedUp(index, now) { endTasksWithoutTime(index) }
@@ -72,7 +72,7 @@ extension LifecycleCore {
         throttleUnlessAwakeForOthers(index)
         // Interruptions of a way to the foreground that was given up.
         dropInterruptions(index)
-        let idleSince = self[run: index].isHeldAwake ? nil : now
+        let idleSince = isHeldAwake(index) ? nil : now
         change(index, to: .background(Background(idleSince: idleSince)), reason, now)
     }
 
@@ -105,7 +105,7 @@ extension LifecycleCore {
     /// An assertion ended: after the last one the suspend delay begins (L18).
     mutating func assertionEnded(_ index: Int, _ now: Instant) {
         guard case .background(var background)? = apps[index].execution, background.idleSince == nil,
-            !self[run: index].isHeldAwake
+            !isHeldAwake(index)
         else { return }
         background.idleSince = now
         update(index, .background(background))

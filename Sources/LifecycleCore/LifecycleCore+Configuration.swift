@@ -3,9 +3,11 @@ extension LifecycleCore {
     mutating func registered(_ id: AppID, _ policy: AppPolicy, _ launches: Int, _ now: Instant) {
         if let index = indices[id] {
             touch(index)
+            let before = apps[index].policy
             apps[index].policy = policy
             apps[index].isRegistered = true
             updateHome(index)
+            renewWatch(index, before, now)
             return reconsiderReturn(index)
         }
         var app = App(id: id, policy: policy, since: now, launches: launches)
@@ -56,7 +58,7 @@ extension LifecycleCore {
             !apps[index].isRemoved && apps[index].policy.launchAtStart != nil && apps[index].phase == .notRunning
                 && apps[index].queuedLaunch == nil
         }
-        var shown = starting.filter { apps[$0].policy.launchAtStart == .foreground && $0 != home }
+        var shown = starting.filter { apps[$0].policy.startState == .foreground && $0 != home }
             .suffix(foregroundLimit)
         if shown.isEmpty, let home, starting.contains(home) { shown = [home] }
         for index in shown { launchAtStart(index, .foreground, now) }

@@ -35,7 +35,9 @@ extension LifecycleCore {
             report(.deadlineDeferred(apps[index].id, .thaw, .daemonRestarted))
             effects.append(.thaw(id, attempt: self[run: index].freezeAttempt))
         case nil: if apps[index].ending?.isKilled ?? false { effects.append(.kill(id)) }
-        case .launching, .foreground, .enteringBackground, .background, .suspended, .terminating: break
+        // The watch of the dead daemon has ended with it.
+        case .suspended?: beginWatch(index)
+        case .launching, .foreground, .enteringBackground, .background, .terminating: break
         }
         if inspectedDeadline(index) != nil { effects.append(.inspect(id)) }
         repeatOOMClass(index)

@@ -18,12 +18,14 @@ extension LifecycleCore {
     mutating func frozen(_ index: Int, _ attempt: Int, _ memory: UInt64, _ now: Instant) {
         guard case .suspending? = apps[index].execution, attempt == self[run: index].freezeAttempt else { return }
         setMemory(index, memory)
+        dropReleasedLocks(index, attempt)
         if case .counting(let counting) = self[run: index].budget {
             cancel(index, counting.deadline)
             let left = counting.deadline.remaining(at: now)
             self[run: index].budget = .paused(.init(left: left, isNoticeGiven: counting.isNoticeGiven))
         }
-        change(index, to: .suspended, .idle, now)
+        change(index, to: .suspended(Suspended()), .idle, now)
+        beginWatch(index)
         evaluateMemory(now)
     }
 
@@ -46,6 +48,7 @@ extension LifecycleCore {
     /// the background meanwhile (L1). Its budget stays as it is: the app did not ask for that time and cannot rely on it.
     mutating func freezeLost(_ index: Int, _ attempt: Int, _ now: Instant) {
         guard case .suspended? = apps[index].execution, attempt == self[run: index].freezeAttempt else { return }
+        endWatch(index)
         self[run: index].freezeAttempt += 1
         effects.append(.freeze(self[run: index].id, attempt: self[run: index].freezeAttempt))
         change(index, to: .suspending(Suspending(warnAt: now + Self.freezeTimeout)), .continued, now)
@@ -54,11 +57,14 @@ extension LifecycleCore {
     /// Out of suspension: into the foreground or to its end (`pending`), for a reason that grants time of its own, or for a task. What
     /// happened while the app was suspended is delivered before anything of it runs (L32).
     ///
-    /// `isUnrequested`: no user asks for it (L53).
+    /// `isUnrequested`: no user asks for it (L53). `because`: why it runs, if that does not follow from the others.
     mutating func wake(
-        _ index: Int, pending: PendingRequest?, for reason: LaunchReason?, isUnrequested: Bool = false, _ now: Instant
+        _ index: Int, pending: PendingRequest?, for reason: LaunchReason?, isUnrequested: Bool = false,
+        because stated: StateReason? = nil, _ now: Instant
     ) {
         self[run: index].isUnrequested = isUnrequested
+        if case .suspended? = apps[index].execution { self[run: index].lockHold = nil }
+        endWatch(index)
         deliverNotifications(index, inForeground: pending == .foreground)
         if pending == .foreground { unthrottle(index) }
         let cause: StateReason =
@@ -67,7 +73,7 @@ extension LifecycleCore {
             case .terminate: shutdown == nil ? .requested : .shutdown
             case .background, nil: reason == nil ? .taskBegan : .woken
             }
-        thaw(index, Waking(pending: pending, wake: reason), cause, now)
+        thaw(index, Waking(pending: pending, wake: reason), stated ?? cause, now)
         unthrottleForWake(index, reason)
         memoryState.checkSoon(now)
     }
@@ -85,7 +91,7 @@ extension LifecycleCore {
     private mutating func resumeBudget(_ index: Int, isRenewed: Bool, _ now: Instant) {
         if isRenewed {
             cancel(index, self[run: index].budget.deadline)
-            startBudget(index, apps[index].policy.backgroundTime == nil ? nil : Self.wakeTime, now)
+            startBudget(index, apps[index].policy.backgroundBudget == nil ? nil : Self.wakeTime, now)
         } else if case .paused(let paused) = self[run: index].budget {
             startBudget(index, paused.left, isNoticeGiven: paused.isNoticeGiven, now)
         }

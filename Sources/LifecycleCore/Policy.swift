@@ -138,9 +138,6 @@ package struct AppPolicy: Hashable, Sendable {
     package var suspendedMemoryMax: UInt64?
 
     package init() {}
-
-    /// L51: it is suspended when it is idle, and not `SuspendDelaySec=` after its last assertion.
-    package var measuresIdleness: Bool { wakesOnTraffic || role == .worker }
 }
 
 /// The state an app is launched into (L6).

@@ -18,7 +18,7 @@ enum Execution: Hashable, Sendable {
     case background(Background)
     /// The freeze is under way.
     case suspending(Suspending)
-    case suspended
+    indirect case suspended(Suspended)
     /// The thaw is under way.
     case waking(Waking)
     /// `willTerminate` was sent (L46).
@@ -56,6 +56,8 @@ struct EnteringBackground: Hashable, Sendable {
 struct Background: Hashable, Sendable {
     /// Since when there has been no assertion; `nil`: there is one.
     var idleSince: Instant?
+    /// What it has to do; `nil`: that does not decide when it is suspended.
+    var look: WorkLook?
 }
 
 struct Suspending: Hashable, Sendable {
