@@ -45,7 +45,7 @@ struct WorkerTests {
         harness.advance(.seconds(30))
         #expect(looks().count == 4)
         #expect(harness.view("web").awakeReasons == [.work(.request)])
-        #expect(harness.view("web").workSince == harness.now - .seconds(30))
+        #expect(harness.view("web").workSince .map { harness.now - $0 } == .seconds(30))
         harness.behave("web") { $0.work?.requests = 0 }
         harness.advance(.seconds(10))
         #expect(harness.state("web") == .suspended)

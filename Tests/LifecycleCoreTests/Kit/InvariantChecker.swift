@@ -187,7 +187,8 @@ struct InvariantChecker {
             .deadlineCredited(let app, let kind, _):
             if !deadlines[app, default: []].contains(kind) { fail("\(report), but it is not open") }
         case .taskBegan, .taskEnded, .taskRefused, .tasksExpiring, .freezeTakesLong, .killTakesLong, .stoppedItself,
-            .wakeCompleted, .relaunchScheduled, .unrequestedTimeUsedUp, .memoryAwaited, .memoryLevelChanged, .ended:
+            .wakeCompleted, .relaunchScheduled, .unrequestedTimeUsedUp, .memoryAwaited, .memoryLevelChanged, .ended,
+            .inputArrived, .inputNotWatched, .wokenTooOften, .locksHeld:
             break
         }
     }
