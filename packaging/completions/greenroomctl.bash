@@ -48,7 +48,8 @@ _greenroomctl() {
         ;;
     --property | -p)
         words='id name state pid since memoryBytes residentBytes swappedBytes tasks wakes awake suspendsInSeconds trafficWakes
-            lastInput watch shortestWaitSeconds deadline foreground launches interruptions backgroundTimeRemainingSeconds launchPostponedSeconds launchWaitingSeconds memoryAwaitedBytes
+            lastInput watch shortestWaitSeconds deadline foreground launches interruptions backgroundTimeRemainingSeconds
+            launchPostponedSeconds launchWaitingSeconds memoryAwaitedBytes
             backgroundTimeLastHourSeconds backgroundTimePerHourSeconds statusText suspendProblem lastReceipt error files
             needsReload'
         mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
