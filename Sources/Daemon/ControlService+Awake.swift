@@ -102,8 +102,8 @@ extension AwakeReason {
         case .task(let name): name
         case .wake(let reason): reason.rawValue
         case .fileLock(let file): file
-        case .launching, .foreground, .enteringBackground, .startUp, .work, .wokenTooOften, .notWatchable, .suspendDelay,
-            .suspending, .waking, .terminating:
+        case .launching, .foreground, .enteringBackground, .startUp, .work, .wokenTooOften, .notWatchable,
+            .suspendDelay, .suspending, .waking, .terminating:
             nil
         }
     }

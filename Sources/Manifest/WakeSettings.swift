@@ -85,6 +85,7 @@ extension AppManifest {
             warnOfNoEffect(
                 ["BackgroundTimeSec", "ExpirationNoticeSec", "TaskExpiring"],
                 "the background time of a worker is not limited")
+            warnOfNoEffect(["SuspendDelaySec"], "a worker is suspended when it was idle for IdleSec=")
         }
         if !resolvedTraffic { warnOfNoEffect(["WakeThreshold"], "input does not wake the app without Traffic=yes") }
         guard resolvedTraffic || policy.role == .worker else {
@@ -92,7 +93,6 @@ extension AppManifest {
                 ["IdleSec", "KeepAwake", "RequestSec", "IdleCPU"],
                 "idleness is not measured without Traffic=yes or Role=worker")
         }
-        warnOfNoEffect(["SuspendDelaySec"], "an app whose idleness is measured is suspended after IdleSec=")
         let reasons = keepAwake ?? AppPolicy().keepAwake
         if !reasons.contains(.cpu) { warnOfNoEffect(["IdleCPU"], "KeepAwake= does not contain cpu") }
         if !reasons.contains(.requests) { warnOfNoEffect(["RequestSec"], "KeepAwake= does not contain requests") }

@@ -125,7 +125,8 @@ struct Checker {
         hold((1...1000).contains(policy.idleProcessorShare), "IdleCPU= is in range")
         hold((1...(64 << 10)).contains(policy.wakeThreshold.bytes), "WakeThreshold= is in range")
         hold(policy.wakeThreshold.time != .zero, "the time of WakeThreshold= is not 0")
-        hold(manifest.traffic ?? (policy.role == .worker) == policy.wakesOnTraffic, "a worker wakes on traffic by default")
+        let traffic = manifest.traffic ?? (policy.role == .worker)
+        hold(policy.wakesOnTraffic == traffic, "input wakes workers by default, and otherwise as Traffic= says")
         hold(policy.role != .worker || policy.launchAtStart != .foreground, "no worker is launched into the foreground")
         for time in [
             policy.launchDeadline, policy.backgroundDeadline, policy.terminateDeadline, policy.extendedDeadlineMax,

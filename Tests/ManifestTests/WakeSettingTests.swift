@@ -16,13 +16,6 @@ struct WakeSettingTests {
         for value in ["sometimes", "tcp"] { try expectRefused("Wake", "Traffic", value, "yes or no") }
     }
 
-    @Test("idleness is measured of workers and of apps that input wakes (L51)")
-    func measured() throws {
-        #expect(try !accepted("App", "").policy.measuresIdleness)
-        #expect(try accepted("Wake", "Traffic=yes").policy.measuresIdleness)
-        #expect(try accepted("App", "Role=worker", "[Wake]", "Traffic=no").policy.measuresIdleness)
-    }
-
     @Test("WakeThreshold= is a size, and optionally a time span (L50)")
     func threshold() throws {
         func threshold(_ value: String) throws -> AppPolicy.WakeThreshold {
@@ -102,8 +95,7 @@ struct WakeSettingTests {
                 "a.app:12:1: warning: BecomeActive= has no effect: a worker is never in the foreground",
                 "a.app:8:1: warning: BackgroundTimeSec= has no effect: the background time of a worker is not limited",
                 "a.app:9:1: warning: ExpirationNoticeSec= has no effect: the background time of a worker is not limited",
-                "a.app:10:1: warning: SuspendDelaySec= has no effect: an app whose idleness is measured is suspended after "
-                    + "IdleSec=",
+                "a.app:10:1: warning: SuspendDelaySec= has no effect: a worker is suspended when it was idle for IdleSec=",
             ])
         #expect(try read(manifest("App", "Role=worker", "LaunchAtStart=background")).lines == [])
     }
@@ -111,11 +103,10 @@ struct WakeSettingTests {
     @Test("settings of an app that no input wakes have no effect, and cause warnings (L50, L51)")
     func withoutTraffic() throws {
         let unmeasured = "idleness is not measured without Traffic=yes or Role=worker"
+        let settings = manifest(
+            "Lifecycle", "IdleSec=5", "KeepAwake=cpu", "RequestSec=5", "IdleCPU=2%", "[Wake]", "WakeThreshold=2")
         #expect(
-            try read(
-                manifest(
-                    "Lifecycle", "IdleSec=5", "KeepAwake=cpu", "RequestSec=5", "IdleCPU=2%", "[Wake]", "WakeThreshold=2")
-            ).lines == [
+            try read(settings).lines == [
                 "a.app:9:1: warning: WakeThreshold= has no effect: input does not wake the app without Traffic=yes",
                 "a.app:4:1: warning: IdleSec= has no effect: \(unmeasured)",
                 "a.app:5:1: warning: KeepAwake= has no effect: \(unmeasured)",
@@ -125,16 +116,16 @@ struct WakeSettingTests {
         #expect(
             try read(manifest("Lifecycle", "IdleSec=5", "SuspendDelaySec=5", "IdleSec=")).lines == [],
             "a setting that was reset causes no warning")
+        #expect(try read(manifest("Lifecycle", "IdleSec=5", "SuspendDelaySec=5", "[Wake]", "Traffic=yes")).lines == [])
     }
 
     @Test("settings that contradict each other cause warnings (L50, L51)")
     func contradictions() throws {
+        let settings = manifest(
+            "Lifecycle", "KeepAwake=timers", "RequestSec=5", "IdleCPU=2%", "ExitsOnSuspend=yes", "[Wake]", "Traffic=yes"
+        )
         #expect(
-            try read(
-                manifest(
-                    "Lifecycle", "KeepAwake=timers", "RequestSec=5", "IdleCPU=2%", "ExitsOnSuspend=yes", "[Wake]",
-                    "Traffic=yes")
-            ).lines == [
+            try read(settings).lines == [
                 "a.app:6:1: warning: IdleCPU= has no effect: KeepAwake= does not contain cpu",
                 "a.app:5:1: warning: RequestSec= has no effect: KeepAwake= does not contain requests",
                 "a.app:7:1: warning: input does not wake the app: with ExitsOnSuspend=yes it is terminated instead of "
