@@ -22,7 +22,8 @@ package struct LogEntry: Hashable, Sendable {
             ("GREENROOM_NAMESPACE", event.namespace), ("GREENROOM_CODE", event.code),
             ("GREENROOM_RECEIPT", event.receipt.map { String($0) }),
         ]
-        return (single + inputFields + exitFields).compactMap { name, value in value.map { (name, $0) } }
+        let all = single + inputFields + exitFields
+        return all.compactMap { name, value in value.map { (name, $0) } }
             + event.tasks.map { ("GREENROOM_TASK", $0.name) }
     }
 
