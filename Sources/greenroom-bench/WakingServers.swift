@@ -48,9 +48,9 @@ final class WakingServers {
         bare = try BareLoop(bench, shape.name, count, command(.bare, 0))
         owners = bare == nil ? [.greenroom, .running] : Owner.allCases
         for index in 0..<count {
-            let command = command(.running, index)
+            let words = command(.running, index)
             let log = "\(bench.folder)/running.log"
-            running.append(try Server(command[0], Array(command.dropFirst()), log: log))
+            running.append(try Server(words[0], Array(words.dropFirst()), log: log))
         }
         try greenroom.suspendAll(manifests.map(\.0))
         for owner in owners { try board.awaitPorts(owner.rawValue * count..<(owner.rawValue + 1) * count) }
