@@ -66,6 +66,7 @@ extension LifecycleCore {
             case .suspended(let suspended):
                 timer.consider(suspendedLimitDue(index, running.run), .memoryLimit)
                 timer.consider(suspended.inputDue, .input)
+                timer.consider(suspended.deferred?.due, .input)
             }
         }
         return timer.next

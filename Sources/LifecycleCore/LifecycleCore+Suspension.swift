@@ -73,7 +73,9 @@ extension LifecycleCore {
             case .terminate: shutdown == nil ? .requested : .shutdown
             case .background, nil: reason == nil ? .taskBegan : .woken
             }
-        thaw(index, Waking(pending: pending, wake: reason), stated ?? cause, now)
+        let continuesStopped = stated == .woken || stated == .requested
+        let waking = Waking(pending: pending, wake: reason, continuesStopped: continuesStopped)
+        thaw(index, waking, stated ?? cause, now)
         unthrottleForWake(index, reason)
         memoryState.checkSoon(now)
     }
@@ -118,7 +120,7 @@ extension LifecycleCore {
         case .terminate: return terminate(index, shutdown == nil ? .requested : .shutdown, now)
         case .background, nil: break
         }
-        continueIfNeeded(index)
+        if waking.continuesStopped { continueIfStopped(index) } else { continueIfNeeded(index) }
         runInBackground(index, .woken, now)
     }
 

@@ -84,10 +84,18 @@ extension LifecycleCore {
 
     /// Input has waited for its time.
     mutating func inputIsDue(_ index: Int, _ now: Instant) {
-        guard case .suspended(var suspended)? = apps[index].execution, let input = suspended.input else { return }
-        suspended.inputDue = nil
+        guard case .suspended(var suspended)? = apps[index].execution else { return }
+        var inputs: [Input] = []
+        if let due = suspended.inputDue, due <= now, let input = suspended.input {
+            suspended.inputDue = nil
+            inputs.append(input)
+        }
+        if let deferred = suspended.deferred, deferred.due <= now {
+            suspended.deferred = nil
+            inputs.append(deferred.input)
+        }
         update(index, .suspended(suspended))
-        if shutdown == nil { wake(index, by: input, now) }
+        for input in inputs where shutdown == nil && apps[index].phase == .suspended { wake(index, by: input, now) }
     }
 
     private mutating func wake(_ index: Int, by input: Input, _ now: Instant) {
@@ -96,8 +104,7 @@ extension LifecycleCore {
         let isUnrequested = !input.kind.isFromOutside || !wakesOnTraffic
         if isUnrequested, let available = unrequestedTimeAvailable(index, now) {
             guard case .suspended(var suspended)? = apps[index].execution else { return }
-            suspended.input = input
-            suspended.inputDue = available
+            suspended.deferred = DeferredInput(input: input, due: available)
             return update(index, .suspended(suspended))
         }
         let suspendedFor = now - apps[index].since

@@ -200,6 +200,7 @@ extension Waking: SavedRecord {
         try coder.optional(2, &pending)
         try coder.optional(3, &wake)
         // 4 was the interval before the next freeze (0.2.0).
+        try coder.flag(5, &continuesStopped)
     }
 }
 

@@ -91,6 +91,16 @@ extension Suspended: SavedRecord {
         try coder.optional(2, &watch)
         try coder.optional(3, &input)
         try coder.optional(4, &inputDue)
+        try coder.optional(5, &deferred)
+    }
+}
+
+extension DeferredInput: SavedRecord {
+    package static var blank: DeferredInput { DeferredInput(input: .blank, due: .origin) }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.required(1, &input)
+        try coder.required(2, &due)
     }
 }
 

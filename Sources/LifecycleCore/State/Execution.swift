@@ -70,6 +70,9 @@ struct Waking: Hashable, Sendable {
     var pending: PendingRequest?
     /// Why it is woken, if that reason grants it time of its own (L26).
     var wake: LaunchReason?
+    /// It is to run, although nothing holds it awake: input has woken it, or a user. A main process that has stopped itself is
+    /// continued.
+    var continuesStopped = false
 }
 
 struct Terminating: Hashable, Sendable {

@@ -4,10 +4,17 @@ struct Suspended: Hashable, Sendable {
     var isWatching = false
     /// What the daemon watches; `nil`: it has not said yet.
     var watch: InputWatch?
-    /// Input that has not woken it yet: less than `WakeThreshold=`, or its own while it has no background time left (L53).
+    /// Input that has not woken it: less than `WakeThreshold=`.
     var input: Input?
     /// When that input wakes it; `nil`: not by itself.
     var inputDue: Instant?
+    /// Input of its own, or of a peer that waits, for which the app has no background time left (L53), and when it has.
+    var deferred: DeferredInput?
+}
+
+struct DeferredInput: Hashable, Sendable {
+    var input: Input
+    var due: Instant
 }
 
 /// How input has woken a run (L50).
