@@ -37,6 +37,8 @@ struct ModelWakes {
     private var launchReason = LaunchReason.user
     /// Messages of the process were lost while it was launching or in the background.
     private var isLaunchDoubtful = false
+    /// Input woke the app: whether a peer waits for what it does. `nil`: input did not wake it.
+    private var isInputForOthers: Bool?
 
     /// The app must run freely while such a wake is open.
     var isForOthers: Bool { list.contains { $0.hasBegun && $0.isForOthers } }
@@ -54,6 +56,9 @@ struct ModelWakes {
         let named = list.filter { $0.hasBegun && (number == nil || $0.number == number) }
         return named.min { $0.order < $1.order }?.number
     }
+
+    /// A wake without a request begins with the thaw, or none if the app is a worker.
+    mutating func wokenByInput(isForOthers: Bool) { isInputForOthers = isForOthers }
 
     mutating func doubt() {
         isLaunchDoubtful = true
@@ -73,9 +78,12 @@ struct ModelWakes {
     /// The time of a wake counts from now. `policy`: of the app.
     mutating func began(_ number: UInt64, _ policy: AppPolicy) {
         let index = next(number)
-        // Nothing but the launch asked for one that is not known.
+        // Nothing but the launch, or input, asked for one that is not known.
         var wake =
-            index.map { list[$0] } ?? ModelWake(reason: launchReason, isForOthers: false, isDoubtful: isLaunchDoubtful)
+            index.map { list[$0] }
+            ?? ModelWake(
+                reason: isInputForOthers == nil ? launchReason : .socket, isForOthers: isInputForOthers ?? false,
+                isDoubtful: isLaunchDoubtful)
         wake.begin(number, policy)
         if let index { list[index] = wake } else { list.append(wake) }
     }
@@ -86,7 +94,10 @@ struct ModelWakes {
     mutating func completed(_ number: UInt64) { if let index = next(number) { list.remove(at: index) } }
 
     /// No wake is open and none is to begin in this process.
-    mutating func clear() { list = [] }
+    mutating func clear() {
+        list = []
+        isInputForOthers = nil
+    }
 
     // MARK: With the process
 
@@ -94,6 +105,7 @@ struct ModelWakes {
     mutating func begin(_ launch: Launch) {
         launchReason = launch.reason
         isLaunchDoubtful = false
+        isInputForOthers = nil
         // The launch may have waited, and further requests may have come meanwhile. Numbers follow the order of requests.
         list = (list + afterEnd).sorted { $0.number < $1.number }
         afterEnd = []

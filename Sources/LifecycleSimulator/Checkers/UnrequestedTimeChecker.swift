@@ -58,6 +58,9 @@ struct UnrequestedTimeChecker {
             case .launch, .activate, .background, .push: allowStay(app, model, now)
             case .interrupt, .interruptWhileConnected, .endInterruption, .terminate, .remove, .send: break
             }
+        // It is thawed, and frozen again 5 s later (L43).
+        case .run(_, .locksFound):
+            allow(app, 6 * .second + model.apps[app].policy.suspendDelay.microseconds + Self.slack, now)
         // The limit may be another one.
         case .registered, .unregistered: if now > 0 { exempt(app, now) }
         default: break
@@ -79,6 +82,7 @@ struct UnrequestedTimeChecker {
             guard let deadline = policy.backgroundDeadline else { return exempt(app, now) }
             allow(app, (deadline + policy.suspendDelay).microseconds, now)
         case .report(.deadlineDeferred): allowStay(app, model, now)
+        case .report(.wokenTooOften(_, let time)): allow(app, time.microseconds, now)
         case .report(.unrequestedTimeUsedUp(let id, limit: _)):
             guard now >= apps[app].exemptUntil, let limit = model.apps[app].policy.backgroundTimePerHour else { return }
             let span = apps[app].slices.reduce(0) { $0 + $1.span } + (apps[app].isUnfrozen ? now - apps[app].since : 0)
@@ -137,8 +141,9 @@ struct UnrequestedTimeChecker {
         apps[app].isRunning =
             apps[app].isUnfrozen && isInBackground(app, model.apps[app])
             && run.map { $0.killedAt == nil && !$0.isEmpty && !$0.isFreezeStuck } ?? false
+        // What others send to an app is not counted, and an app that wakes on traffic works for others most of the time.
         guard let limit = model.apps[app].policy.backgroundTimePerHour, now >= apps[app].exemptUntil,
-            let stay = Self.longestStay(model.apps[app])
+            !model.apps[app].policy.measuresIdleness, let stay = Self.longestStay(model.apps[app])
         else { return }
         let ran = apps[app].slices.reduce(0) { $0 + ($1.start >= now - Self.hour ? $1.ran : 0) }
         let allowed = apps[app].slices.reduce(0) { $0 + $1.allowed }
