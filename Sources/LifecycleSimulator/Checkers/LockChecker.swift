@@ -24,8 +24,8 @@ struct LockChecker {
     private var apps: [App]
     /// The app whose freeze is complete with this event, and was under way until now.
     private var completed: Int?
-    /// Whether this event is about a freeze with locks.
-    private var isAboutLocks = false
+    /// The app in whose freeze locks are found with this event.
+    private var current: Int?
 
     /// How long a program that takes no part may be kept awake by its locks.
     private static let limit: Microseconds = 60 * .second
@@ -35,7 +35,7 @@ struct LockChecker {
     /// Records an event. Called before the core handles it.
     mutating func record(_ event: Event, of app: Int?, _ model: CoreModel, at now: Microseconds) {
         completed = nil
-        isAboutLocks = false
+        current = nil
         if case .recovered = event { for app in apps.indices { apps[app].found = nil } }
         guard let app, case .run(let run, let what) = event, model.apps[app].run == run else { return }
         let known = model.apps[app]
@@ -48,12 +48,11 @@ struct LockChecker {
             apps[app].latest = latest
             apps[app].found = Found(
                 attempt: attempt, takesPart: known.takesPart, longest: now - first, shortest: now - latest)
-            isAboutLocks = true
+            current = app
         case .frozen(let attempt, _):
             guard apps[app].found?.attempt == attempt else { return }
             if known.phase == .suspending {
                 completed = app
-                isAboutLocks = true
             } else {
                 apps[app].found = nil
             }
@@ -67,13 +66,18 @@ struct LockChecker {
         switch effect {
         case .spawn: apps[app] = App()
         case .kill:
-            guard isAboutLocks, let found = apps[app].found else { return }
+            guard current == app || completed == app, let found = apps[app].found else { return }
+            // Once it is suspended, it may be killed for memory in the same event.
+            if completed == app, !found.takesPart { return }
             findings.check(
                 found.takesPart, .locksAreReleased, "\(id) takes no part, but is killed because of a file lock")
             apps[app].found?.isKilled = true
             apps[app].isKilledForLocks = true
         case .thaw:
-            guard isAboutLocks, let found = apps[app].found else { return apps[app].latest = nil }
+            guard current == app || completed == app, let found = apps[app].found else {
+                apps[app].latest = nil
+                return
+            }
             findings.check(
                 !found.takesPart, .locksAreReleased, "\(id) takes part, but is thawed because of a file lock")
             findings.check(
