@@ -13,6 +13,8 @@ struct ModelWake {
     var isDoubtful = false
     /// It is an error not to complete it (L30).
     var mustComplete = false
+    /// Input woke the app: nothing but its beginning, or its completion, says the number.
+    var isByInput = false
 
     /// A completion without a number is for the open wake with the lowest order, and of several for the oldest.
     var order: Int { (mustComplete ? 0 : 2) + (isDoubtful ? 1 : 0) }
@@ -37,8 +39,6 @@ struct ModelWakes {
     private var launchReason = LaunchReason.user
     /// Messages of the process were lost while it was launching or in the background.
     private var isLaunchDoubtful = false
-    /// Input woke the app: whether a peer waits for what it does. `nil`: input did not wake it.
-    private var isInputForOthers: Bool?
 
     /// The app must run freely while such a wake is open.
     var isForOthers: Bool { list.contains { $0.hasBegun && $0.isForOthers } }
@@ -57,8 +57,9 @@ struct ModelWakes {
         return named.min { $0.order < $1.order }?.number
     }
 
-    /// A wake without a request begins with the thaw, or none if the app is a worker.
-    mutating func wokenByInput(isForOthers: Bool) { isInputForOthers = isForOthers }
+    mutating func addByInput(isForOthers: Bool) {
+        list.append(ModelWake(reason: .socket, isForOthers: isForOthers, isByInput: true))
+    }
 
     mutating func doubt() {
         isLaunchDoubtful = true
@@ -71,19 +72,18 @@ struct ModelWakes {
     }
 
     /// The wake that begins, or is completed before it begins.
-    private func next(_ number: UInt64) -> Int? { list.firstIndex { $0.number == number && !$0.hasBegun } }
+    private func next(_ number: UInt64) -> Int? {
+        list.firstIndex { $0.number == number && !$0.hasBegun } ?? list.firstIndex { $0.isByInput && !$0.hasBegun }
+    }
 
     // MARK: Reports
 
     /// The time of a wake counts from now. `policy`: of the app.
     mutating func began(_ number: UInt64, _ policy: AppPolicy) {
         let index = next(number)
-        // Nothing but the launch, or input, asked for one that is not known.
+        // Nothing but the launch asked for one that is not known.
         var wake =
-            index.map { list[$0] }
-            ?? ModelWake(
-                reason: isInputForOthers == nil ? launchReason : .socket, isForOthers: isInputForOthers ?? false,
-                isDoubtful: isLaunchDoubtful)
+            index.map { list[$0] } ?? ModelWake(reason: launchReason, isForOthers: false, isDoubtful: isLaunchDoubtful)
         wake.begin(number, policy)
         if let index { list[index] = wake } else { list.append(wake) }
     }
@@ -94,10 +94,7 @@ struct ModelWakes {
     mutating func completed(_ number: UInt64) { if let index = next(number) { list.remove(at: index) } }
 
     /// No wake is open and none is to begin in this process.
-    mutating func clear() {
-        list = []
-        isInputForOthers = nil
-    }
+    mutating func clear() { list = [] }
 
     // MARK: With the process
 
@@ -105,7 +102,6 @@ struct ModelWakes {
     mutating func begin(_ launch: Launch) {
         launchReason = launch.reason
         isLaunchDoubtful = false
-        isInputForOthers = nil
         // The launch may have waited, and further requests may have come meanwhile. Numbers follow the order of requests.
         list = (list + afterEnd).sorted { $0.number < $1.number }
         afterEnd = []
@@ -118,4 +114,12 @@ struct ModelWakes {
     }
 
     mutating func dropNext() { afterEnd = [] }
+}
+
+extension Request {
+    /// What it asks of an app with this manifest: a worker is never in the foreground (L49).
+    func reached(by policy: AppPolicy) -> Request {
+        guard policy.role == .worker, case .launch(.foreground, let reason, let url) = self else { return self }
+        return .launch(.background, reason: reason, url: url)
+    }
 }

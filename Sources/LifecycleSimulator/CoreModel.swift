@@ -173,6 +173,9 @@ struct CoreModel {
         case .requested(let request, let id, .push, by: let requester): recordWake(request, id, .push, requester)
         case .requested(let request, let id, .launch(.background, let reason, _), by: let requester):
             recordWake(request, id, reason, requester)
+        case .requested(let request, let id, .launch(.foreground, let reason, _), by: let requester):
+            guard let app = indexes[id], apps[app].policy.role == .worker else { return }
+            recordWake(request, id, reason, requester)
         case .run(let run, .exited(_, _, _, let remaining)):
             guard let app = currentApp(of: run), !apps[app].awaitsRemaining else { return }
             if apps[app].mayAwait(remaining) { apps[app].awaitsRemaining = true } else { apps[app].phase = .ending }
@@ -287,7 +290,9 @@ struct CoreModel {
             if let app { apps[app].wakes.ended(wake) }
         case .report(.wakeCompleted(_, _, let wake)): if let app { apps[app].wakes.completed(wake) }
         case .report(.inputArrived(_, let input)):
-            if let app { apps[app].wakes.wokenByInput(isForOthers: input.kind.isFromOutside) }
+            if let app, apps[app].policy.wakesOnTraffic, apps[app].policy.role != .worker {
+                apps[app].wakes.addByInput(isForOthers: input.kind.isFromOutside)
+            }
         case .identify(let request, let event): if wakeRequest?.request == request { wakeRequest?.wake.number = event }
         case .answer(let request, .refused): if wakeRequest?.request == request { wakeRequest = nil }
         case .measureMemory: measuringSince = now
@@ -318,12 +323,6 @@ struct CoreModel {
             }
         }
         wakeRequest = nil
-        // The core reports no deadline for a thaw because of a file lock.
-        if case .run(let run, .thawed(let attempt)) = event, let app = currentApp(of: run), apps[app].phase == .waking,
-            apps[app].freezeAttempt == attempt
-        {
-            apps[app].phase = .running
-        }
         guard let app = answering else { return }
         answering = nil
         if apps[app].phase == .entering { apps[app].phase = .running }

@@ -123,7 +123,7 @@ extension Line {
 
     mutating func addTraffic(_ policy: AppPolicy) {
         if policy.role == .worker { add(", worker") }
-        guard policy.measuresIdleness else { return }
+        guard policy.wakesOnTraffic || policy.role == .worker else { return }
         if policy.wakesOnTraffic {
             add(", traffic from ")
             add(policy.wakeThreshold.bytes)

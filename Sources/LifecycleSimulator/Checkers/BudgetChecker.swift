@@ -98,10 +98,7 @@ struct BudgetChecker {
         else { return }
         let budget = startUp + max(longest.microseconds, stays[app].isWake ? 30 * .second : 0)
         let limit = budget + Self.slack + stays[app].allowance
-        // The last look may come two looks after the last work (L51).
-        let policy = known.policy
-        let suspendDelay =
-            policy.measuresIdleness ? 2 * policy.idleTime.microseconds : policy.suspendDelay.microseconds
+        let suspendDelay = known.policy.suspendDelay.microseconds
         findings.check(
             stays[app].ran <= limit + suspendDelay, .budgetIsKept,
             "\(known.id) has run for \(stays[app].ran) µs in the background; its budget is \(budget) µs")

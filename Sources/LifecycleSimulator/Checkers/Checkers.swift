@@ -151,7 +151,8 @@ struct Checkers {
         for app in isDeep ? Array(model.apps.indices) : apps {
             states.verify(of: app, model, world, deadlines, &findings)
             notices.verify(of: app, model, &findings)
-            suspensions.verify(of: app, model, deadlines, startUps, at: now, &findings)
+            suspensions.verify(
+                of: app, model, deadlines, startUps, isLeftAwake: world.isLeftAwake(app), at: now, &findings)
             interruptions.verify(of: app, model, &findings)
             budgets.verify(of: app, model, world, deadlines, at: now, &findings)
             unrequestedTimes.verify(of: app, model, world, at: now, &findings)
@@ -165,7 +166,8 @@ struct Checkers {
         traffic.verify(model, world, at: now, &findings)
         if case .deadlineReached = event {
             for app in startUps.ended {
-                suspensions.verify(of: app, model, deadlines, startUps, at: now, &findings)
+                suspensions.verify(
+                    of: app, model, deadlines, startUps, isLeftAwake: world.isLeftAwake(app), at: now, &findings)
             }
             suspensions.verifyAll(model, at: now, &findings)
             relaunches.verifyAll(model, core, at: now, &findings)

@@ -1,15 +1,15 @@
 import LifecycleCore
 
-/// Checks when an app that measures its idleness is looked at and suspended (L51). The world knows what it really has to do.
+/// Checks when workers, and apps that input has woken, are looked at and found idle (L51). The world knows what they really have
+/// to do.
 struct IdlenessChecker {
     private struct App {
         var tasks = 0
-        /// Since when nothing but its own work keeps it awake; `nil`: something else does, or it is suspended.
+        /// Since when nothing but its work keeps a worker awake; `nil`: something else does, or it is suspended.
         var since: Microseconds?
         var lateness: Microseconds = 0
         /// The last look; `nil`: since then something else has kept it awake, or may have.
         var lastLook: Microseconds?
-        var isBudgetOver = false
         /// It holds file locks, and is frozen again 5 s later (L43).
         var hasLocks = false
         var suspendedAt: Microseconds?
@@ -23,9 +23,8 @@ struct IdlenessChecker {
     }
 
     private var apps: [App]
-    /// Apps of this event: that is looked at, one of whose wakes has ended, that left suspension, and that input woke.
+    /// Apps of this event: that is looked at, that left suspension, and that input woke.
     private var looked: Int?
-    private var wakeEnded: Int?
     private var left: Int?
     private var woken: Int?
 
@@ -41,7 +40,7 @@ struct IdlenessChecker {
 
     /// Records an event. Called before the core handles it.
     mutating func record(_ event: Event, of app: Int?, _ model: CoreModel) {
-        (looked, wakeEnded, left, woken) = (nil, nil, nil, nil)
+        (looked, left, woken) = (nil, nil, nil)
         if case .recovered = event {
             for app in apps.indices {
                 apps[app].lastLook = nil
@@ -72,6 +71,11 @@ struct IdlenessChecker {
             checkFreeze(app, event, model, world, now, &findings)
             apps[app].lastLook = nil
         case .thaw: apps[app].lastLook = nil
+        case .report(.deadlineCancelled(let id, .wake, _)):
+            apps[app].lastLook = nil
+            findings.check(
+                !Self.hadWork(event, world), .workKeepsAwake,
+                "\(id) was woken, and has something to do, but its wake ends")
         case .report(let report): record(report, of: app, model, now, &findings)
         default: break
         }
@@ -85,8 +89,10 @@ struct IdlenessChecker {
         looked = app
         if let last = apps[app].lastLook {
             findings.check(!isFirst, .looksAreRare, "\(id) is looked at for the first time once more")
+            // It may be looked at when the time is over for which something else keeps it awake.
+            let isKept = apps[app].staysAwake > 0 || apps[app].hasLocks
             findings.check(
-                now - last >= model.apps[app].policy.idleTime.microseconds, .looksAreRare,
+                now - last >= model.apps[app].policy.idleTime.microseconds || isKept, .looksAreRare,
                 "\(id) is looked at again after \(now - last) µs")
         }
         apps[app].lastLook = now
@@ -97,23 +103,24 @@ struct IdlenessChecker {
         _ findings: inout Findings
     ) {
         let known = model.apps[app]
-        let state = apps[app]
         // One that others have continued is frozen again.
-        if !known.policy.measuresIdleness || known.phase == .suspended || state.isBudgetOver || state.hasLocks {
-            return
-        }
-        // The wake of an app that is no worker ends after 30 s, whatever it does (L50).
-        if wakeEnded == app, known.policy.role != .worker { return }
+        if known.phase == .suspended { return }
         findings.check(
-            now >= state.awakeUntil, .quickTurnsAreBounded,
-            "\(known.id) was woken too often, but is suspended \(state.awakeUntil - now) µs too early")
-        guard case .run(let run, .workMeasured) = event, known.run == run, let index = world.index(of: run) else {
-            return findings.check(
-                state.staysAwake > 0, .workKeepsAwake, "\(known.id) is suspended without a look at what it does")
+            now >= apps[app].awakeUntil, .quickTurnsAreBounded,
+            "\(known.id) was woken too often, but is suspended \(apps[app].awakeUntil - now) µs too early")
+        guard known.policy.role == .worker else { return }
+        guard case .run(let run, .workMeasured) = event, known.run == run else {
+            return findings.check(false, .workKeepsAwake, "\(known.id) is suspended without a look at what it does")
         }
         findings.check(
-            !world.traffic.runs[index].hadWork, .workKeepsAwake,
+            !Self.hadWork(event, world), .workKeepsAwake,
             "\(known.id) is suspended, but it had something to do when it was looked at")
+    }
+
+    /// Whether the event is a look that found work, whatever the core makes of it.
+    private static func hadWork(_ event: Event, _ world: World) -> Bool {
+        guard case .run(let run, .workMeasured) = event, let index = world.index(of: run) else { return false }
+        return world.traffic.runs[index].hadWork
     }
 
     private mutating func record(
@@ -127,11 +134,7 @@ struct IdlenessChecker {
             apps[app].tasks = max(0, apps[app].tasks - 1)
             apps[app].lastLook = nil
         case .deadlineStarted(_, .wake, _, _): apps[app].lastLook = nil
-        case .deadlineMet(_, .wake, _, _), .deadlineCancelled(_, .wake, _):
-            wakeEnded = app
-            apps[app].lastLook = nil
-        case .deadlineStarted(_, .backgroundTime, _, _): apps[app].isBudgetOver = false
-        case .deadlineCancelled(_, .backgroundTime, _): apps[app].isBudgetOver = true
+        case .deadlineMet(_, .wake, _, _): apps[app].lastLook = nil
         case .stateChanged(_, let from, let to, _):
             apps[app].lastLook = nil
             if from == .suspended { left = app }
@@ -159,7 +162,7 @@ struct IdlenessChecker {
             apps[app].staysAwake = 0
             apps[app].awakeUntil = 0
         case .active, .inactive:
-            apps[app].isBudgetOver = false
+            endTurns(app)
             apps[app].hasLocks = false
             apps[app].staysAwake = 0
             apps[app].awakeUntil = 0
@@ -205,7 +208,7 @@ struct IdlenessChecker {
             looked != app || known.phase == .running, .looksAreRare,
             "\(known.id) is looked at while it is \(known.phase)")
         let isIdle =
-            known.policy.measuresIdleness && known.phase == .running && apps[app].tasks == 0
+            known.policy.role == .worker && known.phase == .running && apps[app].tasks == 0
             && !deadlines.isOpen(.wake, of: app) && !startUps.isStartingUp(app) && !world.isLeftAwake(app)
         if !isIdle {
             apps[app].since = nil
@@ -215,7 +218,7 @@ struct IdlenessChecker {
         }
     }
 
-    /// Checks after `deadlineReached` that no idle app is awake which should be suspended.
+    /// Checks after `deadlineReached` that no idle worker is awake which should be suspended.
     func verifyAll(_ model: CoreModel, _ world: World, at now: Microseconds, _ findings: inout Findings) {
         if model.isShuttingDown { return }
         for app in apps.indices {

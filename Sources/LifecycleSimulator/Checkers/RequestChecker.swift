@@ -20,8 +20,8 @@ struct RequestChecker {
         switch event {
         case .requested(let request, let id, let what, by: _):
             let app = model.indexes[id]
-            let isWorker = app.map { model.apps[$0].policy.role == .worker } ?? false
-            waiting[request] = Waiting(app: app, goal: Self.goal(what, isWorker: isWorker))
+            let policy = app.map { model.apps[$0].policy } ?? AppPolicy()
+            waiting[request] = Waiting(app: app, goal: Self.goal(what.reached(by: policy), policy))
             greatest = max(greatest, request.number)
         case .pressureSimulated(let request, _):
             waiting[request] = Waiting(app: nil, goal: .pressure)
@@ -36,10 +36,10 @@ struct RequestChecker {
         }
     }
 
-    private static func goal(_ request: Request, isWorker: Bool) -> Goal {
+    private static func goal(_ request: Request, _ policy: AppPolicy) -> Goal {
         switch request {
         // It comes into the background (L49).
-        case .activate where isWorker, .launch(.foreground, _, _) where isWorker: .worker
+        case .activate where policy.role == .worker: .worker
         case .activate, .launch(.foreground, _, _): .foreground
         case .background: .background
         case .terminate, .remove: .end
@@ -90,7 +90,8 @@ struct RequestChecker {
         case .done(let state):
             switch waiter.goal {
             case .foreground: isTrue = state == .active || state == .inactive
-            case .background, .worker: isTrue = state == .background || state == .suspended
+            case .background: isTrue = state == .background || state == .suspended
+            case .worker: isTrue = state == .background || state == .suspended || state == .launching
             // Beyond the limit of requests that wait, the answer does not wait for the end.
             case .end: isTrue = state == .notRunning || waitingEnds(of: waiter.app) >= Self.maximumWaiters
             case .pressure: isTrue = false

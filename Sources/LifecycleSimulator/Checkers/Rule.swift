@@ -92,8 +92,8 @@ package enum Rule: String, CaseIterable, Sendable {
     case watchesEndFirst =
         "each suspended app is watched, and no watch outlives a thaw, a kill, or the turn of an end (L50)"
     case turnsAreBounded = "input at one descriptor causes a limited number of effects (L50)"
-    case workKeepsAwake = "no app that has something to do is suspended for being idle (L51)"
-    case idleIsSuspended = "an app that measures its idleness is suspended two looks after its last work (L51)"
+    case workKeepsAwake = "no worker is suspended, and no wake by input ends, while there is something to do (L51)"
+    case idleIsSuspended = "a worker is suspended two looks after its last work (L51)"
     case looksAreRare = "an app is looked at once in `IdleSec=`, and not while it is suspended (L51)"
     case quickTurnsAreBounded =
         "an app that is woken within a second of its last suspensions stays awake, longer each time (L51)"

@@ -16,6 +16,8 @@ struct SuspensionChecker {
         var hasLocks = false
         /// For how long it stays awake, because it was woken too often.
         var staysAwake: Microseconds = 0
+        /// Input has woken it, and the thaw is not complete.
+        var isWokenByInput = false
     }
 
     private var apps: [IdleTime]
@@ -87,6 +89,7 @@ struct SuspensionChecker {
             apps[app].hasLocks = false
             apps[app].staysAwake = 0
         case .wokenTooOften(_, let time): apps[app].staysAwake = time.microseconds
+        case .inputArrived: apps[app].isWokenByInput = true
         default: break
         }
     }
@@ -103,26 +106,31 @@ struct SuspensionChecker {
             "\(known.id) is frozen with an open assertion: tasks \(apps[app].tasks.keys.sorted())")
         findings.check(
             !known.policy.exitsOnSuspend, .suspendedInTime, "\(known.id) is frozen, but must exit instead (L20)")
-        // `IdlenessChecker` checks apps that measure their idleness.
-        guard let since = apps[app].since, !apps[app].isBudgetOver, !apps[app].hasLocks, !known.policy.measuresIdleness
+        // `IdlenessChecker` checks workers.
+        guard let since = apps[app].since, !apps[app].isBudgetOver, !apps[app].hasLocks, known.policy.role != .worker
         else { return }
         findings.check(
             now - since >= known.policy.suspendDelay.microseconds, .suspendedInTime,
             "\(known.id) is frozen \(now - since) µs after its last assertion ended")
     }
 
+    /// `isLeftAwake`: its descriptors cannot be watched.
     mutating func verify(
-        of app: Int, _ model: CoreModel, _ deadlines: DeadlineChecker, _ startUps: StartUpChecker,
+        of app: Int, _ model: CoreModel, _ deadlines: DeadlineChecker, _ startUps: StartUpChecker, isLeftAwake: Bool,
         at now: Microseconds, _ findings: inout Findings
     ) {
         let known = model.apps[app]
         let isQuiet =
             known.phase == .running && apps[app].tasks.isEmpty && !deadlines.isOpen(.wake, of: app)
-            && !startUps.isStartingUp(app)
+            && !startUps.isStartingUp(app) && !isLeftAwake
         if !isQuiet {
             apps[app].since = nil
         } else if apps[app].since == nil {
             apps[app].since = now
+        }
+        if apps[app].isWokenByInput, known.phase != .waking {
+            apps[app].isWokenByInput = false
+            if known.phase == .running { mustRun = app }
         }
         if mustRun == app {
             // An app that returns to the foreground, is woken or is notified of its end must run (L17).
@@ -134,7 +142,7 @@ struct SuspensionChecker {
     /// Checks after `deadlineReached` that no app runs which should be frozen.
     func verifyAll(_ model: CoreModel, at now: Microseconds, _ findings: inout Findings) {
         for app in apps.indices {
-            guard let since = apps[app].since, !model.apps[app].policy.measuresIdleness else { continue }
+            guard let since = apps[app].since, model.apps[app].policy.role != .worker else { continue }
             let retry = apps[app].hasLocks ? Self.lockRetry : 0
             let delay = max(model.apps[app].policy.suspendDelay.microseconds, retry) + apps[app].staysAwake
             findings.check(
