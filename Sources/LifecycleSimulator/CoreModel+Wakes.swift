@@ -13,6 +13,8 @@ struct ModelWake {
     var isDoubtful = false
     /// It is an error not to complete it (L30).
     var mustComplete = false
+    /// Input woke the app: nothing but its beginning, or its completion, says the number.
+    var isByInput = false
 
     /// A completion without a number is for the open wake with the lowest order, and of several for the oldest.
     var order: Int { (mustComplete ? 0 : 2) + (isDoubtful ? 1 : 0) }
@@ -55,6 +57,10 @@ struct ModelWakes {
         return named.min { $0.order < $1.order }?.number
     }
 
+    mutating func addByInput(isForOthers: Bool) {
+        list.append(ModelWake(reason: .socket, isForOthers: isForOthers, isByInput: true))
+    }
+
     mutating func doubt() {
         isLaunchDoubtful = true
         for index in list.indices { list[index].isDoubtful = true }
@@ -66,7 +72,9 @@ struct ModelWakes {
     }
 
     /// The wake that begins, or is completed before it begins.
-    private func next(_ number: UInt64) -> Int? { list.firstIndex { $0.number == number && !$0.hasBegun } }
+    private func next(_ number: UInt64) -> Int? {
+        list.firstIndex { $0.number == number && !$0.hasBegun } ?? list.firstIndex { $0.isByInput && !$0.hasBegun }
+    }
 
     // MARK: Reports
 
@@ -106,4 +114,12 @@ struct ModelWakes {
     }
 
     mutating func dropNext() { afterEnd = [] }
+}
+
+extension Request {
+    /// What it asks of an app with this manifest: a worker is never in the foreground (L49).
+    func reached(by policy: AppPolicy) -> Request {
+        guard policy.role == .worker, case .launch(.foreground, let reason, let url) = self else { return self }
+        return .launch(.background, reason: reason, url: url)
+    }
 }

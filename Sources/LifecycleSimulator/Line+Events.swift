@@ -102,6 +102,7 @@ extension Line {
             add(attempt)
         case .inspected(let inspection): add(inspection)
         case .activityMeasured(let activity): add(activity)
+        case .locksFound, .inputWatched, .inputArrived, .workMeasured: addTraffic(event)
         case .exited(let status, _, let memory, let remaining):
             add(" exited ")
             add(status)
@@ -231,6 +232,7 @@ extension Line {
         case .always: add(", relaunch always")
         }
         if policy.role == .home { add(", home") }
+        addTraffic(policy)
         add(", launch ", policy.launchDeadline)
         add(", background ", policy.backgroundDeadline)
         add(", terminate ", policy.terminateDeadline)
