@@ -1,6 +1,6 @@
 import LifecycleCore
 import Linux
-import Posix
+import Manifest
 import Systemd
 
 /// Measures what runs in the background have to do (L51), one run after the other, in pieces over turns of the loop. Looks that
@@ -56,7 +56,7 @@ final class WorkMeter {
         if let (job, look) = current {
             advance(job, look)
         } else if let job = jobs.first {
-            if isValid(job) == nil {
+            if validRun(job) == nil {
                 jobs.removeFirst()
             } else if hasProcesses() {
                 jobs.removeFirst()
@@ -70,7 +70,7 @@ final class WorkMeter {
     }
 
     /// Returns the run if it has not been suspended since the look was asked for.
-    private func isValid(_ job: Job) -> RunController? {
+    private func validRun(_ job: Job) -> RunController? {
         guard let run = context.runs[job.run], !run.isFrozen, run.freezeAttempt == job.attempt else { return nil }
         return run
     }
@@ -98,7 +98,7 @@ final class WorkMeter {
     }
 
     private func begin(_ job: Job) {
-        guard let run = isValid(job) else { return }
+        guard let run = validRun(job) else { return }
         do {
             let members = try run.enclosure.measuredMembers(in: scan)
             let look = WorkLook(
@@ -111,7 +111,7 @@ final class WorkMeter {
     }
 
     private func advance(_ job: Job, _ look: WorkLook) {
-        guard let run = isValid(job) else {
+        guard let run = validRun(job) else {
             current = nil
             return
         }
@@ -140,7 +140,7 @@ final class WorkMeter {
 
     /// The app counts as having what it may have.
     private func fail(_ job: Job, _ error: any Error) {
-        guard let run = isValid(job) else { return }
+        guard let run = validRun(job) else { return }
         if !isFailureLogged { run.logWarning("what the app has to do cannot be measured: \(error)") }
         isFailureLogged = true
         var work = RunWork(cpu: run.cpu)
