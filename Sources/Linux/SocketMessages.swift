@@ -79,7 +79,8 @@ package struct TCPInfo: Equatable {
 
     /// - Returns: `nil` for a kernel that does not count the bytes sent (before 4.19).
     init?(parsing bytes: ArraySlice<UInt8>) {
-        guard let lastSent: UInt32 = nativeNumber(bytes, at: 44), let lastReceived: UInt32 = nativeNumber(bytes, at: 52),
+        guard let lastSent: UInt32 = nativeNumber(bytes, at: 44),
+            let lastReceived: UInt32 = nativeNumber(bytes, at: 52),
             let received: UInt64 = nativeNumber(bytes, at: 128), let sent: UInt64 = nativeNumber(bytes, at: 200)
         else { return nil }
         self.lastSent = lastSent

@@ -102,7 +102,8 @@ final class SocketSearch {
         } else if let text {
             if try !text.advance() { take(text) }
         } else if !missing.isEmpty, let pid = texts.popLast() {
-            text = SocketTextSearch(missing, process: pid, kinds: Set(missing.map { kinds[$0] ?? .unknown }), proc: proc)
+            text = SocketTextSearch(
+                missing, process: pid, kinds: Set(missing.map { kinds[$0] ?? .unknown }), proc: proc)
         } else {
             for inode in missing { found[inode] = .absent(kinds[inode] ?? .unknown) }
             missing = []

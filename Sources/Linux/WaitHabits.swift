@@ -1,5 +1,5 @@
-/// With which timeouts the threads of one app wait when it has nothing to do, learned from looks at which nothing else was
-/// going on. A wait with another timeout may be work: a request that sleeps.
+/// With which timeouts the threads of one app wait when it has nothing to do, learned from looks that found no work. A wait with
+/// another timeout may be work: a request that sleeps.
 struct WaitHabits {
     /// The most timeouts and deadlines that are kept; the oldest timeouts are removed.
     static let mostTimeouts = 64
@@ -19,9 +19,9 @@ struct WaitHabits {
     private var deadlines: [Site: Duration] = [:]
     /// The threads at the last look.
     private var last: [Int32: ParkedThread] = [:]
-    /// The waits at the last look, if nothing else was going on.
+    /// The waits at the last look, if it found no work.
     private var candidates: [Int32: ParkedThread] = [:]
-    /// Since when nothing else is going on.
+    /// Since when no look has found work.
     private var quietSince: Duration?
 
     /// Replaces what the kernel hides: after a freeze a thread continues the call in which it was seen before.
@@ -38,9 +38,10 @@ struct WaitHabits {
         return resolved
     }
 
-    /// Learns the waits of a look at which nothing else was going on, if the look before has seen them too.
+    /// Learns the waits of a look that found no work, if the look before has seen them too.
     /// - Parameters:
-    ///   - hasClients: then a wait may be a request, and is only learned if nothing else was going on for `requestTime`.
+    ///   - isQuiet: the look found no work.
+    ///   - hasClients: then a wait may be a request, and is only learned if there was no work for `requestTime`.
     ///   - now: the time of the look.
     mutating func learn(
         _ threads: [ParkedThread], isQuiet: Bool, hasClients: Bool, at now: Duration, after requestTime: Duration

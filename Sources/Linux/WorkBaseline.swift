@@ -81,7 +81,8 @@ package struct WorkBaseline {
                 entry.identity = KnownSocket(family: socket.family, identity: socket.identity)
                 entry.connection = Connection(socket, before: before, listening: listening)
                 if let connection = entry.connection, connection.isAccepted {
-                    hasTraffic = hasTraffic || connection.received != before?.received || connection.sent != before?.sent
+                    hasTraffic =
+                        hasTraffic || connection.received != before?.received || connection.sent != before?.sent
                     if socket.state == InternetSocket.State.established { work.connections += 1 }
                     if connection.isInFlight, let age = socket.info?.lastReceived {
                         work.requests += 1

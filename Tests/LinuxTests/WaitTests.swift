@@ -116,7 +116,7 @@ struct WaitTests {
         }
     }
 
-    @Test("nothing is learned from a look at which something is going on")
+    @Test("nothing is learned from a look that found work")
     func busy() {
         var habits = WaitHabits()
         let wait = thread(.relative(.seconds(30)))

@@ -109,7 +109,9 @@ private let hasPython = access("/usr/bin/python3", X_OK) == 0
 
 @Suite("A look at what real processes have to do (L51)", .timeLimit(.minutes(2)))
 struct WorkLookTests {
-    @Test("a request whose server sleeps is in flight, and a thread without a timeout waits for ever", .enabled(if: hasPython))
+    @Test(
+        "a request whose server sleeps is in flight, and a thread without a timeout waits for ever",
+        .enabled(if: hasPython))
     func held() throws {
         let server = try Subject(python: "c, _ = l.accept(); c.recv(9); signal.pause()")
         let client = try Client(server.number())
