@@ -67,7 +67,16 @@ extension Enclosure {
     /// machine it takes some 10 µs.
     package func heldLocks() throws(SystemError) -> HeldLocks? {
         let all = proc.allLocks()
-        return all.isEmpty ? nil : try proc.heldLocks(all, by: try pids())
+        if all.isEmpty { return nil }
+        if case .family(let family) = kind {
+            // To list the processes takes a search of /proc, and the freeze has just made one.
+            var isCandidate = all.contains { proc.hasNoProcess($0) }
+            for pid in Set(all.map(\.pid)) where !isCandidate && pid > 0 {
+                if let stat = try proc.stat(of: pid) { isCandidate = family.isKnown(stat) }
+            }
+            if !isCandidate { return nil }
+        }
+        return try proc.heldLocks(all, by: try pids())
     }
 }
 
@@ -100,15 +109,8 @@ extension ProcFS {
     /// Finds the locks of these processes among all locks.
     func heldLocks(_ all: [LockLine], by processes: [Int32]) throws(SystemError) -> HeldLocks? {
         let group = Set(processes)
-        // A lock belongs to its descriptor if it is of flock(2) or F_OFD_SETLK, and its taker may have ended.
         let own = all.filter { group.contains($0.pid) }
-        let isUnclear = all.contains { lock in
-            switch lock.kind {
-            case .posix: false
-            case .ofd: true
-            case .flock: !group.contains(lock.pid) && (lock.pid < 1 || !hasProcess(lock.pid))
-            }
-        }
+        let isUnclear = all.contains { !group.contains($0.pid) && hasNoProcess($0) }
         if own.isEmpty, !isUnclear { return nil }
         // Those of fcntl(2) are found by their process; the others only by a descriptor.
         let examined = own.contains { $0.kind != .posix } || isUnclear ? processes : Array(Set(own.map(\.pid)))
@@ -123,7 +125,14 @@ extension ProcFS {
         return HeldLocks(count: held.count, file: first.value)
     }
 
-    private func hasProcess(_ pid: Int32) -> Bool { access("\(root)/\(pid)", F_OK) == 0 }
+    /// Whether a lock belongs to a descriptor only: it is of F_OFD_SETLK, or of flock(2) and its taker has ended.
+    fileprivate func hasNoProcess(_ lock: LockLine) -> Bool {
+        switch lock.kind {
+        case .posix: false
+        case .ofd: true
+        case .flock: lock.pid < 1 || access("\(root)/\(lock.pid)", F_OK) != 0
+        }
+    }
 }
 
 /// Searches the descriptors of processes for locks.
@@ -183,15 +192,7 @@ private struct LockSearch {
             unreachable.formUnion(locks.map(\.file))
             return
         }
-        let target = Self.target(path)
+        let target = linkTarget(path, limit: 4096)?.text
         for lock in locks where found[lock] == nil { found[lock] = target ?? lock.fileName }
-    }
-
-    private static func target(_ path: String) -> String? {
-        var bytes = [UInt8](repeating: 0, count: 4096)
-        let length = bytes.withUnsafeMutableBytes {
-            readlink(path, $0.baseAddress?.assumingMemoryBound(to: CChar.self), $0.count)
-        }
-        return length > 0 ? String(decoding: bytes.prefix(length), as: UTF8.self) : nil
     }
 }

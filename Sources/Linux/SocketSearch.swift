@@ -20,6 +20,8 @@ final class SocketSearch {
     }
 
     private let known: [UInt64: WorkBaseline.Known]
+    /// When the app was looked at before: an older dump would show less than is known.
+    private let lastLook: Duration
     /// Searches also for sockets that were in no table at the last look.
     private let isRepeated: Bool
     private let cgroup: UInt64?
@@ -47,9 +49,10 @@ final class SocketSearch {
     /// Dumps that failed for another reason than that they are not supported.
     private var failed: Set<SocketKind> = []
 
-    init(known: [UInt64: WorkBaseline.Known], isRepeated: Bool, cgroup: UInt64?, tables: SocketTables, proc: ProcFS) {
-        self.known = known
-        self.isRepeated = isRepeated
+    init(baseline: WorkBaseline, cgroup: UInt64?, tables: SocketTables, proc: ProcFS) {
+        known = baseline.sockets
+        lastLook = baseline.lastLook ?? .zero
+        isRepeated = baseline.looks % WorkBaseline.missingInterval == 0
         self.cgroup = cgroup
         self.tables = tables
         self.proc = proc
@@ -132,7 +135,8 @@ final class SocketSearch {
     }
 
     private func lookUp(_ item: LookUp) throws(SystemError) {
-        let socket = try self.socket ?? DiagnosticSocket()
+        let socket: DiagnosticSocket
+        if let open = self.socket { socket = open } else { socket = try DiagnosticSocket() }
         self.socket = socket
         switch item {
         case .tcp(let inode, let identity):
@@ -217,7 +221,9 @@ final class SocketSearch {
     }
 
     private func inTable(_ inode: UInt64, _ kind: SocketKind, at now: Duration) -> FoundSocket? {
-        guard kind != .unknown, let table = tables.table(kind, since: now - SocketTables.validity) else { return nil }
+        guard kind != .unknown, let table = tables.table(kind, since: max(lastLook, now - SocketTables.validity)) else {
+            return nil
+        }
         return table.socket(inode, kind)
     }
 

@@ -29,6 +29,8 @@ package struct WorkBaseline {
     private var processes: Set<Int32> = []
     private var last: (at: Duration, cpu: Duration)?
     private var waits = WaitHabits()
+    /// When the last look began (CLOCK_MONOTONIC).
+    var lastLook: Duration? { last?.at }
 
     package init() {}
 

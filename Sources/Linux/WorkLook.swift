@@ -52,9 +52,7 @@ package final class WorkLook {
         unexamined = processes
         known = baseline.sockets
         self.proc = proc
-        search = SocketSearch(
-            known: baseline.sockets, isRepeated: baseline.looks % WorkBaseline.missingInterval == 0, cgroup: cgroup,
-            tables: tables, proc: proc)
+        search = SocketSearch(baseline: baseline, cgroup: cgroup, tables: tables, proc: proc)
         ownNamespace = proc.networkNamespace(of: "self")
     }
 
@@ -191,13 +189,11 @@ extension ProcFS {
     }
 }
 
-/// Returns what a symbolic link of /proc names, if it is not longer than 63 bytes.
-private func linkTarget(_ path: String) -> ArraySlice<UInt8>? {
-    var target = [UInt8](repeating: 0, count: 64)
-    let length = target.withUnsafeMutableBytes {
-        readlink(path, $0.baseAddress?.assumingMemoryBound(to: CChar.self), $0.count)
-    }
-    return (1..<64).contains(length) ? target[..<length] : nil
+/// Returns what a symbolic link of /proc names, if it is shorter than `limit` bytes.
+func linkTarget(_ path: String, limit: Int = 64) -> ArraySlice<UInt8>? {
+    var target = [CChar](repeating: 0, count: limit)
+    let length = readlink(path, &target, limit)
+    return (1..<limit).contains(length) ? target[..<length].map { UInt8(bitPattern: $0) }[...] : nil
 }
 
 /// The inode of a socket, from `socket:[4711]`; `nil`: the descriptor is none.
