@@ -150,6 +150,8 @@ final class SocketDump {
 package final class SocketTables {
     private var tables: [SocketKind: SocketTable] = [:]
     private var sizes: [SocketKind: Int] = [:]
+    /// How many dumps were made.
+    private(set) var dumps = 0
     /// Kinds that the kernel cannot list.
     private(set) var unsupported: Set<SocketKind> = []
     /// The kernel has no filter for cgroups.
@@ -174,6 +176,7 @@ package final class SocketTables {
     func isLarge(_ kind: SocketKind) -> Bool { (sizes[kind] ?? 0) > Self.largeDump }
 
     func insert(_ table: SocketTable, _ kind: SocketKind) {
+        dumps += 1
         tables[kind] = table
         sizes[kind] = table.count
         if kind == .tcp { ports = table.ports }

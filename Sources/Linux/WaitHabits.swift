@@ -1,5 +1,5 @@
-/// With which timeouts the threads of one app wait when it has nothing to do, learned from looks that found no work. A wait with
-/// another timeout may be work: a request that sleeps.
+/// With which timeouts the threads of one app wait when it has nothing to do, learned from looks that found no work. A wait
+/// with another timeout may be work: a request that sleeps.
 struct WaitHabits {
     /// The most timeouts and deadlines that are kept; the oldest timeouts are removed.
     static let mostTimeouts = 64

@@ -50,11 +50,15 @@ private final class Subject {
         return try #require(UInt16(String(decoding: bytes, as: UTF8.self)))
     }
 
-    func look(_ baseline: inout WorkBaseline, isFirst: Bool = false) throws -> WorkMeasurement {
+    /// - Parameter time: `nil`: now.
+    func look(
+        _ baseline: inout WorkBaseline, isFirst: Bool = false, tables: SocketTables = SocketTables(),
+        at time: Duration? = nil
+    ) throws -> WorkMeasurement {
         let look = WorkLook(
-            Enclosure.Members(processes: [process.pid], cpu: .zero), at: Self.now, baseline: baseline,
-            tables: SocketTables())
-        while try look.advance(at: Self.now) {}
+            Enclosure.Members(processes: [process.pid], cpu: .zero), at: time ?? Self.now, baseline: baseline,
+            tables: tables)
+        while try look.advance(at: time ?? Self.now) {}
         return baseline.judge(
             look.findings, isFirst: isFirst, IdleLimits(processorShare: 10, requestTime: .seconds(60)))
     }
@@ -106,6 +110,9 @@ private final class Client {
 }
 
 private let hasPython = access("/usr/bin/python3", X_OK) == 0
+private let hasNamespaces =
+    hasPython && access("/usr/bin/unshare", X_OK) == 0
+    && (try? run("/usr/bin/unshare", "-n", "/bin/true"))?.status == .exited(0)
 
 @Suite("A look at what real processes have to do (L51)", .timeLimit(.minutes(2)))
 struct WorkLookTests {
@@ -234,6 +241,61 @@ struct WorkLookTests {
     func spins() throws {
         let subject = try Subject("/bin/sh", "-c", "while :; do :; done")
         try eventually("it runs") { try subject.look().isRunnable }
+    }
+
+    @Test("looks that follow each other share one dump, and known sockets need none", .enabled(if: hasPython))
+    func shared() throws {
+        let servers = try (1...2).map { _ in try Subject(python: "signal.pause()") }
+        for server in servers { _ = try server.number() }
+        let tables = SocketTables()
+        var baselines = [WorkBaseline(), WorkBaseline()]
+        func look(at milliseconds: Int) throws {
+            for (index, server) in servers.enumerated() {
+                _ = try server.look(&baselines[index], tables: tables, at: .milliseconds(milliseconds))
+            }
+        }
+        try look(at: 1000)
+        #expect(tables.dumps == 1)
+        #expect(baselines.allSatisfy { $0.sockets.values.contains { $0.identity != nil } })
+        try look(at: 2000)
+        #expect(tables.dumps == 1)
+        baselines = [WorkBaseline(), WorkBaseline()]
+        try look(at: 2001)
+        #expect(tables.dumps == 2)
+    }
+
+    @Test(
+        "without sock_diag the tables of /proc have the queues, and a connection makes the look incomplete",
+        .enabled(if: hasPython))
+    func unsupported() throws {
+        let server = try Subject(python: "c, _ = l.accept(); print(1, flush=True); signal.pause()")
+        let client = try Client(server.number())
+        let accepted = try server.number()
+        #expect(accepted == 1)
+        client.send("xyz")
+        let tables = SocketTables()
+        for kind in SocketKind.allCases { tables.setUnsupported(kind) }
+        var baseline = WorkBaseline()
+        let work = try server.look(&baseline, isFirst: true, tables: tables)
+        #expect(work.unread == 3 && work.connections == 1 && work.requests == 0 && work.isIncomplete)
+    }
+
+    @Test("sockets of another network namespace are found in its tables", .enabled(if: hasNamespaces))
+    func namespace() throws {
+        let script = """
+            import fcntl, signal, socket, struct
+            l = socket.socket()
+            fcntl.ioctl(l, 0x8914, struct.pack("16sh14x", b"lo", 1))  # SIOCSIFFLAGS, IFF_UP
+            l.bind(("127.0.0.1", 0)); l.listen()
+            c = socket.create_connection(l.getsockname()); a, _ = l.accept(); c.send(b"xyz")
+            print(1, flush=True)
+            signal.pause()
+            """
+        let server = try Subject("/usr/bin/unshare", "-n", "/usr/bin/python3", "-c", script)
+        let answer = try server.number()
+        #expect(answer == 1)
+        let work = try server.look()
+        #expect(work.unread == 3 && work.connections == 1 && work.isIncomplete)
     }
 
     @Test("a process that has ended has nothing to do")
