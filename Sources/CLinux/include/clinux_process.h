@@ -1,6 +1,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -32,6 +33,9 @@ long clinux_sigtimedwait_number(void);
 
 /// Reads the kernel's signal set at an address of a process: signal n is bit n-1. Returns 0 or -errno.
 int clinux_read_signal_set(pid_t pid, unsigned long address, uint64_t *set);
+
+/// Reads memory of a process (process_vm_readv(2)). Returns 0, -EFAULT if less can be read, or -errno.
+int clinux_read_memory(pid_t pid, unsigned long address, void *buffer, size_t size);
 
 /// sched_setscheduler(2) and ioprio_set(2) of one thread: idle, or the default class.
 int clinux_set_idle(pid_t thread, bool idle);

@@ -29,6 +29,7 @@ final class DaemonContext {
     let kernelKills = KernelKills()
     let autogroups: AutogroupQueue
     private(set) lazy var footprints = FootprintMeter(self)
+    private(set) lazy var work = WorkMeter(self)
     /// Receives the events of the OS layer. It outlives this object.
     unowned let events: any EventSink
 
