@@ -3,7 +3,7 @@ import Glibc
 import Posix
 
 /// What kind of descriptor input arrives at.
-package enum WatchedKind: Equatable {
+package enum WatchedKind: Equatable, Sendable {
     /// A socket that listens.
     case listener
     /// A connected stream or seqpacket socket.

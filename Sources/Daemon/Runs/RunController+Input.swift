@@ -1,6 +1,7 @@
 import Glibc
 import LifecycleCore
 import Linux
+import Manifest
 import Posix
 import Systemd
 
