@@ -389,6 +389,20 @@ package final class DescriptorWatch {
     /// What is ready now, at most 64 descriptors. `data` is for `look`.
     package func ready() throws(SystemError) -> [Epoll.Ready] { try epoll?.take() ?? [] }
 
+    /// Watches the app's own epoll descriptors no more.
+    /// - Returns: whether there were any.
+    package func removeEpolls() -> Bool {
+        let found = duplicates.indices.filter { duplicates[$0].kind == .epoll && duplicates[$0].number >= 0 }
+        for index in found {
+            removeFromSet(index)
+            closeLater(Descriptor(adopting: duplicates[index].number))
+            duplicates[index].number = -1
+            count("epoll", .notSupported)
+        }
+        budget.giveBack(found.count)
+        return !found.isEmpty
+    }
+
     func removeFromSet(_ index: Int) { epoll?.remove(duplicates[index].number) }
 
     /// Adds a descriptor to the set again.

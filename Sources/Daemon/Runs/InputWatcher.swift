@@ -144,14 +144,26 @@ final class RunInput {
     }
 
     private func complete() {
-        guard let descriptor = watch.descriptor else { return }
-        do {
-            source = try watcher.loop.addDescriptor(descriptor, events: .readable) { [weak self] _ in self?.arrived() }
-        } catch {
-            run.cannotWatch(attempt, error)
-            return
+        if attach() { run.send(.inputWatched(attempt: attempt, InputWatch(watch))) }
+    }
+
+    /// Adds the watch to the loop.
+    /// - Returns: false if that is impossible. It was reported then.
+    private func attach() -> Bool {
+        guard let descriptor = watch.descriptor else { return false }
+        while true {
+            do {
+                source = try watcher.loop.addDescriptor(descriptor, events: .readable) { [weak self] _ in
+                    self?.arrived()
+                }
+                return true
+            } catch {
+                // The app's epoll descriptors may contain each other more deeply than the kernel allows (epoll_ctl(2), ELOOP).
+                if watch.removeEpolls() { continue }
+                run.cannotWatch(attempt, error)
+                return false
+            }
         }
-        run.send(.inputWatched(attempt: attempt, InputWatch(watch)))
     }
 
     private func arrived() {
@@ -167,12 +179,13 @@ final class RunInput {
             case .rests: watcher.rest(token, next)
             }
         }
-        guard window.looks >= Self.looksPerInterval, let source, source.isEnabled else { return }
-        source.isEnabled = false
+        guard window.looks >= Self.looksPerInterval, !watch.isClosed else { return }
+        source = nil
         watcher.rest(token, nil)
     }
 
-    func endRest() { source?.isEnabled = true }
+    /// What has arrived while the watch rested is found at once.
+    func endRest() { if source == nil, watch.isComplete { _ = attach() } }
 
     /// Closes all duplicates.
     /// - Parameter isOver: the processes have ended.
