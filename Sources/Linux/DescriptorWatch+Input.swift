@@ -67,7 +67,8 @@ extension DescriptorWatch {
         case .listener, .timer, .event, .epoll: break
         case .terminal: input.isEnd = events.contains(.hangUp)
         case .stream, .datagram, .pipe:
-            input.bytes = UInt64(clamping: clinux_readable_bytes(duplicate.number))
+            // At the write end of a pipe the kernel counts what its reader has not read.
+            if events.contains(.readable) { input.bytes = UInt64(clamping: clinux_readable_bytes(duplicate.number)) }
             if input.bytes == 0, !isWritable {
                 // A datagram may be empty. An error without one is nothing to be read.
                 let isEmpty = duplicate.kind == .datagram && events.contains(.readable)
@@ -80,6 +81,8 @@ extension DescriptorWatch {
         }
         if input.isEnd, duplicate.hadEnd { return .nothing }
         duplicates[index].lastBytes = input.bytes
+        // There is space from now on, so the kernel adds it to each event.
+        if isWritable { duplicates[index].endBlock() }
         // A connection that waits counts as more than any number of bytes.
         if onlyPeers || duplicate.kind != .listener && input.bytes < fullnessMattersBelow {
             input.isHalfFull = !input.isEnd && isHalfFull(duplicate, input.bytes)

@@ -86,6 +86,12 @@ struct WatchedDescriptor {
         if first != holder, !others.contains(holder) { others.append(holder) }
     }
 
+    /// The app can write again.
+    mutating func endBlock() {
+        isBlocked = false
+        events.remove(.writable)
+    }
+
     /// The process has ended.
     /// - Returns: whether no other process holds it.
     mutating func remove(holdersIn process: Int) -> Bool {
@@ -105,7 +111,8 @@ struct WatchedDescriptor {
     /// Whether the last close(2) of the file, after the end of its processes, does not block.
     var closesAtOnce: Bool {
         switch kind {
-        case .listener, .stream, .datagram: !isRare && !lingers && (domain != AF_UNIX || clinux_waiting_descriptors(number) == 0)
+        case .listener, .stream, .datagram:
+            !isRare && !lingers && (domain != AF_UNIX || clinux_waiting_descriptors(number) == 0)
         case .pipe, .timer: true
         // A terminal drains its output, and inotify waits for other processors.
         case .terminal, .event, .epoll: false
@@ -122,7 +129,11 @@ extension DescriptorWatch {
         switch item.kind {
         case .socket: return judgeSocket(number, item, holder)
         case .pipe: return judgePipe(number, item, holder)
-        case .terminal: return .watched(WatchedDescriptor(number, .terminal, holder))
+        case .terminal:
+            var duplicate = WatchedDescriptor(number, .terminal, holder)
+            let now = EpollEvents(rawValue: clinux_poll_now(number, EpollEvents.readable.rawValue))
+            duplicate.hadEnd = !now.isDisjoint(with: .ends)
+            return .watched(duplicate)
         case .timerfd: return .watched(WatchedDescriptor(number, .timer, holder))
         case .eventfd, .inotify, .pidfd, .device: return .watched(WatchedDescriptor(number, .event, holder))
         case .epoll: return .watched(WatchedDescriptor(number, .epoll, holder))

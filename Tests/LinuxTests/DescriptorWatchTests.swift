@@ -40,7 +40,9 @@ struct DescriptorWatchTests {
         Expected(kind: "hidden", found: .epoll),
     ]
 
-    @Test("what arrives at a frozen process is found, and found by the process after the thaw (L50)", arguments: Self.kinds)
+    @Test(
+        "what arrives at a frozen process is found, and found by the process after the thaw (L50)",
+        arguments: Self.kinds)
     func kind(_ expected: Expected) throws {
         let holder = try DescriptorHolder(expected.kind)
         defer { holder.end() }
@@ -64,7 +66,8 @@ struct DescriptorWatchTests {
         #expect(try holder.send("w") == "0")
     }
 
-    @Test("what arrived before the watch is found at once (L50)", arguments: ["tcp", "udp", "unix", "pipe", "listener"])
+    @Test(
+        "what arrived before the watch is found at once (L50)", arguments: ["tcp", "udp", "unix", "pipe", "listener"])
     func before(_ kind: String) throws {
         let holder = try DescriptorHolder(kind)
         defer { holder.end() }
