@@ -30,6 +30,7 @@ final class DaemonContext {
     let autogroups: AutogroupQueue
     private(set) lazy var footprints = FootprintMeter(self)
     private(set) lazy var work = WorkMeter(self)
+    private(set) lazy var inputs = InputWatcher(loop: loop)
     /// Receives the events of the OS layer. It outlives this object.
     unowned let events: any EventSink
 
