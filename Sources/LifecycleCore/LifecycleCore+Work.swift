@@ -23,7 +23,12 @@ extension LifecycleCore {
     mutating func followWork(_ index: Int, _ now: Instant) {
         guard case .background(var background)? = apps[index].execution else { return }
         let isLookedAt = isLookedAt(index, background)
-        guard isLookedAt != (background.look != nil) else { return }
+        guard isLookedAt != (background.look != nil) else {
+            guard background.look?.isDue ?? false else { return }
+            background.look?.isDue = false
+            update(index, .background(background))
+            return effects.append(.measureWork(self[run: index].id, isFirst: false))
+        }
         background.look = isLookedAt ? WorkLook(nextAt: now + apps[index].policy.idleTime, measuredAt: now) : nil
         update(index, .background(background))
         if isLookedAt { effects.append(.measureWork(self[run: index].id, isFirst: true)) }
@@ -31,11 +36,12 @@ extension LifecycleCore {
 
     mutating func lookIsDue(_ index: Int, _ now: Instant) {
         guard case .background(var background)? = apps[index].execution, var look = background.look else { return }
+        // Not asked for yet: what else is due may suspend the app.
+        look.isDue = true
         look.isAsked = true
         look.nextAt = now + apps[index].policy.idleTime
         background.look = look
         update(index, .background(background))
-        effects.append(.measureWork(self[run: index].id, isFirst: false))
     }
 
     mutating func workMeasured(_ index: Int, _ work: RunWork, _ now: Instant) {

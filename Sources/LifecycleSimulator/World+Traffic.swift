@@ -182,10 +182,13 @@ extension World {
 
     /// The app answers the requests whose time has come. The last bytes of some answers are under way for a while.
     mutating func answerRequests(_ run: Int) {
-        let counted = countedTime(apps[runs[run].app].policy)
+        let policy = apps[runs[run].app].policy
+        let counted = countedTime(policy)
         let isOver = { [now, isQuiet] (request: RunTraffic.Request) in request.until <= now || isQuiet }
         for request in traffic.runs[run].requests where isOver(request) {
-            traffic.runs[run].lastWork = max(traffic.runs[run].lastWork, min(now, request.since + counted))
+            // Whatever waits counts with `KeepAwake=timers`.
+            let last = policy.keepAwake.contains(.timers) ? now : min(now, request.since + counted)
+            traffic.runs[run].lastWork = max(traffic.runs[run].lastWork, last)
             if !isQuiet, traffic.random.chance(300) {
                 traffic.runs[run].unsentUntil = now + traffic.random.within(0...3 * .second)
             }

@@ -49,6 +49,10 @@ struct World {
     var stalledUntil: Microseconds = 0
     /// The sum of all delays of events to the core. Checkers allow for it.
     var lateness: Microseconds = 0
+    /// The part of it that the timer which is armed adds.
+    var timerLateness: Microseconds = 0
+    /// The part of `lateness` that is over.
+    var pastLateness: Microseconds { lateness - timerLateness - max(0, stalledUntil - now) }
 
     var kernelRandom: Random
     var userRandom: Random

@@ -52,6 +52,8 @@ struct WorkLook: Hashable, Sendable {
     var before: RunWork?
     /// When that was, or the first was asked for.
     var measuredAt: Instant
+    /// One is to be asked for at the end of this event. Always `false` between events.
+    var isDue = false
     /// A measurement was asked for, and is not there yet.
     var isAsked = true
     /// Why it is awake, and since when; `nil`: it had nothing to do in the time before the last measurement.

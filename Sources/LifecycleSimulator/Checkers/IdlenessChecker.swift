@@ -8,6 +8,8 @@ struct IdlenessChecker {
         /// Since when nothing but its work keeps a worker awake; `nil`: something else does, or it is suspended.
         var since: Microseconds?
         var lateness: Microseconds = 0
+        /// The last measurement found an unusual wait, which counts from the first look that finds it.
+        var waitsUnusually = false
         /// The last look; `nil`: since then something else has kept it awake, or may have.
         var lastLook: Microseconds?
         /// It holds file locks, and is frozen again 5 s later (L43).
@@ -48,6 +50,7 @@ struct IdlenessChecker {
             }
         }
         guard let app else { return }
+        if case .run(_, .workMeasured(let work)) = event { apps[app].waitsUnusually = work.hasUnusualWait }
         switch event {
         case .run(let run, .locksFound): if model.apps[app].run == run { apps[app].hasLocks = true }
         // What comes from an app or a user may begin or end what keeps the app awake; its measurement does not.
@@ -214,7 +217,7 @@ struct IdlenessChecker {
             apps[app].since = nil
         } else if apps[app].since == nil {
             apps[app].since = now
-            apps[app].lateness = world.lateness
+            apps[app].lateness = world.pastLateness
         }
     }
 
@@ -226,7 +229,8 @@ struct IdlenessChecker {
                 continue
             }
             let looks = 2 * model.apps[app].policy.idleTime.microseconds
-            let waits = apps[app].staysAwake + (apps[app].hasLocks ? Self.lockRetry : 0)
+            var waits = apps[app].staysAwake + (apps[app].hasLocks ? Self.lockRetry : 0)
+            if apps[app].waitsUnusually { waits += model.apps[app].policy.requestTime.microseconds }
             let limit = looks + waits + Self.slack + world.lateness - apps[app].lateness
             let idle = now - max(since, world.lastWork(of: run))
             findings.check(

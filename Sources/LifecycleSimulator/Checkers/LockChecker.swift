@@ -18,6 +18,8 @@ struct LockChecker {
         /// When locks were first found since it was suspended or in the foreground, and since something else kept it awake.
         var first: Microseconds?
         var latest: Microseconds?
+        /// `first`, if it was suspended with its locks.
+        var suspendedWith: Microseconds?
         var isKilledForLocks = false
     }
 
@@ -56,6 +58,8 @@ struct LockChecker {
             } else {
                 apps[app].found = nil
             }
+        // Frozen again, it keeps what it was suspended with.
+        case .freezeLost where known.phase == .suspended: apps[app].first = apps[app].suspendedWith
         default: break
         }
     }
@@ -90,7 +94,9 @@ struct LockChecker {
                 "receipt \(receipt.id) says that \(id) held a file lock, but it was not killed for that")
         case .report(.taskBegan), .report(.deadlineStarted(_, .wake, _, _)): apps[app].latest = nil
         case .report(.stateChanged(_, _, .background, _)): apps[app].latest = nil
-        case .report(.stateChanged): (apps[app].first, apps[app].latest) = (nil, nil)
+        case .report(.stateChanged(_, _, let state, _)):
+            apps[app].suspendedWith = state == .suspended && completed == app ? apps[app].first : nil
+            (apps[app].first, apps[app].latest) = (nil, nil)
         default: break
         }
     }

@@ -93,7 +93,7 @@ struct TrafficChecker {
             due.append(app)
             if apps[app].waitsSince == nil {
                 apps[app].waitsSince = now
-                apps[app].lateness = world.lateness
+                apps[app].lateness = world.pastLateness
             }
             let time = now - (apps[app].waitsSince ?? now)
             findings.check(
