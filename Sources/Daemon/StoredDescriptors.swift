@@ -47,9 +47,12 @@ final class StoredDescriptors {
     }
 
     /// Stores a descriptor. A restoration state or a snapshot replaces the previous one.
-    /// - Parameter closer: closes it when it is no longer stored.
+    /// - Parameters:
+    ///   - closer: closes it when it is no longer stored.
+    ///   - check: for all descriptors of one message.
     func add(
-        _ descriptor: consuming Descriptor, _ name: String, of app: AppID, closer: DescriptorCloser
+        _ descriptor: consuming Descriptor, _ name: String, of app: AppID, closer: DescriptorCloser,
+        check: DescriptorCheck = DescriptorCheck()
     ) -> Addition {
         let descriptor = SharedDescriptor(descriptor, closer: closer)
         let isState = Self.sizeLimits[name] != nil
@@ -66,6 +69,9 @@ final class StoredDescriptors {
         let others = isState ? own.count { $0.name != name } : own.count
         guard others < Self.maximumPerApp else {
             return .refused("FDNAME=\(name) was refused: \(Self.maximumPerApp) descriptors are stored already")
+        }
+        if !isState, let reason = check.reasonToRefuse(descriptor.descriptor) {
+            return .refused("FDNAME=\(name) was refused: \(reason); accepted are \(DescriptorCheck.accepted)")
         }
         lastSerial += 1
         let entry = Entry(name: name, descriptor: descriptor, serial: lastSerial)
@@ -123,6 +129,12 @@ final class StoredDescriptors {
         else { return logbook.removeRecord(Self.recordName(serial)) }
         let (app, name) = (record.app, record.name)
         let shared = SharedDescriptor(descriptor, closer: closer)
+        // Earlier releases stored descriptors of all kinds.
+        if Self.sizeLimits[name] == nil, let reason = DescriptorCheck().reasonToRefuse(shared.descriptor) {
+            journal.logWarning("FDNAME=\(name) was removed: \(reason)", app: app)
+            store.remove(RecoveredDescriptors.stored(serial))
+            return logbook.removeRecord(Self.recordName(serial))
+        }
         entries[app, default: []].append(Entry(name: name, descriptor: shared, serial: serial))
         // The previous daemon died after it had stored this one and before it removed the one before.
         if Self.sizeLimits[name] != nil { remove(of: app) { $0.name == name && $0.serial < serial } }

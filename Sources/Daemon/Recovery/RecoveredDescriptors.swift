@@ -2,15 +2,39 @@ import LifecycleCore
 import Linux
 import Posix
 
+/// A descriptor of the previous daemon that nothing of this one has taken yet. It may be an app's, whose close(2) can block: a
+/// helper thread closes it if it is not taken.
+final class UntakenDescriptor {
+    private var number: Int32?
+    private let closer: DescriptorCloser
+
+    init(_ descriptor: consuming Descriptor, closer: DescriptorCloser = DescriptorCloser()) {
+        number = descriptor.release()
+        self.closer = closer
+    }
+
+    /// The descriptor itself, not a duplicate: closing one of two can block as well.
+    /// - Returns: `nil` the second time.
+    func take() -> Descriptor? {
+        guard let number else { return nil }
+        self.number = nil
+        return Descriptor(adopting: number)
+    }
+
+    deinit {
+        if let number { closer.close(Descriptor(adopting: number)) }
+    }
+}
+
 /// The descriptors that survived the previous daemon, by name: from the service manager's file descriptor store, or
 /// passed on by reexec.
 final class RecoveredDescriptors {
-    private var all: [String: SharedDescriptor] = [:]
+    private var all: [String: UntakenDescriptor] = [:]
 
     init() {}
 
     /// Takes ownership of the descriptors. If several have the same name, all but the first are closed.
-    init(adopting passed: [(name: String, descriptor: SharedDescriptor)]) {
+    init(adopting passed: [(name: String, descriptor: UntakenDescriptor)]) {
         for (name, descriptor) in passed where all[name] == nil { all[name] = descriptor }
     }
 
@@ -77,10 +101,10 @@ final class RecoveredDescriptors {
 
     func contains(_ name: String) -> Bool { all[name] != nil }
 
-    /// - Returns: `nil` if there is none of this name, or if it cannot be duplicated.
+    /// - Returns: `nil` if there is none of this name.
     func take(_ name: String) -> Descriptor? {
-        guard let shared = all.removeValue(forKey: name) else { return nil }
-        return try? shared.descriptor.duplicate()
+        guard let untaken = all.removeValue(forKey: name) else { return nil }
+        return untaken.take()
     }
 
     /// Closes those that were not taken, and removes them from the store: nothing else would ever do so.

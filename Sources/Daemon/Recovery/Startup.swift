@@ -58,7 +58,11 @@ enum Startup {
     /// The descriptors that the previous daemon passed on by reexec, or that the service manager has stored.
     static func takeDescriptors() throws -> RecoveredDescriptors {
         if let table = try Reexecution.takeTable() { return RecoveredDescriptors(adopting: table) }
+        let closer = DescriptorCloser()
         let passed = try ServiceManager.takePassedDescriptors()
-        return RecoveredDescriptors(adopting: passed.map { ($0.name, $0.descriptor) })
+        return RecoveredDescriptors(
+            adopting: passed.map {
+                ($0.name, UntakenDescriptor(Descriptor(adopting: $0.number), closer: closer))
+            })
     }
 }
