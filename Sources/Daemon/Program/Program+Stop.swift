@@ -17,6 +17,7 @@ extension Program: DaemonControl {
         // Before calls are answered with an error: they could still be answered if this program is not replaced.
         let path = try Reexecution.executable()
         _ = try? context.receipts.writePending()
+        context.pendingReceipts.update()
         driver.saveSnapshot()
         let connections = bus.connectionsForReexec()
         let descriptors =
@@ -72,7 +73,12 @@ extension Program: DaemonControl {
 
     /// The event loop has ended.
     func end() {
-        _ = try? context.receipts.writePending()
+        do { try context.receipts.writePending() } catch {
+            // The next daemon finds them in the logbook, but only after a restart.
+            if case .restart = stop {} else {
+                journal.logWarning("\(context.receipts.pending.count) receipts are lost: \(error)")
+            }
+        }
         if case .restart = stop { return bus.close(isTakenOver: true) }
         bus.close()
         context.store.remove(RecoveredDescriptors.controlSocket)
