@@ -105,6 +105,9 @@ final class ControlBus {
             guard let id = AppID(name), driver.core.state(of: id) != nil else {
                 return call.fail(service.unknownApp(name))
             }
+            if let problem = service.inboxProblem(of: id, what) {
+                return call.fail(ControlNames.Failure.failed.error("Cannot \(call.attempt(on: name)): \(problem)."))
+            }
             let request = awaiting(call, about: name)
             if what == .interruptWhileConnected { clientInterruptions.tie(request, to: call) }
             let requester = Requester(of: call, service.containment, now: service.loop.now())

@@ -28,6 +28,10 @@ final class StoredDescriptors {
     /// daemon.
     private let files: StateFiles?
     private let journal: Journal
+    /// Entries whose contents could not be written to a file yet.
+    private var unsaved: Set<UInt64> = []
+    /// Repeats what a full file system has refused.
+    weak var retries: StorageRetry?
 
     init(logbook: Logbook, store: DescriptorStore, files: StateFiles? = nil, journal: Journal) {
         self.logbook = logbook
@@ -91,13 +95,38 @@ final class StoredDescriptors {
         } else {
             do {
                 written = try files?.save(entry.descriptor, entry.name, entry.serial) ?? 0
+                unsaved.remove(entry.serial)
             } catch {
                 problem = "\(error)"
+                if error is SystemError { saveLater(entry) }
             }
         }
         let record = StoredDescriptorRecord(app: app, name: entry.name)
         logbook.persist(record.savedBytes, as: Self.recordName(entry.serial))
         return (written, problem)
+    }
+
+    /// The file system is full, for example: the contents are written when it has space again.
+    private func saveLater(_ entry: Entry) {
+        unsaved.insert(entry.serial)
+        retries?.add("stored") { [weak self] in self?.saveAgain() ?? true }
+    }
+
+    /// Saves what could not be saved before, up to the first entry that is refused again.
+    /// - Returns: whether nothing is left.
+    private func saveAgain() -> Bool {
+        for (_, own) in entries.sorted(by: { $0.key < $1.key }) {
+            for entry in own where unsaved.contains(entry.serial) {
+                do {
+                    _ = try files?.save(entry.descriptor, entry.name, entry.serial)
+                } catch {
+                    // Too large for the limit of all apps: a retry would not change that.
+                    if error is SystemError { return false }
+                }
+                unsaved.remove(entry.serial)
+            }
+        }
+        return true
     }
 
     private static let recordPrefix = "stored/"
@@ -226,6 +255,7 @@ final class StoredDescriptors {
     }
 
     private func release(_ entry: Entry) {
+        unsaved.remove(entry.serial)
         logbook.removeRecord(Self.recordName(entry.serial))
         files?.remove(entry.serial)
         store.remove(RecoveredDescriptors.stored(entry.serial))

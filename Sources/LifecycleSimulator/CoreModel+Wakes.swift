@@ -13,6 +13,8 @@ struct ModelWake {
     var isDoubtful = false
     /// It is an error not to complete it (L30).
     var mustComplete = false
+    /// The app cannot read what it is woken for.
+    var isExcused = false
 
     /// A completion without a number is for the open wake with the lowest order, and of several for the oldest.
     var order: Int { (mustComplete ? 0 : 2) + (isDoubtful ? 1 : 0) }
@@ -22,8 +24,9 @@ struct ModelWake {
         self.number = number
         hasBegun = true
         mustComplete =
-            reason == .push && policy.backgroundModes.contains(.push)
-            || reason == .fetch && policy.backgroundModes.contains(.fetch)
+            !isExcused
+            && (reason == .push && policy.backgroundModes.contains(.push)
+                || reason == .fetch && policy.backgroundModes.contains(.fetch))
     }
 }
 
@@ -53,6 +56,13 @@ struct ModelWakes {
     func completed(with number: UInt64?) -> UInt64? {
         let named = list.filter { $0.hasBegun && (number == nil || $0.number == number) }
         return named.min { $0.order < $1.order }?.number
+    }
+
+    mutating func excuse(_ number: UInt64) {
+        for index in list.indices where list[index].number == number {
+            list[index].isExcused = true
+            list[index].mustComplete = false
+        }
     }
 
     mutating func doubt() {

@@ -13,7 +13,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
     case heartbeatGivenUp, stopping, mainProcessChanged
     case sleepRequested, awoke, locked, unlocked
     case deadlineReached, memoryMeasured, pressureStalled, pressureSimulated
-    case recovered, reattached, activityMeasured, outOfMemory
+    case recovered, reattached, activityMeasured, outOfMemory, notificationDelayed
 
     package var name: String { String(describing: self) }
 
@@ -68,6 +68,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
         case .reattached: self = .reattached
         case .activityMeasured: self = .activityMeasured
         case .outOfMemory: self = .outOfMemory
+        case .notificationDelayed: self = .notificationDelayed
         }
     }
 

@@ -60,6 +60,7 @@ struct Scenario {
             case .requestFlood: return hasFloods ? 1000 : 0
             case .continuedByOthers: return seed % 5 == 2 ? 300 : 0
             case .evades, .asksForApps: return hasEvasion ? 1000 : 0
+            case .inboxFull: return seed % 5 == 4 ? 1000 : 0
             default: break
             }
             return intensity == 0 || random.chance(350) ? 0 : Self.rate(fault) * intensity / 2
@@ -104,7 +105,7 @@ struct Scenario {
         case .invalidRequest: 60
         case .requestAbandoned: 40
         case .simulatedPressure: 20
-        case .sleeps, .locks, .execFails, .requestFlood, .continuedByOthers, .evades, .asksForApps: 0
+        case .sleeps, .locks, .execFails, .requestFlood, .continuedByOthers, .evades, .asksForApps, .inboxFull: 0
         case .beginsTooMany: 40
         case .sendsAfterEnd: 100
         case .killedBeforeExec, .diesAtDeadline, .crashes, .ignoresTerminate, .neverAnswers, .answersLate,

@@ -58,10 +58,22 @@ extension Program {
             driver.send(.started)
             context.logbook.persist([], as: Self.startedRecord)
         }
+        removeUnusedInboxes()
+        context.pendingReceipts.update()
         enableSignals()
         service.started()
         try bus.joinBus(options, inhibitor, journal)
         folderGuard = FolderGuard(self)
+    }
+
+    private func removeUnusedInboxes() {
+        context.inboxes.removeUnused { [unowned self] name in
+            guard let app = Inbox.app(ofFolder: name), let run = driver.core.run(of: app) else { return false }
+            return context.runs[run]?.inbox.name == name
+        } isKnown: { [unowned self] name in
+            guard let app = AppID(name) else { return false }
+            return context.library.manifests[app] != nil || context.library.broken[app] != nil
+        }
     }
 
     private func listen() throws {

@@ -19,6 +19,7 @@ extension Program: DaemonControl {
         let path = try Reexecution.executable()
         try awaitClosedFiles()
         _ = try? context.receipts.writePending()
+        context.pendingReceipts.update()
         driver.saveSnapshot()
         let connections = bus.connectionsForReexec()
         let descriptors =
@@ -96,7 +97,12 @@ extension Program: DaemonControl {
 
     /// The event loop has ended.
     func end() {
-        _ = try? context.receipts.writePending()
+        do { try context.receipts.writePending() } catch {
+            // The next daemon finds them in the logbook, but only after a restart.
+            if case .restart = stop {} else {
+                journal.logWarning("\(context.receipts.pending.count) receipts are lost: \(error)")
+            }
+        }
         if case .restart = stop { return bus.close(isTakenOver: true) }
         bus.close()
         context.store.remove(RecoveredDescriptors.controlSocket)

@@ -19,6 +19,8 @@ struct RunRecord: Hashable {
     /// `ERRNO=`
     var errno: Int32?
     var notices = NoticeQueue()
+    /// The name of the inbox, if it is not the app's.
+    var inbox: String?
 
     init(app: AppID) { self.app = app }
 
@@ -31,6 +33,7 @@ struct RunRecord: Hashable {
         statusText = run.statusText
         errno = run.errno
         notices = run.transport.queue
+        inbox = run.inbox.name == run.app.name ? nil : run.inbox.name
     }
 
     static func == (a: Self, b: Self) -> Bool { a.bytes == b.bytes }
@@ -64,6 +67,7 @@ extension RunRecord: SavedRecord {
         statusText = status?.text
         try coder.optional(8, &errno)
         try coder.field(9, &notices)
+        try coder.optional(10, &inbox)
     }
 }
 

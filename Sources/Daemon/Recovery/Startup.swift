@@ -12,6 +12,7 @@ enum Startup {
     ) -> RecoveredState? {
         do {
             guard var recovered = try Logbook.read(at: folders.logbook) else { return nil }
+            receipts.adoptPending(PendingReceipts.lines(in: recovered.records))
             if recovered.isOfAnotherBoot {
                 // No process survives the end of the machine.
                 guard try !containment.orphanedEnclosures().contains(where: { try $0.isPopulated() }) else {

@@ -78,6 +78,7 @@ extension RunEvent: SavedUnion {
         case .footprintMeasured(let attempt, let memory): writer.put(case: 24, attempt, SavedSize(memory))
         case .activityMeasured(let activity): writer.put(case: 25, activity)
         case .outOfMemory(let cause): writer.put(case: 26, cause)
+        case .notificationDelayed(let wake): writer.put(case: 40, wake)
         }
     }
 
@@ -116,6 +117,7 @@ extension RunEvent: SavedUnion {
         case 31:
             let (result, id): (WakeResult, UInt64) = (try values.next(), try values.next())
             self = .wakeCompleted(result, id: id)
+        case 40: self = .notificationDelayed(wake: try values.next())
         default: return nil
         }
     }
