@@ -44,8 +44,8 @@ package enum DescriptorKind: Equatable, Sendable {
 
     private static func name(of number: Int32) -> String {
         let bytes = [UInt8](unsafeUninitializedCapacity: longestName) { buffer, used in
-            let count = buffer.withMemoryRebound(to: CChar.self) {
-                readlink("/proc/self/fd/\(number)", $0.baseAddress, $0.count)
+            let count = buffer.withMemoryRebound(to: CChar.self) { text in
+                text.baseAddress.map { readlink("/proc/self/fd/\(number)", $0, text.count) } ?? 0
             }
             used = max(count, 0)
         }

@@ -7,9 +7,9 @@ import Testing
 @Suite("How a process ends")
 struct OwnEndTests {
     /// The count of a process that a signal ends.
-    private func counted(_ name: String, by end: () -> Void, function: String = #function, line: Int = #line) throws
-        -> UInt64
-    {
+    private func counted(
+        _ name: String, after prepare: () -> Void = {}, by end: () -> Void, function: String = #function, line: Int = #line
+    ) throws -> UInt64 {
         // The process that ends is a child of the one that reads the count.
         let mine = "/tmp/greenroom-own-end-\(name)-\(getpid())"
         let parents = "/tmp/greenroom-own-end-\(name)-\(getppid())"
@@ -21,6 +21,7 @@ struct OwnEndTests {
                     // A signal ends this process, so its `defer` does not run.
                     unlink(mine)
                     let file = try MappedFile(at: parents, creating: nil)
+                    prepare()
                     file.countOwnEnd(at: 8)
                     end()
                 }, function: function, line: line)
@@ -40,5 +41,11 @@ struct OwnEndTests {
                     MappedFile.stopCountingOwnEnd()
                     abort()
                 }) == 0)
+    }
+
+    @Test("the first SIGABRT ends the process, also if a handler that was installed before returns, as Swift's does")
+    func handlerReturns() throws {
+        let count = try counted("returns", after: { signal(SIGABRT) { _ in } }, by: { raise(SIGABRT) })
+        #expect(count == 1)
     }
 }

@@ -17,12 +17,13 @@ extension Program {
         driver.hold(recovered)
         let hasClients = !descriptors.clients.isEmpty || descriptors.contains(RecoveredDescriptors.messageBus)
         bus.announcer.recover(hasClients: hasClients, disabled: descriptors.takeDisabledApps())
-        try listen()
         for warning in recovered.warnings { journal.logWarning(warning) }
-        readManifests { changes in
-            let recovery = Recovery(
-                recovered, driver: self.driver, context: self.context, descriptors: self.descriptors)
-            recovery.run { self.applyManifests(changes, recovered: $0) }
+        try listen {
+            self.readManifests { changes in
+                let recovery = Recovery(
+                    recovered, driver: self.driver, context: self.context, descriptors: self.descriptors)
+                recovery.run { self.applyManifests(changes, recovered: $0) }
+            }
         }
     }
 
@@ -37,18 +38,25 @@ extension Program {
         context.stored.restoreArchive(StateArchive(folder: options.folders.restoration, journal: journal))
         killUnknownProcesses {
             self.service.reloader.apply(changes) {
-                do {
-                    try self.finishStart(recovered: count)
-                } catch {
-                    self.failure = error
-                    self.context.loop.exit(1)
+                self.orFail {
+                    if self.bus.server != nil { return try self.finishStart(recovered: count) }
+                    try self.listen { self.orFail { try self.finishStart(recovered: count) } }
                 }
             }
         }
     }
 
+    /// Ends the loop if a step of the start fails.
+    private func orFail(_ step: () throws -> Void) {
+        do {
+            try step()
+        } catch {
+            failure = error
+            context.loop.exit(1)
+        }
+    }
+
     private func finishStart(recovered count: Int?) throws {
-        if bus.server == nil { try listen() }
         let inhibitor = descriptors.take(RecoveredDescriptors.inhibitor)
         descriptors.removeUnused(from: context.store)
         logStart(recovered: count)
@@ -76,10 +84,12 @@ extension Program {
         }
     }
 
-    private func listen() throws {
+    /// - Parameter completion: called once the connections of the previous program are resumed.
+    private func listen(_ completion: @escaping () -> Void) throws {
         try bus.listen(
             at: options.folders.busSocket, descriptors.take(RecoveredDescriptors.controlSocket), descriptors,
-            busAddress: options.busAddress, authoriser: Authoriser(isForUser: options.mode == .user))
+            busAddress: options.busAddress, authoriser: Authoriser(isForUser: options.mode == .user),
+            completion: completion)
     }
 
     /// Kills processes in groups that belong to no run, and removes the groups.

@@ -77,13 +77,15 @@ private struct SavedStatus: SavedValue {
     static var form: SavedForm { .bytes }
     var text: String
 
-    init(_ text: String) { self.text = text.printable(upTo: NotifyDatagram.maximumStatus) }
+    /// - Parameter text: of a notify message: it is printable, and not too long.
+    init(_ text: String) { self.text = text }
 
     func save(to writer: inout ByteWriter) { writer.put(text: text) }
 
     init(from reader: inout ByteReader) throws(SavedError) {
         let bytes = try reader.bytes(reader.left)
-        self.init(String(decoding: bytes.prefix(NotifyDatagram.maximumStatus + 1), as: UTF8.self))
+        let text = String(decoding: bytes.prefix(NotifyDatagram.maximumStatus + 1), as: UTF8.self)
+        self.init(text.printable(upTo: NotifyDatagram.maximumStatus))
     }
 }
 
