@@ -9,8 +9,9 @@ package struct AppendFile: ~Copyable {
     package init(_ path: String, mode: UInt32 = 0o644) throws(SystemError) {
         // A FIFO in its position would block until it is read.
         let flags = O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
-        file = try Descriptor.open(path, flags, mode: mode)
+        let file = try Descriptor.open(path, flags, mode: mode)
         try file.refuseIrregular(path)
+        self.file = file
         self.path = path
     }
 

@@ -116,10 +116,10 @@ final class RecoveredDescriptors {
     /// Takes all of these connections.
     func takeClients() -> [ResumedClient] {
         clients.compactMap { client in
-            all.removeValue(forKey: client.name).map {
-                ResumedClient(
-                    socket: $0, number: client.number, connected: client.connected, client.resumption)
-            }
+            guard let socket = take(client.name) else { return nil }
+            return ResumedClient(
+                socket: SharedDescriptor(socket), number: client.number, connected: client.connected,
+                client.resumption)
         }
     }
 
