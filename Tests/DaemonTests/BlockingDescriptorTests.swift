@@ -101,7 +101,10 @@ struct BlockingDescriptorTests {
             let taken = try #require(try Reexecution.takeTable())
             #expect(taken.map(\.name) == [name])
             let untaken = try #require(taken.first).descriptor
-            guard let descriptor = untaken.take() else { return Issue.record("the descriptor is missing") }
+            guard let descriptor = untaken.take() else {
+                Issue.record("the descriptor is missing")
+                return
+            }
             #expect(descriptor.raw == kept)
             var byte: UInt8 = 0
             // The end of the file: the other end is closed.
