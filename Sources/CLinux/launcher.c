@@ -221,8 +221,7 @@ static bool is_ready(void) {
 
 void launcher_prepare(void) {
     pthread_mutex_lock(&mutex);
-    if (state == NOT_STARTED)
-        start();
+    is_ready();
     pthread_mutex_unlock(&mutex);
 }
 

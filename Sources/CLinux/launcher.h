@@ -20,7 +20,7 @@ enum {
 /// - `returned`: set to a descriptor that the caller gets, or left at -1.
 typedef long launcher_function(void *argument, const int *numbers, int *returned);
 
-/// Starts the thread, unless it was started. A call does so too.
+/// Starts the thread, unless it was started, and waits until it has its table. A call does so too.
 void launcher_prepare(void);
 
 /// Calls the function on the launcher's thread and waits for its result.

@@ -3,10 +3,10 @@ package import Posix
 
 /// Whether descriptors of other programs can be kept open: whether no close(2) of them can wait for a file system.
 ///
-/// What is kept is duplicated and closed again wherever it goes: in systemd's descriptor store, in the next daemon, in apps. The
-/// server of a FUSE or NFS file can make each close(2) wait, and no signal ends that. fstat(2) and fstatfs(2) can wait as well, so
-/// a file is known by its mount: the kernel reports the mount of a descriptor (proc_pid_fdinfo(5)) and the type of the mount
-/// (proc_pid_mountinfo(5)) without a file system.
+/// What is kept is duplicated and closed again wherever it goes: in systemd's descriptor store, in the next daemon, in apps.
+/// The server of a FUSE or NFS file can make each close(2) wait, and no signal ends that. fstat(2) and fstatfs(2) can wait as
+/// well, so a file is known by its mount: the kernel reports the mount of a descriptor (proc_pid_fdinfo(5)) and the type of
+/// the mount (proc_pid_mountinfo(5)) without a file system.
 ///
 /// The mounts are read once, when the first file is checked. An open file keeps its mount and the mount's ID, so the answer is
 /// exact for descriptors that are open by then: use a new check for each message.

@@ -43,13 +43,9 @@ package enum DescriptorKind: Equatable, Sendable {
     }
 
     private static func name(of number: Int32) -> String {
-        let bytes = [UInt8](unsafeUninitializedCapacity: longestName) { buffer, used in
-            let count = buffer.withMemoryRebound(to: CChar.self) { text in
-                text.baseAddress.map { readlink("/proc/self/fd/\(number)", $0, text.count) } ?? 0
-            }
-            used = max(count, 0)
-        }
-        return String(decoding: bytes, as: UTF8.self)
+        var name = [CChar](repeating: 0, count: longestName)
+        let count = readlink("/proc/self/fd/\(number)", &name, name.count)
+        return String(decoding: name.prefix(max(count, 0)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
     /// Whether a close(2) that is not the last one never blocks. For a file with a path it can: each close(2), also of a

@@ -135,8 +135,8 @@ package final class HelperThread: @unchecked Sendable {
 /// that program likes: a TCP socket with SO_LINGER, a file of a FUSE server that does not answer. Each app has a closer of
 /// its own, so that no app delays another.
 ///
-/// Files have a thread of their own: each close(2) of a file can wait for its file system (`DescriptorKind`), and no signal ends
-/// that. The close of a socket blocks only if it is the last one, and a signal ends it.
+/// Files have a thread of their own: each close(2) of a file can wait for its file system (`DescriptorKind`), and no signal
+/// ends that. The close of a socket blocks only if it is the last one, and a signal ends it.
 package final class DescriptorCloser: Sendable {
     /// `nil`: there was no memory for it. Descriptors are then closed on the calling thread.
     private let thread = try? HelperThread(name: "closer", .closes)

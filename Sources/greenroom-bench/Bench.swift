@@ -40,7 +40,7 @@ final class Bench {
     private static let parts: [(name: String, measure: @Sendable (Bench) throws -> Void)] = [
         ("launches", measureLaunches), ("resuming", measureResuming), ("deadlines", measureDeadlines),
         ("rest", measureFootprint), ("turns", measureTurns), ("core", measureCore),
-        ("memory", measureMemory),
+        ("descriptors", measureDescriptors), ("memory", measureMemory),
     ]
 
     /// - Parameter only: the name of the part to measure, or `nil` for all parts.

@@ -67,8 +67,8 @@ int clinux_worker_collect(struct clinux_worker *worker, int completions, struct 
 /// Never blocks. The thread still closes all descriptors that are queued; it releases no more memory.
 void clinux_worker_release(struct clinux_worker *worker);
 
-/// Stops the closing of descriptors in all workers, for execve(2): it would close those that wait on the calling thread. A close
-/// that is under way continues.
+/// Stops the closing of descriptors in all workers, for execve(2): it would close those that wait on the calling thread. A
+/// close that is under way continues.
 void clinux_closing_hold(void);
 /// Continues after clinux_closing_hold().
 void clinux_closing_continue(void);
