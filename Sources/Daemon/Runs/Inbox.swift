@@ -22,6 +22,7 @@ final class InboxFolders {
         self.loop = loop
         self.journal = journal
         removal = FolderRemoval(in: folders.inboxes)
+        folder = try? KeptFolder(folders.inboxes)
         if !removal.isEmpty { removeRest() }
     }
 
