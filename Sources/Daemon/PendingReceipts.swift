@@ -1,5 +1,5 @@
-/// Keeps the receipts that the disk has refused in the logbook, which is in another file system in most cases, and writes them to
-/// the disk when it has space again.
+/// Keeps the receipts that the disk has refused in the logbook, which is in another file system in most cases, and writes
+/// them to the disk when it has space again.
 final class PendingReceipts {
     private static let prefix = "receipt/"
 

@@ -1,7 +1,7 @@
 import Systemd
 
-/// Repeats what a full file system has refused, until it succeeds: after 100ms, then at doubling intervals up to 10s. There is one
-/// timer for all, and none while nothing waits.
+/// Repeats what a full file system has refused, until it succeeds: after 100ms, then at doubling intervals up to 10s. There is
+/// one timer for all, and none while nothing waits.
 final class StorageRetry {
     static let shortestInterval = Duration.milliseconds(100)
     /// An app waits at most this long for a notification after there is space again.

@@ -117,7 +117,8 @@ extension LifecycleCore {
         deadline.isDoubtful = wake.isDoubtful
         self[run: index].assertions.beginWake(
             Wake(
-                reason: wake.reason, deadline: deadline, mustComplete: apps[index].policy.mustComplete(wake.reason) && !wake.isExcused,
+                reason: wake.reason, deadline: deadline,
+                mustComplete: apps[index].policy.mustComplete(wake.reason) && !wake.isExcused,
                 id: wake.id, isUnrequested: wake.isUnrequested))
         followRequesters(index)
     }

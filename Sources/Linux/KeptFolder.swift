@@ -3,8 +3,8 @@ import Glibc
 package import Posix
 
 /// A folder by a descriptor that is kept open. What is mounted on its path later, or put in its position, does not count: each
-/// entry is found relative to the descriptor (openat(2)), and no symbolic link is followed. So a folder that an app may write to
-/// can neither block the daemon, with a FUSE server that does not answer, nor lead it to another folder.
+/// entry is found relative to the descriptor (openat(2)), and no symbolic link is followed. So a folder that an app may write
+/// to can neither block the daemon, with a FUSE server that does not answer, nor lead it to another folder.
 package final class KeptFolder {
     /// For messages.
     package let path: String

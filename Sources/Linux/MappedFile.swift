@@ -96,8 +96,8 @@ package final class MappedFile {
 
     package static func stopCountingOwnEnd() { clinux_count_own_end(nil) }
 
-    /// Renames the file. A file of that name gets the name that this one had, if the file system can exchange two names (tmpfs can),
-    /// and is replaced otherwise.
+    /// Renames the file. A file of that name gets the name that this one had, if the file system can exchange two names (tmpfs
+    /// can), and is replaced otherwise.
     package func exchange(with other: String) throws(SystemError) {
         try path.refuseNul("rename")
         try other.refuseNul("rename")

@@ -81,8 +81,8 @@ final class CoreDriver: EventSink {
         if let at = logbook.nextAttempt { logbookTimer?.arm(at: at) }
     }
 
-    /// Tries again to write the logbook. Between two events, so that the snapshot has neither queued events nor effects that are
-    /// still to be performed; `settle` does the same.
+    /// Tries again to write the logbook. Between two events, so that the snapshot has neither queued events nor effects that
+    /// are still to be performed; `settle` does the same.
     private func writeLogbook() {
         if isIdle, !isHandling, !isHeld { logbook.compactIfLarge(core, loop.work) }
     }

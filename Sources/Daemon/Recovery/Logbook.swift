@@ -11,8 +11,9 @@ import Systemd
 /// A file in the runtime folder, written through a memory mapping: an entry costs a copy of some dozen bytes and
 /// survives SIGKILL. It does not survive a crash of the machine, and neither do the apps.
 ///
-/// There is a second file of some size, `PATH.new`, for the next snapshot: so the logbook is continued while the file system is full. If it
-/// cannot, the file stays as it is, says that it lacks events, and is replaced as soon as there is space (decision 0052).
+/// There is a second file of some size, `PATH.new`, for the next snapshot: so the logbook is continued while the file system
+/// is full. If an entry cannot be written all the same, the file stays as it is, says that it lacks events, and is replaced as
+/// soon as there is space (decision 0052).
 ///
 /// ```
 /// 0   "greenlog" · file format        16  boot ID              56  length of all entries in bytes
@@ -254,7 +255,8 @@ final class Logbook {
     /// continued.
     func compactIfLarge(_ core: LifecycleCore, _ work: WorkQueue) {
         let isLarge = file != nil && end - snapshotEnd > max(Self.smallest / 2, 2 * snapshotEnd)
-        guard compaction == nil, isIncomplete || isLarge else { return }
+        if compaction != nil { return }
+        guard isIncomplete || isLarge else { return nextAttempt = nil }
         if let nextAttempt, EventLoop.now() < nextAttempt { return }
         let compaction = beginCompaction(core)
         self.compaction = compaction
@@ -438,8 +440,8 @@ extension Logbook {
         end = publishedEnd
         publishProgress()
         warnOnce(
-            "the logbook is full: if greenroomd dies, the next one will not know what happens from now on: \(error); greenroomd "
-                + "tries again")
+            "the logbook is full: if greenroomd dies, the next one will not know what happens from now on: \(error); "
+                + "greenroomd tries again")
         if compaction == nil { retryLater() }
     }
 

@@ -22,6 +22,7 @@ final class InboxFolders {
         self.loop = loop
         self.journal = journal
         removal = FolderRemoval(in: folders.inboxes)
+        folder = try? KeptFolder(folders.inboxes)
         if !removal.isEmpty { removeRest() }
     }
 
@@ -83,8 +84,8 @@ final class InboxFolders {
         }
     }
 
-    /// Empties the inboxes of apps that do not run, and removes those of apps without a manifest, in later turns. An app may have
-    /// ended while there was no daemon.
+    /// Empties the inboxes of apps that do not run, and removes those of apps without a manifest, in later turns. An app may
+    /// have ended while there was no daemon.
     /// - Parameters:
     ///   - isUsed: whether a run has the inbox of this name.
     ///   - isKnown: whether the app of this name has a manifest.
@@ -117,8 +118,8 @@ final class InboxFolders {
 /// An app's inbox: a folder with one file for each event, and one for each other kind of notification (L31, L32). The file is
 /// there before the app is thawed or notified. Shell scripts can read it, and programs can watch the folder with inotify(7).
 ///
-/// The folder belongs to the app, which can do anything to it, and an app of the daemon's user also to its name: remove it, put a
-/// symbolic link in its position, or mount a file system on it that does not answer. So the folder is kept open.
+/// The folder belongs to the app, which can do anything to it, and an app of the daemon's user also to its name: remove it, put
+/// a symbolic link in its position, or mount a file system on it that does not answer. So the folder is kept open.
 final class Inbox {
     /// The most files of events that an app leaves in its inbox. The oldest one is removed before one more is written.
     static let maximumEvents = 256
@@ -229,8 +230,8 @@ final class Inbox {
         return "\(notification.kind).\(zeros)\(number)"
     }
 
-    /// Writes a file in place of the previous one of this name. It replaces whatever the app has put there, and no symbolic link
-    /// is followed. If the app has made the folder useless, it is made again.
+    /// Writes a file in place of the previous one of this name. It replaces whatever the app has put there, and no symbolic
+    /// link is followed. If the app has made the folder useless, it is made again.
     /// - Returns: a warning about what the app has done; `nil`: nothing.
     func write(_ file: String, _ payload: String) throws(SystemError) -> String? {
         let contents = Array((payload + "\n").utf8)

@@ -1,7 +1,9 @@
 import LifecycleCore
 
-/// Files of an inbox that could not be written, in the order in which they came: each event, and of anything else the last one of its
-/// kind. They are written in this order when there is space again. The logbook has them too, so that they survive the daemon.
+/// Files of an inbox that could not be written, in the order in which they came: each event, and of anything else the last one
+/// of its kind. They are written in this order when there is space again. The logbook has them too, so that they survive the
+/// daemon. While there is one, further pushes and notifications of clients are refused; so there are as many as the core had
+/// kept for the app (`NotificationQueue`), and those that came in the same turn.
 struct PendingFiles {
     struct File: Hashable {
         var name: String

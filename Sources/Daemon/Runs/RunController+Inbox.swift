@@ -23,7 +23,7 @@ extension RunController {
     func writeToInbox(_ name: String, _ payload: String) -> Bool {
         // In the order in which they came.
         guard writePendingFiles() else {
-            keep(name, payload)
+            writeLater(name, payload)
             return false
         }
         do {
@@ -32,7 +32,7 @@ extension RunController {
         } catch {
             pendingFiles.problem = "\(error)"
             socket.warn("its inbox cannot be written: \(error); the file is kept, and written when that is possible")
-            keep(name, payload)
+            writeLater(name, payload)
             return false
         }
     }
@@ -64,7 +64,7 @@ extension RunController {
 
     // MARK: Files that could not be written
 
-    private func keep(_ name: String, _ payload: String) {
+    private func writeLater(_ name: String, _ payload: String) {
         pendingFiles.add(name, payload)
         context.logbook.persist(Array(payload.utf8), as: PendingFiles.recordName(id, name))
         retryLater()
