@@ -40,9 +40,11 @@ struct RecoveredDescriptorTests {
         #expect(none.name == "client-1-5-" && part.name == "client-2-5-0041555448")
         let longest = [UInt8](repeating: 0xff, count: MessageFraming.longestHandshake)
         let long = RecoveredDescriptors.Client(number: 3, connected: .microseconds(5), .handshake(longest))
-        let socket = SharedDescriptor(try MemoryFile.empty("socket"))
         let bad = ["client-4-5-0", "client-4-5-0g", "client-4-5-00-", "client-4-5--", long.name + "00"]
-        let descriptors = RecoveredDescriptors(adopting: ([part.name, long.name, none.name] + bad).map { ($0, socket) })
+        let passed = try ([part.name, long.name, none.name] + bad).map { name in
+            (name: name, descriptor: UntakenDescriptor(try MemoryFile.empty("socket")))
+        }
+        let descriptors = RecoveredDescriptors(adopting: passed)
         #expect(descriptors.clients == [none, part, long])
         let taken = descriptors.takeClients()
         #expect(taken.map(\.number) == [1, 2, 3])
