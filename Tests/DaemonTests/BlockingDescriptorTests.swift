@@ -34,7 +34,8 @@ struct BlockingDescriptorTests {
         try daemon.eventually("the reexec is refused") {
             log(daemon).contains("Cannot reexecute: files that evil sent cannot be closed")
         }
-        #expect(try daemon.state("evil") == "active")
+        // Others were in the foreground meanwhile.
+        #expect(["background", "suspended"].contains(try daemon.state("evil")))
         // With the app ends the server, and with it the close.
         try daemon.terminate("evil")
         try daemon.eventually("the file is closed") {

@@ -20,13 +20,13 @@ struct LauncherTests {
         return table.filter { !$0.value.hasSuffix("/fd") }
     }
 
-    @Test("with 20,000 descriptors open a child has only its own", arguments: [false, true])
+    @Test("with thousands of descriptors open a child has only its own", arguments: [false, true])
     func many(copyingMemory: Bool) throws {
         try inOwnProcess {
-            let limit = raiseDescriptorLimit()
+            let limit = Int(raiseDescriptorLimit())
             let file = try Descriptor.open("/dev/null", O_RDONLY)
-            // Not close-on-exec.
-            for _ in 0..<min(20_000, Int(limit) - 200) { #expect(fcntl(file.raw, F_DUPFD, 100) >= 0) }
+            // Not close-on-exec. Both cases run in this process.
+            for _ in 0..<min(10_000, limit / 2 - 500) { #expect(fcntl(file.raw, F_DUPFD, 100) >= 0) }
             let request = SpawnRequest(
                 executable: "/bin/ls", arguments: ["/proc/self/fd"], oomScoreAdjust: copyingMemory ? 500 : nil,
                 passedDescriptors: [PassedDescriptor(try standardInput(), name: "a")])

@@ -16,9 +16,11 @@ extension Program {
         self.recovered = nil
         driver.hold(recovered)
         let hasClients = !descriptors.clients.isEmpty || descriptors.contains(RecoveredDescriptors.messageBus)
-        bus.announcer.recover(hasClients: hasClients, disabled: descriptors.takeDisabledApps())
+        let disabled = descriptors.takeDisabledApps()
         for warning in recovered.warnings { journal.logWarning(warning) }
         try listen {
+            // It sends signals, and before they would not reach all clients of the previous program.
+            self.bus.announcer.recover(hasClients: hasClients, disabled: disabled)
             self.readManifests { changes in
                 let recovery = Recovery(
                     recovered, driver: self.driver, context: self.context, descriptors: self.descriptors)
