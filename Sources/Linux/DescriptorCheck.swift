@@ -14,13 +14,16 @@ package final class DescriptorCheck {
     /// Local file systems of the kernel, whose files have no operation that waits at each close(2), and whose fstat(2) does not
     /// wait. Not overlay: the file systems below it can be of any type.
     private static let localTypes: Set<String> = [
-        "ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "bcachefs", "zfs", "vfat", "exfat", "iso9660", "udf", "squashfs",
+        "ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "bcachefs", "zfs", "vfat", "exfat", "iso9660", "udf",
+        "squashfs",
         "erofs", "tmpfs", "ramfs", "rootfs", "devtmpfs", "devpts",
     ]
 
     /// The major numbers of memory devices, terminals, input, framebuffers, cameras, sound, pseudoterminals and graphics
     /// (kernel: admin-guide/devices.txt). The close of one may wait for its hardware, for a time that its driver limits.
-    private static let deviceNumbers: Set<UInt64> = [1, 4, 5, 13, 29, 81, 116, 136, 137, 138, 139, 140, 141, 142, 143, 226]
+    private static let deviceNumbers: Set<UInt64> = [
+        1, 4, 5, 13, 29, 81, 116, 136, 137, 138, 139, 140, 141, 142, 143, 226,
+    ]
 
     /// What can be kept, as the end of a sentence.
     package static let accepted =

@@ -77,7 +77,9 @@ package final class KeptFolder {
 
     /// Whether an entry of this folder is that folder.
     package func contains(_ other: KeptFolder, as name: String) -> Bool {
-        guard let entry = try? folder.openEntry(name, clinux_path_only), let known = try? other.about() else { return false }
+        guard let entry = try? folder.openEntry(name, clinux_path_only), let known = try? other.about() else {
+            return false
+        }
         var about = Glibc.stat()
         return fstat(entry.raw, &about) == 0 && about.st_ino == known.st_ino && about.st_dev == known.st_dev
     }

@@ -53,7 +53,9 @@ package final class FolderReader {
 
     /// Reads a folder that is open. `path`: for messages.
     package init(adopting descriptor: consuming Descriptor, _ path: String) throws(SystemError) {
-        guard let folder = fdopendir(descriptor.raw) else { throw SystemError(call: "opendir", errno: errno, path: path) }
+        guard let folder = fdopendir(descriptor.raw) else {
+            throw SystemError(call: "opendir", errno: errno, path: path)
+        }
         _ = descriptor.release()
         self.path = path
         onlyFolders = false

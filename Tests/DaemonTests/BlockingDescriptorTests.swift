@@ -83,7 +83,8 @@ struct BlockingDescriptorTests {
         }
         #expect(
             log(daemon).contains(
-                "photos: FDNAME=kernel was refused: a file of the file system proc; accepted are sockets, pipes, memfds"))
+                "photos: FDNAME=kernel was refused: a file of the file system proc; accepted are sockets, pipes, memfds"
+            ))
         #expect(!log(daemon).contains("FDNAME=terminals"))
     }
 

@@ -79,7 +79,8 @@ struct CommandLineTests {
         let client = try BusConnection(path: daemon.runtime + "/bus")
         func version() throws -> Variant? {
             try client.call(
-                path: ControlNames.managerPath, interface: ControlNames.managerInterface, member: "Version").first
+                path: ControlNames.managerPath, interface: ControlNames.managerInterface, member: "Version"
+            ).first
         }
         #expect(try version() == .string(ControlNames.version))
         let program = daemon.root + "/greenroomd"

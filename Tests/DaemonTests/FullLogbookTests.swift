@@ -59,7 +59,9 @@ struct FullLogbookTests {
         setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
     }
 
-    @Test("a snapshot that cannot be written leaves the logbook as it is; it is continued, and replaced once that is possible")
+    @Test(
+        "a snapshot that cannot be written leaves the logbook as it is; it is continued, and replaced once that is possible"
+    )
     func noSnapshot() throws {
         let stage = try Stage()
         defer { MappedFile.stopCountingOwnEnd() }

@@ -158,7 +158,9 @@ struct DatagramTests {
         try eventually("all are closed") { try openCount(of: file) == 1 }
     }
 
-    @Test("the descriptors of datagrams that were not read are closed by the socket's closer, not by the thread that drops it")
+    @Test(
+        "the descriptors of datagrams that were not read are closed by the socket's closer, not by the thread that drops it"
+    )
     func unread() throws {
         func drop(_ server: consuming DatagramSocket) {}
         let server = try DatagramSocket(at: path)

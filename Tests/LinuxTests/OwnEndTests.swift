@@ -8,7 +8,8 @@ import Testing
 struct OwnEndTests {
     /// The count of a process that a signal ends.
     private func counted(
-        _ name: String, after prepare: () -> Void = {}, by end: () -> Void, function: String = #function, line: Int = #line
+        _ name: String, after prepare: () -> Void = {}, by end: () -> Void, function: String = #function,
+        line: Int = #line
     ) throws -> UInt64 {
         // The process that ends is a child of the one that reads the count.
         let mine = "/tmp/greenroom-own-end-\(name)-\(getpid())"

@@ -72,7 +72,8 @@ struct PlainTextTests {
         let bytes = (0..<next() % 200).flatMap { _ in alphabet() }
         let text = String(decoding: bytes, as: UTF8.self)
         let part = "=\(text)".dropFirst()
-        for limit in [0, 1, 2, 3, 4, 7, bytes.count - 1, bytes.count, bytes.count + 1, 3 * bytes.count, .max] where limit >= 0 {
+        for limit in [0, 1, 2, 3, 4, 7, bytes.count - 1, bytes.count, bytes.count + 1, 3 * bytes.count, .max]
+        where limit >= 0 {
             #expect(Array(text.printable(upTo: limit).utf8) == Array(expected(text, upTo: limit).utf8))
             #expect(Array(part.printable(upTo: limit).utf8) == Array(expected(part, upTo: limit).utf8))
         }

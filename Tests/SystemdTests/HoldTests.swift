@@ -63,7 +63,11 @@ struct HoldTests {
         reader.send(whole.dropFirst(count) + BareBus.pingCall())
         let next = try Stage()
         var isResumed = false
-        next.server.resume(clients) { Issue.record("\($0)") } completion: { isResumed = true }
+        next.server.resume(clients) {
+            Issue.record("\($0)")
+        } completion: {
+            isResumed = true
+        }
         // The answer begins after those to the handshake: its second byte is METHOD_RETURN.
         let answer = BareBus.handshakeAnswer
         #expect(try next.loop.serve { reader.read() >= answer + 16 })
@@ -100,7 +104,10 @@ struct HoldTests {
         #expect(clients.map { $0?.resumption } == [BusResumption.established, .established])
         let answered = first.bytes.count
         let next = try Stage()
-        next.server.resume(clients.compactMap { $0 }) { Issue.record("\($0)") } completion: {}
+        next.server.resume(clients.compactMap { $0 }) {
+            Issue.record("\($0)")
+        } completion: {
+        }
         #expect(try next.loop.serve { first.read() > answered && second.read() > before.1 })
         withExtendedLifetime(hold) {}
     }
@@ -156,7 +163,11 @@ struct HoldTests {
         let late = Reader(try next.bareClient())
         let before = next.loop.work.pieces
         var isResumed = false
-        next.server.resume(clients) { Issue.record("\($0)") } completion: { isResumed = true }
+        next.server.resume(clients) {
+            Issue.record("\($0)")
+        } completion: {
+            isResumed = true
+        }
         #expect(next.server.peers.isEmpty)
         #expect(try next.loop.serve { isResumed })
         #expect(next.server.peers.map(\.number) == clients.map(\.number))

@@ -47,7 +47,8 @@ extension Program: DaemonControl {
         guard DescriptorCloser.pendingFilesOfAll > 0 else { return nil }
         let apps = context.runs.all.filter { $0.socket.closer.pendingFiles > 0 }.map(\.app.name)
         let senders = apps.isEmpty ? "an app or a client" : apps.joined(separator: ", ")
-        return "files that \(senders) sent cannot be closed: their file system does not answer; end the program that serves it"
+        return
+            "files that \(senders) sent cannot be closed: their file system does not answer; end the program that serves it"
     }
 
     private var groupLockForReexec: [(name: String, descriptor: SharedDescriptor)] {
@@ -99,7 +100,8 @@ extension Program: DaemonControl {
     func end() {
         do { try context.receipts.writePending() } catch {
             // The next daemon finds them in the logbook, but only after a restart.
-            if case .restart = stop {} else {
+            if case .restart = stop {
+            } else {
                 journal.logWarning("\(context.receipts.pending.count) receipts are lost: \(error)")
             }
         }

@@ -105,7 +105,9 @@ final class LogbookCompaction {
 
     /// The file before the last one, if there is one: its blocks are allocated already.
     private static func makeFile(at path: String) throws -> MappedFile {
-        if let spare = try? MappedFile(at: path, creating: nil), spare.size >= Logbook.smallest, (try? spare.fill()) != nil {
+        if let spare = try? MappedFile(at: path, creating: nil), spare.size >= Logbook.smallest,
+            (try? spare.fill()) != nil
+        {
             spare.store([UInt8](repeating: 0, count: Word.entries), at: 0)
             return spare
         }

@@ -100,7 +100,9 @@ final class RecoveredDescriptors {
         /// `nil` if they are not pairs of hexadecimal digits, or too many.
         private static func bytes(ofDigits digits: Substring) -> [UInt8]? {
             let values = digits.utf8.map { Character(Unicode.Scalar($0)).hexDigitValue }
-            guard values.count.isMultiple(of: 2), values.count <= 2 * MessageFraming.longestHandshake else { return nil }
+            guard values.count.isMultiple(of: 2), values.count <= 2 * MessageFraming.longestHandshake else {
+                return nil
+            }
             var bytes: [UInt8] = []
             for index in stride(from: 0, to: values.count, by: 2) {
                 guard let high = values[index], let low = values[index + 1] else { return nil }

@@ -183,7 +183,8 @@ final class Inbox {
                     return problem
                 } catch {
                     guard error.errno == EXDEV || error.errno == EBUSY else { throw error }
-                    problem = "a file system was mounted on its inbox \(path); it was detached, or another folder is used"
+                    problem =
+                        "a file system was mounted on its inbox \(path); it was detached, or another folder is used"
                 }
             } while attempts < Self.furtherNames && detachMount(at: path)
         }

@@ -47,7 +47,9 @@ struct PendingFiles {
         for (name, payload) in records {
             guard let (run, file) = parts(name), payload.count <= Notification.maximumPayload else { continue }
             let number = Inbox.eventNumber(ofFile: file)
-            guard number != nil || file == Notification.push || Notification(kind: file, payload: "") != nil else { continue }
+            guard number != nil || file == Notification.push || Notification(kind: file, payload: "") != nil else {
+                continue
+            }
             let text = String(decoding: payload, as: UTF8.self)
             found[run, default: []].append((number ?? 0, File(name: file, payload: text)))
         }

@@ -126,7 +126,8 @@ extension ControlService {
     func inboxProblem(of app: AppID, _ request: Request) -> String? {
         switch request {
         case .push, .send: break
-        case .launch, .activate, .background, .interrupt, .interruptWhileConnected, .endInterruption, .terminate, .remove:
+        case .launch, .activate, .background, .interrupt, .interruptWhileConnected, .endInterruption, .terminate,
+            .remove:
             return nil
         }
         guard let run = driver.core.run(of: app).flatMap({ context.runs[$0] }), let problem = run.inboxProblem else {

@@ -84,7 +84,8 @@ struct EndChecker {
             findings.check(
                 !hasCompleted[app], .wakesAreCompleted, "\(id) is killed for a wake that it has completed")
             findings.check(
-                !unread[app].contains(wake), .unreadWakesAreExcused, "\(id) is killed for wake \(wake), which it cannot read")
+                !unread[app].contains(wake), .unreadWakesAreExcused,
+                "\(id) is killed for wake \(wake), which it cannot read")
         case .kill: checkKill(app, event, model, &findings)
         case .thaw:
             guard isOrderlyEnd(of: known.id, event) else { return }
