@@ -2,7 +2,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -19,6 +23,31 @@ int clinux_openat(int directory, const char *path, int flags, mode_t mode) {
             return -errno;
     }
 }
+
+int clinux_open_entry(int directory, const char *name, int flags) {
+    struct open_how how = {
+        .flags = (unsigned)(flags | O_CLOEXEC | O_NOFOLLOW),
+        .resolve = RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS,
+    };
+    for (;;) {
+        long descriptor = syscall(SYS_openat2, directory, name, &how, sizeof how);
+        if (descriptor >= 0)
+            return (int)descriptor;
+        // Before Linux 5.6, or a filter of system calls that does not know it.
+        if (errno == ENOSYS || errno == EPERM)
+            return clinux_openat(directory, name, flags | O_NOFOLLOW, 0);
+        if (errno != EINTR && errno != EAGAIN)
+            return -errno;
+    }
+}
+
+const int clinux_path_only = O_PATH;
+
+int clinux_exchange(const char *path, const char *other) {
+    return renameat2(AT_FDCWD, path, AT_FDCWD, other, RENAME_EXCHANGE) < 0 ? -errno : 0;
+}
+
+int clinux_detach_mount(const char *path) { return umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 ? -errno : 0; }
 
 int clinux_replace(int descriptor, int number) {
     return dup3(descriptor, number, O_CLOEXEC) < 0 ? -errno : number;

@@ -19,6 +19,10 @@ static void count_own_end(int number) {
         if (own[i] == number)
             sigaction(number, &before[i], NULL);
     raise(number);
+    // A handler that prints a backtrace, such as Swift's, returns. The process must end by the first signal of a watchdog.
+    struct sigaction end = {.sa_handler = SIG_DFL};
+    sigaction(number, &end, NULL);
+    raise(number);
 }
 
 void clinux_count_own_end(uint64_t *word) {

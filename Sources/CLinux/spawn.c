@@ -11,8 +11,12 @@
 //   - another oom_score_adj. The kernel keeps it equal among all processes that share memory, except for vfork's child:
 //     setting the child's would change the daemon's (__set_oom_adj() in fs/proc/base.c).
 // The block of arguments is a shared mapping in both cases, so that both kinds of children report in the same way.
+//
+// The child is created by a thread with a descriptor table of its own, and so gets a copy of that table (launcher.h).
 
+#include "clinux_process.h"
 #include "clinux_spawn.h"
+#include "launcher.h"
 #include "syscalls.h"
 
 #include <errno.h>
@@ -40,7 +44,7 @@ enum {
 /// the call.
 struct block {
     _Atomic(bool) reached_exec;
-    int report; // write end of the pipe, as numbered in the parent
+    int report; // write end of the pipe, as numbered in the table that the child gets
     const char *executable;
     char **arguments;
     char **environment;
@@ -366,7 +370,7 @@ static void move_into_cgroup(int cgroup, int pid) {
 
 /// Calls clone3, or clone if a sandbox forbids clone3 (container runtimes return ENOSYS or EPERM). After clone the child
 /// joins its cgroup itself, before anything else.
-static long start_child(struct block *block, uint8_t *stack, bool copy_memory, int *pidfd) {
+static long create_child(struct block *block, uint8_t *stack, bool copy_memory, int *pidfd) {
     uint64_t memory = copy_memory ? 0 : CLONE_VM;
     struct clone_args args = {
         .flags = memory | CLONE_PIDFD | CLONE_CLEAR_SIGHAND | (block->cgroup >= 0 ? CLONE_INTO_CGROUP : 0),
@@ -389,6 +393,57 @@ static long start_child(struct block *block, uint8_t *stack, bool copy_memory, i
     return pid;
 }
 
+/// No signal may be handled in the child while it shares memory, not even libc's internal ones, which sigprocmask does
+/// not block.
+static long create_with_blocked_signals(struct block *block, uint8_t *stack, bool copy_memory, int *pidfd) {
+    uint64_t all = ~(uint64_t)0, before = 0;
+    raw4(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);
+    long pid = create_child(block, stack, copy_memory, pidfd);
+    raw4(SYS_rt_sigprocmask, SIG_SETMASK, &before, 0, sizeof before);
+    return pid;
+}
+
+struct creation {
+    struct block *block;
+    uint8_t *stack;
+    bool copy_memory;
+};
+
+/// On the launcher's thread.
+static long create_from_launcher(void *argument, const int *numbers, int *returned) {
+    struct creation *creation = argument;
+    struct block *block = creation->block;
+    block->report = numbers[0];
+    block->cgroup = numbers[1];
+    memcpy(block->standard, numbers + 2, sizeof block->standard);
+    if (block->passed_count > 0)
+        memcpy(block->passed, numbers + 5, block->passed_count * sizeof(int));
+    int pidfd = -1;
+    long pid = create_with_blocked_signals(block, creation->stack, creation->copy_memory, &pidfd);
+    // The kernel also writes the number of a pidfd that it closes again because the child cannot be created.
+    *returned = pid > 0 ? pidfd : -1;
+    return pid;
+}
+
+/// Creates the child from the launcher's thread; from this one if that is impossible: then the child gets a copy of the whole
+/// descriptor table.
+static long start_child(struct block *block, uint8_t *stack, bool copy_memory, int *pidfd) {
+    int numbers[LAUNCHER_CAPACITY];
+    size_t count = 5 + block->passed_count;
+    if (count <= LAUNCHER_CAPACITY) {
+        numbers[0] = block->report;
+        numbers[1] = block->cgroup;
+        memcpy(numbers + 2, block->standard, sizeof block->standard);
+        if (block->passed_count > 0)
+            memcpy(numbers + 5, block->passed, block->passed_count * sizeof(int));
+        struct creation creation = {block, stack, copy_memory};
+        long pid;
+        if (launcher_call(create_from_launcher, &creation, numbers, count, &pid, pidfd) == 0)
+            return pid;
+    }
+    return create_with_blocked_signals(block, stack, copy_memory, pidfd);
+}
+
 int clinux_spawn(const struct clinux_spawn_request *request, struct clinux_spawn_start *start) {
     size_t size = GUARD_SIZE + STACK_SIZE + block_size(request);
     uint8_t *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -403,24 +458,27 @@ int clinux_spawn(const struct clinux_spawn_request *request, struct clinux_spawn
     }
     uint8_t *stack = memory + GUARD_SIZE;
     struct block *block = fill((struct arena){stack + STACK_SIZE, memory + size}, request, ends[1]);
-
-    // No signal may be handled in the child while it shares memory, not even libc's internal ones, which sigprocmask does
-    // not block.
-    uint64_t all = ~(uint64_t)0, before = 0;
-    raw4(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);
     int pidfd = -1;
     long pid = start_child(block, stack, request->copy_memory, &pidfd);
-    raw4(SYS_rt_sigprocmask, SIG_SETMASK, &before, 0, sizeof before);
-
     close(ends[1]);
-    if (pid < 0) {
-        close(ends[0]);
-        munmap(memory, size);
-        return (int)pid;
+    // The kernel could not send the descriptor from the launcher. The child is not reaped yet, so its pid is its own.
+    if (pid > 0 && pidfd < 0)
+        pidfd = clinux_pidfd_open((pid_t)pid);
+    if (pid > 0 && pidfd >= 0) {
+        *start = (struct clinux_spawn_start){(pid_t)pid, pidfd, ends[0], memory, size};
+        return 0;
     }
-    *start = (struct clinux_spawn_start){(pid_t)pid, pidfd, ends[0], memory, size};
-    return 0;
+    close(ends[0]);
+    if (pid > 0) {
+        // Its memory stays mapped: it may be in a system call that SIGKILL does not end.
+        kill((pid_t)pid, SIGKILL);
+        return pidfd;
+    }
+    munmap(memory, size);
+    return (int)pid;
 }
+
+void clinux_spawn_prepare(void) { launcher_prepare(); }
 
 static const struct block *block_of(const void *memory) {
     return (const struct block *)((const uint8_t *)memory + GUARD_SIZE + STACK_SIZE);

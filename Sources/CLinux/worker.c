@@ -26,13 +26,43 @@ struct clinux_worker {
     unsigned first, queued, capacity;
     unsigned pending;     // queued or running
     unsigned uncollected; // with a completion: queued, running or not collected
+    int use;
+    int closing; // the descriptor of the job that runs, if that only closes it; or -1
     bool is_running;
+    bool is_held; // jobs are queued and no thread runs; it counts as a holder nevertheless
     bool is_stopping;
+    struct clinux_worker *next, **link; // in `closers`: what points to this worker is at `link`
     int holders; // the owner and the thread; the last one frees the worker
     int completions;
     char name[16];
     struct footprint footprint; // only the thread uses it
 };
+
+// All workers that only close descriptors. This mutex is locked before a worker's.
+static pthread_mutex_t closers_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct clinux_worker *closers;
+/// Written under `closers_mutex`.
+static _Atomic(bool) is_closing_held;
+
+static bool only_closes(const struct clinux_worker *worker) { return worker->use != CLINUX_WORKER_REPORTS; }
+
+static void add_to_closers(struct clinux_worker *worker) {
+    pthread_mutex_lock(&closers_mutex);
+    worker->next = closers;
+    worker->link = &closers;
+    if (closers)
+        closers->link = &worker->next;
+    closers = worker;
+    pthread_mutex_unlock(&closers_mutex);
+}
+
+static void remove_from_closers(struct clinux_worker *worker) {
+    pthread_mutex_lock(&closers_mutex);
+    *worker->link = worker->next;
+    if (worker->next)
+        worker->next->link = worker->link;
+    pthread_mutex_unlock(&closers_mutex);
+}
 
 /// Also unlocks the mutex.
 static void drop_holder(struct clinux_worker *worker) {
@@ -40,6 +70,8 @@ static void drop_holder(struct clinux_worker *worker) {
     pthread_mutex_unlock(&worker->mutex);
     if (!is_last)
         return;
+    if (only_closes(worker))
+        remove_from_closers(worker);
     if (worker->completions >= 0)
         close(worker->completions);
     pthread_mutex_destroy(&worker->mutex);
@@ -81,15 +113,23 @@ static void *work(void *argument) {
     struct clinux_worker *worker = argument;
     pthread_mutex_lock(&worker->mutex);
     while (worker->queued > 0) {
+        if (only_closes(worker) && is_closing_held) {
+            worker->is_running = false;
+            worker->is_held = true;
+            pthread_mutex_unlock(&worker->mutex);
+            return NULL;
+        }
         struct clinux_job job = worker->queue[worker->first];
         worker->first = (worker->first + 1) % worker->capacity;
         worker->queued--;
+        worker->closing = reports_completion(&job) ? -1 : job.descriptor;
         bool is_stopping = worker->is_stopping;
         pthread_mutex_unlock(&worker->mutex);
         if (reports_completion(&job) && !is_stopping)
             perform(worker, &job);
         close(job.descriptor);
         pthread_mutex_lock(&worker->mutex);
+        worker->closing = -1;
         worker->pending--;
     }
     worker->is_running = false;
@@ -117,7 +157,9 @@ static int start(struct clinux_worker *worker) {
     // The thread cannot have ended: it waits for the mutex, which the caller holds.
     pthread_setname_np(thread, worker->name);
     worker->is_running = true;
-    worker->holders++;
+    if (!worker->is_held)
+        worker->holders++;
+    worker->is_held = false;
     return 0;
 }
 
@@ -138,10 +180,12 @@ static int reserve(struct clinux_worker *worker) {
     return 0;
 }
 
-int clinux_worker_create(struct clinux_worker **result, const char *name, int *completions) {
+int clinux_worker_create(struct clinux_worker **result, const char *name, int use, int *completions) {
     struct clinux_worker *worker = calloc(1, sizeof *worker);
     if (!worker)
         return -ENOMEM;
+    worker->use = use;
+    worker->closing = -1;
     worker->completions = -1;
     if (completions) {
         int ends[2];
@@ -156,18 +200,25 @@ int clinux_worker_create(struct clinux_worker **result, const char *name, int *c
     pthread_mutex_init(&worker->mutex, NULL);
     worker->holders = 1;
     strncpy(worker->name, name, sizeof worker->name - 1);
+    if (only_closes(worker))
+        add_to_closers(worker);
     *result = worker;
     return 0;
 }
 
 int clinux_worker_submit(struct clinux_worker *worker, const struct clinux_job *job) {
     bool reports = reports_completion(job);
-    if (reports && worker->completions < 0)
+    if (reports && (worker->completions < 0 || only_closes(worker)))
         return -EINVAL;
     pthread_mutex_lock(&worker->mutex);
     int error = reports && worker->uncollected == CAPACITY ? -EAGAIN : reserve(worker);
-    if (error == 0 && !worker->is_running)
+    bool is_held = only_closes(worker) && is_closing_held;
+    if (error == 0 && !worker->is_running && !is_held)
         error = start(worker);
+    if (error == 0 && !worker->is_running && !worker->is_held) {
+        worker->is_held = true;
+        worker->holders++;
+    }
     if (error == 0) {
         worker->queue[(worker->first + worker->queued++) % worker->capacity] = *job;
         worker->pending++;
@@ -203,4 +254,55 @@ void clinux_worker_release(struct clinux_worker *worker) {
     pthread_mutex_lock(&worker->mutex);
     worker->is_stopping = true;
     drop_holder(worker);
+}
+
+// MARK: All workers that close descriptors
+
+void clinux_closing_hold(void) {
+    pthread_mutex_lock(&closers_mutex);
+    is_closing_held = true;
+    pthread_mutex_unlock(&closers_mutex);
+}
+
+void clinux_closing_continue(void) {
+    pthread_mutex_lock(&closers_mutex);
+    is_closing_held = false;
+    for (struct clinux_worker *worker = closers; worker; worker = worker->next) {
+        pthread_mutex_lock(&worker->mutex);
+        // Without memory for a thread they wait for the next job.
+        if (worker->queued > 0 && !worker->is_running)
+            start(worker);
+        pthread_mutex_unlock(&worker->mutex);
+    }
+    pthread_mutex_unlock(&closers_mutex);
+}
+
+size_t clinux_closing_waiting(int *descriptors, size_t capacity) {
+    size_t count = 0;
+    pthread_mutex_lock(&closers_mutex);
+    for (struct clinux_worker *worker = closers; worker; worker = worker->next) {
+        // A thread that sees the mutex unlocked after this sees `is_closing_held`.
+        pthread_mutex_lock(&worker->mutex);
+        if (worker->closing >= 0 && count++ < capacity)
+            descriptors[count - 1] = worker->closing;
+        for (unsigned i = 0; i < worker->queued; i++)
+            if (count++ < capacity)
+                descriptors[count - 1] = worker->queue[(worker->first + i) % worker->capacity].descriptor;
+        pthread_mutex_unlock(&worker->mutex);
+    }
+    pthread_mutex_unlock(&closers_mutex);
+    return count;
+}
+
+unsigned clinux_closing_files(void) {
+    unsigned count = 0;
+    pthread_mutex_lock(&closers_mutex);
+    for (struct clinux_worker *worker = closers; worker; worker = worker->next) {
+        pthread_mutex_lock(&worker->mutex);
+        if (worker->use == CLINUX_WORKER_CLOSES_FILES)
+            count += worker->pending;
+        pthread_mutex_unlock(&worker->mutex);
+    }
+    pthread_mutex_unlock(&closers_mutex);
+    return count;
 }

@@ -136,12 +136,9 @@ extension ControlBus {
     }
 
     private func reexec(_ call: MethodCall) {
-        reexecCaller = call.peer
         call.reply([RequestResult(.done).variant])
         // After the answer was sent.
-        service.loop.callLater { [service] in
-            do { try service.reexec() } catch { service.logWarning("Cannot reexecute: \(error)") }
-        }
+        service.loop.callLater { [self] in prepareReexec(call.peer) }
     }
 
     /// The longest URL in bytes; browsers accept as much in the address bar.

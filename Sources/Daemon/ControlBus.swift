@@ -20,8 +20,11 @@ final class ControlBus {
     private let objects = BusObjects()
     lazy var announcer = Announcer(self)
     private(set) lazy var clientInterruptions = ClientInterruptions(driver: driver)
-    /// The connection of the private socket that asked for `Reexec`: its end tells the client that the new program runs.
-    weak var reexecCaller: BusPeer?
+    /// The connections that asked for `Reexec`. The end of one of the private socket tells its client that the new program
+    /// runs.
+    var reexecCallers: [BusPeer] = []
+    /// While the program is about to be replaced.
+    var hold: BusHold?
 
     init(service: ControlService, driver: CoreDriver, answers: AnswerTable) {
         self.service = service
@@ -35,9 +38,11 @@ final class ControlBus {
     /// - Parameters:
     ///   - socket: the listening socket of the previous instance.
     ///   - descriptors: with the connections of the previous program.
+    ///   - completion: called once those of the private socket are resumed. A signal that is sent before would not reach all
+    ///     of their clients.
     func listen(
         at path: String, _ socket: consuming Descriptor?, _ descriptors: RecoveredDescriptors, busAddress: String?,
-        authoriser: Authoriser
+        authoriser: Authoriser, completion: @escaping () -> Void
     ) throws {
         objects.add(at: ControlNames.managerPath, [managerInterface()])
         objects.add(
@@ -47,8 +52,13 @@ final class ControlBus {
         objects.addObjectManager(at: ControlNames.managerPath)
         objects.authorise = { [authoriser] in authoriser.decide($0, $1, $2) }
         try open(path, socket)
-        resumeClients(descriptors)
-        guard let busAddress else { return }
+        if let busAddress { try resumeMessageBus(busAddress, descriptors, authoriser) }
+        resumeClients(descriptors, completion)
+    }
+
+    private func resumeMessageBus(
+        _ busAddress: String, _ descriptors: RecoveredDescriptors, _ authoriser: Authoriser
+    ) throws {
         let bus = try MessageBus(
             loop: service.loop, address: busAddress, name: ControlNames.busName, objects: objects)
         messageBus = bus
@@ -105,9 +115,12 @@ final class ControlBus {
             guard let id = AppID(name), driver.core.state(of: id) != nil else {
                 return call.fail(service.unknownApp(name))
             }
+            if let problem = service.inboxProblem(of: id, what) {
+                return call.fail(ControlNames.Failure.failed.error("Cannot \(call.attempt(on: name)): \(problem)."))
+            }
             let request = awaiting(call, about: name)
             if what == .interruptWhileConnected { clientInterruptions.tie(request, to: call) }
-            let requester = Requester(of: call, service.containment, now: service.loop.now())
+            let requester = Requester(of: call, service.containment)
             driver.send(.requested(request, id, what, by: requester))
         }
     }

@@ -36,7 +36,7 @@ final class FootprintMeter {
     }
 
     private unowned let context: DaemonContext
-    private let thread = try? HelperThread(name: "footprint", reportsCompletions: true)
+    private let thread = try? HelperThread(name: "footprint", .reports)
     private var source: EventSource?
     /// The first one is being measured.
     private var jobs: [Job] = []

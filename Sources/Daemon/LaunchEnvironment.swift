@@ -25,6 +25,7 @@ struct LaunchEnvironment {
         "NOTIFY_SOCKET", "LISTEN_", "WATCHDOG_", "INVOCATION_ID", "JOURNAL_STREAM", "GREENROOM_", "MAINPID",
         "MANAGERPID",
         "SYSTEMD_EXEC_PID", "MEMORY_PRESSURE_", "STATE_DIRECTORY", "CACHE_DIRECTORY", "RUNTIME_DIRECTORY",
+        "SWIFT_BACKTRACE=",
     ]
 
     /// What the apps of a user's daemon inherit from its environment.

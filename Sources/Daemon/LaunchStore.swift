@@ -23,7 +23,10 @@ final class LaunchStore {
     func record(_ app: AppID, _ count: Int) throws {
         let digits = String(count)
         let line = String(repeating: "0", count: max(0, Self.width - digits.utf8.count)) + digits + "\n"
-        let file = try Descriptor.open(path(app), O_WRONLY | O_CREAT | O_NOFOLLOW, mode: 0o644)
+        // A FIFO in its position would block until it is read.
+        let flags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
+        let file = try Descriptor.open(path(app), flags, mode: 0o644)
+        try file.refuseIrregular(path(app))
         try writeAll(Array(line.utf8), to: file, path: path(app))
     }
 

@@ -49,8 +49,8 @@ final class ReceiptStore {
     private var count = 0
     private var last: [AppID: Last] = [:]
     private(set) var nextID: UInt64 = 1
-    /// Lines that the disk has refused, the oldest first. They are written with the next receipt.
-    private var pending: [[UInt8]] = []
+    /// Lines that the disk has refused, the oldest first. They are written with the next receipt, or by `PendingReceipts`.
+    private(set) var pending: [[UInt8]] = []
     /// The file ends with an incomplete line: the next receipt starts on a line of its own.
     private var endsWithinLine = false
     /// What was wrong with the files at the start, for the log.
@@ -102,6 +102,23 @@ final class ReceiptStore {
         pending = []
         if count >= Self.kept { try rotate() }
     }
+
+    /// Takes over lines that the disk has refused to the previous daemon. Lines of receipts that are on disk are ignored.
+    func adoptPending(_ lines: [[UInt8]]) {
+        for line in lines {
+            guard let head = Head(line[...]), line.last == UInt8(ascii: "\n"), let json = parse(line.dropLast()),
+                let record = try? ReceiptRecord(json: json), pending.count < Self.maximumPending
+            else { continue }
+            if head.id < nextID, let known = try? receipt(head.id), known.app == head.app.name { continue }
+            pending.append(line)
+            nextID = max(nextID, head.id + 1)
+            if let known = last[head.app], known.record.id > head.id { continue }
+            recordLast(head.app, Last(record: record, isInNewerFile: false))
+        }
+    }
+
+    /// The number of the receipt of a line.
+    static func id(ofLine line: [UInt8]) -> UInt64? { Head(line[...])?.id }
 
     /// Whether the previous daemon wrote a receipt of the same end: it died before it recorded that, or the record is lost.
     private func isKnown(_ receipt: Receipt) -> Bool {

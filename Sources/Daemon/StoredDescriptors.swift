@@ -28,6 +28,10 @@ final class StoredDescriptors {
     /// daemon.
     private let files: StateFiles?
     private let journal: Journal
+    /// Entries whose contents could not be written to a file yet.
+    private var unsaved: Set<UInt64> = []
+    /// Repeats what a full file system has refused.
+    weak var retries: StorageRetry?
 
     init(logbook: Logbook, store: DescriptorStore, files: StateFiles? = nil, journal: Journal) {
         self.logbook = logbook
@@ -47,9 +51,12 @@ final class StoredDescriptors {
     }
 
     /// Stores a descriptor. A restoration state or a snapshot replaces the previous one.
-    /// - Parameter closer: closes it when it is no longer stored.
+    /// - Parameters:
+    ///   - closer: closes it when it is no longer stored.
+    ///   - check: for all descriptors of one message.
     func add(
-        _ descriptor: consuming Descriptor, _ name: String, of app: AppID, closer: DescriptorCloser
+        _ descriptor: consuming Descriptor, _ name: String, of app: AppID, closer: DescriptorCloser,
+        check: DescriptorCheck = DescriptorCheck()
     ) -> Addition {
         let descriptor = SharedDescriptor(descriptor, closer: closer)
         let isState = Self.sizeLimits[name] != nil
@@ -66,6 +73,9 @@ final class StoredDescriptors {
         let others = isState ? own.count { $0.name != name } : own.count
         guard others < Self.maximumPerApp else {
             return .refused("FDNAME=\(name) was refused: \(Self.maximumPerApp) descriptors are stored already")
+        }
+        if !isState, let reason = check.reasonToRefuse(descriptor.descriptor) {
+            return .refused("FDNAME=\(name) was refused: \(reason); accepted are \(DescriptorCheck.accepted)")
         }
         lastSerial += 1
         let entry = Entry(name: name, descriptor: descriptor, serial: lastSerial)
@@ -85,13 +95,38 @@ final class StoredDescriptors {
         } else {
             do {
                 written = try files?.save(entry.descriptor, entry.name, entry.serial) ?? 0
+                unsaved.remove(entry.serial)
             } catch {
                 problem = "\(error)"
+                if error is SystemError { saveLater(entry) }
             }
         }
         let record = StoredDescriptorRecord(app: app, name: entry.name)
         logbook.persist(record.savedBytes, as: Self.recordName(entry.serial))
         return (written, problem)
+    }
+
+    /// The file system is full, for example: the contents are written when it has space again.
+    private func saveLater(_ entry: Entry) {
+        unsaved.insert(entry.serial)
+        retries?.add("stored") { [weak self] in self?.saveAgain() ?? true }
+    }
+
+    /// Saves what could not be saved before, up to the first entry that is refused again.
+    /// - Returns: whether nothing is left.
+    private func saveAgain() -> Bool {
+        for (_, own) in entries.sorted(by: { $0.key < $1.key }) {
+            for entry in own where unsaved.contains(entry.serial) {
+                do {
+                    _ = try files?.save(entry.descriptor, entry.name, entry.serial)
+                } catch {
+                    // Too large for the limit of all apps: a retry would not change that.
+                    if error is SystemError { return false }
+                }
+                unsaved.remove(entry.serial)
+            }
+        }
+        return true
     }
 
     private static let recordPrefix = "stored/"
@@ -123,6 +158,12 @@ final class StoredDescriptors {
         else { return logbook.removeRecord(Self.recordName(serial)) }
         let (app, name) = (record.app, record.name)
         let shared = SharedDescriptor(descriptor, closer: closer)
+        // Earlier releases stored descriptors of all kinds.
+        if Self.sizeLimits[name] == nil, let reason = DescriptorCheck().reasonToRefuse(shared.descriptor) {
+            journal.logWarning("FDNAME=\(name) was removed: \(reason)", app: app)
+            store.remove(RecoveredDescriptors.stored(serial))
+            return logbook.removeRecord(Self.recordName(serial))
+        }
         entries[app, default: []].append(Entry(name: name, descriptor: shared, serial: serial))
         // The previous daemon died after it had stored this one and before it removed the one before.
         if Self.sizeLimits[name] != nil { remove(of: app) { $0.name == name && $0.serial < serial } }
@@ -214,6 +255,7 @@ final class StoredDescriptors {
     }
 
     private func release(_ entry: Entry) {
+        unsaved.remove(entry.serial)
         logbook.removeRecord(Self.recordName(entry.serial))
         files?.remove(entry.serial)
         store.remove(RecoveredDescriptors.stored(entry.serial))

@@ -62,6 +62,9 @@ package enum RunEvent: Hashable, Sendable {
     /// Of an app whose processes share memory, the size in `frozen` is an estimate. This is the exact one, in bytes.
     case footprintMeasured(attempt: Int, memory: UInt64)
     case thawed(attempt: Int)
+    /// The file of an event could not be written, because there is no space, for example. It is written later, perhaps when its
+    /// wake is over: the wake need not be completed (L30). `wake`: its number.
+    case notificationDelayed(wake: UInt64)
     /// After `frozen`: a process outside the daemon has continued a process of the run (SIGCONT, process-group mode).
     case freezeLost(attempt: Int)
     case inspected(Inspection)

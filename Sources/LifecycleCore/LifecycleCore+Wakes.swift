@@ -117,7 +117,8 @@ extension LifecycleCore {
         deadline.isDoubtful = wake.isDoubtful
         self[run: index].assertions.beginWake(
             Wake(
-                reason: wake.reason, deadline: deadline, mustComplete: apps[index].policy.mustComplete(wake.reason),
+                reason: wake.reason, deadline: deadline,
+                mustComplete: apps[index].policy.mustComplete(wake.reason) && !wake.isExcused,
                 id: wake.id, isUnrequested: wake.isUnrequested))
         followRequesters(index)
     }
@@ -185,6 +186,17 @@ extension LifecycleCore {
         }
         if apps[index].wakes.pending.isEmpty { setPendingWake(index, nil) }
         return wake?.id ?? 0
+    }
+
+    /// The app cannot read what it was woken for: to complete that is not its duty (L30).
+    mutating func notificationDelayed(_ index: Int, _ id: UInt64) {
+        apps[index].wakes.excuse(id)
+        self[run: index].assertions.updateWakes { wake in
+            guard wake.id == id else { return }
+            wake.mustComplete = false
+            // Its time may be over already. Then it ends with the next look at the deadlines.
+            wake.deadline.isInspected = false
+        }
     }
 
     /// An app cannot know whether a wake has ended, because the user came or its time was over: only a number that no wake has

@@ -145,6 +145,7 @@ package struct LifecycleCore: Hashable, Sendable {
         case .exited(let status, let cpu, let memory, let remaining):
             exited(index, MainExit(status: status, cpu: cpu, peak: memory, remaining: remaining), now)
         case .outOfMemory(let cause): self[run: index].outOfMemory = cause
+        case .notificationDelayed(let wake): notificationDelayed(index, wake)
         case .emptied: emptied(index, now)
         case .ready: becameReady(index, now)
         case .backgroundEntered:

@@ -15,6 +15,8 @@ struct ModelWake {
     var mustComplete = false
     /// Input woke the app: nothing but its beginning, or its completion, says the number.
     var isByInput = false
+    /// The app cannot read what it is woken for.
+    var isExcused = false
 
     /// A completion without a number is for the open wake with the lowest order, and of several for the oldest.
     var order: Int { (mustComplete ? 0 : 2) + (isDoubtful ? 1 : 0) }
@@ -24,8 +26,9 @@ struct ModelWake {
         self.number = number
         hasBegun = true
         mustComplete =
-            reason == .push && policy.backgroundModes.contains(.push)
-            || reason == .fetch && policy.backgroundModes.contains(.fetch)
+            !isExcused
+            && (reason == .push && policy.backgroundModes.contains(.push)
+                || reason == .fetch && policy.backgroundModes.contains(.fetch))
     }
 }
 
@@ -59,6 +62,13 @@ struct ModelWakes {
 
     mutating func addByInput(isForOthers: Bool) {
         list.append(ModelWake(reason: .socket, isForOthers: isForOthers, isByInput: true))
+    }
+
+    mutating func excuse(_ number: UInt64) {
+        for index in list.indices where list[index].number == number {
+            list[index].isExcused = true
+            list[index].mustComplete = false
+        }
     }
 
     mutating func doubt() {

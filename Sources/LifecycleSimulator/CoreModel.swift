@@ -224,6 +224,8 @@ struct CoreModel {
             if let app = indexes[id] { apps[app].wakes.discard(hasRun: apps[app].run != nil) }
         case .unregistered(let id):
             if let app = indexes[id], apps[app].run == nil { apps[app].wakes.discard(hasRun: false) }
+        case .run(let run, .notificationDelayed(let wake)):
+            if let app = currentApp(of: run) { apps[app].wakes.excuse(wake) }
         case .run(let run, .reattached(messagesKept: false, noticesDelayed: _)):
             guard let app = currentApp(of: run) else { return }
             switch apps[app].phase {

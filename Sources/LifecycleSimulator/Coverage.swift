@@ -13,7 +13,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
     case heartbeatGivenUp, stopping, mainProcessChanged
     case sleepRequested, awoke, locked, unlocked
     case deadlineReached, memoryMeasured, pressureStalled, pressureSimulated
-    case recovered, reattached, activityMeasured, outOfMemory
+    case recovered, reattached, activityMeasured, outOfMemory, notificationDelayed
     case locksFound, inputWatched, inputArrived, workMeasured
 
     package var name: String { String(describing: self) }
@@ -73,6 +73,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
         case .inputWatched: self = .inputWatched
         case .inputArrived: self = .inputArrived
         case .workMeasured: self = .workMeasured
+        case .notificationDelayed: self = .notificationDelayed
         }
     }
 

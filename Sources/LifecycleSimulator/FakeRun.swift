@@ -90,6 +90,8 @@ struct FakeRun {
     var tasksBegun = 0
     /// The numbers of pushes that it received and has not completed.
     var pushes: [UInt64] = []
+    /// A push could not be written to its inbox.
+    var hasUnread = false
     var isBackgroundAnswerDue = false
     var isTerminateAnswerDue = false
     var isReady = false

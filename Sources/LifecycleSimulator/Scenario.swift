@@ -65,6 +65,7 @@ struct Scenario {
             case .continuedByOthers: return seed % 5 == 2 ? 300 : 0
             case .evades, .asksForApps: return hasEvasion ? 1000 : 0
             case .inputFlood, .pesters, .holdsLock, .notWatchable: return hasTraffic ? 1000 : 0
+            case .inboxFull: return seed % 5 == 4 ? 1000 : 0
             default: break
             }
             return intensity == 0 || random.chance(350) ? 0 : Self.rate(fault) * intensity / 2
@@ -110,7 +111,7 @@ struct Scenario {
         case .requestAbandoned: 40
         case .simulatedPressure: 20
         case .sleeps, .locks, .execFails, .requestFlood, .continuedByOthers, .evades, .asksForApps, .inputFlood,
-            .pesters, .holdsLock, .notWatchable:
+            .pesters, .holdsLock, .notWatchable, .inboxFull:
             0
         case .beginsTooMany: 40
         case .sendsAfterEnd: 100

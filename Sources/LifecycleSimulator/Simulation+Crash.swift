@@ -112,7 +112,7 @@ extension World {
         case .exited(_, let cpu, let memory, let remaining):
             losesStatus() ? .exited(.unknown, cpu: cpu, memory: memory, remaining: remaining) : event
         // The next daemon looks at each run that is to be frozen.
-        case .freezeLost, .outOfMemory: event
+        case .freezeLost, .outOfMemory, .notificationDelayed: event
         case .spawned, .executed, .spawnFailed, .notified, .emptied, .stopped, .continued, .mainProcessChanged,
             .reattached:
             event

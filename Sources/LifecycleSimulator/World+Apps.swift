@@ -208,7 +208,11 @@ extension World {
     private mutating func completeWakes(_ run: Int, _ result: WakeResult) {
         let pushes = runs[run].pushes
         runs[run].pushes = []
-        guard let last = pushes.last else { return send(run, .run(runs[run].id, .wakeCompleted(result))) }
+        guard let last = pushes.last else {
+            // It does not know what it was woken for.
+            if runs[run].hasUnread, !isQuiet { return }
+            return send(run, .run(runs[run].id, .wakeCompleted(result)))
+        }
         let isNamed = pushes.count > 1 || last % 3 > 0
         send(run, .run(runs[run].id, .wakeCompleted(result, id: isNamed ? last : nil)))
         for push in pushes.dropLast().reversed() {
@@ -306,7 +310,7 @@ extension RunEvent {
         case .backgroundEntered, .stopped: .background
         case .heartbeat: .watchdog
         case .spawned, .executed, .spawnFailed, .notified, .frozen, .footprintMeasured, .thawed, .freezeLost,
-            .inspected, .outOfMemory, .exited, .emptied,
+            .inspected, .outOfMemory, .notificationDelayed, .exited, .emptied,
             .continued,
             .taskBegan, .taskEnded, .wakeCompleted, .timeoutExtended, .heartbeatGivenUp, .stopping, .mainProcessChanged,
             .reattached, .activityMeasured, .locksFound, .inputWatched, .inputArrived, .workMeasured:

@@ -7,7 +7,11 @@ package struct AppendFile: ~Copyable {
     private let path: String
 
     package init(_ path: String, mode: UInt32 = 0o644) throws(SystemError) {
-        file = try Descriptor.open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, mode: mode)
+        // A FIFO in its position would block until it is read.
+        let flags = O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
+        let file = try Descriptor.open(path, flags, mode: mode)
+        try file.refuseIrregular(path)
+        self.file = file
         self.path = path
     }
 

@@ -34,7 +34,7 @@ package func replaceFile(
     at path: String, with contents: [UInt8], mode: UInt32 = 0o644, owner: Owner? = nil, durable: Bool = false
 ) throws(SystemError) {
     let (folderPath, name) = try splitPath(path)
-    let folder = try Descriptor.open(folderPath, O_RDONLY | O_DIRECTORY)
+    let folder = try Descriptor.open(folderPath, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
     // Only one process writes to a folder, so the pid makes the name unique. A file of that name is left from a crash.
     let temporary = ".\(name).\(getpid())~"
     if unlinkat(folder.raw, temporary, 0) < 0, errno != ENOENT {
@@ -75,14 +75,26 @@ package func removeFiles(in path: String, limit: Int = 10_000) throws(SystemErro
 func removeEntries(
     in path: String, limit: Int, removeFolder: (Int32, UnsafePointer<CChar>) throws(SystemError) -> Void
 ) throws(SystemError) -> Bool {
-    try path.refuseNul("opendir")
+    let (parent, name) = try splitPath(path)
     let descriptor: Descriptor
     do {
-        descriptor = try Descriptor.open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
+        // A file system that is mounted on the folder is not asked: its server may not answer.
+        descriptor = try Descriptor.open(parent, O_RDONLY | O_DIRECTORY).openEntry(name, O_RDONLY | O_DIRECTORY)
     } catch {
         if error.errno == ENOENT { return true }
-        throw error
+        throw SystemError(call: error.call, errno: error.errno, path: path)
     }
+    return try removeEntries(descriptor, path, limit: limit, removeFolder: removeFolder)
+}
+
+/// - Parameters:
+///   - descriptor: of the folder.
+///   - path: for messages.
+///   - removeFolder: gets the folder that contains a folder, and its name.
+func removeEntries(
+    _ descriptor: consuming Descriptor, _ path: String, limit: Int,
+    removeFolder: (Int32, UnsafePointer<CChar>) throws(SystemError) -> Void
+) throws(SystemError) -> Bool {
     guard let folder = fdopendir(descriptor.raw) else {
         throw SystemError(call: "opendir", errno: errno, path: path)
     }

@@ -29,6 +29,11 @@ package struct FolderRemoval {
         try move { rename(path, $0) }
     }
 
+    /// Takes a folder away from another one in the same file system.
+    package mutating func add(_ name: String, in folder: KeptFolder) throws(SystemError) {
+        try move { folder.move(name, to: $0) }
+    }
+
     private mutating func move(_ rename: (String) -> Int32) throws(SystemError) {
         let name = Self.prefix + "\(lastNumber + 1)"
         let path = "\(parent)/\(name)"

@@ -50,6 +50,18 @@ package final class MappedFile {
         (self.memory, self.size) = (memory, size)
     }
 
+    /// Makes the file smaller, and keeps what is left of its contents.
+    package func shrink(to size: Int) throws(SystemError) {
+        guard size > 0, size < self.size else { return }
+        let memory = try Self.map(file, size, path)
+        munmap(self.memory, self.size)
+        (self.memory, self.size) = (memory, size)
+        try checkErrno(ftruncate(file.raw, off_t(size)), "ftruncate", path)
+    }
+
+    /// Allocates all blocks of a file that another process has written: it may have holes.
+    package func fill() throws(SystemError) { try Self.allocate(file, size, path) }
+
     package func bytes(at offset: Int, count: Int) -> [UInt8] {
         precondition(offset >= 0 && count >= 0 && offset <= size - count, "beyond the end of \(path)")
         return Array(UnsafeRawBufferPointer(start: memory + offset, count: count))
@@ -84,8 +96,12 @@ package final class MappedFile {
 
     package static func stopCountingOwnEnd() { clinux_count_own_end(nil) }
 
-    /// Renames the file and replaces a file of that name.
-    package func rename(to other: String) throws(SystemError) {
+    /// Renames the file. A file of that name gets the name that this one had, if the file system can exchange two names (tmpfs
+    /// can), and is replaced otherwise.
+    package func exchange(with other: String) throws(SystemError) {
+        try path.refuseNul("rename")
+        try other.refuseNul("rename")
+        if clinux_exchange(path, other) == 0 { return }
         try checkErrno(Glibc.rename(path, other), "rename", other)
     }
 }

@@ -26,7 +26,7 @@ package final class MemoryReaper {
     package let descriptor: SharedDescriptor
 
     package init() throws(SystemError) {
-        thread = try HelperThread(name: "memory-reaper", reportsCompletions: true)
+        thread = try HelperThread(name: "memory-reaper", .reports)
         guard let completions = thread.completions else { throw SystemError(call: "pipe2", errno: EBADF) }
         descriptor = completions
     }

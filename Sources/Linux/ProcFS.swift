@@ -51,6 +51,17 @@ package final class FolderReader {
         self.folder = folder
     }
 
+    /// Reads a folder that is open. `path`: for messages.
+    package init(adopting descriptor: consuming Descriptor, _ path: String) throws(SystemError) {
+        guard let folder = fdopendir(descriptor.raw) else {
+            throw SystemError(call: "opendir", errno: errno, path: path)
+        }
+        _ = descriptor.release()
+        self.path = path
+        onlyFolders = false
+        self.folder = folder
+    }
+
     deinit { closedir(folder) }
 
     /// Returns at most `limit` further names, unsorted, without "." and "..".

@@ -2,6 +2,10 @@ import CLinux
 import Glibc
 package import Posix
 
+/// Starts the thread from which processes are created (launcher.h). `startProcess` does so too; but the thread never waits for
+/// descriptors of other programs if it starts before this process has any.
+package func prepareStarts() { clinux_spawn_prepare() }
+
 /// Starts a process and returns before it has executed its program; `StartingProcess.outcome()` reports the result.
 /// - Throws: if no process could be created: EAGAIN (limit of processes), ENOMEM, E2BIG; with a cgroup also
 ///   ENODEV (removed), EBUSY (it has controllers enabled for its children), EACCES; EINVAL for a string with a NUL or a

@@ -28,8 +28,9 @@ package struct Datagram: ~Copyable {
 package struct DatagramSocket: ~Copyable {
     package let descriptor: SharedDescriptor
     package let path: String
-    /// Closes the descriptors that arrive with the datagrams.
-    package let closer = DescriptorCloser()
+    /// Closes the descriptors that arrive with the datagrams, and the socket: with it the kernel closes the descriptors of the
+    /// datagrams that were not read.
+    package let closer: DescriptorCloser
     private let limit: Int
 
     /// systemd's NOTIFY_BUFFER_MAX, in bytes.
@@ -57,7 +58,9 @@ package struct DatagramSocket: ~Copyable {
 
     /// Takes over a socket that a previous instance of the daemon created.
     package init(adopting descriptor: consuming Descriptor, path: String, limit: Int = DatagramSocket.notifyLimit) {
-        self.descriptor = SharedDescriptor(descriptor)
+        let closer = DescriptorCloser()
+        self.closer = closer
+        self.descriptor = SharedDescriptor(descriptor, closer: closer)
         self.path = path
         self.limit = limit
     }

@@ -42,13 +42,33 @@ package final class HelperThread: @unchecked Sendable {
     /// Readable when a job with a completion has ended; `nil` if the thread only closes descriptors.
     package let completions: SharedDescriptor?
 
+    /// What the jobs of a thread do.
+    package enum Use {
+        /// They report completions.
+        case reports
+        /// They close descriptors. Those that wait at a reexec are closed by the next program.
+        case closes
+        /// They close files whose every close(2) can block in a way that no signal ends.
+        case closesFiles
+
+        fileprivate var number: Int32 {
+            switch self {
+            case .reports: Int32(bitPattern: CLINUX_WORKER_REPORTS.rawValue)
+            case .closes: Int32(bitPattern: CLINUX_WORKER_CLOSES.rawValue)
+            case .closesFiles: Int32(bitPattern: CLINUX_WORKER_CLOSES_FILES.rawValue)
+            }
+        }
+    }
+
     /// - Parameter name: of the thread in ps(1), at most 15 bytes.
-    package init(name: String, reportsCompletions: Bool) throws(SystemError) {
+    package init(name: String, _ use: Use) throws(SystemError) {
         var worker: OpaquePointer?
         var end: Int32 = -1
         let result =
-            reportsCompletions
-            ? clinux_worker_create(&worker, name, &end) : clinux_worker_create(&worker, name, nil)
+            switch use {
+            case .reports: clinux_worker_create(&worker, name, use.number, &end)
+            case .closes, .closesFiles: clinux_worker_create(&worker, name, use.number, nil)
+            }
         try check(result, "pipe2")
         guard let worker else { throw SystemError(call: "pipe2", errno: ENOMEM) }
         self.worker = worker
@@ -111,12 +131,16 @@ package final class HelperThread: @unchecked Sendable {
     }
 }
 
-/// Closes descriptors on a helper thread. close(2) of a descriptor that another program provided can block for as long as
+/// Closes descriptors on helper threads. close(2) of a descriptor that another program provided can block for as long as
 /// that program likes: a TCP socket with SO_LINGER, a file of a FUSE server that does not answer. Each app has a closer of
 /// its own, so that no app delays another.
+///
+/// Files have a thread of their own: each close(2) of a file can wait for its file system (`DescriptorKind`), and no signal
+/// ends that. The close of a socket blocks only if it is the last one, and a signal ends it.
 package final class DescriptorCloser: Sendable {
     /// `nil`: there was no memory for it. Descriptors are then closed on the calling thread.
-    private let thread = try? HelperThread(name: "closer", reportsCompletions: false)
+    private let thread = try? HelperThread(name: "closer", .closes)
+    private let fileThread = try? HelperThread(name: "closer-files", .closesFiles)
 
     package init() {}
 
@@ -124,9 +148,38 @@ package final class DescriptorCloser: Sendable {
     package func close(_ descriptor: consuming Descriptor) { close(number: descriptor.release()) }
 
     func close(number: Int32) {
+        let thread = DescriptorKind(of: number).closesAtOnce ? self.thread : fileThread
         if let thread { thread.close(number: number) } else { _ = Glibc.close(number) }
     }
 
     /// The number of descriptors that are not closed yet.
-    package var pending: Int { thread?.pending ?? 0 }
+    package var pending: Int { (thread?.pending ?? 0) + pendingFiles }
+
+    /// The number of files that are not closed yet.
+    package var pendingFiles: Int { fileThread?.pending ?? 0 }
+
+    // MARK: All closers of this process
+
+    /// The number of files that are not closed yet. While there is one whose file system does not answer, neither execve(2) nor
+    /// the end of this process completes: the kernel waits for the thread.
+    package static var pendingFilesOfAll: Int { Int(clinux_closing_files()) }
+
+    /// Stops closing, for execve(2), which would close what waits on the calling thread.
+    /// - Returns: the numbers that wait, or are being closed. The next program closes them.
+    package static func holdAll() -> [Int32] {
+        clinux_closing_hold()
+        var capacity = 64
+        while true {
+            var count = 0
+            let numbers = [Int32](unsafeUninitializedCapacity: capacity) { buffer, used in
+                count = clinux_closing_waiting(buffer.baseAddress, buffer.count)
+                used = min(count, buffer.count)
+            }
+            if count <= numbers.count { return numbers }
+            capacity = count
+        }
+    }
+
+    /// Continues after `holdAll`.
+    package static func continueAll() { clinux_closing_continue() }
 }

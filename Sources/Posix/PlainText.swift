@@ -24,11 +24,21 @@ extension Unicode.Scalar {
 }
 
 extension StringProtocol {
+    /// Whether the text has at most `limit` bytes, all of them printable ASCII characters, as most texts. It costs about a
+    /// nanosecond a byte, and no memory.
+    private func isPlain(upTo limit: Int) -> Bool {
+        let result = utf8.withContiguousStorageIfAvailable { bytes in
+            bytes.count <= limit && bytes.allSatisfy { (0x20...0x7e).contains($0) }
+        }
+        return result ?? false
+    }
+
     /// The text as one line for people, on a terminal or in a log: each control character is written as an escape sequence
     /// (`\n`, `\x1b`, `\u202e`), and all other text is unchanged.
     ///
     /// The result has at most `limit` bytes; the rest is cut off, and no escape sequence is divided.
     package func escaped(upTo limit: Int = .max) -> String {
+        if isPlain(upTo: limit) { return String(self) }
         guard utf8.count > limit || unicodeScalars.contains(where: \.isControl) else { return String(self) }
         var result = String.UnicodeScalarView()
         var count = 0
@@ -46,19 +56,17 @@ extension StringProtocol {
     ///
     /// The limit is that of the result: U+FFFD has three bytes, and stands for a character of one to three.
     package func printable(upTo limit: Int = .max) -> String {
+        if isPlain(upTo: limit) { return String(self) }
         let ellipsis = "…"
-        var result = String.UnicodeScalarView()
-        var (count, kept) = (0, 0)
+        var result: [UInt8] = []
+        result.reserveCapacity(Swift.min(utf8.count, limit))
+        // The bytes that are kept if the text is cut off.
+        var kept = 0
         for scalar in unicodeScalars {
-            let shown = scalar.isControl ? "\u{fffd}" : scalar
-            count += UTF8.width(shown)
-            if count > limit {
-                result.removeLast(result.count - kept)
-                return String(result) + ellipsis
-            }
-            result.append(shown)
-            if count <= limit - ellipsis.utf8.count { kept += 1 }
+            if let bytes = UTF8.encode(scalar.isControl ? "\u{fffd}" : scalar) { result.append(contentsOf: bytes) }
+            if result.count > limit { return String(decoding: result[..<kept], as: UTF8.self) + ellipsis }
+            if result.count <= limit - ellipsis.utf8.count { kept = result.count }
         }
-        return String(result)
+        return String(decoding: result, as: UTF8.self)
     }
 }

@@ -1,3 +1,4 @@
+import CSystemd
 import Glibc
 import Posix
 
@@ -30,19 +31,36 @@ final class BusIntake {
     private var standIn: StandIn?
     /// Serials of messages that had descriptors, and that libsystemd has not handled yet.
     private var refused: [UInt32] = []
+    /// The connection's part of the budget for large messages; `nil`: there is none.
+    private let share: IncomingBudget.Share?
+    /// Whether no message is begun: the next program is to read it. A message of which a part was read is read to its end.
+    var isHeld = false
 
     /// Takes ownership of `socket` and gives `bus` one of the pair for reading and a duplicate of the socket for writing.
-    /// - Parameter isResumed: the peer has finished its handshake with the previous program.
+    /// - Parameter resumption: the previous program began the connection.
     init(
-        socket: consuming Descriptor, bus: OpaquePointer, closer: DescriptorCloser, isResumed: Bool = false
+        socket: consuming Descriptor, bus: OpaquePointer, closer: DescriptorCloser, resumption: BusResumption? = nil,
+        share: IncomingBudget.Share? = nil
     ) throws(SystemError) {
         let socket = SharedDescriptor(socket, closer: closer)
         let pair = try SocketPair()
         reading = SharedDescriptor(try pair.near.duplicate())
-        framing = MessageFraming(isInMessages: isResumed)
         self.socket = socket
         self.closer = closer
-        if isResumed {
+        self.share = share
+        var handshake: [UInt8] = []
+        switch resumption {
+        case .none: framing = MessageFraming()
+        case .some(.established):
+            framing = MessageFraming(isInMessages: true)
+            handshake = StandIn.clientHandshake
+        case .some(.handshake(let bytes)):
+            framing = MessageFraming()
+            handshake = bytes
+            // Without descriptors it cannot fail.
+            _ = try? framing.follow(&handshake, hasDescriptors: false)
+        }
+        if resumption != nil {
             // The peer must not get libsystemd's part of the handshake.
             let other = try SocketPair()
             let output = try other.near.duplicate()
@@ -54,16 +72,38 @@ final class BusIntake {
             try setDescriptors(of: bus, input: try pair.near.duplicate(), output: output)
         }
         let far = pair.closingNear()
-        let bytes = StandIn.clientHandshake
-        if isResumed { _ = send(far.raw, bytes, bytes.count, Int32(MSG_DONTWAIT | MSG_NOSIGNAL)) }
+        if !handshake.isEmpty {
+            _ = send(far.raw, handshake, handshake.count, Int32(MSG_DONTWAIT | MSG_NOSIGNAL))
+        }
         writing = .some(far)
     }
 
     /// Finishes the handshake with libsystemd of a connection that is resumed.
     func finishHandshake(_ bus: OpaquePointer) throws(SystemError) {
-        try standIn?.finish(bus)
+        try standIn?.finish(bus) { hasFinished(bus) }
         standIn = nil
     }
+
+    /// Whether libsystemd has read all that has arrived of the handshake, and has answered it.
+    private func hasFinished(_ bus: OpaquePointer) -> Bool {
+        guard framing.isInHandshake else { return sd_bus_is_ready(bus) > 0 }
+        let events = sd_bus_get_events(bus)
+        return reading.descriptor.readableBytes == 0 && events >= 0 && events & Int32(POLLOUT) == 0
+    }
+
+    /// What the client has sent of its handshake, if no message has begun, and if libsystemd has read all of it.
+    var handshake: [UInt8]? { reading.descriptor.readableBytes == 0 ? framing.handshake : nil }
+
+    /// Whether nothing is read from the socket: the connection is held, or its message waits to be admitted.
+    var isBlocked: Bool { isHeldNow || share?.isWaiting ?? false }
+
+    private var isHeldNow: Bool { isHeld && framing.missingBytes == 0 }
+
+    /// A message has been handled.
+    func messageArrived() { share?.release() }
+
+    /// The peer has closed its end. It gets no answer to a message that waits.
+    func hungUp() { if share?.isWaiting ?? false { writing = nil } }
 
     /// Whether libsystemd has read all that was passed on, and that were whole messages.
     var isQuiet: Bool { framing.isAtStart && refused.isEmpty && reading.descriptor.readableBytes == 0 }
@@ -74,6 +114,7 @@ final class BusIntake {
     /// closes the descriptors that are unread in it.
     func close() {
         guard let socket else { return }
+        share?.release()
         writing = nil
         // The peer sees the end at once, however long the close takes.
         shutdown(socket.raw, Int32(SHUT_RDWR))
@@ -82,10 +123,13 @@ final class BusIntake {
 
     /// Passes on at most 4,096 bytes, once libsystemd has read the previous ones.
     func pass() throws(Failure) {
-        guard let socket, let number = writing?.raw, reading.descriptor.readableBytes == 0 else { return }
+        guard let socket, let number = writing?.raw, reading.descriptor.readableBytes == 0, !isHeldNow,
+            share?.admits(framing.messageLength) ?? true
+        else { return }
+        let limit = isHeld ? min(Self.portion, framing.missingBytes) : Self.portion
         let received: ReceivedMessage?
         do throws(SystemError) {
-            received = try socket.descriptor.receive(limit: Self.portion, closer: closer)
+            received = try socket.descriptor.receive(limit: limit, closer: closer)
         } catch {
             // libsystemd takes the end of the pair for the end of the connection.
             return writing = nil

@@ -25,11 +25,59 @@ extension BusPeer {
         return SharedDescriptor(try Descriptor.duplicate(of: number))
     }
 
+    /// What the client of a server has sent of its handshake, if that is all that it has sent, and if it has been answered.
+    /// The next program lets its own libsystemd read the same bytes, and gives it the socket then.
+    package var handshakeForHandover: [UInt8]? {
+        guard isServer, !isGone, !hasReceived, unanswered.isEmpty, outgoing.isEmpty, let bytes = transport.handshake
+        else { return nil }
+        let events = sd_bus_get_events(bus)
+        return events >= 0 && events & Int32(POLLOUT) == 0 && !hasQueuedMessages ? bytes : nil
+    }
+
+    /// Whether a part of a message has arrived, or one that has not been handled.
+    package var isReading: Bool {
+        guard !isGone, handshakeForHandover == nil else { return false }
+        return !isReady || !isSettled || !transport.isQuiet || hasQueuedMessages
+    }
+
+    /// Whether a call of the other side waits for its answer.
+    package var isAnswering: Bool { !unanswered.isEmpty }
+
+    private var hasQueuedMessages: Bool {
+        var count: UInt64 = 0
+        return sd_bus_get_n_queued_read(bus, &count) < 0 || count > 0
+    }
+
+    /// Begins no further message of the client: it waits in the kernel for the next program. One of which a part has arrived
+    /// is read and handled.
+    func hold() {
+        transport.setHeld(true)
+        update()
+        if isReading { continuation.schedule() }
+    }
+
+    /// Reads messages again.
+    func endHold() {
+        onHeldTurn = nil
+        transport.setHeld(false)
+        guard !isGone else { return }
+        update()
+        continuation.schedule()
+    }
+
     /// Answers all calls that wait with this error: the next program does not know them.
     package func failCalls(_ error: BusError) {
         let calls = unanswered.sorted { $0.key < $1.key }.compactMap(\.value.call)
         for call in calls { call.fail(error) }
     }
+}
+
+/// What the next program knows of a connection.
+package enum BusResumption: Equatable, Sendable {
+    /// The handshake is over, and messages were handled.
+    case established
+    /// What the client has sent so far: its handshake or a part of it. It may be empty.
+    case handshake([UInt8])
 }
 
 /// A call that waits for its answer. Its handler has it.
@@ -69,10 +117,10 @@ final class StandIn {
     /// The steps that libsystemd may take to finish the handshake, whose bytes have all arrived. It takes fewer than ten.
     private static let mostSteps = 64
 
-    /// Finishes the handshake, and gives libsystemd the socket of the connection.
-    func finish(_ bus: OpaquePointer) throws(SystemError) {
+    /// Finishes the handshake, or the part of it that has arrived, and gives libsystemd the socket of the connection.
+    func finish(_ bus: OpaquePointer, until isFinished: () -> Bool) throws(SystemError) {
         var steps = 0
-        while sd_bus_is_ready(bus) <= 0 {
+        while !isFinished() {
             steps += 1
             guard steps <= Self.mostSteps else { throw SystemError(call: "resuming a connection", errno: EPROTO) }
             try check(sd_bus_process(bus, nil), "resuming a connection: sd_bus_process")

@@ -9,6 +9,7 @@ extension BusPeer {
     /// Reads or writes what is possible, and handles at most one message.
     func turn() {
         guard !isGone else { return }
+        defer { onHeldTurn?() }
         let wasReady = isReady
         let result: Int32
         let hasRead: Bool

@@ -23,8 +23,8 @@ package final class BusPeer {
     package let number: UInt64
     /// The process at the other end; `nil` if that is a bus daemon, whose messages have a sender each.
     package let credentials: PeerCredentials?
-    /// When the connection was accepted, or begun (CLOCK_MONOTONIC, as `EventLoop.now`). A client's connection that is
-    /// resumed was accepted by an earlier program.
+    /// When the connection was accepted, or begun (CLOCK_BOOTTIME, as the start times of processes). A client's connection that
+    /// is resumed was accepted by an earlier program.
     package let connected: Duration
     package let limits: BusLimits
     package private(set) var isGone = false
@@ -36,6 +36,8 @@ package final class BusPeer {
     package var onSignal: ((BusSignal) -> Void)?
     /// Called once from the loop when the outgoing queue is empty. Set it while `isCongested`.
     package var onDrained: (() -> Void)?
+    /// Called after each turn of a connection that is held, and once it has ended.
+    var onHeldTurn: (() -> Void)?
 
     let bus: OpaquePointer
     let loop: EventLoop
@@ -55,7 +57,7 @@ package final class BusPeer {
     /// Whether libsystemd's buffer holds nothing that arrived together with the handshake.
     var isSettled = false
     /// Whether this side serves a private socket.
-    private let isServer: Bool
+    let isServer: Bool
     /// Whether a message of the other side has arrived.
     var hasReceived = false
     /// Calls of the other side that wait for an answer, by number.
@@ -68,21 +70,24 @@ package final class BusPeer {
     /// Takes ownership of a connected socket. The handshake is done in the loop.
     /// - Parameters:
     ///   - closer: closes the socket, and descriptors that the other side sends to a server.
-    ///   - isResumed: the socket is of a server of the previous program (`socketForHandover`).
+    ///   - resumption: the socket is of a server of the previous program (`socketForHandover`).
     ///   - connected: when a connection that is resumed was accepted; `nil`: now.
     package init(
         loop: EventLoop, descriptor: consuming Descriptor, role: Role, number: UInt64 = 0, objects: BusObjects? = nil,
         limits: BusLimits = BusLimits(), priority: EventPriority = .peer, closer: DescriptorCloser = DescriptorCloser(),
-        isResumed: Bool = false, connected: Duration? = nil
+        resumption: BusResumption? = nil, connected: Duration? = nil, incoming: IncomingBudget? = nil
     ) throws(SystemError) {
-        credentials = try PeerCredentials(ofSocket: descriptor)
+        let credentials = try PeerCredentials(ofSocket: descriptor)
+        self.credentials = credentials
+        let share = incoming?.share(of: credentials, longest: limits.incomingBytes)
         let bus = try Self.makeBus()
         let intake: BusIntake?
         do throws(SystemError) {
             try check(sd_bus_negotiate_creds(bus, 1, csystemd_creds_caller()), "sd_bus_negotiate_creds")
             if case .server = role {
                 try Self.makeServer(bus)
-                intake = try BusIntake(socket: descriptor, bus: bus, closer: closer, isResumed: isResumed)
+                intake = try BusIntake(
+                    socket: descriptor, bus: bus, closer: closer, resumption: resumption, share: share)
             } else {
                 intake = nil
                 try check(sd_bus_set_fd(bus, descriptor.raw, descriptor.raw), "sd_bus_set_fd")
@@ -94,16 +99,20 @@ package final class BusPeer {
         }
         self.bus = bus
         self.loop = loop
-        self.connected = connected ?? loop.now()
+        self.connected = connected ?? EventLoop.bootTime()
         self.number = number
         self.limits = limits
         self.priority = priority
         isOnBus = false
-        self.isResumed = isResumed
+        isResumed = resumption != nil
         isServer = if case .server = role { true } else { false }
         transport = BusTransport(loop: loop, priority: priority, intake: intake)
         continuation = DeferredCall(loop: loop, priority: priority)
-        try start(objects, role)
+        share?.onAdmitted = { [weak self] in self?.continuation.schedule() }
+        share?.onTimeout = { [weak self] in
+            self?.close(reason: "its large message did not end while those of other connections waited")
+        }
+        try start(objects, role, isInHandshake: resumption != .established)
     }
 
     /// Connects to a bus daemon. If its socket does not exist yet, libsystemd waits for it without polling
@@ -127,7 +136,7 @@ package final class BusPeer {
         }
         self.bus = bus
         self.loop = loop
-        connected = loop.now()
+        connected = EventLoop.bootTime()
         number = 0
         credentials = nil
         self.limits = limits
@@ -164,7 +173,7 @@ package final class BusPeer {
         }
         self.bus = bus
         self.loop = loop
-        connected = loop.now()
+        connected = EventLoop.bootTime()
         number = 0
         credentials = nil
         self.limits = limits
@@ -174,7 +183,7 @@ package final class BusPeer {
         isServer = false
         transport = BusTransport(loop: loop, priority: priority, intake: nil)
         continuation = DeferredCall(loop: loop, priority: priority)
-        try start(objects, .client, standIn)
+        try start(objects, .client, standIn, isInHandshake: false)
     }
 
     private static func makeBus() throws(SystemError) -> OpaquePointer {
@@ -197,7 +206,10 @@ package final class BusPeer {
         try check(sd_bus_set_anonymous(bus, 1), "sd_bus_set_anonymous")
     }
 
-    private func start(_ objects: BusObjects?, _ role: Role, _ standIn: StandIn? = nil) throws(SystemError) {
+    /// - Parameter isInHandshake: no message has been handled yet.
+    private func start(
+        _ objects: BusObjects?, _ role: Role, _ standIn: StandIn? = nil, isInHandshake: Bool = true
+    ) throws(SystemError) {
         self.objects = objects
         transport.onEvent = { [weak self] in self?.turn() }
         continuation.handler = { [weak self] in self?.turn() }
@@ -209,10 +221,10 @@ package final class BusPeer {
             try objects?.register(on: bus, for: self)
             try check(sd_bus_start(bus), "sd_bus_start")
             if isResumed {
-                try standIn?.finish(bus)
+                try standIn?.finish(bus) { sd_bus_is_ready(bus) > 0 }
                 try transport.finishHandshake(bus)
-                hasReceived = true
-                isSettled = true
+                hasReceived = !isInHandshake
+                isSettled = !isInHandshake
             }
             try transport.watch(bus)
             if !isOnBus { try transport.limitSendBuffer(limits.sendBuffer) }
@@ -273,7 +285,10 @@ package final class BusPeer {
         onSignal = nil
         onReady = nil
         onDrained = nil
+        let onHeldTurn = self.onHeldTurn
+        self.onHeldTurn = nil
         loop.callLater {
+            onHeldTurn?()
             for call in calls { call.finish(.failure(.disconnected("The connection ended before the answer."))) }
             for handler in handlers { handler() }
             if let reason { onGone?(reason) }

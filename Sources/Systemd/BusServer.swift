@@ -20,6 +20,7 @@ package final class BusServer {
         /// From the connection to the end of the handshake, which clients send at once.
         package var handshake = Duration.seconds(5)
         package var peer = BusLimits()
+        package var incoming = IncomingBudget.Limits()
 
         package init() {}
 
@@ -43,12 +44,15 @@ package final class BusServer {
     /// Whether the socket was a previous server's.
     package let isAdopted: Bool
 
-    private let loop: EventLoop
+    /// The large messages of all connections.
+    package let incoming: IncomingBudget
+
+    let loop: EventLoop
     private let objects: BusObjects
     private let names: [String]
     private let limits: Limits
     private let permittedUsers: Set<UInt32>
-    private let priority: EventPriority
+    let priority: EventPriority
     private var isLeftInPlace = false
     private let identity: FileIdentity?
     private var listening: EventSource?
@@ -86,6 +90,7 @@ package final class BusServer {
         self.limits = limits
         self.permittedUsers = permittedUsers
         self.priority = priority
+        incoming = IncomingBudget(loop: loop, limits: limits.incoming)
         if let adopted, UnixSocket.listens(adopted, at: path) {
             listener = SharedDescriptor(adopted)
             isAdopted = true
@@ -103,6 +108,11 @@ package final class BusServer {
         handshakeTimer = try loop.makeTimer(priority: priority) { [weak self] _ in self?.dropSilentPeers() }
         listening = try loop.addDescriptor(listener, events: .readable, priority: priority) { [weak self] _ in
             self?.accept()
+        }
+        incoming.onTimeout = { [weak self] peer, bytes in
+            self?.warn(
+                "A connection of process \(peer.pid) (uid \(peer.uid)) to \(path) was ended: its message of \(bytes) bytes was "
+                    + "not complete after \(limits.incoming.timeout), and other messages waited for it.")
         }
     }
 
@@ -178,19 +188,33 @@ package final class BusServer {
         lastNumber += 1
         let peer = try BusPeer(
             loop: loop, descriptor: descriptor, role: .server(names: names), number: lastNumber, objects: objects,
-            limits: limits.peer, priority: priority, closer: closer)
-        unfinishedHandshakes.append((peer, loop.now() + limits.handshake))
-        if unfinishedHandshakes.count == 1 { handshakeTimer?.arm(at: unfinishedHandshakes[0].deadline) }
+            limits: limits.peer, priority: priority, closer: closer, incoming: incoming)
+        awaitHandshake(peer)
         add(peer)
     }
+
+    private func awaitHandshake(_ peer: BusPeer) {
+        unfinishedHandshakes.append((peer, loop.now() + limits.handshake))
+        if unfinishedHandshakes.count == 1 { handshakeTimer?.arm(at: unfinishedHandshakes[0].deadline) }
+    }
+
+    /// Whether connections are accepted. Until then they wait in the socket, also for another program that gets it.
+    var isAccepting: Bool {
+        get { listening?.isEnabled ?? false }
+        set { listening?.isEnabled = newValue }
+    }
+
+    /// The bytes that connections have sent of messages that are not complete.
+    package var unfinishedBytes: Int { peers.reduce(0) { $0 + $1.transport.unfinishedBytes } }
 
     /// Resumes a connection of the previous program, in the order in which they began.
     /// - Parameters:
     ///   - number: `BusPeer.number` in the previous program.
     ///   - connected: `BusPeer.connected` in the previous program. The pid in the credentials of the socket is that of the
     ///     process that connected, so a process with this pid that started later is another one.
+    ///   - resumption: what the previous program knew of it.
     package func resume(
-        _ socket: consuming Descriptor, number: UInt64, connected: Duration
+        _ socket: consuming Descriptor, number: UInt64, connected: Duration, _ resumption: BusResumption = .established
     ) throws(SystemError) {
         let caller = try PeerCredentials(ofSocket: socket)
         let closer = closers[caller.uid] ?? DescriptorCloser()
@@ -198,7 +222,9 @@ package final class BusServer {
         lastNumber = max(lastNumber, number)
         let peer = try BusPeer(
             loop: loop, descriptor: socket, role: .server(names: names), number: number, objects: objects,
-            limits: limits.peer, priority: priority, closer: closer, isResumed: true, connected: connected)
+            limits: limits.peer, priority: priority, closer: closer, resumption: resumption, connected: connected,
+            incoming: incoming)
+        if !peer.isReady { awaitHandshake(peer) }
         add(peer)
     }
 

@@ -11,7 +11,8 @@ package struct BusLimits: Sendable {
     package var queuedMessages: UInt64 = 1024
     /// The same limit when the peer asks for a large answer (all objects, an introspection): about 100 KiB each.
     package var queuedLargeAnswers: UInt64 = 32
-    /// Bytes of one incoming message, twice what `message` allows. libsystemd's own limit is 128 MiB.
+    /// Bytes of one incoming message, twice what `message` allows. libsystemd's own limit is 128 MiB. `IncomingBudget` limits
+    /// those of all connections.
     package var incomingBytes = 8 << 20
     package var message = MessageLimits()
 
@@ -62,13 +63,27 @@ final class BusTransport {
     }
 
     private func addSource(_ descriptor: SharedDescriptor) throws(SystemError) -> EventSource {
-        try loop.addDescriptor(descriptor, events: .readable, priority: priority) { [weak self] _ in self?.onEvent() }
+        try loop.addDescriptor(descriptor, events: .readable, priority: priority) { [weak self] events in
+            if events.contains(.hangUp) { self?.intake?.hungUp() }
+            self?.onEvent()
+        }
     }
 
     /// Sets what the connection waits for.
     func setEvents(_ events: DescriptorEvents) throws(SystemError) {
-        try (socketSource ?? inputSource)?.setEvents(events)
+        guard let intake, let socketSource else {
+            try inputSource?.setEvents(events)
+            return
+        }
+        let awaited = intake.isBlocked ? events.subtracting(.readable) : events
+        try socketSource.setEvents(awaited)
+        // A hang-up, which is always reported, would keep the loop busy.
+        let isEnabled = !(intake.isHeld && awaited.isEmpty)
+        if socketSource.isEnabled != isEnabled { socketSource.isEnabled = isEnabled }
     }
+
+    /// Sets whether no message is begun any more.
+    func setHeld(_ isHeld: Bool) { intake?.isHeld = isHeld }
 
     /// While many messages wait, the connection is written before other sources are served: otherwise a peer that reads would
     /// be taken for one that does not, because all of the apps' sources come before it. The kernel reports a socket as
@@ -132,8 +147,14 @@ final class BusTransport {
     /// Finishes the handshake of a connection that is resumed.
     func finishHandshake(_ bus: OpaquePointer) throws(SystemError) { try intake?.finishHandshake(bus) }
 
+    /// What the client has sent of its handshake, if that is all; `nil` without an intake.
+    var handshake: [UInt8]? { intake?.handshake }
+
     /// Resets the count: a complete message has arrived.
-    func messageArrived() { unfinishedBytes = 0 }
+    func messageArrived() {
+        unfinishedBytes = 0
+        intake?.messageArrived()
+    }
 }
 
 /// Gives a connection its descriptors, which libsystemd owns from then on.

@@ -84,6 +84,14 @@ package final class EventLoop {
         return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
     }
 
+    /// The time of CLOCK_BOOTTIME: since boot, with the time in which the machine slept, as in the start times of processes.
+    package static func bootTime() -> Duration {
+        var time = timespec()
+        let result = clock_gettime(CLOCK_BOOTTIME, &time)
+        precondition(result == 0, "clock_gettime(CLOCK_BOOTTIME) cannot fail")
+        return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
+    }
+
     private static func processorTime() -> Duration {
         var time = timespec()
         let result = clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)

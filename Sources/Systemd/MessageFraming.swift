@@ -19,18 +19,40 @@ package struct MessageFraming {
     }
 
     private var position = Position.handshake([])
+    /// What the client has sent of its handshake, to its end; `nil`: a message has begun, or it is too long.
+    package private(set) var handshake: [UInt8]? = []
+    /// The bytes of the message that has begun, with its header; 0 if there is none, or if its length has not arrived.
+    package private(set) var messageLength = 0
+    /// The longest handshake that is kept, in bytes. Clients send about 100.
+    package static let longestHandshake = 1024
     /// The line that ends the handshake, without its last byte.
     private static let begin = Array("BEGIN\r".utf8)
     private static let startLength = 16
 
     /// - Parameter isInMessages: the handshake is over.
     package init(isInMessages: Bool = false) {
-        if isInMessages { position = .start([]) }
+        if isInMessages {
+            position = .start([])
+            handshake = nil
+        }
     }
 
     /// Whether the next byte is the first of a message.
     package var isAtStart: Bool {
         if case .start(let bytes) = position { bytes.isEmpty } else { false }
+    }
+
+    /// Whether the handshake is not over.
+    package var isInHandshake: Bool { if case .handshake = position { true } else { false } }
+
+    /// The bytes that are missing of the message that has begun, or of its first 16 bytes; 0 in the handshake and between two
+    /// messages.
+    package var missingBytes: Int {
+        switch position {
+        case .handshake, .lost: 0
+        case .start(let bytes): bytes.isEmpty ? 0 : Self.startLength - bytes.count
+        case .inside(let left): left
+        }
     }
 
     /// Follows the bytes of one recvmsg(2).
@@ -44,6 +66,7 @@ package struct MessageFraming {
             case .handshake(var line):
                 let byte = bytes[next]
                 next += 1
+                record(byte)
                 if byte == UInt8(ascii: "\n") {
                     position = line == Self.begin ? .start([]) : .handshake([])
                 } else {
@@ -51,16 +74,19 @@ package struct MessageFraming {
                     position = .handshake(line)
                 }
             case .start(let known):
+                handshake = nil
+                messageLength = 0
                 let count = min(Self.startLength - known.count, bytes.count - next)
                 let start = known + bytes[next..<next + count]
                 let isWhole = known.isEmpty && start.count == Self.startLength
                 if hasDescriptors, isWhole, let serial = Self.clear(&bytes, at: next) { serials.append(serial) }
                 next += count
-                position = start.count < Self.startLength ? .start(start) : Self.position(after: start)
+                position = start.count < Self.startLength ? .start(start) : begin(start)
             case .inside(let left):
                 let count = min(left, bytes.count - next)
                 next += count
                 position = left == count ? .start([]) : .inside(left - count)
+                if left == count { messageLength = 0 }
             case .lost:
                 next = bytes.count
             }
@@ -69,15 +95,23 @@ package struct MessageFraming {
         return serials
     }
 
+    private mutating func record(_ byte: UInt8) {
+        guard let known = handshake?.count else { return }
+        if known < Self.longestHandshake { handshake?.append(byte) } else { handshake = nil }
+    }
+
     // MARK: Headers
 
     /// The position after the first 16 bytes of a message: byte order, type, flags and version, then the lengths of the body
     /// and of the header fields (D-Bus specification, "Message Format").
-    private static func position(after start: [UInt8]) -> Position {
-        guard let body = number(start, at: 4, order: start[0]), let fields = number(start, at: 12, order: start[0])
+    private mutating func begin(_ start: [UInt8]) -> Position {
+        guard let body = Self.number(start, at: 4, order: start[0]),
+            let fields = Self.number(start, at: 12, order: start[0])
         else { return .lost }
-        let length = aligned(Int(fields)) + Int(body)
-        return length == 0 ? .start([]) : .inside(length)
+        let length = Self.aligned(Int(fields)) + Int(body)
+        guard length > 0 else { return .start([]) }
+        messageLength = Self.startLength + length
+        return .inside(length)
     }
 
     /// Sets UNIX_FDS to 0 in the message that begins at an index.

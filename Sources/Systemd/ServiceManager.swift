@@ -69,13 +69,13 @@ package enum ServiceManager {
 
     /// A descriptor that the service manager passed at the start.
     package struct PassedDescriptor: Equatable, Sendable {
-        /// Close-on-exec.
-        package let descriptor: SharedDescriptor
+        /// Close-on-exec. The caller owns it.
+        package let number: Int32
         /// From `LISTEN_FDNAMES`: the name of the socket unit or of the stored descriptor; `unknown` without one.
         package let name: String
 
-        package init(descriptor: SharedDescriptor, name: String) {
-            self.descriptor = descriptor
+        package init(number: Int32, name: String) {
+            self.number = number
             self.name = name
         }
     }
@@ -93,9 +93,7 @@ package enum ServiceManager {
         }
         return (0..<count).map { index in
             let name = names?[Int(index)].map { String(cString: $0) }
-            return PassedDescriptor(
-                descriptor: SharedDescriptor(Descriptor(adopting: firstPassedDescriptor + index)),
-                name: name ?? "unknown")
+            return PassedDescriptor(number: firstPassedDescriptor + index, name: name ?? "unknown")
         }
     }
 

@@ -43,7 +43,7 @@ final class Bench {
     private static let parts: [(name: String, measure: @Sendable (Bench) throws -> Void)] = [
         ("launches", measureLaunches), ("resuming", measureResuming), ("deadlines", measureDeadlines),
         ("rest", measureFootprint), ("turns", measureTurns), ("core", measureCore),
-        ("memory", measureMemory), ("waking", measureWaking),
+        ("descriptors", measureDescriptors), ("memory", measureMemory), ("waking", measureWaking),
     ]
 
     /// Takes some minutes, so it is measured only if it is chosen.

@@ -69,4 +69,35 @@ struct CommandLineTests {
         #expect(status == .exited(0))
         #expect(output == "# \(daemon.config)/apps/photos.app\n\(text)")
     }
+
+    @Test(
+        "reexec reports a program that cannot be executed, and the old one continues with all of its clients",
+        .enabled(if: geteuid() == 0, "the daemon runs as another user"))
+    func badProgram() throws {
+        // Its program is a copy in the folder of the test.
+        let daemon = try TestDaemon(asUnprivilegedUser: true)
+        let client = try BusConnection(path: daemon.runtime + "/bus")
+        func version() throws -> Variant? {
+            try client.call(
+                path: ControlNames.managerPath, interface: ControlNames.managerInterface, member: "Version"
+            ).first
+        }
+        #expect(try version() == .string(ControlNames.version))
+        let program = daemon.root + "/greenroomd"
+        try replaceFile(at: program, with: Array("neither ELF nor a script".utf8), mode: 0o755)
+        let failed = try control(daemon, ["reexec"])
+        #expect(failed.status == .exited(1))
+        #expect(failed.output.contains("greenroomd was not replaced"))
+        #expect(TestDaemon.text(of: daemon.root + "/log").contains("Cannot reexecute: execve"))
+        // Connections are read and accepted again.
+        #expect(try version() == .string(ControlNames.version))
+        let next = try BusConnection(path: daemon.runtime + "/bus")
+        #expect(next.isOpen)
+        // With a program it succeeds.
+        try replaceFile(
+            at: program, with: readFile(at: TestDaemon.binaries + "/greenroomd", limit: 1 << 28), mode: 0o755)
+        let succeeded = try control(daemon, ["reexec"])
+        #expect(succeeded.status == .exited(0), "\(succeeded.output)")
+        #expect(try version() == .string(ControlNames.version))
+    }
 }

@@ -14,6 +14,13 @@ struct LaunchEnvironmentTests {
         #expect(LaunchEnvironment.lastWins(entries) == ["A=5", "B=2", "AB=4", "C=6"])
     }
 
+    @Test("a user's apps inherit the environment of the daemon, without what is set for the daemon alone")
+    func passedOn() {
+        let own = ["WATCHDOG_USEC=30000000", "SWIFT_BACKTRACE=enable=no", "NOTIFY_SOCKET=/run/x", "GREENROOM_APP=a"]
+        let other = ["LANG=C", "SWIFT_BACKTRACE_LIKE=1", "PATH=/usr/bin"]
+        #expect(LaunchEnvironment.passedOn(own + other) == other)
+    }
+
     /// A name service that counts lookups.
     private final class Service {
         var asked = 0

@@ -1,6 +1,7 @@
 import JSON
 import Linux
 import Systemd
+import TestKit
 import Testing
 
 @testable import Daemon
@@ -109,19 +110,22 @@ struct NotifyWarningTests {
         #expect(isFlood(last ?? ""))
     }
 
-    @Test("warnings about an inbox in which the daemon cannot write are limited like all others")
-    func brokenInbox() throws {
+    @Test("warnings about what an app puts into its inbox are limited like all others, and each push is written")
+    func obstructedInbox() throws {
         let daemon = try TestDaemon(["photos": TestDaemon.manifest("", "[Lifecycle]\nBackgroundModes=push")])
         try daemon.launch("photos")
-        // Folders with the names under which the daemon writes the files before it renames them.
+        // Folders with the names of the files.
         for number in 10...59 {
-            let name = ".push.00000000000000\(number).\(daemon.process.pid)~"
-            try createDirectories(at: daemon.runtime + "/inbox/photos/" + name)
+            try createDirectories(at: daemon.runtime + "/inbox/photos/push.00000000000000\(number)/deep")
         }
         for number in 1...59 { try daemon.ask("Push", "photos", [.string("\(number)")]) }
-        let logged = log(daemon).split(separator: "\n").count { $0.contains("unlink ") && $0.contains("/.push.") }
+        for number in 10...59 { #expect(daemon.inbox("photos", "push.00000000000000\(number)") == "\(number)\n") }
+        let logged = log(daemon).split(separator: "\n").count { $0.contains("a directory of the app in its inbox") }
         // More than ten only if the pushes take longer than a minute.
         #expect(logged >= 10 && logged < 50)
-        #expect(try daemon.status("photos")["lastWarning"]?.stringValue?.contains("/.push.0000000000000059.") == true)
+        #expect(try daemon.status("photos")["lastWarning"]?.stringValue?.contains("push.0000000000000059") == true)
+        try daemon.eventually("the folders are removed") {
+            entries(of: daemon.runtime + "/inbox").allSatisfy { !$0.hasPrefix(".") }
+        }
     }
 }

@@ -3,6 +3,7 @@ import Glibc
 import Linux
 import Posix
 import Systemd
+import TestKit
 import Testing
 
 /// Clients that stay connected while `Reexec` replaces the daemon.
@@ -248,5 +249,74 @@ struct ReexecConnectionTests {
         stage.client.callDaemon("GetNameOwner", [.string(ControlNames.busName)]) { owner = (try? $0.get())?.first }
         try stage.serve("the owner of the name") { owner != nil }
         return owner
+    }
+
+    /// A client without a library.
+    private static func connect(_ daemon: TestDaemon, _ bytes: some Collection<UInt8>) throws -> SharedDescriptor {
+        let client = SharedDescriptor(try UnixSocket.connect(to: daemon.runtime + "/bus"))
+        try send(bytes, to: client)
+        return client
+    }
+
+    private static func send(_ bytes: some Collection<UInt8>, to client: SharedDescriptor) throws {
+        let bytes = Array(bytes)
+        try #require(Glibc.send(client.raw, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count)
+    }
+
+    /// Receives the answers to the handshake and the beginning of that to a call.
+    private static func isAnswered(_ client: SharedDescriptor) -> Bool {
+        var bytes: [UInt8] = []
+        while bytes.count < BareBus.handshakeAnswer + 16 {
+            waitForReadable([client])
+            var buffer = [UInt8](repeating: 0, count: 1024)
+            let count = recv(client.raw, &buffer, buffer.count, Int32(MSG_DONTWAIT))
+            guard count > 0 else { return false }
+            bytes += buffer.prefix(count)
+        }
+        return bytes[BareBus.handshakeAnswer] == 0x6c && bytes[BareBus.handshakeAnswer + 1] == 2
+    }
+
+    @Test("clients that have just connected are answered after reexec, whatever they have sent of their handshake")
+    func justConnected() throws {
+        let daemon = try TestDaemon()
+        let whole = BareBus.handshake
+        for _ in 0..<3 {
+            var clients: [(socket: SharedDescriptor, sent: Int)] = []
+            for count in 0...whole.count { clients.append((try Self.connect(daemon, whole.prefix(count)), count)) }
+            // These call at once, before or while the program is replaced.
+            let early = try (0..<20).map { _ in try Self.connect(daemon, whole + BareBus.pingCall()) }
+            try Self.reexec(daemon)
+            for (socket, sent) in clients {
+                try Self.send(whole.dropFirst(sent) + BareBus.pingCall(), to: socket)
+                #expect(Self.isAnswered(socket), "\(sent) bytes of the handshake were sent before")
+            }
+            for client in early { #expect(Self.isAnswered(client)) }
+        }
+        let log = TestDaemon.text(of: daemon.root + "/log")
+        #expect(!log.contains("cannot be handed over") && !log.contains("A connection of the previous program ended"))
+    }
+
+    @Test("a client with a part of a message is waited for; one that does not end it is disconnected, with a log entry")
+    func partOfMessage() throws {
+        let daemon = try TestDaemon()
+        let call = BareBus.pingCall(serial: 2)
+        let stalled = try Self.connect(daemon, BareBus.handshake + BareBus.pingCall())
+        #expect(Self.isAnswered(stalled))
+        try Self.send(call.prefix(50), to: stalled)
+        // The daemon has read what was sent before this call.
+        let other = try BusConnection(path: daemon.runtime + "/bus")
+        #expect(try Self.version(other) == .string(ControlNames.version))
+        try daemon.eventually("the part of the message is read") {
+            var waiting: Int32 = 0
+            return ioctl(stalled.raw, UInt(TIOCOUTQ), &waiting) == 0 && waiting == 0
+        }
+        try Self.reexec(daemon)
+        var byte: UInt8 = 0
+        waitForReadable([stalled])
+        while recv(stalled.raw, &byte, 1, Int32(MSG_DONTWAIT)) > 0 {}
+        #expect(recv(stalled.raw, &byte, 1, 0) <= 0)
+        #expect(try Self.version(other) == .string(ControlNames.version))
+        let reason = "a part of its handshake or of a message is missing"
+        #expect(TestDaemon.text(of: daemon.root + "/log").contains(reason))
     }
 }

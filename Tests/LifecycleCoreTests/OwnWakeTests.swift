@@ -209,6 +209,57 @@ struct OwnWakeTests {
         #expect(harness.killed() == [])
     }
 
+    @Test(
+        "a wake whose push could not be written needs no completion, and ends by itself (L30)",
+        arguments: [Stage.suspended, .notRunning])
+    func delayedPush(stage: Stage) {
+        let harness = harness { $0.readiness = .notified }
+        if stage == .suspended { harness.move("photos", to: .suspended) }
+        harness.behave("photos") {
+            $0.thaws = false; $0.launching = .executes
+        }
+        harness.push("photos")
+        harness.push("photos")
+        let run = harness.run("photos")
+        // The first one before its wake begins, the second one after.
+        harness.handle(.run(run, .notificationDelayed(wake: 1)))
+        harness.handle(stage == .suspended ? .run(run, .thawed(attempt: 1)) : .run(run, .ready))
+        harness.handle(.run(run, .notificationDelayed(wake: 2)))
+        // No wake has this number.
+        harness.handle(.run(run, .notificationDelayed(wake: 9)))
+        harness.advance(.seconds(40))
+        #expect(harness.killed() == [])
+        #expect(harness.reports().contains(.deadlineCancelled(id("photos"), .wake, wake: 1)))
+        #expect(harness.reports().contains(.deadlineCancelled(id("photos"), .wake, wake: 2)))
+    }
+
+    @Test("a completion without a number is for a push that was written, not for an older one that was not (L30)")
+    func completionBesideDelayed() {
+        let harness = harness()
+        harness.suspend("photos")
+        harness.push("photos")
+        harness.handle(.run(harness.run("photos"), .notificationDelayed(wake: 1)))
+        harness.push("photos")
+        complete(harness)
+        #expect(harness.reports().contains(.wakeCompleted(id("photos"), .newData, wake: 2)))
+        harness.advance(.seconds(40))
+        #expect(harness.killed() == [])
+    }
+
+    @Test("a push that is reported as not written after its time was over kills no app (L30)")
+    func delayedLate() {
+        let harness = harness()
+        harness.suspend("photos")
+        harness.push("photos")
+        harness.behave("photos") { $0.isInspected = false }
+        harness.advance(.seconds(31))
+        let run = harness.run("photos")
+        harness.handle(.run(run, .notificationDelayed(wake: 1)))
+        harness.handle(.run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: 0))))
+        harness.advance(.seconds(1))
+        #expect(harness.killed() == [])
+    }
+
     @Test("the same holds before the wakes begin (L30)")
     func earlyCompletionOfPush() {
         let harness = harness { $0.readiness = .notified }

@@ -158,6 +158,24 @@ struct DatagramTests {
         try eventually("all are closed") { try openCount(of: file) == 1 }
     }
 
+    @Test(
+        "the descriptors of datagrams that were not read are closed by the socket's closer, not by the thread that drops it"
+    )
+    func unread() throws {
+        func drop(_ server: consuming DatagramSocket) {}
+        let server = try DatagramSocket(at: path)
+        let closer = server.closer
+        let client = try Client(to: path)
+        let (writer, reader) = try #require(lingeringConnection())
+        #expect(client.send([1], descriptors: [writer]) == 0)
+        // The datagram has the last one now.
+        close(writer)
+        drop(server)
+        #expect(closer.pending == 1)
+        close(reader)
+        while closer.pending > 0 { poll(nil, 0, 1) }
+    }
+
     @Test("if this process may open no more descriptors, the descriptors that did arrive are closed")
     func descriptorLimit() throws {
         try inOwnProcess {
@@ -229,6 +247,34 @@ struct DatagramTests {
             var about = stat()
             #expect(lstat(server.path, &about) == 0)
             #expect(about.st_mode == S_IFSOCK | 0o600)
+        }
+    }
+
+    @Test("of several descriptors the last one can be kept; the others are closed", arguments: [1, 2, 7])
+    func keepLast(count: Int) throws {
+        let server = try DatagramSocket(at: path)
+        let client = try Client(to: path)
+        let file = try scratch.file("first")
+        let last = try scratch.file("last")
+        let first = try Descriptor.open(file, O_RDONLY)
+        let kept = try Descriptor.open(last, O_RDONLY)
+        let many = [Int32](repeating: first.raw, count: count - 1) + [kept.raw]
+        #expect(client.send([1], descriptors: many) == 0)
+        if var datagram = try server.receive() {
+            #expect(datagram.descriptors.count == count)
+            datagram.descriptors.keepLast()
+            #expect(datagram.descriptors.count == 1)
+            try eventually("the others are closed") { try openCount(of: file) == 1 }
+            #expect(try openCount(of: last) == 2)
+            if let taken = datagram.descriptors.takeFirst() {
+                var (one, other) = (Glibc.stat(), Glibc.stat())
+                let results = [fstat(taken.raw, &one), fstat(kept.raw, &other)]
+                #expect(results == [0, 0] && one.st_ino == other.st_ino)
+            }
+            datagram.descriptors.keepLast()
+            #expect(datagram.descriptors.count == 0)
+        } else {
+            Issue.record("the datagram is missing")
         }
     }
 }

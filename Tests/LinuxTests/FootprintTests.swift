@@ -39,7 +39,7 @@ struct FootprintTests {
 
     @Test("a process's share of its memory is measured on the helper thread")
     func exact() throws {
-        let thread = try HelperThread(name: "footprint", reportsCompletions: true)
+        let thread = try HelperThread(name: "footprint", .reports)
         let proc = ProcFS()
         let own = try #require(try proc.memory(of: getpid()))
         #expect(try thread.measure(.memory, of: try proc.openFolder(of: getpid()), token: 7))
@@ -56,7 +56,7 @@ struct FootprintTests {
 
     @Test("files in memory count once if they are open and have no name, and not if they are mapped")
     func files() throws {
-        let thread = try HelperThread(name: "footprint", reportsCompletions: true)
+        let thread = try HelperThread(name: "footprint", .reports)
         func measure(_ what: HelperThread.Measurement, _ token: UInt64) throws -> UInt64 {
             #expect(try thread.measure(what, of: try ProcFS().openFolder(of: getpid()), token: token))
             var found: [HelperThread.Completion] = []

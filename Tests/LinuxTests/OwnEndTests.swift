@@ -7,9 +7,10 @@ import Testing
 @Suite("How a process ends")
 struct OwnEndTests {
     /// The count of a process that a signal ends.
-    private func counted(_ name: String, by end: () -> Void, function: String = #function, line: Int = #line) throws
-        -> UInt64
-    {
+    private func counted(
+        _ name: String, after prepare: () -> Void = {}, by end: () -> Void, function: String = #function,
+        line: Int = #line
+    ) throws -> UInt64 {
         // The process that ends is a child of the one that reads the count.
         let mine = "/tmp/greenroom-own-end-\(name)-\(getpid())"
         let parents = "/tmp/greenroom-own-end-\(name)-\(getppid())"
@@ -21,6 +22,7 @@ struct OwnEndTests {
                     // A signal ends this process, so its `defer` does not run.
                     unlink(mine)
                     let file = try MappedFile(at: parents, creating: nil)
+                    prepare()
                     file.countOwnEnd(at: 8)
                     end()
                 }, function: function, line: line)
@@ -40,5 +42,20 @@ struct OwnEndTests {
                     MappedFile.stopCountingOwnEnd()
                     abort()
                 }) == 0)
+    }
+
+    @Test("the first SIGABRT ends the process, also if a handler that was installed before returns, as Swift's does")
+    func handlerReturns() throws {
+        let count = try counted(
+            "returns", after: { signal(SIGABRT) { _ in } },
+            by: {
+                // The threads of tests have it blocked. abort(3) would end the process in any case.
+                var set = sigset_t()
+                sigemptyset(&set)
+                sigaddset(&set, SIGABRT)
+                pthread_sigmask(SIG_UNBLOCK, &set, nil)
+                raise(SIGABRT)
+            })
+        #expect(count == 1)
     }
 }

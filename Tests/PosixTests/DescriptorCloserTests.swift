@@ -49,6 +49,40 @@ struct DescriptorCloserTests {
         }
     }
 
+    @Test("what waits to be closed can be held for another program, and is closed if that program is not executed")
+    func held() throws {
+        try inOwnProcess {
+            let closer = DescriptorCloser()
+            let (writer, reader) = try #require(lingeringConnection())
+            var ends: [Int32] = [-1, -1]
+            #expect(pipe(&ends) == 0)
+            closer.close(Descriptor(adopting: writer))
+            // The kernel removes the number before it waits.
+            while fcntl(writer, F_GETFD) >= 0 { poll(nil, 0, 1) }
+            closer.close(Descriptor(adopting: ends[1]))
+            #expect(Set(DescriptorCloser.holdAll()) == [writer, ends[1]])
+            close(reader)
+            while closer.pending > 1 { poll(nil, 0, 1) }
+            #expect(fcntl(ends[1], F_GETFD) >= 0)
+            DescriptorCloser.continueAll()
+            var byte: UInt8 = 0
+            #expect(read(ends[0], &byte, 1) == 0)
+            while closer.pending > 0 { poll(nil, 0, 1) }
+        }
+    }
+
+    @Test("files are closed on a thread of their own, which a socket does not hold up")
+    func files() throws {
+        let closer = DescriptorCloser()
+        let (writer, reader) = try #require(lingeringConnection())
+        closer.close(Descriptor(adopting: writer))
+        closer.close(Descriptor(adopting: open("/dev/null", O_RDONLY)))
+        while closer.pendingFiles > 0 { poll(nil, 0, 1) }
+        #expect(closer.pending == 1)
+        close(reader)
+        while closer.pending > 0 { poll(nil, 0, 1) }
+    }
+
     @Test("the thread blocks every signal, and exists only while there are jobs")
     func thread() throws {
         try inOwnProcess {

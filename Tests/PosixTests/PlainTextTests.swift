@@ -39,4 +39,54 @@ struct PlainTextTests {
         let steps = ["", "a", #"a\x1b"#, #"a\x1bä"#, #"a\x1bä\u202e"#, whole]
         #expect(shown == steps.last { $0.utf8.count <= limit })
     }
+
+    /// What `printable` does, character by character.
+    private func expected(_ text: some StringProtocol, upTo limit: Int) -> String {
+        var result: [Unicode.Scalar] = []
+        var (count, kept) = (0, 0)
+        for scalar in text.unicodeScalars {
+            let shown = scalar.isControl ? "\u{fffd}" : scalar
+            count += UTF8.width(shown)
+            guard count <= limit else {
+                return result.prefix(kept).reduce(into: "") { $0.unicodeScalars.append($1) } + "…"
+            }
+            result.append(shown)
+            if count <= limit - 3 { kept += 1 }
+        }
+        return result.reduce(into: "") { $0.unicodeScalars.append($1) }
+    }
+
+    @Test("random bytes are stored as their characters, whether they are plain ASCII or not", arguments: 0..<64)
+    func random(seed: Int) {
+        var state = UInt64(seed)
+        func next() -> Int {
+            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+            return Int(state >> 33)
+        }
+        // All bytes, ASCII with a few control characters, plain ASCII, and characters of two to four bytes.
+        let alphabets: [() -> [UInt8]] = [
+            { [UInt8(next() % 256)] }, { [UInt8(next() % 128)] }, { [UInt8(0x20 + next() % 95)] },
+            { Array(["ä", "€", "\u{202e}", "\u{9b}", "😀", "x", "\u{301}"][next() % 7].utf8) },
+        ]
+        let alphabet = alphabets[seed % alphabets.count]
+        let bytes = (0..<next() % 200).flatMap { _ in alphabet() }
+        let text = String(decoding: bytes, as: UTF8.self)
+        let part = "=\(text)".dropFirst()
+        for limit in [0, 1, 2, 3, 4, 7, bytes.count - 1, bytes.count, bytes.count + 1, 3 * bytes.count, .max]
+        where limit >= 0 {
+            #expect(Array(text.printable(upTo: limit).utf8) == Array(expected(text, upTo: limit).utf8))
+            #expect(Array(part.printable(upTo: limit).utf8) == Array(expected(part, upTo: limit).utf8))
+        }
+        #expect(text.escaped().unicodeScalars.allSatisfy { !$0.isControl })
+    }
+
+    @Test("plain ASCII characters are all that are neither control characters nor of several bytes")
+    func plain() {
+        for value in UInt8(0)...0xff {
+            let text = String(decoding: [0x61, value], as: UTF8.self)
+            let isPlain = (0x20...0x7e).contains(value)
+            #expect(text.printable() == (isPlain ? text : "a\u{fffd}"))
+            #expect((text.escaped() == text) == (isPlain || value >= 0x80))
+        }
+    }
 }

@@ -3,6 +3,9 @@ import LifecycleSimulator
 
 extension MutantCase {
     static let wakes: [MutantCase] = [
+        .events("expects the completion of a wake that the app cannot read", .unreadWakesAreExcused) { event in
+            if case .run(_, .notificationDelayed) = event { nil } else { event }
+        },
         MutantCase(name: "ends all wakes with the completion of one", rule: .wakesEndAlone) { core, _ in
             Mutant(core: core) { mutant, event, now in
                 guard case .run(let run, .wakeCompleted(let result, _)) = event else {

@@ -41,7 +41,7 @@ struct HandoverTests {
         let socket = try previous.socketForHandover()
         let resumed = try BusPeer(
             loop: loop, descriptor: socket.descriptor.duplicate(), role: .server(names: [Exhibit.name]),
-            number: previous.number, objects: stage.exhibit.objects(), isResumed: true)
+            number: previous.number, objects: stage.exhibit.objects(), resumption: .established)
         #expect(resumed.isReady && resumed.takesSignals)
         for number in 0..<3 {
             #expect(try ask(client, loop, "\(number)") == .variant(.string("\(number)")))

@@ -98,3 +98,14 @@ struct SeededGenerator: RandomNumberGenerator {
         return value ^ (value >> 31)
     }
 }
+
+/// Waits until a closer has closed the descriptors that it has. It closes them in order, the end of a pipe last.
+func waitUntilClosed(by closer: DescriptorCloser) throws {
+    let pipe = try Pipe()
+    closer.close(try pipe.write.duplicate())
+    let reading = SharedDescriptor(pipe.closingWrite())
+    var polled = pollfd(fd: reading.raw, events: Int16(POLLIN), revents: 0)
+    let result = poll(&polled, 1, Int32(testTimeout.components.seconds) * 1000)
+    withExtendedLifetime(reading) {}
+    try #require(result == 1)
+}

@@ -160,7 +160,7 @@ struct HostilePeerTests {
         // close(2) of the TCP socket blocks until its reader is gone; the loop has continued.
         #expect(closer.pending > 0)
         close(reader)
-        while closer.pending > 0 { usleep(1000) }
+        try waitUntilClosed(by: closer)
     }
 
     @Test(
@@ -199,7 +199,7 @@ struct HostilePeerTests {
         #expect(reason == nil && peer.isReady)
         source.cancel()
         close(reader)
-        while closer.pending > 0 { usleep(1000) }
+        try waitUntilClosed(by: closer)
     }
 
     private func sendDescriptor(_ descriptor: Int32, on socket: Int32, with bytes: [UInt8] = [0x6c]) -> Bool {

@@ -22,6 +22,10 @@
 //   undumpable            keeps other processes of its user from looking into it (PR_SET_DUMPABLE)
 //   fork N                starts N processes in sessions of their own, whose parents have exited
 //   store NAME[=TEXT]     stores a memfd with a text ("hi" by default), with FDSTORE=1
+//   store-file NAME=PATH  stores an open file, with FDSTORE=1
+//   store-fuse PATH       stores a file of a FUSE file system at PATH, whose server does not answer when another process closes
+//                         the file; needs root
+//   store-lingering NAME  stores a TCP socket that takes 15 minutes to close, and closes its own descriptor of it
 //   stored                traces LISTEN_FDNAMES
 //   contents              traces the passed descriptors as NAME=TEXT
 //   sigwait               handles pending signals one at a time with a delay, lowest number first
@@ -68,6 +72,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "fuse.h"
+
 static int notify_fd = -1;
 static struct sockaddr_un notify_address;
 static int signal_pipe[2];
@@ -103,14 +109,9 @@ static void open_notify(void) {
     strncpy(notify_address.sun_path, path, sizeof notify_address.sun_path - 1);
 }
 
-static void store(const char *what) {
-    char text[128], name[64];
-    snprintf(name, sizeof name, "%s", what);
-    char *equals = strchr(name, '=');
-    if (equals) *equals = 0;
-    const char *content = equals ? equals + 1 : "hi";
-    int file = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (file < 0 || write(file, content, strlen(content)) != (ssize_t)strlen(content)) _exit(93);
+/// Stores a descriptor with FDSTORE=1.
+static void store_descriptor(const char *name, int descriptor) {
+    char text[128];
     snprintf(text, sizeof text, "FDSTORE=1\nFDNAME=%s", name);
     char control[CMSG_SPACE(sizeof(int))] = {0};
     struct iovec part = {.iov_base = text, .iov_len = strlen(text)};
@@ -121,8 +122,30 @@ static void store(const char *what) {
     header->cmsg_level = SOL_SOCKET;
     header->cmsg_type = SCM_RIGHTS;
     header->cmsg_len = CMSG_LEN(sizeof(int));
-    *(int *)CMSG_DATA(header) = file;
+    *(int *)CMSG_DATA(header) = descriptor;
     sendmsg(notify_fd, &message, 0);
+}
+
+static void store(const char *what) {
+    char name[64];
+    snprintf(name, sizeof name, "%s", what);
+    char *equals = strchr(name, '=');
+    if (equals) *equals = 0;
+    const char *content = equals ? equals + 1 : "hi";
+    int file = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (file < 0 || write(file, content, strlen(content)) != (ssize_t)strlen(content)) _exit(93);
+    store_descriptor(name, file);
+    close(file);
+}
+
+static void store_file(const char *what) {
+    char name[64];
+    const char *equals = strchr(what, '=');
+    if (!equals) _exit(93);
+    snprintf(name, sizeof name, "%.*s", (int)(equals - what), what);
+    int file = open(equals + 1, O_RDONLY | O_CLOEXEC);
+    if (file < 0) _exit(93);
+    store_descriptor(name, file);
     close(file);
 }
 
@@ -169,6 +192,12 @@ static int lingering_socket(void) {
         _exit(94);
     while (send(one, bytes, sizeof bytes, MSG_DONTWAIT) > 0) {}
     return one;
+}
+
+static void store_lingering(const char *name) {
+    int one = lingering_socket();
+    store_descriptor(name, one);
+    close(one);
 }
 
 /// Sends a lingering socket to the bus so that afterwards only the receiver has a descriptor of it.
@@ -299,6 +328,13 @@ static void sleep_in_kernel(const char *path) {
     trace("asleep");
 }
 
+/// The file stays open here: the daemon's close is not the last one.
+static void store_fuse(const char *path) {
+    int file = open_unanswered(path);
+    if (file < 0) _exit(-file);
+    store_descriptor("trap", file);
+}
+
 /// Returns once the child is attached.
 static void trace_self(void) {
     int done[2];
@@ -388,6 +424,9 @@ static int act(const char *what, const char *value) {
     if (!strcmp(what, "ready")) return say("READY=1"), 0;
     if (!strcmp(what, "orphan") || !strcmp(what, "child")) return hand_over(*what == 'o'), 0;
     if (!strcmp(what, "store")) return store(value), 1;
+    if (!strcmp(what, "store-file")) return store_file(value), 1;
+    if (!strcmp(what, "store-fuse")) return store_fuse(value), 1;
+    if (!strcmp(what, "store-lingering")) return store_lingering(value), 1;
     if (!strcmp(what, "contents")) return trace_contents(), 0;
     if (!strcmp(what, "stored")) return trace(getenv("LISTEN_FDNAMES") ? getenv("LISTEN_FDNAMES") : "nothing"), 0;
     if (!strcmp(what, "sigwait")) return is_waiting = 1, sigprocmask(SIG_BLOCK, &waited, NULL), 0;

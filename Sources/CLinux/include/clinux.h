@@ -16,6 +16,15 @@ const char *clinux_errno_text(int number);
 
 /// open(2) with O_CLOEXEC added. `directory` may be AT_FDCWD. EINTR is retried.
 int clinux_openat(int directory, const char *path, int flags, mode_t mode);
+/// Opens an entry of a directory, close-on-exec: -EXDEV if a file system is mounted on it, whose server is not asked
+/// (openat2(2), RESOLVE_NO_XDEV), and -ELOOP for a symbolic link. Without openat2 a mount is not noticed.
+int clinux_open_entry(int directory, const char *name, int flags);
+/// O_PATH: the descriptor only names the entry.
+extern const int clinux_path_only;
+/// Exchanges two files of a directory (renameat2(2), RENAME_EXCHANGE); 0 or -errno.
+int clinux_exchange(const char *path, const char *other);
+/// Detaches what is mounted on a path, at once (umount2(2), MNT_DETACH). A symbolic link is not followed. 0 or -errno.
+int clinux_detach_mount(const char *path);
 /// A duplicate with O_CLOEXEC, numbered 3 or higher.
 int clinux_duplicate(int descriptor);
 /// Makes `number` a duplicate of the descriptor, close-on-exec (dup3(2)).

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
 // A helper thread for system calls that can block their caller for a long time: close(2) of a descriptor that another
@@ -43,9 +44,20 @@ struct clinux_worker;
 /// The most jobs with a completion that are queued, running or not yet collected.
 extern const unsigned clinux_worker_capacity;
 
+/// What a worker is for.
+enum clinux_worker_use {
+    /// Jobs with a completion.
+    CLINUX_WORKER_REPORTS = 1,
+    /// Only CLINUX_JOB_CLOSE. Its descriptors can be passed to another program (clinux_closing_hold).
+    CLINUX_WORKER_CLOSES,
+    /// Only CLINUX_JOB_CLOSE, of descriptors whose every close(2) can block in a way that no signal ends: also those of
+    /// execve(2) and of the end of the process.
+    CLINUX_WORKER_CLOSES_FILES,
+};
+
 /// 0 or -errno. `name` is the name of the thread (pthread_setname_np(3)). `completions` receives the read end of a pipe,
-/// which the caller closes; NULL: the worker takes only jobs without a completion.
-int clinux_worker_create(struct clinux_worker **worker, const char *name, int *completions);
+/// which the caller closes; NULL unless the use is CLINUX_WORKER_REPORTS.
+int clinux_worker_create(struct clinux_worker **worker, const char *name, int use, int *completions);
 /// 0, -EAGAIN if the worker is at its capacity, or -errno. The worker owns the job's descriptor only after 0.
 int clinux_worker_submit(struct clinux_worker *worker, const struct clinux_job *job);
 /// Jobs that are queued or running.
@@ -54,3 +66,14 @@ unsigned clinux_worker_pending(struct clinux_worker *worker);
 int clinux_worker_collect(struct clinux_worker *worker, int completions, struct clinux_completion *completion);
 /// Never blocks. The thread still closes all descriptors that are queued; it releases no more memory.
 void clinux_worker_release(struct clinux_worker *worker);
+
+/// Stops the closing of descriptors in all workers, for execve(2): it would close those that wait on the calling thread. A
+/// close that is under way continues.
+void clinux_closing_hold(void);
+/// Continues after clinux_closing_hold().
+void clinux_closing_continue(void);
+/// After clinux_closing_hold(): writes the descriptors that wait, or that are being closed, and returns their number, which can
+/// exceed `capacity`.
+size_t clinux_closing_waiting(int *descriptors, size_t capacity);
+/// The jobs of all workers with CLINUX_WORKER_CLOSES_FILES that are queued or running.
+unsigned clinux_closing_files(void);

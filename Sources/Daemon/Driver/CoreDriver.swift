@@ -45,6 +45,8 @@ final class CoreDriver: EventSink {
     private let logbook: Logbook
     /// The only lifecycle timer, armed for the core's nearest deadline.
     private var timer: Systemd.Timer?
+    /// Armed while the logbook cannot be written.
+    private var logbookTimer: Systemd.Timer?
     private var queue: [(event: Event, at: Instant)] = []
     /// The position in `queue` of the next event.
     private var next = 0
@@ -74,6 +76,15 @@ final class CoreDriver: EventSink {
         self.logbook = logbook
         self.loop = loop
         timer = try loop.makeTimer(priority: .important) { [weak self] _ in self?.send(.deadlineReached) }
+        logbookTimer = try loop.makeTimer { [weak self] _ in self?.writeLogbook() }
+        logbook.onRetry = { [weak self] in self?.logbookTimer?.arm(at: $0) }
+        if let at = logbook.nextAttempt { logbookTimer?.arm(at: at) }
+    }
+
+    /// Tries again to write the logbook. Between two events, so that the snapshot has neither queued events nor effects that
+    /// are still to be performed; `settle` does the same.
+    private func writeLogbook() {
+        if isIdle, !isHandling, !isHeld { logbook.compactIfLarge(core, loop.work) }
     }
 
     /// Connects the parts that in turn need this driver. Called once, before the first event.

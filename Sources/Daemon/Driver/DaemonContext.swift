@@ -20,7 +20,9 @@ final class DaemonContext {
     let stored: StoredDescriptors
     let users: UserCache
     let groups: GroupRemover
-    let inboxes: InboxRemover
+    let inboxes: InboxFolders
+    let retries: StorageRetry
+    let pendingReceipts: PendingReceipts
     let releaser: MemoryReleaser
     let escapes: EscapeSearch
     let runs = RunTable()
@@ -55,10 +57,14 @@ final class DaemonContext {
             journal: journal)
         users = UserCache(now: loop.now)
         groups = GroupRemover(loop: loop, journal: journal)
-        inboxes = InboxRemover(folders: folders, loop: loop, journal: journal)
+        inboxes = InboxFolders(folders: folders, loop: loop, journal: journal)
+        let retries = StorageRetry(loop: loop)
+        self.retries = retries
+        pendingReceipts = PendingReceipts(receipts: receipts, logbook: logbook, retries: retries)
         releaser = MemoryReleaser(loop: loop)
         autogroups = AutogroupQueue(loop: loop, journal: journal)
         escapes = EscapeSearch(loop: loop, containment: containment)
+        stored.retries = retries
     }
 
     /// Valid manifests, by app.

@@ -48,7 +48,9 @@ final class EffectPerformer: EffectPerforming {
         case .setOOMClass(let run, let oomClass): runs[run]?.setOOMClass(oomClass)
         case .deliver(let run, let notifications): runs[run]?.deliver(notifications, id)
         case .recordLaunch(let app, let count): attempt(app) { try context.launches.record(app, count) }
-        case .writeReceipt(let receipt): attempt(receipt.app) { try context.receipts.write(receipt) }
+        case .writeReceipt(let receipt):
+            attempt(receipt.app) { try context.receipts.write(receipt) }
+            context.pendingReceipts.update()
         case .dropRestorationState(let app): context.stored.dropRestorationState(of: app)
         case .identify(let request, let event): answers.identify(request, event: event)
         case .answer(let request, let answer): answers.answer(request, answer)

@@ -70,6 +70,7 @@ final class FolderGuard {
         if !program.lock.isInPlace { program.lock = try Startup.acquireLock(folders) }
         start()
         try Startup.createSubfolders(folders)
+        context.inboxes.reopen()
         program.driver.saveSnapshot()
         context.stored.writeFilesAgain()
         context.receipts.rewriteLastReceiptFiles()
@@ -83,7 +84,7 @@ extension RunController {
     /// send to it in vain; those that use the path do not.
     fileprivate func makeFilesAgain() {
         attempt {
-            if !exists(at: inbox.path) { try inbox.create() }
+            try inbox.makeAgain()
             if exists(at: socket.path) { return }
             try socket.bindAgain(owner: owner)
             context.store.remove(RecoveredDescriptors.notifySocket(id))

@@ -16,13 +16,16 @@ extension Program {
         self.recovered = nil
         driver.hold(recovered)
         let hasClients = !descriptors.clients.isEmpty || descriptors.contains(RecoveredDescriptors.messageBus)
-        bus.announcer.recover(hasClients: hasClients, disabled: descriptors.takeDisabledApps())
-        try listen()
+        let disabled = descriptors.takeDisabledApps()
         for warning in recovered.warnings { journal.logWarning(warning) }
-        readManifests { changes in
-            let recovery = Recovery(
-                recovered, driver: self.driver, context: self.context, descriptors: self.descriptors)
-            recovery.run { self.applyManifests(changes, recovered: $0) }
+        try listen {
+            // It sends signals, and before they would not reach all clients of the previous program.
+            self.bus.announcer.recover(hasClients: hasClients, disabled: disabled)
+            self.readManifests { changes in
+                let recovery = Recovery(
+                    recovered, driver: self.driver, context: self.context, descriptors: self.descriptors)
+                recovery.run { self.applyManifests(changes, recovered: $0) }
+            }
         }
     }
 
@@ -37,18 +40,25 @@ extension Program {
         context.stored.restoreArchive(StateArchive(folder: options.folders.restoration, journal: journal))
         killUnknownProcesses {
             self.service.reloader.apply(changes) {
-                do {
-                    try self.finishStart(recovered: count)
-                } catch {
-                    self.failure = error
-                    self.context.loop.exit(1)
+                self.orFail {
+                    if self.bus.server != nil { return try self.finishStart(recovered: count) }
+                    try self.listen { self.orFail { try self.finishStart(recovered: count) } }
                 }
             }
         }
     }
 
+    /// Ends the loop if a step of the start fails.
+    private func orFail(_ step: () throws -> Void) {
+        do {
+            try step()
+        } catch {
+            failure = error
+            context.loop.exit(1)
+        }
+    }
+
     private func finishStart(recovered count: Int?) throws {
-        if bus.server == nil { try listen() }
         let inhibitor = descriptors.take(RecoveredDescriptors.inhibitor)
         descriptors.removeUnused(from: context.store)
         logStart(recovered: count)
@@ -58,16 +68,30 @@ extension Program {
             driver.send(.started)
             context.logbook.persist([], as: Self.startedRecord)
         }
+        removeUnusedInboxes()
+        context.pendingReceipts.update()
         enableSignals()
         service.started()
         try bus.joinBus(options, inhibitor, journal)
         folderGuard = FolderGuard(self)
     }
 
-    private func listen() throws {
+    private func removeUnusedInboxes() {
+        context.inboxes.removeUnused { [unowned self] name in
+            guard let app = Inbox.app(ofFolder: name), let run = driver.core.run(of: app) else { return false }
+            return context.runs[run]?.inbox.name == name
+        } isKnown: { [unowned self] name in
+            guard let app = AppID(name) else { return false }
+            return context.library.manifests[app] != nil || context.library.broken[app] != nil
+        }
+    }
+
+    /// - Parameter completion: called once the connections of the previous program are resumed.
+    private func listen(_ completion: @escaping () -> Void) throws {
         try bus.listen(
             at: options.folders.busSocket, descriptors.take(RecoveredDescriptors.controlSocket), descriptors,
-            busAddress: options.busAddress, authoriser: Authoriser(isForUser: options.mode == .user))
+            busAddress: options.busAddress, authoriser: Authoriser(isForUser: options.mode == .user),
+            completion: completion)
     }
 
     /// Kills processes in groups that belong to no run, and removes the groups.

@@ -1,3 +1,4 @@
+import Glibc
 import LifecycleCore
 import Linux
 import Posix
@@ -16,7 +17,9 @@ extension Program: DaemonControl {
         if case .shutdown = stop { throw Problem("greenroomd is shutting down") }
         // Before calls are answered with an error: they could still be answered if this program is not replaced.
         let path = try Reexecution.executable()
+        try awaitClosedFiles()
         _ = try? context.receipts.writePending()
+        context.pendingReceipts.update()
         driver.saveSnapshot()
         let connections = bus.connectionsForReexec()
         let descriptors =
@@ -24,6 +27,28 @@ extension Program: DaemonControl {
             + (bus.logind?.inhibitorForReexec ?? []) + [(RecoveredDescriptors.lock, lock.descriptor)]
             + groupLockForReexec
         try Reexecution.run(path, descriptors + connections)
+    }
+
+    /// How long `reexec` waits for files that are being closed: 1s in steps of 10ms.
+    private static let stepsOfClosing = 100
+
+    /// Files that apps and clients sent are closed within microseconds, unless their file system does not answer. The kernel
+    /// would wait for that in execve(2).
+    private func awaitClosedFiles() throws {
+        for _ in 0..<Self.stepsOfClosing {
+            guard DescriptorCloser.pendingFilesOfAll > 0 else { return }
+            poll(nil, 0, 10)
+        }
+        if let problem = problemOfClosing { throw Problem(problem) }
+    }
+
+    /// Which files cannot be closed; `nil`: none.
+    private var problemOfClosing: String? {
+        guard DescriptorCloser.pendingFilesOfAll > 0 else { return nil }
+        let apps = context.runs.all.filter { $0.socket.closer.pendingFiles > 0 }.map(\.app.name)
+        let senders = apps.isEmpty ? "an app or a client" : apps.joined(separator: ", ")
+        return
+            "files that \(senders) sent cannot be closed: their file system does not answer; end the program that serves it"
     }
 
     private var groupLockForReexec: [(name: String, descriptor: SharedDescriptor)] {
@@ -49,6 +74,7 @@ extension Program: DaemonControl {
     /// Exits, and leaves all apps to the next daemon.
     private func restart() {
         journal.log(.notice, MessageID.stopping, "restarting; all apps keep running")
+        if let problem = problemOfClosing { journal.logWarning("this process cannot end: \(problem)") }
         setStop(.restart)
         driver.saveSnapshot()
         _ = try? ServiceManager.notify(.stopping)
@@ -72,7 +98,13 @@ extension Program: DaemonControl {
 
     /// The event loop has ended.
     func end() {
-        _ = try? context.receipts.writePending()
+        do { try context.receipts.writePending() } catch {
+            // The next daemon finds them in the logbook, but only after a restart.
+            if case .restart = stop {
+            } else {
+                journal.logWarning("\(context.receipts.pending.count) receipts are lost: \(error)")
+            }
+        }
         if case .restart = stop { return bus.close(isTakenOver: true) }
         bus.close()
         context.store.remove(RecoveredDescriptors.controlSocket)

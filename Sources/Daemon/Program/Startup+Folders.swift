@@ -30,8 +30,8 @@ extension Startup {
         try createDirectories(at: folders.lastReceipts, mode: 0o711)
     }
 
-    /// How long the daemon waits for a lock whose owner has ended. A process that a killed daemon was starting has a
-    /// copy of all its descriptors until it executes its program.
+    /// How long the daemon waits for a lock whose owner has ended. If a killed daemon could not use its launcher (0051), a
+    /// process that it was starting has a copy of all its descriptors until it executes its program.
     private static let lockTimeout = Duration.seconds(2)
 
     /// Acquires the lock of the apps' groups. Another daemon may have it although it has no lock in the runtime folder, because

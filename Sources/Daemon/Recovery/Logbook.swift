@@ -11,6 +11,10 @@ import Systemd
 /// A file in the runtime folder, written through a memory mapping: an entry costs a copy of some dozen bytes and
 /// survives SIGKILL. It does not survive a crash of the machine, and neither do the apps.
 ///
+/// There is a second file of some size, `PATH.new`, for the next snapshot: so the logbook is continued while the file system
+/// is full. If an entry cannot be written all the same, the file stays as it is, says that it lacks events, and is replaced as
+/// soon as there is space (decision 0052).
+///
 /// ```
 /// 0   "greenlog" · file format        16  boot ID              56  length of all entries in bytes
 /// 64  events handled << 24 | effects of the last one that were performed
@@ -63,6 +67,8 @@ final class Logbook {
     /// Events before the snapshot, and events since that the core has handled.
     private var firstEvent: UInt64 = 0
     private var eventsHandled: UInt64 = 0
+    /// Events since the snapshot, handled or not.
+    private var eventsRecorded: UInt64 = 0
     /// How many effects of the last one were performed.
     private var effectsPerformed = 0
     private var records: [String: [UInt8]] = [:]
@@ -74,6 +80,29 @@ final class Logbook {
     private var fatalities: UInt64 = 0
     private var reading: UInt64 = 0
 
+    // MARK: A file that cannot be written
+
+    /// Entries are missing in the file at the path. The next snapshot contains what they say.
+    private(set) var isIncomplete = false
+    /// Where the published entries end.
+    private var publishedEnd = Word.entries
+    /// The entries that the new file has to contain and the old one does not. Empty while no new file is made.
+    private var overflow: [UInt8] = []
+    /// Of a file that another daemon wrote: no less than the number of its events.
+    private var foreignEvents: UInt64 = 0
+    /// When a file that could not be written is tried again; `nil`: all is written.
+    private(set) var nextAttempt: Duration?
+    private var retryInterval = Logbook.shortestRetry
+    /// A warning about the file was logged since it was last complete.
+    private var isWarned = false
+    /// Called with the time of the next attempt.
+    var onRetry: ((Duration) -> Void)?
+
+    static let shortestRetry = Duration.milliseconds(100)
+    static let longestRetry = Duration.seconds(60)
+    /// The most bytes of `overflow`: some 100,000 events. With more, another new file is begun.
+    static let largestOverflow = 8 << 20
+
     init(path: String, journal: Journal) {
         self.path = path
         self.journal = journal
@@ -81,11 +110,32 @@ final class Logbook {
 
     /// Creates the file with a snapshot of the core. It replaces the previous file at once and as a whole.
     /// - Parameter firstEvent: how many events came before.
-    func create(_ core: LifecycleCore, records: [String: [UInt8]], firstEvent: UInt64 = 0) {
+    /// - Parameter old: the file of the previous daemon. If there is no space for another one, it stays, and says that it lacks
+    ///   events.
+    func create(
+        _ core: LifecycleCore, records: [String: [UInt8]], firstEvent: UInt64 = 0, replacing old: MappedFile? = nil
+    ) {
         self.records = records
         self.firstEvent = firstEvent
-        attempt { try compact(core) }
+        isIncomplete = true
+        if attempt({ try compact(core) }) { return reserve() }
+        guard let old else { return }
+        file = old
+        end = Word.entries + Int(min(old.word(at: Word.length), UInt64(old.size - Word.entries)))
+        publishedEnd = end
+        // An entry has at least so many bytes.
+        foreignEvents = UInt64(end / Self.headSize)
+        publishProgress()
     }
+
+    /// Makes the file for the next snapshot, while there is space.
+    private func reserve() {
+        let path = path + ".new"
+        if !exists(at: path) { _ = try? MappedFile(at: path, creating: spareSize) }
+    }
+
+    /// The size of the file for the next snapshot in bytes: twice that of the last one.
+    private var spareSize: Int { min(Self.largest, max(Self.smallest, 2 * snapshotEnd)) }
 
     /// Where the next entry is written in an undamaged file.
     struct Position {
@@ -101,15 +151,20 @@ final class Logbook {
         isRecovering = true
         fatalities = recovered.fatalities
         guard let position = recovered.position else {
-            return create(recovered.core, records: recovered.records, firstEvent: recovered.eventNumber)
+            return create(
+                recovered.core, records: recovered.records, firstEvent: recovered.eventNumber,
+                replacing: recovered.file)
         }
         file = position.file
         end = position.end
+        publishedEnd = end
         snapshotEnd = position.snapshotEnd
         eventsHandled = position.eventsHandled
+        eventsRecorded = position.eventsHandled + UInt64(recovered.events.count)
         effectsPerformed = recovered.effectsPerformed
         firstEvent = recovered.eventNumber - position.eventsHandled
         records = recovered.records
+        reserve()
     }
 
     /// The recovery has succeeded.
@@ -125,6 +180,7 @@ final class Logbook {
 
     /// Records an event, before the core handles it.
     func append(_ event: Event, at now: Instant) {
+        eventsRecorded += 1
         write(.event) { LoggedEvent(event, at: now).save(to: &$0) }
     }
 
@@ -143,8 +199,10 @@ final class Logbook {
         publishProgress()
     }
 
+    /// Of a file that lacks entries, more events were handled than it contains: the next daemon notices that.
     private func publishProgress() {
-        file?.publish(eventsHandled << Self.effectBits | UInt64(effectsPerformed), at: Word.progress)
+        let handled = isIncomplete ? foreignEvents + eventsRecorded + 1 : eventsHandled
+        file?.publish(handled << Self.effectBits | UInt64(effectsPerformed), at: Word.progress)
     }
 
     // MARK: Messages
@@ -174,6 +232,7 @@ final class Logbook {
     var isInPlace: Bool { file == nil || exists(at: path) }
 
     func hasRecord(_ name: String) -> Bool { records[name] != nil }
+    var recordNames: [String] { Array(records.keys) }
 
     private func update(_ name: String, _ record: [UInt8]?) {
         guard records[name] != record else { return }
@@ -195,8 +254,10 @@ final class Logbook {
     /// does not depend on the number of apps. Called between two events. The new file is made in pieces; meanwhile this one is
     /// continued.
     func compactIfLarge(_ core: LifecycleCore, _ work: WorkQueue) {
-        let isLarge = end - snapshotEnd > max(Self.smallest / 2, 2 * snapshotEnd)
-        guard compaction == nil, file != nil, isLarge else { return }
+        let isLarge = file != nil && end - snapshotEnd > max(Self.smallest / 2, 2 * snapshotEnd)
+        if compaction != nil { return }
+        guard isIncomplete || isLarge else { return nextAttempt = nil }
+        if let nextAttempt, EventLoop.now() < nextAttempt { return }
         let compaction = beginCompaction(core)
         self.compaction = compaction
         work.add { [weak self, weak compaction] in
@@ -208,13 +269,16 @@ final class Logbook {
         }
     }
 
-    /// Replaces the events by a snapshot, so that a daemon of another version can continue.
+    /// Replaces the events by a snapshot, so that a daemon of another version can continue. If that fails, the events stay.
     func close(_ core: LifecycleCore) { attempt { try compact(core) } }
 
     /// Removes the file: all apps have ended.
     func remove() {
         file = nil
         compaction = nil
+        isIncomplete = false
+        overflow = []
+        nextAttempt = nil
         _ = try? removeFile(at: path)
         _ = try? removeFile(at: path + ".new")
     }
@@ -222,29 +286,46 @@ final class Logbook {
     // MARK: Writing
 
     private func write(_ kind: Kind, _ put: (inout ByteWriter) -> Void) {
-        guard file != nil else { return }
+        guard file != nil || isIncomplete else { return }
         content.clear()
         put(&content)
-        attempt { try append(kind, content.bytes) }
+        let entry = Self.entry(kind, content.bytes)
+        if !isIncomplete {
+            do { return try append(entry) } catch { beginGap(error) }
+        }
+        // Without a new file that is being made, the next snapshot contains what the entry says.
+        guard compaction != nil else { return }
+        overflow += entry
+        if overflow.count > Self.largestOverflow { abandonCompaction() }
     }
 
-    private func append(_ kind: Kind, _ content: [UInt8]) throws {
+    private func append(_ entry: [UInt8]) throws {
         guard let file else { return }
-        let entry = Self.entry(kind, content)
         if end + entry.count > file.size {
             // The counter is in the mapping that is replaced.
             MappedFile.stopCountingOwnEnd()
             defer { if isRecovering { file.countOwnEnd(at: Word.fatalities) } }
-            try file.grow(to: min(Self.largest, end + entry.count + min(file.size, Self.growth)))
+            try grow(file, for: entry.count)
         }
         file.store(entry, at: end)
         end += entry.count
         publishLength()
     }
 
+    /// Makes the file larger: by a part of its size, so that this is rare, or if that is not possible by what is needed.
+    private func grow(_ file: MappedFile, for count: Int) throws {
+        guard end + count <= Self.largest else { throw Problem("\(path) cannot be larger than \(Self.largest) bytes") }
+        do {
+            try file.grow(to: min(Self.largest, end + count + min(file.size, Self.growth)))
+        } catch {
+            try file.grow(to: end + count)
+        }
+    }
+
     /// Publishes the entries that were written.
     private func publishLength() {
-        guard batches == 0 else { return }
+        guard batches == 0, !isIncomplete else { return }
+        publishedEnd = end
         file?.publish(UInt64(end - Word.entries), at: Word.length)
     }
 
@@ -274,7 +355,8 @@ final class Logbook {
     static let headSize = 9
 
     private func beginCompaction(_ core: LifecycleCore) -> LogbookCompaction {
-        LogbookCompaction(
+        overflow = []
+        return LogbookCompaction(
             path + ".new", core.saved, records: Array(records.keys), eventsHandled: eventsHandled, tail: end)
     }
 
@@ -287,37 +369,101 @@ final class Logbook {
     /// Continues a new file, and replaces this one once it is complete.
     /// - Returns: whether there is more to do.
     private func advance(_ compaction: LogbookCompaction) throws -> Bool {
-        if try compaction.advance(records: records, old: file, end: end) { return true }
+        if try compaction.advance(records: records, old: file, end: end, overflow: overflow) { return true }
         guard let file = compaction.file else { return false }
-        self.compaction = nil
-        firstEvent += compaction.eventsHandled
-        eventsHandled -= compaction.eventsHandled
-        if eventsHandled == 0 { effectsPerformed = 0 }
+        let first = firstEvent + compaction.eventsHandled
+        let handled = eventsHandled - compaction.eventsHandled
+        let performed = handled == 0 ? 0 : effectsPerformed
         file.store(Array(bootID().utf8.prefix(Word.length - Word.boot)), at: Word.boot)
         file.store(Array(Self.writer.utf8.prefix(Word.entries - Word.writer)), at: Word.writer)
-        file.publish(firstEvent, at: Word.firstEvent)
+        file.publish(first, at: Word.firstEvent)
         file.publish(reading, at: Word.reading)
         file.publish(Self.format, at: Word.format)
         file.publish(UInt64(compaction.end - Word.entries), at: Word.length)
+        file.publish(handled << Self.effectBits | UInt64(performed), at: Word.progress)
         if isRecovering { file.publish(fatalities, at: Word.fatalities) }
         file.publish(Self.magic, at: Word.magic)
+        try file.exchange(with: path)
+        self.compaction = nil
+        (firstEvent, eventsHandled, effectsPerformed) = (first, handled, performed)
+        eventsRecorded -= min(eventsRecorded, compaction.eventsHandled)
         let before = self.file
         self.file = file
         end = compaction.end
+        publishedEnd = end
         snapshotEnd = compaction.snapshotEnd
-        publishProgress()
-        try file.rename(to: path)
         if isRecovering { file.countOwnEnd(at: Word.fatalities) }
-        withExtendedLifetime(before) {}
+        // It is the file for the next snapshot now.
+        try? before?.shrink(to: spareSize)
+        endGap()
         return false
     }
+}
 
-    /// Removes the file if it cannot be written: a log in which entries are missing is worse than none. The daemon
-    /// continues without it.
-    private func attempt(_ body: () throws -> Void) {
-        do { try body() } catch {
-            journal.logWarning("if greenroomd dies, the next one will not find its apps again: \(error)")
-            remove()
+// MARK: A file that cannot be written
+
+extension Logbook {
+    /// Makes or continues a new file. If that fails, the old one stays, and is continued as long as it can be.
+    /// - Returns: whether it succeeded.
+    @discardableResult
+    private func attempt(_ body: () throws -> Void) -> Bool {
+        do {
+            try body()
+            return true
+        } catch {
+            abandonCompaction()
+            // The runtime folder was made again, and has no logbook.
+            if !isIncomplete, file != nil, !exists(at: path) {
+                isIncomplete = true
+                publishProgress()
+            }
+            warnOnce(
+                isIncomplete
+                    ? "if greenroomd dies, the next one will not find all its apps: \(error); greenroomd tries again"
+                    : "the logbook cannot be replaced by a snapshot, and grows: \(error); greenroomd tries again")
+            return false
         }
+    }
+
+    /// The next attempt begins anew.
+    private func abandonCompaction() {
+        compaction = nil
+        overflow = []
+        retryLater()
+    }
+
+    /// The file cannot take an entry. Events after it would lead to another state, so there are no more in this file.
+    private func beginGap(_ error: any Error) {
+        isIncomplete = true
+        // Of a batch none counts.
+        if compaction != nil, let file { overflow += file.bytes(at: publishedEnd, count: end - publishedEnd) }
+        end = publishedEnd
+        publishProgress()
+        warnOnce(
+            "the logbook is full: if greenroomd dies, the next one will not know what happens from now on: \(error); "
+                + "greenroomd tries again")
+        if compaction == nil { retryLater() }
+    }
+
+    private func retryLater() {
+        let at = EventLoop.now() + retryInterval
+        nextAttempt = at
+        retryInterval = min(Self.longestRetry, retryInterval * 2)
+        onRetry?(at)
+    }
+
+    /// All is written.
+    private func endGap() {
+        (isIncomplete, foreignEvents, overflow) = (false, 0, [])
+        (nextAttempt, retryInterval) = (nil, Self.shortestRetry)
+        guard isWarned else { return }
+        isWarned = false
+        journal.log(.notice, MessageID.warning, "the logbook is complete again")
+    }
+
+    private func warnOnce(_ sentence: String) {
+        if isWarned { return }
+        isWarned = true
+        journal.logWarning(sentence)
     }
 }

@@ -25,6 +25,8 @@ final class LogbookCompaction {
     private var records: ArraySlice<String>
     /// The offset in the old file of the first entry that is not in this one.
     private var tail: Int
+    /// How many bytes of the entries that the old file lacks are in this one.
+    private var overflowCopied = 0
 
     private enum Part { case saving, core, records, space, tail }
 
@@ -49,8 +51,11 @@ final class LogbookCompaction {
     ///   - records: all records as they are now. A change since the beginning is also in the old file, behind `tail`.
     ///   - old: the old file, if there is one.
     ///   - oldEnd: its end.
+    ///   - overflow: the entries that follow those of the old file.
     /// - Returns: whether there is more to do.
-    func advance(records all: [String: [UInt8]], old: MappedFile?, end oldEnd: Int) throws -> Bool {
+    func advance(
+        records all: [String: [UInt8]], old: MappedFile?, end oldEnd: Int, overflow: [UInt8]
+    ) throws -> Bool {
         switch part {
         case .saving:
             if saving.advance() { break }
@@ -58,8 +63,7 @@ final class LogbookCompaction {
             // The copy of the apps is no longer needed.
             saving = CoreSaving(SavedCore.blank)
             end = Word.entries + Logbook.headSize
-            _ = try removeFile(at: path)
-            file = try MappedFile(at: path, creating: Logbook.smallest)
+            file = try Self.makeFile(at: path)
             part = .core
         case .core:
             let step = core[copied..<min(core.count, copied + Self.bytesPerStep)]
@@ -77,15 +81,38 @@ final class LogbookCompaction {
             snapshotEnd = end
             part = .space
         case .space:
-            // For the events until the next compaction.
-            if try !grow(to: 4 * end) { part = .tail }
+            // For the events until the next compaction. Without the space they are written as long as they can be.
+            if !((try? grow(to: 4 * end)) ?? false) { part = .tail }
         case .tail:
-            let count = min(Self.bytesPerStep, oldEnd - tail)
-            if let old, count > 0 { try append(old.bytes(at: tail, count: count)) }
-            tail += count
-            return tail < oldEnd
+            try copyTail(old, oldEnd, overflow)
+            return tail < oldEnd || overflowCopied < overflow.count
         }
         return true
+    }
+
+    private func copyTail(_ old: MappedFile?, _ oldEnd: Int, _ overflow: [UInt8]) throws {
+        if let old, tail < oldEnd {
+            let count = min(Self.bytesPerStep, oldEnd - tail)
+            try append(old.bytes(at: tail, count: count))
+            tail += count
+        } else {
+            tail = max(tail, oldEnd)
+            let piece = overflow.dropFirst(overflowCopied).prefix(Self.bytesPerStep)
+            try append(Array(piece))
+            overflowCopied += piece.count
+        }
+    }
+
+    /// The file before the last one, if there is one: its blocks are allocated already.
+    private static func makeFile(at path: String) throws -> MappedFile {
+        if let spare = try? MappedFile(at: path, creating: nil), spare.size >= Logbook.smallest,
+            (try? spare.fill()) != nil
+        {
+            spare.store([UInt8](repeating: 0, count: Word.entries), at: 0)
+            return spare
+        }
+        _ = try removeFile(at: path)
+        return try MappedFile(at: path, creating: Logbook.smallest)
     }
 
     private func endCore() {
@@ -97,6 +124,9 @@ final class LogbookCompaction {
     }
 
     private func append(_ bytes: [UInt8]) throws {
+        guard end + bytes.count <= Logbook.largest else {
+            throw Problem("\(path) cannot be larger than \(Logbook.largest) bytes")
+        }
         while try grow(to: end + bytes.count) {}
         file?.store(bytes, at: end)
         end += bytes.count

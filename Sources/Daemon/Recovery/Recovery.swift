@@ -16,6 +16,8 @@ final class Recovery {
     /// Runs that were recovered, and not started by this daemon.
     private var reattached: Set<RunID> = []
     private var search: EnclosureSearch?
+    /// What could not be written to the inboxes.
+    private let pendingFiles: [RunID: PendingFiles]
 
     init(
         _ recovered: RecoveredState, driver: CoreDriver, context: DaemonContext, descriptors: RecoveredDescriptors
@@ -24,6 +26,7 @@ final class Recovery {
         self.driver = driver
         self.context = context
         self.descriptors = descriptors
+        pendingFiles = PendingFiles.all(in: recovered.records)
     }
 
     /// Recovers all runs in pieces, before the daemon does anything else for apps. Until then no message of an app is read
@@ -33,7 +36,8 @@ final class Recovery {
         // The record was written before the event that created the run was handled. That event will create it again.
         let known = Set(driver.core.runIDs)
         for name in recovered.records.keys {
-            if let run = RunRecord.run(named: name), !known.contains(run) { context.logbook.removeRecord(name) }
+            let run = RunRecord.run(named: name) ?? PendingFiles.run(named: name)
+            if let run, !known.contains(run) { context.logbook.removeRecord(name) }
         }
         findEnclosures {
             self.work.add(each: self.driver.core.runIDs, self.reattach) { self.restoreDescriptors(completion) }
@@ -158,9 +162,12 @@ final class Recovery {
             logbook: context.logbook, isReading: false)
         let run = RunController(
             id: id, manifest: context.manifests[app] ?? AppManifest(id: app), enclosure: enclosure, socket: socket,
-            owner: record.owner, notices: record.notices, context: context)
+            owner: record.owner, notices: record.notices,
+            inbox: Inbox(of: app, in: context.inboxes, context.folders, owner: record.owner, name: record.inbox),
+            context: context)
         context.runs.insert(run)
         run.restore(record, process: try mainProcess(id, record, enclosure))
+        if let pending = pendingFiles[id] { run.restorePending(pending) }
         run.restoreFrozen(driver.core.freezeAttempt(ofSuspended: id), mayDiffer: recovered.lacksEvents)
         // The descriptor store does not contain them.
         if !isStored { run.storeDescriptors() }

@@ -4,9 +4,14 @@ import Posix
 
 /// Executes the installed program in this process, so that apps stay its children and no descriptor is lost. A table in
 /// a memfd names the descriptors that are passed on: a line `NAME NUMBER` each.
+///
+/// What execve(2) closes, it closes on this thread, and some of what apps send takes long to close. So descriptors that wait to
+/// be closed are passed on as well, and the next program closes them.
 enum Reexecution {
     /// The variable that contains the table's descriptor.
     static let variable = "GREENROOM_REEXEC_FD"
+    /// The name of a descriptor that waits to be closed, or is being closed.
+    static let closing = "closing"
     /// The longest table in bytes.
     private static let longest = 16 << 20
 
@@ -14,8 +19,18 @@ enum Reexecution {
     /// - Parameter path: `executable()`.
     /// - Throws: why this program still runs.
     static func run(_ path: String, _ descriptors: [(name: String, descriptor: SharedDescriptor)]) throws {
-        let lines = descriptors.map { "\($0.name) \($0.descriptor.raw)\n" }.joined()
-        let table = SharedDescriptor(try MemoryFile.sealed("greenroom-reexec", Array(lines.utf8)))
+        // Created first: it could get the number of a descriptor that is closed meanwhile.
+        let table = SharedDescriptor(try MemoryFile.empty("greenroom-reexec"))
+        let waiting = DescriptorCloser.holdAll()
+        defer {
+            setInherited(waiting, false)
+            DescriptorCloser.continueAll()
+        }
+        setInherited(waiting, true)
+        let named = descriptors.map { ($0.name, $0.descriptor.raw) } + waiting.map { (closing, $0) }
+        let lines = named.map { "\($0.0) \($0.1)\n" }.joined()
+        try writeAll(Array(lines.utf8), to: table.descriptor, path: "greenroom-reexec")
+        try MemoryFile.seal(table.descriptor)
         let all = descriptors.map(\.descriptor) + [table]
         defer {
             // execve(2) has failed: apps must not inherit these.
@@ -30,6 +45,12 @@ enum Reexecution {
         // it.
         execve(path, arguments, environ)
         throw SystemError(call: "execve", errno: errno, path: path)
+    }
+
+    /// Those that were closed meanwhile are ignored. If another thread has opened one of these numbers since, the next program
+    /// closes it.
+    private static func setInherited(_ numbers: [Int32], _ isInherited: Bool) {
+        for number in numbers { _ = fcntl(number, F_SETFD, isInherited ? 0 : FD_CLOEXEC) }
     }
 
     /// The path of the program that `run` executes.
@@ -50,8 +71,9 @@ enum Reexecution {
         return path.hasSuffix(suffix) ? String(path.dropLast(suffix.count)) : path
     }
 
-    /// The descriptors that the previous program passed on; `nil`: this one was not executed by reexec.
-    static func takeTable() throws -> [(name: String, descriptor: SharedDescriptor)]? {
+    /// The descriptors that the previous program passed on; `nil`: this one was not executed by reexec. Those that waited to be
+    /// closed are closed on a helper thread.
+    static func takeTable() throws -> [(name: String, descriptor: UntakenDescriptor)]? {
         guard let text = getenv(variable).map({ String(cString: $0) }) else { return nil }
         unsetenv(variable)
         guard let raw = Int32(text), raw > 2, fcntl(raw, F_GETFD) >= 0 else {
@@ -64,13 +86,28 @@ enum Reexecution {
         guard let bytes = try MemoryFile.contents(table, limit: longest) else {
             throw Problem("\(variable)=\(text): the table of descriptors is too long")
         }
-        return try String(decoding: bytes, as: UTF8.self).split(separator: "\n").map { line in
+        let closer = DescriptorCloser()
+        var passed: [(name: String, descriptor: UntakenDescriptor)] = []
+        for line in String(decoding: bytes, as: UTF8.self).split(separator: "\n") {
             let words = line.split(separator: " ")
-            guard words.count == 2, let raw = Int32(words[1]), raw > 2, fcntl(raw, F_GETFD) >= 0
-            else { throw Problem("\(variable): '\(line)' is not an open descriptor") }
-            let descriptor = SharedDescriptor(Descriptor(adopting: raw))
-            try descriptor.descriptor.setInherited(false)
-            return (String(words[0]), descriptor)
+            guard words.count == 2, let raw = Int32(words[1]), raw > 2 else { throw notOpen(line) }
+            guard fcntl(raw, F_GETFD) >= 0 else {
+                // The previous program was closing it.
+                if words[0] == closing { continue }
+                throw notOpen(line)
+            }
+            let descriptor = Descriptor(adopting: raw)
+            try descriptor.setInherited(false)
+            if words[0] == closing {
+                closer.close(descriptor)
+            } else {
+                passed.append((String(words[0]), UntakenDescriptor(descriptor, closer: closer)))
+            }
         }
+        return passed
+    }
+
+    private static func notOpen(_ line: Substring) -> Problem {
+        Problem("\(variable): '\(line)' is not an open descriptor")
     }
 }

@@ -19,6 +19,8 @@ struct RunRecord: Hashable {
     /// `ERRNO=`
     var errno: Int32?
     var notices = NoticeQueue()
+    /// The name of the inbox, if it is not the app's.
+    var inbox: String?
 
     init(app: AppID) { self.app = app }
 
@@ -31,6 +33,7 @@ struct RunRecord: Hashable {
         statusText = run.statusText
         errno = run.errno
         notices = run.transport.queue
+        inbox = run.inbox.name == run.app.name ? nil : run.inbox.name
     }
 
     static func == (a: Self, b: Self) -> Bool { a.bytes == b.bytes }
@@ -64,6 +67,7 @@ extension RunRecord: SavedRecord {
         statusText = status?.text
         try coder.optional(8, &errno)
         try coder.field(9, &notices)
+        try coder.optional(10, &inbox)
     }
 }
 
@@ -73,13 +77,15 @@ private struct SavedStatus: SavedValue {
     static var form: SavedForm { .bytes }
     var text: String
 
-    init(_ text: String) { self.text = text.printable(upTo: NotifyDatagram.maximumStatus) }
+    /// - Parameter text: of a notify message: it is printable, and not too long.
+    init(_ text: String) { self.text = text }
 
     func save(to writer: inout ByteWriter) { writer.put(text: text) }
 
     init(from reader: inout ByteReader) throws(SavedError) {
         let bytes = try reader.bytes(reader.left)
-        self.init(String(decoding: bytes.prefix(NotifyDatagram.maximumStatus + 1), as: UTF8.self))
+        let text = String(decoding: bytes.prefix(NotifyDatagram.maximumStatus + 1), as: UTF8.self)
+        self.init(text.printable(upTo: NotifyDatagram.maximumStatus))
     }
 }
 

@@ -12,6 +12,7 @@ enum Startup {
     ) -> RecoveredState? {
         do {
             guard var recovered = try Logbook.read(at: folders.logbook) else { return nil }
+            receipts.adoptPending(PendingReceipts.lines(in: recovered.records))
             if recovered.isOfAnotherBoot {
                 // No process survives the end of the machine.
                 guard try !containment.orphanedEnclosures().contains(where: { try $0.isPopulated() }) else {
@@ -59,7 +60,11 @@ enum Startup {
     /// The descriptors that the previous daemon passed on by reexec, or that the service manager has stored.
     static func takeDescriptors() throws -> RecoveredDescriptors {
         if let table = try Reexecution.takeTable() { return RecoveredDescriptors(adopting: table) }
+        let closer = DescriptorCloser()
         let passed = try ServiceManager.takePassedDescriptors()
-        return RecoveredDescriptors(adopting: passed.map { ($0.name, $0.descriptor) })
+        return RecoveredDescriptors(
+            adopting: passed.map {
+                ($0.name, UntakenDescriptor(Descriptor(adopting: $0.number), closer: closer))
+            })
     }
 }

@@ -216,7 +216,7 @@ final class NotifySocket {
             omission = nil
             logOmitted()
         }
-        // Unread datagrams may hold descriptors. Those that remain are closed with the socket, on this thread.
+        // Unread datagrams may hold descriptors. Those that remain are closed with the socket, by its closer.
         drain()
         do { _ = try removeFile(at: path) } catch { delegate?.logWarning("\(error)") }
     }

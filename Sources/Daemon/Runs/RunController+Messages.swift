@@ -74,8 +74,11 @@ extension RunController: NotifySocketDelegate {
         }
         // Each one would replace the one before.
         if StoredDescriptors.sizeLimits[name] != nil { descriptors.keepLast() }
+        let check = DescriptorCheck()
+        // Reading a line of the table of mounts takes as long as copying some lines of a file.
+        defer { socket.charge(bytes: 4 * check.bytesRead) }
         while let descriptor = descriptors.takeFirst() {
-            switch context.stored.add(descriptor, name, of: app, closer: socket.closer) {
+            switch context.stored.add(descriptor, name, of: app, closer: socket.closer, check: check) {
             case .stored(let written, let problem):
                 socket.charge(bytes: written)
                 if let problem { socket.warn(problem) }

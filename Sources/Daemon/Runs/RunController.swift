@@ -104,11 +104,15 @@ final class RunController {
 
     /// The files of events that the app may not have removed.
     var eventFiles = EventFiles()
+    /// The files that could not be written yet.
+    var pendingFiles = PendingFiles()
 
-    /// - Parameter notices: those that the previous daemon recorded; empty for a new run.
+    /// - Parameters:
+    ///   - notices: those that the previous daemon recorded; empty for a new run.
+    ///   - inbox: `nil`: it is opened when it is needed.
     init(
         id: RunID, manifest: AppManifest, enclosure: Enclosure, socket: NotifySocket, owner: Owner?,
-        notices: NoticeQueue = NoticeQueue(), context: DaemonContext
+        notices: NoticeQueue = NoticeQueue(), inbox: Inbox? = nil, context: DaemonContext
     ) {
         self.id = id
         app = manifest.id
@@ -118,7 +122,7 @@ final class RunController {
         self.owner = owner
         self.context = context
         transport = SignalTransport(loop: context.loop, signals: manifest.signals, queue: notices)
-        inbox = Inbox(of: manifest.id, context.folders, owner: owner)
+        self.inbox = inbox ?? Inbox(of: manifest.id, in: context.inboxes, context.folders, owner: owner)
         transport.delegate = self
         socket.delegate = self
     }
@@ -274,9 +278,9 @@ final class RunController {
     /// first (L36).
     func notify(_ notice: Notice, _ effect: EffectID) {
         guard case .memoryWarning(let level) = notice else { return transport.send(notice, effect) }
-        writeToInbox("memory", level.name)
+        let isWritten = writeToInbox("memory", level.name)
         transport.send(notice, effect)
-        transport.announceFiles()
+        if isWritten { transport.announceFiles() }
     }
 
     // MARK: The end
@@ -344,6 +348,7 @@ final class RunController {
         context.runs.remove(self)
         context.protection.remove(id)
         removeRecord()
+        removePendingFiles()
         releaseMainProcess()
         socket.close()
         attempt { try context.inboxes.empty(inbox) }

@@ -50,7 +50,7 @@ final class RunLauncher {
         guard let manifest = context.manifests[app] else { throw Problem("its manifest was removed") }
         let user = try step(Stage.user) { try context.users.user(of: manifest) }
         try prepareDirectories(manifest, user)
-        let inbox = Inbox(of: app, context.folders, owner: user?.owner)
+        let inbox = Inbox(of: app, in: context.inboxes, context.folders, owner: user?.owner)
         try step(Stage.runtimeDirectory) { try context.inboxes.create(inbox) }
         let enclosure = try step(Stage.cgroup) {
             try context.containment.create(app: app.name, run: id.number)
@@ -64,7 +64,8 @@ final class RunLauncher {
             throw error
         }
         let run = RunController(
-            id: id, manifest: manifest, enclosure: enclosure, socket: socket, owner: user?.owner, context: context)
+            id: id, manifest: manifest, enclosure: enclosure, socket: socket, owner: user?.owner, inbox: inbox,
+            context: context)
         context.runs.insert(run)
         let environment = LaunchEnvironment(
             manifest: manifest, launch: launch, user: user?.record, notifySocket: socket.path, inbox: inbox.path,

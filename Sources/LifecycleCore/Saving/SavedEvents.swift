@@ -82,6 +82,7 @@ extension RunEvent: SavedUnion {
         case .inputArrived(let attempt, let input): writer.put(case: 28, attempt, input)
         case .workMeasured(let work): writer.put(case: 29, work)
         case .locksFound(let attempt, let locks): writer.put(case: 30, attempt, locks)
+        case .notificationDelayed(let wake): writer.put(case: 40, wake)
         }
     }
 
@@ -124,6 +125,7 @@ extension RunEvent: SavedUnion {
         case 31:
             let (result, id): (WakeResult, UInt64) = (try values.next(), try values.next())
             self = .wakeCompleted(result, id: id)
+        case 40: self = .notificationDelayed(wake: try values.next())
         default: return nil
         }
     }

@@ -93,6 +93,7 @@ extension PendingWake: SavedRecord {
         try coder.required(2, &id)
         try coder.flag(3, &isUnrequested)
         try coder.flag(4, &isDoubtful)
+        try coder.flag(5, &isExcused)
     }
 }
 

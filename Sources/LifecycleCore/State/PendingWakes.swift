@@ -7,6 +7,8 @@ struct PendingWake: Hashable, Sendable {
     var isUnrequested: Bool
     /// The app may have completed it while there was no daemon.
     var isDoubtful = false
+    /// The app cannot read what it is woken for, so it need not complete it (L30).
+    var isExcused = false
 }
 
 /// Of several wakes a completion without a number is for the one with the lowest order, and of these for the oldest: an app does not
@@ -45,10 +47,15 @@ struct PendingWakes: Hashable, Sendable {
     mutating func remove(_ id: UInt64?, mustComplete: (LaunchReason) -> Bool) -> PendingWake? {
         func order(_ index: Int) -> Int {
             let wake = pending[index]
-            return completionOrder(mustComplete: mustComplete(wake.reason), isDoubtful: wake.isDoubtful)
+            let isDuty = mustComplete(wake.reason) && !wake.isExcused
+            return completionOrder(mustComplete: isDuty, isDoubtful: wake.isDoubtful)
         }
         let named = pending.indices.filter { id == nil || pending[$0].id == id }
         return named.min { order($0) < order($1) }.map { pending.remove(at: $0) }
+    }
+
+    mutating func excuse(_ id: UInt64) {
+        for index in pending.indices where pending[index].id == id { pending[index].isExcused = true }
     }
 
     mutating func doubt() { for index in pending.indices { pending[index].isDoubtful = true } }

@@ -8,6 +8,8 @@ struct EndChecker {
     private var relaunch: [(deaths: Int, at: Microseconds)?]
     /// By app: whether it has completed all its wakes.
     private var hasCompleted: [Bool]
+    /// By app: the wakes of its run whose pushes could not be written.
+    private var unread: [Set<UInt64>]
     /// By app: whether a request asked it to end and no later request asked for anything else.
     private var isEndRequested: [Bool]
     /// By app: whether a client requested a launch that has not begun: it may wait for others (L52).
@@ -19,6 +21,7 @@ struct EndChecker {
         ended = Array(repeating: 0, count: apps)
         relaunch = Array(repeating: nil, count: apps)
         hasCompleted = Array(repeating: false, count: apps)
+        unread = Array(repeating: [], count: apps)
         isEndRequested = Array(repeating: false, count: apps)
         isLaunchRequested = Array(repeating: false, count: apps)
     }
@@ -33,6 +36,8 @@ struct EndChecker {
             record(request.reached(by: model.apps[app].policy), of: app)
             // The relaunch that was scheduled is cancelled. The home app may come for another reason.
             if isEndRequested[app], model.apps[app].phase == .notRunning { relaunch[app] = nil }
+        case .run(let run, .notificationDelayed(let wake)):
+            if model.apps[app].run == run { unread[app].insert(wake) }
         case .run(let run, .wakeCompleted(_, let id)):
             guard model.apps[app].run == run else { return }
             switch model.apps[app].phase {
@@ -75,9 +80,12 @@ struct EndChecker {
                 now + time.microseconds - ended[app] >= Self.postponement(deaths), .relaunchesWait,
                 "\(known.id) is to be relaunched \(time) after \(deaths) early ends")
         case .spawn(let id, _, let launch): checkSpawn(app, id, launch, event, model, now, &findings)
-        case .report(.deadlineMissed(let id, .wake, _)):
+        case .report(.deadlineMissed(let id, .wake, let wake)):
             findings.check(
                 !hasCompleted[app], .wakesAreCompleted, "\(id) is killed for a wake that it has completed")
+            findings.check(
+                !unread[app].contains(wake), .unreadWakesAreExcused,
+                "\(id) is killed for wake \(wake), which it cannot read")
         case .kill: checkKill(app, event, model, &findings)
         case .thaw:
             guard isOrderlyEnd(of: known.id, event) else { return }
@@ -112,6 +120,7 @@ struct EndChecker {
         isLaunchRequested[app] = false
         isEndRequested[app] = false
         hasCompleted[app] = false
+        unread[app] = []
     }
 
     /// L11: 10s, doubling, up to 5min.

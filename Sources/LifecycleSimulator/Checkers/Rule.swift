@@ -53,6 +53,7 @@ package enum Rule: String, CaseIterable, Sendable {
         "a suspended app is notified of its end if it takes no part, and not otherwise, unless its manifest decides (L46)"
     case shutdownIsInSteps = "one event of a shutdown ends a limited number of apps; the others follow (L46)"
     case wakesAreCompleted = "an app that has completed its wake is not killed for it (L30)"
+    case unreadWakesAreExcused = "an app is not killed for a push that could not be written to its inbox (L30)"
     case wakesEndAlone = "the completion of a wake ends no other wake (L26)"
     case foregroundIsLimited = "the number of apps in the foreground is at most `ForegroundLimit=` (L12)"
     case leastRecentIsDisplaced = "the app that was activated longest ago is displaced (L12)"

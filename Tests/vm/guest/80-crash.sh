@@ -71,6 +71,12 @@ journalctl -b -u greenroomd -o cat -n 50 | grep -iE 'watchdog|recovered' | sed '
 check "the suspended app has the same process and is suspended" eval "is idle suspended && same $idle \$(pid idle) && frozen idle"
 check "the app in the foreground has the same process and is active" eval "is front active && same $front \$(pid front)"
 
+# The watchdog's signal: Swift's handler of crashes must not receive it first.
+check "the service disables the backtraces of the Swift runtime" has "$(property greenroomd Environment)" "SWIFT_BACKTRACE=enable=no"
+runs=$(property greenroomd NRestarts)
+kill -ABRT "$(property greenroomd MainPID)"
+check "systemd restarts the daemon after its first SIGABRT" wait_for 30 restarted "$runs"
+
 # Kills the daemon at random times while apps are launched and terminated.
 settings '[Unit]' StartLimitIntervalSec=0 '[Service]' RestartSec=20ms
 kill -KILL "$(property greenroomd MainPID)"

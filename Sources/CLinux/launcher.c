@@ -1,0 +1,281 @@
+#include "launcher.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef CLOSE_RANGE_UNSHARE
+#define CLOSE_RANGE_UNSHARE (1U << 1) // linux/close_range.h, since Linux 5.9
+#endif
+
+enum {
+    STACK_SIZE = 64 * 1024,
+    CHANNEL = 3,         // of the thread, in its own table
+    START_TIMEOUT = 1000 // ms; without the thread, a child gets a copy of the whole table
+};
+
+/// What the caller sends as a pointer, together with the descriptors. It exists until the answer arrives.
+struct call {
+    launcher_function *function;
+    void *argument;
+    int *numbers; // those that were sent have the value SENT
+    size_t count;
+};
+
+enum { SENT = LAUNCHER_NOT_OPEN + 1 };
+
+/// The control message of a datagram.
+union control {
+    char bytes[CMSG_SPACE(LAUNCHER_CAPACITY * sizeof(int))];
+    struct cmsghdr aligned;
+};
+
+// The daemon calls from one thread; the tests call from several.
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static enum { NOT_STARTED, STARTING, READY, FAILED } state;
+static int channel = -1;
+static int thread_channel = -1; // the other end, until the thread has a table of its own
+static int start_timeout = START_TIMEOUT;
+
+// MARK: Messages
+
+/// Sends a word and descriptors; 0 or -errno.
+static int send_word(int socket, uint64_t word, const int *descriptors, size_t count) {
+    union control control;
+    struct iovec part = {&word, sizeof word};
+    struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
+    if (count > 0) {
+        memset(&control, 0, sizeof control);
+        header.msg_control = control.bytes;
+        header.msg_controllen = CMSG_SPACE(count * sizeof(int));
+        struct cmsghdr *message = CMSG_FIRSTHDR(&header);
+        message->cmsg_level = SOL_SOCKET;
+        message->cmsg_type = SCM_RIGHTS;
+        message->cmsg_len = CMSG_LEN(count * sizeof(int));
+        memcpy(CMSG_DATA(message), descriptors, count * sizeof(int));
+    }
+    ssize_t sent;
+    do
+        sent = sendmsg(socket, &header, MSG_NOSIGNAL);
+    while (sent < 0 && errno == EINTR);
+    return sent < 0 ? -errno : 0;
+}
+
+/// Receives a word and descriptors. 1, 0 at the end, or -errno.
+static int receive_word(int socket, uint64_t *word, int *descriptors, size_t *count) {
+    union control control;
+    struct iovec part = {word, sizeof *word};
+    struct msghdr header = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
+    ssize_t length;
+    do
+        length = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
+    while (length < 0 && errno == EINTR);
+    *count = 0;
+    if (length <= 0)
+        return length < 0 ? -errno : 0;
+    for (struct cmsghdr *message = CMSG_FIRSTHDR(&header); message; message = CMSG_NXTHDR(&header, message)) {
+        if (message->cmsg_level != SOL_SOCKET || message->cmsg_type != SCM_RIGHTS)
+            continue;
+        *count = (message->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        memcpy(descriptors, CMSG_DATA(message), *count * sizeof(int));
+    }
+    return length == sizeof *word ? 1 : -EPROTO;
+}
+
+// MARK: The thread
+
+/// Gives this thread a table of its own, with `CHANNEL` and the standard descriptors; 0 or -errno.
+static int take_table(int socket) {
+    // Higher numbers are neither copied nor closed, except for the rest of a block of 64.
+    if (syscall(SYS_close_range, (unsigned)socket + 1, ~0U, CLOSE_RANGE_UNSHARE) < 0)
+        return -errno;
+    if (socket != CHANNEL && dup3(socket, CHANNEL, O_CLOEXEC) < 0)
+        return -errno;
+    return syscall(SYS_close_range, CHANNEL + 1, ~0U, 0) < 0 ? -errno : 0;
+}
+
+/// Performs a call and answers it.
+static void perform(struct call *call, const int *received, size_t count) {
+    size_t next = 0;
+    for (size_t i = 0; i < call->count; i++)
+        if (call->numbers[i] == SENT)
+            call->numbers[i] = next < count ? received[next++] : LAUNCHER_NOT_OPEN;
+    int returned = -1;
+    long result = call->function(call->argument, call->numbers, &returned);
+    // The caller has them open too, so this is never the close that can linger.
+    for (size_t i = 0; i < count; i++)
+        close(received[i]);
+    // Without its descriptor if the kernel refuses to send one (ETOOMANYREFS, unix(7)).
+    if (returned < 0 || send_word(CHANNEL, (uint64_t)result, &returned, 1) < 0)
+        send_word(CHANNEL, (uint64_t)result, NULL, 0);
+    if (returned >= 0)
+        close(returned);
+}
+
+static void *serve(void *argument) {
+    int socket = (int)(intptr_t)argument;
+    pthread_setname_np(pthread_self(), "launcher");
+    int error = take_table(socket);
+    send_word(error < 0 ? socket : CHANNEL, (uint64_t)(int64_t)error, NULL, 0);
+    if (error < 0)
+        return NULL;
+    uint64_t word;
+    int received[LAUNCHER_CAPACITY];
+    size_t count;
+    while (receive_word(CHANNEL, &word, received, &count) == 1)
+        perform((struct call *)(uintptr_t)word, received, count);
+    return NULL;
+}
+
+// MARK: The caller
+
+/// Starts the thread with all signals blocked, except for those with which libc changes the user of all threads.
+static int start_thread(void) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_attr_t attributes;
+    int error = pthread_attr_init(&attributes);
+    if (error)
+        return -error;
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attributes, STACK_SIZE);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_t thread;
+    error = pthread_create(&thread, &attributes, serve, (void *)(intptr_t)thread_channel);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    return -error;
+}
+
+static void close_channels(void) {
+    if (channel >= 0)
+        close(channel);
+    if (thread_channel >= 0)
+        close(thread_channel);
+    channel = thread_channel = -1;
+}
+
+static void start(void) {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+        return; // the next call tries again
+    channel = ends[0];
+    thread_channel = ends[1];
+    state = STARTING;
+    if (start_thread() < 0) {
+        close_channels();
+        state = NOT_STARTED;
+    }
+}
+
+/// The memory of a fork(2) has the state of this thread, and not the thread.
+static void reset_after_fork(void) {
+    close_channels();
+    state = NOT_STARTED;
+    pthread_mutex_init(&mutex, NULL);
+}
+
+static void register_fork_handler(void) { pthread_atfork(NULL, NULL, reset_after_fork); }
+
+/// Whether the thread has a table of its own.
+static bool is_ready(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, register_fork_handler);
+    if (state == NOT_STARTED)
+        start();
+    if (state != STARTING)
+        return state == READY;
+    // It waits only if it closes its copy of a descriptor that this process was started with, and that waits.
+    struct pollfd polled = {.fd = channel, .events = POLLIN};
+    int timeout = start_timeout;
+    start_timeout = 0;
+    int count;
+    do
+        count = poll(&polled, 1, timeout);
+    while (count < 0 && errno == EINTR);
+    if (count <= 0)
+        return false;
+    uint64_t word;
+    int none[LAUNCHER_CAPACITY];
+    size_t received;
+    bool is_started = receive_word(channel, &word, none, &received) == 1 && word == 0;
+    state = is_started ? READY : FAILED;
+    if (is_started) {
+        // Its table has a copy. From now on the end of the thread is the end of the channel.
+        close(thread_channel);
+        thread_channel = -1;
+    } else {
+        close_channels();
+    }
+    return is_started;
+}
+
+void launcher_prepare(void) {
+    pthread_mutex_lock(&mutex);
+    is_ready();
+    pthread_mutex_unlock(&mutex);
+}
+
+/// Sends the call and receives the answer; 0 or -errno.
+static int exchange(struct call *call, const int *numbers, long *result, int *returned) {
+    int sent[LAUNCHER_CAPACITY];
+    size_t count = 0;
+    for (size_t i = 0; i < call->count; i++) {
+        if (numbers[i] < 0) {
+            call->numbers[i] = numbers[i];
+        } else if (fcntl(numbers[i], F_GETFD) < 0) {
+            call->numbers[i] = LAUNCHER_NOT_OPEN;
+        } else {
+            call->numbers[i] = SENT;
+            sent[count++] = numbers[i];
+        }
+    }
+    // For the descriptor in the answer.
+    int reserved = fcntl(channel, F_DUPFD_CLOEXEC, 3);
+    if (reserved < 0)
+        return -errno;
+    int error = send_word(channel, (uint64_t)(uintptr_t)call, sent, count);
+    if (error < 0) {
+        close(reserved);
+        return error;
+    }
+    struct pollfd polled = {.fd = channel, .events = POLLIN};
+    while (poll(&polled, 1, -1) < 0 && errno == EINTR)
+        ;
+    close(reserved);
+    uint64_t word;
+    int answered[LAUNCHER_CAPACITY];
+    int received = receive_word(channel, &word, answered, &count);
+    if (received == 1) {
+        *result = (long)word;
+        *returned = count > 0 ? answered[0] : -1;
+        return 0;
+    }
+    // The thread has ended, which it never does: the call may have been performed.
+    close_channels();
+    state = FAILED;
+    *result = -EIO;
+    *returned = -1;
+    return 0;
+}
+
+int launcher_call(
+    launcher_function *function, void *argument, const int *numbers, size_t count, long *result, int *returned) {
+    if (count > LAUNCHER_CAPACITY)
+        return -E2BIG;
+    int mapped[LAUNCHER_CAPACITY];
+    struct call call = {function, argument, mapped, count};
+    pthread_mutex_lock(&mutex);
+    int error = is_ready() ? exchange(&call, numbers, result, returned) : -ENOSYS;
+    pthread_mutex_unlock(&mutex);
+    return error;
+}
