@@ -77,7 +77,7 @@ private final class Subject {
 }
 
 /// A TCP connection to this machine.
-private final class Client {
+private final class TCPClient {
     let descriptor: SharedDescriptor
 
     init(_ port: UInt16) throws {
@@ -121,7 +121,7 @@ struct WorkLookTests {
         .enabled(if: hasPython))
     func held() throws {
         let server = try Subject(python: "c, _ = l.accept(); c.recv(9); signal.pause()")
-        let client = try Client(server.number())
+        let client = try TCPClient(server.number())
         client.send("GET")
         try eventually("it has read the request and sleeps") {
             let work = try server.look()
@@ -135,7 +135,7 @@ struct WorkLookTests {
     @Test("a connection whose request was answered is no request, and the next request is one", .enabled(if: hasPython))
     func answered() throws {
         let server = try Subject(python: "c, _ = l.accept(); c.recv(9); c.send(b'a'); c.recv(9); signal.pause()")
-        let client = try Client(server.number())
+        let client = try TCPClient(server.number())
         client.send("GET")
         client.receive()
         var baseline = WorkBaseline()
@@ -154,7 +154,7 @@ struct WorkLookTests {
     @Test("the end of a stream that was not read is neither input nor a request", .enabled(if: hasPython))
     func end() throws {
         let server = try Subject(python: "c, _ = l.accept(); print(1, flush=True); signal.pause()")
-        let client = try Client(server.number())
+        let client = try TCPClient(server.number())
         let accepted = try server.number()
         #expect(accepted == 1)
         client.shutDown()
@@ -177,7 +177,7 @@ struct WorkLookTests {
                 except BlockingIOError: pass
                 print(1, flush=True); signal.pause()
                 """)
-        let client = try Client(server.number())
+        let client = try TCPClient(server.number())
         let accepted = try server.number()
         #expect(accepted == 1)
         let before = try server.look()
@@ -186,13 +186,13 @@ struct WorkLookTests {
         #expect(before.unread >= 5 + 8)
         client.send("xyz")
         try eventually("three bytes more wait") { try server.look().unread == before.unread + 3 }
-        let second = try Client(try Self.port(of: client))
+        let second = try TCPClient(try Self.port(of: client))
         try eventually("a connection waits") { try server.look().unread == before.unread + 4 }
         withExtendedLifetime(second) {}
     }
 
     /// The port to which a client is connected.
-    private static func port(of client: Client) throws -> UInt16 {
+    private static func port(of client: TCPClient) throws -> UInt16 {
         var address = sockaddr_in()
         var size = socklen_t(MemoryLayout<sockaddr_in>.size)
         let number = client.descriptor.raw
@@ -269,7 +269,7 @@ struct WorkLookTests {
         .enabled(if: hasPython))
     func unsupported() throws {
         let server = try Subject(python: "c, _ = l.accept(); print(1, flush=True); signal.pause()")
-        let client = try Client(server.number())
+        let client = try TCPClient(server.number())
         let accepted = try server.number()
         #expect(accepted == 1)
         client.send("xyz")
