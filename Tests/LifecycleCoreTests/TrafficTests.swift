@@ -79,7 +79,9 @@ struct TrafficTests {
         harness.register("web") { $0.wakesOnTraffic = false }
         let run = harness.run("web")
         #expect(
-            Array(harness.effects.suffix(2)) == [.stopWatchingInput(run), .watchInput(run, attempt: 1, onlyPeers: true)])
+            Array(harness.effects.suffix(2)) == [
+                .stopWatchingInput(run), .watchInput(run, attempt: 1, onlyPeers: true),
+            ])
         Self.arrive(harness)
         #expect(harness.state("web") == .suspended)
     }
@@ -118,7 +120,9 @@ struct TrafficTests {
         #expect(harness.state("web") == .background)
     }
 
-    @Test("any app is woken for a moment when the buffer of a local peer is more than half full; that time is limited (L50, L53)")
+    @Test(
+        "any app is woken for a moment when the buffer of a local peer is more than half full; that time is limited (L50, L53)"
+    )
     func peers() {
         let harness = Harness("web") { $0.backgroundTimePerHour = .seconds(10) }
         harness.suspend("web")

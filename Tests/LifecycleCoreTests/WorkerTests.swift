@@ -45,7 +45,7 @@ struct WorkerTests {
         harness.advance(.seconds(30))
         #expect(looks().count == 4)
         #expect(harness.view("web").awakeReasons == [.work(.request)])
-        #expect(harness.view("web").workSince .map { harness.now - $0 } == .seconds(30))
+        #expect(harness.view("web").workSince.map { harness.now - $0 } == .seconds(30))
         harness.behave("web") { $0.work?.requests = 0 }
         harness.advance(.seconds(10))
         #expect(harness.state("web") == .suspended)
@@ -120,7 +120,8 @@ struct WorkerTests {
         #expect(harness.state("web") == .suspended)
     }
 
-    @Test("a wait that is unusual, and output that nobody takes, keep it awake for no more than RequestSec= and IdleSec=")
+    @Test(
+        "a wait that is unusual, and output that nobody takes, keep it awake for no more than RequestSec= and IdleSec=")
     func bounds() {
         let harness = Self.worker()
         harness.behave("web") { $0.work?.hasUnusualWait = true }
@@ -191,7 +192,8 @@ struct WorkerTests {
         let reported = harness.reports().filter { if case .locksHeld = $0 { true } else { false } }
         #expect(
             reported == [
-                .locksHeld(id("web"), Self.locks, isSuspended: false), .locksHeld(id("web"), Self.locks, isSuspended: true),
+                .locksHeld(id("web"), Self.locks, isSuspended: false),
+                .locksHeld(id("web"), Self.locks, isSuspended: true),
             ])
         #expect(harness.view("web").unrequestedTime >= .seconds(55))
     }

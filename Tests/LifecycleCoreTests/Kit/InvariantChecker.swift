@@ -231,7 +231,9 @@ struct InvariantChecker {
         case .notRunning: fail("\(app) is not running, but has a run")
         case .suspended:
             // Workers run at normal weight whenever they run (L19).
-            if !run.isFreezing || run.isThrottled == workers.contains(app) { fail("\(app) is suspended, but not frozen or not throttled") }
+            if !run.isFreezing || run.isThrottled == workers.contains(app) {
+                fail("\(app) is suspended, but not frozen or not throttled")
+            }
         case .active, .inactive:
             if run.isThrottled { fail("\(app) is throttled in the foreground") }
             let expected: Run.LastNotice = state == .active ? .active : .inactive

@@ -127,7 +127,8 @@ struct Kernel {
             guard behaviour(of: run).dies else { return [] }
             return end(run, .signaled(9, coreDumped: false)) + endChildren(of: run)
         case .measureMemory: return measures ? [.memoryMeasured(reading)] : []
-        case .stopWatchingInput, .throttle, .unthrottle, .setOOMClass, .deliver, .recordLaunch, .writeReceipt, .dropRestorationState,
+        case .stopWatchingInput, .throttle, .unthrottle, .setOOMClass, .deliver, .recordLaunch, .writeReceipt,
+            .dropRestorationState,
             .identify, .answer, .warn, .report,
             .allowSleep, .finish:
             return []
