@@ -60,6 +60,8 @@ package struct AppView: Hashable, Sendable {
     package var lastInputAt: Instant?
     /// L50: while it is suspended: what is watched; `nil`: nothing.
     package var watch: InputWatch?
+    /// L43: the file locks that it was suspended with, after they had kept it awake for their time.
+    package var heldLocks: FileLocks?
     /// L51: while it is awake for its work: since when for this reason.
     package var workSince: Instant?
     /// L51: when it is suspended unless it works, while it is idle.

@@ -95,6 +95,7 @@ extension LifecycleCore {
         case .background(var background)?:
             background.idleSince = nil
             update(index, .background(background))
+            self[run: index].lockHold = nil
         case .suspending?, .suspended?: wake(index, pending: nil, for: nil, isUnrequested: true, now)
         case nil, .launching?, .foreground?,
             .enteringBackground?, .waking?, .terminating?:

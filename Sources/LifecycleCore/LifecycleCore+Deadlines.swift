@@ -2,7 +2,7 @@
 extension LifecycleCore {
     enum TimerKind: Hashable, Sendable {
         case deadline, backgroundTime, wake, expirationNotice, taskEnd, suspend, freezeTakesLong, endTakesLong, relaunch
-        case startUp, memoryLimit, input, work
+        case startUp, memoryLimit, input, work, watchAgain
     }
 
     /// The nearest thing that is due for an app.
@@ -53,6 +53,7 @@ extension LifecycleCore {
                 timer.consider(suspensionDue(index, stored, background), .suspend)
                 timer.consider(startUpDue(index, stored), .startUp)
                 timer.consider(background.look?.nextAt, .work)
+                timer.consider(stored.run.traffic.watchAgainAt, .watchAgain)
             case .enteringBackground(let entering):
                 timer.consider(entering.deadline?.due, .deadline)
                 timer.consider(stored, expirationNotice: apps[index].policy.expirationNotice)
@@ -116,6 +117,7 @@ extension LifecycleCore {
         case .memoryLimit: suspendedLimitPassed(index, now)
         case .input: inputIsDue(index, now)
         case .work: lookIsDue(index, now)
+        case .watchAgain: watchAgain(index, now)
         }
     }
 

@@ -12,7 +12,7 @@ extension LifecycleCore {
         if apps[index].policy.exitsOnSuspend { return terminate(index, .exitsOnSuspend, now) }
         self[run: index].freezeAttempt += 1
         effects.append(.freeze(self[run: index].id, attempt: self[run: index].freezeAttempt))
-        change(index, to: .suspending(Suspending(warnAt: now + Self.freezeTimeout)), .idle, now)
+        change(index, to: .suspending(Suspending(warnAt: now + Self.freezeTimeout, look: background.look)), .idle, now)
     }
 
     mutating func frozen(_ index: Int, _ attempt: Int, _ memory: UInt64, _ now: Instant) {
@@ -24,8 +24,10 @@ extension LifecycleCore {
             let left = counting.deadline.remaining(at: now)
             self[run: index].budget = .paused(.init(left: left, isNoticeGiven: counting.isNoticeGiven))
         }
-        change(index, to: .suspended(Suspended()), .idle, now)
+        let look = lookAtFreeze(index)
+        change(index, to: .suspended(Suspended(look: look)), .idle, now)
         beginWatch(index)
+        if look != nil { effects.append(.measureWork(self[run: index].id, isFirst: false)) }
         evaluateMemory(now)
     }
 
@@ -41,7 +43,9 @@ extension LifecycleCore {
     /// a file server for hours.
     mutating func freezeTakesLong(_ index: Int, _ now: Instant) {
         report(.freezeTakesLong(apps[index].id))
-        update(index, .suspending(Suspending(warnAt: nil)))
+        guard case .suspending(var suspending)? = apps[index].execution else { return }
+        suspending.warnAt = nil
+        update(index, .suspending(suspending))
     }
 
     /// A process outside the daemon has continued a process of the app: the app runs until all are stopped again, and is in
@@ -91,7 +95,7 @@ extension LifecycleCore {
 
     /// The clock of the budget continues with what was left. A wake renews it (L26).
     private mutating func resumeBudget(_ index: Int, isRenewed: Bool, _ now: Instant) {
-        if isRenewed {
+        if isRenewed || apps[index].policy.role == .worker {
             cancel(index, self[run: index].budget.deadline)
             startBudget(index, apps[index].policy.backgroundBudget == nil ? nil : Self.wakeTime, now)
         } else if case .paused(let paused) = self[run: index].budget {

@@ -6,6 +6,8 @@ extension LifecycleCore {
     static let toleratedQuickWakes = 2
     static let shortestStay = Duration.seconds(2)
     static let longestStay = Duration.seconds(300)
+    /// When an app that could not be watched for lack of descriptors may be suspended again.
+    static let watchRetry = Duration.seconds(60)
 
     // MARK: The watch
 
@@ -30,14 +32,24 @@ extension LifecycleCore {
 
     /// The manifest was read again: `Traffic=` may be another.
     mutating func renewWatch(_ index: Int, _ before: AppPolicy, _ now: Instant) {
-        guard before.wakesOnTraffic != apps[index].policy.wakesOnTraffic, apps[index].run != nil else { return }
-        if self[run: index].traffic.isUnwatchable {
-            self[run: index].traffic.isUnwatchable = false
-            assertionEnded(index, now)
-        }
-        guard apps[index].phase == .suspended else { return }
+        let policy = apps[index].policy
+        guard apps[index].run != nil,
+            before.wakesOnTraffic != policy.wakesOnTraffic || before.wakeThreshold != policy.wakeThreshold
+        else { return }
+        if !policy.wakesOnTraffic { watchAgain(index, now) }
+        guard case .suspended(var suspended)? = apps[index].execution else { return }
+        (suspended.input, suspended.inputDue, suspended.deferred) = (nil, nil, nil)
+        update(index, .suspended(suspended))
         endWatch(index)
         beginWatch(index)
+    }
+
+    /// It may be possible now to watch an app that was left awake.
+    mutating func watchAgain(_ index: Int, _ now: Instant) {
+        guard self[run: index].traffic.isUnwatchable else { return }
+        self[run: index].traffic.isUnwatchable = false
+        self[run: index].traffic.watchAgainAt = nil
+        assertionEnded(index, now)
     }
 
     mutating func inputWatched(_ index: Int, _ attempt: Int, _ watch: InputWatch, _ now: Instant) {
@@ -54,6 +66,7 @@ extension LifecycleCore {
         guard watch.isBlind, shutdown == nil else { return }
         // Suspended, it would be out of reach for its clients.
         self[run: index].traffic.isUnwatchable = true
+        if watch.isTransient { self[run: index].traffic.watchAgainAt = now + Self.watchRetry }
         wake(index, pending: nil, for: nil, because: .woken, now)
     }
 
@@ -73,11 +86,14 @@ extension LifecycleCore {
     /// Whether input wakes the app at once.
     private func isEnough(_ index: Int, _ input: Input) -> Bool {
         if input.isHalfFull { return true }
-        guard apps[index].policy.wakesOnTraffic, !input.isEnd || input.bytes > 0 else { return false }
+        guard apps[index].policy.wakesOnTraffic else { return false }
+        // No more follows after these bytes. An end alone need not be read soon.
+        if input.isEnd { return input.bytes > 0 }
         switch input.kind {
-        case .listener, .timer, .event, .epoll: return true
+        // Of datagrams the kernel says the size of the first one only.
+        case .listener, .timer, .event, .epoll, .datagram: return true
         // Without bytes there is space for output that the app waits to write.
-        case .stream, .datagram, .pipe, .terminal:
+        case .stream, .pipe, .terminal:
             return input.bytes == 0 || input.bytes >= apps[index].policy.wakeThreshold.bytes
         }
     }
@@ -86,9 +102,9 @@ extension LifecycleCore {
     mutating func inputIsDue(_ index: Int, _ now: Instant) {
         guard case .suspended(var suspended)? = apps[index].execution else { return }
         var inputs: [Input] = []
-        if let due = suspended.inputDue, due <= now, let input = suspended.input {
+        if let due = suspended.inputDue, due <= now {
             suspended.inputDue = nil
-            inputs.append(input)
+            if let input = suspended.input { inputs.append(input) }
         }
         if let deferred = suspended.deferred, deferred.due <= now {
             suspended.deferred = nil
@@ -123,7 +139,9 @@ extension LifecycleCore {
         traffic.wakes = min(traffic.wakes + 1, Traffic.maximumWakes)
         traffic.lastInput = input
         traffic.lastInputAt = now
-        traffic.quickWakes = suspendedFor < Self.quickWake ? min(traffic.quickWakes + 1, Traffic.maximumQuickWakes) : 0
+        // What only drains a peer's buffer is limited by L53.
+        let isQuick = suspendedFor < Self.quickWake && apps[index].policy.wakesOnTraffic
+        traffic.quickWakes = isQuick ? min(traffic.quickWakes + 1, Traffic.maximumQuickWakes) : 0
         traffic.awakeUntil = nil
         let excess = traffic.quickWakes - Self.toleratedQuickWakes
         if excess > 0 {

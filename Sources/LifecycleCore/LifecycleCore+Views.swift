@@ -79,11 +79,15 @@ extension LifecycleCore {
         view.lastInputAt = run.traffic.lastInputAt
         view.shortestWait = run.traffic.shortestWait
         switch app.execution {
-        case .suspended(let suspended)?: view.watch = suspended.isWatching ? suspended.watch : nil
+        case .suspended(let suspended)?:
+            view.watch = suspended.isWatching ? suspended.watch : nil
+            view.heldLocks = run.lockHold?.locks
         case .background(let background)?:
             view.workSince = background.look?.since
-            guard !isHeldAwake(index), background.look?.reason == nil, let timer = nextTimer(index) else { return }
-            view.suspendsIn = max(.zero, timer.at - now)
+            guard !isHeldAwake(index), background.look?.reason == nil, let timer = nextTimer(index),
+                timer.kind == .work || timer.kind == .suspend
+            else { return }
+            view.suspendsIn = max(.zero, max(timer.at, staysAwakeUntil(index) ?? timer.at) - now)
         case nil, .launching?, .foreground?, .enteringBackground?, .suspending?, .waking?, .terminating?: break
         }
     }

@@ -45,6 +45,9 @@ extension LifecycleCore {
     }
 
     mutating func workMeasured(_ index: Int, _ work: RunWork, _ now: Instant) {
+        if case .suspended(let suspended)? = apps[index].execution {
+            return workMeasured(whileSuspended: index, suspended, work, now)
+        }
         guard case .background(var background)? = apps[index].execution, var look = background.look, look.isAsked else {
             return
         }
@@ -52,14 +55,40 @@ extension LifecycleCore {
         self[run: index].traffic.shortestWait = work.shortestWait
         let isFirst = look.before == nil
         let reason = isFirst ? look.reason : look.reason(work, apps[index].policy, now)
-        if work.hasUnusualWait { look.unusualSince = look.unusualSince ?? now } else { look.unusualSince = nil }
+        if work.hasUnusualWait || work.isIncomplete { look.unusualSince = look.unusualSince ?? now } else { look.unusualSince = nil }
         if reason != look.reason { look.since = reason == nil ? nil : look.measuredAt }
         look.reason = reason
         look.before = work
         look.measuredAt = now
         background.look = look
         update(index, .background(background))
-        if !isFirst, reason == nil { becameIdle(index, background, now) }
+        if isFirst { return }
+        if let reason { isAtWork(index, reason) } else { becameIdle(index, background, now) }
+    }
+
+    private mutating func isAtWork(_ index: Int, _ reason: WorkReason) {
+        // Locks belong to the work that it has done before.
+        self[run: index].lockHold = nil
+        // From here on it works for its clients, whatever it was launched or woken for (L53).
+        let isForClients = reason == .request || reason == .unreadInput
+        if isForClients, apps[index].policy.role == .worker, !self[run: index].assertions.hasTasks {
+            self[run: index].isUnrequested = false
+        }
+    }
+
+    /// The look at a frozen worker: nothing would wake it for a request that it has read and not answered.
+    private mutating func workMeasured(
+        whileSuspended index: Int, _ suspended: Suspended, _ work: RunWork, _ now: Instant
+    ) {
+        guard let look = suspended.look else { return }
+        var suspended = suspended
+        suspended.look = nil
+        update(index, .suspended(suspended))
+        let policy = apps[index].policy
+        let hasNewRequest = work.requests > 0 && (look.before.map { $0.requests == 0 || work.newestRequest < policy.idleTime } ?? true)
+        guard policy.keepAwake.contains(.requests), hasNewRequest, work.newestRequest < policy.requestTime, shutdown == nil
+        else { return }
+        wake(index, pending: nil, for: nil, because: .woken, now)
     }
 
     /// The app had nothing to do for `IdleSec=`.
@@ -74,6 +103,12 @@ extension LifecycleCore {
         guard case .background(var background)? = apps[index].execution else { return }
         background.look?.nextAt = min(until, now + apps[index].policy.idleTime)
         update(index, .background(background))
+    }
+
+    /// What is compared with the look at a worker that was frozen because it was idle; `nil`: it is not looked at.
+    func lookAtFreeze(_ index: Int) -> WorkLook? {
+        guard apps[index].policy.role == .worker, case .suspending(let suspending)? = apps[index].execution else { return nil }
+        return suspending.look
     }
 
     /// Before this instant the app is not suspended, whether or not it works.
@@ -124,7 +159,9 @@ extension WorkLook {
         }
         if policy.keepAwake.contains(.requests) {
             if work.requests > 0, work.newestRequest < policy.requestTime { return .request }
-            if work.hasUnusualWait, now - (unusualSince ?? now) < policy.requestTime { return .unusualWait }
+            let isRecent = now - (unusualSince ?? now) < policy.requestTime
+            if work.isIncomplete, isRecent { return .request }
+            if work.hasUnusualWait, isRecent { return .unusualWait }
         }
         if policy.keepAwake.contains(.timers), let wait = work.shortestWait, wait <= .seconds(60) { return .timer }
         if policy.keepAwake.contains(.connections), work.connections > 0 { return .connection }

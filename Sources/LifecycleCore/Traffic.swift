@@ -15,8 +15,9 @@ package enum InputKind: String, CaseIterable, Hashable, Sendable {
     /// An epoll descriptor of the app: something that it waits for.
     case epoll
 
-    /// Whether what arrives comes from outside the app: processes of a frozen app send nothing. Timers are its own.
-    package var isFromOutside: Bool { self != .timer }
+    /// Whether what arrives comes from outside the app. Timers are its own; an eventfd or a pidfd may have been ready when it was
+    /// frozen.
+    package var isFromOutside: Bool { self != .timer && self != .event }
 }
 
 /// Input that arrived at a suspended app (L50).
@@ -83,9 +84,10 @@ package struct InputWatch: Hashable, Sendable {
     /// How many descriptors are watched.
     package var watched = 0
     package var unwatched: [Unwatched] = []
-    /// What may not be watched at all: no descriptor of some process could be duplicated. Such an app is not left where
-    /// nothing reaches it.
-    package var isBlind: Bool { watched == 0 && unwatched.contains { $0.problem == .notPermitted } }
+    /// Nothing is watched, although there is something to watch. Such an app is not left where nothing reaches it.
+    package var isBlind: Bool { watched == 0 && unwatched.contains { $0.problem != .notSupported } }
+    /// That may be otherwise later: descriptors were short.
+    package var isTransient: Bool { !unwatched.contains { $0.problem == .notPermitted } }
 
     package init(watched: Int = 0, unwatched: [Unwatched] = []) {
         self.watched = watched
@@ -115,8 +117,8 @@ package struct RunWork: Hashable, Sendable {
     package var hasUnusualWait = false
     /// The shortest finite timeout that a thread waits with; `nil`: all wait without one.
     package var shortestWait: Duration?
-    /// What could not be measured: a network namespace that is gone, a process of another user. Then the app counts as
-    /// having what it may have.
+    /// Something could not be measured: a network namespace that is gone, a process of another user. Then there may be a request
+    /// without its answer.
     package var isIncomplete = false
 
     package init(cpu: Duration) { self.cpu = cpu }

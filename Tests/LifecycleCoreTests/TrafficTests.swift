@@ -108,6 +108,31 @@ struct TrafficTests {
         #expect(harness.state("web") == .background)
     }
 
+    @Test("datagrams, and bytes with the end behind them, are enough whatever the threshold (L50)", arguments: [true, false])
+    func enough(isDatagram: Bool) {
+        let harness = Self.server { $0.wakeThreshold = .init(bytes: 64) }
+        harness.suspend("web")
+        Self.arrive(
+            harness,
+            Input(kind: isDatagram ? .datagram : .stream, pid: 101, descriptor: 5, bytes: 10, isEnd: !isDatagram))
+        #expect(harness.state("web") == .background)
+    }
+
+    @Test("another threshold in the manifest counts for an app that is suspended")
+    func otherThreshold() {
+        let harness = Self.server { $0.wakeThreshold = .init(bytes: 1024, time: .seconds(60)) }
+        harness.suspend("web")
+        Self.arrive(harness)
+        harness.register("web") { $0.wakeThreshold = .init(bytes: 1) }
+        let run = harness.run("web")
+        #expect(
+            Array(harness.effects.suffix(2)) == [.stopWatchingInput(run), .watchInput(run, attempt: 1, onlyPeers: false)])
+        harness.advance(.seconds(120))
+        #expect(harness.state("web") == .suspended)
+        Self.arrive(harness)
+        #expect(harness.state("web") == .background)
+    }
+
     @Test("FIN alone never wakes an app whose threshold has no time")
     func end() {
         let harness = Self.server()
@@ -197,6 +222,18 @@ struct TrafficTests {
         #expect(freezes == 1)
         harness.register("web") { $0.wakesOnTraffic = false }
         harness.advance(.seconds(11))
+        #expect(harness.state("web") == .suspended)
+    }
+
+    @Test("an app that cannot be watched for lack of descriptors is tried again (L50)")
+    func shortOfDescriptors() {
+        let harness = Self.worker()
+        harness.behave("web") { $0.watch = InputWatch(unwatched: [.init(what: "process", problem: .tooMany, count: 1)]) }
+        harness.launch("web")
+        harness.advance(.seconds(65))
+        #expect(harness.view("web").awakeReasons == [.notWatchable])
+        harness.behave("web") { $0.watch = InputWatch(watched: 2) }
+        harness.advance(.seconds(30))
         #expect(harness.state("web") == .suspended)
     }
 

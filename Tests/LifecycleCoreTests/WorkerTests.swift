@@ -50,7 +50,9 @@ struct WorkerTests {
         harness.advance(.seconds(10))
         #expect(harness.state("web") == .suspended)
         harness.advance(.seconds(3600))
-        #expect(looks().count == 5)
+        // The last one is made when it is frozen: a request may have come meanwhile.
+        #expect(looks().count == 6)
+        #expect(harness.state("web") == .suspended)
     }
 
     /// What a worker has to do, and why it is awake then.
@@ -172,7 +174,85 @@ struct WorkerTests {
         #expect(harness.launches("web").count == 2)
     }
 
+    @Test("a request that comes between the last look and the freeze is found at the freeze (L51)")
+    func atTheFreeze() {
+        let harness = Self.worker()
+        harness.behave("web") { $0.freezes = false }
+        harness.launch("web")
+        harness.advance(.seconds(10))
+        harness.behave("web") {
+            $0.freezes = true
+            $0.work?.requests = 1
+            $0.work?.newestRequest = .milliseconds(20)
+        }
+        harness.handle(.run(harness.run("web"), .frozen(attempt: 1, memory: mebibyte)))
+        #expect(harness.state("web") == .background)
+        harness.advance(.seconds(10))
+        #expect(harness.view("web").awakeReasons == [.work(.request)])
+    }
+
+    @Test("what cannot be measured counts as a request, for no more than RequestSec= (L51)")
+    func incomplete() {
+        let harness = Self.worker()
+        harness.behave("web") { $0.work?.isIncomplete = true }
+        harness.launch("web")
+        harness.advance(.seconds(59))
+        #expect(harness.view("web").awakeReasons == [.work(.request)])
+        harness.advance(.seconds(11))
+        #expect(harness.state("web") == .suspended)
+    }
+
+    @Test("what a worker does for its clients is not counted, whatever it was launched for (L53)")
+    func forClients() {
+        let harness = Self.worker { $0.relaunch = .always }
+        harness.launch("web")
+        harness.advance(.seconds(15))
+        harness.exit("web", .exited(1))
+        harness.advance(.seconds(5))
+        #expect(harness.launches("web").last?.isUnrequested == true)
+        harness.behave("web") { $0.work?.requests = 1 }
+        harness.advance(.seconds(600))
+        #expect(harness.view("web").unrequestedTime < .seconds(30))
+    }
+
+    @Test("an app whose manifest makes it a worker leaves the foreground, and has no budget any more (L49)")
+    func becomesWorker() {
+        let harness = Harness("web", "mail")
+        harness.launch("web")
+        harness.launch("mail", .background)
+        harness.task("mail", "upload")
+        for name in ["web", "mail"] {
+            harness.register(name) {
+                $0.role = .worker
+                $0.wakesOnTraffic = true
+            }
+        }
+        #expect(harness.state("web") == .background)
+        #expect(harness.core.foregroundApps.isEmpty)
+        harness.advance(.seconds(300))
+        #expect(harness.state("web") == .suspended)
+        #expect(harness.view("mail").awakeReasons == [.task(name: "upload")])
+    }
+
     // MARK: File locks (L43)
+
+    @Test("a lock that keeps a worker from being suspended counts from the end of its work")
+    func locksOfWork() {
+        let harness = Self.worker()
+        harness.behave("web") {
+            $0.entering = .cannotBeNotified
+            $0.locks = Self.locks
+        }
+        harness.launch("web")
+        harness.advance(.seconds(12))
+        harness.behave("web") { $0.work?.requests = 1 }
+        harness.advance(.seconds(120))
+        harness.behave("web") { $0.work?.requests = 0 }
+        harness.advance(.seconds(20))
+        #expect(harness.view("web").awakeReasons == [.fileLock("/srv/web/db")])
+        harness.advance(.seconds(70))
+        #expect(harness.state("web") == .suspended && harness.view("web").heldLocks == Self.locks)
+    }
 
     static let locks = FileLocks(count: 1, file: "/srv/web/db")
 

@@ -189,6 +189,7 @@ extension Suspending: SavedRecord {
     package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
         try coder.optional(1, &warnAt)
         // 2 was the interval before the next freeze (0.2.0).
+        try coder.optional(3, &look)
     }
 }
 

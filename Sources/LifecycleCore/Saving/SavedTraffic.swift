@@ -92,6 +92,7 @@ extension Suspended: SavedRecord {
         try coder.optional(3, &input)
         try coder.optional(4, &inputDue)
         try coder.optional(5, &deferred)
+        try coder.optional(6, &look)
     }
 }
 
@@ -116,6 +117,7 @@ extension Traffic: SavedRecord {
         try coder.flag(6, &isUnwatchable)
         try coder.list(7, &unwatched, upTo: InputWatch.maximumUnwatched)
         try coder.optional(8, &shortestWait)
+        try coder.optional(9, &watchAgainAt)
     }
 
     package var fault: String? {

@@ -63,6 +63,8 @@ struct Background: Hashable, Sendable {
 struct Suspending: Hashable, Sendable {
     /// When to log a warning that a process does not freeze; `nil`: it was logged.
     var warnAt: Instant?
+    /// The look that found a worker idle.
+    var look: WorkLook?
 }
 
 struct Waking: Hashable, Sendable {

@@ -2,6 +2,8 @@
 struct Suspended: Hashable, Sendable {
     /// The daemon was asked to watch its descriptors, and not to stop.
     var isWatching = false
+    /// A worker is looked at once more when it is frozen: a request may have come after the last look. `nil`: it was, or need not be.
+    var look: WorkLook?
     /// What the daemon watches; `nil`: it has not said yet.
     var watch: InputWatch?
     /// Input that has not woken it: less than `WakeThreshold=`.
@@ -28,6 +30,8 @@ struct Traffic: Hashable, Sendable {
     var awakeUntil: Instant?
     /// Its descriptors cannot be watched: it is left awake.
     var isUnwatchable = false
+    /// When it may be suspended again, to watch them.
+    var watchAgainAt: Instant?
     /// What was reported as not watched.
     var unwatched: [InputWatch.Unwatched] = []
     /// The shortest timeout that a thread waited with at the last measurement.
@@ -59,6 +63,6 @@ struct WorkLook: Hashable, Sendable {
     /// Why it is awake, and since when; `nil`: it had nothing to do in the time before the last measurement.
     var reason: WorkReason?
     var since: Instant?
-    /// Since when a thread waits as it does not at rest.
+    /// Since when a thread waits as it does not at rest, or something could not be measured.
     var unusualSince: Instant?
 }
