@@ -27,8 +27,9 @@ extension LifecycleCore {
         let look = lookAtFreeze(index)
         change(index, to: .suspended(Suspended(look: look)), .idle, now)
         beginWatch(index)
-        if look != nil { effects.append(.measureWork(self[run: index].id, isFirst: false)) }
         evaluateMemory(now)
+        guard look != nil, apps[index].phase == .suspended else { return }
+        effects.append(.measureWork(self[run: index].id, isFirst: false))
     }
 
     /// The exact size of a suspended app follows the estimate of the freeze (L38).

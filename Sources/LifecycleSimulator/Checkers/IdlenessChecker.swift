@@ -50,7 +50,9 @@ struct IdlenessChecker {
             }
         }
         guard let app else { return }
-        if case .run(_, .workMeasured(let work)) = event { apps[app].waitsUnusually = work.hasUnusualWait }
+        if case .run(_, .workMeasured(let work)) = event {
+            apps[app].waitsUnusually = work.hasUnusualWait || work.isIncomplete
+        }
         switch event {
         case .run(let run, .locksFound): if model.apps[app].run == run { apps[app].hasLocks = true }
         // What comes from an app or a user may begin or end what keeps the app awake; its measurement does not.
@@ -203,12 +205,14 @@ struct IdlenessChecker {
         at now: Microseconds, _ findings: inout Findings
     ) {
         let known = model.apps[app]
+        // A request may have come between the last look at a worker and its freeze.
+        let isFreezeComplete = known.phase == .suspended && known.policy.role == .worker
         if left == app, woken != app { endTurns(app) }
         findings.check(
             apps[app].quickTurns < Self.mostQuickTurns || apps[app].isBounded, .quickTurnsAreBounded,
             "\(known.id) was woken soon after each of its last \(apps[app].quickTurns) suspensions")
         findings.check(
-            looked != app || known.phase == .running, .looksAreRare,
+            looked != app || known.phase == .running || isFreezeComplete, .looksAreRare,
             "\(known.id) is looked at while it is \(known.phase)")
         let isIdle =
             known.policy.role == .worker && known.phase == .running && apps[app].tasks == 0
