@@ -95,6 +95,8 @@ extension World {
     /// The peers end what they do: clients disconnect, and apps answer and unlock their files.
     mutating func endTraffic(of run: Int) {
         traffic.runs[run].locks = nil
+        // With `KeepAwake=connections` they were work until now.
+        if traffic.runs[run].connections > 0 { traffic.runs[run].lastWork = now }
         traffic.runs[run].connections = 0
         traffic.runs[run].unsentUntil = min(now, traffic.runs[run].unsentUntil)
         if !traffic.runs[run].requests.isEmpty { plan(.answerRequests, by: run, after: 1000) }

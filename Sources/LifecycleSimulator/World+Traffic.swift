@@ -144,6 +144,7 @@ extension World {
         traffic.runs[run].lastWork = now
         traffic.waiting.removeAll { $0 == run }
         for item in unread {
+            if item.ends > 0 { traffic.runs[run].lastWork = now }
             traffic.runs[run].connections = max(0, traffic.runs[run].connections - item.ends)
             if item.input.isEnd { continue }
             switch item.input.kind {
