@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 package import Posix
 
@@ -187,8 +188,7 @@ private struct LockSearch {
         let locks = lockLines(bytes, isDescriptor: true)
         if locks.isEmpty { return }
         let path = "\(proc.root)/\(pid)/fd/\(name)"
-        var about = Glibc.stat()
-        if stat(path, &about) == 0, about.st_nlink == 0 {
+        if clinux_known_links(path) == 0 {
             unreachable.formUnion(locks.map(\.file))
             return
         }
