@@ -123,8 +123,13 @@ struct WorkMeterTests {
     func locks() throws {
         try inOwnProcess {
             let stage = try WorkStage(runs: 1)
-            let locks = stage.runs[0].fileLocks()
-            #expect(locks == nil)
+            let run = stage.runs[0]
+            run.freeze(attempt: 1)
+            let limit = stage.loop.now() + .seconds(60)
+            while run.reportedAttempt == nil, stage.loop.now() < limit { try stage.loop.runOnce(timeout: .seconds(1)) }
+            #expect(run.reportedAttempt == 1)
+            let hasLocks = stage.list.events.contains { if case .run(_, .locksFound) = $0 { true } else { false } }
+            #expect(!hasLocks)
         }
     }
 }
