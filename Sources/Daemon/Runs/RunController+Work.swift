@@ -1,6 +1,7 @@
 import LifecycleCore
 import Linux
 import Posix
+import Systemd
 
 /// What a run in the background has to do, and the file locks that it holds.
 extension RunController {
