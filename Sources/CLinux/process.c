@@ -9,7 +9,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -82,15 +81,6 @@ int clinux_set_idle(pid_t thread, bool idle) {
 }
 
 long clinux_sigtimedwait_number(void) { return SYS_rt_sigtimedwait; }
-
-int clinux_read_memory(pid_t pid, unsigned long address, void *buffer, size_t size) {
-    struct iovec here = {.iov_base = buffer, .iov_len = size};
-    struct iovec there = {.iov_base = (void *)address, .iov_len = size};
-    ssize_t count = process_vm_readv(pid, &here, 1, &there, 1, 0);
-    if (count < 0)
-        return -errno;
-    return count == (ssize_t)size ? 0 : -EFAULT;
-}
 
 int clinux_read_signal_set(pid_t pid, unsigned long address, uint64_t *set) {
     return clinux_read_memory(pid, address, set, sizeof *set);

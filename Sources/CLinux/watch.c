@@ -105,6 +105,13 @@ static void classify_file(int folder, const char *name, const char *path, struct
     }
 }
 
+int64_t clinux_known_links(const char *path) {
+    struct statx about;
+    if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_NLINK, &about) != 0)
+        return -errno;
+    return about.stx_nlink;
+}
+
 static void classify(int folder, const char *name, struct clinux_descriptor_entry *entry) {
     static const char anonymous[] = "anon_inode:";
     char link[128];

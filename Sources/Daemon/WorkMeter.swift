@@ -11,6 +11,8 @@ final class WorkMeter {
         var isFirst: Bool
         /// The last freeze before the look: with another one the run was suspended meanwhile.
         var attempt: Int
+        /// The run is suspended: only its sockets are examined.
+        var isFrozen: Bool
     }
 
     private unowned let context: DaemonContext
@@ -34,17 +36,19 @@ final class WorkMeter {
 
     init(_ context: DaemonContext) { self.context = context }
 
-    /// Looks at a run. `workMeasured` follows, unless the run is suspended or over before.
+    /// Looks at a run, or at the sockets of one that is suspended. `workMeasured` follows, unless the run is suspended, thawed or
+    /// over before.
     /// - Parameter isFirst: to compare the next look with.
     func measure(_ run: RunController, isFirst: Bool) {
         // A freeze that is under way is an answer too late.
-        guard !run.isFrozen else { return }
+        guard !run.isFrozen || run.reportedAttempt != nil else { return }
         let attempt = run.freezeAttempt
         if let index = jobs.firstIndex(where: { $0.run == run.id }) {
             jobs[index].isFirst = isFirst || (jobs[index].isFirst && jobs[index].attempt == attempt)
             jobs[index].attempt = attempt
+            jobs[index].isFrozen = run.isFrozen
         } else {
-            jobs.append(Job(run: run.id, isFirst: isFirst, attempt: attempt))
+            jobs.append(Job(run: run.id, isFirst: isFirst, attempt: attempt, isFrozen: run.isFrozen))
         }
         if isMeasuring { return }
         isMeasuring = true
@@ -69,9 +73,13 @@ final class WorkMeter {
         return true
     }
 
-    /// Returns the run if it has not been suspended since the look was asked for.
+    /// Returns the run if it has not been suspended or thawed since the look was asked for.
     private func validRun(_ job: Job) -> RunController? {
-        guard let run = context.runs[job.run], !run.isFrozen, run.freezeAttempt == job.attempt else { return nil }
+        guard let run = context.runs[job.run], run.isFrozen == job.isFrozen, run.freezeAttempt == job.attempt else {
+            return nil
+        }
+        // It may have been continued by another process, and is being frozen again.
+        if run.isFrozen, run.reportedAttempt == nil { return nil }
         return run
     }
 
@@ -103,7 +111,7 @@ final class WorkMeter {
             let members = try run.enclosure.measuredMembers(in: scan)
             let look = WorkLook(
                 members, at: context.loop.now(), cgroup: run.enclosure.cgroupID,
-                baseline: baselines[job.run] ?? WorkBaseline(), tables: tables)
+                baseline: baselines[job.run] ?? WorkBaseline(), tables: tables, isFrozen: job.isFrozen)
             current = (job, look)
         } catch {
             fail(job, error)
@@ -118,18 +126,20 @@ final class WorkMeter {
         do {
             if try look.advance(at: context.loop.now()) { return }
             current = nil
-            report(run, look, isFirst: job.isFirst)
+            report(run, look, job)
         } catch {
             current = nil
             fail(job, error)
         }
     }
 
-    private func report(_ run: RunController, _ look: WorkLook, isFirst: Bool) {
+    private func report(_ run: RunController, _ look: WorkLook, _ job: Job) {
         let policy = run.manifest.policy
         let limits = IdleLimits(processorShare: policy.idleProcessorShare, requestTime: policy.requestTime)
         var baseline = baselines[run.id] ?? WorkBaseline()
-        let measurement = baseline.judge(look.findings, isFirst: isFirst, limits)
+        let measurement =
+            job.isFrozen
+            ? baseline.judgeFrozen(look.findings) : baseline.judge(look.findings, isFirst: job.isFirst, limits)
         baselines[run.id] = baseline
         if baselines.count > mostBaselines {
             baselines = baselines.filter { context.runs[$0.key] != nil }

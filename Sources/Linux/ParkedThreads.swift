@@ -60,7 +60,8 @@ extension ProcFS {
     }
 }
 
-private func readMemory(of pid: Int32, _ address: UInt64, _ count: Int) -> [UInt8]? {
+/// Reads up to 32 bytes of a process's memory; `nil`: they cannot be read, or not in time.
+func readMemory(of pid: Int32, _ address: UInt64, _ count: Int) -> [UInt8]? {
     var bytes = [UInt8](repeating: 0, count: count)
     let result = bytes.withUnsafeMutableBytes {
         clinux_read_memory(pid, UInt(address), $0.baseAddress, $0.count)

@@ -1,24 +1,11 @@
 import Glibc
 import Posix
 
-/// What kind of socket a descriptor is, by the name of its protocol.
+/// What kind of socket a descriptor is, by the table in which it was found.
 package enum SocketKind: CaseIterable, Hashable, Sendable {
     case tcp, udp, unix
-    /// Netlink, packet and so on: it is not examined.
-    case other
-    /// The kernel does not say.
+    /// It was in no table: it is new, not bound, or a netlink or packet socket and so on.
     case unknown
-
-    /// - Parameter name: the attribute system.sockprotoname of the descriptor.
-    init(protocolName name: some Sequence<UInt8>) {
-        switch String(decoding: Array(name), as: UTF8.self) {
-        case "TCP", "TCPv6": self = .tcp
-        case "UDP", "UDPv6", "UDP-Lite", "UDPLITEv6": self = .udp
-        case "UNIX", "UNIX-STREAM": self = .unix
-        case "": self = .unknown
-        default: self = .other
-        }
-    }
 }
 
 /// A socket of sock_diag(7). It needs no privilege, and shows the network namespace in which it was created. The kernel answers
@@ -90,7 +77,7 @@ struct SocketTable {
             guard let socket = InternetSocket(parsing: bytes), socket.inode != 0 else { return }
             internet[socket.inode] = socket
             if kind == .tcp, socket.isListening, ports.count < Self.mostPorts { ports.insert(socket.localPort) }
-        case .other, .unknown: break
+        case .unknown: break
         }
     }
 }
@@ -115,7 +102,7 @@ final class SocketDump {
                 DiagnosticRequest.all(family: $0, protocol: number, cgroup: cgroup)
             }
         case .unix: requests = [DiagnosticRequest.unix(inode: nil)]
-        case .other, .unknown: requests = []
+        case .unknown: requests = []
         }
     }
 

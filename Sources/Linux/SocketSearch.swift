@@ -26,6 +26,8 @@ final class SocketSearch {
     private let isRepeated: Bool
     private let cgroup: UInt64?
     private let tables: SocketTables
+    /// Uses dumps that were made before this search.
+    private let usesOldTables: Bool
     private let proc: ProcFS
 
     private(set) var found: [UInt64: FoundSocket] = [:]
@@ -49,7 +51,10 @@ final class SocketSearch {
     /// Dumps that failed for another reason than that they are not supported.
     private var failed: Set<SocketKind> = []
 
-    init(baseline: WorkBaseline, cgroup: UInt64?, tables: SocketTables, proc: ProcFS) {
+    init(
+        baseline: WorkBaseline, cgroup: UInt64?, tables: SocketTables, usesOldTables: Bool = true, proc: ProcFS
+    ) {
+        self.usesOldTables = usesOldTables
         known = baseline.sockets
         lastLook = baseline.lastLook ?? .zero
         isRepeated = baseline.looks % WorkBaseline.missingInterval == 0
@@ -77,9 +82,7 @@ final class SocketSearch {
         var asked: [LookUp] = []
         var askedTCP = 0
         for (inode, kind) in kinds {
-            if kind == .other {
-                found[inode] = .absent(kind)
-            } else if let socket = inTable(inode, kind, at: now) {
+            if let socket = inTable(inode, kind, at: now) {
                 found[inode] = socket
             } else if kind == .unix, askedUnix {
                 asked.append(.unix(inode))
@@ -221,10 +224,12 @@ final class SocketSearch {
     }
 
     private func inTable(_ inode: UInt64, _ kind: SocketKind, at now: Duration) -> FoundSocket? {
-        guard kind != .unknown, let table = tables.table(kind, since: max(lastLook, now - SocketTables.validity)) else {
-            return nil
+        guard usesOldTables else { return nil }
+        let since = max(lastLook, now - SocketTables.validity)
+        for table in kind == .unknown ? [SocketKind.tcp, .udp, .unix] : [kind] {
+            if let socket = tables.table(table, since: since)?.socket(inode, table) { return socket }
         }
-        return table.socket(inode, kind)
+        return nil
     }
 
     private func take(_ table: SocketTable, _ kind: SocketKind) {
@@ -241,9 +246,7 @@ final class SocketSearch {
     private func take(_ finished: SocketTextSearch) {
         text = nil
         if finished.isCut { isIncomplete = true }
-        for socket in finished.found {
-            // The tables of UDP are searched only for sockets of UDP, or of an unknown kind.
-            let kind = kinds[socket.inode] == .udp ? SocketKind.udp : .tcp
+        for (socket, kind) in finished.found {
             found[socket.inode] = .listed(socket, kind)
             missing.remove(socket.inode)
         }

@@ -45,20 +45,22 @@ final class SocketTextSearch {
     private static let longest = 8 << 20
 
     private let wanted: Set<UInt64>
-    private var paths: [String]
+    private var paths: [(path: String, kind: SocketKind)]
+    /// Of the table that is read.
+    private var kind = SocketKind.tcp
     private var file: SharedDescriptor?
     /// The start of a line whose end was not read yet.
     private var rest: [UInt8] = []
     private var count = 0
-    private(set) var found: [ListedSocket] = []
+    private(set) var found: [(socket: ListedSocket, kind: SocketKind)] = []
     private(set) var isCut = false
 
     init(_ wanted: Set<UInt64>, process pid: Int32, kinds: Set<SocketKind>, proc: ProcFS) {
         self.wanted = wanted
-        var names: [String] = []
-        if kinds.contains(.tcp) || kinds.contains(.unknown) { names += ["tcp", "tcp6"] }
-        if kinds.contains(.udp) || kinds.contains(.unknown) { names += ["udp", "udp6"] }
-        paths = names.map { "\(proc.root)/\(pid)/net/\($0)" }
+        var names: [(String, SocketKind)] = []
+        if kinds.contains(.tcp) || kinds.contains(.unknown) { names += [("tcp", .tcp), ("tcp6", .tcp)] }
+        if kinds.contains(.udp) || kinds.contains(.unknown) { names += [("udp", .udp), ("udp6", .udp)] }
+        paths = names.map { ("\(proc.root)/\(pid)/net/\($0.0)", $0.1) }
     }
 
     /// Reads about 100 lines.
@@ -67,8 +69,10 @@ final class SocketTextSearch {
         guard let file else {
             guard !paths.isEmpty, !isCut else { return false }
             rest = []
+            let next = paths.removeFirst()
+            kind = next.kind
             do {
-                self.file = SharedDescriptor(try openFile(paths.removeFirst(), O_RDONLY | O_NOCTTY, in: nil))
+                self.file = SharedDescriptor(try openFile(next.path, O_RDONLY | O_NOCTTY, in: nil))
             } catch {
                 if !error.meansGone, error.errno != EACCES { throw error }
             }
@@ -95,7 +99,7 @@ final class SocketTextSearch {
         guard let end = rest.lastIndex(of: 0x0a) else { return }
         var lines = ByteScanner(rest[...end])
         while let line = lines.line() {
-            if let socket = ListedSocket(parsing: line), wanted.contains(socket.inode) { found.append(socket) }
+            if let socket = ListedSocket(parsing: line), wanted.contains(socket.inode) { found.append((socket, kind)) }
         }
         rest = Array(rest[(end + 1)...])
         // No line of the kernel is that long.

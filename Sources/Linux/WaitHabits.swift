@@ -1,7 +1,7 @@
 /// With which timeouts the threads of one app wait when it has nothing to do, learned from looks that found no work. A wait
 /// with another timeout may be work: a request that sleeps.
 struct WaitHabits {
-    /// The most timeouts and deadlines that are kept; the oldest timeouts are removed.
+    /// The most timeouts that are kept, and of each other kind of waits; the oldest timeouts are removed.
     static let mostTimeouts = 64
     static let mostDeadlines = 256
     /// Waits outside of these bounds are never unusual. Shorter ones are tickers, longer ones intervals.
@@ -17,6 +17,8 @@ struct WaitHabits {
     private var timeouts: [Duration] = []
     /// Of a wait until a time only the rest is known. The longest one that was seen is the habit of its site.
     private var deadlines: [Site: Duration] = [:]
+    /// Where threads wait at rest whose timeouts cannot be read.
+    private var unknown: Set<Site> = []
     /// The threads at the last look.
     private var last: [Int32: ParkedThread] = [:]
     /// The waits at the last look, if it found no work.
@@ -24,15 +26,18 @@ struct WaitHabits {
     /// Since when no look has found work.
     private var quietSince: Duration?
 
-    /// Replaces what the kernel hides: after a freeze a thread continues the call in which it was seen before.
+    /// Replaces what the kernel hides: after a freeze a thread continues the call in which it was seen before. A timeout that could
+    /// not be read this time counts as the one that was read last.
     mutating func resolve(_ threads: [ParkedThread]) -> [ParkedThread] {
         var resolved = threads
-        for index in resolved.indices where resolved[index].timeout == .restarted {
+        for index in resolved.indices {
             let thread = resolved[index]
-            guard let before = last[thread.thread], before.stackPointer == thread.stackPointer,
-                case .relative = before.timeout
-            else { continue }
-            resolved[index] = before
+            guard let before = last[thread.thread], before.stackPointer == thread.stackPointer else { continue }
+            switch (thread.timeout, before.timeout) {
+            case (.restarted, .relative), (.restarted, .unknown): resolved[index] = before
+            case (.unknown, .relative) where before.call == thread.call: resolved[index] = before
+            case (.none, _), (.relative, _), (.remaining, _), (.restarted, _), (.unknown, _): break
+            }
         }
         last = Dictionary(resolved.map { ($0.thread, $0) }) { first, _ in first }
         return resolved
@@ -73,11 +78,15 @@ struct WaitHabits {
             let site = Site(thread: thread.thread, stackPointer: thread.stackPointer)
             guard deadlines[site] != nil || deadlines.count < Self.mostDeadlines else { return }
             deadlines[site] = max(deadlines[site] ?? .zero, rest, earlier)
+        case (.unknown, .unknown):
+            if unknown.count < Self.mostDeadlines {
+                unknown.insert(Site(thread: thread.thread, stackPointer: thread.stackPointer))
+            }
         case (.none, _), (.relative, _), (.remaining, _), (.restarted, _), (.unknown, _): break
         }
     }
 
-    /// Whether a thread waits for 1 s to 60 s, as it does not at rest.
+    /// Whether a thread waits for 1 s to 60 s, or for a time that cannot be read, as it does not at rest.
     func isUnusual(_ thread: ParkedThread) -> Bool {
         switch thread.timeout {
         case .relative(let timeout):
@@ -87,7 +96,8 @@ struct WaitHabits {
             let site = Site(thread: thread.thread, stackPointer: thread.stackPointer)
             guard let habit = deadlines[site] else { return true }
             return rest * 5 > habit * 6
-        case .none, .restarted, .unknown: return false
+        case .unknown: return !unknown.contains(Site(thread: thread.thread, stackPointer: thread.stackPointer))
+        case .none, .restarted: return false
         }
     }
 
@@ -95,8 +105,8 @@ struct WaitHabits {
     private static func isExamined(_ timeout: WaitTimeout) -> Bool {
         switch timeout {
         case .relative(let timeout): timeout > shortest && timeout <= longest
-        case .remaining: true
-        case .none, .restarted, .unknown: false
+        case .remaining, .unknown: true
+        case .none, .restarted: false
         }
     }
 

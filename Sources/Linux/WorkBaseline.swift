@@ -56,6 +56,16 @@ package struct WorkBaseline {
         return work
     }
 
+    /// Compares a look at a frozen app: only what its sockets have counted has changed. What is known about its threads and
+    /// processes stays for the look after the thaw.
+    package mutating func judgeFrozen(_ findings: WorkFindings) -> WorkMeasurement {
+        var work = WorkMeasurement(cpu: findings.cpu)
+        work.isIncomplete = findings.isIncomplete
+        _ = judgeSockets(findings, &work)
+        last = (findings.began, findings.cpu)
+        return work
+    }
+
     /// Whether the app has used little of a processor since the last look.
     private func isIdle(_ findings: WorkFindings, _ limits: IdleLimits) -> Bool {
         guard let last else { return true }

@@ -1,15 +1,14 @@
-import CLinux
 import Glibc
 package import Posix
 
 /// One look at what the processes of an app have to do, in pieces of some 100 µs. It needs no help of the app: it reads its
 /// descriptors, sock_diag(7), and in which system calls its threads wait.
 package final class WorkLook {
-    /// The most processes, descriptors and threads that are examined. The look at an app with more is incomplete.
+    /// The most processes, descriptors and threads that are examined. The look at an app with more processes or descriptors is
+    /// incomplete.
     package static let mostProcesses = 1024
     package static let mostDescriptors = 16_384
     package static let mostThreads = 1000
-    package static let mostThreadsOfProcess = 256
     /// How many descriptors and threads a piece examines, and how many sockets it asks for.
     private static let descriptorPiece = 64
     private static let threadPiece = 16
@@ -18,6 +17,7 @@ package final class WorkLook {
     private enum Step { case descriptors, sockets, threads, finished }
 
     package private(set) var findings: WorkFindings
+    private let isFrozen: Bool
     private let proc: ProcFS
     private let known: [UInt64: WorkBaseline.Known]
     private var step = Step.descriptors
@@ -40,10 +40,12 @@ package final class WorkLook {
     /// - Parameters:
     ///   - now: the time (CLOCK_MONOTONIC).
     ///   - cgroup: the ID of the app's cgroup, if it has one.
+    ///   - isFrozen: its threads are frozen, so only its sockets are examined, and not by what was listed before.
     package init(
         _ members: Enclosure.Members, at now: Duration, cgroup: UInt64? = nil, baseline: WorkBaseline,
-        tables: SocketTables, proc: ProcFS = ProcFS()
+        tables: SocketTables, isFrozen: Bool = false, proc: ProcFS = ProcFS()
     ) {
+        self.isFrozen = isFrozen
         let processes = members.processes.prefix(Self.mostProcesses)
         var findings = WorkFindings(began: now, processes: members.processes, cpu: members.cpu)
         findings.isIncomplete = processes.count < members.processes.count
@@ -52,7 +54,8 @@ package final class WorkLook {
         unexamined = processes
         known = baseline.sockets
         self.proc = proc
-        search = SocketSearch(baseline: baseline, cgroup: cgroup, tables: tables, proc: proc)
+        search = SocketSearch(
+            baseline: baseline, cgroup: cgroup, tables: tables, usesOldTables: !isFrozen, proc: proc)
         ownNamespace = proc.networkNamespace(of: "self")
     }
 
@@ -71,7 +74,7 @@ package final class WorkLook {
                 findings.sockets = search.found
                 findings.ports = search.ports
                 findings.isIncomplete = findings.isIncomplete || search.isIncomplete
-                step = .threads
+                step = isFrozen ? .finished : .threads
             }
         case .threads: if try !lookAtThreads() { step = .finished }
         case .finished: break
@@ -119,7 +122,8 @@ package final class WorkLook {
 
     private func inspect(_ path: String) {
         guard let inode = socketInode(path), kinds[inode] == nil else { return }
-        kinds[inode] = known[inode]?.kind ?? socketKind(path)
+        // To ask for its attributes could reach another file that has got its number meanwhile.
+        kinds[inode] = known[inode]?.kind ?? .unknown
     }
 
     // MARK: Threads
@@ -130,10 +134,10 @@ package final class WorkLook {
             var all: [Int32] = []
             try permitted { () throws(SystemError) in all = try self.proc.threads(of: pid) }
             all.sort()
-            threads = all.prefix(min(Self.mostThreadsOfProcess, Self.mostThreads - threadCount))
+            // The others are taken to do what these do: a program with more threads is not busy for that alone.
+            threads = all.prefix(Self.mostThreads - threadCount)
             threadsOf = pid
             threadCount += threads.count
-            if threads.count < all.count { findings.isIncomplete = true }
             return true
         }
         for thread in threads.prefix(Self.threadPiece) {
@@ -201,12 +205,4 @@ private func socketInode(_ path: String) -> UInt64? {
     let prefix = Array("socket:[".utf8)
     guard let target = linkTarget(path), target.starts(with: prefix) else { return nil }
     return parseNumber(target.dropFirst(prefix.count).dropLast())
-}
-
-private func socketKind(_ path: String) -> SocketKind {
-    var name = [UInt8](repeating: 0, count: 32)
-    let length = name.withUnsafeMutableBytes {
-        clinux_get_attribute(path, "system.sockprotoname", $0.baseAddress, $0.count)
-    }
-    return length > 0 ? SocketKind(protocolName: name.prefix(length).prefix { $0 != 0 }) : .unknown
 }

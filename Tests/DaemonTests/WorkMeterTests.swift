@@ -82,12 +82,38 @@ struct WorkMeterTests {
         }
     }
 
-    @Test("a frozen run is not measured")
+    @Test("a run that is being frozen is not measured, and a frozen one is measured by its sockets")
     func frozen() throws {
         try inOwnProcess {
             let stage = try WorkStage(runs: 2)
-            stage.runs[0].freeze(attempt: 1)
+            let run = stage.runs[0]
+            run.freeze(attempt: 1)
+            let limit = stage.loop.now() + .seconds(60)
+            while run.reportedAttempt == nil, stage.loop.now() < limit { try stage.loop.runOnce(timeout: .seconds(1)) }
+            let attempt = run.reportedAttempt
+            run.reportedAttempt = nil
             for run in stage.runs { run.measureWork(isFirst: false) }
+            try stage.turn { $0.contains(RunID(2)) }
+            #expect(stage.measured == [RunID(2)])
+            run.reportedAttempt = attempt
+            run.measureWork(isFirst: false)
+            try stage.turn { $0.contains(RunID(1)) }
+            #expect(stage.measured == [RunID(2), RunID(1)])
+            guard case .run(_, .workMeasured(let work)) = try #require(stage.list.events.last) else { return }
+            #expect(!work.isRunnable && !work.hasUnusualWait && !work.hasNewProcesses && work.requests == 0)
+        }
+    }
+
+    @Test("a look at a frozen run that is thawed meanwhile is dropped")
+    func thawed() throws {
+        try inOwnProcess {
+            let stage = try WorkStage(runs: 2)
+            let run = stage.runs[0]
+            run.freeze(attempt: 1)
+            let limit = stage.loop.now() + .seconds(60)
+            while run.reportedAttempt == nil, stage.loop.now() < limit { try stage.loop.runOnce(timeout: .seconds(1)) }
+            for run in stage.runs { run.measureWork(isFirst: false) }
+            run.thaw(attempt: 1)
             try stage.turn { $0.contains(RunID(2)) }
             #expect(stage.measured == [RunID(2)])
         }
@@ -97,8 +123,13 @@ struct WorkMeterTests {
     func locks() throws {
         try inOwnProcess {
             let stage = try WorkStage(runs: 1)
-            let locks = stage.runs[0].fileLocks()
-            #expect(locks == nil)
+            let run = stage.runs[0]
+            run.freeze(attempt: 1)
+            let limit = stage.loop.now() + .seconds(60)
+            while run.reportedAttempt == nil, stage.loop.now() < limit { try stage.loop.runOnce(timeout: .seconds(1)) }
+            #expect(run.reportedAttempt == 1)
+            let hasLocks = stage.list.events.contains { if case .run(_, .locksFound) = $0 { true } else { false } }
+            #expect(!hasLocks)
         }
     }
 }

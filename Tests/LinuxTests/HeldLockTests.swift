@@ -34,7 +34,12 @@ private final class Holder {
     }
 
     var locks: HeldLocks? {
-        get throws { try ProcFS().heldLocks(ProcFS().allLocks(), by: [pid]) }
+        get throws {
+            let pid = pid
+            let search = LockSearch(ProcFS()) { (_: [LockLine]) throws(SystemError) -> [Int32] in [pid] }
+            while try search.advance() {}
+            return search.held
+        }
     }
 
     deinit {

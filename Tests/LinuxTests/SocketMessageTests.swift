@@ -139,13 +139,4 @@ struct SocketMessageTests {
             #expect(parsed(line) == nil)
         }
     }
-
-    @Test("the kind of a socket is known by the name of its protocol")
-    func kind() {
-        let kinds: [(String, SocketKind)] = [
-            ("TCP", .tcp), ("TCPv6", .tcp), ("UDPv6", .udp), ("UNIX", .unix), ("UNIX-STREAM", .unix),
-            ("NETLINK", .other), ("", .unknown),
-        ]
-        for (name, kind) in kinds { #expect(SocketKind(protocolName: name.utf8) == kind) }
-    }
 }

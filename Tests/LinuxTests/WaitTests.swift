@@ -111,7 +111,7 @@ struct WaitTests {
         #expect(!habits.isUnusual(thread(.relative(.seconds(26)), stack: 5, 77)))
         #expect(habits.isUnusual(thread(.relative(.seconds(10)))))
         #expect(habits.isUnusual(thread(.relative(.seconds(40)))))
-        for short in [WaitTimeout.none, .restarted, .unknown, .relative(.seconds(1)), .relative(.seconds(61))] {
+        for short in [WaitTimeout.none, .restarted, .relative(.seconds(1)), .relative(.seconds(61))] {
             #expect(!habits.isUnusual(thread(short)))
         }
     }
@@ -159,6 +159,24 @@ struct WaitTests {
             let result = habits.resolve([seen])
             #expect(result == [resolved])
         }
+    }
+
+    @Test("a timeout that cannot be read is usual where two quiet looks have found it, or is the one that was read last")
+    func unknown() {
+        var habits = WaitHabits()
+        let idle = thread(.unknown)
+        learn(&habits, [idle], at: 0)
+        #expect(habits.isUnusual(idle))
+        learn(&habits, [idle], at: 10)
+        #expect(!habits.isUnusual(idle))
+        #expect(habits.isUnusual(thread(.unknown, stack: 2)))
+        #expect(habits.isUnusual(thread(.unknown, 10)))
+        let wait = thread(.relative(.seconds(30)))
+        _ = habits.resolve([wait])
+        let resolved = habits.resolve([idle])
+        #expect(resolved == [wait])
+        let elsewhere = habits.resolve([thread(.unknown, stack: 2)])
+        #expect(elsewhere == [thread(.unknown, stack: 2)])
     }
 
     @Test("what is learned is bounded")

@@ -52,13 +52,14 @@ private final class Subject {
 
     /// - Parameter time: `nil`: now.
     func look(
-        _ baseline: inout WorkBaseline, isFirst: Bool = false, tables: SocketTables = SocketTables(),
-        at time: Duration? = nil
+        _ baseline: inout WorkBaseline, isFirst: Bool = false, isFrozen: Bool = false,
+        tables: SocketTables = SocketTables(), at time: Duration? = nil
     ) throws -> WorkMeasurement {
         let look = WorkLook(
             Enclosure.Members(processes: [process.pid], cpu: .zero), at: time ?? Self.now, baseline: baseline,
-            tables: tables)
+            tables: tables, isFrozen: isFrozen)
         while try look.advance(at: time ?? Self.now) {}
+        if isFrozen { return baseline.judgeFrozen(look.findings) }
         return baseline.judge(
             look.findings, isFirst: isFirst, IdleLimits(processorShare: 10, requestTime: .seconds(60)))
     }
@@ -149,6 +150,25 @@ struct WorkLookTests {
             let work = try server.look(&baseline)
             #expect(work.requests == 1)
         }
+    }
+
+    @Test("a request that arrives while the server is stopped is found by its sockets", .enabled(if: hasPython))
+    func frozen() throws {
+        let server = try Subject(python: "c, _ = l.accept(); c.recv(9); c.send(b'a'); signal.pause()")
+        let client = try TCPClient(server.number())
+        client.send("GET")
+        client.receive()
+        var baseline = WorkBaseline()
+        try eventually("it has answered") { try server.look(&baseline, isFirst: true).requests == 0 }
+        try server.process.signal(SIGSTOP)
+        client.send("GET")
+        try eventually("the request has arrived") {
+            let work = try server.look(&baseline, isFrozen: true)
+            return work.requests == 1 && work.unread == 3
+        }
+        let work = try server.look(&baseline, isFrozen: true)
+        #expect(work.requests == 1 && work.connections == 1)
+        #expect(!work.isRunnable && !work.hasUnusualWait && !work.hasNewProcesses && work.shortestWait == nil)
     }
 
     @Test("the end of a stream that was not read is neither input nor a request", .enabled(if: hasPython))

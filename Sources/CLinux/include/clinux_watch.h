@@ -48,6 +48,10 @@ struct clinux_descriptor_entry {
     char name[CLINUX_DESCRIPTOR_NAME];
 };
 
+/// Returns how many names the file at a path has, as far as the kernel knows, or -errno. The file system is not asked: one in
+/// user space or on a server may never answer.
+int64_t clinux_known_links(const char *path);
+
 /// The most entries that one call of `clinux_list_descriptors` returns.
 extern const unsigned clinux_most_entries;
 /// The next descriptors of a process, in ascending order: how many, 0 at the end, or -errno.

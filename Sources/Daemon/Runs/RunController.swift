@@ -192,11 +192,20 @@ final class RunController {
 
     private func reportFrozen(_ attempt: Int) {
         lastContinued = nil
+        findFileLocks(attempt: attempt) { [weak self] locks in
+            guard let self else { return }
+            // A process of it was continued meanwhile.
+            if self.lastContinued != nil { return self.awaitFrozen(attempt: attempt) }
+            self.reportFrozen(attempt, locks)
+        }
+    }
+
+    private func reportFrozen(_ attempt: Int, _ locks: FileLocks?) {
         loggedProblem = nil
         reportedAttempt = attempt
         let measurement = measureMemory(in: nil)
         frozenFootprint = measurement?.footprint
-        if let locks = fileLocks() { send(.locksFound(attempt: attempt, locks)) }
+        if let locks { send(.locksFound(attempt: attempt, locks)) }
         send(.frozen(attempt: attempt, memory: measurement?.footprint.bytes ?? 0))
         if let measurement { context.footprints.measure(id, attempt: attempt, after: measurement) }
     }
