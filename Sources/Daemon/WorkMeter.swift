@@ -36,7 +36,8 @@ final class WorkMeter {
 
     init(_ context: DaemonContext) { self.context = context }
 
-    /// Looks at a run, or at the sockets of one that is suspended. `workMeasured` follows, unless the run is suspended, thawed or
+    /// Looks at a run, or at the sockets of one that is suspended. `workMeasured` follows, unless the run is
+    /// suspended, thawed or
     /// over before.
     /// - Parameter isFirst: to compare the next look with.
     func measure(_ run: RunController, isFirst: Bool) {

@@ -95,7 +95,8 @@ extension ProcFS {
     fileprivate func hasProcess(_ pid: Int32) -> Bool { access("\(root)/\(pid)", F_OK) == 0 }
 }
 
-/// Searches for the locks of an app, in pieces of some 100 µs. Without any lock in the machine there is one piece, of some 10 µs.
+/// Searches for the locks of an app, in pieces of some 100 µs. Without any lock in the machine there is one piece, of
+/// some 10 µs.
 package final class LockSearch {
     /// How much of /proc/locks is read, in bytes: some 20,000 locks. The kernel returns no more than a page or so at once.
     private static let longestLocks = 1 << 20

@@ -7,7 +7,8 @@ package enum SignalReception: Equatable, Sendable {
     /// It has a handler, or all its threads block the signal: then it may receive it with sigwait(3) or signalfd(2), and the
     /// signal ends nothing.
     case received
-    /// A thread is in a function of the C library that blocks all signals for a moment, or for which signals it waits could not be
+    /// A thread is in a function of the C library that blocks all signals for a moment, or for which signals it waits
+    /// could not be
     /// read in time. It is to be looked at again.
     case undecided
     /// The signal would have its default action, which is the end of the process for most, or be ignored.

@@ -26,7 +26,8 @@ struct WaitHabits {
     /// Since when no look has found work.
     private var quietSince: Duration?
 
-    /// Replaces what the kernel hides: after a freeze a thread continues the call in which it was seen before. A timeout that could
+    /// Replaces what the kernel hides: after a freeze a thread continues the call in which it was seen before. A
+    /// timeout that could
     /// not be read this time counts as the one that was read last.
     mutating func resolve(_ threads: [ParkedThread]) -> [ParkedThread] {
         var resolved = threads

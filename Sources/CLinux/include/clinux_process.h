@@ -38,8 +38,10 @@ int clinux_read_signal_set(pid_t pid, unsigned long address, uint64_t *set);
 /// The most bytes that `clinux_read_memory` reads.
 enum { CLINUX_LONGEST_READ = 32 };
 
-/// Reads memory of a process (process_vm_readv(2)) on a thread of its own: a page may belong to a file system in user space that
-/// never answers. Returns 0, -EFAULT if less can be read, -ETIMEDOUT if there is no answer within 100 ms, -EBUSY if earlier reads
+/// Reads memory of a process (process_vm_readv(2)) on a thread of its own: a page may belong to a file system in user
+/// space that
+/// never answers. Returns 0, -EFAULT if less can be read, -ETIMEDOUT if there is no answer within 100 ms, -EBUSY if
+/// earlier reads
 /// were too slow and this one is not tried, or -errno. It may be called by several threads.
 int clinux_read_memory(pid_t pid, unsigned long address, void *buffer, size_t size);
 
