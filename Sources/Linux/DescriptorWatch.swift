@@ -55,6 +55,10 @@ package final class DescriptorWatch {
     private let limit: Int
     private let budget: DescriptorBudget
     private let closer: DescriptorCloser
+    /// For the last close of what can block for long, so that it delays no other.
+    private lazy var slowCloser = DescriptorCloser()
+    /// Examines sockets and pipes; made at the first use.
+    private(set) var helper: HelperThread?
     private var epoll: Epoll?
     private var stage = Stage.listing
     /// By the position of the process.
@@ -82,6 +86,10 @@ package final class DescriptorWatch {
     private var targets: (text: [UInt8], offset: Int)?
     private var hidesTarget = false
     private var hasSignals = false
+    /// How many files were duplicated because they may be message queues.
+    private var probes = 0
+    /// Each close of such a file asks its file system, so it occupies the helper thread.
+    private static let mostProbes = 64
 
     private static let nothingArrives = -1
     private static let notWatched = -2
@@ -191,6 +199,8 @@ package final class DescriptorWatch {
     /// Duplicates a descriptor and watches it.
     private func take(_ index: Int) {
         let item = listed[index]
+        // The first pass has taken the listening sockets.
+        if hasEnded[item.process] || listed[index].isCovered { return }
         switch item.kind {
         case .socket: break
         case .pipe: if onlyListeners { return }
@@ -207,7 +217,8 @@ package final class DescriptorWatch {
             listed[index].isCovered = found != Self.notWatched
             return
         }
-        guard space > 0 else { return finish(index, .refused(.tooMany)) }
+        if item.kind == .maybeQueue { probes += 1 }
+        guard space > 0, probes <= Self.mostProbes else { return finish(index, .refused(.tooMany)) }
         let number = clinux_pidfd_getfd(processes[item.process].descriptor.raw, item.number)
         guard number >= 0 else {
             let error = SystemError(call: "pidfd_getfd", errno: -number)
@@ -403,6 +414,20 @@ package final class DescriptorWatch {
         return !found.isEmpty
     }
 
+    /// - Returns: `nil` if the system has nothing left for one.
+    func answeringThread() -> HelperThread? {
+        if let helper { return helper }
+        guard let made = try? HelperThread(name: "input", .reports), let epoll, let answers = made.completions,
+            epoll.add(answers.raw, [.readable], data: Self.answersData) == 0
+        else { return nil }
+        budget.take(Self.descriptorsOfHelper)
+        helper = made
+        return made
+    }
+
+    /// The two ends of the pipe of its completions, and the duplicate that it examines.
+    private static let descriptorsOfHelper = 3
+
     func removeFromSet(_ index: Int) { epoll?.remove(duplicates[index].number) }
 
     /// Adds a descriptor to the set again.
@@ -416,10 +441,14 @@ package final class DescriptorWatch {
     /// - Parameter isOver: the processes have ended.
     package func close(isOver: Bool = false) {
         guard stage != .closed else { return }
+        // Another program may have killed some: the close of their duplicates is the last one.
+        if !isOver { for index in processes.indices where processes[index].isOver { processEnded(index) } }
         stage = .closed
         // With it all its entries go.
         epoll = nil
         list = nil
+        if helper != nil { budget.giveBack(Self.descriptorsOfHelper) }
+        helper = nil
         budget.giveBack(1 + processes.count)
         let open = duplicates.filter { $0.number >= 0 }
         duplicates = []
@@ -463,7 +492,7 @@ package final class DescriptorWatch {
     private func closeLast(_ closed: [WatchedDescriptor]) {
         var (now, later, last): ([Int32], [Int32], [Int32]) = ([], [], [])
         for duplicate in closed {
-            if duplicate.lingers {
+            if duplicate.lingersNow {
                 last.append(duplicate.number)
             } else if now.count < Self.closedInTurn, duplicate.closesAtOnce {
                 now.append(duplicate.number)
@@ -473,8 +502,11 @@ package final class DescriptorWatch {
         }
         budget.giveBack(closed.count)
         clinux_close_all(now, now.count)
+        for number in later { closeLater(Descriptor(adopting: number)) }
+        guard !last.isEmpty else { return }
         // Those that can block for long do not delay the others.
-        for number in later + last { closeLater(Descriptor(adopting: number)) }
+        budget.wait(for: slowCloser)
+        for number in last { slowCloser.close(Descriptor(adopting: number)) }
     }
 }
 
