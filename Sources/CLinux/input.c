@@ -1,5 +1,5 @@
-// What waits at a socket, a pipe or a queue, and who sent it. Nothing is read. The calls on sockets of the internet and on pipes
-// take their locks, so they are made on a helper thread (input_examine).
+// What waits at a socket, a pipe or a queue, and who sent it. Nothing is read. The calls on sockets of the internet and on
+// pipes take their locks, so they are made on a helper thread (input_examine).
 #include "input.h"
 #include "clinux_socket.h"
 #include "clinux_watch.h"

@@ -31,7 +31,8 @@ package final class DescriptorBudget {
         return closers.reduce(0) { $0 + $1.pending }
     }
 
-    /// The most duplicates of one app: an eighth, so that no app takes them from the others. What its closer has not closed counts.
+    /// The most duplicates of one app: an eighth, so that no app takes them from the others. What its closer has not closed
+    /// counts.
     package func limit(with closer: DescriptorCloser) -> Int {
         max(0, min(DescriptorWatch.maximum, total / 8) - closer.pending)
     }

@@ -23,8 +23,8 @@ enum clinux_job_kind {
     /// The sizes of those among the files found that it maps, and that no process of the app before mapped.
     CLINUX_JOB_FIND_MAPPED,
     /// What waits at `descriptor`, a socket or a pipe, and the other end. It is closed before the completion is reported: the
-    /// caller may wait for that. These calls take the lock of the socket or pipe, which a writer holds while it copies from memory
-    /// that another program provides.
+    /// caller may wait for that. These calls take the lock of the socket or pipe, which a writer holds while it copies from
+    /// memory that another program provides.
     CLINUX_JOB_EXAMINE_INPUT,
 };
 
