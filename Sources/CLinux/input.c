@@ -1,4 +1,7 @@
-// What waits at a socket, a pipe or a queue, and who sent it. Nothing is read, and no call waits for another process.
+// What waits at a socket, a pipe or a queue, and who sent it. Nothing is read. The calls on sockets of the internet and on
+// pipes take their locks, so they are made on a helper thread (input_examine).
+#include "input.h"
+#include "clinux_socket.h"
 #include "clinux_watch.h"
 
 #include <arpa/inet.h>
@@ -159,9 +162,67 @@ bool clinux_is_packet_pipe(int descriptor) {
     return flags >= 0 && (flags & O_DIRECT);
 }
 
+static bool is_half_full(int descriptor, uint64_t bytes) {
+    int size = clinux_pipe_size(descriptor);
+    // Each write to a pipe with O_DIRECT occupies a slot of its own, so any message counts.
+    if (size != -EBADF)
+        return bytes > 0 && (size <= 0 || bytes * 2 > (uint64_t)size || clinux_is_packet_pipe(descriptor));
+    int listens = 0, type = 0;
+    uint32_t used, limit;
+    if (option(descriptor, SO_ACCEPTCONN, &listens) == 0 && listens)
+        return clinux_tcp_backlog(descriptor, &used, &limit) < 0 || (uint64_t)used * 2 > limit;
+    if (bytes == 0 || option(descriptor, SO_TYPE, &type) < 0 || type != SOCK_STREAM)
+        return false;
+    // Half of the buffer with the kernel's overhead, or half of the window, which is half of the buffer.
+    return clinux_receive_buffer(descriptor, &used, &limit) == 0 && (bytes * 4 > limit || (uint64_t)used * 2 > limit);
+}
+
+int input_examine(int descriptor, struct clinux_completion *done) {
+    union address peer = {0}, own = {0};
+    socklen_t length = sizeof peer;
+    int bytes = clinux_readable_bytes(descriptor);
+    done->bytes = bytes > 0 ? (uint64_t)bytes : 0;
+    done->is_half_full = is_half_full(descriptor, done->bytes);
+    if (getpeername(descriptor, &peer.any, &length) < 0) {
+        // A pipe is local, and so may be those that connect to a socket that listens.
+        int listens = 0;
+        done->is_local = errno == ENOTSOCK || (option(descriptor, SO_ACCEPTCONN, &listens) == 0 && listens);
+        return 0;
+    }
+    length = sizeof own;
+    if (getsockname(descriptor, &own.any, &length) == 0)
+        done->is_local = is_same_host(&peer, &own);
+    const struct in_addr *v4 = v4_address(&peer);
+    if (v4) {
+        done->domain = AF_INET;
+        memcpy(done->address, v4, sizeof *v4);
+    } else if (peer.any.sa_family == AF_INET6) {
+        done->domain = AF_INET6;
+        memcpy(done->address, &peer.v6.sin6_addr, sizeof peer.v6.sin6_addr);
+    }
+    // The port is at the same position in both structures.
+    done->port = ntohs(peer.v4.sin_port);
+    return 0;
+}
+
+void clinux_format_peer(int domain, const uint8_t *address, uint16_t port, struct clinux_peer *peer) {
+    char host[INET6_ADDRSTRLEN];
+    memset(peer, 0, sizeof *peer);
+    if ((domain != AF_INET && domain != AF_INET6) || !inet_ntop(domain, address, host, sizeof host))
+        return;
+    int written = snprintf(peer->text, sizeof peer->text, domain == AF_INET ? "%s:%u" : "[%s]:%u", host, port);
+    peer->length = written > 0 && (size_t)written < sizeof peer->text ? (size_t)written : 0;
+}
+
 bool clinux_is_message_queue(int descriptor) {
     struct mq_attr about;
     return syscall(SYS_mq_getsetattr, descriptor, NULL, &about) == 0;
+}
+
+bool clinux_lingers(int descriptor) {
+    struct linger linger = {0};
+    socklen_t length = sizeof linger;
+    return getsockopt(descriptor, SOL_SOCKET, SO_LINGER, &linger, &length) == 0 && linger.l_onoff;
 }
 
 int clinux_waiting_descriptors(int descriptor) {

@@ -1,5 +1,5 @@
 import Glibc
-import Posix
+package import Posix
 
 /// How many descriptors this process spends on watching apps, all apps together. The rest is for its own work: a daemon
 /// without descriptors can neither launch an app nor answer a client.
@@ -22,8 +22,19 @@ package final class DescriptorBudget {
     }
 
     package var available: Int {
+        max(0, total - used - pending)
+    }
+
+    /// How many wait to be closed.
+    package var pending: Int {
         if !closers.isEmpty { closers.removeAll { $0.pending == 0 } }
-        return max(0, total - used - closers.reduce(0) { $0 + $1.pending })
+        return closers.reduce(0) { $0 + $1.pending }
+    }
+
+    /// The most duplicates of one app: an eighth, so that no app takes them from the others. What its closer has not closed
+    /// counts.
+    package func limit(with closer: DescriptorCloser) -> Int {
+        max(0, min(DescriptorWatch.maximum, total / 8) - closer.pending)
     }
 
     func take(_ count: Int = 1) { used += count }

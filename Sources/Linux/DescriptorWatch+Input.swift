@@ -11,11 +11,11 @@ package struct ArrivedInput: Equatable {
     /// A process that has the descriptor, and its number there.
     package var pid: Int32
     package var descriptor: Int32
-    /// How many bytes can be read: all of a stream, of datagrams the first; 0: none, or it is not known.
+    /// How many bytes can be read: all of a stream, of datagrams the first; 0: none, not known, or any number is enough.
     package var bytes: UInt64 = 0
     /// `192.0.2.7:50123`, `/run/app.sock`, `PID 4711 (curl)`; empty: not known.
     package var peer = ""
-    /// Nothing but the end of the stream.
+    /// The end of the stream, after `bytes`.
     package var isEnd = false
     /// The peer is on this machine, and the buffer towards the app is more than half full.
     package var isHalfFull = false
@@ -30,6 +30,8 @@ extension DescriptorWatch {
         case input(ArrivedInput)
         /// Nothing that is new.
         case nothing
+        /// A helper thread finds out. `answers` follows.
+        case asked
         /// It was looked at just now. Nothing more is reported of it until `watchAgain`, due after `interval`.
         case rests
     }
@@ -40,11 +42,16 @@ extension DescriptorWatch {
         let index = Int(clamping: ready.data)
         // Its process may have ended in this turn.
         guard duplicates.indices.contains(index), duplicates[index].number >= 0 else { return .nothing }
-        duplicates[index].hasFired = true
         if let last = duplicates[index].lastLook, now - last < Self.interval {
             // Without it in the set even a flood costs nothing.
             removeFromSet(index)
             return .rests
+        }
+        // The answer adds it to the set again.
+        if duplicates[index].question != nil {
+            duplicates[index].isAskedAgain = true
+            removeFromSet(index)
+            return .nothing
         }
         duplicates[index].lastLook = now
         return find(ready.events, at: index)
@@ -60,6 +67,50 @@ extension DescriptorWatch {
 
     private func find(_ events: EpollEvents, at index: Int) -> Look {
         let duplicate = duplicates[index]
+        let needsAnswer =
+            switch duplicate.kind {
+            // Any number of bytes is enough.
+            case .pipe: events.contains(.readable) && (onlyPeers || fullnessMattersBelow > 1)
+            // An event that is not about input needs the address of the peer nevertheless.
+            case .stream, .datagram: !duplicate.isLockFree
+            case .listener: onlyPeers && !duplicate.isLockFree
+            case .terminal, .timer, .event, .epoll: false
+            }
+        if needsAnswer { return ask(events, at: index) ? .asked : restForAnswer(index) }
+        var found = Found()
+        switch duplicate.kind {
+        case .stream, .datagram:
+            if events.contains(.readable) { found.bytes = UInt64(clamping: clinux_readable_bytes(duplicate.number)) }
+            found.isLocal = true
+            found.peer = unixPeer(of: duplicate)
+        case .pipe: (found.isLocal, found.isCounted) = (true, false)
+        case .listener, .terminal, .timer, .event, .epoll: found.isLocal = true
+        }
+        // A connection that waits counts as more than any number of bytes.
+        if onlyPeers || duplicate.kind != .listener && found.bytes < fullnessMattersBelow {
+            found.isHalfFull = isHalfFull(duplicate, found.bytes)
+        }
+        return report(events, found, at: index)
+    }
+
+    /// The queue of the helper thread is full.
+    private func restForAnswer(_ index: Int) -> Look {
+        removeFromSet(index)
+        return .rests
+    }
+
+    /// What was found at a descriptor that is ready.
+    struct Found {
+        var bytes: UInt64 = 0
+        /// `bytes` was asked for.
+        var isCounted = true
+        var isHalfFull = false
+        var isLocal = false
+        var peer = ""
+    }
+
+    func report(_ events: EpollEvents, _ found: Found, at index: Int) -> Look {
+        let duplicate = duplicates[index]
         var input = ArrivedInput(
             kind: duplicate.kind, pid: processes[duplicate.first.process].pid, descriptor: duplicate.first.number)
         let isWritable = duplicate.isBlocked && events.contains(.writable)
@@ -68,27 +119,31 @@ extension DescriptorWatch {
         case .terminal: input.isEnd = events.contains(.hangUp)
         case .stream, .datagram, .pipe:
             // At the write end of a pipe the kernel counts what its reader has not read.
-            if events.contains(.readable) { input.bytes = UInt64(clamping: clinux_readable_bytes(duplicate.number)) }
-            if input.bytes == 0, !isWritable {
-                // A datagram may be empty. An error without one is nothing to be read.
-                let isEmpty = duplicate.kind == .datagram && events.contains(.readable)
-                input.isEnd = !isEmpty && !events.isDisjoint(with: .ends)
-                if !input.isEnd, duplicate.countsBytes { return .nothing }
-            }
-            if input.bytes > 0, duplicate.countsBytes, input.bytes == duplicate.lastBytes, !isWritable {
-                return .nothing
+            if events.contains(.readable) { input.bytes = found.bytes }
+            // A datagram may be empty. Of a pipe that was not asked the number is not known.
+            let isUnknown =
+                events.contains(.readable) && input.bytes == 0 && (duplicate.kind == .datagram || !found.isCounted)
+            // An error does not end the datagrams that wait.
+            let mayEnd = duplicate.kind != .datagram || input.bytes == 0
+            input.isEnd = mayEnd && !isUnknown && !isWritable && !events.isDisjoint(with: .ends)
+            if input.isEnd, duplicate.hadEnd { input.isEnd = false }
+            if !isWritable, !isUnknown, !input.isEnd, duplicate.countsBytes || !events.isDisjoint(with: .ends) {
+                if input.bytes == 0 || duplicate.countsBytes && input.bytes == duplicate.lastBytes { return .nothing }
             }
         }
-        if input.isEnd, duplicate.hadEnd { return .nothing }
+        if input.kind == .terminal, input.isEnd, duplicate.hadEnd { return .nothing }
         duplicates[index].lastBytes = input.bytes
-        // There is space from now on, so the kernel adds it to each event.
-        if isWritable { duplicates[index].endBlock() }
-        // A connection that waits counts as more than any number of bytes.
-        if onlyPeers || duplicate.kind != .listener && input.bytes < fullnessMattersBelow {
-            input.isHalfFull = !input.isEnd && isHalfFull(duplicate, input.bytes)
+        // Once.
+        if input.isEnd { duplicates[index].hadEnd = true }
+        input.isHalfFull = found.isHalfFull && (!input.isEnd || input.bytes > 0)
+        if isWritable {
+            // There is space from now on, so the kernel adds it to each event.
+            duplicates[index].endBlock()
+            // That is enough for the app, however little has arrived beside it.
+            input.bytes = 0
         }
-        if onlyPeers, !input.isHalfFull { return .nothing }
-        input.peer = peer(of: duplicate)
+        if onlyPeers, !input.isHalfFull || !found.isLocal { return .nothing }
+        input.peer = found.peer
         return .input(input)
     }
 
@@ -96,45 +151,25 @@ extension DescriptorWatch {
 
     /// Whether a peer on this machine waits or will soon wait.
     ///
-    /// - TCP: half of the buffer with the kernel's overhead, or half of the window, which is half of the buffer.
-    /// - A pipe: by its bytes. In one with O_DIRECT each message occupies a slot, so any message counts.
+    /// - TCP and pipes: see input_examine.
     /// - AF_UNIX streams are charged to their sender: its buffer is asked for.
     /// - AF_UNIX messages: the kernel limits their number, 10 by default, and does not tell how many wait. Any one counts.
     /// - A listening socket: half of its backlog.
     private func isHalfFull(_ duplicate: WatchedDescriptor, _ bytes: UInt64) -> Bool {
         switch duplicate.kind {
-        case .pipe:
-            guard bytes > 0 else { return false }
-            let size = clinux_pipe_size(duplicate.number)
-            return size <= 0 || bytes * 2 > UInt64(size) || clinux_is_packet_pipe(duplicate.number)
         case .listener: return isBacklogHalfFull(duplicate)
         case .stream, .datagram:
             if duplicate.countsMessages { return true }
-            guard bytes > 0 else { return false }
-            if duplicate.domain == AF_UNIX { return isSenderHalfFull(duplicate) }
-            return duplicate.isTCP && isReceiverHalfFull(duplicate, bytes)
-        case .terminal, .timer, .event, .epoll: return false
+            return bytes > 0 && duplicate.domain == AF_UNIX && isSenderHalfFull(duplicate)
+        // A pipe is examined on the helper thread (input_examine).
+        case .pipe, .terminal, .timer, .event, .epoll: return false
         }
     }
 
-    private func isReceiverHalfFull(_ duplicate: WatchedDescriptor, _ bytes: UInt64) -> Bool {
-        var (used, size): (UInt32, UInt32) = (0, 0)
-        guard clinux_receive_buffer(duplicate.number, &used, &size) == 0 else { return false }
-        guard bytes * 4 > UInt64(size) || UInt64(used) * 2 > UInt64(size) else { return false }
-        var peer = clinux_peer()
-        clinux_describe_peer(duplicate.number, duplicate.domain, &peer)
-        return peer.is_local
-    }
-
+    /// AF_UNIX.
     private func isBacklogHalfFull(_ duplicate: WatchedDescriptor) -> Bool {
-        var (waiting, limit): (UInt32, UInt32) = (0, 0)
-        if duplicate.domain == AF_UNIX {
-            guard let queue = unixQueue(duplicate.inode) else { return true }
-            (waiting, limit) = (queue.received, queue.sent)
-        } else if clinux_tcp_backlog(duplicate.number, &waiting, &limit) != 0 {
-            return true
-        }
-        return UInt64(waiting) * 2 > UInt64(limit)
+        guard let queue = unixQueue(duplicate.inode) else { return true }
+        return UInt64(queue.received) * 2 > UInt64(queue.sent)
     }
 
     /// AF_UNIX. If the kernel does not tell, the sender may wait.
@@ -158,12 +193,8 @@ extension DescriptorWatch {
 
     // MARK: The other end
 
-    private func peer(of duplicate: WatchedDescriptor) -> String {
-        switch duplicate.kind {
-        case .stream, .datagram: break
-        // Who connects is known once the connection is accepted.
-        case .listener, .pipe, .terminal, .timer, .event, .epoll: return ""
-        }
+    /// Of a socket whose peer is known without its lock: AF_UNIX and AF_NETLINK.
+    private func unixPeer(of duplicate: WatchedDescriptor) -> String {
         var peer = clinux_peer()
         clinux_describe_peer(duplicate.number, duplicate.domain, &peer)
         if peer.length > 0 {

@@ -44,7 +44,7 @@ package final class DescriptorWatch {
     /// The most bytes of `Unwatched.what`.
     package static let maximumWhat = 32
 
-    private enum Stage { case listing, taking, covering, complete, closed }
+    enum Stage { case listing, taking, covering, complete, closed }
 
     package let processes: [Process]
     let proc: ProcFS
@@ -53,12 +53,16 @@ package final class DescriptorWatch {
     /// With so many bytes it makes no difference how full the buffer is.
     let fullnessMattersBelow: UInt64
     private let limit: Int
-    private let budget: DescriptorBudget
-    private let closer: DescriptorCloser
-    private var epoll: Epoll?
-    private var stage = Stage.listing
+    let budget: DescriptorBudget
+    let closer: DescriptorCloser
+    /// For the last close of what can block for long, so that it delays no other.
+    private(set) lazy var slowCloser = DescriptorCloser()
+    /// Examines sockets and pipes; made at the first use.
+    var helper: HelperThread?
+    var epoll: Epoll?
+    var stage = Stage.listing
     /// By the position of the process.
-    private var hasEnded: [Bool]
+    var hasEnded: [Bool]
     var duplicates: [WatchedDescriptor] = []
     private(set) package var unwatched: [Unwatched] = []
     /// Asks for the queues of AF_UNIX sockets; made at the first use.
@@ -67,7 +71,7 @@ package final class DescriptorWatch {
 
     // MARK: While the watch is made
 
-    private var list: DescriptorList?
+    var list: DescriptorList?
     private var nextProcess = 0
     private var listed: [ListedDescriptor] = []
     /// Where the descriptors of each process begin in `listed`.
@@ -82,6 +86,10 @@ package final class DescriptorWatch {
     private var targets: (text: [UInt8], offset: Int)?
     private var hidesTarget = false
     private var hasSignals = false
+    /// How many files were duplicated because they may be message queues.
+    private var probes = 0
+    /// Each close of such a file asks its file system, so it occupies the helper thread.
+    private static let mostProbes = 64
 
     private static let nothingArrives = -1
     private static let notWatched = -2
@@ -148,6 +156,7 @@ package final class DescriptorWatch {
             let next = try list?.next() ?? []
             listed += next
             if !next.isEmpty { return }
+            if listed.count == starts.last, hidesDescriptors(processes[nextProcess]) { count("process", .failed) }
         } catch {
             if error.errno == EACCES || error.errno == EPERM {
                 count("process", .notPermitted)
@@ -157,6 +166,13 @@ package final class DescriptorWatch {
         }
         list = nil
         nextProcess += 1
+    }
+
+    /// Whether the first thread has ended and others run: /proc and pidfd_getfd(2) show only what the first thread has. Such
+    /// an app is not to be suspended where nothing of it is watched.
+    private func hidesDescriptors(_ process: Process) -> Bool {
+        guard let stat = (try? proc.stat(of: process.pid)) ?? nil else { return false }
+        return stat.isZombie && !stat.isDead && !process.isOver
     }
 
     private func beginTaking() {
@@ -191,6 +207,8 @@ package final class DescriptorWatch {
     /// Duplicates a descriptor and watches it.
     private func take(_ index: Int) {
         let item = listed[index]
+        // The first pass has taken the listening sockets.
+        if hasEnded[item.process] || listed[index].isCovered { return }
         switch item.kind {
         case .socket: break
         case .pipe: if onlyListeners { return }
@@ -207,7 +225,8 @@ package final class DescriptorWatch {
             listed[index].isCovered = found != Self.notWatched
             return
         }
-        guard space > 0 else { return finish(index, .refused(.tooMany)) }
+        if item.kind == .maybeQueue { probes += 1 }
+        guard space > 0, probes <= Self.mostProbes else { return finish(index, .refused(.tooMany)) }
         let number = clinux_pidfd_getfd(processes[item.process].descriptor.raw, item.number)
         guard number >= 0 else {
             let error = SystemError(call: "pidfd_getfd", errno: -number)
@@ -262,7 +281,7 @@ package final class DescriptorWatch {
         if mayBlock { closeLater(Descriptor(adopting: number)) } else { clinux_close_all([number], 1) }
     }
 
-    private func closeLater(_ descriptor: consuming Descriptor) {
+    func closeLater(_ descriptor: consuming Descriptor) {
         budget.wait(for: closer)
         closer.close(descriptor)
     }
@@ -382,99 +401,6 @@ package final class DescriptorWatch {
     private func complete() {
         stage = .complete
         (listed, starts, queue, known, targets) = ([], [], [], [:], nil)
-    }
-
-    // MARK: The end of the watch
-
-    /// What is ready now, at most 64 descriptors. `data` is for `look`.
-    package func ready() throws(SystemError) -> [Epoll.Ready] { try epoll?.take() ?? [] }
-
-    /// Watches the app's own epoll descriptors no more.
-    /// - Returns: whether there were any.
-    package func removeEpolls() -> Bool {
-        let found = duplicates.indices.filter { duplicates[$0].kind == .epoll && duplicates[$0].number >= 0 }
-        for index in found {
-            removeFromSet(index)
-            closeLater(Descriptor(adopting: duplicates[index].number))
-            duplicates[index].number = -1
-            count("epoll", .notSupported)
-        }
-        budget.giveBack(found.count)
-        return !found.isEmpty
-    }
-
-    func removeFromSet(_ index: Int) { epoll?.remove(duplicates[index].number) }
-
-    /// Adds a descriptor to the set again.
-    /// - Returns: false if the system has no memory for it now.
-    func addToSet(_ index: Int) -> Bool {
-        epoll?.add(duplicates[index].number, duplicates[index].events, data: UInt64(index)) ?? 0 == 0
-    }
-
-    /// Closes all duplicates before it returns. The processes are frozen and hold the same descriptors, so each close is
-    /// instant. Those that could block, if a process was killed in this moment, are closed on a helper thread.
-    /// - Parameter isOver: the processes have ended.
-    package func close(isOver: Bool = false) {
-        guard stage != .closed else { return }
-        stage = .closed
-        // With it all its entries go.
-        epoll = nil
-        list = nil
-        budget.giveBack(1 + processes.count)
-        let open = duplicates.filter { $0.number >= 0 }
-        duplicates = []
-        if isOver { return closeLast(open) }
-        var numbers: [Int32] = []
-        numbers.reserveCapacity(open.count)
-        for duplicate in open {
-            if duplicate.mayBlock {
-                closeLater(Descriptor(adopting: duplicate.number))
-            } else {
-                numbers.append(duplicate.number)
-            }
-        }
-        // Numbers that follow each other are closed with one call.
-        numbers.sort()
-        clinux_close_all(numbers, numbers.count)
-        budget.giveBack(open.count)
-    }
-
-    /// The most duplicates of a process that has ended that are closed in the turn of its end: the last close of a
-    /// connection sends its end, which takes some 10 µs. A helper thread closes more.
-    private static let closedInTurn = 64
-
-    /// The process has ended: closes the duplicates that no other process of the app holds.
-    /// - Parameter index: its position in the list of processes.
-    package func processEnded(_ index: Int) {
-        guard stage != .closed, !hasEnded[index] else { return }
-        hasEnded[index] = true
-        var closed: [WatchedDescriptor] = []
-        for position in duplicates.indices where duplicates[position].number >= 0 {
-            guard duplicates[position].remove(holdersIn: index) else { continue }
-            // The file may have descriptors elsewhere, so it would stay in the set.
-            removeFromSet(position)
-            closed.append(duplicates[position])
-            duplicates[position].number = -1
-        }
-        closeLast(closed)
-    }
-
-    /// Closes duplicates that no process of the app holds any more.
-    private func closeLast(_ closed: [WatchedDescriptor]) {
-        var (now, later, last): ([Int32], [Int32], [Int32]) = ([], [], [])
-        for duplicate in closed {
-            if duplicate.lingers {
-                last.append(duplicate.number)
-            } else if now.count < Self.closedInTurn, duplicate.closesAtOnce {
-                now.append(duplicate.number)
-            } else {
-                later.append(duplicate.number)
-            }
-        }
-        budget.giveBack(closed.count)
-        clinux_close_all(now, now.count)
-        // Those that can block for long do not delay the others.
-        for number in later + last { closeLater(Descriptor(adopting: number)) }
     }
 }
 

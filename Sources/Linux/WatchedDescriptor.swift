@@ -55,6 +55,8 @@ struct WatchedDescriptor {
     var countsMessages = false
     /// A device or a socket of a rare kind: what its last close(2) does is not known.
     var isRare = false
+    /// What is asked of it takes no lock that a process can hold.
+    var isLockFree: Bool { domain == 0 || domain == AF_UNIX || domain == AF_NETLINK }
     /// SO_LINGER: the last close(2) can take as long as the app likes.
     var lingers = false
     /// Of a socket.
@@ -70,11 +72,14 @@ struct WatchedDescriptor {
 
     // MARK: What has happened
 
-    var hasFired = false
     /// When it was looked at last.
     var lastLook: Duration?
     /// How many bytes were found then.
     var lastBytes: UInt64 = 0
+    /// The events about which the helper thread is asked.
+    var question: EpollEvents?
+    /// More has arrived meanwhile. It is not in the set.
+    var isAskedAgain = false
 
     init(_ number: Int32, _ kind: WatchedKind, _ holder: Holder) {
         self.number = number
@@ -83,7 +88,7 @@ struct WatchedDescriptor {
     }
 
     mutating func add(_ holder: Holder) {
-        if first != holder, !others.contains(holder) { others.append(holder) }
+        others.append(holder)
     }
 
     /// The app can write again.
@@ -102,20 +107,27 @@ struct WatchedDescriptor {
         return false
     }
 
+    /// The app, or a process that shares the socket, can set the option at any time.
+    var lingersNow: Bool { domain != 0 && clinux_lingers(number) }
+
     /// Whether close(2) may block although a process of the app holds it: that process could be killed at this moment. A
     /// socket that lingers waits for its peer. When an AF_UNIX socket is closed, so are descriptors in its messages.
     var mayBlock: Bool {
-        lingers || domain == AF_UNIX && hasFired && clinux_waiting_descriptors(number) != 0
+        lingersNow || domain == AF_UNIX && hasMessages && clinux_waiting_descriptors(number) != 0
     }
+
+    /// Only then are there descriptors in messages: to ask for these reads a file.
+    private var hasMessages: Bool { clinux_poll_now(number, EpollEvents.readable.rawValue) != 0 }
 
     /// Whether the last close(2) of the file, after the end of its processes, does not block.
     var closesAtOnce: Bool {
         switch kind {
         case .listener, .stream, .datagram:
-            !isRare && !lingers && (domain != AF_UNIX || clinux_waiting_descriptors(number) == 0)
-        case .pipe, .timer: true
-        // A terminal drains its output, and inotify waits for other processors.
-        case .terminal, .event, .epoll: false
+            !isRare && !lingersNow && (domain != AF_UNIX || clinux_waiting_descriptors(number) == 0)
+        case .timer: true
+        // A pipe has a lock that a writer holds while it copies. A terminal drains its output, and inotify waits for other
+        // processors.
+        case .pipe, .terminal, .event, .epoll: false
         }
     }
 }
@@ -167,7 +179,8 @@ extension DescriptorWatch {
         duplicate.isRare = !isInternet && about.domain != AF_UNIX
         // A socket that listens does not linger, but those that it accepts inherit the option.
         duplicate.lingers = about.lingers && !about.listens
-        if onlyPeers, !mayHaveWaitingPeer(duplicate) {
+        // Whether the peer is on this machine is found when something arrives: getpeername(2) can block.
+        if onlyPeers, !duplicate.isTCP, duplicate.domain != AF_UNIX {
             return .ignored(mayBlock: duplicate.lingers)
         }
         if kind == .listener { return .watched(duplicate) }
@@ -181,15 +194,6 @@ extension DescriptorWatch {
             duplicate.events.insert(.writable)
         }
         return .watched(duplicate)
-    }
-
-    /// Whether a process of this machine may be at the other end.
-    private func mayHaveWaitingPeer(_ duplicate: WatchedDescriptor) -> Bool {
-        if duplicate.domain == AF_UNIX || duplicate.kind == .listener && duplicate.isTCP { return true }
-        guard duplicate.isTCP else { return false }
-        var peer = clinux_peer()
-        clinux_describe_peer(duplicate.number, duplicate.domain, &peer)
-        return peer.is_local
     }
 
     private func judgePipe(

@@ -91,8 +91,11 @@ extension DescriptorWatch {
     /// Waits until something arrives, and looks at it.
     /// - Parameter time: of the look.
     func wait(at time: Duration = .zero) throws -> [Look] {
-        try LinuxTests.wait(for: #require(descriptor))
-        return try ready().map { look($0, now: time) }
+        while true {
+            try LinuxTests.wait(for: #require(descriptor))
+            let looks = try now(at: time)
+            if !looks.isEmpty { return looks }
+        }
     }
 
     /// The input that has arrived; it fails if there is other than one.
@@ -105,5 +108,9 @@ extension DescriptorWatch {
     }
 
     /// What is ready now.
-    func now(at time: Duration = .zero) throws -> [Look] { try ready().map { look($0, now: time) } }
+    func now(at time: Duration = .zero) throws -> [Look] {
+        try ready().flatMap { Self.isAnswer($0) ? answers() : [look($0, now: time)] }.filter {
+            if case .asked = $0 { false } else { true }
+        }
+    }
 }

@@ -47,7 +47,7 @@ struct DescriptorWatchTests {
         let holder = try DescriptorHolder(expected.kind)
         defer { holder.end() }
         try holder.freeze()
-        let watch = try holder.watch()
+        let watch = try holder.watch(fullnessMattersBelow: 2)
         #expect(watch.watched == 1)
         #expect(watch.unwatched == [])
         #expect(try watch.now().isEmpty)
@@ -73,8 +73,42 @@ struct DescriptorWatchTests {
         defer { holder.end() }
         try holder.freeze()
         try holder.send("p")
-        let watch = try holder.watch()
+        let watch = try holder.watch(fullnessMattersBelow: 2)
         #expect(try watch.input().bytes == (kind == "listener" ? 0 : 3))
+    }
+
+    @Test("where one byte is enough, a pipe is not asked how many wait: its writer may hold its lock (L50)")
+    func unasked() throws {
+        let holder = try DescriptorHolder("pipe")
+        defer { holder.end() }
+        try holder.freeze()
+        let watch = try holder.watch(fullnessMattersBelow: 1)
+        try holder.send("p")
+        let input = try watch.input()
+        #expect(input.bytes == 0)
+        #expect(!input.isEnd)
+        #expect(watch.helper == nil)
+    }
+
+    @Test("data and the end of the stream after it are one input, reported once (L50)")
+    func dataAndEnd() throws {
+        let holder = try DescriptorHolder("tcp")
+        defer { holder.end() }
+        try holder.freeze()
+        try holder.send("p")
+        let watch = try holder.watch()
+        #expect(try watch.input().bytes == 3)
+        try holder.send("c")
+        let input = try watch.input(at: .seconds(1))
+        #expect(input.isEnd)
+        #expect(input.bytes == 3)
+        #expect(try watch.now(at: .seconds(2)).isEmpty)
+    }
+
+    @Test("an app gets an eighth of what all apps together may have")
+    func share() {
+        #expect(DescriptorBudget(total: 800).limit(with: DescriptorCloser()) == 100)
+        #expect(DescriptorBudget(total: 1 << 20).limit(with: DescriptorCloser()) == DescriptorWatch.maximum)
     }
 
     @Test("an end of the stream from before the watch is not reported (L50)")

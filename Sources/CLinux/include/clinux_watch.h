@@ -122,6 +122,10 @@ int clinux_tcp_backlog(int descriptor, uint32_t *waiting, uint32_t *limit);
 int clinux_pipe_size(int descriptor);
 /// Whether each write(2) to a pipe occupies a slot of its own (O_DIRECT, pipe(2)).
 bool clinux_is_packet_pipe(int descriptor);
+/// The text of an address that CLINUX_JOB_EXAMINE_INPUT has found.
+void clinux_format_peer(int domain, const uint8_t *address, uint16_t port, struct clinux_peer *peer);
+/// Whether SO_LINGER is set now.
+bool clinux_lingers(int descriptor);
 /// Whether the descriptor is a POSIX message queue (mq_overview(7)).
 bool clinux_is_message_queue(int descriptor);
 /// How many descriptors wait in messages of an AF_UNIX socket, as /proc/self/fdinfo says; -1: not known.

@@ -65,6 +65,8 @@ final class InputWatcher {
             let position = Int(next.data & (1 << Self.positionBits - 1))
             ends?.remove(input.watch.processes[position].descriptor.raw)
             input.watch.processEnded(position)
+            // The others stay ready.
+            if loop.isTurnOver { return }
         }
     }
 
@@ -172,16 +174,30 @@ final class RunInput {
         for next in (try? watch.ready()) ?? [] {
             // The core may have ended the watch for what came before.
             if watch.isClosed { return }
+            if DescriptorWatch.isAnswer(next) {
+                report(watch.answers())
+                continue
+            }
             window.looks += 1
             switch watch.look(next, now: now) {
             case .input(let input): run.send(.inputArrived(attempt: attempt, Input(input)))
-            case .nothing: break
+            case .nothing, .asked: break
             case .rests: watcher.rest(token, next)
             }
         }
         guard window.looks >= Self.looksPerInterval, !watch.isClosed else { return }
         source = nil
         watcher.rest(token, nil)
+    }
+
+    private func report(_ answers: [DescriptorWatch.Look]) {
+        for answer in answers {
+            if watch.isClosed { return }
+            switch answer {
+            case .input(let input): run.send(.inputArrived(attempt: attempt, Input(input)))
+            case .nothing, .asked, .rests: break
+            }
+        }
     }
 
     /// What has arrived while the watch rested is found at once.

@@ -20,7 +20,8 @@ extension RunController {
             let (processes, omitted) = try enclosure.openProcesses(limit: limit)
             let watch = try DescriptorWatch(
                 processes, omitted: omitted, onlyPeers: onlyPeers,
-                fullnessMattersBelow: manifest.policy.wakeThreshold.bytes, budget: budget, closer: socket.closer)
+                fullnessMattersBelow: manifest.policy.wakeThreshold.bytes,
+                limit: budget.limit(with: socket.closer), budget: budget, closer: socket.closer)
             let input = RunInput(watch, of: self, attempt: attempt)
             self.input = input
             input.begin()
