@@ -12,7 +12,9 @@ extension LifecycleCore {
         if apps[index].policy.exitsOnSuspend { return terminate(index, .exitsOnSuspend, now) }
         self[run: index].freezeAttempt += 1
         effects.append(.freeze(self[run: index].id, attempt: self[run: index].freezeAttempt))
-        change(index, to: .suspending(Suspending(warnAt: now + Self.freezeTimeout, look: background.look)), .idle, now)
+        var look = apps[index].policy.role == .worker ? background.look : nil
+        look?.isDue = false
+        change(index, to: .suspending(Suspending(warnAt: now + Self.freezeTimeout, look: look)), .idle, now)
     }
 
     mutating func frozen(_ index: Int, _ attempt: Int, _ memory: UInt64, _ now: Instant) {

@@ -94,7 +94,8 @@ extension World {
 
     /// The peers end what they do: clients disconnect, and apps answer and unlock their files.
     mutating func endTraffic(of run: Int) {
-        traffic.runs[run].locks = nil
+        // Longer than locks may keep an app from being suspended.
+        if traffic.runs[run].locks != nil { plan(.unlockFile, by: run, after: 90 * .second) }
         // With `KeepAwake=connections` they were work until now.
         if traffic.runs[run].connections > 0 { traffic.runs[run].lastWork = now }
         traffic.runs[run].connections = 0

@@ -72,7 +72,7 @@ struct TrafficTests {
         let suspended = stage.sockets
         try stage.daemon.terminate("server")
         // The listening socket, the connection, and the notify socket.
-        #expect(suspended >= stage.sockets + 3)
+        try stage.daemon.eventually("they are closed") { suspended >= stage.sockets + 3 }
         #expect(try client.receive() == [])
     }
 
