@@ -55,7 +55,11 @@ extension LifecycleCore {
         self[run: index].traffic.shortestWait = work.shortestWait
         let isFirst = look.before == nil
         let reason = isFirst ? look.reason : look.reason(work, apps[index].policy, now)
-        if work.hasUnusualWait || work.isIncomplete { look.unusualSince = look.unusualSince ?? now } else { look.unusualSince = nil }
+        if work.hasUnusualWait || work.isIncomplete {
+            look.unusualSince = look.unusualSince ?? now
+        } else {
+            look.unusualSince = nil
+        }
         if reason != look.reason { look.since = reason == nil ? nil : look.measuredAt }
         look.reason = reason
         look.before = work
@@ -85,8 +89,10 @@ extension LifecycleCore {
         suspended.look = nil
         update(index, .suspended(suspended))
         let policy = apps[index].policy
-        let hasNewRequest = work.requests > 0 && (look.before.map { $0.requests == 0 || work.newestRequest < policy.idleTime } ?? true)
-        guard policy.keepAwake.contains(.requests), hasNewRequest, work.newestRequest < policy.requestTime, shutdown == nil
+        let hasNewRequest =
+            work.requests > 0 && (look.before.map { $0.requests == 0 || work.newestRequest < policy.idleTime } ?? true)
+        guard policy.keepAwake.contains(.requests), hasNewRequest, work.newestRequest < policy.requestTime,
+            shutdown == nil
         else { return }
         wake(index, pending: nil, for: nil, because: .woken, now)
     }
@@ -107,7 +113,9 @@ extension LifecycleCore {
 
     /// What is compared with the look at a worker that was frozen because it was idle; `nil`: it is not looked at.
     func lookAtFreeze(_ index: Int) -> WorkLook? {
-        guard apps[index].policy.role == .worker, case .suspending(let suspending)? = apps[index].execution else { return nil }
+        guard apps[index].policy.role == .worker, case .suspending(let suspending)? = apps[index].execution else {
+            return nil
+        }
         return suspending.look
     }
 

@@ -108,7 +108,9 @@ struct TrafficTests {
         #expect(harness.state("web") == .background)
     }
 
-    @Test("datagrams, and bytes with the end behind them, are enough whatever the threshold (L50)", arguments: [true, false])
+    @Test(
+        "datagrams, and bytes with the end behind them, are enough whatever the threshold (L50)",
+        arguments: [true, false])
     func enough(isDatagram: Bool) {
         let harness = Self.server { $0.wakeThreshold = .init(bytes: 64) }
         harness.suspend("web")
@@ -126,7 +128,9 @@ struct TrafficTests {
         harness.register("web") { $0.wakeThreshold = .init(bytes: 1) }
         let run = harness.run("web")
         #expect(
-            Array(harness.effects.suffix(2)) == [.stopWatchingInput(run), .watchInput(run, attempt: 1, onlyPeers: false)])
+            Array(harness.effects.suffix(2)) == [
+                .stopWatchingInput(run), .watchInput(run, attempt: 1, onlyPeers: false),
+            ])
         harness.advance(.seconds(120))
         #expect(harness.state("web") == .suspended)
         Self.arrive(harness)
@@ -228,7 +232,9 @@ struct TrafficTests {
     @Test("an app that cannot be watched for lack of descriptors is tried again (L50)")
     func shortOfDescriptors() {
         let harness = Self.worker()
-        harness.behave("web") { $0.watch = InputWatch(unwatched: [.init(what: "process", problem: .tooMany, count: 1)]) }
+        harness.behave("web") {
+            $0.watch = InputWatch(unwatched: [.init(what: "process", problem: .tooMany, count: 1)])
+        }
         harness.launch("web")
         harness.advance(.seconds(65))
         #expect(harness.view("web").awakeReasons == [.notWatchable])

@@ -161,7 +161,8 @@ struct WaitTests {
         }
     }
 
-    @Test("a timeout that cannot be read is usual where two quiet looks have found it, or is the one that was read last")
+    @Test(
+        "a timeout that cannot be read is usual where two quiet looks have found it, or is the one that was read last")
     func unknown() {
         var habits = WaitHabits()
         let idle = thread(.unknown)

@@ -99,7 +99,9 @@ struct InvariantChecker {
             runs[run]?.isWatched = false
         case .measureWork(let run, _):
             guard let known = handleEverything(run, effect) else { return }
-            if states[known.app] != .background, states[known.app] != .suspended { fail("\(effect) in \(states[known.app] as Any)") }
+            if states[known.app] != .background, states[known.app] != .suspended {
+                fail("\(effect) in \(states[known.app] as Any)")
+            }
         case .continueStopped(let run), .inspect(let run), .measureActivity(let run, _), .deliver(let run, _),
             .setOOMClass(let run, _):
             _ = handleEverything(run, effect)
