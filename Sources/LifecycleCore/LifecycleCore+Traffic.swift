@@ -116,7 +116,7 @@ extension LifecycleCore {
 
     private mutating func wake(_ index: Int, by input: Input, _ now: Instant) {
         let wakesOnTraffic = apps[index].policy.wakesOnTraffic
-        // What the app does for itself, and what it does only so that a peer can go on.
+        // What the app does for itself, and what it does only so that a peer is not blocked.
         let isUnrequested = !input.kind.isFromOutside || !wakesOnTraffic
         if isUnrequested, let available = unrequestedTimeAvailable(index, now) {
             guard case .suspended(var suspended)? = apps[index].execution else { return }

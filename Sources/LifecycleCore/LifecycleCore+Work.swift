@@ -159,7 +159,7 @@ extension WorkLook {
     func reason(_ work: RunWork, _ policy: AppPolicy, _ now: Instant) -> WorkReason? {
         guard let before else { return nil }
         if work.unread > 0 { return .unreadInput }
-        // The kernel goes on sending what the peers take; what they do not take needs no app that is awake.
+        // The kernel sends what the peers take without the app; what they do not take needs no app that is awake.
         if work.unsent > 0, work.unsent != before.unsent { return .unsentOutput }
         if policy.keepAwake.contains(.cpu) {
             if work.isRunnable || isUsingProcessor(work, before, policy, now) { return .cpu }

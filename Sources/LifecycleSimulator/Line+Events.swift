@@ -113,10 +113,7 @@ extension Line {
                 add(remaining.count)
             }
         case .outOfMemory(let cause): add(cause == .limit ? " exceeded its memory limit" : " killed by the kernel")
-        case .notificationDelayed(let wake):
-            add(" cannot read yet what wake ")
-            add(wake)
-            add(" is for")
+        case .notificationDelayed(let wake): add(" cannot read what it is woken for by wake \(wake)")
         case .emptied: add(" emptied")
         case .reattached(let messagesKept, let noticesDelayed):
             add(messagesKept ? " reattached" : " reattached, messages lost")

@@ -123,7 +123,8 @@ struct WorkerTests {
     }
 
     @Test(
-        "a wait that is unusual, and output that nobody takes, keep it awake for no more than RequestSec= and IdleSec=")
+        "a wait that is unusual, and output that no peer takes, keep it awake for no more than RequestSec= and IdleSec="
+    )
     func bounds() {
         let harness = Self.worker()
         harness.behave("web") { $0.work?.hasUnusualWait = true }

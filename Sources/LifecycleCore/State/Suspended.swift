@@ -52,13 +52,13 @@ struct LockHold: Hashable, Sendable {
 struct WorkLook: Hashable, Sendable {
     /// When the next one is due.
     var nextAt: Instant
-    /// The last measurement; `nil`: the first is not there yet.
+    /// The last measurement; `nil`: none was made.
     var before: RunWork?
     /// When that was, or the first was asked for.
     var measuredAt: Instant
     /// One is to be asked for at the end of this event. Always `false` between events.
     var isDue = false
-    /// A measurement was asked for, and is not there yet.
+    /// A measurement was asked for and has not arrived.
     var isAsked = true
     /// Why it is awake, and since when; `nil`: it had nothing to do in the time before the last measurement.
     var reason: WorkReason?
