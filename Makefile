@@ -17,7 +17,7 @@ export PREFIX ?= /usr
 BIN      = $(shell $(SWIFT) build -c $(CONFIG) --show-bin-path)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build programs install deb vm-test demo test check fmt sim sim-ci sim-memory chaos soak fuzz bench clean
+.PHONY: help deps build programs install deb vm-test demo test check fmt sim sim-ci sim-memory chaos soak fuzz bench freeze-map clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -92,12 +92,17 @@ soak: deps ## repeat the tests under load, fresh seeds and chaos, until a failur
 fuzz: deps ## fuzz the manifest parser: SECONDS=
 	@Sources/scripts/fuzz $(SECONDS)
 
-bench: ## measure greenroomd and comparable programs: QUICK=1 JSON=1 ONLY=part APPS=n
+bench: ## measure greenroomd and comparable programs: QUICK=1 JSON=1 ONLY=part APPS=n MINUTES=n
 	@Sources/scripts/deps build bench
 	@for program in greenroomd greenroom-bench greenroom-sim; do \
 		$(SWIFT) build -c $(CONFIG) $(STATIC) --product $$program >&2 || exit 1; done
 	@Sources/scripts/bench "$(BIN)" $(if $(QUICK),--quick) $(if $(JSON),--json) $(if $(ONLY),--only $(ONLY)) \
-		$(if $(APPS),--apps $(APPS))
+		$(if $(APPS),--apps $(APPS)) $(if $(MINUTES),--minutes $(MINUTES))
+
+freeze-map: ## freeze and wake unmodified programs under traffic and compare every byte: ROUNDS=1000 ONLY=program WRITE=1
+	@Sources/scripts/deps build freeze-map
+	@for program in greenroomd greenroomctl; do $(SWIFT) build -c $(CONFIG) $(STATIC) --product $$program >&2 || exit 1; done
+	@Sources/scripts/freeze-map "$(BIN)" $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(ONLY),--only $(ONLY)) $(if $(WRITE),--write)
 
 clean: ## remove all build results
 	rm -rf .build

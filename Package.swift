@@ -79,7 +79,7 @@ let package = Package(
         .target(name: "TestKit", path: "Tests/TestKit", swiftSettings: swiftSettings),
         tests("GreenroomTests", ["Greenroom", "TestKit"]),
         tests("PosixTests", ["Posix", "TestKit"]),
-        tests("LinuxTests", ["Linux", "Posix", "TestKit"]),
+        tests("LinuxTests", ["Linux", "Posix", "TestKit", "greenroom-testapp"]),
         tests("SystemdTests", ["Systemd", "Posix", "JSON", "TestKit"]),
         tests("ControlTests", ["greenroomctl", "Control", "Posix", "Systemd", "JSON", "LifecycleCore", "TestKit"]),
         // The daemon tests start the daemon, the command line and a scripted app as processes.

@@ -9,7 +9,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -84,12 +83,7 @@ int clinux_set_idle(pid_t thread, bool idle) {
 long clinux_sigtimedwait_number(void) { return SYS_rt_sigtimedwait; }
 
 int clinux_read_signal_set(pid_t pid, unsigned long address, uint64_t *set) {
-    struct iovec here = {.iov_base = set, .iov_len = sizeof *set};
-    struct iovec there = {.iov_base = (void *)address, .iov_len = sizeof *set};
-    ssize_t count = process_vm_readv(pid, &here, 1, &there, 1, 0);
-    if (count < 0)
-        return -errno;
-    return count == (ssize_t)sizeof *set ? 0 : -EFAULT;
+    return clinux_read_memory(pid, address, set, sizeof *set);
 }
 
 int clinux_usable_processors(void) {

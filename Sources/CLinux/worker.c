@@ -1,5 +1,6 @@
 #include "clinux_worker.h"
 #include "footprint.h"
+#include "input.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,12 +14,13 @@
 #include <unistd.h>
 
 enum {
-    CAPACITY = 64, // 64 completions of 40 bytes fit into the smallest pipe (one page), so that writing never blocks
+    CAPACITY = 64, // 64 completions of 64 bytes fit into the smallest pipe (one page), so that writing never blocks
     STACK_SIZE = 64 * 1024,
     FIRST_QUEUE = 16, // jobs
 };
 
 const unsigned clinux_worker_capacity = CAPACITY;
+_Static_assert(CAPACITY * sizeof(struct clinux_completion) <= 4096, "completions fit into a page");
 
 struct clinux_worker {
     pthread_mutex_t mutex;
@@ -90,6 +92,8 @@ static bool reports_completion(const struct clinux_job *job) { return job->kind 
 static int carry_out(struct clinux_worker *worker, const struct clinux_job *job, struct clinux_completion *done) {
     if (job->kind == CLINUX_JOB_RELEASE_MEMORY)
         return syscall(SYS_process_mrelease, job->descriptor, 0) < 0 ? -errno : 0;
+    if (job->kind == CLINUX_JOB_EXAMINE_INPUT)
+        return input_examine(job->descriptor, done);
     footprint_begin(&worker->footprint, job->token);
     switch (job->kind) {
     case CLINUX_JOB_MEASURE_MEMORY: return footprint_measure(&worker->footprint, job->descriptor, done);
@@ -99,11 +103,15 @@ static int carry_out(struct clinux_worker *worker, const struct clinux_job *job,
     }
 }
 
-static void perform(struct clinux_worker *worker, const struct clinux_job *job) {
+static void perform(struct clinux_worker *worker, struct clinux_job *job) {
     struct clinux_completion done = {.token = job->token};
     uint64_t before = microseconds();
     done.result = carry_out(worker, job, &done);
     done.elapsed_microseconds = microseconds() - before;
+    if (job->kind == CLINUX_JOB_EXAMINE_INPUT) {
+        close(job->descriptor);
+        job->descriptor = -1;
+    }
     // Fails only after the reader has closed its end.
     while (write(worker->completions, &done, sizeof done) < 0 && errno == EINTR)
         ;
@@ -127,7 +135,8 @@ static void *work(void *argument) {
         pthread_mutex_unlock(&worker->mutex);
         if (reports_completion(&job) && !is_stopping)
             perform(worker, &job);
-        close(job.descriptor);
+        if (job.descriptor >= 0)
+            close(job.descriptor);
         pthread_mutex_lock(&worker->mutex);
         worker->closing = -1;
         worker->pending--;

@@ -20,6 +20,18 @@ package struct AppStatus: Record {
     package var tasks: [TaskStatus] = []
     /// The wakes that are open, oldest first; absent where there is none.
     package var wakes: [WakeStatus]?
+    /// Why the app is awake (L51); empty where it is not.
+    package var awake: [AwakeStatus] = []
+    /// Until the app is suspended unless it works, while it is idle (L51).
+    package var suspendsIn: Duration?
+    /// How often input woke the process (L50); absent where there is none.
+    package var trafficWakes: UInt64?
+    /// What woke it last.
+    package var lastInput: InputStatus?
+    /// What is watched, while the app is suspended (L50).
+    package var watch: WatchStatus?
+    /// The shortest timeout that a thread waits with: it passes unnoticed while the app is suspended (L51).
+    package var shortestWait: Duration?
     /// The nearest deadline of the app.
     package var deadline: DeadlineStatus?
     /// Whether the app is in the foreground, or on its way there.
@@ -60,7 +72,10 @@ package struct AppStatus: Record {
         .required("id", \.id), .required("name", \.name), .required("state", \.state), .process("pid", \.pid),
         .optional("since", \.since), .required("memoryBytes", \.memoryBytes),
         .optional("residentBytes", \.residentBytes), .optional("swappedBytes", \.swappedBytes),
-        .required("tasks", \.tasks), .optional("wakes", \.wakes),
+        .required("tasks", \.tasks), .optional("wakes", \.wakes), .list("awake", \.awake),
+        .optional("suspendsInSeconds", \.suspendsIn), .optional("trafficWakes", \.trafficWakes),
+        .optional("lastInput", \.lastInput), .optional("watch", \.watch),
+        .optional("shortestWaitSeconds", \.shortestWait),
         .optional("deadline", \.deadline), .required("foreground", \.foreground), .required("launches", \.launches),
         .required("interruptions", \.interruptions),
         .optional("backgroundTimeRemainingSeconds", \.backgroundTimeRemaining),

@@ -7,6 +7,7 @@ package struct LifecycleEvent: Record {
         case taskBegan, taskEnded, taskRefused, tasksExpiring
         case freezeTakesLong, killTakesLong, stoppedItself, wakeCompleted, relaunchScheduled
         case backgroundTimeUsedUp, memoryAwaited
+        case inputArrived, inputNotWatched, wokenTooOften, locksHeld
         case memoryLevelChanged, ended
     }
 
@@ -28,6 +29,16 @@ package struct LifecycleEvent: Record {
     package var tasks: [TaskStatus] = []
     /// The number of the wake that was completed, or whose deadline it is.
     package var wake: UInt64?
+    /// The input that woke the app (L50).
+    package var input: InputStatus?
+    /// What is watched, and what is not (L50).
+    package var watch: WatchStatus?
+    /// How long the app stays awake because it was woken too often.
+    package var staysAwake: Duration?
+    /// A file that the app holds a lock on (L43).
+    package var file: String?
+    /// How many locks it holds.
+    package var locks: UInt64?
     /// The result of a wake: `new-data`, `no-data` or `failed`.
     package var result: String?
     /// Until the app is launched again.
@@ -58,7 +69,9 @@ package struct LifecycleEvent: Record {
         .required("time", \.time), .required("kind", \.kind), .required("message", \.message),
         .required("priority", \.priority), .optional("app", \.app), .optional("state", \.state),
         .optional("previousState", \.previousState), .optional("reason", \.reason), .optional("deadline", \.deadline),
-        .list("tasks", \.tasks), .optional("wakeId", \.wake), .optional("result", \.result),
+        .list("tasks", \.tasks), .optional("wakeId", \.wake), .optional("input", \.input),
+        .optional("watch", \.watch), .optional("staysAwakeSeconds", \.staysAwake), .optional("file", \.file),
+        .optional("locks", \.locks), .optional("result", \.result),
         .optional("relaunchSeconds", \.relaunch),
         .optional("earlyEnds", \.earlyEnds), .optional("memoryBytes", \.memory), .optional("level", \.level),
         .optional("namespace", \.namespace),

@@ -9,6 +9,8 @@ final class ControlService {
     let loop: EventLoop
     let clock = WallClock()
     private var stateTimestamps = StateTimestamps()
+    var inputTimestamps = StateTimestamps()
+    var workTimestamps = StateTimestamps()
     let receipts: ReceiptStore
     let driver: CoreDriver
     let context: DaemonContext
@@ -95,6 +97,7 @@ final class ControlService {
         setMemory(&status, view, in: scan)
         status.tasks = view.tasks.map(TaskStatus.init)
         if !view.wakes.isEmpty { status.wakes = view.wakes.map(WakeStatus.init) }
+        setWakefulness(&status, view)
         status.deadline = view.deadline.map(DeadlineStatus.init)
         status.foreground = view.isForeground
         status.launches = UInt64(view.launches)
@@ -123,14 +126,20 @@ final class ControlService {
         case .stateChanged(let id, from: _, to: _, reason: _):
             if let view = view(of: id) { _ = since(view) }
         case .ended(let receipt):
-            if view(of: receipt.app) == nil { stateTimestamps.remove(receipt.app) }
+            if view(of: receipt.app) == nil { removeTimestamps(receipt.app) }
         case .deadlineStarted, .deadlineExtended, .deadlineCredited, .deadlineMet, .deadlineCancelled, .deadlineMissed,
             .deadlineDeferred,
             .taskBegan, .taskEnded, .taskRefused, .tasksExpiring, .freezeTakesLong, .killTakesLong, .stoppedItself,
             .wakeCompleted, .relaunchScheduled, .unrequestedTimeUsedUp, .memoryAwaited,
-            .memoryLevelChanged:
+            .memoryLevelChanged, .inputArrived, .inputNotWatched, .wokenTooOften, .locksHeld:
             break
         }
+    }
+
+    private func removeTimestamps(_ id: AppID) {
+        stateTimestamps.remove(id)
+        inputTimestamps.remove(id)
+        workTimestamps.remove(id)
     }
 
     func memoryStatus() -> MemoryStatus {
@@ -212,7 +221,7 @@ final class ControlService {
     /// The manifest of an app was removed, or has an error now.
     func remove(_ id: AppID) {
         driver.send(.unregistered(id))
-        stateTimestamps.remove(id)
+        removeTimestamps(id)
     }
 
     /// `3 apps, 1 disabled by an error in its manifest`.

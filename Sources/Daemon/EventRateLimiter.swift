@@ -39,16 +39,17 @@ struct EventRateLimiter {
 }
 
 extension Report {
-    /// The app of a report that the app can cause as often as it likes; `nil` for all other reports.
+    /// The app of a report that the app, or its peers, can cause as often as they like; `nil` for all other reports.
     fileprivate var causingApp: AppID? {
         switch self {
         case .taskBegan(let app, _), .taskEnded(let app, _), .taskRefused(let app, _), .stoppedItself(let app, _),
-            .deadlineExtended(let app, _, _), .wakeCompleted(let app, _, _):
+            .deadlineExtended(let app, _, _), .wakeCompleted(let app, _, _), .inputArrived(let app, _),
+            .inputNotWatched(let app, _), .locksHeld(let app, _, _):
             app
         case .stateChanged, .deadlineStarted, .deadlineCredited, .deadlineMet, .deadlineCancelled, .deadlineMissed,
             .deadlineDeferred,
             .ended, .memoryLevelChanged, .tasksExpiring, .freezeTakesLong, .killTakesLong, .relaunchScheduled,
-            .unrequestedTimeUsedUp, .memoryAwaited:
+            .unrequestedTimeUsedUp, .memoryAwaited, .wokenTooOften:
             nil
         }
     }

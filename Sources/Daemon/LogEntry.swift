@@ -22,8 +22,19 @@ package struct LogEntry: Hashable, Sendable {
             ("GREENROOM_NAMESPACE", event.namespace), ("GREENROOM_CODE", event.code),
             ("GREENROOM_RECEIPT", event.receipt.map { String($0) }),
         ]
-        return (single + exitFields).compactMap { name, value in value.map { (name, $0) } }
+        let all = single + inputFields + exitFields
+        return all.compactMap { name, value in value.map { (name, $0) } }
             + event.tasks.map { ("GREENROOM_TASK", $0.name) }
+    }
+
+    /// The input that woke the app, or the file of a lock.
+    private var inputFields: [(String, String?)] {
+        if let file = event.file { return [("GREENROOM_FILE", file)] }
+        guard let input = event.input else { return [] }
+        return [
+            ("GREENROOM_PEER", input.peer), ("GREENROOM_BYTES", String(input.bytes)),
+            ("GREENROOM_DESCRIPTOR", String(input.descriptor)), ("GREENROOM_PID", input.pid.map { String($0) }),
+        ]
     }
 
     /// How the main process ended, in the fields of systemd (systemd.exec(5)).
@@ -108,6 +119,10 @@ extension LogEntry {
                 "waits for \(formattedSize(bytes)) of memory: it was ended for memory and is relaunched when there is space"
             ) { $0.memory = bytes }
         case .memoryLevelChanged(let level, let cause): self.init(level, cause)
+        case .inputArrived(let app, let input): self.init(wakeOf: app, by: InputStatus(input))
+        case .inputNotWatched(let app, let watch): self.init(watchOf: app, watch)
+        case .wokenTooOften(let app, let time): self.init(wokenTooOften: app, time)
+        case .locksHeld(let app, let locks, let isSuspended): self.init(locksOf: app, locks, isSuspended: isSuspended)
         case .ended(let receipt): self.init(receipt)
         }
     }
@@ -174,6 +189,42 @@ extension LogEntry {
         ) {
             $0.level = level.name
             $0.reason = cause.rawValue
+        }
+    }
+
+    private init(wakeOf app: AppID, by input: InputStatus) {
+        self.init(.info, .inputArrived, app, "woken by \(input.phrase)") { $0.input = input }
+    }
+
+    private init(watchOf app: AppID, _ watch: InputWatch) {
+        let status = WatchStatus(watch)
+        let phrases = status.unwatched.map(\.phrase)
+        // A descriptor that no daemon can watch is a property of the program.
+        let isExpected = watch.unwatched.allSatisfy { $0.problem == .notSupported }
+        self.init(
+            isExpected ? .notice : .warning, .inputNotWatched, app,
+            "\(phrases.joined(separator: "; ")); input there does not wake the app"
+        ) { $0.watch = status }
+    }
+
+    private init(wokenTooOften app: AppID, _ time: Duration) {
+        self.init(
+            .notice, .wokenTooOften, app,
+            "woken within 1s of each of its last suspensions; it stays awake for \(time.timeSpan)"
+        ) { $0.staysAwake = time }
+    }
+
+    private init(locksOf app: AppID, _ locks: FileLocks, isSuspended: Bool) {
+        let more = locks.count > 1 ? " and \(locks.count - 1) more" : ""
+        let held = "it holds a lock on \(locks.file)\(more)"
+        self.init(
+            isSuspended ? .warning : .notice, .locksHeld, app,
+            isSuspended
+                ? "suspended although \(held); other programs wait for it until the app runs again"
+                : "not suspended yet: \(held)"
+        ) {
+            $0.file = locks.file
+            $0.locks = UInt64(max(0, locks.count))
         }
     }
 

@@ -23,6 +23,10 @@ enum MessageID {
         case .relaunchScheduled: "84bd5abfe894450196dedd988a0f4d70"
         case .backgroundTimeUsedUp: "5d0c4a9e37f14b6c8a21be6f90d4c7e3"
         case .memoryAwaited: "20e377df24964a7e8fccf8672d3c97d5"
+        case .inputArrived: "7af908fcc1e44a7ebe3e18f2756ca4a1"
+        case .inputNotWatched: "0cf7331095764ad9bdf28de9fb906dd3"
+        case .wokenTooOften: "f58bffeb8c814b2d8c9042ee0c1da7b6"
+        case .locksHeld: "eb30ecfc997c4cc39cb86b5f911baacc"
         case .memoryLevelChanged: "b91614ff5e754f9895f6100c86572f65"
         case .ended: "cb462029ca494b4da27d0aeb15b48612"
         }

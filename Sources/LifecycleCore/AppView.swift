@@ -53,6 +53,21 @@ package struct AppView: Hashable, Sendable {
     package var awakeReasons: [AwakeReason]
     /// The wakes that are open, oldest first.
     package var wakes: [Wake]
+    /// L50: how often input woke this run.
+    package var trafficWakes = 0
+    /// L50: what woke it last, and when.
+    package var lastInput: Input?
+    package var lastInputAt: Instant?
+    /// L50: while it is suspended: what is watched; `nil`: nothing.
+    package var watch: InputWatch?
+    /// L43: the file locks that it was suspended with, after they had kept it awake for their time.
+    package var heldLocks: FileLocks?
+    /// L51: while it is awake for its work: since when for this reason.
+    package var workSince: Instant?
+    /// L51: when it is suspended unless it works, while it is idle.
+    package var suspendsIn: Duration?
+    /// L51: the timeouts that pass unnoticed while it is suspended: the shortest that a thread waits with.
+    package var shortestWait: Duration?
 }
 
 /// Why an app is awake.
@@ -64,7 +79,15 @@ package enum AwakeReason: Hashable, Sendable {
     case wake(LaunchReason)
     /// It starts up: it neither listens nor is idle, and `StartupSec=` is not over.
     case startUp
-    /// `SuspendDelaySec=` has not passed since its last assertion ended.
+    /// It has something to do (L51).
+    case work(WorkReason)
+    /// It was woken soon after each of its last suspensions.
+    case wokenTooOften
+    /// Its descriptors cannot be watched: suspended, nothing would reach it (L50).
+    case notWatchable
+    /// It holds a file lock (L43).
+    case fileLock(String)
+    /// `SuspendDelaySec=` has not passed since its last assertion ended, or `IdleSec=` since it was last at work.
     case suspendDelay
     /// The freeze is under way.
     case suspending

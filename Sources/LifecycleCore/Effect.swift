@@ -14,6 +14,13 @@ package enum Effect: Hashable, Sendable {
     case inspect(RunID)
     /// Measures what a run does. → `activityMeasured`. `listeners`: including whether it listens on a socket.
     case measureActivity(RunID, listeners: Bool)
+    /// Watches the descriptors of a suspended run for input (L50). → `inputWatched`, then `inputArrived` for what arrives.
+    /// `onlyPeers`: only for local peers that wait because the buffer towards the app is more than half full.
+    case watchInput(RunID, attempt: Int, onlyPeers: Bool)
+    /// Ends the watch and closes its descriptors, before anything else happens to the run.
+    case stopWatchingInput(RunID)
+    /// Measures what a run in the background has to do (L51). → `workMeasured`. `isFirst`: to compare the next one with.
+    case measureWork(RunID, isFirst: Bool)
     /// Sends SIGKILL to all processes of the run. → `exited`, `emptied`.
     case kill(RunID)
     /// L19: lowers the CPU and I/O weights of an app in the background that works for itself.
@@ -181,6 +188,14 @@ package enum Report: Hashable, Sendable {
     /// L53: no more than `limit` of background time in an hour is allowed that no user asked for.
     case unrequestedTimeUsedUp(AppID, limit: Duration)
     case memoryLevelChanged(MemoryLevel, MemoryCause)
+    /// Input woke a suspended app (L50).
+    indirect case inputArrived(AppID, Input)
+    /// Input at some descriptors of the suspended app does not wake it (L50). Once for each different watch of a run.
+    indirect case inputNotWatched(AppID, InputWatch)
+    /// The app was woken soon after each of its last suspensions: it stays awake for this time.
+    case wokenTooOften(AppID, staysAwake: Duration)
+    /// The app holds file locks and is not suspended yet (L43). `isSuspended`: it was, after a bound.
+    indirect case locksHeld(AppID, FileLocks, isSuspended: Bool)
     indirect case ended(Receipt)
 }
 

@@ -69,6 +69,13 @@ package enum RunEvent: Hashable, Sendable {
     case freezeLost(attempt: Int)
     case inspected(Inspection)
     case activityMeasured(RunActivity)
+    /// Before `frozen`: processes of the run hold file locks (L43).
+    case locksFound(attempt: Int, FileLocks)
+    /// After `frozen`: what is watched, and what cannot be (L50).
+    case inputWatched(attempt: Int, InputWatch)
+    /// Input arrived at the suspended run. Comes once for each change at a descriptor, at bounded intervals.
+    case inputArrived(attempt: Int, Input)
+    case workMeasured(RunWork)
     /// The main process ended. The status is `.unknown` if the kernel does not report it, because the process is not a
     /// child of this daemon. `cpu`: of the whole run. `memory`: peak in bytes, for runs too short to be measured; 0:
     /// unknown. `remaining`: the processes that it left behind.

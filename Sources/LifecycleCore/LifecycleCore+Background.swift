@@ -8,7 +8,7 @@ extension LifecycleCore {
             resignActive(index, reason, now)
         }
         dropInterruptions(index)
-        startBudget(index, apps[index].policy.backgroundTime, now)
+        startBudget(index, apps[index].policy.backgroundBudget, now)
         effects.append(.notify(self[run: index].id, .didEnterBackground))
         if self[run: index].assertions.hasWakes { makeTimeForWake(index, now) }
         if isUnrequestedTimeUsedUp(index, now) { endTasksWithoutTime(index) }
@@ -72,7 +72,7 @@ extension LifecycleCore {
         throttleUnlessAwakeForOthers(index)
         // Interruptions of a way to the foreground that was given up.
         dropInterruptions(index)
-        let idleSince = self[run: index].isHeldAwake ? nil : now
+        let idleSince = isHeldAwake(index) ? nil : now
         change(index, to: .background(Background(idleSince: idleSince)), reason, now)
     }
 
@@ -95,6 +95,7 @@ extension LifecycleCore {
         case .background(var background)?:
             background.idleSince = nil
             update(index, .background(background))
+            self[run: index].lockHold = nil
         case .suspending?, .suspended?: wake(index, pending: nil, for: nil, isUnrequested: true, now)
         case nil, .launching?, .foreground?,
             .enteringBackground?, .waking?, .terminating?:
@@ -105,7 +106,7 @@ extension LifecycleCore {
     /// An assertion ended: after the last one the suspend delay begins (L18).
     mutating func assertionEnded(_ index: Int, _ now: Instant) {
         guard case .background(var background)? = apps[index].execution, background.idleSince == nil,
-            !self[run: index].isHeldAwake
+            !isHeldAwake(index)
         else { return }
         background.idleSince = now
         update(index, .background(background))

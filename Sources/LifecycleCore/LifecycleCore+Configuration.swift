@@ -3,9 +3,12 @@ extension LifecycleCore {
     mutating func registered(_ id: AppID, _ policy: AppPolicy, _ launches: Int, _ now: Instant) {
         if let index = indices[id] {
             touch(index)
+            let before = apps[index].policy
             apps[index].policy = policy
             apps[index].isRegistered = true
             updateHome(index)
+            renewWatch(index, before, now)
+            if before.role != .worker, policy.role == .worker { becameWorker(index, now) }
             return reconsiderReturn(index)
         }
         var app = App(id: id, policy: policy, since: now, launches: launches)
@@ -15,6 +18,22 @@ extension LifecycleCore {
         indices[id] = index
         touch(index)
         updateHome(index)
+    }
+
+    /// The manifest has another role now. A worker has no foreground slot and no background budget.
+    private mutating func becameWorker(_ index: Int, _ now: Instant) {
+        supersede(index, .foreground, by: .background)
+        leaveForegroundSlot(index)
+        switch apps[index].phase {
+        case .launching, .waking, .enteringBackground:
+            if apps[index].execution?.pending != .terminate { setPending(index, .background) }
+        case .foreground: enterBackground(index, .requested, now)
+        case .background:
+            cancel(index, self[run: index].budget.deadline)
+            self[run: index].budget = .idle
+            unthrottle(index)
+        case .notRunning, .suspending, .suspended, .terminating, .ending: break
+        }
     }
 
     mutating func unregistered(_ id: AppID, _ now: Instant) {
@@ -56,7 +75,7 @@ extension LifecycleCore {
             !apps[index].isRemoved && apps[index].policy.launchAtStart != nil && apps[index].phase == .notRunning
                 && apps[index].queuedLaunch == nil
         }
-        var shown = starting.filter { apps[$0].policy.launchAtStart == .foreground && $0 != home }
+        var shown = starting.filter { apps[$0].policy.startState == .foreground && $0 != home }
             .suffix(foregroundLimit)
         if shown.isEmpty, let home, starting.contains(home) { shown = [home] }
         for index in shown { launchAtStart(index, .foreground, now) }

@@ -2,7 +2,7 @@
 extension LifecycleCore {
     enum TimerKind: Hashable, Sendable {
         case deadline, backgroundTime, wake, expirationNotice, taskEnd, suspend, freezeTakesLong, endTakesLong, relaunch
-        case startUp, memoryLimit
+        case startUp, memoryLimit, input, work, watchAgain
     }
 
     /// The nearest thing that is due for an app.
@@ -52,6 +52,8 @@ extension LifecycleCore {
                 timer.consider(stored, expirationNotice: apps[index].policy.expirationNotice)
                 timer.consider(suspensionDue(index, stored, background), .suspend)
                 timer.consider(startUpDue(index, stored), .startUp)
+                timer.consider(background.look?.nextAt, .work)
+                timer.consider(stored.run.traffic.watchAgainAt, .watchAgain)
             case .enteringBackground(let entering):
                 timer.consider(entering.deadline?.due, .deadline)
                 timer.consider(stored, expirationNotice: apps[index].policy.expirationNotice)
@@ -62,15 +64,20 @@ extension LifecycleCore {
                 timer.consider(startUpDue(index, stored), .startUp)
             case .foreground, .waking, .terminating:
                 timer.consider(running.execution.deadline?.due, .deadline)
-            case .suspended: timer.consider(suspendedLimitDue(index, running.run), .memoryLimit)
+            case .suspended(let suspended):
+                timer.consider(suspendedLimitDue(index, running.run), .memoryLimit)
+                timer.consider(suspended.inputDue, .input)
+                timer.consider(suspended.deferred?.due, .input)
             }
         }
         return timer.next
     }
 
     private func suspensionDue(_ index: Int, _ stored: RunStorage, _ background: Background) -> Instant? {
-        guard let idleSince = background.idleSince else { return nil }
-        return stored.run.budget == .spent ? idleSince : idleSince + apps[index].policy.suspendDelay
+        // A worker is suspended when it was found idle.
+        guard let idleSince = background.idleSince, apps[index].policy.role != .worker else { return nil }
+        let due = stored.run.budget == .spent ? idleSince : idleSince + apps[index].policy.suspendDelay
+        return staysAwakeUntil(index).map { max($0, due) } ?? due
     }
 
     // MARK: Something is due
@@ -108,6 +115,9 @@ extension LifecycleCore {
         case .relaunch: relaunchDue(index, now)
         case .startUp: checkStartUp(index, now)
         case .memoryLimit: suspendedLimitPassed(index, now)
+        case .input: inputIsDue(index, now)
+        case .work: lookIsDue(index, now)
+        case .watchAgain: watchAgain(index, now)
         }
     }
 

@@ -58,6 +58,7 @@ extension LifecycleCore {
 
     /// The end of the run begins: none of its deadlines, tasks and wakes counts any more.
     private mutating func makeEnding(_ index: Int, _ cause: KillCause?, _ now: Instant) -> Ending {
+        endWatch(index)
         let execution = apps[index].execution
         let state = apps[index].state
         expectMemory(index, now)
@@ -172,7 +173,8 @@ extension LifecycleCore {
             return terminating.cause == .selfInitiated
         case .ending(let ending):
             switch ending.cause {
-            case .missedDeadline, .leakedTasks, .wakeNotCompleted, .tooManyTasks, .overMemoryLimit, nil: return true
+            case .missedDeadline, .leakedTasks, .wakeNotCompleted, .tooManyTasks, .overMemoryLimit, .heldLocks, nil:
+                return true
             case .terminationIgnored(let cause, _): return cause == .selfInitiated
             case .removed, .terminatedWithoutNotice, .shutdown, .jetsam: return false
             }

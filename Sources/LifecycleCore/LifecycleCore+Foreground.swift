@@ -27,6 +27,9 @@ extension LifecycleCore {
         cancel(index, self[run: index].budget.deadline)
         self[run: index].budget = .idle
         self[run: index].isUnrequested = false
+        self[run: index].lockHold = nil
+        self[run: index].traffic.quickWakes = 0
+        self[run: index].traffic.awakeUntil = nil
         // A task that `EXTEND_TIMEOUT_USEC=` opened was for the background only.
         while let task = self[run: index].assertions.removeTask(where: { $0.end != nil }) {
             report(.taskEnded(apps[index].id, name: task.taskName ?? ""))

@@ -158,7 +158,8 @@ private struct Verdict {
     private init(_ cause: KillCause, from: AppState) {
         self.init(killedBy: cause, from: from)
         switch cause {
-        case .missedDeadline, .leakedTasks, .wakeNotCompleted, .tooManyTasks, .terminationIgnored, .overMemoryLimit:
+        case .missedDeadline, .leakedTasks, .wakeNotCompleted, .tooManyTasks, .terminationIgnored, .overMemoryLimit,
+            .heldLocks:
             failure = .failed
         case .removed, .terminatedWithoutNotice, .shutdown, .jetsam: break
         }
@@ -182,6 +183,10 @@ private struct Verdict {
             self.init(
                 .lifecycle, Receipt.Code.tooManyTasks,
                 "Killed: had \(count) background tasks open; the limit is \(LifecycleCore.maximumTasks).")
+        case .heldLocks(let locks):
+            self.init(
+                .lifecycle, Receipt.Code.heldLock,
+                "Killed: was about to be suspended while it held \(locks.phrase).")
         case .removed: self.init(.user, Receipt.Code.removedByUser, "Killed: removed by the user.")
         case .terminatedWithoutNotice:
             self.init(
@@ -240,6 +245,12 @@ extension Receipt.DeadlineUse {
         case .watchdog: "sent no heartbeat (WATCHDOG=1) for \(allowed.timeSpan)"
         case .thaw: "did not run again within \(allowed.timeSpan) of its thaw"
         }
+    }
+}
+
+extension FileLocks {
+    fileprivate var phrase: String {
+        count == 1 ? "a lock on \(file)" : "\(count) file locks, one of them on \(file)"
     }
 }
 

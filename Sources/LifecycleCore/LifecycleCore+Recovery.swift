@@ -25,8 +25,9 @@ extension LifecycleCore {
         if noticesDelayed { restartDeadlines(index, now) }
         giveTimeForNotice(index, .daemonRestarted, now)
         switch apps[index].execution {
-        case .suspending?:
-            update(index, .suspending(Suspending(warnAt: now + Self.freezeTimeout)))
+        case .suspending(var suspending)?:
+            suspending.warnAt = now + Self.freezeTimeout
+            update(index, .suspending(suspending))
             effects.append(.freeze(id, attempt: self[run: index].freezeAttempt))
         case .waking(var waking)?:
             // The app is not to blame for a thaw that did not happen.
@@ -35,7 +36,11 @@ extension LifecycleCore {
             report(.deadlineDeferred(apps[index].id, .thaw, .daemonRestarted))
             effects.append(.thaw(id, attempt: self[run: index].freezeAttempt))
         case nil: if apps[index].ending?.isKilled ?? false { effects.append(.kill(id)) }
-        case .launching, .foreground, .enteringBackground, .background, .suspended, .terminating: break
+        // The watch of the dead daemon has ended with it.
+        case .suspended(let suspended)?:
+            beginWatch(index)
+            if suspended.look != nil { effects.append(.measureWork(id, isFirst: false)) }
+        case .launching, .foreground, .enteringBackground, .background, .terminating: break
         }
         if inspectedDeadline(index) != nil { effects.append(.inspect(id)) }
         repeatOOMClass(index)

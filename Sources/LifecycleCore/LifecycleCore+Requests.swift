@@ -15,13 +15,16 @@ extension LifecycleCore {
         }
         touch(index)
         let isUnrequested = requester != .user
-        if what.isForForeground, !mayBringToForeground(requester) {
+        if what.isForForeground, apps[index].policy.role != .worker, !mayBringToForeground(requester) {
             return answer(request, .refused(.requesterNotInForeground))
         }
         switch what {
         case .launch(let state, let reason, let url):
+            let reached = apps[index].policy.reached(from: state)
             launchRequested(
-                request, index, Launch(state: state, reason: reason, url: url, isUnrequested: isUnrequested), now)
+                request, index, Launch(state: reached, reason: reason, url: url, isUnrequested: isUnrequested), now)
+        case .activate where apps[index].policy.role == .worker:
+            wakeWorkerRequested(request, index, isUnrequested: isUnrequested, now)
         case .activate:
             let launch = Launch(state: .foreground, reason: .user, isUnrequested: isUnrequested)
             activateRequested(request, index, launch, now)
@@ -210,6 +213,24 @@ extension LifecycleCore {
         }
         wait(request, index, for: .foreground, afterEnd: isEnding(index))
         takeForegroundSlotOnRequest(index, now)
+    }
+
+    /// Its clients can reach a worker without it; this is for a user who wants to see it run.
+    private mutating func wakeWorkerRequested(
+        _ request: RequestID, _ index: Int, isUnrequested: Bool, _ now: Instant
+    ) {
+        let launch = Launch(state: .background, reason: .user, isUnrequested: isUnrequested)
+        switch apps[index].phase {
+        case .suspending, .suspended:
+            if isUnrequested, let refusal = unrequestedTimeRefusal(index, now) {
+                return answer(request, .refused(refusal))
+            }
+            withdrawTermination(index)
+            wake(index, pending: nil, for: nil, isUnrequested: isUnrequested, because: .requested, now)
+            wait(request, index, for: .awake)
+        case .notRunning, .launching, .foreground, .enteringBackground, .background, .waking, .terminating, .ending:
+            launchInBackgroundRequested(request, index, launch, now)
+        }
     }
 
     private func hasProcessThatStays(_ index: Int) -> Bool {

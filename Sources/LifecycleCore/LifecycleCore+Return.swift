@@ -15,12 +15,12 @@ extension LifecycleCore {
     /// How many of the apps that wait are compared with the space that was measured.
     static let comparedReturns = 32
 
-    /// Whether the app runs whenever it can, and so comes back after jetsam: `Relaunch=always`, `LaunchAtStart=`, and the
-    /// home app. `Relaunch=on-failure` is not enough: to be killed for memory is no failure of the app.
+    /// Whether the app runs whenever it can, and so comes back after jetsam: `Relaunch=always`, `LaunchAtStart=`, the
+    /// home app, and workers (L49). `Relaunch=on-failure` is not enough: to be killed for memory is no failure of the app.
     func isToRun(_ index: Int) -> Bool {
         let policy = apps[index].policy
         return apps[index].isRegistered
-            && (policy.relaunch == .always || policy.launchAtStart != nil || index == home)
+            && (policy.relaunch == .always || policy.launchAtStart != nil || policy.role == .worker || index == home)
     }
 
     // MARK: The end by jetsam
@@ -235,7 +235,7 @@ extension ProcessLife {
             // All processes ended before the exit status of the main process was known.
             case nil: return ending.termination?.isJetsam ?? false
             case .missedDeadline, .leakedTasks, .wakeNotCompleted, .tooManyTasks, .removed, .terminatedWithoutNotice,
-                .shutdown, .terminationIgnored, .overMemoryLimit:
+                .shutdown, .terminationIgnored, .overMemoryLimit, .heldLocks:
                 return false
             }
         }

@@ -12,19 +12,26 @@ extension LifecycleCore {
         if apps[index].policy.exitsOnSuspend { return terminate(index, .exitsOnSuspend, now) }
         self[run: index].freezeAttempt += 1
         effects.append(.freeze(self[run: index].id, attempt: self[run: index].freezeAttempt))
-        change(index, to: .suspending(Suspending(warnAt: now + Self.freezeTimeout)), .idle, now)
+        var look = apps[index].policy.role == .worker ? background.look : nil
+        look?.isDue = false
+        change(index, to: .suspending(Suspending(warnAt: now + Self.freezeTimeout, look: look)), .idle, now)
     }
 
     mutating func frozen(_ index: Int, _ attempt: Int, _ memory: UInt64, _ now: Instant) {
         guard case .suspending? = apps[index].execution, attempt == self[run: index].freezeAttempt else { return }
         setMemory(index, memory)
+        dropReleasedLocks(index, attempt)
         if case .counting(let counting) = self[run: index].budget {
             cancel(index, counting.deadline)
             let left = counting.deadline.remaining(at: now)
             self[run: index].budget = .paused(.init(left: left, isNoticeGiven: counting.isNoticeGiven))
         }
-        change(index, to: .suspended, .idle, now)
+        let look = lookAtFreeze(index)
+        change(index, to: .suspended(Suspended(look: look)), .idle, now)
+        beginWatch(index)
         evaluateMemory(now)
+        guard look != nil, apps[index].phase == .suspended else { return }
+        effects.append(.measureWork(self[run: index].id, isFirst: false))
     }
 
     /// The exact size of a suspended app follows the estimate of the freeze (L38).
@@ -39,13 +46,16 @@ extension LifecycleCore {
     /// a file server for hours.
     mutating func freezeTakesLong(_ index: Int, _ now: Instant) {
         report(.freezeTakesLong(apps[index].id))
-        update(index, .suspending(Suspending(warnAt: nil)))
+        guard case .suspending(var suspending)? = apps[index].execution else { return }
+        suspending.warnAt = nil
+        update(index, .suspending(suspending))
     }
 
     /// A process outside the daemon has continued a process of the app: the app runs until all are stopped again, and is in
     /// the background meanwhile (L1). Its budget stays as it is: the app did not ask for that time and cannot rely on it.
     mutating func freezeLost(_ index: Int, _ attempt: Int, _ now: Instant) {
         guard case .suspended? = apps[index].execution, attempt == self[run: index].freezeAttempt else { return }
+        endWatch(index)
         self[run: index].freezeAttempt += 1
         effects.append(.freeze(self[run: index].id, attempt: self[run: index].freezeAttempt))
         change(index, to: .suspending(Suspending(warnAt: now + Self.freezeTimeout)), .continued, now)
@@ -54,11 +64,14 @@ extension LifecycleCore {
     /// Out of suspension: into the foreground or to its end (`pending`), for a reason that grants time of its own, or for a task. What
     /// happened while the app was suspended is delivered before anything of it runs (L32).
     ///
-    /// `isUnrequested`: no user asks for it (L53).
+    /// `isUnrequested`: no user asks for it (L53). `because`: why it runs, if that does not follow from the others.
     mutating func wake(
-        _ index: Int, pending: PendingRequest?, for reason: LaunchReason?, isUnrequested: Bool = false, _ now: Instant
+        _ index: Int, pending: PendingRequest?, for reason: LaunchReason?, isUnrequested: Bool = false,
+        because stated: StateReason? = nil, _ now: Instant
     ) {
         self[run: index].isUnrequested = isUnrequested
+        if case .suspended? = apps[index].execution { self[run: index].lockHold = nil }
+        endWatch(index)
         deliverNotifications(index, inForeground: pending == .foreground)
         if pending == .foreground { unthrottle(index) }
         let cause: StateReason =
@@ -67,7 +80,9 @@ extension LifecycleCore {
             case .terminate: shutdown == nil ? .requested : .shutdown
             case .background, nil: reason == nil ? .taskBegan : .woken
             }
-        thaw(index, Waking(pending: pending, wake: reason), cause, now)
+        let continuesStopped = stated == .woken || stated == .requested
+        let waking = Waking(pending: pending, wake: reason, continuesStopped: continuesStopped)
+        thaw(index, waking, stated ?? cause, now)
         unthrottleForWake(index, reason)
         memoryState.checkSoon(now)
     }
@@ -83,9 +98,9 @@ extension LifecycleCore {
 
     /// The clock of the budget continues with what was left. A wake renews it (L26).
     private mutating func resumeBudget(_ index: Int, isRenewed: Bool, _ now: Instant) {
-        if isRenewed {
+        if isRenewed || apps[index].policy.role == .worker {
             cancel(index, self[run: index].budget.deadline)
-            startBudget(index, apps[index].policy.backgroundTime == nil ? nil : Self.wakeTime, now)
+            startBudget(index, apps[index].policy.backgroundBudget == nil ? nil : Self.wakeTime, now)
         } else if case .paused(let paused) = self[run: index].budget {
             startBudget(index, paused.left, isNoticeGiven: paused.isNoticeGiven, now)
         }
@@ -112,7 +127,7 @@ extension LifecycleCore {
         case .terminate: return terminate(index, shutdown == nil ? .requested : .shutdown, now)
         case .background, nil: break
         }
-        continueIfNeeded(index)
+        if waking.continuesStopped { continueIfStopped(index) } else { continueIfNeeded(index) }
         runInBackground(index, .woken, now)
     }
 

@@ -29,7 +29,8 @@ extension LifecycleCore {
         switch running.execution {
         case .foreground, .suspended: return false
         case .launching: return stored.run.isUnrequested && !isInFront(index)
-        case .enteringBackground, .background: return stored.run.isUnrequested
+        case .enteringBackground: return stored.run.isUnrequested
+        case .background: return stored.run.isUnrequested || stored.run.lockHold != nil
         // Whatever keeps it from being frozen.
         case .suspending: return true
         case .waking(let waking): return stored.run.isUnrequested && waking.pending != .foreground

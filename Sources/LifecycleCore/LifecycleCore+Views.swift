@@ -57,7 +57,7 @@ extension LifecycleCore {
         guard let index = indices[id] else { return nil }
         let app = apps[index]
         let run = app.run
-        return AppView(
+        var view = AppView(
             id: id, state: app.state, run: run?.id, pid: run?.pid, since: app.since, memory: run?.memory ?? 0,
             tasks: run.map { taskViews($0, now) } ?? [], deadline: deadlineView(app, now),
             backgroundTimeRemaining: run?.budget.remaining(at: now), isForeground: isInFront(index),
@@ -67,7 +67,29 @@ extension LifecycleCore {
             relaunchesIn: app.relaunch.map { max(.zero, $0.at - now) },
             memoryAwaited: app.memoryWait.map { _ in app.lastFootprint },
             unrequestedTime: app.unrequestedTime.used(at: now), unrequestedTimeLimit: app.policy.backgroundTimePerHour,
-            awakeReasons: awakeReasons(app), wakes: run.map { wakeViews($0, now) } ?? [])
+            awakeReasons: awakeReasons(app, now), wakes: run.map { wakeViews($0, now) } ?? [])
+        addTraffic(to: &view, app, index, now)
+        return view
+    }
+
+    private func addTraffic(to view: inout AppView, _ app: App, _ index: Int, _ now: Instant) {
+        guard let run = app.run else { return }
+        view.trafficWakes = run.traffic.wakes
+        view.lastInput = run.traffic.lastInput
+        view.lastInputAt = run.traffic.lastInputAt
+        view.shortestWait = run.traffic.shortestWait
+        switch app.execution {
+        case .suspended(let suspended)?:
+            view.watch = suspended.isWatching ? suspended.watch : nil
+            view.heldLocks = run.lockHold?.locks
+        case .background(let background)?:
+            view.workSince = background.look?.since
+            guard !isHeldAwake(index), background.look?.reason == nil, let timer = nextTimer(index),
+                timer.kind == .work || timer.kind == .suspend
+            else { return }
+            view.suspendsIn = max(.zero, max(timer.at, staysAwakeUntil(index) ?? timer.at) - now)
+        case nil, .launching?, .foreground?, .enteringBackground?, .suspending?, .waking?, .terminating?: break
+        }
     }
 
     package var memory: MemoryView {
@@ -85,20 +107,28 @@ extension LifecycleCore {
     }
 
     /// The one answer to "why is this app awake?". Empty: it has no process, is suspended, or is ending.
-    private func awakeReasons(_ app: App) -> [AwakeReason] {
+    private func awakeReasons(_ app: App, _ now: Instant) -> [AwakeReason] {
         guard case .running(let running) = app.life else { return [] }
         let run = running.run
         switch running.execution {
         case .launching: return [.launching]
         case .foreground: return [.foreground]
         case .enteringBackground: return [.enteringBackground] + held(run)
-        case .background:
-            return run.isHeldAwake ? held(run) : [.suspendDelay]
+        case .background(let background): return awakeReasons(run, background, now)
         case .suspending: return [.suspending]
         case .suspended: return []
         case .waking: return [.waking] + held(run)
         case .terminating: return [.terminating]
         }
+    }
+
+    private func awakeReasons(_ run: Run, _ background: Background, _ now: Instant) -> [AwakeReason] {
+        var reasons = held(run)
+        if let reason = background.look?.reason { reasons.append(.work(reason)) }
+        if run.traffic.isUnwatchable { reasons.append(.notWatchable) }
+        if let hold = run.lockHold { reasons.append(.fileLock(hold.locks.file)) }
+        if let until = run.traffic.awakeUntil, until > now, reasons.isEmpty { reasons.append(.wokenTooOften) }
+        return reasons.isEmpty ? [.suspendDelay] : reasons
     }
 
     private func held(_ run: Run) -> [AwakeReason] {

@@ -3,6 +3,7 @@ extension LifecycleCore {
     /// An app that is awake on behalf of a user, or of a peer outside every app, runs at normal weight until that wake is over.
     /// What an app does for itself (tasks, fetch, timers, wakes that apps cause) gets less.
     private func isAwakeForOthers(_ index: Int) -> Bool {
+        if apps[index].policy.role == .worker { return true }
         let assertions = self[run: index].assertions
         return assertions.hasWakes && assertions.wakes.contains { $0.reason.isForOthers && !$0.isUnrequested }
     }

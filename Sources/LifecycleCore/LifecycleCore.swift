@@ -138,6 +138,10 @@ package struct LifecycleCore: Hashable, Sendable {
         case .freezeLost(let attempt): freezeLost(index, attempt, now)
         case .inspected(let inspection): inspected(index, inspection, now)
         case .activityMeasured(let activity): activityMeasured(index, activity, now)
+        case .locksFound(let attempt, let locks): locksFound(index, attempt, locks, now)
+        case .inputWatched(let attempt, let watch): inputWatched(index, attempt, watch, now)
+        case .inputArrived(let attempt, let input): inputArrived(index, attempt, input, now)
+        case .workMeasured(let work): workMeasured(index, work, now)
         case .exited(let status, let cpu, let memory, let remaining):
             exited(index, MainExit(status: status, cpu: cpu, peak: memory, remaining: remaining), now)
         case .outOfMemory(let cause): self[run: index].outOfMemory = cause
@@ -184,6 +188,7 @@ package struct LifecycleCore: Hashable, Sendable {
             let index = touched[position]
             position += 1
             countUnrequestedTime(index, now)
+            followWork(index, now)
             refresh(index)
             apps[index].isTouched = false
         }

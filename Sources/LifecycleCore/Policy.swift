@@ -19,6 +19,39 @@ package struct AppPolicy: Hashable, Sendable {
         case app
         /// It comes to the foreground when no other app is there.
         case home
+        /// It never comes to the foreground: it is awake while it works, and suspended when it is idle.
+        case worker
+    }
+
+    /// What keeps an app awake that measures idleness (L51).
+    package struct KeepAwake: OptionSet, Hashable, Sendable {
+        package let rawValue: UInt8
+        package init(rawValue: UInt8) { self.rawValue = rawValue }
+        /// It uses the processor.
+        package static let cpu = Self(rawValue: 1)
+        /// Requests without their answers, and waits that it does not do at rest.
+        package static let requests = Self(rawValue: 2)
+        /// A thread waits with a timeout of up to 60 s.
+        package static let timers = Self(rawValue: 4)
+        /// A client is connected.
+        package static let connections = Self(rawValue: 8)
+
+        package static let named: [(name: String, value: KeepAwake)] = [
+            ("cpu", .cpu), ("requests", .requests), ("timers", .timers), ("connections", .connections),
+        ]
+    }
+
+    /// How much input wakes a suspended app (L50).
+    package struct WakeThreshold: Hashable, Sendable {
+        /// So many bytes at one descriptor. A connection that waits counts as more.
+        package var bytes: UInt64 = 1
+        /// After this time anything that arrived wakes it; `nil`: never.
+        package var time: Duration?
+
+        package init(bytes: UInt64 = 1, time: Duration? = nil) {
+            self.bytes = bytes
+            self.time = time
+        }
     }
 
     /// Whether an app is relaunched after its end (within the limits of L11).
@@ -81,6 +114,17 @@ package struct AppPolicy: Hashable, Sendable {
     /// L15: it is notified when data that it cannot read while the user is away becomes unavailable and available.
     package var usesProtectedData = false
     package var backgroundModes: BackgroundModes = []
+
+    /// L50: input wakes it while it is suspended (`Traffic=`). The manifest decides: by default that of workers does.
+    package var wakesOnTraffic = false
+    package var wakeThreshold = WakeThreshold()
+    /// L51: for how long an app that measures idleness is idle before it is suspended (`IdleSec=`).
+    package var idleTime: Duration = .seconds(10)
+    package var keepAwake: KeepAwake = [.cpu, .requests]
+    /// L51: for how long a request or an unusual wait keeps it awake (`RequestSec=`).
+    package var requestTime: Duration = .seconds(60)
+    /// L51: the share of one processor below which it is idle, in thousandths (`IdleCPU=`).
+    package var idleProcessorShare = 10
 
     /// L38: -1000 … 1000, lower goes first.
     package var jetsamPriority = 0

@@ -25,6 +25,7 @@ package struct Receipt: Hashable, Sendable {
         package static let leakedTask: UInt32 = 0x2182_bad2
         package static let wakeNotCompleted: UInt32 = 0x2182_bad4
         package static let tooManyTasks: UInt32 = 0xbada_5e47
+        package static let heldLock: UInt32 = 0xdead_10cc
         package static let removedByUser: UInt32 = 0xdead_fa11
     }
 

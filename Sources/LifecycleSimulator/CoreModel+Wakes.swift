@@ -13,6 +13,8 @@ struct ModelWake {
     var isDoubtful = false
     /// It is an error not to complete it (L30).
     var mustComplete = false
+    /// Input woke the app: nothing but its beginning, or its completion, says the number.
+    var isByInput = false
     /// The app cannot read what it is woken for.
     var isExcused = false
 
@@ -58,6 +60,10 @@ struct ModelWakes {
         return named.min { $0.order < $1.order }?.number
     }
 
+    mutating func addByInput(isForOthers: Bool) {
+        list.append(ModelWake(reason: .socket, isForOthers: isForOthers, isByInput: true))
+    }
+
     mutating func excuse(_ number: UInt64) {
         for index in list.indices where list[index].number == number {
             list[index].isExcused = true
@@ -76,7 +82,9 @@ struct ModelWakes {
     }
 
     /// The wake that begins, or is completed before it begins.
-    private func next(_ number: UInt64) -> Int? { list.firstIndex { $0.number == number && !$0.hasBegun } }
+    private func next(_ number: UInt64) -> Int? {
+        list.firstIndex { $0.number == number && !$0.hasBegun } ?? list.firstIndex { $0.isByInput && !$0.hasBegun }
+    }
 
     // MARK: Reports
 
@@ -116,4 +124,12 @@ struct ModelWakes {
     }
 
     mutating func dropNext() { afterEnd = [] }
+}
+
+extension Request {
+    /// What it asks of an app with this manifest: a worker is never in the foreground (L49).
+    func reached(by policy: AppPolicy) -> Request {
+        guard policy.role == .worker, case .launch(.foreground, let reason, let url) = self else { return self }
+        return .launch(.background, reason: reason, url: url)
+    }
 }

@@ -121,7 +121,7 @@ struct CoreModel {
         case .notify(let run, _), .freeze(let run, _), .thaw(let run, _), .continueStopped(let run), .inspect(let run),
             .measureActivity(let run, _),
             .kill(let run), .throttle(let run), .unthrottle(let run), .setOOMClass(let run, _), .deliver(let run, _),
-            .warn(let run, _):
+            .warn(let run, _), .watchInput(let run, _, _), .stopWatchingInput(let run), .measureWork(let run, _):
             app(of: run)
         case .writeReceipt(let receipt): indexes[receipt.app]
         case .report(let report): app(of: report)
@@ -137,7 +137,8 @@ struct CoreModel {
             .deadlineDeferred(let id, _, _, _), .taskBegan(let id, _), .taskEnded(let id, _), .taskRefused(let id, _),
             .tasksExpiring(let id, _), .freezeTakesLong(let id), .killTakesLong(let id), .stoppedItself(let id, _),
             .wakeCompleted(let id, _, _), .relaunchScheduled(let id, _, _), .unrequestedTimeUsedUp(let id, _),
-            .memoryAwaited(let id, _):
+            .memoryAwaited(let id, _), .inputArrived(let id, _), .inputNotWatched(let id, _), .wokenTooOften(let id, _),
+            .locksHeld(let id, _, _):
             indexes[id]
         case .ended(let receipt): indexes[receipt.app]
         case .memoryLevelChanged: nil
@@ -171,6 +172,9 @@ struct CoreModel {
         case .shutdownRequested: isShuttingDown = true
         case .requested(let request, let id, .push, by: let requester): recordWake(request, id, .push, requester)
         case .requested(let request, let id, .launch(.background, let reason, _), by: let requester):
+            recordWake(request, id, reason, requester)
+        case .requested(let request, let id, .launch(.foreground, let reason, _), by: let requester):
+            guard let app = indexes[id], apps[app].policy.role == .worker else { return }
             recordWake(request, id, reason, requester)
         case .run(let run, .exited(_, _, _, let remaining)):
             guard let app = currentApp(of: run), !apps[app].awaitsRemaining else { return }
@@ -287,11 +291,16 @@ struct CoreModel {
             .report(.deadlineMissed(_, .wake, let wake)):
             if let app { apps[app].wakes.ended(wake) }
         case .report(.wakeCompleted(_, _, let wake)): if let app { apps[app].wakes.completed(wake) }
+        case .report(.inputArrived(_, let input)):
+            if let app, apps[app].policy.wakesOnTraffic, apps[app].policy.role != .worker {
+                apps[app].wakes.addByInput(isForOthers: input.kind.isFromOutside)
+            }
         case .identify(let request, let event): if wakeRequest?.request == request { wakeRequest?.wake.number = event }
         case .answer(let request, .refused): if wakeRequest?.request == request { wakeRequest = nil }
         case .measureMemory: measuringSince = now
-        case .inspect, .measureActivity, .unthrottle, .setOOMClass, .deliver, .warn, .recordLaunch, .writeReceipt,
-            .dropRestorationState, .answer, .report, .allowSleep, .finish:
+        case .inspect, .measureActivity, .watchInput, .stopWatchingInput, .measureWork, .unthrottle, .setOOMClass,
+            .deliver, .warn, .recordLaunch, .writeReceipt, .dropRestorationState, .answer, .report, .allowSleep,
+            .finish:
             break
         }
     }
@@ -386,7 +395,9 @@ struct CoreModel {
 
     private mutating func recordBudget(_ app: Int) {
         guard let longest = apps[app].longestBudget else { return }
-        apps[app].longestBudget = apps[app].policy.backgroundTime.map { max($0, longest) }
+        // What a worker does has no budget (L49).
+        let budget = apps[app].policy.role == .worker ? nil : apps[app].policy.backgroundTime
+        apps[app].longestBudget = budget.map { max($0, longest) }
     }
 }
 

@@ -14,6 +14,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
     case sleepRequested, awoke, locked, unlocked
     case deadlineReached, memoryMeasured, pressureStalled, pressureSimulated
     case recovered, reattached, activityMeasured, outOfMemory, notificationDelayed
+    case locksFound, inputWatched, inputArrived, workMeasured
 
     package var name: String { String(describing: self) }
 
@@ -68,6 +69,10 @@ package enum EventKind: Int, CaseIterable, Sendable {
         case .reattached: self = .reattached
         case .activityMeasured: self = .activityMeasured
         case .outOfMemory: self = .outOfMemory
+        case .locksFound: self = .locksFound
+        case .inputWatched: self = .inputWatched
+        case .inputArrived: self = .inputArrived
+        case .workMeasured: self = .workMeasured
         case .notificationDelayed: self = .notificationDelayed
         }
     }

@@ -133,6 +133,19 @@ enum AppAction {
     case completeWake(WakeResult)
     case actSpontaneously
     case send(Event)
+    case readInput
+    case answerRequests
+    case unlockFile
+
+    /// Whether it follows from what peers do: its times come from their random stream.
+    var isForPeers: Bool {
+        switch self {
+        case .readInput, .answerRequests, .unlockFile: true
+        case .ready, .answerBackground, .stop, .end, .exitOnTerminate, .begin, .endTask, .endAllTasks, .extend,
+            .heartbeat, .completeWake, .actSpontaneously, .send:
+            false
+        }
+    }
 }
 
 /// An action of the kernel on a run.
@@ -148,4 +161,11 @@ enum KernelAction {
     /// SIGKILL takes effect on the whole cgroup.
     case killArrives
     case childrenEnd
+    /// The daemon has the duplicates of its descriptors, and looks at them.
+    case watchOpens(attempt: Int)
+    /// The daemon looks at a descriptor again.
+    case reportInput(attempt: Int, descriptor: Int32)
+    case flood(left: Int)
+    case pester(attempt: Int)
+    case peerCloses
 }

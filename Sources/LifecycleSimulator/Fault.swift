@@ -14,6 +14,7 @@ package enum Fault: Int, CaseIterable, Sendable {
     case execFails, requestFlood
     case continuedByOthers
     case evades, asksForApps
+    case inputFlood, pesters, holdsLock, notWatchable
     case inboxFull
 
     package var name: String { String(describing: self) }

@@ -39,6 +39,7 @@ extension Line {
         case .dropRestorationState(let id):
             add("drop the restoration state of ")
             add(id.name)
+        case .watchInput, .stopWatchingInput, .measureWork: addTraffic(effect, app?.name ?? "?")
         case .notify, .freeze, .thaw, .continueStopped, .inspect, .measureActivity, .kill, .throttle, .unthrottle,
             .setOOMClass, .deliver, .warn:
             addToRun(effect, app?.name ?? "?")
@@ -182,6 +183,7 @@ extension Line {
         case .memoryAwaited(let id, let bytes):
             add(id.name, ": comes back when there is memory: ")
             add(bytes: bytes)
+        case .inputArrived, .inputNotWatched, .wokenTooOften, .locksHeld: addTraffic(report)
         case .memoryLevelChanged(let level, let cause):
             add("memory level ", level.word)
             add(", ", cause.rawValue)

@@ -102,6 +102,7 @@ extension Line {
             add(attempt)
         case .inspected(let inspection): add(inspection)
         case .activityMeasured(let activity): add(activity)
+        case .locksFound, .inputWatched, .inputArrived, .workMeasured: addTraffic(event)
         case .exited(let status, _, let memory, let remaining):
             add(" exited ")
             add(status)
@@ -112,10 +113,7 @@ extension Line {
                 add(remaining.count)
             }
         case .outOfMemory(let cause): add(cause == .limit ? " exceeded its memory limit" : " killed by the kernel")
-        case .notificationDelayed(let wake):
-            add(" cannot read yet what wake ")
-            add(wake)
-            add(" is for")
+        case .notificationDelayed(let wake): add(" cannot read what it is woken for by wake \(wake)")
         case .emptied: add(" emptied")
         case .reattached(let messagesKept, let noticesDelayed):
             add(messagesKept ? " reattached" : " reattached, messages lost")
@@ -235,6 +233,7 @@ extension Line {
         case .always: add(", relaunch always")
         }
         if policy.role == .home { add(", home") }
+        addTraffic(policy)
         add(", launch ", policy.launchDeadline)
         add(", background ", policy.backgroundDeadline)
         add(", terminate ", policy.terminateDeadline)

@@ -26,6 +26,8 @@ struct Scenario {
     let hasEvasion: Bool
     /// How many of the first apps have `Role=home` (L49).
     let homeApps: Int
+    /// Whether apps have peers: some are workers, and input wakes some (L49 to L51).
+    let hasTraffic: Bool
 
     init(seed: UInt64, events: Int, apps count: Int?, random: inout Random) {
         self.seed = seed
@@ -40,6 +42,8 @@ struct Scenario {
         // Computed from the seed: another random draw here would change all seeds.
         let hasEvasion = seed % 13 == 8 && !hasStorm
         self.hasEvasion = hasEvasion
+        let hasTraffic = !hasStorm && !hasEvasion && [1, 2, 5].contains(seed % 7)
+        self.hasTraffic = hasTraffic
         homeApps = hasStorm || hasEvasion ? 0 : seed % 6 == 1 ? 1 : seed % 12 == 4 ? min(2, count) : 0
         let others = apps.map { _ in random.pick(Personality.all) }
         personalities = others.enumerated().map { hasEvasion && $0 < 2 ? Personality.evading : $1 }
@@ -60,6 +64,7 @@ struct Scenario {
             case .requestFlood: return hasFloods ? 1000 : 0
             case .continuedByOthers: return seed % 5 == 2 ? 300 : 0
             case .evades, .asksForApps: return hasEvasion ? 1000 : 0
+            case .inputFlood, .pesters, .holdsLock, .notWatchable: return hasTraffic ? 1000 : 0
             case .inboxFull: return seed % 5 == 4 ? 1000 : 0
             default: break
             }
@@ -105,7 +110,9 @@ struct Scenario {
         case .invalidRequest: 60
         case .requestAbandoned: 40
         case .simulatedPressure: 20
-        case .sleeps, .locks, .execFails, .requestFlood, .continuedByOthers, .evades, .asksForApps, .inboxFull: 0
+        case .sleeps, .locks, .execFails, .requestFlood, .continuedByOthers, .evades, .asksForApps, .inputFlood,
+            .pesters, .holdsLock, .notWatchable, .inboxFull:
+            0
         case .beginsTooMany: 40
         case .sendsAfterEnd: 100
         case .killedBeforeExec, .diesAtDeadline, .crashes, .ignoresTerminate, .neverAnswers, .answersLate,

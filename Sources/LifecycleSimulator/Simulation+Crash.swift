@@ -103,7 +103,9 @@ extension World {
 
     private func afterCrash(_ event: RunEvent, messagesKept: Bool, losesStatus: () -> Bool) -> RunEvent? {
         switch event {
-        case .inspected, .activityMeasured, .frozen, .footprintMeasured, .thawed: nil
+        case .inspected, .activityMeasured, .frozen, .footprintMeasured, .thawed, .locksFound, .inputWatched,
+            .inputArrived, .workMeasured:
+            nil
         case .ready, .backgroundEntered, .taskBegan, .taskEnded, .timeoutExtended, .wakeCompleted, .heartbeat,
             .heartbeatGivenUp, .stopping:
             messagesKept ? event : nil
@@ -123,6 +125,9 @@ extension World {
         case .freeze(let id, _):
             guard let run = index(of: id), runs[run].isAskedToFreeze else { return false }
             if runs[run].freezer == .frozen {
+                if let locks = traffic.runs[run].locks {
+                    deliver(.run(id, .locksFound(attempt: runs[run].attempt, locks)), after: 100)
+                }
                 deliver(.run(id, .frozen(attempt: runs[run].attempt, memory: runs[run].memory)), after: 100)
             }
             return true
@@ -133,6 +138,8 @@ extension World {
         case .kill(let id):
             guard let run = index(of: id), runs[run].killedAt != nil else { return false }
             return true
+        // The watch was lost, and the measurement too.
+        case .watchInput, .stopWatchingInput, .measureWork: return false
         case .spawn, .notify, .continueStopped, .inspect, .measureActivity, .throttle, .unthrottle, .setOOMClass,
             .deliver,
             .recordLaunch,
@@ -149,6 +156,7 @@ extension Simulation {
         let messagesKept = plan.keepsSockets()
         record("— the daemon is killed; the messages of apps are \(messagesKept ? "kept" : "lost") —")
         recoverCore()
+        world.loseWatches()
         world.passWithoutDaemon(for: plan.downtime())
         var losesStatus: [Bool] = []
         for _ in 0..<world.queue.count { losesStatus.append(plan.losesExitStatus()) }

@@ -112,7 +112,7 @@ package struct Simulation<Core: DecidingCore> {
         let problem = pendingActivity
         checkers.findings.check(problem == nil, .everythingBecomesIdle, problem ?? "")
         let isIdle = model.apps.allSatisfy { $0.phase != .foreground } && core.memory.level == .normal
-        if isIdle, shortest > 0, !checkers.returns.isAnyTaken, !doesHomeAwaitMemory {
+        if isIdle, shortest > 0, !checkers.returns.isAnyTaken, !doesHomeAwaitMemory, !mayInputWake {
             // A relaunch may be postponed for longer than this phase (L11).
             checkers.findings.check(
                 core.nextDeadline?.microseconds == checkers.relaunches.nextDue, .everythingBecomesIdle,
@@ -124,6 +124,13 @@ package struct Simulation<Core: DecidingCore> {
     private var doesHomeAwaitMemory: Bool {
         guard let home = HomeChecker.home(model) else { return false }
         return core.view(of: model.apps[home].id, at: Instant(world.now))?.memoryAwaited != nil
+    }
+
+    /// Input of a suspended app may wait for its time (L50, L53), and an app that is left awake is looked at.
+    private var mayInputWake: Bool {
+        model.apps.indices.contains { app in
+            world.isLeftAwake(app) || model.apps[app].phase == .suspended && world.hasUnread(app)
+        }
     }
 
     private mutating func runShutdown() {
@@ -146,6 +153,7 @@ package struct Simulation<Core: DecidingCore> {
     /// The first activity that is not over, as a sentence; `nil`: all apps are idle.
     private var pendingActivity: String? {
         for (index, app) in model.apps.enumerated() {
+            if app.phase == .running, world.isLeftAwake(index) { continue }
             switch app.phase {
             case .unknown, .notRunning, .suspended, .foreground, .past: break
             case .launching, .entering, .running, .suspending, .waking, .terminating, .ending:

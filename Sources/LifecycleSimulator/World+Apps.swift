@@ -69,7 +69,11 @@ extension World {
         guard runs[run].canRun, !runs[run].deferred.isEmpty else { return }
         let actions = runs[run].deferred
         runs[run].deferred = []
-        for action in actions { plan(action, by: run, after: apps[runs[run].app].random.within(10...5000)) }
+        for action in actions {
+            let delay =
+                action.isForPeers ? traffic.random.within(10...5000) : apps[runs[run].app].random.within(10...5000)
+            plan(action, by: run, after: delay)
+        }
     }
 
     // MARK: Answers
@@ -142,6 +146,9 @@ extension World {
         case .completeWake(let result): completeWakes(run, result)
         case .actSpontaneously: actSpontaneously(run)
         case .send(let event): send(run, event)
+        case .readInput: readInput(run)
+        case .answerRequests: answerRequests(run)
+        case .unlockFile: traffic.runs[run].locks = nil
         }
     }
 
@@ -306,7 +313,7 @@ extension RunEvent {
             .inspected, .outOfMemory, .notificationDelayed, .exited, .emptied,
             .continued,
             .taskBegan, .taskEnded, .wakeCompleted, .timeoutExtended, .heartbeatGivenUp, .stopping, .mainProcessChanged,
-            .reattached, .activityMeasured:
+            .reattached, .activityMeasured, .locksFound, .inputWatched, .inputArrived, .workMeasured:
             nil
         }
     }

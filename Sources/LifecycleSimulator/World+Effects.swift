@@ -16,9 +16,12 @@ extension World {
         case .finish: return performFinish()
         case .notify(let id, _), .freeze(let id, _), .thaw(let id, _), .continueStopped(let id), .inspect(let id),
             .measureActivity(let id, _), .kill(let id), .throttle(let id), .unthrottle(let id), .setOOMClass(let id, _),
-            .deliver(let id, _), .warn(let id, _):
+            .deliver(let id, _), .warn(let id, _), .watchInput(let id, _, _), .stopWatchingInput(let id),
+            .measureWork(let id, _):
             guard let run = index(of: id) else { return "there is no run \(id)" }
-            if let problem = problem(effect, for: runs[run]) { return "\(problem) (run \(id))" }
+            if let problem = problem(effect, for: runs[run]) ?? watchProblem(effect, for: run) {
+                return "\(problem) (run \(id))"
+            }
             perform(effect, on: run)
             return nil
         case .writeReceipt, .dropRestorationState, .identify, .answer, .report: return nil
@@ -52,14 +55,25 @@ extension World {
             if let killed = run.killedAt, now - killed < 5 * .second { return "the run is killed twice within 5 s" }
         case .inspect where delivered.hasExited && run.killedAt == nil:
             if delivered.isEmptied { return "a run without processes is inspected" }
-        case .inspect, .measureActivity, .continueStopped, .throttle, .unthrottle, .setOOMClass, .deliver:
+        case .inspect, .measureActivity, .continueStopped, .throttle, .unthrottle, .setOOMClass, .deliver, .watchInput,
+            .measureWork:
             if delivered.isEnding || run.killedAt != nil { return "\(effect.verb) applies to a run that has ended" }
         // A message may come after the exit of the main process.
-        case .warn, .spawn, .recordLaunch, .writeReceipt, .dropRestorationState, .identify, .answer, .report,
-            .measureMemory, .allowSleep, .finish:
+        case .warn, .stopWatchingInput, .spawn, .recordLaunch, .writeReceipt, .dropRestorationState, .identify, .answer,
+            .report, .measureMemory, .allowSleep, .finish:
             break
         }
         return nil
+    }
+
+    /// A watch that was lost with a daemon can be asked for again, and can end.
+    private func watchProblem(_ effect: Effect, for run: Int) -> String? {
+        let watch = traffic.runs[run].watch
+        switch effect {
+        case .watchInput: return watch.map(\.isLost) ?? true ? nil : "a watched run is watched again"
+        case .stopWatchingInput: return watch == nil ? "the watch of a run that is not watched ends" : nil
+        default: return nil
+        }
     }
 
     private mutating func perform(_ effect: Effect, on run: Int) {
@@ -70,6 +84,9 @@ extension World {
         case .continueStopped: continueStopped(run)
         case .inspect: inspect(run)
         case .measureActivity(_, let listeners): measureActivity(run, listeners: listeners)
+        case .watchInput(_, let attempt, let onlyPeers): watchInput(run, attempt, onlyPeers: onlyPeers)
+        case .stopWatchingInput: stopWatchingInput(run)
+        case .measureWork: measureWork(run)
         case .kill: kill(run)
         case .throttle: runs[run].isThrottled = true
         case .unthrottle: runs[run].isThrottled = false
@@ -94,7 +111,8 @@ extension World {
         let pid = Int32(truncatingIfNeeded: 1000 + runs.count % 30_000)
         spawn(
             FakeRun(
-                id: runID, app: app, pid: pid, launch: launch, isAware: apps[app].personality.isAware,
+                id: runID, app: app, pid: pid, launch: launch,
+                isAware: apps[app].personality.isAware && !traffic.isServer(app),
                 readiness: apps[app].knownReadiness))
         return nil
     }

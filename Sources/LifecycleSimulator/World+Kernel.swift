@@ -14,12 +14,20 @@ extension World {
         case .childrenEnd:
             runs[run].children = 0
             if runs[run].program == .ended { becomeEmpty(run) }
+        case .watchOpens(let attempt): watchOpens(run, attempt)
+        case .reportInput(let attempt, let descriptor): rearm(run, attempt, descriptor)
+        case .flood(let left): flood(run, left: left)
+        case .pester(let attempt): pester(run, attempt)
+        case .peerCloses: closeConnection(run)
         }
     }
 
     // MARK: Start
 
     mutating func spawn(_ run: FakeRun) {
+        // What peers sent to earlier runs of the app is lost with them.
+        traffic.waiting.removeAll { runs[$0].app == run.app }
+        traffic.runs.append(RunTraffic())
         runs.append(run)
         let index = runs.count - 1
         apps[run.app].run = index
@@ -116,6 +124,7 @@ extension World {
         // Processes that share memory are estimated first. The exact size may come when the app runs again.
         let isShared = footprintRandom.chance(200)
         let estimate = isShared ? memory + memory / 100 * UInt64(footprintRandom.below(200)) : memory
+        if let locks = traffic.runs[run].locks { deliver(.run(id, .locksFound(attempt: attempt, locks)), after: delay) }
         deliver(.run(id, .frozen(attempt: attempt, memory: estimate)), after: delay)
         guard isShared else { return }
         let measured = RunEvent.footprintMeasured(attempt: attempt, memory: memory)

@@ -108,10 +108,11 @@ extension World {
 
     /// The delay of the daemon's timer.
     mutating func timerDelay() -> Microseconds {
+        timerLateness = 0
         if injects(.timerLate) {
-            let extraDelay = kernelRandom.within(1 * .millisecond...3 * .second)
-            lateness += extraDelay
-            return extraDelay
+            timerLateness = kernelRandom.within(1 * .millisecond...3 * .second)
+            lateness += timerLateness
+            return timerLateness
         }
         return kernelRandom.chance(500) ? 0 : kernelRandom.within(0...100)
     }

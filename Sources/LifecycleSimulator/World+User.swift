@@ -161,6 +161,7 @@ extension World {
         }
         if !runs[run].isReady { plan(.ready, by: run, after: 1000) }
         if runs[run].isBackgroundAnswerDue { plan(.answerBackground, by: run, after: 1500) }
+        endTraffic(of: run)
         plan(.endAllTasks, by: run, after: 2000)
         plan(.completeWake(.noData), by: run, after: 2500)
         if runs[run].isTerminateAnswerDue { plan(.exitOnTerminate, by: run, after: 3000) }

@@ -14,6 +14,7 @@ struct World {
         case wakeUp(Int)
         case fileSystem
         case flood
+        case peer
         /// A launch of the storm has had its processor time.
         case load(Int)
     }
@@ -48,6 +49,10 @@ struct World {
     var stalledUntil: Microseconds = 0
     /// The sum of all delays of events to the core. Checkers allow for it.
     var lateness: Microseconds = 0
+    /// The part of it that the timer which is armed adds.
+    var timerLateness: Microseconds = 0
+    /// The part of `lateness` that is over.
+    var pastLateness: Microseconds { lateness - timerLateness - max(0, stalledUntil - now) }
 
     var kernelRandom: Random
     var userRandom: Random
@@ -68,6 +73,8 @@ struct World {
     /// `BackgroundTimePerHourSec=`, and what apps ask for.
     var evasionRandom: Random
     var memory: MemoryFeatures
+    /// Peers of apps, and what apps do for them.
+    var traffic: FakeTraffic
 
     var manager = ManagerPolicy()
     var lastRequest: UInt64 = 0
@@ -98,6 +105,7 @@ struct World {
         signalRandom = Random(seed: scenario.seed ^ 0x7369_676e_616c)
         loadRandom = Random(seed: scenario.seed ^ 0x6c6f_6164)
         memory = MemoryFeatures(seed: scenario.seed)
+        traffic = FakeTraffic(scenario)
         evasionRandom = Random(seed: scenario.seed ^ 0x65_7661_6465)
         apps = zip(scenario.apps, scenario.personalities).enumerated().map { index, app in
             FakeApp(id: app.0, personality: app.1, random: random.stream(100 + UInt64(index)))
@@ -120,6 +128,7 @@ struct World {
         if scenario.hasAbsences { queue.push(.absence, at: start + 50 * .millisecond) }
         if scenario.has(.execFails) { queue.push(.fileSystem, at: start + scenario.pace) }
         if scenario.has(.requestFlood) { queue.push(.flood, at: start + scenario.pace) }
+        if scenario.hasTraffic { queue.push(.peer, at: scenario.pace) }
     }
 
     mutating func register(_ index: Int) {
@@ -132,6 +141,7 @@ struct World {
         limitBackgroundTime(of: index)
         limitMemory(of: index)
         if index < scenario.homeApps { apps[index].policy.role = .home }
+        addTraffic(to: index)
         apps[index].isRegistered = true
         queue.push(.deliver(.registered(apps[index].id, apps[index].policy, launches: apps[index].launches)), at: now)
     }
@@ -168,7 +178,7 @@ struct World {
                 }
                 return .run(id, .inspected(inspection))
             case .deliver(let event): return event
-            case .kernel, .app, .user, .machine, .absence, .wakeUp, .fileSystem, .flood, .load: handle(item)
+            case .kernel, .app, .user, .machine, .absence, .wakeUp, .fileSystem, .flood, .peer, .load: handle(item)
             }
         }
     }
@@ -196,6 +206,7 @@ struct World {
         case .wakeUp(let number): awake(from: number)
         case .fileSystem: changeFileSystem()
         case .flood: floodWithRequests()
+        case .peer: actAsPeer()
         case .load(let version): completeLaunches(version)
         }
     }
@@ -248,6 +259,7 @@ struct World {
         case .run(let id, .spawnFailed): if let run = index(of: id) { runs[run].delivered.hasFailed = true }
         case .run(let id, .frozen(let attempt, _)): if let run = index(of: id) { frozenDelivered(run, attempt) }
         case .run(let id, .freezeLost(let attempt)): if let run = index(of: id) { freezeLossDelivered(run, attempt) }
+        case .run(let id, .workMeasured): if let run = index(of: id) { workDelivered(run) }
         case .memoryMeasured: isMeasuring = false
         case .shutdownRequested: isShuttingDown = true
         case .run, .registered, .unregistered, .configured, .started, .requested, .requestAbandoned, .sleepRequested,

@@ -1,4 +1,5 @@
 import CLinux
+import Glibc
 package import Posix
 
 /// Whether the program of a process receives a signal.
@@ -6,7 +7,9 @@ package enum SignalReception: Equatable, Sendable {
     /// It has a handler, or all its threads block the signal: then it may receive it with sigwait(3) or signalfd(2), and the
     /// signal ends nothing.
     case received
-    /// A thread is in a function of the C library that blocks all signals for a moment. It is to be looked at again.
+    /// A thread is in a function of the C library that blocks all signals for a moment, or for which signals it waits
+    /// could not be
+    /// read in time. It is to be looked at again.
     case undecided
     /// The signal would have its default action, which is the end of the process for most, or be ignored.
     case notReceived
@@ -49,21 +52,24 @@ extension ProcFS {
             else { return thread == pid ? .notReceived : .received }
             if status.state == UInt8(ascii: "Z") { return .received }
             if status.blocks(signal) { return status.blocksReserved ? .undecided : .received }
-            if waits(thread, of: pid, for: signal) { return .received }
+            let waiting = waits(thread, of: pid, for: signal)
+            if waiting != .notReceived { return waiting }
         }
         return .notReceived
     }
 
     /// Whether a thread waits for a signal with sigwait(3) and the like. The kernel unblocks the signals that a thread waits
     /// for (do_sigtimedwait in kernel/signal.c), so SigBlk does not contain them.
-    private func waits(_ thread: Int32, of pid: Int32, for signal: Int32) -> Bool {
+    private func waits(_ thread: Int32, of pid: Int32, for signal: Int32) -> SignalReception {
         // "128 0x7ffe16ade90 …", or "running". Without permission (ptrace(2)) it is not known.
-        guard let bytes = try? read("task/\(thread)/syscall", of: pid) else { return false }
+        guard let bytes = try? read("task/\(thread)/syscall", of: pid) else { return .notReceived }
         let words = bytes.split(separator: UInt8(ascii: " ")).prefix(2).map { String(decoding: $0, as: UTF8.self) }
         guard words.count == 2, Int(words[0]) == clinux_sigtimedwait_number(),
             let address = UInt(words[1].dropFirst(2), radix: 16)
-        else { return false }
+        else { return .notReceived }
         var set: UInt64 = 0
-        return clinux_read_signal_set(pid, address, &set) == 0 && set.hasBit(signal - 1)
+        let result = clinux_read_signal_set(pid, address, &set)
+        if result == -ETIMEDOUT || result == -EBUSY { return .undecided }
+        return result == 0 && set.hasBit(signal - 1) ? .received : .notReceived
     }
 }

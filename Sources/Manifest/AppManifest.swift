@@ -28,6 +28,10 @@ package struct AppManifest: Hashable, Sendable {
     package var noNewPrivileges = false
     package var signals = LifecycleSignals()
     package var listenStream: [String] = []
+    /// `Traffic=`; `nil`: the default of the role. `policy.wakesOnTraffic` has the result.
+    package var traffic: Bool?
+    /// `KeepAwake=`; `nil`: the default. `policy.keepAwake` has the result.
+    package var keepAwake: AppPolicy.KeepAwake?
 
     package init(id: AppID) {
         self.id = id

@@ -4,14 +4,8 @@ import LifecycleCore
 extension AppManifest {
     /// - Parameter memory: the machine's memory in bytes, or `nil` if unknown.
     static func settings(memory: UInt64?) -> [Setting<AppManifest>] {
-        programSettings + directorySettings + limitSettings + lifecycleSettings + signalSettings
-            + memorySettings(memory) + [
-                .entries(
-                    "Wake", "ListenStream",
-                    "a port, an address and port such as 127.0.0.1:80 or [::1]:80, a path, or an abstract name such as @name",
-                    \.listenStream, maximum: 64
-                ) { isSocket($0) ? $0 : nil }
-            ]
+        programSettings + directorySettings + limitSettings + lifecycleSettings + idleSettings + signalSettings
+            + memorySettings(memory) + wakeSettings
     }
 
     private static var programSettings: [Setting<AppManifest>] {
@@ -65,12 +59,7 @@ extension AppManifest {
             .value("App", "KillMode", "control-group, mixed or process", \.policy.killMode) {
                 AppPolicy.KillMode(rawValue: $0)
             },
-            .value("App", "Role", "app or home", \.policy.role) { text throws(ValueError) -> AppPolicy.Role? in
-                if text == "worker" {
-                    throw ValueError(problem: "'worker' is not implemented; without a role, the app is an ordinary one")
-                }
-                return AppPolicy.Role(rawValue: text)
-            },
+            .value("App", "Role", "app, home or worker", \.policy.role) { AppPolicy.Role(rawValue: $0) },
             .value("App", "Relaunch", "no, on-failure or always", \.policy.relaunch) {
                 ["no": AppPolicy.Relaunch.no, "on-failure": .onFailure, "always": .always][$0]
             },

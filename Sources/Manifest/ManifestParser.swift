@@ -13,7 +13,10 @@ package let maximumSources = 101
 /// - Returns: the manifest, or `nil` if there is an error, and all diagnostics.
 package func parseManifest(id: AppID, sources: [SourceFile], memory: UInt64?) -> (AppManifest?, [Diagnostic]) {
     let settings = AppManifest.settings(memory: memory)
-    return parse(sources, settings, AppManifest(id: id), file: id.name) { $0.check($1, $2, &$3) }
+    let (parsed, diagnostics) = parse(sources, settings, AppManifest(id: id), file: id.name) { $0.check($1, $2, &$3) }
+    var manifest = parsed
+    manifest?.resolveDefaults()
+    return (manifest, diagnostics)
 }
 
 /// Parses `greenroom.conf` and its drop-ins. Later files override earlier ones.
@@ -70,7 +73,7 @@ extension AppManifest {
                 "ExpirationNoticeSec= exceeds BackgroundTimeSec=; tasks are notified when the background time starts")
         }
         if !listenStream.isEmpty {
-            diagnostics.warn(location("ListenStream"), "section [Wake] is not implemented and is ignored")
+            diagnostics.warn(location("ListenStream"), "ListenStream= is not implemented and is ignored")
         }
         if notifyAccess == .none, effectiveNotifyAccess != .none {
             diagnostics.warn(
@@ -80,6 +83,7 @@ extension AppManifest {
         if group != nil, user == nil {
             diagnostics.warn(location("Group"), "Group= is set without User=; only the group is changed")
         }
+        checkWaking(reader, file, &diagnostics)
     }
 }
 

@@ -130,6 +130,8 @@ struct SettingsReader<Values> {
     let defaults: Values
     /// The location of each key's last assignment.
     private(set) var locations: [String: Location] = [:]
+    /// The keys whose last assignment is not empty: they were not reset.
+    private(set) var assignedKeys: Set<String> = []
     /// The keys with an invalid value.
     private(set) var invalidKeys: Set<String> = []
     /// Whether a line had no valid syntax: it may contain a key that appears to be missing.
@@ -171,7 +173,11 @@ struct SettingsReader<Values> {
             return diagnostics.warn(assignment.keyLocation, unknownKey(assignment))
         }
         locations[key] = assignment.keyLocation
-        guard !assignment.value.isEmpty else { return setting.reset(&values, defaults) }
+        guard !assignment.value.isEmpty else {
+            assignedKeys.remove(key)
+            return setting.reset(&values, defaults)
+        }
+        assignedKeys.insert(key)
         do throws(ValueError) {
             try setting.apply(&values, assignment.value)
         } catch {

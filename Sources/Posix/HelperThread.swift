@@ -14,6 +14,30 @@ package final class HelperThread: @unchecked Sendable {
         package let bytes: UInt64
         /// Of `Measurement.memory`: shared memory, a part of `bytes`.
         package let shared: UInt64
+        /// Of `examineInput`: whether the buffer towards the reader is more than half full.
+        package let isHalfFull: Bool
+        /// Of `examineInput`: whether the peer is on this machine.
+        package let isLocal: Bool
+        /// Of `examineInput`: `192.0.2.7:80`, `[2001:db8::1]:80`; empty if it is not known.
+        package let peer: String
+
+        fileprivate init(_ done: clinux_completion) {
+            token = done.token
+            errno = -done.result
+            elapsed = .microseconds(Int64(clamping: done.elapsed_microseconds))
+            bytes = done.bytes
+            shared = done.shared
+            isHalfFull = done.is_half_full != 0
+            isLocal = done.is_local != 0
+            var address = done.address
+            var text = clinux_peer()
+            withUnsafeBytes(of: &address) { bytes in
+                guard let start = bytes.assumingMemoryBound(to: UInt8.self).baseAddress else { return }
+                clinux_format_peer(Int32(done.domain), start, done.port, &text)
+            }
+            let length = text.length
+            peer = withUnsafeBytes(of: &text.text) { String(decoding: $0.prefix(length), as: UTF8.self) }
+        }
     }
 
     /// What is measured of a process. Jobs with the same token are for the processes of one app.
@@ -102,6 +126,12 @@ package final class HelperThread: @unchecked Sendable {
         try submit(what.kind, process, token)
     }
 
+    /// Finds what waits at a socket or a pipe, and the other end. The descriptor is closed before the completion.
+    /// - Returns: false if `capacity` jobs wait already.
+    package func examineInput(_ descriptor: consuming Descriptor, token: UInt64) throws(SystemError) -> Bool {
+        try submit(CLINUX_JOB_EXAMINE_INPUT, descriptor, token)
+    }
+
     private func submit(
         _ kind: clinux_job_kind, _ descriptor: consuming Descriptor, _ token: UInt64
     ) throws(SystemError) -> Bool {
@@ -121,11 +151,7 @@ package final class HelperThread: @unchecked Sendable {
         while collected.count < Self.capacity,
             try check(clinux_worker_collect(worker, completions.raw, &next), "read") == 1
         {
-            collected.append(
-                Completion(
-                    token: next.token, errno: -next.result,
-                    elapsed: .microseconds(Int64(clamping: next.elapsed_microseconds)), bytes: next.bytes,
-                    shared: next.shared))
+            collected.append(Completion(next))
         }
         return collected
     }

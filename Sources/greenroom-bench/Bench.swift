@@ -21,11 +21,13 @@ final class Bench {
     let report: Report
     /// How many apps the part `turns` uses; 0: 1,000, and if the part is chosen 10,000 too, which takes minutes.
     private let apps: Int
+    /// For how long the part `waking` sends requests to many web servers.
+    let minutes: Int
     private(set) var turnSizes: [Int] = []
 
     init(
         programs: String, app: String, scripts: String, folder: String, runtime: String, isQuick: Bool, wantsJSON: Bool,
-        apps: Int
+        apps: Int, minutes: Int
     ) {
         self.programs = programs
         self.app = app
@@ -34,19 +36,23 @@ final class Bench {
         self.runtime = runtime
         self.isQuick = isQuick
         self.apps = apps
+        self.minutes = max(1, minutes)
         report = Report(wantsJSON: wantsJSON)
     }
 
     private static let parts: [(name: String, measure: @Sendable (Bench) throws -> Void)] = [
         ("launches", measureLaunches), ("resuming", measureResuming), ("deadlines", measureDeadlines),
         ("rest", measureFootprint), ("turns", measureTurns), ("core", measureCore),
-        ("descriptors", measureDescriptors), ("memory", measureMemory),
+        ("descriptors", measureDescriptors), ("memory", measureMemory), ("waking", measureWaking),
     ]
 
-    /// - Parameter only: the name of the part to measure, or `nil` for all parts.
+    /// Takes some minutes, so it is measured only if it is chosen.
+    private static let longPart = "waking"
+
+    /// - Parameter only: the name of the part to measure, or `nil` for all parts but the long one.
     /// - Returns: whether there is such a part.
     func run(only: String?) throws -> Bool {
-        let chosen = Self.parts.filter { only == nil || $0.name == only }
+        let chosen = Self.parts.filter { only == nil ? $0.name != Self.longPart : $0.name == only }
         guard !chosen.isEmpty else { return false }
         try describeMachine()
         turnSizes = apps > 0 ? [apps] : hasFewApps ? [200] : only == nil ? [1000] : [1000, 10_000]

@@ -4,7 +4,7 @@ import Posix
 import Synchronization
 
 /// Memory shared with the bench apps, in which an app records when it runs. The time is thus measured in the app's first
-/// statement. The layout is `struct slot` of the bench app (Sources/scripts/bench.d/app.c).
+/// statement. The layout is `struct slot` of Sources/scripts/bench.d/board.h.
 final class Board {
     private static let slotSize = 64
     private let file: Descriptor
@@ -26,7 +26,7 @@ final class Board {
     /// The path by which other processes of this user open the memory.
     var path: String { "/proc/\(getpid())/fd/\(file.raw)" }
 
-    private enum Word: Int { case requested, answered, time, pid }
+    private enum Word: Int { case requested, answered, time, pid, port }
 
     private func word(_ slot: Int, _ word: Word) -> UnsafeMutablePointer<Atomic<UInt64>> {
         precondition(slot >= 0 && slot < count, "no slot \(slot)")
@@ -41,6 +41,11 @@ final class Board {
     func time(_ slot: Int) -> UInt64 { word(slot, .time).pointee.load(ordering: .acquiring) }
     func pid(_ slot: Int) -> Int32 { Int32(truncatingIfNeeded: word(slot, .pid).pointee.load(ordering: .acquiring)) }
 
+    /// The port at which a server listens; 0 until it does.
+    func port(_ slot: Int) -> UInt16 {
+        UInt16(truncatingIfNeeded: word(slot, .port).pointee.load(ordering: .acquiring))
+    }
+
     func clear(_ slots: Range<Int>) {
         memset(memory + slots.lowerBound * Self.slotSize, 0, slots.count * Self.slotSize)
     }
@@ -50,6 +55,15 @@ final class Board {
         var next = slots.lowerBound
         try eventually(what, everyMicroseconds: 500) {
             while next < slots.upperBound, time(next) != 0 { next += 1 }
+            return next == slots.upperBound
+        }
+    }
+
+    /// Waits until the servers of all slots listen.
+    func awaitPorts(_ slots: Range<Int>) throws {
+        var next = slots.lowerBound
+        try eventually("\(slots.count) servers listen", everyMicroseconds: 500) {
+            while next < slots.upperBound, port(next) != 0 { next += 1 }
             return next == slots.upperBound
         }
     }

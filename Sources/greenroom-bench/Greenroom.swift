@@ -39,6 +39,8 @@ final class Greenroom {
     func stop() { server.stop() }
     func pss() throws -> Double { try server.pss() }
     func switches() throws -> UInt64 { try server.switches() }
+    /// The process of the daemon.
+    var pid: Int32 { server.process.pid }
 
     private static func log(_ root: String) -> String {
         (try? readFile(at: root + "/log", limit: 1 << 20)).map { String(decoding: $0, as: UTF8.self) } ?? ""

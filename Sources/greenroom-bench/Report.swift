@@ -3,7 +3,7 @@ import JSON
 
 /// The unit of a figure.
 enum Unit: String {
-    case seconds, perSecond, bytes, wakeupsPerSecond
+    case seconds, perSecond, bytes, wakeupsPerSecond, count
 
     /// Whether a larger value is better.
     var isMoreBetter: Bool { self == .perSecond }
@@ -82,6 +82,18 @@ final class Report {
         }
     }
 
+    /// Adds the same percentiles of two sets of values, with their differences instead of ratios.
+    func addDifferences(_ name: String, _ ours: Samples, _ peer: String, _ theirs: Samples) {
+        var (ours, theirs) = (ours, theirs)
+        for (word, share) in Report.usual {
+            let (our, their) = (ours.percentile(share), theirs.percentile(share))
+            add(
+                Figure(
+                    name: "\(name), \(word)", unit: .seconds, ours: our, peer: peer, theirs: their,
+                    remark: difference(our - their)))
+        }
+    }
+
     static let usual = [("p50", 0.5), ("p99", 0.99)]
 
     private func verdict(_ figure: Figure) -> String {
@@ -132,6 +144,7 @@ private func text(_ value: Double, _ unit: Unit) -> String {
     case .bytes:
         value < 1_048_576 ? "\(fixed(value / 1024, digits: 0)) KiB" : "\(fixed(value / 1_048_576, digits: 2)) MiB"
     case .wakeupsPerSecond: value == 0 ? "0/s" : fixed(value, digits: 1) + "/s"
+    case .count: grouped(value)
     }
 }
 
@@ -143,6 +156,11 @@ private func duration(_ seconds: Double) -> String {
     case ..<999.5e-3: fixed(seconds * 1e3, digits: 0) + " ms"
     default: fixed(seconds, digits: 2) + " s"
     }
+}
+
+/// Formats a difference with its sign: `+45 µs`.
+private func difference(_ seconds: Double) -> String {
+    (seconds < 0 ? "−" : "+") + duration(abs(seconds))
 }
 
 func fixed(_ value: Double, digits: Int) -> String {

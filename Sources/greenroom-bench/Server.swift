@@ -7,14 +7,20 @@ final class Server {
     let process: Linux.Process
     private var isOver = false
 
-    /// - Parameter environment: variables in addition to PATH and HOME.
-    init(_ executable: String, _ arguments: [String], environment: [String] = [], log: String) throws {
+    /// - Parameters:
+    ///   - environment: variables in addition to PATH and HOME.
+    ///   - log: the file for its output.
+    ///   - channel: its standard input and output, instead of /dev/null and the log.
+    init(
+        _ executable: String, _ arguments: [String], environment: [String] = [], log: String,
+        channel: SharedDescriptor? = nil
+    ) throws {
         let output = SharedDescriptor(try Descriptor.open(log, O_WRONLY | O_CREAT | O_APPEND, mode: 0o600))
         // The server gets SIGTERM when this program dies.
         let request = SpawnRequest(
             executable: "/usr/bin/setpriv", arguments: ["--pdeathsig", "TERM", executable] + arguments,
             environment: ["PATH=/usr/bin:/bin", "HOME=/", "SWIFT_BACKTRACE=enable=no"] + environment,
-            standardOutput: output, standardError: output)
+            standardInput: channel, standardOutput: channel ?? output, standardError: output)
         var starting = try startProcess(request)
         process = starting.process
         try eventually("\(executable) is executed") { try starting.outcome() != .pending }

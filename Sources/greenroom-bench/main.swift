@@ -2,11 +2,11 @@ import Glibc
 
 let usage = """
     Usage: greenroom-bench --programs DIR --app PROGRAM --scripts DIR --folder DIR --runtime DIR [--quick] [--json]
-           [--only PART] [--apps NUMBER]
+           [--only PART] [--apps NUMBER] [--minutes NUMBER]
 
     Measures greenroomd and, for comparison, posix_spawn, cgroup.freeze, SIGCONT, timerfd and supervisord. `make bench` starts
     this program, creates the directories and cleans up after it. Parts: launches, resuming, deadlines, rest, turns, core,
-    descriptors, memory.
+    descriptors, memory, waking.
 
     """
 
@@ -17,7 +17,7 @@ private func start() -> Int32 {
     var words = CommandLine.arguments.dropFirst()
     while let word = words.popFirst() {
         switch word {
-        case "--programs", "--app", "--scripts", "--folder", "--runtime", "--only", "--apps":
+        case "--programs", "--app", "--scripts", "--folder", "--runtime", "--only", "--apps", "--minutes":
             values[word] = words.popFirst()
         case "--quick", "--json": flags.insert(word)
         default: return fail(usage, 2)
@@ -31,7 +31,8 @@ private func start() -> Int32 {
         programs: programs, app: app, scripts: scripts, folder: folder, runtime: runtime,
         isQuick: flags.contains("--quick"),
         wantsJSON: flags.contains("--json"),
-        apps: values["--apps"].flatMap { Int($0) } ?? 0)
+        apps: values["--apps"].flatMap { Int($0) } ?? 0,
+        minutes: values["--minutes"].flatMap { Int($0) } ?? 1)
     do {
         guard try bench.run(only: values["--only"]) else { return fail(usage, 2) }
         return 0

@@ -14,7 +14,7 @@ enum Help {
             Query and control the lifecycle of apps.
 
             Query:
-            \(lines([.list, .status, .show, .isActive, .cat, .receipts, .receipt, .log, .watch]))
+            \(lines([.list, .status, .show, .isActive, .idle, .cat, .receipts, .receipt, .log, .watch]))
             Control:
             \(lines([.launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .push, .send]))
             Daemon:
@@ -43,7 +43,7 @@ enum Help {
 
     private static func details(_ verb: Verb) -> String? {
         switch verb {
-        case .list, .status, .show, .isActive, .cat, .receipts, .receipt, .log, .watch: queryDetails(verb)
+        case .list, .status, .show, .isActive, .idle, .cat, .receipts, .receipt, .log, .watch: queryDetails(verb)
         case .launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .push, .send:
             controlDetails(verb)
         case .pressure, .initialize, .verify, .reload, .reexec: daemonDetails(verb)
@@ -72,6 +72,12 @@ enum Help {
             """
             Prints the state of each app. The exit status is 0 if at least one of the apps runs, in any state but notRunning,
             and otherwise 3.
+            """
+        case .idle:
+            """
+            Columns: app, state, since when, and why the app is awake; of a suspended app, what would wake it, what cannot be
+            watched, and its own timeouts, which pass unnoticed. Without APP all apps are shown. With --json there is always a
+            list.
             """
         case .cat: "Each file is printed after its path. Files that changed since the daemon read them are named."
         case .receipts:

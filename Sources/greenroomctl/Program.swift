@@ -55,6 +55,7 @@ struct Session {
         case .watch: try watch()
         case .show: try showProperties()
         case .isActive: try isActive()
+        case .idle: try idle()
         case .cat: try cat()
         case .launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .push, .send: try request()
         case .initialize: try initialize()

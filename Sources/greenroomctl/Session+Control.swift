@@ -119,7 +119,8 @@ extension Session {
         case .background: return [call("Background", isIdempotent: true)]
         case .interrupt: return [call(invocation.has(.whileConnected) ? "InterruptWhileConnected" : "Interrupt")]
         case .resume: return [call("Resume")]
-        case .list, .status, .show, .isActive, .cat, .receipts, .receipt, .watch, .pressure, .initialize, .verify,
+        case .list, .status, .show, .isActive, .idle, .cat, .receipts, .receipt, .watch, .pressure, .initialize,
+            .verify,
             .reload, .help, .open, .snapshot, .log, .reexec:
             preconditionFailure("\(invocation.verb) is not a request")
         }

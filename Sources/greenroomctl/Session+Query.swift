@@ -176,6 +176,7 @@ extension Session {
         sheet.add("Suspension", app.suspendProblem.map { "impossible: \($0)" }, .yellow)
         sheet.add("Tasks", app.tasks.map(taskLine))
         sheet.add("Wakes", (app.wakes ?? []).map(wakeLine))
+        addWakefulness(app, to: &sheet)
         sheet.add("Deadline", app.deadline?.timeLeft, .yellow)
         // The same time may already be shown as the deadline.
         if app.deadline?.what != "backgroundTime" {

@@ -134,7 +134,7 @@ extension Session {
         case ("watchdog", "0x8badf00d"): "missed a launch, background, terminate, thaw or heartbeat deadline"
         case ("watchdog", "0x2182bad2"): "background time expired with an open task"
         case ("watchdog", "0x2182bad4"): "did not complete a wake in time"
-        case ("lifecycle", "0xdead10cc"): "held a lock or a shared resource while suspended"
+        case ("lifecycle", "0xdead10cc"): "was about to be suspended while it held a file lock"
         case ("lifecycle", "0xbada5e47"): "too many background tasks"
         case ("user", "0xdeadfa11"): "removed by the user"
         case ("resource", "0xc51bad01"): "exceeded the background CPU limit"

@@ -2,7 +2,7 @@
 package enum Verb: String, CaseIterable, Sendable {
     case list, status, show
     case isActive = "is-active"
-    case cat, receipts, receipt, log, watch
+    case idle, cat, receipts, receipt, log, watch
     case launch, activate, background, interrupt, resume, terminate, restart, push, send
     case pressure
     /// `init`, which is no name for a case.
@@ -16,7 +16,7 @@ package enum Verb: String, CaseIterable, Sendable {
     var usage: String {
         switch self {
         case .list, .reload, .reexec: ""
-        case .status, .watch: "[APP…]"
+        case .status, .idle, .watch: "[APP…]"
         case .show: "[-p KEY]… [--value] [APP…]"
         case .isActive, .cat: "APP…"
         case .receipts: "[APP…] [-n N] [--since TIME]"
@@ -41,7 +41,8 @@ package enum Verb: String, CaseIterable, Sendable {
     /// The usage without options, for the list of verbs.
     var shortUsage: String {
         switch self {
-        case .list, .status, .receipt, .watch, .reload, .reexec, .isActive, .cat, .verify, .help, .open, .snapshot:
+        case .list, .status, .idle, .receipt, .watch, .reload, .reexec, .isActive, .cat, .verify, .help, .open,
+            .snapshot:
             usage
         case .show, .receipts, .log: "[APP…]"
         case .launch, .activate, .background, .interrupt, .resume, .terminate, .restart: "APP…"
@@ -56,7 +57,7 @@ package enum Verb: String, CaseIterable, Sendable {
     var operands: ClosedRange<Int> {
         switch self {
         case .list, .reload, .reexec: 0...0
-        case .status, .show, .watch, .receipts, .log: 0...Int.max
+        case .status, .show, .idle, .watch, .receipts, .log: 0...Int.max
         case .pressure, .help: 0...1
         case .receipt, .snapshot: 1...1
         case .isActive, .cat, .launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .verify:
@@ -71,8 +72,8 @@ package enum Verb: String, CaseIterable, Sendable {
     /// How many of the arguments, from the first on, name apps.
     var appOperands: Int {
         switch self {
-        case .status, .show, .isActive, .cat, .receipts, .log, .watch, .launch, .activate, .background, .interrupt,
-            .resume, .terminate, .restart:
+        case .status, .show, .isActive, .idle, .cat, .receipts, .log, .watch, .launch, .activate, .background,
+            .interrupt, .resume, .terminate, .restart:
             Int.max
         case .push, .send, .open, .snapshot, .initialize: 1
         case .list, .receipt, .pressure, .verify, .reload, .reexec, .help: 0
@@ -88,6 +89,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case .status: "Show apps in detail; without APP, the daemon"
         case .show: "Show the properties of apps as KEY=VALUE"
         case .isActive: "Show the states of apps; succeed if one of them runs"
+        case .idle: "Show why apps are awake, or what would wake them"
         case .cat: "Show the files of apps' manifests"
         case .receipts: "List why apps ended, the latest last"
         case .receipt: "Show one receipt in detail"
@@ -127,6 +129,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case "ps", "ls", "top", "list-units", "list-apps": "use 'list'"
         case "inspect", "info": "use 'status', or 'show' for scripts"
         case "is-running": "use 'is-active'"
+        case "why", "awake", "wakeups", "inhibitors": "use 'idle'"
         case "logs", "journal", "journalctl": "use 'log'"
         case "events", "monitor", "follow": "use 'watch'"
         case "try-restart", "reload-or-restart", "force-reload": "use 'restart'"

@@ -52,6 +52,8 @@ struct InvocationTests {
             (["--json"], "missing verb"),
             (["lsit"], "unknown verb 'lsit'; did you mean 'list'?"),
             (["frobnicate"], "unknown verb 'frobnicate'"),
+            (["idel"], "unknown verb 'idel'; did you mean 'idle'?"),
+            (["idle", "-n", "5"], "idle: unexpected option '-n'; it is for receipts and log"),
             (["a\u{1B}[2Jb"], "unknown verb 'a\\x1b[2Jb'"),
             (["list", "--jsno"], "unrecognized option '--jsno'; did you mean '--json'?"),
             (["--frob", "list"], "unrecognized option '--frob'"),
@@ -106,7 +108,7 @@ struct InvocationTests {
             ("start", "use 'launch'"), ("stop", "use 'terminate'"), ("kill", "use 'terminate --remove'"),
             ("freeze", "use 'background'"), ("thaw", "use 'activate'"), ("ps", "use 'list'"),
             ("enable", "set LaunchAtStart="), ("disable", "set LaunchAtStart="), ("edit", "edit the manifest"),
-            ("daemon-reload", "use 'reload'"), ("logs", "use 'log'"), ("create", "use 'init"),
+            ("daemon-reload", "use 'reload'"), ("logs", "use 'log'"), ("create", "use 'init"), ("why", "use 'idle'"),
         ])
     func hints(word: String, hint: String) {
         for line in [[word, "photos"], ["--runtime", "launch", word, "photos"], ["--json", word, "--user"]] {

@@ -14,6 +14,7 @@ struct RecordTests {
     func roundTrip() throws {
         #expect(try survives(Records.receipt))
         #expect(try survives([Records.photos, Records.mail, Records.broken]))
+        #expect(try survives([Records.worker, Records.idleWorker]))
         #expect(try survives(Records.memory))
         #expect(try survives(Records.ended))
         #expect(try survives(Records.simulated("critical", victim: "mail")))
@@ -26,6 +27,11 @@ struct RecordTests {
             $0.tasks = [Records.make(TaskStatus()) { $0.name = "upload" }]
             $0.relaunch = .milliseconds(1500)
             $0.receipt = 12
+            $0.input = Records.input
+            $0.watch = Records.watch
+            $0.staysAwake = .seconds(4)
+            $0.file = "/var/lib/db"
+            $0.locks = 2
         }
         #expect(try survives(event))
     }
@@ -39,7 +45,8 @@ struct RecordTests {
     func oneTypeAKey() {
         let records = [
             Self.types(AppStatus.self), Self.types(TaskStatus.self), Self.types(WakeStatus.self),
-            Self.types(DeadlineStatus.self),
+            Self.types(AwakeStatus.self), Self.types(InputStatus.self), Self.types(WatchStatus.self),
+            Self.types(UnwatchedStatus.self), Self.types(DeadlineStatus.self),
             Self.types(ReceiptRecord.self), Self.types(JetsamCandidate.self), Self.types(LifecycleEvent.self),
             Self.types(MemoryStatus.self), Self.types(MemoryLimitStatus.self), Self.types(StallStatus.self),
             Self.types(SimulationResult.self), Self.types(RequestResult.self),

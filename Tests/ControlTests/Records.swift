@@ -66,6 +66,60 @@ enum Records {
         $0.error = "broken.app:2:1: error: no such key"
     }
 
+    static let input = make(InputStatus()) {
+        $0.kind = "listener"
+        $0.peer = "192.0.2.7:50123"
+        $0.bytes = 312
+        $0.pid = 4711
+        $0.descriptor = 5
+        $0.at = time
+    }
+
+    static let watch = make(WatchStatus()) {
+        $0.watched = 12
+        $0.unwatched = [
+            make(UnwatchedStatus()) {
+                $0.what = "socket"
+                $0.problem = "notPermitted"
+                $0.count = 1
+            }
+        ]
+        $0.thresholdBytes = 64
+        $0.thresholdTime = .seconds(30)
+    }
+
+    /// A worker that answers a request.
+    static let worker = make(AppStatus()) {
+        $0.id = "worker1"
+        $0.name = "worker1"
+        $0.state = "background"
+        $0.pid = 4711
+        $0.since = time
+        $0.awake = [
+            make(AwakeStatus()) {
+                $0.reason = "request"
+                $0.explanation = "a request waits for its answer"
+                $0.since = Timestamp(rfc3339: "2025-11-21T07:12:05Z")
+            },
+            make(AwakeStatus()) {
+                $0.reason = "task"
+                $0.detail = "upload"
+                $0.explanation = "the task 'upload' is open"
+            },
+        ]
+        $0.trafficWakes = 17
+        $0.lastInput = input
+        $0.launches = 1
+    }
+
+    /// The same worker, suspended.
+    static let idleWorker = make(worker) {
+        $0.state = "suspended"
+        $0.awake = []
+        $0.watch = watch
+        $0.shortestWait = .milliseconds(500)
+    }
+
     static let memory = make(MemoryStatus()) {
         $0.level = "warning"
         $0.reason = "pressure"

@@ -25,6 +25,9 @@ struct BadInputTests {
         #expect(try daemon.state("bad") == "notRunning", sourceLocation: sourceLocation)
         #expect(try daemon.state("good") == "suspended", sourceLocation: sourceLocation)
         #expect(try daemon.ask("Activate", "good")["state"]?.stringValue == "active", sourceLocation: sourceLocation)
+        // While it is suspended the daemon has duplicates of its descriptors (L50), as before.
+        try daemon.ask("Background", "good")
+        try daemon.waitUntil("good", is: "suspended")
         try? daemon.eventually("its descriptors are back") { daemon.openDescriptors() == before }
         #expect(daemon.openDescriptors() == before, sourceLocation: sourceLocation)
     }

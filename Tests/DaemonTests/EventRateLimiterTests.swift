@@ -23,6 +23,18 @@ struct EventRateLimiterTests {
         #expect(limiter.judge(report, at: now) == .accepted)
     }
 
+    @Test("what wakes an app is limited like what the app says: peers decide how often it happens (L50)")
+    func traffic() {
+        var limiter = EventRateLimiter()
+        let now = Instant(sinceOrigin: .seconds(5))
+        let report = Report.inputArrived(app, Input(kind: .stream, pid: 1, descriptor: 3, bytes: 1))
+        for _ in 0..<EventRateLimiter.perSecond { #expect(limiter.judge(report, at: now) == .accepted) }
+        #expect(limiter.judge(report, at: now) == .suppressed)
+        let locks = Report.locksHeld(app, FileLocks(count: 1, file: "/f"), isSuspended: false)
+        #expect(limiter.judge(locks, at: now) == .suppressed)
+        #expect(limiter.judge(.wokenTooOften(app, staysAwake: .seconds(2)), at: now) == .accepted)
+    }
+
     @Test("an app that was removed starts with a new window")
     func removedApp() {
         var limiter = EventRateLimiter()

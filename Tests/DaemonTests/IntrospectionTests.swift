@@ -61,6 +61,10 @@ struct IntrospectionTests {
         try check(AppStatus.self, text)
         try check(TaskStatus.self, text)
         try check(WakeStatus.self, text)
+        try check(AwakeStatus.self, text)
+        try check(InputStatus.self, text)
+        try check(WatchStatus.self, text)
+        try check(UnwatchedStatus.self, text)
         try check(DeadlineStatus.self, text)
         try check(ReceiptRecord.self, text)
         try check(JetsamCandidate.self, text)
@@ -98,6 +102,8 @@ struct IntrospectionTests {
             + MemoryCause.allCases.map(\.rawValue) + MemoryLevel.allCases.map(\.name)
             + WakeResult.allCases.map(\.rawValue) + Receipt.Namespace.allCases.map(\.rawValue)
             + LaunchReason.allCases.map(\.rawValue) + RequestResult.Outcome.allCases.map(\.rawValue)
+            + InputKind.allCases.map(\.rawValue) + InputWatch.Problem.allCases.map(\.rawValue)
+            + WorkReason.allCases.map(\.rawValue)
         for word in words { #expect(text.contains("`\(word)`"), "docs/DBUS.md lacks \(word)") }
     }
 }

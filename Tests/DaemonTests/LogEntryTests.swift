@@ -112,6 +112,48 @@ struct LogEntryTests {
             .memoryAwaited(web, 120 << 20), .notice,
             "web: waits for 120.0M of memory: it was ended for memory and is relaunched when there is space"),
         Sentence(
+            .inputArrived(
+                web, Input(kind: .listener, pid: 4711, descriptor: 5, bytes: 0, peer: "192.0.2.7:50123")), .info,
+            "web: woken by a connection from 192.0.2.7:50123 (descriptor 5 of process 4711)",
+            "GREENROOM_PEER=192.0.2.7:50123", "GREENROOM_BYTES=0", "GREENROOM_DESCRIPTOR=5", "GREENROOM_PID=4711"),
+        Sentence(
+            .inputArrived(web, Input(kind: .stream, pid: 4711, descriptor: 7, bytes: 312, isHalfFull: true)), .info,
+            "web: woken by data on a connection (descriptor 7 of process 4711, 312B, buffer more than half full)",
+            "GREENROOM_BYTES=312", "GREENROOM_DESCRIPTOR=7", "GREENROOM_PID=4711"),
+        Sentence(
+            .inputNotWatched(
+                web,
+                InputWatch(
+                    watched: 3,
+                    unwatched: [
+                        InputWatch.Unwatched(what: "socket", problem: .notPermitted, count: 1),
+                        InputWatch.Unwatched(what: "signalfd", problem: .notSupported, count: 2),
+                    ])), .warning,
+            "web: cannot watch 1 socket: operation not permitted; cannot watch 2 signalfds: input at this kind of "
+                + "descriptor cannot be seen; input there does not wake the app"),
+        Sentence(
+            .inputNotWatched(
+                web,
+                InputWatch(
+                    watched: 3, unwatched: [InputWatch.Unwatched(what: "signalfd", problem: .notSupported, count: 1)])),
+            .notice,
+            "web: cannot watch 1 signalfd: input at this kind of descriptor cannot be seen; input there does not wake the app"
+        ),
+        Sentence(
+            .wokenTooOften(web, staysAwake: .seconds(4)), .notice,
+            "web: woken within 1s of each of its last suspensions; it stays awake for 4s"),
+        Sentence(
+            .locksHeld(web, FileLocks(count: 1, file: "/var/lib/web/db"), isSuspended: false), .notice,
+            "web: not suspended yet: it holds a lock on /var/lib/web/db", "GREENROOM_FILE=/var/lib/web/db"),
+        Sentence(
+            .locksHeld(web, FileLocks(count: 3, file: "/var/lib/web/db"), isSuspended: true), .warning,
+            "web: suspended although it holds a lock on /var/lib/web/db and 2 more; other programs wait for it until the app "
+                + "runs again", "GREENROOM_FILE=/var/lib/web/db"),
+        Sentence(
+            receipt(.lifecycle, 0xdead_10cc, "Killed.") { $0.failure = .failed }, .warning,
+            "web: Killed. (0xdead10cc, receipt 12)", "GREENROOM_STATE=active", "GREENROOM_NAMESPACE=lifecycle",
+            "GREENROOM_CODE=0xdead10cc", "GREENROOM_RECEIPT=12", "EXIT_CODE=killed", "EXIT_STATUS=KILL"),
+        Sentence(
             .memoryLevelChanged(.critical, .budget), .warning, "Memory level changed: critical (budget)",
             "GREENROOM_REASON=budget", "GREENROOM_MEMORY_LEVEL=critical"),
         Sentence(
@@ -213,6 +255,25 @@ struct LogEntryTests {
         #expect((end.receipt, end.code, end.namespace) == (12, "1", "jetsam"))
         let relaunch = LogEntry(.relaunchScheduled(web, after: .seconds(10), deaths: 2)).event
         #expect((relaunch.relaunch, relaunch.earlyEnds) == (.seconds(10), 2))
+    }
+
+    @Test("the event of a wake by traffic names the descriptor, the peer and the bytes (L50)")
+    func input() {
+        let input = Input(kind: .datagram, pid: 4711, descriptor: 5, bytes: 312, peer: "[::1]:53", isEnd: false)
+        let event = LogEntry(.inputArrived(web, input)).event
+        #expect(event.kind == "inputArrived" && event.app == "web")
+        #expect((event.input?.kind, event.input?.peer, event.input?.bytes) == ("datagram", "[::1]:53", 312))
+        #expect((event.input?.pid, event.input?.descriptor) == (4711, 5))
+        #expect(event.input?.isEnd == nil && event.input?.isHalfFull == nil && event.input?.at == nil)
+        let end = LogEntry(.inputArrived(web, Input(kind: .stream, pid: 1, descriptor: 3, bytes: 0, isEnd: true))).event
+        #expect(end.input?.isEnd == true && end.input?.peer == nil)
+        let watch = InputWatch(
+            watched: 2, unwatched: [InputWatch.Unwatched(what: "socket", problem: .tooMany, count: 9)])
+        let unwatched = LogEntry(.inputNotWatched(web, watch)).event.watch
+        #expect(unwatched?.watched == 2 && unwatched?.unwatched.map(\.problem) == ["tooMany"])
+        let locks = LogEntry(.locksHeld(web, FileLocks(count: 2, file: "/f"), isSuspended: false)).event
+        #expect((locks.file, locks.locks) == ("/f", 2))
+        #expect(LogEntry(.wokenTooOften(web, staysAwake: .seconds(2))).event.staysAwake == .seconds(2))
     }
 
     @Test("a reason and a state are one word")

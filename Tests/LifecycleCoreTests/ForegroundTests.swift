@@ -141,7 +141,10 @@ struct ForegroundTests {
                 .notify(run, .didBecomeActive),
             ])
         // The request is not answered before the app runs.
-        #expect(harness.effects(since: mark).prefix(2) == [.unthrottle(run), .thaw(run, attempt: 1)])
+        #expect(
+            harness.effects(since: mark).prefix(3) == [
+                .stopWatchingInput(run), .unthrottle(run), .thaw(run, attempt: 1),
+            ])
     }
 
     @Test("an app that stopped itself in the foreground is continued by an activation")

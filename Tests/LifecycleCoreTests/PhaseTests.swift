@@ -74,7 +74,7 @@ struct PhaseTests {
     func illegalLife() throws {
         let isTrapped = try traps("photos: suspended after notRunning") {
             var core = PhaseTests.core()
-            core.change(0, to: PhaseTests.running(.suspended), .launched, .origin)
+            core.change(0, to: PhaseTests.running(.suspended(Suspended())), .launched, .origin)
         }
         #expect(isTrapped)
     }
@@ -84,7 +84,7 @@ struct PhaseTests {
         let isTrapped = try traps("photos: suspended after launching") {
             var core = PhaseTests.core()
             core.change(0, to: PhaseTests.running(PhaseTests.launching), .launched, .origin)
-            core.change(0, to: .suspended, .idle, .origin)
+            core.change(0, to: .suspended(Suspended()), .idle, .origin)
         }
         #expect(isTrapped)
     }

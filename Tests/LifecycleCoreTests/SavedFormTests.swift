@@ -55,6 +55,8 @@ struct SavedFormTests {
                 if expected.apps[index].id == id("shop") { expected[run: index].isThrottled = true }
                 // Wakes had no numbers then.
                 expected[run: index].assertions.updateWakes { $0.id = 0 }
+                // Suspended apps were not watched then.
+                if expected.apps[index].phase == .suspended { expected.update(index, .suspended(Suspended())) }
             }
             for index in expected.apps.indices {
                 expected.apps[index].unrequestedTime = UnrequestedTime()

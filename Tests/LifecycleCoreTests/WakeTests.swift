@@ -30,7 +30,7 @@ struct WakeTests {
             Issue.record("\(outcome)")
             return
         }
-        #expect(effects.first == .thaw(run, attempt: 1))
+        #expect(effects.prefix(2) == [.stopWatchingInput(run), .thaw(run, attempt: 1)])
         #expect(!effects.contains { if case .answer = $0 { true } else { false } })
         #expect(core.requests.numbers == [])
         let start = harness.now

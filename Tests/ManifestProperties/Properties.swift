@@ -121,10 +121,17 @@ struct Checker {
             hold(size != 0 && size ?? 0 <= Int64.max, "a size is above 0 and at most Int64.max")
         }
         hold(policy.watchdog != .zero, "WatchdogSec= is not 0")
+        hold(policy.idleTime >= .milliseconds(100), "IdleSec= is at least 100ms")
+        hold((1...1000).contains(policy.idleProcessorShare), "IdleCPU= is in range")
+        hold((1...(64 << 10)).contains(policy.wakeThreshold.bytes), "WakeThreshold= is in range")
+        hold(policy.wakeThreshold.time != .zero, "the time of WakeThreshold= is not 0")
+        let traffic = manifest.traffic ?? (policy.role == .worker)
+        hold(policy.wakesOnTraffic == traffic, "input wakes workers by default, and otherwise as Traffic= says")
+        hold(policy.role != .worker || policy.launchAtStart != .foreground, "no worker is launched into the foreground")
         for time in [
             policy.launchDeadline, policy.backgroundDeadline, policy.terminateDeadline, policy.extendedDeadlineMax,
             policy.backgroundTime, policy.backgroundTimePerHour, policy.expirationNotice, policy.suspendDelay,
-            policy.watchdog,
+            policy.watchdog, policy.idleTime, policy.requestTime, policy.wakeThreshold.time,
         ] {
             hold(time ?? .zero >= .zero && time ?? .zero <= .seconds(3_155_760_000), "a time span is at most 100 years")
         }

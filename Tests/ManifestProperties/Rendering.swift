@@ -3,7 +3,8 @@ package import Manifest
 
 /// Renders a manifest as a file that is parsed to the same manifest.
 package func rendered(_ manifest: AppManifest) -> String {
-    (app(manifest) + lifecycle(manifest) + signals(manifest) + memory(manifest)).joined(separator: "\n") + "\n"
+    let lines = app(manifest) + lifecycle(manifest) + signals(manifest) + memory(manifest) + wake(manifest)
+    return lines.joined(separator: "\n") + "\n"
 }
 
 private func type(_ readiness: AppPolicy.Readiness) -> String {
@@ -61,13 +62,29 @@ private func lifecycle(_ manifest: AppManifest) -> [String] {
         ("TerminateDeadline", policy.terminateDeadline), ("ExtendedDeadlineMax", policy.extendedDeadlineMax),
         ("BackgroundTime", policy.backgroundTime), ("BackgroundTimePerHour", policy.backgroundTimePerHour),
         ("ExpirationNotice", policy.expirationNotice),
-        ("SuspendDelay", policy.suspendDelay), ("Watchdog", policy.watchdog),
+        ("SuspendDelay", policy.suspendDelay), ("Watchdog", policy.watchdog), ("Idle", policy.idleTime),
+        ("Request", policy.requestTime),
     ]
     return [
         "[Lifecycle]", "BackgroundModes=\(modes.joined(separator: " "))",
         "ExitsOnSuspend=\(policy.exitsOnSuspend ? "on" : "off")",
         "ProtectedData=\(policy.usesProtectedData ? "1" : "0")",
+        "IdleCPU=\(policy.idleProcessorShare / 10).\(policy.idleProcessorShare % 10)%",
+        "KeepAwake=\(manifest.keepAwake.map(words) ?? "")",
     ] + times.map { "\($0.0)Sec=\(formatTimeSpan($0.1))" }
+}
+
+private func words(_ keepAwake: AppPolicy.KeepAwake) -> String {
+    let named = AppPolicy.KeepAwake.named.filter { keepAwake.contains($0.value) }.map(\.name)
+    return named.isEmpty ? "none" : named.joined(separator: " ")
+}
+
+private func wake(_ manifest: AppManifest) -> [String] {
+    let threshold = manifest.policy.wakeThreshold
+    return [
+        "[Wake]", "Traffic=\(manifest.traffic.map { $0 ? "yes" : "no" } ?? "")",
+        "WakeThreshold=\(threshold.bytes) \(formatTimeSpan(threshold.time))",
+    ] + manifest.listenStream.map { line("ListenStream", doubled($0, "%")) }
 }
 
 private func signals(_ manifest: AppManifest) -> [String] {
@@ -90,7 +107,6 @@ private func memory(_ manifest: AppManifest) -> [String] {
     ]
     return ["[Memory]", "JetsamPriority=\(manifest.policy.jetsamPriority)"]
         + sizes.map { key, size in "\(key)=\(size.map { "\($0)" } ?? "infinity")" }
-        + ["[Wake]"] + manifest.listenStream.map { line("ListenStream", doubled($0, "%")) }
 }
 
 /// An assignment with a trailing space, so that a backslash at the end of the value does not continue the line.

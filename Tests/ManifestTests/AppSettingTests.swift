@@ -91,15 +91,13 @@ struct AppSettingTests {
         for value in ["none", "Mixed"] { try expectRefused("App", "KillMode", value) }
     }
 
-    @Test("Role= accepts app and home; worker is refused with the reason (L49)")
+    @Test("Role= accepts app, home and worker (L49)")
     func role() throws {
         #expect(try accepted("App", "").policy.role == .app)
         #expect(try accepted("App", "Role=app").policy.role == .app)
         #expect(try accepted("App", "Role=home").policy.role == .home)
-        try expectRefused("App", "Role", "Home")
-        let lines = try read("[App]\nExecStart=/a\nRole=worker\n").lines
-        #expect(lines.count == 1)
-        #expect(lines.first?.contains("a.app:3:6: error: Role=: 'worker' is not implemented") == true, "\(lines)")
+        #expect(try accepted("App", "Role=worker").policy.role == .worker)
+        for value in ["Home", "workers"] { try expectRefused("App", "Role", value, "app, home or worker") }
     }
 
     @Test("TerminateSuspended= accepts its keywords only")

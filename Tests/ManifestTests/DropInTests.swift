@@ -98,6 +98,14 @@ struct DropInTests {
         full.policy.suspendDelay = .seconds(2)
         full.policy.watchdog = .seconds(1)
         full.policy.exitsOnSuspend = true
+        full.traffic = true
+        full.policy.wakesOnTraffic = true
+        full.policy.wakeThreshold = AppPolicy.WakeThreshold(bytes: 64, time: .seconds(30))
+        full.policy.idleTime = .seconds(2)
+        full.policy.requestTime = .seconds(3)
+        full.policy.idleProcessorShare = 5
+        full.keepAwake = [.timers, .connections]
+        full.policy.keepAwake = [.timers, .connections]
         full.policy.jetsamPriority = 1
         full.policy.memoryHigh = 1
         full.policy.suspendedMemoryHigh = 1

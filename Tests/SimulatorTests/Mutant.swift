@@ -32,7 +32,8 @@ struct Mutant: DecidingCore {
     }
 
     private mutating func record(_ event: Event, _ effects: [Effect]) {
-        if case .run(let run, .frozen(_, _)) = event { suspended.append(run) }
+        // One that holds file locks was thawed before (L43).
+        if case .run(let run, .frozen(let attempt, _)) = event, freezes[run] == attempt { suspended.append(run) }
         if case .run(let run, .executed) = event { running.append(run) }
         if case .run(let run, .exited) = event {
             running.removeAll { $0 == run }
@@ -43,7 +44,9 @@ struct Mutant: DecidingCore {
             switch effect {
             case .freeze(let run, let attempt): freezes[run] = attempt
             case .inspect(let run): inspecting.append(run)
-            case .thaw(let run, _): suspended.removeAll { $0 == run }
+            case .thaw(let run, _):
+                suspended.removeAll { $0 == run }
+                freezes[run] = nil
             case .kill(let run):
                 running.removeAll { $0 == run }
                 suspended.removeAll { $0 == run }

@@ -48,7 +48,10 @@
 //   close                 closes all descriptors
 //   print TEXT            appends a line to the trace
 //
-// With the arguments `kill-at entry|exit NUMBER PID FILE` it is no app: it kills another process at a system call.
+// With the arguments `kill-at entry|exit NUMBER PID FILE` it is no app: it kills another process at a system call. With
+// `descriptor KIND PROCS` it is one that has a descriptor (descriptors.c).
+#include "descriptors.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -471,6 +474,7 @@ static int kill_at(const char *when, long number, pid_t pid, const char *attache
 int main(int count, char **arguments) {
     if (count == 6 && !strcmp(arguments[1], "kill-at"))
         return kill_at(arguments[2], atol(arguments[3]), atoi(arguments[4]), arguments[5]);
+    if (count == 4 && !strcmp(arguments[1], "descriptor")) return hold_descriptor(arguments[2], arguments[3]);
     if (pipe2(signal_pipe, O_CLOEXEC) != 0) return 96;
     int lifecycle_signals[] = {SIGUSR1, SIGUSR2, SIGRTMIN + 1, SIGRTMIN + 2, SIGRTMIN + 3, SIGRTMIN + 4, SIGRTMIN + 5};
     for (size_t i = 0; i < sizeof lifecycle_signals / sizeof *lifecycle_signals; i++) {

@@ -47,8 +47,9 @@ _greenroomctl() {
         return
         ;;
     --property | -p)
-        words='id name state pid since memoryBytes residentBytes swappedBytes tasks deadline foreground launches
-            interruptions backgroundTimeRemainingSeconds launchPostponedSeconds launchWaitingSeconds memoryAwaitedBytes
+        words='id name state pid since memoryBytes residentBytes swappedBytes tasks wakes awake suspendsInSeconds trafficWakes
+            lastInput watch shortestWaitSeconds deadline foreground launches interruptions backgroundTimeRemainingSeconds
+            launchPostponedSeconds launchWaitingSeconds memoryAwaitedBytes
             backgroundTimeLastHourSeconds backgroundTimePerHourSeconds statusText suspendProblem lastReceipt error files
             needsReload'
         mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
@@ -72,11 +73,11 @@ _greenroomctl() {
         init) words+=' --config' ;;
         esac
     else
-        local verbs='list status show is-active cat receipts receipt log watch launch activate background interrupt resume
-            terminate restart push send pressure init verify reload reexec help'
+        local verbs='list status show is-active idle cat receipts receipt log watch launch activate background interrupt
+            resume terminate restart push send pressure init verify reload reexec help'
         case $verb in
         '') words=$verbs ;;
-        status | show | is-active | cat | receipts | log | watch | launch | restart) words=$(__greenroomctl_query '' list) ;;
+        status | show | is-active | idle | cat | receipts | log | watch | launch | restart) words=$(__greenroomctl_query '' list) ;;
         # Only apps in a state in which the verb changes something.
         activate) words=$(__greenroomctl_query '[!a]*' list) ;;
         background | interrupt) words=$(__greenroomctl_query '*active' list) ;;

@@ -26,7 +26,7 @@ function __greenroomctl_receipts
     __greenroomctl_query receipts | string replace -r '^\s*(\S+)\s+\S+\s+(\S+).*' '$1\t$2'
 end
 
-set -l verbs list status show is-active cat receipts receipt log watch launch activate background interrupt resume \
+set -l verbs list status show is-active idle cat receipts receipt log watch launch activate background interrupt resume \
     terminate restart push send pressure init verify reload reexec help
 set -l none "not __fish_seen_subcommand_from $verbs"
 
@@ -42,6 +42,7 @@ complete -c greenroomctl -n $none -a list -d 'List all apps'
 complete -c greenroomctl -n $none -a status -d 'Show an app in detail, or the daemon'
 complete -c greenroomctl -n $none -a show -d 'Show properties as KEY=VALUE'
 complete -c greenroomctl -n $none -a is-active -d 'Show the states of apps'
+complete -c greenroomctl -n $none -a idle -d 'Show why apps are awake, or what would wake them'
 complete -c greenroomctl -n $none -a cat -d 'Show the files of manifests'
 complete -c greenroomctl -n $none -a receipts -d 'List why apps ended'
 complete -c greenroomctl -n $none -a receipt -d 'Show one receipt in detail'
@@ -63,7 +64,7 @@ complete -c greenroomctl -n $none -a reload -d 'Reload all manifests and the con
 complete -c greenroomctl -n $none -a reexec -d 'Replace the daemon; apps keep running'
 complete -c greenroomctl -n $none -a help -d 'Show help'
 
-complete -c greenroomctl -n '__fish_seen_subcommand_from status show is-active cat receipts log watch launch restart push send' \
+complete -c greenroomctl -n '__fish_seen_subcommand_from status show is-active idle cat receipts log watch launch restart push send' \
     -a '(__greenroomctl_apps)'
 # Only apps in a state in which the verb changes something.
 complete -c greenroomctl -n '__fish_seen_subcommand_from activate' -a '(__greenroomctl_apps "[^a]\S*")'
@@ -89,7 +90,8 @@ complete -c greenroomctl -n '__fish_seen_subcommand_from receipts log' -l since 
 complete -c greenroomctl -n '__fish_seen_subcommand_from launch activate background interrupt resume terminate push send' \
     -l no-block -d 'Do not wait for the result'
 complete -c greenroomctl -n '__fish_seen_subcommand_from show' -s p -l property -x -d 'Show only this property' \
-    -a 'id name state pid since memoryBytes residentBytes swappedBytes tasks deadline foreground launches interruptions
+    -a 'id name state pid since memoryBytes residentBytes swappedBytes tasks wakes awake suspendsInSeconds trafficWakes lastInput
+    watch shortestWaitSeconds deadline foreground launches interruptions
     backgroundTimeRemainingSeconds launchPostponedSeconds launchWaitingSeconds memoryAwaitedBytes
     backgroundTimeLastHourSeconds backgroundTimePerHourSeconds statusText suspendProblem lastReceipt error files needsReload'
 complete -c greenroomctl -n '__fish_seen_subcommand_from show' -l value -d 'Show only the values'

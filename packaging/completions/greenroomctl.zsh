@@ -35,7 +35,8 @@ _greenroomctl() {
     local curcontext=$curcontext state line
     local -A opt_args
     local -a common verbs block since
-    local keys='id name state pid since memoryBytes residentBytes swappedBytes tasks deadline foreground launches interruptions
+    local keys='id name state pid since memoryBytes residentBytes swappedBytes tasks wakes awake suspendsInSeconds trafficWakes
+        lastInput watch shortestWaitSeconds deadline foreground launches interruptions
         backgroundTimeRemainingSeconds launchPostponedSeconds launchWaitingSeconds memoryAwaitedBytes
         backgroundTimeLastHourSeconds backgroundTimePerHourSeconds statusText suspendProblem lastReceipt error files needsReload'
     block=('--no-block[do not wait for the result]')
@@ -52,6 +53,7 @@ _greenroomctl() {
         'status:show an app in detail, or the daemon'
         'show:show properties as KEY=VALUE'
         'is-active:show the states of apps'
+        'idle:show why apps are awake, or what would wake them'
         'cat:show the files of manifests'
         'receipts:list why apps ended'
         'receipt:show one receipt in detail'
@@ -78,7 +80,7 @@ _greenroomctl() {
     verb) _describe 'verb' verbs ;;
     operands)
         case $line[1] in
-        status | is-active | cat) _arguments $common '*:app:_greenroomctl_apps' ;;
+        status | is-active | idle | cat) _arguments $common '*:app:_greenroomctl_apps' ;;
         show)
             _arguments $common '*'{-p,--property=}"[show only this property]:key:($keys)" '--value[show only the values]' \
                 '*:app:_greenroomctl_apps'

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -30,8 +31,19 @@ int clinux_usable_processors(void);
 /// The number of the system call by which the C library implements sigwait(3), as in /proc/PID/syscall.
 long clinux_sigtimedwait_number(void);
 
-/// Reads the kernel's signal set at an address of a process: signal n is bit n-1. Returns 0 or -errno.
+/// Reads the kernel's signal set at an address of a process: signal n is bit n-1. Returns as
+/// `clinux_read_memory`.
 int clinux_read_signal_set(pid_t pid, unsigned long address, uint64_t *set);
+
+/// The most bytes that `clinux_read_memory` reads.
+enum { CLINUX_LONGEST_READ = 32 };
+
+/// Reads memory of a process (process_vm_readv(2)) on a thread of its own: a page may belong to a file system in user
+/// space that
+/// never answers. Returns 0, -EFAULT if less can be read, -ETIMEDOUT if there is no answer within 100 ms, -EBUSY if
+/// earlier reads
+/// were too slow and this one is not tried, or -errno. It may be called by several threads.
+int clinux_read_memory(pid_t pid, unsigned long address, void *buffer, size_t size);
 
 /// sched_setscheduler(2) and ioprio_set(2) of one thread: idle, or the default class.
 int clinux_set_idle(pid_t thread, bool idle);

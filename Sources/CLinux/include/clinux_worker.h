@@ -22,6 +22,10 @@ enum clinux_job_kind {
     CLINUX_JOB_FIND_FILES,
     /// The sizes of those among the files found that it maps, and that no process of the app before mapped.
     CLINUX_JOB_FIND_MAPPED,
+    /// What waits at `descriptor`, a socket or a pipe, and the other end. It is closed before the completion is reported: the
+    /// caller may wait for that. These calls take the lock of the socket or pipe, which a writer holds while it copies from
+    /// memory that another program provides.
+    CLINUX_JOB_EXAMINE_INPUT,
 };
 
 struct clinux_job {
@@ -36,7 +40,13 @@ struct clinux_completion {
     uint64_t bytes;  // of the jobs that measure
     uint64_t shared; // of CLINUX_JOB_MEASURE_MEMORY: shared memory, a part of `bytes`
     int32_t result; // 0 or -errno
-    int32_t unused;
+    // The next are of CLINUX_JOB_EXAMINE_INPUT.
+    uint8_t is_half_full; // the buffer towards the reader
+    uint8_t is_local;     // the peer is on this machine; true of a pipe
+    uint16_t port;
+    uint8_t domain; // AF_INET or AF_INET6: `address` and `port` are those of the peer; otherwise 0
+    uint8_t unused[3];
+    uint8_t address[16];
 };
 
 struct clinux_worker;

@@ -31,6 +31,8 @@ final class DaemonContext {
     let kernelKills = KernelKills()
     let autogroups: AutogroupQueue
     private(set) lazy var footprints = FootprintMeter(self)
+    private(set) lazy var work = WorkMeter(self)
+    private(set) lazy var inputs = InputWatcher(loop: loop)
     /// Receives the events of the OS layer. It outlives this object.
     unowned let events: any EventSink
 

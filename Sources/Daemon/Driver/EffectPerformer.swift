@@ -38,6 +38,10 @@ final class EffectPerformer: EffectPerforming {
         case .continueStopped(let run): runs[run]?.continueStopped()
         case .inspect(let run): runs[run]?.inspect()
         case .measureActivity(let run, let listeners): runs[run]?.measureActivity(listeners: listeners)
+        case .watchInput(let run, let attempt, let onlyPeers):
+            runs[run]?.watchInput(attempt: attempt, onlyPeers: onlyPeers)
+        case .stopWatchingInput(let run): runs[run]?.stopWatchingInput()
+        case .measureWork(let run, let isFirst): runs[run]?.measureWork(isFirst: isFirst)
         case .kill(let run): runs[run]?.kill()
         case .throttle(let run): runs[run]?.setWeights(background: true)
         case .unthrottle(let run): runs[run]?.setWeights(background: false)

@@ -38,7 +38,8 @@ enum Startup {
                 case .writeReceipt(let receipt):
                     do { try receipts.write(receipt) } catch { journal.logWarning("\(error)", app: receipt.app) }
                 case .report(.ended(let receipt)): journal.log(LogEntry(.ended(receipt)))
-                case .spawn, .notify, .freeze, .thaw, .continueStopped, .inspect, .measureActivity, .kill, .throttle,
+                case .spawn, .notify, .freeze, .thaw, .continueStopped, .inspect, .measureActivity, .watchInput,
+                    .stopWatchingInput, .measureWork, .kill, .throttle,
                     .unthrottle, .setOOMClass, .deliver, .recordLaunch, .dropRestorationState, .identify, .answer,
                     .warn, .report, .measureMemory,
                     .allowSleep,

@@ -40,6 +40,7 @@ extension RunController {
 
     private func loseFreeze(_ attempt: Int) {
         reportedAttempt = nil
+        stopWatchingInput()
         lastContinued = context.loop.now()
         // The others follow with the freeze.
         sendSignal(SIGSTOP)

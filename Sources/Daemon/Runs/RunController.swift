@@ -69,6 +69,8 @@ final class RunController {
     var waitedAtNotice = Duration.zero
     /// Looks whether the whole group is frozen.
     private var freezeProbe: Retry?
+    /// While it is suspended: the watch over its descriptors (L50).
+    var input: RunInput?
     /// Looks again for processes that could not be moved back into the group.
     var escapeTimer: Systemd.Timer?
     /// The last freeze that the core asked for.
@@ -190,10 +192,20 @@ final class RunController {
 
     private func reportFrozen(_ attempt: Int) {
         lastContinued = nil
+        findFileLocks(attempt: attempt) { [weak self] locks in
+            guard let self else { return }
+            // A process of it was continued meanwhile.
+            if self.lastContinued != nil { return self.awaitFrozen(attempt: attempt) }
+            self.reportFrozen(attempt, locks)
+        }
+    }
+
+    private func reportFrozen(_ attempt: Int, _ locks: FileLocks?) {
         loggedProblem = nil
         reportedAttempt = attempt
         let measurement = measureMemory(in: nil)
         frozenFootprint = measurement?.footprint
+        if let locks { send(.locksFound(attempt: attempt, locks)) }
         send(.frozen(attempt: attempt, memory: measurement?.footprint.bytes ?? 0))
         if let measurement { context.footprints.measure(id, attempt: attempt, after: measurement) }
     }
@@ -209,6 +221,8 @@ final class RunController {
     /// Thaws all processes. If that fails there is no `thawed`, and the core ends the app at its deadline.
     func thaw(attempt: Int) {
         freezeProbe = nil
+        // The core has ended it already: no duplicate may exist while the app runs.
+        stopWatchingInput()
         do {
             try enclosure.thaw()
         } catch {
@@ -282,6 +296,8 @@ final class RunController {
 
     /// SIGKILL to all processes of the run, frozen or not.
     func kill() {
+        // While a duplicate exists, the peers of a killed process do not see its end.
+        stopWatchingInput()
         endFreeze()
         transport.discard()
         // A main process that has left the group is killed too.
@@ -337,6 +353,7 @@ final class RunController {
     func remove() {
         if case .removed = end { return }
         end = .removed
+        stopWatchingInput(isOver: true)
         context.runs.remove(self)
         context.protection.remove(id)
         removeRecord()

@@ -78,6 +78,10 @@ extension RunEvent: SavedUnion {
         case .footprintMeasured(let attempt, let memory): writer.put(case: 24, attempt, SavedSize(memory))
         case .activityMeasured(let activity): writer.put(case: 25, activity)
         case .outOfMemory(let cause): writer.put(case: 26, cause)
+        case .inputWatched(let attempt, let watch): writer.put(case: 27, attempt, watch)
+        case .inputArrived(let attempt, let input): writer.put(case: 28, attempt, input)
+        case .workMeasured(let work): writer.put(case: 29, work)
+        case .locksFound(let attempt, let locks): writer.put(case: 30, attempt, locks)
         case .notificationDelayed(let wake): writer.put(case: 40, wake)
         }
     }
@@ -114,6 +118,10 @@ extension RunEvent: SavedUnion {
         case 24: self = .footprintMeasured(attempt: try values.next(), memory: try values.nextSize())
         case 25: self = .activityMeasured(try values.next())
         case 26: self = .outOfMemory(try values.next())
+        case 27: self = .inputWatched(attempt: try values.next(), try values.next())
+        case 28: self = .inputArrived(attempt: try values.next(), try values.next())
+        case 29: self = .workMeasured(try values.next())
+        case 30: self = .locksFound(attempt: try values.next(), try values.next())
         case 31:
             let (result, id): (WakeResult, UInt64) = (try values.next(), try values.next())
             self = .wakeCompleted(result, id: id)

@@ -100,7 +100,7 @@ extension Execution: SavedUnion {
         case .enteringBackground(let entering): writer.put(case: 3, entering)
         case .background(let background): writer.put(case: 4, background)
         case .suspending(let suspending): writer.put(case: 5, suspending)
-        case .suspended: writer.put(case: 6)
+        case .suspended(let suspended): writer.put(case: 6, suspended)
         case .waking(let waking): writer.put(case: 7, waking)
         case .terminating(let terminating): writer.put(case: 8, terminating)
         }
@@ -113,7 +113,11 @@ extension Execution: SavedUnion {
         case 3: self = .enteringBackground(try values.next())
         case 4: self = .background(try values.next())
         case 5: self = .suspending(try values.next())
-        case 6: self = .suspended
+        case 6:
+            // Releases before 0.4.0 wrote no value.
+            var suspended: Suspended?
+            try values.optional(1, &suspended)
+            self = .suspended(suspended ?? Suspended())
         case 7: self = .waking(try values.next())
         case 8: self = .terminating(try values.next())
         default: return nil
@@ -175,6 +179,7 @@ extension Background: SavedRecord {
     package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
         try coder.optional(1, &idleSince)
         // 2 was the interval before the next freeze (0.2.0).
+        try coder.optional(3, &look)
     }
 }
 
@@ -184,6 +189,7 @@ extension Suspending: SavedRecord {
     package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
         try coder.optional(1, &warnAt)
         // 2 was the interval before the next freeze (0.2.0).
+        try coder.optional(3, &look)
     }
 }
 
@@ -195,6 +201,7 @@ extension Waking: SavedRecord {
         try coder.optional(2, &pending)
         try coder.optional(3, &wake)
         // 4 was the interval before the next freeze (0.2.0).
+        try coder.flag(5, &continuesStopped)
     }
 }
 
@@ -333,6 +340,7 @@ extension KillCause: SavedUnion {
         case .jetsam(let cause, let candidates, let context):
             writer.put(case: 10, cause, Candidates(list: candidates), context)
         case .overMemoryLimit(let limit, let size): writer.put(case: 11, SavedSize(limit), SavedSize(size))
+        case .heldLocks(let locks): writer.put(case: 12, locks)
         }
     }
 
@@ -354,6 +362,7 @@ extension KillCause: SavedUnion {
             let limit: SavedSize = try values.next()
             let size: SavedSize = try values.next()
             self = .overMemoryLimit(limit: limit.bytes, size: size.bytes)
+        case 12: self = .heldLocks(try values.next())
         default: return nil
         }
     }

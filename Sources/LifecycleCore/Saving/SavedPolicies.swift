@@ -28,6 +28,20 @@ extension AppPolicy: SavedRecord {
         var role = role == .app ? nil : role
         try coder.optional(24, &role)
         self.role = role ?? .app
+        try coder.flag(25, &wakesOnTraffic)
+        try coder.sparse(26, &wakeThreshold)
+        var idle = idleTime == .seconds(10) ? nil : idleTime
+        try coder.optional(27, &idle)
+        idleTime = idle ?? .seconds(10)
+        var keepAwake = keepAwake == [.cpu, .requests] ? nil : keepAwake
+        try coder.optional(28, &keepAwake)
+        self.keepAwake = keepAwake ?? [.cpu, .requests]
+        var request = requestTime == .seconds(60) ? nil : requestTime
+        try coder.optional(29, &request)
+        requestTime = request ?? .seconds(60)
+        var share = idleProcessorShare == 10 ? nil : idleProcessorShare
+        try coder.optional(30, &share)
+        idleProcessorShare = share ?? 10
     }
 }
 

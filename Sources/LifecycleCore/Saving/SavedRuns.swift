@@ -157,6 +157,8 @@ extension Run: SavedRecord {
         var laterWakes = assertions.laterWakes
         try coder.list(21, &laterWakes, upTo: LifecycleCore.maximumWakes)
         assertions.restoreLaterWakes(laterWakes)
+        try coder.sparse(22, &traffic)
+        try coder.optional(23, &lockHold)
         #if NEXT_RELEASE
             var later: String? = "a field of the next release"
             try coder.optional(30, &later)

@@ -89,6 +89,8 @@ enum KillCause: Hashable, Sendable {
     case terminationIgnored(TerminationCause, Receipt.DeadlineUse)
     /// It was measured over `MemoryMax=`, or suspended over `SuspendedMemoryMax=` (L41). Sizes in bytes.
     case overMemoryLimit(limit: UInt64, size: UInt64)
+    /// It takes part, and was about to be suspended with file locks (L43).
+    case heldLocks(FileLocks)
 }
 
 /// Why jetsam did not wait.

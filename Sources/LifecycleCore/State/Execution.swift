@@ -18,7 +18,7 @@ enum Execution: Hashable, Sendable {
     case background(Background)
     /// The freeze is under way.
     case suspending(Suspending)
-    case suspended
+    indirect case suspended(Suspended)
     /// The thaw is under way.
     case waking(Waking)
     /// `willTerminate` was sent (L46).
@@ -56,11 +56,15 @@ struct EnteringBackground: Hashable, Sendable {
 struct Background: Hashable, Sendable {
     /// Since when there has been no assertion; `nil`: there is one.
     var idleSince: Instant?
+    /// What it has to do; `nil`: that does not decide when it is suspended.
+    var look: WorkLook?
 }
 
 struct Suspending: Hashable, Sendable {
     /// When to log a warning that a process does not freeze; `nil`: it was logged.
     var warnAt: Instant?
+    /// The look that found a worker idle.
+    var look: WorkLook?
 }
 
 struct Waking: Hashable, Sendable {
@@ -68,6 +72,9 @@ struct Waking: Hashable, Sendable {
     var pending: PendingRequest?
     /// Why it is woken, if that reason grants it time of its own (L26).
     var wake: LaunchReason?
+    /// It is to run, although nothing holds it awake: input has woken it, or a user. A main process that has stopped itself is
+    /// continued.
+    var continuesStopped = false
 }
 
 struct Terminating: Hashable, Sendable {

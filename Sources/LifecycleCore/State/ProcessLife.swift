@@ -157,6 +157,9 @@ struct Run: Hashable, Sendable {
     var isUnrequested = false
     /// Why the kernel killed it; `nil`: it did not.
     var outOfMemory: OutOfMemory?
+    var traffic = Traffic()
+    /// File locks keep it from being suspended, or did not keep it for longer (L43).
+    var lockHold: LockHold?
 
     /// Whether something keeps it awake in the background.
     var isHeldAwake: Bool { !assertions.isEmpty || startUp != nil }

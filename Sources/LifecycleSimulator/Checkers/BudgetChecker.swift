@@ -57,7 +57,7 @@ struct BudgetChecker {
             stays[app].restarts = true
             stays[app].isWake = true
         case .thaw: stays[app].allowance += Self.thawTimeout
-        case .report(.freezeTakesLong), .report(.deadlineDeferred),
+        case .report(.freezeTakesLong), .report(.deadlineDeferred), .report(.wokenTooOften), .report(.locksHeld),
             .report(.stateChanged(_, _, .background, .continued)):
             stays[app].isExempt = true
         default: break
@@ -86,7 +86,7 @@ struct BudgetChecker {
         }
         let counts =
             known.state == .background && known.phase != .entering && !deadlines.isOpen(.wake, of: app)
-            && run.killedAt == nil && !run.isEmpty && !run.isAskedToFreeze
+            && !world.isLeftAwake(app) && run.killedAt == nil && !run.isEmpty && !run.isAskedToFreeze
         // What is left of a delay that has begun already.
         if counts, stays[app].since == nil { stays[app].allowance += max(0, world.stalledUntil - now) }
         stays[app].since = counts ? now : nil

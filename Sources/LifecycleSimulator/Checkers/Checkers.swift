@@ -24,6 +24,10 @@ struct Checkers {
     private var restoration: RestorationChecker
     private var launches: LaunchChecker
     private var startUps: StartUpChecker
+    private var traffic: TrafficChecker
+    private var idleness: IdlenessChecker
+    private let workers = WorkerChecker()
+    private var locks: LockChecker
 
     /// Checks of the whole state are slow: they are done once in this number of events.
     static let deepInterval = 64
@@ -47,6 +51,9 @@ struct Checkers {
         restoration = RestorationChecker(apps: apps)
         launches = LaunchChecker(apps: apps, storm: storm)
         startUps = StartUpChecker(apps: apps)
+        traffic = TrafficChecker(apps: apps)
+        idleness = IdlenessChecker(apps: apps)
+        locks = LockChecker(apps: apps)
     }
 
     /// Records an event. Called before the core handles it.
@@ -78,6 +85,9 @@ struct Checkers {
         returns.record(event, of: app, model)
         homes.record(event, of: app, model)
         restoration.record(event, of: app, model)
+        traffic.record(event, of: app, model, at: world.now)
+        idleness.record(event, of: app, model)
+        locks.record(event, of: app, model, at: world.now)
     }
 
     mutating func begin(_ effects: [Effect], of event: Event, _ model: CoreModel) {
@@ -85,6 +95,7 @@ struct Checkers {
         notifications.record(effects, model)
         interruptions.record(effects)
         restoration.record(effects, model)
+        traffic.verify(event, effects, &findings)
     }
 
     /// Checks an effect. Called before the model records it.
@@ -102,7 +113,8 @@ struct Checkers {
         receipts.record(effect, of: app, model, world, &findings)
         budgets.record(effect, of: app, model, &findings)
         unrequestedTimes.record(effect, of: app, model, at: now, &findings)
-        suspensions.record(effect, of: app, model, deadlines, at: now, &findings)
+        suspensions.record(
+            effect, of: app, model, deadlines, hasInput: app.map { world.hasUnread($0) } ?? false, at: now, &findings)
         ends.record(effect, of: app, in: event, model, at: now, &findings)
         interruptions.record(effect, of: app)
         foreground.record(effect, of: app, model, &findings)
@@ -114,6 +126,10 @@ struct Checkers {
         restoration.record(effect, of: app, in: event, &findings)
         jetsam.record(
             effect, of: app, in: event, model, at: now, &findings)
+        traffic.record(effect, of: app, model)
+        idleness.record(effect, of: app, in: event, model, world, at: now, &findings)
+        workers.record(effect, of: app, model, &findings)
+        locks.record(effect, of: app, model, &findings)
     }
 
     /// Checks the state after all effects. `apps`: the apps of the event and of the effects.
@@ -135,19 +151,27 @@ struct Checkers {
         for app in isDeep ? Array(model.apps.indices) : apps {
             states.verify(of: app, model, world, deadlines, &findings)
             notices.verify(of: app, model, &findings)
-            suspensions.verify(of: app, model, deadlines, startUps, at: now, &findings)
+            suspensions.verify(
+                of: app, model, deadlines, startUps, isLeftAwake: world.isLeftAwake(app), at: now, &findings)
             interruptions.verify(of: app, model, &findings)
             budgets.verify(of: app, model, world, deadlines, at: now, &findings)
             unrequestedTimes.verify(of: app, model, world, at: now, &findings)
             notifications.verify(of: app, model, core, at: now, &findings)
             relaunches.verify(of: app, model, core, at: now, &findings)
+            idleness.verify(of: app, model, world, deadlines, startUps, at: now, &findings)
+            workers.verify(of: app, model, world, &findings)
+            traffic.verify(of: app, model, at: now, &findings)
         }
+        locks.verify(model, &findings)
+        traffic.verify(model, world, at: now, &findings)
         if case .deadlineReached = event {
             for app in startUps.ended {
-                suspensions.verify(of: app, model, deadlines, startUps, at: now, &findings)
+                suspensions.verify(
+                    of: app, model, deadlines, startUps, isLeftAwake: world.isLeftAwake(app), at: now, &findings)
             }
             suspensions.verifyAll(model, at: now, &findings)
             relaunches.verifyAll(model, core, at: now, &findings)
+            idleness.verifyAll(model, world, at: now, &findings)
             findings.check(
                 core.nextDeadline.map { $0 > Instant(now) } ?? true, .dueWorkIsDone,
                 "a deadline is still due: \(core.nextDeadline?.microseconds ?? 0) µs")
@@ -164,6 +188,7 @@ struct Checkers {
         }
         requests.verifyAll(model, views, &findings)
         foreground.verifyAll(views, model, &findings)
+        workers.verifyAll(views, model, &findings)
         findings.check(
             core.appIDs.count == views.count, .stateIsBounded,
             "the core lists \(core.appIDs.count) apps; there are \(views.count)")

@@ -91,6 +91,8 @@ extension DeadlineChecker {
         findings.check(
             wakeEnds.met.allSatisfy { $0 == wakeEnds.completed }, .wakesEndAlone,
             "\(id) has completed wake \(wakeEnds.completed ?? 0), but \(wakeEnds.met) have ended")
+        // The wake of an app that input has woken ends with its work; `IdlenessChecker` checks that.
+        if case .run(_, .workMeasured) = event { return }
         guard let cancelled = wakeEnds.cancelled, !wakeEnds.hasCause else { return }
         let phase = model.apps[app].phase
         findings.check(

@@ -136,7 +136,7 @@ struct DeadlineChecker {
             .deliver, .warn, .identify,
             .recordLaunch,
             .writeReceipt, .dropRestorationState, .answer, .report, .measureMemory,
-            .allowSleep, .finish:
+            .allowSleep, .finish, .watchInput, .stopWatchingInput, .measureWork:
             return
         }
         refresh(app)

@@ -33,7 +33,7 @@ struct EndChecker {
         case .run(let run, .exited), .run(let run, .spawnFailed): if model.apps[app].run == run { ended[app] = now }
         case .requested(let id, _, let request, by: _):
             current = (id, app, isEndRequested[app])
-            record(request, of: app)
+            record(request.reached(by: model.apps[app].policy), of: app)
             // The relaunch that was scheduled is cancelled. The home app may come for another reason.
             if isEndRequested[app], model.apps[app].phase == .notRunning { relaunch[app] = nil }
         case .run(let run, .notificationDelayed(let wake)):

@@ -164,7 +164,7 @@ struct ReceiptChecker {
     private static func isCode(_ code: UInt32, of namespace: Receipt.Namespace) -> Bool {
         switch namespace {
         case .watchdog: [0x8bad_f00d, 0x2182_bad2, 0x2182_bad4].contains(code)
-        case .lifecycle: code == 0xbada_5e47
+        case .lifecycle: code == 0xbada_5e47 || code == 0xdead_10cc
         case .user: code == 0xdead_fa11
         case .resource: false
         case .jetsam: code == 1 || code == 7

@@ -36,9 +36,7 @@ struct RelaunchChecker {
             if let app { excuse(app) }
         // A return after jetsam is cancelled by a manifest that does not ask for it; `ReturnChecker` checks returns.
         case .registered(_, let policy, _):
-            guard let app, !apps[app].endsByItself, policy.relaunch != .always, policy.launchAtStart == nil else {
-                return
-            }
+            guard let app, !apps[app].endsByItself, !ReturnChecker.isToRun(policy) else { return }
             apps[app].due = nil
         case .run(let run, .exited), .run(let run, .spawnFailed):
             guard let app, model.apps[app].run == run, apps[app].endsByItself, !model.isShuttingDown else { return }

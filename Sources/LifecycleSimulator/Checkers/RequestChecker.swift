@@ -2,7 +2,7 @@ import LifecycleCore
 
 /// Checks that each request is answered once and that the answer is true.
 struct RequestChecker {
-    private enum Goal { case foreground, background, wake, end, pressure, other }
+    private enum Goal { case foreground, background, wake, end, pressure, other, worker }
 
     private struct Waiting {
         var app: Int?
@@ -19,7 +19,9 @@ struct RequestChecker {
     mutating func record(_ event: Event, _ model: CoreModel) {
         switch event {
         case .requested(let request, let id, let what, by: _):
-            waiting[request] = Waiting(app: model.indexes[id], goal: Self.goal(what))
+            let app = model.indexes[id]
+            let policy = app.map { model.apps[$0].policy } ?? AppPolicy()
+            waiting[request] = Waiting(app: app, goal: Self.goal(what.reached(by: policy), policy))
             greatest = max(greatest, request.number)
         case .pressureSimulated(let request, _):
             waiting[request] = Waiting(app: nil, goal: .pressure)
@@ -34,8 +36,10 @@ struct RequestChecker {
         }
     }
 
-    private static func goal(_ request: Request) -> Goal {
+    private static func goal(_ request: Request, _ policy: AppPolicy) -> Goal {
         switch request {
+        // It comes into the background (L49).
+        case .activate where policy.role == .worker: .worker
         case .activate, .launch(.foreground, _, _): .foreground
         case .background: .background
         case .terminate, .remove: .end
@@ -87,6 +91,7 @@ struct RequestChecker {
             switch waiter.goal {
             case .foreground: isTrue = state == .active || state == .inactive
             case .background: isTrue = state == .background || state == .suspended
+            case .worker: isTrue = state == .background || state == .suspended || state == .launching
             // Beyond the limit of requests that wait, the answer does not wait for the end.
             case .end: isTrue = state == .notRunning || waitingEnds(of: waiter.app) >= Self.maximumWaiters
             case .pressure: isTrue = false

@@ -77,7 +77,7 @@ struct ReturnChecker {
     }
 
     static func isToRun(_ policy: AppPolicy) -> Bool {
-        policy.relaunch == .always || policy.launchAtStart != nil
+        policy.relaunch == .always || policy.launchAtStart != nil || policy.role == .worker
     }
 
     // MARK: Effects

@@ -88,6 +88,20 @@ package enum Rule: String, CaseIterable, Sendable {
     case sameEventsSameEffects = "the same events have the same effects"
     case recoveryIsExact = "a recovered core equals the core that was lost"
     case possibleAnswersAreExcused = "no app is killed for an answer that it may have given while there was no daemon"
+    case inputWakes =
+        "no suspended app that wakes on traffic has input at or above its threshold for longer than a moment (L50)"
+    case watchesEndFirst =
+        "each suspended app is watched, and no watch outlives a thaw, a kill, or the turn of an end (L50)"
+    case turnsAreBounded = "input at one descriptor causes a limited number of effects (L50)"
+    case workKeepsAwake = "no worker is suspended, and no wake by input ends, while there is something to do (L51)"
+    case idleIsSuspended = "a worker is suspended two looks after its last work (L51)"
+    case looksAreRare = "an app is looked at once in `IdleSec=`, and not while it is suspended (L51)"
+    case quickTurnsAreBounded =
+        "an app that is woken within a second of its last suspensions stays awake, longer each time (L51)"
+    case workersRunInBackground =
+        "a worker is never in the foreground, has no background budget and runs at normal weight (L49)"
+    case locksAreReleased =
+        "an app is suspended with a file lock only if it takes no part, after 60 s; otherwise it is killed (L43)"
     case everythingBecomesIdle = "all apps become idle when no more requests and faults come"
 }
 

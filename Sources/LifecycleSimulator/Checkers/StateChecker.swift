@@ -54,7 +54,7 @@ struct StateChecker {
             let hasAnswered = known.phase == .running || known.phase == .suspending
             let isWoken = deadlines.isOpen(.wake, of: app)
             findings.check(
-                run.isThrottled || !hasAnswered || isWoken, .backgroundIsThrottled,
+                run.isThrottled || !hasAnswered || isWoken || known.policy.role == .worker, .backgroundIsThrottled,
                 "\(known.id) is in the background, but not throttled")
             findings.check(
                 !(run.isThrottled && isWoken && known.wakes.isForOthers), .wakesRunFreely,

@@ -12,9 +12,17 @@ struct SuspensionChecker {
         var isBudgetOver = false
         /// Whether the main process stopped itself and was not continued.
         var isStopped = false
+        /// It holds file locks, and is frozen again 5 s later (L43).
+        var hasLocks = false
+        /// For how long it stays awake, because it was woken too often.
+        var staysAwake: Microseconds = 0
+        /// Input has woken it, and the thaw is not complete.
+        var isWokenByInput = false
     }
 
     private var apps: [IdleTime]
+    /// When an app that holds file locks is frozen again (L43).
+    private static let lockRetry: Microseconds = 5 * .second
     /// The app that received a notice or a wake in this event, so that it must run.
     private var mustRun: Int?
     /// Whether the event is a deadline of the core, and nothing that came from outside.
@@ -35,15 +43,18 @@ struct SuspensionChecker {
         switch event {
         case .run(let run, .stopped): if model.apps[app].run == run { apps[app].isStopped = true }
         case .run(let run, .continued): if model.apps[app].run == run { apps[app].isStopped = false }
+        case .run(let run, .locksFound): if model.apps[app].run == run { apps[app].hasLocks = true }
         default: break
         }
     }
 
+    /// `hasInput`: something arrived at the app that it has not read.
     mutating func record(
-        _ effect: Effect, of app: Int?, _ model: CoreModel, _ deadlines: DeadlineChecker, at now: Microseconds,
-        _ findings: inout Findings
+        _ effect: Effect, of app: Int?, _ model: CoreModel, _ deadlines: DeadlineChecker, hasInput: Bool,
+        at now: Microseconds, _ findings: inout Findings
     ) {
         guard let app else { return }
+        if case .report(let report) = effect { recordWaits(report, of: app) }
         switch effect {
         case .spawn: apps[app] = IdleTime()
         case .notify(_, .willEnterForeground), .notify(_, .willTerminate), .report(.deadlineStarted(_, .wake, _, _)):
@@ -64,9 +75,21 @@ struct SuspensionChecker {
         case .report(.deadlineStarted(_, .backgroundTime, _, _)): apps[app].isBudgetOver = false
         case .thaw(let run, _):
             findings.check(
-                !isTimer || model.apps[app].policy.role == .home, .thawsHaveACause,
+                !isTimer || model.apps[app].policy.role == .home || hasInput, .thawsHaveACause,
                 "run \(run) is thawed by a timer, but nothing needs it to run")
         case .freeze: checkFreeze(app, model, deadlines, now, &findings)
+        default: break
+        }
+    }
+
+    /// What moves the suspension beyond `SuspendDelaySec=`.
+    private mutating func recordWaits(_ report: Report, of app: Int) {
+        switch report {
+        case .stateChanged(_, _, .suspended, _), .stateChanged(_, _, .inactive, _), .stateChanged(_, _, .active, _):
+            apps[app].hasLocks = false
+            apps[app].staysAwake = 0
+        case .wokenTooOften(_, let time): apps[app].staysAwake = time.microseconds
+        case .inputArrived: apps[app].isWokenByInput = true
         default: break
         }
     }
@@ -83,24 +106,31 @@ struct SuspensionChecker {
             "\(known.id) is frozen with an open assertion: tasks \(apps[app].tasks.keys.sorted())")
         findings.check(
             !known.policy.exitsOnSuspend, .suspendedInTime, "\(known.id) is frozen, but must exit instead (L20)")
-        guard let since = apps[app].since, !apps[app].isBudgetOver else { return }
+        // `IdlenessChecker` checks workers.
+        guard let since = apps[app].since, !apps[app].isBudgetOver, !apps[app].hasLocks, known.policy.role != .worker
+        else { return }
         findings.check(
             now - since >= known.policy.suspendDelay.microseconds, .suspendedInTime,
             "\(known.id) is frozen \(now - since) µs after its last assertion ended")
     }
 
+    /// `isLeftAwake`: its descriptors cannot be watched.
     mutating func verify(
-        of app: Int, _ model: CoreModel, _ deadlines: DeadlineChecker, _ startUps: StartUpChecker,
+        of app: Int, _ model: CoreModel, _ deadlines: DeadlineChecker, _ startUps: StartUpChecker, isLeftAwake: Bool,
         at now: Microseconds, _ findings: inout Findings
     ) {
         let known = model.apps[app]
         let isQuiet =
             known.phase == .running && apps[app].tasks.isEmpty && !deadlines.isOpen(.wake, of: app)
-            && !startUps.isStartingUp(app)
+            && !startUps.isStartingUp(app) && !isLeftAwake
         if !isQuiet {
             apps[app].since = nil
         } else if apps[app].since == nil {
             apps[app].since = now
+        }
+        if apps[app].isWokenByInput, known.phase != .waking {
+            apps[app].isWokenByInput = false
+            if known.phase == .running { mustRun = app }
         }
         if mustRun == app {
             // An app that returns to the foreground, is woken or is notified of its end must run (L17).
@@ -112,8 +142,9 @@ struct SuspensionChecker {
     /// Checks after `deadlineReached` that no app runs which should be frozen.
     func verifyAll(_ model: CoreModel, at now: Microseconds, _ findings: inout Findings) {
         for app in apps.indices {
-            guard let since = apps[app].since else { continue }
-            let delay = model.apps[app].policy.suspendDelay.microseconds
+            guard let since = apps[app].since, model.apps[app].policy.role != .worker else { continue }
+            let retry = apps[app].hasLocks ? Self.lockRetry : 0
+            let delay = max(model.apps[app].policy.suspendDelay.microseconds, retry) + apps[app].staysAwake
             findings.check(
                 now - since < max(1, delay), .suspendedInTime,
                 "\(model.apps[app].id) has had no assertion for \(now - since) µs, but is not frozen")

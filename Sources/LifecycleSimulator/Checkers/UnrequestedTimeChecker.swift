@@ -52,12 +52,16 @@ struct UnrequestedTimeChecker {
         case .requested(let id, _, .activate, by: .app(let asking)),
             .requested(let id, _, .launch(.foreground, _, _), by: .app(let asking)):
             let isInForeground = asking.flatMap { model.indexes[$0] }.map { model.apps[$0].phase == .foreground }
-            if isInForeground != true { refused = id }
+            // A worker does not come to the foreground (L49).
+            if isInForeground != true, model.apps[app].policy.role != .worker { refused = id }
         case .requested(_, _, let request, by: .user):
             switch request {
             case .launch, .activate, .background, .push: allowStay(app, model, now)
             case .interrupt, .interruptWhileConnected, .endInterruption, .terminate, .remove, .send: break
             }
+        // It is thawed, and frozen again 5 s later (L43).
+        case .run(_, .locksFound):
+            allow(app, 6 * .second + model.apps[app].policy.suspendDelay.microseconds + Self.slack, now)
         // The limit may be another one.
         case .registered, .unregistered: if now > 0 { exempt(app, now) }
         default: break
@@ -79,6 +83,10 @@ struct UnrequestedTimeChecker {
             guard let deadline = policy.backgroundDeadline else { return exempt(app, now) }
             allow(app, (deadline + policy.suspendDelay).microseconds, now)
         case .report(.deadlineDeferred): allowStay(app, model, now)
+        case .report(.wokenTooOften(_, let time)): allow(app, time.microseconds, now)
+        // What others send to an app is no time of its own.
+        case .report(.inputArrived(_, let input)):
+            if input.kind.isFromOutside, model.apps[app].policy.wakesOnTraffic { allowStay(app, model, now) }
         case .report(.unrequestedTimeUsedUp(let id, limit: _)):
             guard now >= apps[app].exemptUntil, let limit = model.apps[app].policy.backgroundTimePerHour else { return }
             let span = apps[app].slices.reduce(0) { $0 + $1.span } + (apps[app].isUnfrozen ? now - apps[app].since : 0)
@@ -137,6 +145,8 @@ struct UnrequestedTimeChecker {
         apps[app].isRunning =
             apps[app].isUnfrozen && isInBackground(app, model.apps[app])
             && run.map { $0.killedAt == nil && !$0.isEmpty && !$0.isFreezeStuck } ?? false
+        // A worker works for others, and an app that cannot be watched is awake for them.
+        if model.apps[app].policy.role == .worker || world.isLeftAwake(app) { exempt(app, now) }
         guard let limit = model.apps[app].policy.backgroundTimePerHour, now >= apps[app].exemptUntil,
             let stay = Self.longestStay(model.apps[app])
         else { return }

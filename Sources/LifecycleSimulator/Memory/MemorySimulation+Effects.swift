@@ -175,13 +175,16 @@ extension MemorySimulation {
                 .run(run, .inspected(Inspection(traced: false, cpu: .zero, memory: UInt64(size)))), after: .millisecond)
         case .measureActivity(let run, _):
             deliver(.run(run, .activityMeasured(RunActivity(cpu: .zero, waited: .zero))), after: .millisecond)
+        case .watchInput(let run, let attempt, _):
+            deliver(.run(run, .inputWatched(attempt: attempt, InputWatch(watched: 4))), after: .millisecond)
+        case .measureWork(let run, _): deliver(.run(run, .workMeasured(RunWork(cpu: .zero))), after: .millisecond)
         case .continueStopped(let run): deliver(.run(run, .continued), after: .millisecond)
         case .kill(let run):
             guard let app = appsByRun[run], processes[app]?.run == run else { return }
             end(app, .signaled(9, coreDumped: false), after: scenario.killTime)
         case .measureMemory: queue.push(.measure, at: now + scenario.measureTime)
-        case .throttle, .unthrottle, .setOOMClass, .deliver, .recordLaunch, .writeReceipt, .dropRestorationState,
-            .identify, .answer, .warn,
+        case .stopWatchingInput, .throttle, .unthrottle, .setOOMClass, .deliver, .recordLaunch, .writeReceipt,
+            .dropRestorationState, .identify, .answer, .warn,
             .report, .allowSleep, .finish:
             break
         }

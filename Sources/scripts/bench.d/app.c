@@ -16,49 +16,20 @@
 //                                 linked    a file of 300 MiB in /dev/shm, which survives the program
 //                                 cache     reads a file of 600 MiB and maps it
 //
-// BOARD is the path of the shared memory, SLOT a number. Board.swift of greenroom-bench declares the same layout.
-#include <errno.h>
-#include <fcntl.h>
+// BOARD is the path of the shared memory, SLOT a number (board.h).
 #include <signal.h>
-#include <stdatomic.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-struct slot {
-    _Atomic uint64_t requested; // a number that the benchmark writes
-    _Atomic uint64_t answered;  // the same number, written by the app
-    _Atomic uint64_t time;      // of CLOCK_MONOTONIC, in ns, when the app saw the request
-    _Atomic uint64_t pid;
-    uint64_t unused[4]; // Each slot has a cache line of its own.
-};
+#include "board.h"
 
 static uint64_t now(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
     return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
-}
-
-static _Noreturn void fail(const char *what) {
-    fprintf(stderr, "bench app: %s: %s\n", what, strerror(errno));
-    exit(1);
-}
-
-static struct slot *map_board(const char *path) {
-    int fd = open(path, O_RDWR | O_CLOEXEC);
-    struct stat about;
-    if (fd < 0 || fstat(fd, &about) != 0) fail(path);
-    void *board = mmap(NULL, (size_t)about.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (board == MAP_FAILED) fail("mmap");
-    return board;
 }
 
 static void answer(struct slot *slot, uint64_t time, uint64_t number) {

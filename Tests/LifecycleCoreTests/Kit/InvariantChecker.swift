@@ -11,6 +11,9 @@ struct InvariantChecker {
         var isKilled = false
         var isFreezing = false
         var isThrottled = false
+        var isWatched = false
+        /// Input has not woken it yet: its time is due.
+        var hasInput = false
         var attempt = 0
     }
 
@@ -22,6 +25,7 @@ struct InvariantChecker {
     private var deadlines: [AppID: Set<DeadlineKind>] = [:]
     /// How many wakes of an app are open: each has its own deadline.
     private var openWakes: [AppID: Set<UInt64>] = [:]
+    private var workers: Set<AppID> = []
     private var hasFinished = false
     private var isConsistent = true
     private var lastEvent: Event?
@@ -34,6 +38,10 @@ struct InvariantChecker {
         lastEvent = event
         if case .requestAbandoned(let request) = event { answered.insert(request) }
         if case .recovered = event { answered.formUnion(requested) }
+        if case .registered(let app, let policy, _) = event {
+            if policy.role == .worker { workers.insert(app) } else { workers.remove(app) }
+        }
+        if case .run(let run, .inputArrived) = event { runs[run]?.hasInput = true }
         if case .run(let run, .freezeLost(let attempt)) = event, let known = runs[run], states[known.app] == .suspended,
             known.attempt == attempt
         {
@@ -57,6 +65,7 @@ struct InvariantChecker {
         case .freeze(let run, let attempt): return runs[run]?.isFreezing == true && runs[run]?.attempt == attempt
         case .thaw(let run, let attempt): return runs[run]?.isFreezing == false && runs[run]?.attempt == attempt
         case .kill(let run): return runs[run]?.isKilled == true
+        case .watchInput(let run, let attempt, _): return runs[run]?.isWatched == true && runs[run]?.attempt == attempt
         default: return false
         }
     }
@@ -76,7 +85,23 @@ struct InvariantChecker {
         case .thaw(let run, let attempt):
             guard let known = handleEverything(run, effect) else { return }
             if !known.isFreezing || attempt != known.attempt { fail("\(effect) of a run that is not frozen") }
+            if known.isWatched { fail("\(effect) of a run that is watched") }
             runs[run]?.isFreezing = false
+            runs[run]?.hasInput = false
+        case .watchInput(let run, let attempt, _):
+            guard let known = handleEverything(run, effect) else { return }
+            if known.isWatched || !known.isFreezing || attempt != known.attempt || states[known.app] != .suspended {
+                fail("\(effect) of a run that is not suspended, or is watched")
+            }
+            runs[run]?.isWatched = true
+        case .stopWatchingInput(let run):
+            if handleEverything(run, effect)?.isWatched == false { fail("\(effect) of a run that is not watched") }
+            runs[run]?.isWatched = false
+        case .measureWork(let run, _):
+            guard let known = handleEverything(run, effect) else { return }
+            if states[known.app] != .background, states[known.app] != .suspended {
+                fail("\(effect) in \(states[known.app] as Any)")
+            }
         case .continueStopped(let run), .inspect(let run), .measureActivity(let run, _), .deliver(let run, _),
             .setOOMClass(let run, _):
             _ = handleEverything(run, effect)
@@ -88,6 +113,7 @@ struct InvariantChecker {
             runs[run]?.isThrottled = false
         case .kill(let run):
             if runs[run] == nil || current[runs[run]!.app] != run { fail("\(effect) of a run that is over") }
+            if runs[run]?.isWatched == true { fail("\(effect) of a run that is watched") }
             runs[run]?.isKilled = true
         case .answer(let request, _):
             if !requested.contains(request) { fail("\(effect) of an unknown request") }
@@ -163,7 +189,8 @@ struct InvariantChecker {
             .deadlineCredited(let app, let kind, _):
             if !deadlines[app, default: []].contains(kind) { fail("\(report), but it is not open") }
         case .taskBegan, .taskEnded, .taskRefused, .tasksExpiring, .freezeTakesLong, .killTakesLong, .stoppedItself,
-            .wakeCompleted, .relaunchScheduled, .unrequestedTimeUsedUp, .memoryAwaited, .memoryLevelChanged, .ended:
+            .wakeCompleted, .relaunchScheduled, .unrequestedTimeUsedUp, .memoryAwaited, .memoryLevelChanged, .ended,
+            .inputArrived, .inputNotWatched, .wokenTooOften, .locksHeld:
             break
         }
     }
@@ -179,14 +206,18 @@ struct InvariantChecker {
                 fail("\(app) is \(state), but was reported \(states[app] as Any)")
             }
             if state != .suspended { areAllSuspended = false }
-            if state == .active || state == .inactive { foreground += 1 }
+            if state == .active || state == .inactive {
+                foreground += 1
+                if workers.contains(app) { fail("the worker \(app) is in the foreground") }
+            }
             checkRun(of: app, state, core)
             if state == .notRunning, !deadlines[app, default: []].isEmpty {
                 fail("\(app) is not running, but has open deadlines: \(deadlines[app]!)")
             }
         }
         if foreground > max(1, manager.foregroundLimit) { fail("\(foreground) apps are in the foreground") }
-        if areAllSuspended, core.memory.level == .normal, let next = core.nextDeadline {
+        let hasInput = current.values.contains { runs[$0]?.hasInput == true }
+        if areAllSuspended, !hasInput, core.memory.level == .normal, let next = core.nextDeadline {
             fail("all apps are suspended, but a timer is armed in \(next - now)")
         }
         if case .deadlineReached = event, let next = core.nextDeadline, next <= now { fail("\(next) is still due") }
@@ -201,7 +232,10 @@ struct InvariantChecker {
         switch state {
         case .notRunning: fail("\(app) is not running, but has a run")
         case .suspended:
-            if !run.isFreezing || !run.isThrottled { fail("\(app) is suspended, but not frozen or not throttled") }
+            // Workers run at normal weight whenever they run (L19).
+            if !run.isFreezing || run.isThrottled == workers.contains(app) {
+                fail("\(app) is suspended, but not frozen or not throttled")
+            }
         case .active, .inactive:
             if run.isThrottled { fail("\(app) is throttled in the foreground") }
             let expected: Run.LastNotice = state == .active ? .active : .inactive

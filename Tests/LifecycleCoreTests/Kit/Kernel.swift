@@ -50,6 +50,12 @@ struct Kernel {
         var waited = Duration.zero
         var listens = false
         var memory = 10 * mebibyte
+        /// What is watched when it is suspended; `nil`: there is no answer.
+        var watch: InputWatch? = InputWatch(watched: 3)
+        /// What it has to do; `nil`: there is no answer.
+        var work: RunWork? = RunWork(cpu: .zero)
+        /// The file locks that it holds.
+        var locks: FileLocks?
 
         var remaining: RemainingProcesses? {
             children.isEmpty ? nil : RemainingProcesses(count: children.count, names: children)
@@ -114,11 +120,15 @@ struct Kernel {
                 .run(
                     run, .activityMeasured(RunActivity(cpu: behaviour.cpu, waited: behaviour.waited, listens: listens)))
             ]
+        case .watchInput(let run, let attempt, _):
+            return behaviour(of: run).watch.map { [.run(run, .inputWatched(attempt: attempt, $0))] } ?? []
+        case .measureWork(let run, _): return behaviour(of: run).work.map { [.run(run, .workMeasured($0))] } ?? []
         case .kill(let run):
             guard behaviour(of: run).dies else { return [] }
             return end(run, .signaled(9, coreDumped: false)) + endChildren(of: run)
         case .measureMemory: return measures ? [.memoryMeasured(reading)] : []
-        case .throttle, .unthrottle, .setOOMClass, .deliver, .recordLaunch, .writeReceipt, .dropRestorationState,
+        case .stopWatchingInput, .throttle, .unthrottle, .setOOMClass, .deliver, .recordLaunch, .writeReceipt,
+            .dropRestorationState,
             .identify, .answer, .warn, .report,
             .allowSleep, .finish:
             return []
@@ -174,7 +184,8 @@ struct Kernel {
         let behaviour = behaviour(of: run)
         guard behaviour.freezes else { return [] }
         processes[run]?.isFrozen = true
-        return [.run(run, .frozen(attempt: attempt, memory: behaviour.memory))]
+        let found = behaviour.locks.map { [Event.run(run, .locksFound(attempt: attempt, $0))] } ?? []
+        return found + [.run(run, .frozen(attempt: attempt, memory: behaviour.memory))]
     }
 
     private mutating func end(_ run: RunID, _ status: ExitStatus) -> [Event] {

@@ -1,0 +1,241 @@
+#include "clinux_watch.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+enum {
+    FOLDER_BUFFER = 2048,
+    // The shortest entry that getdents64(2) returns has 24 bytes.
+    MOST_ENTRIES = FOLDER_BUFFER / 24,
+    MOST_EVENTS = 64,
+};
+
+const unsigned clinux_most_entries = MOST_ENTRIES;
+const unsigned clinux_most_events = MOST_EVENTS;
+
+// --- What a descriptor is -------------------------------------------------------
+
+static bool begins(const char *text, const char *prefix) { return strncmp(text, prefix, strlen(prefix)) == 0; }
+
+/// What the owner can do with the descriptor, by the mode of its link (proc_pid_fd(5)).
+static void find_access(int folder, const char *name, struct clinux_descriptor_entry *entry) {
+    struct stat about;
+    entry->can_read = entry->can_write = true;
+    if (fstatat(folder, name, &about, AT_SYMLINK_NOFOLLOW) == 0) {
+        entry->can_read = about.st_mode & S_IRUSR;
+        entry->can_write = about.st_mode & S_IWUSR;
+    }
+}
+
+static int anonymous_kind(const char *name) {
+    static const struct {
+        const char *name;
+        int kind;
+    } known[] = {
+        {"[eventpoll]", CLINUX_DESCRIPTOR_EPOLL},
+        {"[eventfd]", CLINUX_DESCRIPTOR_EVENTFD},
+        {"[timerfd]", CLINUX_DESCRIPTOR_TIMERFD},
+        {"inotify", CLINUX_DESCRIPTOR_INOTIFY},
+        {"[fanotify]", CLINUX_DESCRIPTOR_INOTIFY},
+        {"[pidfd]", CLINUX_DESCRIPTOR_PIDFD},
+        {"[signalfd]", CLINUX_DESCRIPTOR_SIGNALFD},
+        {"[io_uring]", CLINUX_DESCRIPTOR_IO_URING},
+        // Nothing arrives at these.
+        {"bpf-", CLINUX_DESCRIPTOR_IGNORED},
+        {"[landlock-ruleset]", CLINUX_DESCRIPTOR_IGNORED},
+        {"[fscontext]", CLINUX_DESCRIPTOR_IGNORED},
+        {"kvm-", CLINUX_DESCRIPTOR_IGNORED},
+        {"[secretmem]", CLINUX_DESCRIPTOR_IGNORED},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (begins(name, known[i].name))
+            return known[i].kind;
+    return CLINUX_DESCRIPTOR_UNKNOWN;
+}
+
+/// The major numbers of terminals (kernel: devices.txt): consoles and serial lines, /dev/tty and /dev/ptmx, USB modems,
+/// pseudo-terminals, USB serial lines, serial lines of boards, hypervisor consoles.
+static bool is_terminal(unsigned major) {
+    return major == 4 || major == 5 || major == 166 || (major >= 136 && major <= 143) || major == 188 || major == 204 ||
+           major == 229;
+}
+
+/// /dev/fuse, /dev/net/tun, and /dev/input (kernel: devices.txt). Others are not watched: what a driver does when a
+/// descriptor is closed or asked for its state is its own affair.
+static bool is_watched_device(unsigned major, unsigned minor) {
+    return (major == 10 && (minor == 229 || minor == 200)) || major == 13;
+}
+
+/// What a file with a path is.
+static void classify_file(int folder, const char *name, const char *path, struct clinux_descriptor_entry *entry) {
+    struct statx about;
+    // The link leads to the file itself. The file system is not asked: one in user space may never answer.
+    if (statx(folder, name, AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO, &about) != 0)
+        return;
+    unsigned major = about.stx_rdev_major;
+    switch (about.stx_mode & S_IFMT) {
+    case S_IFIFO:
+        entry->kind = CLINUX_DESCRIPTOR_PIPE;
+        entry->inode = about.stx_ino;
+        entry->device = makedev(about.stx_dev_major, about.stx_dev_minor);
+        find_access(folder, name, entry);
+        break;
+    case S_IFCHR:
+        if (is_terminal(major))
+            entry->kind = CLINUX_DESCRIPTOR_TERMINAL;
+        else if (is_watched_device(major, about.stx_rdev_minor))
+            entry->kind = CLINUX_DESCRIPTOR_DEVICE;
+        break;
+    case S_IFREG:
+        // A queue is a file in the kernel's own file system, which has no path and no folders.
+        if (about.stx_dev_major == 0 && !strchr(path + 1, '/') && !begins(path, "/memfd:") && !begins(path, "/SYSV") &&
+            !begins(path, "/anon_hugepage") && !begins(path, "/dmabuf:"))
+            entry->kind = CLINUX_DESCRIPTOR_MAYBE_QUEUE;
+        break;
+    default: break;
+    }
+}
+
+int64_t clinux_known_links(const char *path) {
+    struct statx about;
+    if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_NLINK, &about) != 0)
+        return -errno;
+    return about.stx_nlink;
+}
+
+static void classify(int folder, const char *name, struct clinux_descriptor_entry *entry) {
+    static const char anonymous[] = "anon_inode:";
+    char link[128];
+    ssize_t length = readlinkat(folder, name, link, sizeof link - 1);
+    if (length < 0) {
+        if (errno == EACCES || errno == EPERM)
+            entry->kind = CLINUX_DESCRIPTOR_NOT_PERMITTED;
+        return;
+    }
+    link[length] = 0;
+    if (begins(link, "socket:[")) {
+        entry->kind = CLINUX_DESCRIPTOR_SOCKET;
+        entry->inode = strtoull(link + 8, NULL, 10);
+    } else if (begins(link, "pipe:[")) {
+        entry->kind = CLINUX_DESCRIPTOR_PIPE;
+        entry->inode = strtoull(link + 6, NULL, 10);
+        find_access(folder, name, entry);
+    } else if (begins(link, anonymous)) {
+        const char *kind = link + sizeof anonymous - 1;
+        entry->kind = anonymous_kind(kind);
+        strncpy(entry->name, kind, sizeof entry->name - 1);
+    } else if (begins(link, "pidfd:[")) {
+        entry->kind = CLINUX_DESCRIPTOR_PIDFD;
+    } else if (link[0] == '/') {
+        classify_file(folder, name, link, entry);
+    }
+}
+
+int clinux_list_descriptors(int folder, struct clinux_descriptor_entry *entries) {
+    _Alignas(struct dirent64) char buffer[FOLDER_BUFFER];
+    int count = 0;
+    // The folder may contain nothing but "." and "..".
+    while (count == 0) {
+        ssize_t length = getdents64(folder, buffer, sizeof buffer);
+        if (length <= 0)
+            return length < 0 ? -errno : 0;
+        for (ssize_t offset = 0; offset < length;) {
+            struct dirent64 *found = (struct dirent64 *)(void *)(buffer + offset);
+            offset += found->d_reclen;
+            char *end;
+            long number = strtol(found->d_name, &end, 10);
+            if (*end != 0 || found->d_name[0] == '.')
+                continue;
+            entries[count] = (struct clinux_descriptor_entry){.number = (int32_t)number};
+            classify(folder, found->d_name, &entries[count]);
+            count++;
+        }
+    }
+    return count;
+}
+
+// --- Duplicates -------------------------------------------------------------------
+
+int clinux_pidfd_getfd(int pidfd, int number) {
+    long duplicate = syscall(SYS_pidfd_getfd, pidfd, number, 0); // close-on-exec by definition
+    return duplicate < 0 ? -errno : (int)duplicate;
+}
+
+void clinux_close_all(const int *numbers, size_t count) {
+    for (size_t first = 0; first < count;) {
+        size_t end = first + 1;
+        while (end < count && numbers[end] == numbers[end - 1] + 1)
+            end++;
+        // Since Linux 5.9.
+        if (end - first == 1 || syscall(SYS_close_range, numbers[first], numbers[end - 1], 0) < 0)
+            for (size_t i = first; i < end; i++)
+                close(numbers[i]);
+        first = end;
+    }
+}
+
+// --- epoll(7) ---------------------------------------------------------------------
+
+size_t clinux_parse_targets(
+    const uint8_t *text, size_t length, struct clinux_epoll_target *targets, size_t capacity, size_t *used) {
+    size_t count = 0;
+    *used = 0;
+    while (count < capacity) {
+        const uint8_t *start = text + *used;
+        const uint8_t *feed = memchr(start, '\n', length - *used);
+        if (!feed)
+            break;
+        char line[160];
+        size_t size = (size_t)(feed - start);
+        *used += size + 1;
+        if (size >= sizeof line)
+            continue;
+        memcpy(line, start, size);
+        line[size] = 0;
+        if (!begins(line, "tfd:"))
+            continue;
+        const char *inode = strstr(line, " ino:");
+        targets[count++] = (struct clinux_epoll_target){
+            .number = (int32_t)strtol(line + 4, NULL, 10), .inode = inode ? strtoull(inode + 5, NULL, 16) : 0};
+    }
+    return count;
+}
+
+int clinux_epoll_create(void) {
+    int descriptor = epoll_create1(EPOLL_CLOEXEC);
+    return descriptor < 0 ? -errno : descriptor;
+}
+
+int clinux_epoll_set(int epoll, int descriptor, uint32_t events, uint64_t data, bool is_new) {
+    struct epoll_event event = {.events = events, .data.u64 = data};
+    return epoll_ctl(epoll, is_new ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, descriptor, &event) < 0 ? -errno : 0;
+}
+
+int clinux_epoll_remove(int epoll, int descriptor) {
+    return epoll_ctl(epoll, EPOLL_CTL_DEL, descriptor, NULL) < 0 ? -errno : 0;
+}
+
+int clinux_epoll_take(int epoll, struct clinux_epoll_event *events) {
+    struct epoll_event ready[MOST_EVENTS];
+    int count = epoll_wait(epoll, ready, MOST_EVENTS, 0);
+    if (count < 0)
+        return errno == EINTR ? 0 : -errno;
+    for (int i = 0; i < count; i++)
+        events[i] = (struct clinux_epoll_event){.events = ready[i].events, .data = ready[i].data.u64};
+    return count;
+}
+
+uint32_t clinux_poll_now(int descriptor, uint32_t events) {
+    // The numbers of poll(2) and epoll(7) are the same.
+    struct pollfd polled = {.fd = descriptor, .events = (short)events};
+    return poll(&polled, 1, 0) > 0 ? (uint32_t)(unsigned short)polled.revents : 0;
+}

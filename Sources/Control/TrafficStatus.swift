@@ -1,0 +1,127 @@
+/// Why an app is awake (L51).
+package struct AwakeStatus: Record {
+    /// The most reasons of a status: an app can have 1000 tasks open, which its status lists too.
+    package static let maximum = 8
+
+    /// One word: `task`, `wake`, `request`, `suspendDelay` …
+    package var reason = ""
+    /// The name of a task, the reason of a wake, or the file of a lock.
+    package var detail: String?
+    /// The same for people.
+    package var explanation = ""
+    /// Since when, where it is known.
+    package var since: Timestamp?
+
+    package init() {}
+
+    package static let fields: [RecordField<AwakeStatus>] = [
+        .required("reason", \.reason), .optional("detail", \.detail), .required("explanation", \.explanation),
+        .optional("since", \.since),
+    ]
+}
+
+/// Input that woke a suspended app (L50).
+package struct InputStatus: Record {
+    /// `listener`, `stream`, `datagram`, `pipe`, `terminal`, `timer`, `event` or `epoll`.
+    package var kind = ""
+    /// The other end: `192.0.2.7:50123`, `/run/app.sock`; absent where it is not known.
+    package var peer: String?
+    /// How many bytes could be read; 0 where there were none, or the kernel does not say.
+    package var bytes: UInt64 = 0
+    /// The process that has the descriptor.
+    package var pid: Int32?
+    package var descriptor: Int32 = 0
+    /// Whether nothing but the end of the stream arrived; absent where it did not.
+    package var isEnd: Bool?
+    /// Whether the buffer of a peer on this machine was more than half full; absent where it was not.
+    package var isHalfFull: Bool?
+    /// When it arrived. Absent in a `LifecycleEvent`, which has its own time.
+    package var at: Timestamp?
+
+    package init() {}
+
+    package static let fields: [RecordField<InputStatus>] = [
+        .required("kind", \.kind), .optional("peer", \.peer), .required("bytes", \.bytes), .process("pid", \.pid),
+        .required("descriptor", \.descriptor), .optional("end", \.isEnd), .optional("halfFull", \.isHalfFull),
+        .optional("at", \.at),
+    ]
+}
+
+extension InputStatus {
+    /// What arrived, in a sentence: `a connection from 192.0.2.7:50123 (descriptor 5 of process 4711)`.
+    package var phrase: String {
+        var details = ["descriptor \(descriptor)" + (pid.map { " of process \($0)" } ?? "")]
+        if bytes > 0 { details.append(formattedSize(bytes)) }
+        if isHalfFull == true { details.append("buffer more than half full") }
+        return subject + (peer.map { " from \($0)" } ?? "") + " (\(details.joined(separator: ", ")))"
+    }
+
+    private var subject: String {
+        if isEnd == true { return "the end of a stream" }
+        return switch kind {
+        case "listener": "a connection"
+        case "stream": "data on a connection"
+        case "datagram": "a datagram"
+        case "pipe": "data in a pipe"
+        case "terminal": "input at a terminal"
+        case "timer": "a timer descriptor"
+        case "event": "an event descriptor"
+        case "epoll": "an epoll descriptor"
+        default: kind
+        }
+    }
+}
+
+/// What is watched of a suspended app, and what is not (L50).
+package struct WatchStatus: Record {
+    /// How many descriptors are watched.
+    package var watched: UInt64 = 0
+    package var unwatched: [UnwatchedStatus] = []
+    /// Whether input wakes the app only if the buffer of a peer on this machine is more than half full (`Traffic=no`); absent
+    /// where all input does.
+    package var onlyPeers: Bool?
+    /// How many bytes at one descriptor wake the app; absent where each does.
+    package var thresholdBytes: UInt64?
+    /// After this time less wakes it, too; absent where it does not.
+    package var thresholdTime: Duration?
+
+    package init() {}
+
+    package static let fields: [RecordField<WatchStatus>] = [
+        .required("watched", \.watched), .list("unwatched", \.unwatched), .optional("onlyPeers", \.onlyPeers),
+        .optional("thresholdBytes", \.thresholdBytes), .optional("thresholdSeconds", \.thresholdTime),
+    ]
+}
+
+/// Descriptors at which input does not wake the app.
+package struct UnwatchedStatus: Record {
+    /// `socket`, `signalfd`, `io_uring`, …
+    package var what = ""
+    /// `notPermitted`, `notSupported`, `tooMany` or `failed`.
+    package var problem = ""
+    package var count: UInt64 = 0
+
+    package init() {}
+
+    package static let fields: [RecordField<UnwatchedStatus>] = [
+        .required("what", \.what), .required("problem", \.problem), .required("count", \.count),
+    ]
+}
+
+extension UnwatchedStatus {
+    /// `cannot watch 1 socket: operation not permitted`.
+    package var phrase: String {
+        let plural = count == 1 ? "" : what.hasSuffix("s") ? "es" : "s"
+        return "cannot watch \(count) \(what)\(plural): \(reason)"
+    }
+
+    private var reason: String {
+        switch problem {
+        case "notPermitted": "operation not permitted"
+        case "notSupported": "input at this kind of descriptor cannot be seen"
+        case "tooMany": "too many descriptors"
+        case "failed": "the system refused it"
+        default: problem
+        }
+    }
+}

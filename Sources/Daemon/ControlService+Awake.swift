@@ -1,0 +1,177 @@
+import Control
+import LifecycleCore
+import Manifest
+
+/// Why an app is awake, and what wakes it (L50, L51).
+extension ControlService {
+    /// - Parameter status: has the time of the app's state already.
+    func setWakefulness(_ status: inout AppStatus, _ view: AppView) {
+        let now: (instant: Instant, time: Timestamp) = (driver.now, clock.now())
+        let stateSince = status.since
+        let workSince = view.workSince.map { workTimestamps.timestamp(of: view.id, since: $0, now: now) }
+        status.awake = view.awakeReasons.prefix(AwakeStatus.maximum).map { reason in
+            var awake = AwakeStatus(reason)
+            awake.since =
+                switch reason.start {
+                case .state: stateSince
+                case .work: workSince
+                case .unknown: nil
+                }
+            return awake
+        }
+        status.suspendsIn = view.suspendsIn
+        status.shortestWait = view.shortestWait
+        status.watch = view.watch.map { watchStatus($0, of: view.id) }
+        guard view.run != nil else { return }
+        status.trafficWakes = UInt64(max(0, view.trafficWakes))
+        status.lastInput = view.lastInput.map { input in
+            var last = InputStatus(input)
+            last.at = view.lastInputAt.map { inputTimestamps.timestamp(of: view.id, since: $0, now: now) }
+            return last
+        }
+    }
+
+    /// The watch, with the settings of the manifest that decide what wakes the app. A manifest that was removed has none left
+    /// to show.
+    private func watchStatus(_ watch: InputWatch, of id: AppID) -> WatchStatus {
+        var status = WatchStatus(watch)
+        guard let policy = context.manifests[id]?.policy else { return status }
+        guard policy.wakesOnTraffic else {
+            status.onlyPeers = true
+            return status
+        }
+        let threshold = policy.wakeThreshold
+        if threshold.bytes > 1 {
+            status.thresholdBytes = threshold.bytes
+            status.thresholdTime = threshold.time
+        }
+        return status
+    }
+}
+
+extension AwakeStatus {
+    fileprivate init(_ reason: AwakeReason) {
+        self.init()
+        self.reason = reason.word
+        detail = reason.detail
+        explanation = reason.explanation
+    }
+}
+
+extension AwakeReason {
+    /// What the time of a reason is counted from.
+    fileprivate enum Start {
+        /// The state that users see.
+        case state
+        /// `AppView.workSince`.
+        case work
+        case unknown
+    }
+
+    fileprivate var start: Start {
+        switch self {
+        case .launching, .foreground, .enteringBackground, .terminating: .state
+        case .work: .work
+        case .task, .wake, .startUp, .wokenTooOften, .notWatchable, .fileLock, .suspendDelay, .suspending, .waking:
+            .unknown
+        }
+    }
+
+    /// The word of the control interface.
+    var word: String {
+        switch self {
+        case .launching: "launching"
+        case .foreground: "foreground"
+        case .enteringBackground: "enteringBackground"
+        case .task: "task"
+        case .wake: "wake"
+        case .startUp: "startUp"
+        case .work(let work): work.rawValue
+        case .wokenTooOften: "wokenTooOften"
+        case .notWatchable: "notWatchable"
+        case .fileLock: "fileLock"
+        case .suspendDelay: "suspendDelay"
+        case .suspending: "suspending"
+        case .waking: "waking"
+        case .terminating: "terminating"
+        }
+    }
+
+    fileprivate var detail: String? {
+        switch self {
+        case .task(let name): name
+        case .wake(let reason): reason.rawValue
+        case .fileLock(let file): file
+        case .launching, .foreground, .enteringBackground, .startUp, .work, .wokenTooOften, .notWatchable,
+            .suspendDelay, .suspending, .waking, .terminating:
+            nil
+        }
+    }
+
+    /// For people. Follows "It is awake:".
+    var explanation: String {
+        switch self {
+        case .launching: "it is launching"
+        case .foreground: "it is in the foreground"
+        case .enteringBackground: "it was notified that it is in the background, and has not answered yet"
+        case .task(let name): "the task '\(name)' is open"
+        case .wake(let reason): "it was woken: \(reason.rawValue)"
+        case .startUp: "it starts up (StartupSec=)"
+        case .work(let work): work.explanation
+        case .wokenTooOften: "it was woken within 1s of each of its last suspensions"
+        case .notWatchable: "its descriptors cannot be watched: while it is suspended, no input would reach it"
+        case .fileLock(let file): "it holds a lock on \(file)"
+        case .suspendDelay: "it has nothing to do"
+        case .suspending: "it is being suspended"
+        case .waking: "it is being thawed"
+        case .terminating: "it is terminating"
+        }
+    }
+}
+
+extension WorkReason {
+    fileprivate var explanation: String {
+        switch self {
+        case .cpu: "it uses the processor"
+        case .processes: "processes of it began or ended"
+        case .unreadInput: "it has not read all of its input"
+        case .unsentOutput: "its peers have not received all of its output"
+        case .request: "a request waits for its answer"
+        case .unusualWait: "a thread waits with a timeout that it does not have at rest"
+        case .connection: "a client is connected (KeepAwake=connections)"
+        case .timer: "a timeout ends within 1min (KeepAwake=timers)"
+        }
+    }
+}
+
+extension InputStatus {
+    /// Input without the time at which it arrived.
+    init(_ input: Input) {
+        self.init()
+        kind = input.kind.rawValue
+        peer = input.peer.isEmpty ? nil : input.peer
+        bytes = input.bytes
+        pid = input.pid
+        descriptor = input.descriptor
+        isEnd = input.isEnd ? true : nil
+        isHalfFull = input.isHalfFull ? true : nil
+    }
+}
+
+extension WatchStatus {
+    /// What is watched, without the settings that decide what wakes the app.
+    init(_ watch: InputWatch) {
+        self.init()
+        watched = UInt64(max(0, watch.watched))
+        unwatched = watch.unwatched.map(UnwatchedStatus.init)
+    }
+}
+
+extension UnwatchedStatus {
+    fileprivate init(_ unwatched: InputWatch.Unwatched) {
+        self.init()
+        what = unwatched.what
+        problem = unwatched.problem.rawValue
+        count = UInt64(max(0, unwatched.count))
+    }
+}

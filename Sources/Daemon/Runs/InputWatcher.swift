@@ -1,0 +1,215 @@
+import LifecycleCore
+import Linux
+import Posix
+import Systemd
+
+/// What the watches of all suspended apps share: the descriptors that they may use, the ends of processes, and one timer for
+/// descriptors that rest. Without input nothing runs: a suspended app costs one source of the loop.
+final class InputWatcher {
+    /// A descriptor that rests, or a whole watch.
+    private struct Rest {
+        let token: UInt64
+        /// `nil`: the watch.
+        let ready: Epoll.Ready?
+        let due: Duration
+    }
+    private struct WeakInput {
+        weak var value: RunInput?
+    }
+
+    let loop: EventLoop
+    let budget = DescriptorBudget()
+    private var inputs: [UInt64: WeakInput] = [:]
+    private var lastToken: UInt64 = 0
+    /// The pidfds of all processes that are watched. A source of the loop for each of them would take longer to add than all
+    /// duplicates of a small app.
+    private let ends = try? Epoll()
+    private var endSource: EventSource?
+    /// In the order in which they are due.
+    private var resting: [Rest] = []
+    private var timer: Systemd.Timer?
+
+    /// The position of a process in its watch has so many bits; `DescriptorWatch.maximumProcesses` fits.
+    private static let positionBits: UInt64 = 10
+
+    init(loop: EventLoop) { self.loop = loop }
+
+    // MARK: The ends of processes
+
+    /// Reports the ends of the watch's processes to it.
+    /// - Returns: the number by which the watch is known here.
+    func insert(_ input: RunInput) -> UInt64 {
+        lastToken += 1
+        inputs[lastToken] = WeakInput(value: input)
+        if endSource == nil, let ends {
+            endSource = try? loop.addDescriptor(ends.descriptor, events: .readable) { [weak self] _ in
+                self?.processesEnded()
+            }
+        }
+        for (position, process) in input.watch.processes.enumerated() {
+            // Without it the duplicates of a process that another program kills are closed when the core stops the watch.
+            _ = ends?.add(
+                process.descriptor.raw, [.readable], data: lastToken << Self.positionBits | UInt64(position))
+        }
+        return lastToken
+    }
+
+    func remove(_ input: RunInput, _ token: UInt64) {
+        inputs[token] = nil
+        for process in input.watch.processes { ends?.remove(process.descriptor.raw) }
+    }
+
+    private func processesEnded() {
+        for next in (try? ends?.take()) ?? [] {
+            guard let input = inputs[next.data >> Self.positionBits]?.value else { continue }
+            let position = Int(next.data & (1 << Self.positionBits - 1))
+            ends?.remove(input.watch.processes[position].descriptor.raw)
+            input.watch.processEnded(position)
+            // The others stay ready.
+            if loop.isTurnOver { return }
+        }
+    }
+
+    // MARK: Rests
+
+    /// Continues after `DescriptorWatch.interval`.
+    /// - Parameter ready: the descriptor that rests; `nil`: the whole watch.
+    func rest(_ token: UInt64, _ ready: Epoll.Ready?) {
+        resting.append(Rest(token: token, ready: ready, due: loop.now() + DescriptorWatch.interval))
+        if resting.count == 1 { armTimer() }
+    }
+
+    private func armTimer() {
+        if timer == nil { timer = try? loop.makeTimer { [weak self] _ in self?.endRests() } }
+        timer?.arm(at: resting.first?.due)
+    }
+
+    private func endRests() {
+        let now = loop.now()
+        var ended = 0
+        for rest in resting {
+            guard rest.due <= now, ended == 0 || !loop.isTurnOver else { break }
+            ended += 1
+            guard let input = inputs[rest.token]?.value else { continue }
+            guard let ready = rest.ready else {
+                input.endRest()
+                continue
+            }
+            // The system has no memory for it now.
+            if !input.watch.watchAgain(ready) { self.rest(rest.token, ready) }
+        }
+        resting.removeFirst(ended)
+        armTimer()
+    }
+}
+
+/// The watch over the descriptors of one suspended run (L50).
+final class RunInput {
+    let watch: DescriptorWatch
+    private unowned let run: RunController
+    private let attempt: Int
+    private let watcher: InputWatcher
+    private var token: UInt64 = 0
+    private var source: EventSource?
+    /// How many descriptors were looked at until when.
+    private var window = (end: Duration.zero, looks: 0)
+
+    /// The most descriptors of one app that are looked at within `DescriptorWatch.interval`: a look takes some µs, and each
+    /// can cause an event.
+    private static let looksPerInterval = 256
+
+    init(_ watch: DescriptorWatch, of run: RunController, attempt: Int) {
+        self.watch = watch
+        self.run = run
+        self.attempt = attempt
+        watcher = run.context.inputs
+    }
+
+    deinit { stop(isOver: true) }
+
+    /// Duplicates the descriptors, in this turn if there are few. `inputWatched` follows.
+    func begin() {
+        token = watcher.insert(self)
+        while watch.advance() {
+            guard watcher.loop.isTurnOver else { continue }
+            return watcher.loop.work.add { [weak self] in self?.continueLater() ?? false }
+        }
+        complete()
+    }
+
+    /// - Returns: whether there is more to do.
+    private func continueLater() -> Bool {
+        if watch.isClosed { return false }
+        if watch.advance() { return true }
+        complete()
+        return false
+    }
+
+    private func complete() {
+        if attach() { run.send(.inputWatched(attempt: attempt, InputWatch(watch))) }
+    }
+
+    /// Adds the watch to the loop.
+    /// - Returns: false if that is impossible. It was reported then.
+    private func attach() -> Bool {
+        guard let descriptor = watch.descriptor else { return false }
+        while true {
+            do {
+                source = try watcher.loop.addDescriptor(descriptor, events: .readable) { [weak self] _ in
+                    self?.arrived()
+                }
+                return true
+            } catch {
+                // The app's epoll descriptors may contain each other more deeply than the kernel allows (epoll_ctl(2), ELOOP).
+                if watch.removeEpolls() { continue }
+                run.cannotWatch(attempt, error)
+                return false
+            }
+        }
+    }
+
+    private func arrived() {
+        let now = watcher.loop.now()
+        if now >= window.end { window = (now + DescriptorWatch.interval, 0) }
+        for next in (try? watch.ready()) ?? [] {
+            // The core may have ended the watch for what came before.
+            if watch.isClosed { return }
+            if DescriptorWatch.isAnswer(next) {
+                report(watch.answers())
+                continue
+            }
+            window.looks += 1
+            switch watch.look(next, now: now) {
+            case .input(let input): run.send(.inputArrived(attempt: attempt, Input(input)))
+            case .nothing, .asked: break
+            case .rests: watcher.rest(token, next)
+            }
+        }
+        guard window.looks >= Self.looksPerInterval, !watch.isClosed else { return }
+        source = nil
+        watcher.rest(token, nil)
+    }
+
+    private func report(_ answers: [DescriptorWatch.Look]) {
+        for answer in answers {
+            if watch.isClosed { return }
+            switch answer {
+            case .input(let input): run.send(.inputArrived(attempt: attempt, Input(input)))
+            case .nothing, .asked, .rests: break
+            }
+        }
+    }
+
+    /// What has arrived while the watch rested is found at once.
+    func endRest() { if source == nil, watch.isComplete { _ = attach() } }
+
+    /// Closes all duplicates.
+    /// - Parameter isOver: the processes have ended.
+    func stop(isOver: Bool = false) {
+        guard !watch.isClosed else { return }
+        // Before the descriptor that it watches is closed.
+        source = nil
+        watcher.remove(self, token)
+        watch.close(isOver: isOver)
+    }
+}

@@ -1,0 +1,91 @@
+import Glibc
+import LifecycleCore
+import Linux
+import Manifest
+import Posix
+import Systemd
+
+/// Input that wakes a suspended run (L50).
+extension RunController {
+    /// Watches the descriptors of all processes. `inputWatched` follows, then `inputArrived` for what arrives, also for what
+    /// arrived before.
+    /// - Parameter onlyPeers: only for local peers that wait because the buffer towards the app is more than half full.
+    func watchInput(attempt: Int, onlyPeers: Bool) {
+        stopWatchingInput()
+        // It runs again, or is to be killed. While it runs, no duplicate may exist.
+        guard isFrozen, reportedAttempt == attempt else { return }
+        let budget = context.inputs.budget
+        do throws(SystemError) {
+            let limit = min(DescriptorWatch.maximumProcesses, budget.available)
+            let (processes, omitted) = try enclosure.openProcesses(limit: limit)
+            let watch = try DescriptorWatch(
+                processes, omitted: omitted, onlyPeers: onlyPeers,
+                fullnessMattersBelow: manifest.policy.wakeThreshold.bytes,
+                limit: budget.limit(with: socket.closer), budget: budget, closer: socket.closer)
+            let input = RunInput(watch, of: self, attempt: attempt)
+            self.input = input
+            input.begin()
+        } catch {
+            cannotWatch(attempt, error)
+        }
+    }
+
+    /// Nothing of the run is watched.
+    func cannotWatch(_ attempt: Int, _ error: SystemError) {
+        stopWatchingInput()
+        logWarning("cannot watch for input: \(error)")
+        let isFull = error.errno == EMFILE || error.errno == ENFILE
+        let unwatched = InputWatch.Unwatched(what: "process", problem: isFull ? .tooMany : .failed, count: 1)
+        send(.inputWatched(attempt: attempt, InputWatch(unwatched: [unwatched])))
+    }
+
+    /// Closes all duplicates of the run's descriptors before it returns.
+    /// - Parameter isOver: no process of the run is left.
+    func stopWatchingInput(isOver: Bool = false) {
+        guard let input else { return }
+        self.input = nil
+        input.stop(isOver: isOver)
+    }
+}
+
+extension InputWatch {
+    init(_ watch: DescriptorWatch) {
+        self.init(watched: watch.watched, unwatched: watch.unwatched.map { Unwatched($0) })
+    }
+}
+
+extension InputWatch.Unwatched {
+    fileprivate init(_ unwatched: DescriptorWatch.Unwatched) {
+        let problem: InputWatch.Problem =
+            switch unwatched.problem {
+            case .notPermitted: .notPermitted
+            case .notSupported: .notSupported
+            case .tooMany: .tooMany
+            case .failed: .failed
+            }
+        self.init(what: unwatched.what, problem: problem, count: unwatched.count)
+    }
+}
+
+extension Input {
+    init(_ input: ArrivedInput) {
+        self.init(
+            kind: InputKind(input.kind), pid: input.pid, descriptor: input.descriptor, bytes: input.bytes,
+            peer: input.peer, isEnd: input.isEnd, isHalfFull: input.isHalfFull)
+    }
+}
+
+extension InputKind {
+    fileprivate init(_ kind: WatchedKind) {
+        switch kind {
+        case .listener: self = .listener
+        case .stream: self = .stream
+        case .datagram: self = .datagram
+        case .pipe: self = .pipe
+        case .terminal: self = .terminal
+        case .timer: self = .timer
+        case .event: self = .event
+        case .epoll: self = .epoll
+        }
+    }
+}

@@ -1,0 +1,38 @@
+import LifecycleCore
+import Linux
+import Posix
+import Systemd
+
+/// What a run in the background has to do, and the file locks that it holds.
+extension RunController {
+    /// Measures what the run has to do (L51). `workMeasured` follows.
+    func measureWork(isFirst: Bool) { context.work.measure(self, isFirst: isFirst) }
+
+    /// Finds the file locks that processes of the run hold (L43), after the freeze and before it is reported. What cannot be read
+    /// counts as none. The search takes turns of the loop if there are locks in the machine, and ends without `completion` if
+    /// the run is thawed or killed meanwhile.
+    func findFileLocks(attempt: Int, completion: @escaping (FileLocks?) -> Void) {
+        let search = enclosure.lockSearch()
+        guard advance(search) else { return completion(fileLocks(search)) }
+        context.loop.work.add { [weak self] in
+            guard let self, self.isFrozen, self.freezeAttempt == attempt else { return false }
+            if self.advance(search) { return true }
+            completion(self.fileLocks(search))
+            return false
+        }
+    }
+
+    /// - Returns: whether there is more.
+    private func advance(_ search: LockSearch) -> Bool {
+        do {
+            return try search.advance()
+        } catch {
+            logWarning("file locks cannot be read: \(error)")
+            return false
+        }
+    }
+
+    private func fileLocks(_ search: LockSearch) -> FileLocks? {
+        search.held.map { FileLocks(count: $0.count, file: $0.file.printable(upTo: FileLocks.maximumFile)) }
+    }
+}

@@ -1,0 +1,184 @@
+import LifecycleCore
+import Linux
+import Manifest
+import Systemd
+
+/// Measures what runs in the background have to do (L51), one run after the other, in pieces over turns of the loop. Looks that
+/// follow each other within 50 ms share the lists of the machine's sockets and processes.
+final class WorkMeter {
+    private struct Job {
+        let run: RunID
+        var isFirst: Bool
+        /// The last freeze before the look: with another one the run was suspended meanwhile.
+        var attempt: Int
+        /// The run is suspended: only its sockets are examined.
+        var isFrozen: Bool
+    }
+
+    private unowned let context: DaemonContext
+    private let tables = SocketTables()
+    private var jobs: [Job] = []
+    private var current: (job: Job, look: WorkLook)?
+    private var isMeasuring = false
+    /// In process-group mode: a search of /proc, when it began, and whether it is complete.
+    private var scan: ProcessScan?
+    private var scanBegan = Duration.zero
+    private var isScanned = false
+    /// What earlier looks have found, by run. Those of runs that are over are removed.
+    private var baselines: [RunID: WorkBaseline] = [:]
+    private var mostBaselines = WorkMeter.fewBaselines
+    private var isFailureLogged = false
+
+    /// With more baselines, those of runs that are over are looked for.
+    private static let fewBaselines = 64
+    /// For how long a search of /proc serves other looks.
+    private static let scanValidity = Duration.milliseconds(100)
+
+    init(_ context: DaemonContext) { self.context = context }
+
+    /// Looks at a run, or at the sockets of one that is suspended. `workMeasured` follows, unless the run is
+    /// suspended, thawed or
+    /// over before.
+    /// - Parameter isFirst: to compare the next look with.
+    func measure(_ run: RunController, isFirst: Bool) {
+        // A freeze that is under way is an answer too late.
+        guard !run.isFrozen || run.reportedAttempt != nil else { return }
+        let attempt = run.freezeAttempt
+        if let index = jobs.firstIndex(where: { $0.run == run.id }) {
+            jobs[index].isFirst = isFirst || (jobs[index].isFirst && jobs[index].attempt == attempt)
+            jobs[index].attempt = attempt
+            jobs[index].isFrozen = run.isFrozen
+        } else {
+            jobs.append(Job(run: run.id, isFirst: isFirst, attempt: attempt, isFrozen: run.isFrozen))
+        }
+        if isMeasuring { return }
+        isMeasuring = true
+        context.loop.work.add { [weak self] in self?.step() ?? false }
+    }
+
+    /// - Returns: whether there is more to measure.
+    private func step() -> Bool {
+        if let (job, look) = current {
+            advance(job, look)
+        } else if let job = jobs.first {
+            if validRun(job) == nil {
+                jobs.removeFirst()
+            } else if hasProcesses() {
+                jobs.removeFirst()
+                begin(job)
+            }
+        } else {
+            finish()
+            return false
+        }
+        return true
+    }
+
+    /// Returns the run if it has not been suspended or thawed since the look was asked for.
+    private func validRun(_ job: Job) -> RunController? {
+        guard let run = context.runs[job.run], run.isFrozen == job.isFrozen, run.freezeAttempt == job.attempt else {
+            return nil
+        }
+        // It may have been continued by another process, and is being frozen again.
+        if run.isFrozen, run.reportedAttempt == nil { return nil }
+        return run
+    }
+
+    /// In process-group mode: searches /proc on, unless a search was just made.
+    /// - Returns: whether the processes are known, or each run's are searched for by themselves.
+    private func hasProcesses() -> Bool {
+        let now = context.loop.now()
+        if isScanned, now - scanBegan <= Self.scanValidity { return true }
+        if scan == nil || isScanned {
+            guard let made = context.containment.makeScan() else {
+                // With cgroups.
+                (scan, isScanned, scanBegan) = (nil, true, now)
+                return true
+            }
+            (scan, isScanned, scanBegan) = (made, false, now)
+        }
+        do {
+            isScanned = try scan?.advance() != true
+        } catch {
+            (scan, isScanned) = (nil, true)
+        }
+        // It may have taken longer than it is valid.
+        return isScanned
+    }
+
+    private func begin(_ job: Job) {
+        guard let run = validRun(job) else { return }
+        do {
+            let members = try run.enclosure.measuredMembers(in: scan)
+            let look = WorkLook(
+                members, at: context.loop.now(), cgroup: run.enclosure.cgroupID,
+                baseline: baselines[job.run] ?? WorkBaseline(), tables: tables, isFrozen: job.isFrozen)
+            current = (job, look)
+        } catch {
+            fail(job, error)
+        }
+    }
+
+    private func advance(_ job: Job, _ look: WorkLook) {
+        guard let run = validRun(job) else {
+            current = nil
+            return
+        }
+        do {
+            if try look.advance(at: context.loop.now()) { return }
+            current = nil
+            report(run, look, job)
+        } catch {
+            current = nil
+            fail(job, error)
+        }
+    }
+
+    private func report(_ run: RunController, _ look: WorkLook, _ job: Job) {
+        let policy = run.manifest.policy
+        let limits = IdleLimits(processorShare: policy.idleProcessorShare, requestTime: policy.requestTime)
+        var baseline = baselines[run.id] ?? WorkBaseline()
+        let measurement =
+            job.isFrozen
+            ? baseline.judgeFrozen(look.findings) : baseline.judge(look.findings, isFirst: job.isFirst, limits)
+        baselines[run.id] = baseline
+        if baselines.count > mostBaselines {
+            baselines = baselines.filter { context.runs[$0.key] != nil }
+            mostBaselines = 2 * baselines.count + Self.fewBaselines
+        }
+        run.send(.workMeasured(RunWork(measurement)))
+    }
+
+    /// The app counts as having what it may have.
+    private func fail(_ job: Job, _ error: any Error) {
+        guard let run = validRun(job) else { return }
+        if !isFailureLogged { run.logWarning("what the app has to do cannot be measured: \(error)") }
+        isFailureLogged = true
+        var work = RunWork(cpu: run.cpu)
+        work.isIncomplete = true
+        run.send(.workMeasured(work))
+    }
+
+    private func finish() {
+        isMeasuring = false
+        scan = nil
+        isScanned = false
+        tables.removeAll()
+    }
+}
+
+extension RunWork {
+    init(_ measurement: WorkMeasurement) {
+        self.init(cpu: measurement.cpu)
+        isRunnable = measurement.isRunnable
+        hasNewProcesses = measurement.hasNewProcesses
+        unread = measurement.unread
+        unsent = measurement.unsent
+        requests = measurement.requests
+        newestRequest = measurement.newestRequest
+        connections = measurement.connections
+        hasUnusualWait = measurement.hasUnusualWait
+        shortestWait = measurement.shortestWait
+        isIncomplete = measurement.isIncomplete
+    }
+}

@@ -1,0 +1,164 @@
+/// Input wakes suspended apps (L50).
+extension LifecycleCore {
+    /// An app that is woken this soon after it was suspended was suspended too early.
+    static let quickWake = Duration.seconds(1)
+    /// So many quick wakes in a row are tolerated. After the next ones the app stays awake, for twice as long each time.
+    static let toleratedQuickWakes = 2
+    static let shortestStay = Duration.seconds(2)
+    static let longestStay = Duration.seconds(300)
+    /// When an app that could not be watched for lack of descriptors may be suspended again.
+    static let watchRetry = Duration.seconds(60)
+
+    // MARK: The watch
+
+    /// The whole group is frozen: from now on its descriptors tell what arrives for it.
+    mutating func beginWatch(_ index: Int) {
+        guard case .suspended(var suspended)? = apps[index].execution else { return }
+        suspended.isWatching = true
+        update(index, .suspended(suspended))
+        effects.append(
+            .watchInput(
+                self[run: index].id, attempt: self[run: index].freezeAttempt,
+                onlyPeers: !apps[index].policy.wakesOnTraffic))
+    }
+
+    /// Comes before the thaw and before SIGKILL: the daemon must not hold descriptors of processes that run or end.
+    mutating func endWatch(_ index: Int) {
+        guard case .suspended(var suspended)? = apps[index].execution, suspended.isWatching else { return }
+        suspended.isWatching = false
+        update(index, .suspended(suspended))
+        effects.append(.stopWatchingInput(self[run: index].id))
+    }
+
+    /// The manifest was read again: `Traffic=` may be another.
+    mutating func renewWatch(_ index: Int, _ before: AppPolicy, _ now: Instant) {
+        let policy = apps[index].policy
+        guard apps[index].run != nil,
+            before.wakesOnTraffic != policy.wakesOnTraffic || before.wakeThreshold != policy.wakeThreshold
+        else { return }
+        if !policy.wakesOnTraffic { watchAgain(index, now) }
+        guard case .suspended(var suspended)? = apps[index].execution else { return }
+        (suspended.input, suspended.inputDue, suspended.deferred) = (nil, nil, nil)
+        update(index, .suspended(suspended))
+        endWatch(index)
+        beginWatch(index)
+    }
+
+    /// It may be possible now to watch an app that was left awake.
+    mutating func watchAgain(_ index: Int, _ now: Instant) {
+        guard self[run: index].traffic.isUnwatchable else { return }
+        self[run: index].traffic.isUnwatchable = false
+        self[run: index].traffic.watchAgainAt = nil
+        assertionEnded(index, now)
+    }
+
+    mutating func inputWatched(_ index: Int, _ attempt: Int, _ watch: InputWatch, _ now: Instant) {
+        guard case .suspended(var suspended)? = apps[index].execution, attempt == self[run: index].freezeAttempt,
+            suspended.isWatching
+        else { return }
+        suspended.watch = watch
+        update(index, .suspended(suspended))
+        guard apps[index].policy.wakesOnTraffic else { return }
+        if watch.unwatched != self[run: index].traffic.unwatched {
+            self[run: index].traffic.unwatched = watch.unwatched
+            if !watch.unwatched.isEmpty { report(.inputNotWatched(apps[index].id, watch)) }
+        }
+        guard watch.isBlind, shutdown == nil else { return }
+        // Suspended, it would be out of reach for its clients.
+        self[run: index].traffic.isUnwatchable = true
+        if watch.isTransient { self[run: index].traffic.watchAgainAt = now + Self.watchRetry }
+        wake(index, pending: nil, for: nil, because: .woken, now)
+    }
+
+    // MARK: Input
+
+    mutating func inputArrived(_ index: Int, _ attempt: Int, _ input: Input, _ now: Instant) {
+        guard case .suspended(var suspended)? = apps[index].execution, attempt == self[run: index].freezeAttempt,
+            shutdown == nil
+        else { return }
+        if isEnough(index, input) { return wake(index, by: input, now) }
+        if suspended.input != nil || !apps[index].policy.wakesOnTraffic { return }
+        suspended.input = input
+        suspended.inputDue = apps[index].policy.wakeThreshold.time.map { now + $0 }
+        update(index, .suspended(suspended))
+    }
+
+    /// Whether input wakes the app at once.
+    private func isEnough(_ index: Int, _ input: Input) -> Bool {
+        if input.isHalfFull { return true }
+        guard apps[index].policy.wakesOnTraffic else { return false }
+        // No more follows after these bytes. An end alone need not be read soon.
+        if input.isEnd { return input.bytes > 0 }
+        switch input.kind {
+        // Of datagrams the kernel says the size of the first one only.
+        case .listener, .timer, .event, .epoll, .datagram: return true
+        // Without bytes there is space for output that the app waits to write.
+        case .stream, .pipe, .terminal:
+            return input.bytes == 0 || input.bytes >= apps[index].policy.wakeThreshold.bytes
+        }
+    }
+
+    /// Input has waited for its time.
+    mutating func inputIsDue(_ index: Int, _ now: Instant) {
+        guard case .suspended(var suspended)? = apps[index].execution else { return }
+        var inputs: [Input] = []
+        if let due = suspended.inputDue, due <= now {
+            suspended.inputDue = nil
+            if let input = suspended.input { inputs.append(input) }
+        }
+        if let deferred = suspended.deferred, deferred.due <= now {
+            suspended.deferred = nil
+            inputs.append(deferred.input)
+        }
+        update(index, .suspended(suspended))
+        for input in inputs where shutdown == nil && apps[index].phase == .suspended { wake(index, by: input, now) }
+    }
+
+    private mutating func wake(_ index: Int, by input: Input, _ now: Instant) {
+        let wakesOnTraffic = apps[index].policy.wakesOnTraffic
+        // What the app does for itself, and what it does only so that a peer is not blocked.
+        let isUnrequested = !input.kind.isFromOutside || !wakesOnTraffic
+        if isUnrequested, let available = unrequestedTimeAvailable(index, now) {
+            guard case .suspended(var suspended)? = apps[index].execution else { return }
+            suspended.deferred = DeferredInput(input: input, due: available)
+            return update(index, .suspended(suspended))
+        }
+        let suspendedFor = now - apps[index].since
+        let reason: LaunchReason? = wakesOnTraffic && apps[index].policy.role != .worker ? input.reason : nil
+        if let reason {
+            let id = apps[index].wakes.nextNumber()
+            apps[index].wakes.add(PendingWake(reason: reason, id: id, isUnrequested: isUnrequested))
+        }
+        wake(index, pending: nil, for: reason, isUnrequested: isUnrequested, because: .woken, now)
+        report(.inputArrived(apps[index].id, input))
+        countWake(index, input, suspendedFor, now)
+    }
+
+    private mutating func countWake(_ index: Int, _ input: Input, _ suspendedFor: Duration, _ now: Instant) {
+        var traffic = self[run: index].traffic
+        traffic.wakes = min(traffic.wakes + 1, Traffic.maximumWakes)
+        traffic.lastInput = input
+        traffic.lastInputAt = now
+        // What only drains a peer's buffer is limited by L53.
+        let isQuick = suspendedFor < Self.quickWake && apps[index].policy.wakesOnTraffic
+        traffic.quickWakes = isQuick ? min(traffic.quickWakes + 1, Traffic.maximumQuickWakes) : 0
+        traffic.awakeUntil = nil
+        let excess = traffic.quickWakes - Self.toleratedQuickWakes
+        if excess > 0 {
+            let stay = min(Self.longestStay, Self.shortestStay * (1 << (excess - 1)))
+            traffic.awakeUntil = now + stay
+            report(.wokenTooOften(apps[index].id, staysAwake: stay))
+        }
+        self[run: index].traffic = traffic
+    }
+}
+
+extension Traffic {
+    static let maximumWakes = 1 << 50
+    /// With so many the stay is the longest.
+    static let maximumQuickWakes = 16
+}
+
+extension Input {
+    fileprivate var reason: LaunchReason { kind.isFromOutside ? .socket : .timer }
+}

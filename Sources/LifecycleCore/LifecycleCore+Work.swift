@@ -1,0 +1,198 @@
+/// What apps in the background have to do (L51), and file locks (L43). Workers are awake while they work, and apps that input has woken
+/// for as long as they have work, within the time of the wake.
+extension LifecycleCore {
+    /// L43: how long file locks keep an app awake that takes no part, and when its suspension is tried again.
+    static let longestLockHold = Duration.seconds(60)
+    static let lockRetry = Duration.seconds(5)
+
+    /// Whether something but its work keeps the app awake in the background.
+    func isHeldAwake(_ index: Int) -> Bool {
+        let run = self[run: index]
+        return run.isHeldAwake || run.traffic.isUnwatchable
+    }
+
+    /// Whether it is measured what the app has to do, because that decides when it is suspended.
+    private func isLookedAt(_ index: Int, _ background: Background) -> Bool {
+        if apps[index].policy.role == .worker { return background.idleSince != nil }
+        let run = self[run: index]
+        guard apps[index].policy.wakesOnTraffic, run.startUp == nil, !run.traffic.isUnwatchable else { return false }
+        return !run.assertions.isEmpty && !run.assertions.hasTasks && run.assertions.wakes.allSatisfy(\.isByTraffic)
+    }
+
+    /// Begins and ends to look, once an event is carried out.
+    mutating func followWork(_ index: Int, _ now: Instant) {
+        guard case .background(var background)? = apps[index].execution else { return }
+        let isLookedAt = isLookedAt(index, background)
+        guard isLookedAt != (background.look != nil) else {
+            guard background.look?.isDue ?? false else { return }
+            background.look?.isDue = false
+            update(index, .background(background))
+            return effects.append(.measureWork(self[run: index].id, isFirst: false))
+        }
+        background.look = isLookedAt ? WorkLook(nextAt: now + apps[index].policy.idleTime, measuredAt: now) : nil
+        update(index, .background(background))
+        if isLookedAt { effects.append(.measureWork(self[run: index].id, isFirst: true)) }
+    }
+
+    mutating func lookIsDue(_ index: Int, _ now: Instant) {
+        guard case .background(var background)? = apps[index].execution, var look = background.look else { return }
+        // Not asked for yet: what else is due may suspend the app.
+        look.isDue = true
+        look.isAsked = true
+        look.nextAt = now + apps[index].policy.idleTime
+        background.look = look
+        update(index, .background(background))
+    }
+
+    mutating func workMeasured(_ index: Int, _ work: RunWork, _ now: Instant) {
+        if case .suspended(let suspended)? = apps[index].execution {
+            return workMeasured(whileSuspended: index, suspended, work, now)
+        }
+        guard case .background(var background)? = apps[index].execution, var look = background.look, look.isAsked else {
+            return
+        }
+        look.isAsked = false
+        self[run: index].traffic.shortestWait = work.shortestWait
+        let isFirst = look.before == nil
+        let reason = isFirst ? look.reason : look.reason(work, apps[index].policy, now)
+        if work.hasUnusualWait || work.isIncomplete {
+            look.unusualSince = look.unusualSince ?? now
+        } else {
+            look.unusualSince = nil
+        }
+        if reason != look.reason { look.since = reason == nil ? nil : look.measuredAt }
+        look.reason = reason
+        look.before = work
+        look.measuredAt = now
+        background.look = look
+        update(index, .background(background))
+        if isFirst { return }
+        if let reason { isAtWork(index, reason) } else { becameIdle(index, background, now) }
+    }
+
+    private mutating func isAtWork(_ index: Int, _ reason: WorkReason) {
+        // Locks belong to the work that it has done before.
+        self[run: index].lockHold = nil
+        // From here on it works for its clients, whatever it was launched or woken for (L53).
+        let isForClients = reason == .request || reason == .unreadInput
+        if isForClients, apps[index].policy.role == .worker, !self[run: index].assertions.hasTasks {
+            self[run: index].isUnrequested = false
+        }
+    }
+
+    /// The look at a frozen worker: nothing would wake it for a request that it has read and not answered.
+    private mutating func workMeasured(
+        whileSuspended index: Int, _ suspended: Suspended, _ work: RunWork, _ now: Instant
+    ) {
+        guard let look = suspended.look else { return }
+        var suspended = suspended
+        suspended.look = nil
+        update(index, .suspended(suspended))
+        let policy = apps[index].policy
+        let hasNewRequest =
+            work.requests > 0 && (look.before.map { $0.requests == 0 || work.newestRequest < policy.idleTime } ?? true)
+        guard policy.keepAwake.contains(.requests), hasNewRequest, work.newestRequest < policy.requestTime,
+            shutdown == nil
+        else { return }
+        wake(index, pending: nil, for: nil, because: .woken, now)
+    }
+
+    /// The app had nothing to do for `IdleSec=`.
+    private mutating func becameIdle(_ index: Int, _ background: Background, _ now: Instant) {
+        if apps[index].policy.role != .worker {
+            while self[run: index].assertions.wakes.contains(where: \.isByTraffic) {
+                endWake(index, now, where: \.isByTraffic)
+            }
+            return
+        }
+        guard let until = staysAwakeUntil(index), until > now else { return suspend(index, background, now) }
+        guard case .background(var background)? = apps[index].execution else { return }
+        background.look?.nextAt = min(until, now + apps[index].policy.idleTime)
+        update(index, .background(background))
+    }
+
+    /// What is compared with the look at a worker that was frozen because it was idle; `nil`: it is not looked at.
+    func lookAtFreeze(_ index: Int) -> WorkLook? {
+        guard apps[index].policy.role == .worker, case .suspending(let suspending)? = apps[index].execution else {
+            return nil
+        }
+        return suspending.look
+    }
+
+    /// Before this instant the app is not suspended, whether or not it works.
+    func staysAwakeUntil(_ index: Int) -> Instant? {
+        let run = self[run: index]
+        return [run.traffic.awakeUntil, run.lockHold?.retryAt].compactMap { $0 }.max()
+    }
+
+    // MARK: File locks (L43)
+
+    /// Comes before `frozen`: others may wait for what the app holds.
+    mutating func locksFound(_ index: Int, _ attempt: Int, _ locks: FileLocks, _ now: Instant) {
+        guard case .suspending? = apps[index].execution, attempt == self[run: index].freezeAttempt else { return }
+        // It was notified that it is in the background, and kept them.
+        if self[run: index].takesPart { return kill(index, .heldLocks(locks), .idle, now) }
+        let before = self[run: index].lockHold
+        var hold = before ?? LockHold(since: now, attempt: attempt, retryAt: now, locks: locks)
+        let isOver = now - hold.since >= Self.longestLockHold
+        hold.attempt = attempt
+        hold.retryAt = now + Self.lockRetry
+        hold.locks = locks
+        self[run: index].lockHold = hold
+        if before == nil || isOver { report(.locksHeld(apps[index].id, locks, isSuspended: isOver)) }
+        if !isOver { wake(index, pending: nil, for: nil, isUnrequested: true, because: .idle, now) }
+    }
+
+    /// The whole group is frozen. Locks that this freeze did not find are released.
+    mutating func dropReleasedLocks(_ index: Int, _ attempt: Int) {
+        if let hold = self[run: index].lockHold, hold.attempt != attempt { self[run: index].lockHold = nil }
+    }
+}
+
+extension Wake {
+    /// Input woke the app: it ends with its work.
+    var isByTraffic: Bool { (reason == .socket || reason == .timer) && !mustComplete }
+}
+
+extension WorkLook {
+    /// Why the app is not idle; `nil`: since the measurement before it had nothing to do (L51).
+    func reason(_ work: RunWork, _ policy: AppPolicy, _ now: Instant) -> WorkReason? {
+        guard let before else { return nil }
+        if work.unread > 0 { return .unreadInput }
+        // The kernel sends what the peers take without the app; what they do not take needs no app that is awake.
+        if work.unsent > 0, work.unsent != before.unsent { return .unsentOutput }
+        if policy.keepAwake.contains(.cpu) {
+            if work.isRunnable || isUsingProcessor(work, before, policy, now) { return .cpu }
+            if work.hasNewProcesses { return .processes }
+        }
+        if policy.keepAwake.contains(.requests) {
+            if work.requests > 0, work.newestRequest < policy.requestTime { return .request }
+            let isRecent = now - (unusualSince ?? now) < policy.requestTime
+            if work.isIncomplete, isRecent { return .request }
+            if work.hasUnusualWait, isRecent { return .unusualWait }
+        }
+        if policy.keepAwake.contains(.timers), let wait = work.shortestWait, wait <= .seconds(60) { return .timer }
+        if policy.keepAwake.contains(.connections), work.connections > 0 { return .connection }
+        return nil
+    }
+
+    private func isUsingProcessor(
+        _ work: RunWork, _ before: RunWork, _ policy: AppPolicy, _ now: Instant
+    ) -> Bool {
+        let used = max(.zero, work.cpu - before.cpu)
+        return used > .zero && used * 1000 >= (now - measuredAt) * policy.idleProcessorShare
+    }
+}
+
+// MARK: Workers (L49)
+
+extension AppPolicy {
+    /// The state that a launch into `state` reaches: a worker is never in the foreground.
+    func reached(from state: LaunchState) -> LaunchState { role == .worker ? .background : state }
+
+    /// `LaunchAtStart=`.
+    var startState: LaunchState? { launchAtStart.map { reached(from: $0) } }
+
+    /// L21: workers have no budget. What bounds them is the processor time that they use (L44).
+    var backgroundBudget: Duration? { role == .worker ? nil : backgroundTime }
+}

@@ -1,0 +1,153 @@
+extension InputKind: SavedCase {}
+extension InputWatch.Problem: SavedCase {}
+extension WorkReason: SavedCase {}
+
+extension AppPolicy.KeepAwake: SavedValue {
+    package static var form: SavedForm { .number }
+    package func save(to writer: inout ByteWriter) { writer.put(number: UInt64(rawValue)) }
+    package init(from reader: inout ByteReader) throws(SavedError) {
+        self.init(rawValue: UInt8(try reader.number(upTo: 0xff, "KeepAwake=")))
+    }
+}
+
+extension AppPolicy.WakeThreshold: SavedRecord {
+    package static var blank: AppPolicy.WakeThreshold { AppPolicy.WakeThreshold() }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.size(1, &bytes)
+        try coder.optional(2, &time)
+    }
+}
+
+extension Input: SavedRecord {
+    package static var blank: Input { Input(kind: .stream, pid: 0, descriptor: 0, bytes: 0) }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.field(1, &kind)
+        try coder.required(2, &pid)
+        try coder.required(3, &descriptor)
+        try coder.sparse(4, &bytes)
+        var peer = peer.isEmpty ? nil : peer
+        try coder.optional(5, &peer)
+        self.peer = peer ?? ""
+        try coder.flag(6, &isEnd)
+        try coder.flag(7, &isHalfFull)
+    }
+}
+
+extension InputWatch: SavedRecord {
+    package static var blank: InputWatch { InputWatch() }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.sparse(1, &watched)
+        try coder.list(2, &unwatched, upTo: Self.maximumUnwatched)
+    }
+}
+
+extension InputWatch.Unwatched: SavedRecord {
+    package static var blank: InputWatch.Unwatched { InputWatch.Unwatched(what: "", problem: .failed, count: 0) }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.required(1, &what)
+        try coder.field(2, &problem)
+        try coder.required(3, &count)
+    }
+}
+
+extension RunWork: SavedRecord {
+    package static var blank: RunWork { RunWork(cpu: .zero) }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.required(1, &cpu)
+        try coder.flag(2, &isRunnable)
+        try coder.flag(3, &hasNewProcesses)
+        try coder.sparse(4, &unread)
+        try coder.sparse(5, &unsent)
+        try coder.sparse(6, &requests)
+        var newest = newestRequest == .zero ? nil : newestRequest
+        try coder.optional(7, &newest)
+        newestRequest = newest ?? .zero
+        try coder.sparse(8, &connections)
+        try coder.flag(9, &hasUnusualWait)
+        try coder.optional(10, &shortestWait)
+        try coder.flag(11, &isIncomplete)
+    }
+}
+
+extension FileLocks: SavedRecord {
+    package static var blank: FileLocks { FileLocks(count: 0, file: "") }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.required(1, &count)
+        try coder.required(2, &file)
+    }
+}
+
+extension Suspended: SavedRecord {
+    package static var blank: Suspended { Suspended() }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.flag(1, &isWatching)
+        try coder.optional(2, &watch)
+        try coder.optional(3, &input)
+        try coder.optional(4, &inputDue)
+        try coder.optional(5, &deferred)
+        try coder.optional(6, &look)
+    }
+}
+
+extension DeferredInput: SavedRecord {
+    package static var blank: DeferredInput { DeferredInput(input: .blank, due: .origin) }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.required(1, &input)
+        try coder.required(2, &due)
+    }
+}
+
+extension Traffic: SavedRecord {
+    package static var blank: Traffic { Traffic() }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.sparse(1, &wakes)
+        try coder.optional(2, &lastInput)
+        try coder.optional(3, &lastInputAt)
+        try coder.sparse(4, &quickWakes)
+        try coder.optional(5, &awakeUntil)
+        try coder.flag(6, &isUnwatchable)
+        try coder.list(7, &unwatched, upTo: InputWatch.maximumUnwatched)
+        try coder.optional(8, &shortestWait)
+        try coder.optional(9, &watchAgainAt)
+    }
+
+    package var fault: String? {
+        0...Self.maximumQuickWakes ~= quickWakes && wakes >= 0 ? nil : "\(wakes) and \(quickWakes) wakes by input"
+    }
+}
+
+extension LockHold: SavedRecord {
+    package static var blank: LockHold { LockHold(since: .origin, attempt: 0, retryAt: .origin, locks: .blank) }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.required(1, &since)
+        try coder.required(2, &attempt)
+        try coder.required(3, &retryAt)
+        try coder.required(4, &locks)
+    }
+}
+
+extension WorkLook: SavedRecord {
+    package static var blank: WorkLook { WorkLook(nextAt: .origin, measuredAt: .origin) }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.required(1, &nextAt)
+        try coder.optional(2, &before)
+        try coder.required(3, &measuredAt)
+        var isDone = !isAsked
+        try coder.flag(4, &isDone)
+        isAsked = !isDone
+        try coder.optional(5, &reason)
+        try coder.optional(6, &since)
+        try coder.optional(7, &unusualSince)
+    }
+}

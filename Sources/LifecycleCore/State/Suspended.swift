@@ -1,0 +1,68 @@
+/// An app that is frozen, and the watch for input that wakes it (L50).
+struct Suspended: Hashable, Sendable {
+    /// The daemon was asked to watch its descriptors, and not to stop.
+    var isWatching = false
+    /// A worker is looked at once more when it is frozen: a request may have come after the last look. `nil`: it was, or need not be.
+    var look: WorkLook?
+    /// What the daemon watches; `nil`: it has not said yet.
+    var watch: InputWatch?
+    /// Input that has not woken it: less than `WakeThreshold=`.
+    var input: Input?
+    /// When that input wakes it; `nil`: not by itself.
+    var inputDue: Instant?
+    /// Input of its own, or of a peer that waits, for which the app has no background time left (L53), and when it has.
+    var deferred: DeferredInput?
+}
+
+struct DeferredInput: Hashable, Sendable {
+    var input: Input
+    var due: Instant
+}
+
+/// How input has woken a run (L50).
+struct Traffic: Hashable, Sendable {
+    var wakes = 0
+    var lastInput: Input?
+    var lastInputAt: Instant?
+    /// How many of the last wakes in a row came soon after a suspension.
+    var quickWakes = 0
+    /// It is not suspended before, because it was woken too often.
+    var awakeUntil: Instant?
+    /// Its descriptors cannot be watched: it is left awake.
+    var isUnwatchable = false
+    /// When it may be suspended again, to watch them.
+    var watchAgainAt: Instant?
+    /// What was reported as not watched.
+    var unwatched: [InputWatch.Unwatched] = []
+    /// The shortest timeout that a thread waited with at the last measurement.
+    var shortestWait: Duration?
+}
+
+/// File locks that keep an app from being suspended (L43).
+struct LockHold: Hashable, Sendable {
+    var since: Instant
+    /// The freeze that found them last.
+    var attempt: Int
+    /// Not before this instant it is tried again.
+    var retryAt: Instant
+    var locks: FileLocks
+}
+
+/// Looks at what an app in the background has to do (L51).
+struct WorkLook: Hashable, Sendable {
+    /// When the next one is due.
+    var nextAt: Instant
+    /// The last measurement; `nil`: none was made.
+    var before: RunWork?
+    /// When that was, or the first was asked for.
+    var measuredAt: Instant
+    /// One is to be asked for at the end of this event. Always `false` between events.
+    var isDue = false
+    /// A measurement was asked for and has not arrived.
+    var isAsked = true
+    /// Why it is awake, and since when; `nil`: it had nothing to do in the time before the last measurement.
+    var reason: WorkReason?
+    var since: Instant?
+    /// Since when a thread waits as it does not at rest, or something could not be measured.
+    var unusualSince: Instant?
+}

@@ -1,0 +1,153 @@
+/// What kind of descriptor input arrives at (L50).
+package enum InputKind: String, CaseIterable, Hashable, Sendable {
+    /// A socket that listens: a connection waits.
+    case listener
+    /// A connected stream or seqpacket socket.
+    case stream
+    case datagram
+    /// A pipe or FIFO.
+    case pipe
+    case terminal
+    /// timerfd_create(2): the app's own doing.
+    case timer
+    /// eventfd(2), inotify(7), a message queue, a pidfd.
+    case event
+    /// An epoll descriptor of the app: something that it waits for.
+    case epoll
+
+    /// Whether what arrives comes from outside the app. Timers are its own; an eventfd or a pidfd may have been ready when it was
+    /// frozen.
+    package var isFromOutside: Bool { self != .timer && self != .event }
+}
+
+/// Input that arrived at a suspended app (L50).
+package struct Input: Hashable, Sendable {
+    /// The most bytes of `peer`.
+    package static let maximumPeer = 128
+
+    package var kind: InputKind
+    /// The process that has the descriptor, and its number there.
+    package var pid: Int32
+    package var descriptor: Int32
+    /// How many bytes can be read; 0: none, or the kernel does not say.
+    package var bytes: UInt64
+    /// The other end, as `status` shows it: `192.0.2.7:50123`, `/run/app.sock`; empty: not known.
+    package var peer: String
+    /// Nothing but the end of the stream has arrived (FIN, a hang-up).
+    package var isEnd = false
+    /// The peer is on this machine, and waits or will soon wait: the buffer towards the app is more than half full.
+    package var isHalfFull = false
+
+    package init(
+        kind: InputKind, pid: Int32, descriptor: Int32, bytes: UInt64, peer: String = "", isEnd: Bool = false,
+        isHalfFull: Bool = false
+    ) {
+        self.kind = kind
+        self.pid = pid
+        self.descriptor = descriptor
+        self.bytes = bytes
+        self.peer = peer
+        self.isEnd = isEnd
+        self.isHalfFull = isHalfFull
+    }
+}
+
+/// The descriptors of a suspended app that are watched for input, and those that are not (L50).
+package struct InputWatch: Hashable, Sendable {
+    /// Why input at a descriptor does not wake the app.
+    package enum Problem: String, CaseIterable, Hashable, Sendable {
+        /// EPERM: a program that is not dumpable, another user, Yama.
+        case notPermitted
+        /// A kind that cannot be watched: signalfd, io_uring, an unknown one.
+        case notSupported
+        /// The app has more than the watch holds.
+        case tooMany
+        /// Another failure of the system.
+        case failed
+    }
+    package struct Unwatched: Hashable, Sendable {
+        /// What it is, as `status` shows it: `socket`, `signalfd`, `io_uring`.
+        package var what: String
+        package var problem: Problem
+        package var count: Int
+
+        package init(what: String, problem: Problem, count: Int) {
+            self.what = what
+            self.problem = problem
+            self.count = count
+        }
+    }
+    /// The most entries of `unwatched`, and the most bytes of what one of them is.
+    package static let maximumUnwatched = 8
+    package static let maximumWhat = 32
+
+    /// How many descriptors are watched.
+    package var watched = 0
+    package var unwatched: [Unwatched] = []
+    /// Nothing is watched, although there is something to watch. Such an app is not left where nothing reaches it.
+    package var isBlind: Bool { watched == 0 && unwatched.contains { $0.problem != .notSupported } }
+    /// That may be otherwise later: descriptors were short.
+    package var isTransient: Bool { !unwatched.contains { $0.problem == .notPermitted } }
+
+    package init(watched: Int = 0, unwatched: [Unwatched] = []) {
+        self.watched = watched
+        self.unwatched = unwatched
+    }
+}
+
+/// What an app in the background has to do (L51), as it was measured. Changes are counted from the measurement before.
+package struct RunWork: Hashable, Sendable {
+    /// Processor time of the run since its launch.
+    package var cpu: Duration
+    /// A thread runs or is ready to run.
+    package var isRunnable = false
+    /// A process began or ended since the last measurement.
+    package var hasNewProcesses = false
+    /// Bytes that the app has not read.
+    package var unread: UInt64 = 0
+    /// Bytes of output that its peers have not got.
+    package var unsent: UInt64 = 0
+    /// How many connections that the app accepted have a request without its answer.
+    package var requests = 0
+    /// How long the newest of these requests has waited; zero if there is none.
+    package var newestRequest: Duration = .zero
+    /// Established connections that the app accepted.
+    package var connections = 0
+    /// A thread waits with a timeout that it does not use at rest, of 1 s to 60 s.
+    package var hasUnusualWait = false
+    /// The shortest finite timeout that a thread waits with; `nil`: all wait without one.
+    package var shortestWait: Duration?
+    /// Something could not be measured: a network namespace that is gone, a process of another user. Then there may be a request
+    /// without its answer.
+    package var isIncomplete = false
+
+    package init(cpu: Duration) { self.cpu = cpu }
+}
+
+/// Why an app that measures idleness is awake (L51).
+package enum WorkReason: String, CaseIterable, Hashable, Sendable {
+    /// It uses the processor, or a thread is ready to run.
+    case cpu
+    case processes
+    case unreadInput
+    case unsentOutput
+    case request
+    /// A thread waits as it does not at rest.
+    case unusualWait
+    case connection
+    case timer
+}
+
+/// File locks that processes of an app hold (L43).
+package struct FileLocks: Hashable, Sendable {
+    package static let maximumFile = 256
+
+    package var count: Int
+    /// One of the files, as far as its path is known; at most `maximumFile` bytes.
+    package var file: String
+
+    package init(count: Int, file: String) {
+        self.count = count
+        self.file = file
+    }
+}

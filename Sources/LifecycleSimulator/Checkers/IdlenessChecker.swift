@@ -1,0 +1,245 @@
+import LifecycleCore
+
+/// Checks when workers, and apps that input has woken, are looked at and found idle (L51). The world knows what they really have
+/// to do.
+struct IdlenessChecker {
+    private struct App {
+        var tasks = 0
+        /// Since when nothing but its work keeps a worker awake; `nil`: something else does, or it is suspended.
+        var since: Microseconds?
+        var lateness: Microseconds = 0
+        /// The last measurement found an unusual wait, which counts from the first look that finds it.
+        var waitsUnusually = false
+        /// The last look; `nil`: since then something else has kept it awake, or may have.
+        var lastLook: Microseconds?
+        /// It holds file locks, and is frozen again 5 s later (L43).
+        var hasLocks = false
+        var suspendedAt: Microseconds?
+        /// How often in a row input has woken it within a second of its suspension.
+        var quickTurns = 0
+        /// Whether that was reported.
+        var isBounded = false
+        /// For how long it stays awake because of it, and until when at least.
+        var staysAwake: Microseconds = 0
+        var awakeUntil: Microseconds = 0
+    }
+
+    private var apps: [App]
+    /// Apps of this event: that is looked at, that left suspension, and that input woke.
+    private var looked: Int?
+    private var left: Int?
+    private var woken: Int?
+
+    /// A measurement and a thaw take some milliseconds, and the daemon may have other work.
+    private static let slack: Microseconds = 1 * .second
+    private static let lockRetry: Microseconds = 5 * .second
+    private static let quickTime: Microseconds = 1 * .second
+    /// After how many quick turns an app stays awake at the latest: it is woken once more before the core acts.
+    private static let mostQuickTurns = 4
+    private static let longestStay: Microseconds = 300 * .second
+
+    init(apps count: Int) { apps = Array(repeating: App(), count: count) }
+
+    /// Records an event. Called before the core handles it.
+    mutating func record(_ event: Event, of app: Int?, _ model: CoreModel) {
+        (looked, left, woken) = (nil, nil, nil)
+        if case .recovered = event {
+            for app in apps.indices {
+                apps[app].lastLook = nil
+                apps[app].since = nil
+            }
+        }
+        guard let app else { return }
+        if case .run(_, .workMeasured(let work)) = event {
+            apps[app].waitsUnusually = work.hasUnusualWait || work.isIncomplete
+        }
+        switch event {
+        case .run(let run, .locksFound): if model.apps[app].run == run { apps[app].hasLocks = true }
+        // What comes from an app or a user may begin or end what keeps the app awake; its measurement does not.
+        case .run(_, .workMeasured), .run(_, .inspected), .run(_, .footprintMeasured): break
+        case .run, .registered, .unregistered, .requested: apps[app].lastLook = nil
+        default: break
+        }
+    }
+
+    // MARK: Effects
+
+    mutating func record(
+        _ effect: Effect, of app: Int?, in event: Event, _ model: CoreModel, _ world: World, at now: Microseconds,
+        _ findings: inout Findings
+    ) {
+        guard let app else { return }
+        switch effect {
+        case .spawn: apps[app] = App()
+        case .measureWork(_, let isFirst): checkLook(app, isFirst, model, now, &findings)
+        case .freeze:
+            checkFreeze(app, event, model, world, now, &findings)
+            apps[app].lastLook = nil
+        case .thaw: apps[app].lastLook = nil
+        case .report(.deadlineCancelled(let id, .wake, _)):
+            apps[app].lastLook = nil
+            findings.check(
+                !Self.hadWork(event, world), .workKeepsAwake,
+                "\(id) was woken, and has something to do, but its wake ends")
+        case .report(let report): record(report, of: app, model, now, &findings)
+        default: break
+        }
+    }
+
+    private mutating func checkLook(
+        _ app: Int, _ isFirst: Bool, _ model: CoreModel, _ now: Microseconds, _ findings: inout Findings
+    ) {
+        let id = model.apps[app].id
+        findings.check(looked != app, .looksAreRare, "\(id) is looked at twice in one event")
+        looked = app
+        if let last = apps[app].lastLook {
+            findings.check(!isFirst, .looksAreRare, "\(id) is looked at for the first time once more")
+            // It may be looked at when the time is over for which something else keeps it awake.
+            let isKept = apps[app].staysAwake > 0 || apps[app].hasLocks
+            findings.check(
+                now - last >= model.apps[app].policy.idleTime.microseconds || isKept, .looksAreRare,
+                "\(id) is looked at again after \(now - last) µs")
+        }
+        apps[app].lastLook = now
+    }
+
+    private func checkFreeze(
+        _ app: Int, _ event: Event, _ model: CoreModel, _ world: World, _ now: Microseconds,
+        _ findings: inout Findings
+    ) {
+        let known = model.apps[app]
+        // One that others have continued is frozen again.
+        if known.phase == .suspended { return }
+        findings.check(
+            now >= apps[app].awakeUntil, .quickTurnsAreBounded,
+            "\(known.id) was woken too often, but is suspended \(apps[app].awakeUntil - now) µs too early")
+        guard known.policy.role == .worker else { return }
+        guard case .run(let run, .workMeasured) = event, known.run == run else {
+            return findings.check(false, .workKeepsAwake, "\(known.id) is suspended without a look at what it does")
+        }
+        findings.check(
+            !Self.hadWork(event, world), .workKeepsAwake,
+            "\(known.id) is suspended, but it had something to do when it was looked at")
+    }
+
+    /// Whether the event is a look that found work, whatever the core makes of it.
+    private static func hadWork(_ event: Event, _ world: World) -> Bool {
+        guard case .run(let run, .workMeasured) = event, let index = world.index(of: run) else { return false }
+        return world.traffic.runs[index].hadWork
+    }
+
+    private mutating func record(
+        _ report: Report, of app: Int, _ model: CoreModel, _ now: Microseconds, _ findings: inout Findings
+    ) {
+        switch report {
+        case .taskBegan:
+            apps[app].tasks += 1
+            apps[app].lastLook = nil
+        case .taskEnded:
+            apps[app].tasks = max(0, apps[app].tasks - 1)
+            apps[app].lastLook = nil
+        case .deadlineStarted(_, .wake, _, _): apps[app].lastLook = nil
+        case .deadlineMet(_, .wake, _, _): apps[app].lastLook = nil
+        case .stateChanged(_, let from, let to, _):
+            apps[app].lastLook = nil
+            if from == .suspended { left = app }
+            enter(to, app, now)
+        case .inputArrived(_, let input):
+            woken = app
+            countTurn(app, input, model, now)
+        case .wokenTooOften(let id, let time):
+            let stay = time.microseconds
+            apps[app].isBounded = true
+            apps[app].staysAwake = stay
+            apps[app].awakeUntil = now + stay
+            findings.check(
+                stay == Self.longestStay || Self.isStay(stay), .quickTurnsAreBounded,
+                "\(id) stays awake for \(time) because it was woken too often")
+        default: break
+        }
+    }
+
+    private mutating func enter(_ state: AppState, _ app: Int, _ now: Microseconds) {
+        switch state {
+        case .suspended:
+            apps[app].suspendedAt = now
+            apps[app].hasLocks = false
+            apps[app].staysAwake = 0
+            apps[app].awakeUntil = 0
+        case .active, .inactive:
+            endTurns(app)
+            apps[app].hasLocks = false
+            apps[app].staysAwake = 0
+            apps[app].awakeUntil = 0
+        case .terminating: apps[app].tasks = 0
+        case .notRunning, .launching, .background: break
+        }
+    }
+
+    /// A timer is the app's own doing.
+    private mutating func countTurn(_ app: Int, _ input: Input, _ model: CoreModel, _ now: Microseconds) {
+        let isQuick = apps[app].suspendedAt.map { now - $0 < Self.quickTime } ?? false
+        apps[app].suspendedAt = nil
+        if isQuick, input.kind.isFromOutside, model.apps[app].policy.wakesOnTraffic {
+            apps[app].quickTurns += 1
+        } else {
+            endTurns(app)
+        }
+    }
+
+    private mutating func endTurns(_ app: Int) {
+        apps[app].quickTurns = 0
+        apps[app].isBounded = false
+    }
+
+    /// 2 s, 4 s, 8 s, …
+    private static func isStay(_ time: Microseconds) -> Bool {
+        let seconds = time / .second
+        return time % .second == 0 && seconds >= 2 && time < longestStay && seconds & (seconds - 1) == 0
+    }
+
+    // MARK: After all effects of an event
+
+    mutating func verify(
+        of app: Int, _ model: CoreModel, _ world: World, _ deadlines: DeadlineChecker, _ startUps: StartUpChecker,
+        at now: Microseconds, _ findings: inout Findings
+    ) {
+        let known = model.apps[app]
+        // A request may have come between the last look at a worker and its freeze.
+        let isFreezeComplete = known.phase == .suspended && known.policy.role == .worker
+        if left == app, woken != app { endTurns(app) }
+        findings.check(
+            apps[app].quickTurns < Self.mostQuickTurns || apps[app].isBounded, .quickTurnsAreBounded,
+            "\(known.id) was woken soon after each of its last \(apps[app].quickTurns) suspensions")
+        findings.check(
+            looked != app || known.phase == .running || isFreezeComplete, .looksAreRare,
+            "\(known.id) is looked at while it is \(known.phase)")
+        let isIdle =
+            known.policy.role == .worker && known.phase == .running && apps[app].tasks == 0
+            && !deadlines.isOpen(.wake, of: app) && !startUps.isStartingUp(app) && !world.isLeftAwake(app)
+        if !isIdle {
+            apps[app].since = nil
+        } else if apps[app].since == nil {
+            apps[app].since = now
+            apps[app].lateness = world.pastLateness
+        }
+    }
+
+    /// Checks after `deadlineReached` that no idle worker is awake which should be suspended.
+    func verifyAll(_ model: CoreModel, _ world: World, at now: Microseconds, _ findings: inout Findings) {
+        if model.isShuttingDown { return }
+        for app in apps.indices {
+            guard let since = apps[app].since, let run = model.apps[app].run.flatMap({ world.index(of: $0) }) else {
+                continue
+            }
+            let looks = 2 * model.apps[app].policy.idleTime.microseconds
+            var waits = apps[app].staysAwake + (apps[app].hasLocks ? Self.lockRetry : 0)
+            if apps[app].waitsUnusually { waits += model.apps[app].policy.requestTime.microseconds }
+            let limit = looks + waits + Self.slack + world.lateness - apps[app].lateness
+            let idle = now - max(since, world.lastWork(of: run))
+            findings.check(
+                idle <= limit, .idleIsSuspended,
+                "\(model.apps[app].id) has had nothing to do for \(idle) µs, but is not suspended")
+        }
+    }
+}

@@ -1,0 +1,146 @@
+import LifecycleCore
+
+/// What an app has to do with its peers (L50, L51). It is drawn once for each app: a manifest that is read again is the same
+/// in this.
+struct TrafficSettings {
+    var isWorker = false
+    var wakes = false
+    var threshold = AppPolicy.WakeThreshold()
+    var idleTime = Duration.seconds(10)
+    var keepAwake: AppPolicy.KeepAwake = [.cpu, .requests]
+    var requestTime = Duration.seconds(60)
+    var idleProcessorShare = 10
+    /// An unmodified program, which catches no signal of its notices.
+    var isServer = false
+    /// A local program that sends something soon after each suspension.
+    var isPestered = false
+    var holdsLocks = false
+    /// What can be watched of it.
+    var watch = InputWatch(watched: 4)
+}
+
+/// Input of a run that its processes have not read, the work that follows from it, and who watches for it.
+struct RunTraffic {
+    struct Unread {
+        /// All that arrived at this descriptor.
+        var input: Input
+        /// How many ends of streams are among it.
+        var ends: Int
+    }
+
+    struct Request {
+        /// When the app read it.
+        let since: Microseconds
+        let until: Microseconds
+        /// Whether it shows as a request; otherwise a thread waits unusually.
+        let isVisible: Bool
+    }
+
+    /// The duplicates of the descriptors, and the thread that looks at them.
+    struct Watch {
+        let attempt: Int
+        let onlyPeers: Bool
+        var isOpen = false
+        /// The daemon has died since, and its duplicates with it.
+        var isLost = false
+        /// By descriptor: when input was last reported.
+        var reported: [Int32: Microseconds] = [:]
+        /// Descriptors that are armed again later.
+        var waiting: Set<Int32> = []
+    }
+
+    var watch: Watch?
+    /// It was found that nothing of the run can be watched.
+    var isBlind = false
+    var unread: [Unread] = []
+    var requests: [Request] = []
+    var connections = 0
+    var isReadPlanned = false
+    var locks: FileLocks?
+
+    /// It uses the processor from then until then, and has used it for `used` before.
+    var busyFrom: Microseconds = 0
+    var busyUntil: Microseconds = 0
+    var used: Microseconds = 0
+    /// When its peers will have got all output.
+    var unsentUntil: Microseconds = 0
+    /// When it last had something to do, as far as that is over.
+    var lastWork: Microseconds = 0
+    /// The number of its processes at the last measurement.
+    var children = 0
+    /// For each measurement that is not delivered: whether the run surely had something to do.
+    var measured: [Bool] = []
+    var measuredAt: Microseconds = 0
+    /// The same of the measurement that was delivered last.
+    var hadWork = false
+
+    /// Whether something is unread that is not the end of a stream only.
+    var hasUnread: Bool { unread.contains { !$0.input.isEnd } }
+
+    mutating func use(_ time: Microseconds, at now: Microseconds) {
+        if busyUntil > now {
+            busyUntil += time
+        } else {
+            used += busyUntil - busyFrom
+            (busyFrom, busyUntil) = (now, now + time)
+        }
+    }
+
+    /// Processor time: what it used, and 0.05% of one processor at rest.
+    func processorTime(at now: Microseconds) -> Microseconds { used + min(now, busyUntil) - busyFrom + now / 2000 }
+}
+
+/// The peers of all apps. They have a random stream of their own.
+struct FakeTraffic {
+    var random: Random
+    /// By app; empty: no app has peers in this seed.
+    private(set) var settings: [TrafficSettings] = []
+    /// By run.
+    var runs: [RunTraffic] = []
+    /// Runs with something unread.
+    var waiting: [Int] = []
+
+    init(_ scenario: Scenario) {
+        random = Random(seed: scenario.seed ^ 0x7472_6166_6669)
+        guard scenario.hasTraffic else { return }
+        for index in scenario.apps.indices {
+            let drawn = drawSettings(index, scenario.seed)
+            settings.append(drawn)
+        }
+    }
+
+    func isServer(_ app: Int) -> Bool { app < settings.count && settings[app].isServer }
+
+    private mutating func drawSettings(_ app: Int, _ seed: UInt64) -> TrafficSettings {
+        var drawn = TrafficSettings()
+        let number = seed &+ UInt64(app)
+        drawn.isWorker = number % 4 == 0
+        drawn.wakes = number % 4 == 1 || number % 4 == 0 && number % 32 != 28
+        drawn.threshold = random.pick([
+            AppPolicy.WakeThreshold(), AppPolicy.WakeThreshold(), AppPolicy.WakeThreshold(bytes: 300),
+            AppPolicy.WakeThreshold(bytes: 300, time: .seconds(2)),
+            AppPolicy.WakeThreshold(bytes: 4096, time: .seconds(20)),
+        ])
+        drawn.idleTime = random.pick([.seconds(1), .seconds(1), .milliseconds(300), .seconds(10)])
+        drawn.keepAwake = random.pick([
+            [.cpu, .requests], [.cpu, .requests], [.cpu, .requests], [.cpu, .requests, .connections],
+            [.cpu, .requests, .timers], [.cpu],
+        ])
+        drawn.requestTime = random.pick([.seconds(60), .seconds(60), .seconds(5)])
+        drawn.idleProcessorShare = random.pick([10, 10, 5, 100])
+        drawn.isServer = random.chance(500)
+        drawn.isPestered = random.chance(400)
+        drawn.holdsLocks = random.chance(drawn.isServer ? 700 : 150)
+        drawn.watch.watched = 3 + random.below(5)
+        switch random.below(16) {
+        case 0:
+            drawn.watch = InputWatch(unwatched: [.init(what: "socket", problem: .notPermitted, count: 3)])
+        case 1, 2: drawn.watch.unwatched = [.init(what: "signalfd", problem: .notSupported, count: 1)]
+        case 3:
+            drawn.watch = InputWatch(
+                watched: 10_000, unwatched: [.init(what: "socket", problem: .tooMany, count: 500)])
+        default: break
+        }
+        return drawn
+    }
+}

@@ -1,0 +1,144 @@
+import LifecycleCore
+
+/// The words of traffic, idleness and file locks.
+extension Line {
+    // MARK: Events
+
+    mutating func addTraffic(_ event: RunEvent) {
+        switch event {
+        case .locksFound(let attempt, let locks):
+            add(" holds ")
+            add(locks.count)
+            add(" file locks, attempt ")
+            add(attempt)
+        case .inputWatched(let attempt, let watch):
+            add(" is watched, attempt ")
+            add(attempt)
+            add(": ")
+            add(watch)
+        case .inputArrived(let attempt, let input):
+            add(" has input, attempt ")
+            add(attempt)
+            add(": ")
+            add(input)
+        case .workMeasured(let work): add(work)
+        default: break
+        }
+    }
+
+    private mutating func add(_ watch: InputWatch) {
+        add(watch.watched)
+        add(" descriptors")
+        for unwatched in watch.unwatched {
+            add(", not ")
+            add(unwatched.count)
+            add(" ")
+            add(unwatched.what)
+            add(" (")
+            add(unwatched.problem.rawValue)
+            add(")")
+        }
+    }
+
+    private mutating func add(_ input: Input) {
+        add(input.kind.rawValue)
+        add(" ")
+        add(input.descriptor)
+        add(", ")
+        add(input.bytes)
+        add(" bytes")
+        if input.isEnd { add(", at its end") }
+        if input.isHalfFull { add(", more than half full") }
+    }
+
+    private mutating func add(_ work: RunWork) {
+        add(" used ")
+        add(work.cpu)
+        if work.isRunnable { add(", runnable") }
+        if work.hasNewProcesses { add(", has new processes") }
+        addCount(", unread ", Int(clamping: work.unread))
+        addCount(", unsent ", Int(clamping: work.unsent))
+        addCount(", requests ", work.requests)
+        if work.requests > 0 {
+            add(" for ")
+            add(work.newestRequest)
+        }
+        addCount(", connections ", work.connections)
+        if work.hasUnusualWait { add(", waits unusually") }
+        if let wait = work.shortestWait {
+            add(", waits for ")
+            add(wait)
+        }
+        if work.isIncomplete { add(", incomplete") }
+    }
+
+    private mutating func addCount(_ name: String, _ count: Int) {
+        guard count != 0 else { return }
+        add(name)
+        add(count)
+    }
+
+    // MARK: Effects and reports
+
+    mutating func addTraffic(_ effect: Effect, _ app: String) {
+        switch effect {
+        case .watchInput(_, let attempt, let onlyPeers):
+            add(onlyPeers ? "watch for waiting peers of " : "watch for input of ")
+            add(app)
+            add(", attempt ")
+            add(attempt)
+        case .stopWatchingInput:
+            add("stop watching ")
+            add(app)
+        case .measureWork(_, let isFirst):
+            add(isFirst ? "measure the work of " : "measure the work again of ")
+            add(app)
+        default: break
+        }
+    }
+
+    mutating func addTraffic(_ report: Report) {
+        switch report {
+        case .inputArrived(let id, let input):
+            add(id.name)
+            add(": woken by ")
+            add(input)
+        case .inputNotWatched(let id, let watch):
+            add(id.name)
+            add(": watched: ")
+            add(watch)
+        case .wokenTooOften(let id, let time):
+            add(id.name)
+            add(": woken too often, stays awake for ")
+            add(time)
+        case .locksHeld(let id, let locks, let isSuspended):
+            add(id.name)
+            add(isSuspended ? ": suspended with file locks: " : ": not suspended, file locks: ")
+            add(locks.count)
+        default: break
+        }
+    }
+
+    // MARK: Policies
+
+    mutating func addTraffic(_ policy: AppPolicy) {
+        if policy.role == .worker { add(", worker") }
+        guard policy.wakesOnTraffic || policy.role == .worker else { return }
+        if policy.wakesOnTraffic {
+            add(", traffic from ")
+            add(policy.wakeThreshold.bytes)
+            if let time = policy.wakeThreshold.time {
+                add(" or after ")
+                add(time)
+            }
+        }
+        add(", idle ")
+        add(policy.idleTime)
+        add(", awake for ")
+        add(policy.keepAwake.rawValue)
+        add(", request ")
+        add(policy.requestTime)
+        add(", share ")
+        add(policy.idleProcessorShare)
+    }
+}

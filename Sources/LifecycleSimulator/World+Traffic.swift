@@ -1,0 +1,245 @@
+import LifecycleCore
+
+/// Simulates the watch of suspended apps, and what apps do with their input (L50, L51).
+extension World {
+    /// How long the daemon waits before it arms a descriptor again.
+    static let rearmTime = 100 * Microseconds.millisecond
+
+    /// `Role=worker`, `Traffic=`, `WakeThreshold=`, `IdleSec=` and what belongs to them.
+    mutating func addTraffic(to index: Int) {
+        guard index < traffic.settings.count, index >= scenario.homeApps else { return }
+        let settings = traffic.settings[index]
+        if settings.isWorker {
+            apps[index].policy.role = .worker
+            if index % 2 == 0 || apps[index].policy.launchAtStart != nil {
+                apps[index].policy.launchAtStart = .background
+            }
+        }
+        apps[index].policy.wakesOnTraffic = settings.wakes
+        apps[index].policy.wakeThreshold = settings.threshold
+        apps[index].policy.idleTime = settings.idleTime
+        apps[index].policy.keepAwake = settings.keepAwake
+        apps[index].policy.requestTime = settings.requestTime
+        apps[index].policy.idleProcessorShare = settings.idleProcessorShare
+    }
+
+    // MARK: What checkers ask
+
+    /// Whether something arrived at the app that it has not read.
+    func hasUnread(_ app: Int) -> Bool { apps[app].run.map { !traffic.runs[$0].unread.isEmpty } ?? false }
+
+    /// Whether the app is awake because its descriptors cannot be watched.
+    func isLeftAwake(_ app: Int) -> Bool {
+        guard let run = apps[app].run else { return false }
+        return traffic.runs[run].isBlind && apps[app].policy.wakesOnTraffic
+    }
+
+    /// When the run last had something to do, however little.
+    func lastWork(of run: Int) -> Microseconds {
+        let policy = apps[runs[run].app].policy
+        let state = traffic.runs[run]
+        if state.hasUnread { return now }
+        if policy.keepAwake.contains(.connections), state.connections > 0 { return now }
+        if policy.keepAwake.contains(.timers), !state.requests.isEmpty { return now }
+        var last = max(state.lastWork, min(now, state.busyUntil), min(now, state.unsentUntil))
+        for request in state.requests { last = max(last, min(now, request.since + countedTime(policy))) }
+        return last
+    }
+
+    /// For how long a request may count: a wait has no age, and counts from the first look that finds it.
+    private func countedTime(_ policy: AppPolicy) -> Microseconds {
+        (policy.requestTime + policy.idleTime).microseconds
+    }
+
+    // MARK: The watch
+
+    mutating func watchInput(_ run: Int, _ attempt: Int, onlyPeers: Bool) {
+        traffic.runs[run].watch = RunTraffic.Watch(attempt: attempt, onlyPeers: onlyPeers)
+        schedule(.watchOpens(attempt: attempt), for: run, after: traffic.random.within(50...3 * .millisecond))
+    }
+
+    mutating func watchOpens(_ run: Int, _ attempt: Int) {
+        guard let watch = traffic.runs[run].watch, watch.attempt == attempt, !watch.isOpen, !watch.isLost else {
+            return
+        }
+        traffic.runs[run].watch?.isOpen = true
+        let app = runs[run].app
+        let isSimple = app >= traffic.settings.count
+        let found = isSimple ? InputWatch(watched: 4) : traffic.settings[app].watch
+        deliver(.run(runs[run].id, .inputWatched(attempt: attempt, found)), after: 0)
+        if found.isBlind {
+            faults.add(.notWatchable)
+            traffic.runs[run].isBlind = true
+            return
+        }
+        for unread in traffic.runs[run].unread { reportInput(run, unread.input.descriptor) }
+        if !isSimple, !isQuiet, traffic.settings[app].isPestered, traffic.random.chance(900) {
+            let delay = traffic.random.within(10 * .millisecond...800 * .millisecond)
+            schedule(.pester(attempt: attempt), for: run, after: delay)
+        }
+    }
+
+    /// Reports what is unread at a descriptor, at most once in `rearmTime`.
+    private mutating func reportInput(_ run: Int, _ descriptor: Int32) {
+        guard let watch = traffic.runs[run].watch, watch.isOpen, !watch.isLost, !traffic.runs[run].isBlind,
+            let unread = traffic.runs[run].unread.first(where: { $0.input.descriptor == descriptor }),
+            !watch.onlyPeers || unread.input.isHalfFull
+        else { return }
+        if let last = watch.reported[descriptor], now - last < Self.rearmTime {
+            if traffic.runs[run].watch?.waiting.insert(descriptor).inserted ?? false {
+                let arm = KernelAction.reportInput(attempt: watch.attempt, descriptor: descriptor)
+                schedule(arm, for: run, after: last + Self.rearmTime - now)
+            }
+            return
+        }
+        traffic.runs[run].watch?.reported[descriptor] = now
+        let arrived = RunEvent.inputArrived(attempt: watch.attempt, unread.input)
+        deliver(.run(runs[run].id, arrived), after: traffic.random.within(5...500))
+    }
+
+    mutating func rearm(_ run: Int, _ attempt: Int, _ descriptor: Int32) {
+        guard traffic.runs[run].watch?.attempt == attempt else { return }
+        traffic.runs[run].watch?.waiting.remove(descriptor)
+        reportInput(run, descriptor)
+    }
+
+    mutating func stopWatchingInput(_ run: Int) { traffic.runs[run].watch = nil }
+
+    /// The daemon has died: its duplicates are closed, and what it measured is lost. What is unread stays.
+    mutating func loseWatches() {
+        for run in traffic.runs.indices {
+            traffic.runs[run].watch?.isLost = true
+            traffic.runs[run].measured = []
+        }
+    }
+
+    // MARK: Input
+
+    /// Something arrives at a run. A descriptor has one entry, however much arrives.
+    mutating func arrive(_ input: Input, at run: Int) {
+        guard runs[run].program == .running else { return }
+        let ends = input.isEnd ? 1 : 0
+        if let index = traffic.runs[run].unread.firstIndex(where: { $0.input.descriptor == input.descriptor }) {
+            let before = traffic.runs[run].unread[index].input
+            traffic.runs[run].unread[index].input.bytes += input.bytes
+            traffic.runs[run].unread[index].input.isEnd = before.isEnd && input.isEnd
+            traffic.runs[run].unread[index].input.isHalfFull = before.isHalfFull || input.isHalfFull
+            traffic.runs[run].unread[index].ends += ends
+        } else {
+            traffic.runs[run].unread.append(RunTraffic.Unread(input: input, ends: ends))
+        }
+        if !traffic.waiting.contains(run) { traffic.waiting.append(run) }
+        if !traffic.runs[run].isReadPlanned {
+            traffic.runs[run].isReadPlanned = true
+            plan(.readInput, by: run, after: traffic.random.within(50...20 * .millisecond))
+        }
+        reportInput(run, input.descriptor)
+    }
+
+    /// The app reads all that arrived, and works on it.
+    mutating func readInput(_ run: Int) {
+        let unread = traffic.runs[run].unread
+        traffic.runs[run].isReadPlanned = false
+        traffic.runs[run].unread = []
+        traffic.runs[run].lastWork = now
+        traffic.waiting.removeAll { $0 == run }
+        for item in unread {
+            if item.ends > 0 { traffic.runs[run].lastWork = now }
+            traffic.runs[run].connections = max(0, traffic.runs[run].connections - item.ends)
+            if item.input.isEnd { continue }
+            switch item.input.kind {
+            case .listener:
+                accept(run)
+                beginRequest(run)
+            case .stream: if traffic.random.chance(700) { beginRequest(run) }
+            case .datagram, .pipe, .terminal, .timer, .event, .epoll:
+                let time = traffic.random.within(10...30 * .millisecond)
+                traffic.runs[run].use(time, at: now)
+            }
+        }
+    }
+
+    /// A client is connected until it closes the connection.
+    private mutating func accept(_ run: Int) {
+        guard !isQuiet, traffic.runs[run].connections < 50 else { return }
+        traffic.runs[run].connections += 1
+        schedule(.peerCloses, for: run, after: traffic.random.within(100 * .millisecond...60 * .second))
+    }
+
+    private mutating func beginRequest(_ run: Int) {
+        guard !isQuiet, traffic.runs[run].requests.count < 20 else { return }
+        let time: Microseconds = traffic.random.pick([
+            1 * .millisecond, 1 * .millisecond, 20 * .millisecond, 300 * .millisecond, 3 * .second, 20 * .second,
+            90 * .second,
+        ])
+        let isVisible = traffic.random.chance(800)
+        traffic.runs[run].requests.append(
+            RunTraffic.Request(since: now, until: now + time, isVisible: isVisible))
+        // Most long requests wait for another program, without a byte.
+        let share = traffic.random.pick([0, 0, 10, 2])
+        if share > 0, time <= 3 * .second { traffic.runs[run].use(time / Microseconds(share), at: now) }
+        plan(.answerRequests, by: run, after: time)
+    }
+
+    /// The app answers the requests whose time has come. The last bytes of some answers are under way for a while.
+    mutating func answerRequests(_ run: Int) {
+        let policy = apps[runs[run].app].policy
+        let counted = countedTime(policy)
+        let isOver = { [now, isQuiet] (request: RunTraffic.Request) in request.until <= now || isQuiet }
+        for request in traffic.runs[run].requests where isOver(request) {
+            // Whatever waits counts with `KeepAwake=timers`.
+            let last = policy.keepAwake.contains(.timers) ? now : min(now, request.since + counted)
+            traffic.runs[run].lastWork = max(traffic.runs[run].lastWork, last)
+            if !isQuiet, traffic.random.chance(300) {
+                traffic.runs[run].unsentUntil = now + traffic.random.within(0...3 * .second)
+            }
+        }
+        traffic.runs[run].requests.removeAll(where: isOver)
+    }
+
+    // MARK: Measurements
+
+    mutating func measureWork(_ run: Int) {
+        let policy = apps[runs[run].app].policy
+        let work = currentWork(of: run, policy)
+        if work.hasNewProcesses || work.isIncomplete { traffic.runs[run].lastWork = now }
+        traffic.runs[run].children = runs[run].children
+        let isWorking = isSurelyWorking(work, policy)
+        traffic.runs[run].measured.append(isWorking)
+        let time = max(traffic.runs[run].measuredAt, now + traffic.random.within(5...500))
+        traffic.runs[run].measuredAt = time
+        queue.push(.deliver(.run(runs[run].id, .workMeasured(work))), at: time)
+    }
+
+    private mutating func currentWork(of run: Int, _ policy: AppPolicy) -> RunWork {
+        let state = traffic.runs[run]
+        var work = RunWork(cpu: state.processorTime(at: now).duration)
+        work.isRunnable = state.busyUntil > now && runs[run].program == .running
+        work.hasNewProcesses = state.children != runs[run].children
+        for unread in state.unread where !unread.input.isEnd { work.unread += max(1, unread.input.bytes) }
+        work.unsent = UInt64(max(0, state.unsentUntil - now))
+        let visible = state.requests.filter(\.isVisible)
+        work.requests = visible.count
+        work.newestRequest = visible.map { now - $0.since }.min()?.duration ?? .zero
+        work.hasUnusualWait = state.requests.contains { !$0.isVisible }
+        work.connections = state.connections
+        let isWaiting = policy.keepAwake.contains(.timers) ? !state.requests.isEmpty : runs[run].app % 3 == 0
+        work.shortestWait = isWaiting ? .seconds(5) : nil
+        work.isIncomplete = !isQuiet && traffic.random.chance(10)
+        return work
+    }
+
+    /// Whether an app that has this to do may not be suspended.
+    private func isSurelyWorking(_ work: RunWork, _ policy: AppPolicy) -> Bool {
+        let awake = policy.keepAwake
+        let hasRequest = work.requests > 0 && work.newestRequest < policy.requestTime
+        return work.unread > 0 || awake.contains(.cpu) && work.isRunnable || awake.contains(.requests) && hasRequest
+            || awake.contains(.connections) && work.connections > 0
+    }
+
+    /// The core receives the outcome of a measurement.
+    mutating func workDelivered(_ run: Int) {
+        guard !traffic.runs[run].measured.isEmpty else { return }
+        traffic.runs[run].hadWork = traffic.runs[run].measured.removeFirst()
+    }
+}

@@ -1,0 +1,218 @@
+/// What sock_diag(7) answers, and what it is asked: messages of NETLINK_SOCK_DIAG as bytes. No input makes a parser trap.
+
+/// A TCP or UDP socket, as linux/inet_diag.h describes it.
+package struct InternetSocket: Equatable {
+    /// The states of a socket (include/net/tcp_states.h).
+    package enum State {
+        package static let established: UInt8 = 1
+        package static let closeWait: UInt8 = 8
+        package static let lastAck: UInt8 = 9
+        package static let listening: UInt8 = 10
+        package static let closing: UInt8 = 11
+    }
+
+    /// AF_INET or AF_INET6.
+    package var family: UInt8
+    package var state: UInt8
+    /// With it the kernel finds the socket again.
+    package var identity: SocketIdentity
+    package var localPort: UInt16
+    /// Of a listener: how many connections wait. Of others: bytes that were not read; a FIN counts as one.
+    package var readQueue: UInt32
+    /// Bytes that the other end has not confirmed. Of a listener: how many connections may wait.
+    package var writeQueue: UInt32
+    package var inode: UInt64
+    /// TCP only.
+    package var info: TCPInfo?
+
+    /// Whether the other end has sent its FIN.
+    package var hasEnd: Bool { state == State.closeWait || state == State.lastAck || state == State.closing }
+    package var isListening: Bool { state == State.listening }
+
+    /// Bytes, or connections, that wait for the app.
+    package var unread: UInt64 { UInt64(hasEnd && readQueue > 0 ? readQueue - 1 : readQueue) }
+    package var unsent: UInt64 { isListening ? 0 : UInt64(writeQueue) }
+
+    /// - Parameter bytes: a message without its netlink header: `struct inet_diag_msg` and attributes.
+    init?(parsing bytes: ArraySlice<UInt8>) {
+        guard bytes.count >= 72, let identity = SocketIdentity(parsing: bytes, at: 4),
+            let readQueue: UInt32 = nativeNumber(bytes, at: 56), let writeQueue: UInt32 = nativeNumber(bytes, at: 60),
+            let inode: UInt32 = nativeNumber(bytes, at: 68), let port: UInt16 = nativeNumber(bytes, at: 4)
+        else { return nil }
+        family = bytes[bytes.startIndex]
+        state = bytes[bytes.startIndex + 1]
+        self.identity = identity
+        localPort = UInt16(bigEndian: port)
+        self.readQueue = readQueue
+        self.writeQueue = writeQueue
+        self.inode = UInt64(inode)
+        // INET_DIAG_INFO
+        info = netlinkAttribute(2, of: bytes.dropFirst(72)).flatMap { TCPInfo(parsing: $0) }
+        if hasEnd, let received = info?.received, received > 0 { info?.received = received - 1 }
+    }
+}
+
+/// `struct inet_diag_sockid`: ports, addresses, interface and cookie.
+package struct SocketIdentity: Hashable {
+    static let size = 48
+    /// Its 48 bytes; the rest is 0.
+    private var words = SIMD8<UInt64>()
+
+    init?(parsing bytes: ArraySlice<UInt8>, at offset: Int) {
+        for index in 0..<6 {
+            guard let word: UInt64 = nativeNumber(bytes, at: offset + 8 * index) else { return nil }
+            words[index] = word
+        }
+    }
+
+    var bytes: [UInt8] { (0..<6).flatMap { nativeBytes(words[$0]) } }
+}
+
+/// A part of `struct tcp_info` (linux/tcp.h).
+package struct TCPInfo: Equatable {
+    /// How long ago the app sent and received data, in ms. The kernel's clock has ticks of up to 10 ms.
+    package var lastSent: UInt32
+    package var lastReceived: UInt32
+    /// Bytes since the connection was made, without a FIN.
+    package var received: UInt64
+    package var sent: UInt64
+
+    /// - Returns: `nil` for a kernel that does not count the bytes sent (before 4.19).
+    init?(parsing bytes: ArraySlice<UInt8>) {
+        guard let lastSent: UInt32 = nativeNumber(bytes, at: 44),
+            let lastReceived: UInt32 = nativeNumber(bytes, at: 52),
+            let received: UInt64 = nativeNumber(bytes, at: 128), let sent: UInt64 = nativeNumber(bytes, at: 200)
+        else { return nil }
+        self.lastSent = lastSent
+        self.lastReceived = lastReceived
+        self.received = received
+        self.sent = sent
+    }
+}
+
+/// An AF_UNIX socket, as linux/unix_diag.h describes it.
+package struct UnixQueue: Equatable {
+    package var inode: UInt64
+    package var isListening: Bool
+    /// Of a listener: how many connections wait. Of others: bytes that were not read, of datagrams those of the first.
+    package var unread: UInt64
+
+    /// - Parameter bytes: a message without its netlink header: `struct unix_diag_msg` and attributes.
+    init?(parsing bytes: ArraySlice<UInt8>) {
+        guard bytes.count >= 16, let inode: UInt32 = nativeNumber(bytes, at: 4) else { return nil }
+        self.inode = UInt64(inode)
+        isListening = bytes[bytes.startIndex + 2] == InternetSocket.State.listening
+        // UNIX_DIAG_RQLEN
+        let queue: UInt32? = netlinkAttribute(4, of: bytes.dropFirst(16)).flatMap { nativeNumber($0, at: 0) }
+        unread = UInt64(queue ?? 0)
+    }
+}
+
+/// A message of NETLINK_SOCK_DIAG.
+enum DiagnosticMessage: Equatable {
+    case socket(ArraySlice<UInt8>)
+    /// The end of a dump.
+    case done
+    case failed(errno: Int32)
+}
+
+/// Splits a datagram of the kernel. What does not have the form of a message ends it.
+func diagnosticMessages(_ bytes: [UInt8]) -> [DiagnosticMessage] {
+    var messages: [DiagnosticMessage] = []
+    var rest = bytes[...]
+    while let length: UInt32 = nativeNumber(rest, at: 0), let type: UInt16 = nativeNumber(rest, at: 4), length >= 16,
+        Int(length) <= rest.count
+    {
+        let payload = rest.dropFirst(16).prefix(Int(length) - 16)
+        switch type {
+        case 2, 3:  // NLMSG_ERROR, and NLMSG_DONE, which may have an error too
+            let code: Int32 = nativeNumber(payload, at: 0) ?? 0
+            messages.append(code == 0 ? .done : .failed(errno: code == .min ? .max : abs(code)))
+        case 20: messages.append(.socket(payload))  // SOCK_DIAG_BY_FAMILY
+        default: break
+        }
+        rest = rest.dropFirst((Int(length) + 3) & ~3)
+    }
+    return messages
+}
+
+/// Returns the contents of the first attribute of a type (`struct rtattr`).
+func netlinkAttribute(_ wanted: UInt16, of bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
+    var rest = bytes
+    while let length: UInt16 = nativeNumber(rest, at: 0), let type: UInt16 = nativeNumber(rest, at: 2), length >= 4,
+        Int(length) <= rest.count
+    {
+        // The upper bits are flags (NLA_F_NESTED, NLA_F_NET_BYTEORDER).
+        if type & 0x3fff == wanted { return rest.dropFirst(4).prefix(Int(length) - 4) }
+        rest = rest.dropFirst((Int(length) + 3) & ~3)
+    }
+    return nil
+}
+
+/// Requests of NETLINK_SOCK_DIAG.
+enum DiagnosticRequest {
+    /// IPPROTO_TCP and IPPROTO_UDP.
+    static let tcp: UInt8 = 6
+    static let udp: UInt8 = 17
+    static let families: [UInt8] = [2, 10]
+
+    /// All sockets of a family and protocol.
+    /// - Parameter cgroup: only those that were created in this group, or by a listener of this group
+    ///   (INET_DIAG_BC_CGROUP_COND, since Linux 5.9).
+    static func all(family: UInt8, protocol number: UInt8, cgroup: UInt64? = nil) -> [UInt8] {
+        var filter: [UInt8] = []
+        if let cgroup {
+            // An attribute (INET_DIAG_REQ_BYTECODE) with one operation: of 12 bytes, to its end or beyond.
+            filter += nativeBytes(UInt16(16)) + nativeBytes(UInt16(1))
+            filter += [13, 12] + nativeBytes(UInt16(16)) + nativeBytes(cgroup)
+        }
+        let identity = [UInt8](repeating: 0, count: SocketIdentity.size)
+        return request(inet(family, number, identity) + filter, isDump: true)
+    }
+
+    /// One socket.
+    static func exact(_ socket: KnownSocket) -> [UInt8] {
+        request(inet(socket.family, tcp, socket.identity.bytes), isDump: false)
+    }
+
+    /// All AF_UNIX sockets, or the one with an inode.
+    static func unix(inode: UInt64?) -> [UInt8] {
+        // UDIAG_SHOW_RQLEN, and a cookie that is not compared.
+        let body: [UInt8] =
+            [1, 0, 0, 0] + nativeBytes(UInt32.max) + nativeBytes(UInt32(truncatingIfNeeded: inode ?? 0))
+            + nativeBytes(UInt32(0x10)) + nativeBytes(UInt64.max)
+        return request(body, isDump: inode == nil)
+    }
+
+    /// `struct inet_diag_req_v2`: all states, with INET_DIAG_INFO.
+    private static func inet(_ family: UInt8, _ number: UInt8, _ identity: [UInt8]) -> [UInt8] {
+        [family, number, number == tcp ? 2 : 0, 0] + nativeBytes(UInt32.max) + identity
+    }
+
+    private static func request(_ body: [UInt8], isDump: Bool) -> [UInt8] {
+        // SOCK_DIAG_BY_FAMILY; NLM_F_REQUEST, and NLM_F_DUMP.
+        let flags: UInt16 = isDump ? 0x301 : 1
+        return nativeBytes(UInt32(16 + body.count)) + nativeBytes(UInt16(20)) + nativeBytes(flags)
+            + nativeBytes(UInt64(1)) + body
+    }
+}
+
+/// A TCP socket that a look has found before.
+package struct KnownSocket: Hashable {
+    var family: UInt8
+    var identity: SocketIdentity
+}
+
+/// Reads a number in the byte order of the machine; `nil` beyond the end.
+func nativeNumber<Number: FixedWidthInteger>(_ bytes: ArraySlice<UInt8>, at offset: Int) -> Number? {
+    let size = MemoryLayout<Number>.size
+    guard offset >= 0, offset <= bytes.count, size <= bytes.count - offset else { return nil }
+    let start = bytes.startIndex + offset
+    var value: Number = 0
+    withUnsafeMutableBytes(of: &value) { $0.copyBytes(from: bytes[start..<start + size]) }
+    return value
+}
+
+func nativeBytes<Number: FixedWidthInteger>(_ value: Number) -> [UInt8] {
+    withUnsafeBytes(of: value) { Array($0) }
+}

@@ -1,0 +1,88 @@
+/// What one look at the processes of an app has found (L51).
+package struct WorkFindings {
+    /// When the look began (CLOCK_MONOTONIC).
+    package let began: Duration
+    /// Processor time of all processes since the launch.
+    package let cpu: Duration
+    var processes: Set<Int32>
+    /// A thread runs, is ready to run, or waits for a device.
+    var isRunnable = false
+    var threads: [ParkedThread] = []
+    var sockets: [UInt64: FoundSocket] = [:]
+    /// Ports on which TCP sockets of the network namespace listen.
+    var ports: Set<UInt16> = []
+    var isIncomplete = false
+
+    init(began: Duration, processes: [Int32], cpu: Duration) {
+        self.began = began
+        self.processes = Set(processes)
+        self.cpu = cpu
+    }
+}
+
+/// A socket of the app.
+enum FoundSocket {
+    case internet(InternetSocket, SocketKind)
+    case unix(UnixQueue)
+    /// In another network namespace, or without sock_diag(7).
+    case listed(ListedSocket, SocketKind)
+    /// In no table: not bound, closed, or of a kind that is not examined.
+    case absent(SocketKind)
+
+    var kind: SocketKind {
+        switch self {
+        case .internet(_, let kind), .listed(_, let kind), .absent(let kind): kind
+        case .unix: .unix
+        }
+    }
+    var unread: UInt64 {
+        switch self {
+        case .internet(let socket, _): socket.unread
+        case .unix(let queue): queue.unread
+        case .listed(let socket, _): socket.unread
+        case .absent: 0
+        }
+    }
+    var unsent: UInt64 {
+        switch self {
+        case .internet(let socket, .tcp): socket.unsent
+        case .listed(let socket, .tcp): socket.unsent
+        // What an AF_UNIX socket has sent is what its peer has not read.
+        case .internet, .listed, .unix, .absent: 0
+        }
+    }
+}
+
+/// What an app has to do, as one look found it in comparison with the look before.
+package struct WorkMeasurement: Equatable, Sendable {
+    package var cpu: Duration
+    package var isRunnable = false
+    package var hasNewProcesses = false
+    /// Bytes that the app has not read; a connection that waits counts as one.
+    package var unread: UInt64 = 0
+    /// Bytes that its peers have not confirmed.
+    package var unsent: UInt64 = 0
+    /// Accepted connections with a request without its answer.
+    package var requests = 0
+    /// Since the last byte of the newest of these requests arrived.
+    package var newestRequest = Duration.zero
+    package var connections = 0
+    package var hasUnusualWait = false
+    package var shortestWait: Duration?
+    package var isIncomplete = false
+
+    init(cpu: Duration) { self.cpu = cpu }
+}
+
+/// What an app's manifest says about idleness, for what is learned about its waits.
+package struct IdleLimits {
+    /// Of one processor, in thousandths.
+    package var processorShare: Int
+    /// For how long a request may wait.
+    package var requestTime: Duration
+
+    package init(processorShare: Int, requestTime: Duration) {
+        self.processorShare = processorShare
+        self.requestTime = requestTime
+    }
+}

@@ -1,0 +1,208 @@
+import Glibc
+package import Posix
+
+/// One look at what the processes of an app have to do, in pieces of some 100 µs. It needs no help of the app: it reads its
+/// descriptors, sock_diag(7), and in which system calls its threads wait.
+package final class WorkLook {
+    /// The most processes, descriptors and threads that are examined. The look at an app with more processes or descriptors is
+    /// incomplete.
+    package static let mostProcesses = 1024
+    package static let mostDescriptors = 16_384
+    package static let mostThreads = 1000
+    /// How many descriptors and threads a piece examines, and how many sockets it asks for.
+    private static let descriptorPiece = 64
+    private static let threadPiece = 16
+    private static let lookUpPiece = 8
+
+    private enum Step { case descriptors, sockets, threads, finished }
+
+    package private(set) var findings: WorkFindings
+    private let isFrozen: Bool
+    private let proc: ProcFS
+    private let known: [UInt64: WorkBaseline.Known]
+    private var step = Step.descriptors
+
+    private var unlisted: ArraySlice<Int32>
+    private var folder: FolderReader?
+    private var folderPath = ""
+    private var descriptors = 0
+    private var kinds: [UInt64: SocketKind] = [:]
+    private let ownNamespace: String?
+    /// A process of each other network namespace.
+    private var namespaces: [String: Int32] = [:]
+    private let search: SocketSearch
+
+    private var unexamined: ArraySlice<Int32>
+    private var threads: ArraySlice<Int32> = []
+    private var threadsOf: Int32 = 0
+    private var threadCount = 0
+
+    /// - Parameters:
+    ///   - now: the time (CLOCK_MONOTONIC).
+    ///   - cgroup: the ID of the app's cgroup, if it has one.
+    ///   - isFrozen: its threads are frozen, so only its sockets are examined, and not by what was listed before.
+    package init(
+        _ members: Enclosure.Members, at now: Duration, cgroup: UInt64? = nil, baseline: WorkBaseline,
+        tables: SocketTables, isFrozen: Bool = false, proc: ProcFS = ProcFS()
+    ) {
+        self.isFrozen = isFrozen
+        let processes = members.processes.prefix(Self.mostProcesses)
+        var findings = WorkFindings(began: now, processes: members.processes, cpu: members.cpu)
+        findings.isIncomplete = processes.count < members.processes.count
+        self.findings = findings
+        unlisted = processes
+        unexamined = processes
+        known = baseline.sockets
+        self.proc = proc
+        search = SocketSearch(
+            baseline: baseline, cgroup: cgroup, tables: tables, usesOldTables: !isFrozen, proc: proc)
+        ownNamespace = proc.networkNamespace(of: "self")
+    }
+
+    /// Does the next piece.
+    /// - Parameter now: the time (CLOCK_MONOTONIC).
+    /// - Returns: whether there is more.
+    package func advance(at now: Duration) throws(SystemError) -> Bool {
+        switch step {
+        case .descriptors:
+            if try !listDescriptors() {
+                search.begin(kinds, namespaces: namespaces, process: findings.processes.min(), at: now)
+                step = .sockets
+            }
+        case .sockets:
+            if try !search.advance(at: now, limit: Self.lookUpPiece) {
+                findings.sockets = search.found
+                findings.ports = search.ports
+                findings.isIncomplete = findings.isIncomplete || search.isIncomplete
+                step = isFrozen ? .finished : .threads
+            }
+        case .threads: if try !lookAtThreads() { step = .finished }
+        case .finished: break
+        }
+        return step != .finished
+    }
+
+    // MARK: Descriptors
+
+    private func listDescriptors() throws(SystemError) -> Bool {
+        guard let folder else {
+            guard let pid = unlisted.popFirst() else { return false }
+            if let namespace = proc.networkNamespace(of: String(pid)), let ownNamespace, namespace != ownNamespace {
+                namespaces[namespace] = pid
+            }
+            folderPath = "\(proc.root)/\(pid)/fd"
+            try permitted { () throws(SystemError) in self.folder = try FolderReader(self.folderPath) }
+            return true
+        }
+        var names: [String] = []
+        try permitted { () throws(SystemError) in names = try folder.next(Self.descriptorPiece) }
+        for name in names { inspect("\(folderPath)/\(name)") }
+        descriptors += names.count
+        if names.isEmpty || folder.isAtEnd { self.folder = nil }
+        if descriptors > Self.mostDescriptors {
+            findings.isIncomplete = true
+            self.folder = nil
+            unlisted = []
+        }
+        return true
+    }
+
+    /// Does nothing for a process that has ended. One that may not be examined makes the look incomplete.
+    private func permitted(_ body: () throws(SystemError) -> Void) throws(SystemError) {
+        do {
+            try body()
+        } catch {
+            if error.errno == EACCES || error.errno == EPERM {
+                findings.isIncomplete = true
+            } else if !error.meansGone {
+                throw error
+            }
+        }
+    }
+
+    private func inspect(_ path: String) {
+        guard let inode = socketInode(path), kinds[inode] == nil else { return }
+        // To ask for its attributes could reach another file that has got its number meanwhile.
+        kinds[inode] = known[inode]?.kind ?? .unknown
+    }
+
+    // MARK: Threads
+
+    private func lookAtThreads() throws(SystemError) -> Bool {
+        guard !threads.isEmpty else {
+            guard let pid = unexamined.popFirst() else { return false }
+            var all: [Int32] = []
+            try permitted { () throws(SystemError) in all = try self.proc.threads(of: pid) }
+            all.sort()
+            // The others are taken to do what these do: a program with more threads is not busy for that alone.
+            threads = all.prefix(Self.mostThreads - threadCount)
+            threadsOf = pid
+            threadCount += threads.count
+            return true
+        }
+        for thread in threads.prefix(Self.threadPiece) {
+            switch try proc.look(atThread: thread, of: threadsOf) {
+            case .runnable: findings.isRunnable = true
+            case .parked(let parked): if let parked { findings.threads.append(parked) }
+            case .gone: break
+            case .refused:
+                findings.isIncomplete = true
+                threads = []
+                return true
+            }
+        }
+        threads = threads.dropFirst(Self.threadPiece)
+        return true
+    }
+}
+
+extension Enclosure {
+    /// The processes of an app, and their processor time since the launch.
+    package struct Members {
+        package var processes: [Int32]
+        package var cpu: Duration
+
+        package init(processes: [Int32], cpu: Duration) {
+            self.processes = processes
+            self.cpu = cpu
+        }
+    }
+
+    /// - Parameter scan: a complete search of /proc (process-group mode); `nil`: a new one is made.
+    package func measuredMembers(in scan: ProcessScan?) throws(SystemError) -> Members {
+        switch kind {
+        case .cgroup(let leaf): return Members(processes: try leaf.pids(), cpu: try cpuTime())
+        case .family(let family):
+            let members = if let scan { family.members(in: scan) } else { try family.members() }
+            return Members(processes: members.map(\.pid), cpu: family.cpuTime(of: members))
+        }
+    }
+
+    /// The ID of the cgroup, by which the kernel filters sockets: the inode of its folder. Groups below it have others.
+    package var cgroupID: UInt64? {
+        guard let descriptor = cgroupDescriptor else { return nil }
+        var about = Glibc.stat()
+        return fstat(descriptor.raw, &about) == 0 ? UInt64(about.st_ino) : nil
+    }
+}
+
+extension ProcFS {
+    /// Returns the name of the network namespace of a process, such as `net:[4026531840]`.
+    func networkNamespace(of process: String) -> String? {
+        linkTarget("\(root)/\(process)/ns/net").map { String(decoding: $0, as: UTF8.self) }
+    }
+}
+
+/// Returns what a symbolic link of /proc names, if it is shorter than `limit` bytes.
+func linkTarget(_ path: String, limit: Int = 64) -> ArraySlice<UInt8>? {
+    var target = [CChar](repeating: 0, count: limit)
+    let length = readlink(path, &target, limit)
+    return (1..<limit).contains(length) ? target[..<length].map { UInt8(bitPattern: $0) }[...] : nil
+}
+
+/// The inode of a socket, from `socket:[4711]`; `nil`: the descriptor is none.
+private func socketInode(_ path: String) -> UInt64? {
+    let prefix = Array("socket:[".utf8)
+    guard let target = linkTarget(path), target.starts(with: prefix) else { return nil }
+    return parseNumber(target.dropFirst(prefix.count).dropLast())
+}

@@ -1,0 +1,110 @@
+import Control
+import JSON
+import LifecycleCore
+import Systemd
+
+/// Why apps are awake, and what would wake them (L50, L51).
+extension Session {
+    /// `idle`: a line for each app.
+    func idle() throws(Failure) -> Int32 {
+        let client = try connect()
+        var found: [AppStatus] = []
+        var problems: [Failure] = []
+        if apps.isEmpty { found = try client.call("List") } else { (found, problems) = try statuses(client) }
+        try wantsJSON ? show(.array(found.map(idleDocument))) : show(idleTable(found))
+        problems.forEach(report)
+        return problems.first?.status ?? 0
+    }
+
+    private func idleTable(_ apps: [AppStatus]) -> String {
+        var table = Table(["APP", "STATE", "SINCE", "WHY"], flexible: [0])
+        table.rows = apps.map { app in
+            [
+                Cell(app.id, .bold), Cell(app.state, Style(state: app.state)), Cell(app.wakefulSince.map(when)),
+                Cell(app.whyAwake),
+            ]
+        }
+        return table.text(screen)
+    }
+
+    /// The keys of the status that are about waking, and the line for people.
+    private func idleDocument(_ app: AppStatus) -> JSONValue {
+        let keys = [
+            "state", "since", "awake", "suspendsInSeconds", "trafficWakes", "lastInput", "watch", "shortestWaitSeconds",
+        ]
+        let members = (app.json.objectValue ?? []).filter { keys.contains($0.0) }
+        return .object([("app", .string(app.id)), ("why", .string(app.whyAwake))] + members)
+    }
+
+    // MARK: status
+
+    /// The lines of `status`. Its state says enough of an app in the foreground, and of one whose process begins or ends.
+    func addWakefulness(_ app: AppStatus, to sheet: inout Sheet) {
+        if app.state == "background" {
+            // Open tasks and wakes have lines of their own.
+            let reasons = app.awake.filter { $0.reason != "task" && $0.reason != "wake" }
+            let left = app.timeToSuspension.map { [$0] } ?? []
+            sheet.add("Awake", reasons.map(awakeLine) + left)
+        }
+        if app.state == "suspended", let watch = app.watch, watch.onlyPeers != true || !watch.unwatched.isEmpty {
+            sheet.add("Watch", app.wakeConditions)
+        }
+        sheet.add("Traffic", trafficLine(app))
+    }
+
+    private func awakeLine(_ reason: AwakeStatus) -> String {
+        reason.explanation + (reason.since.map { ", since \(whenInFull($0))" } ?? "")
+    }
+
+    /// `woken 17 times, last 3s ago by a connection from 192.0.2.7:50123 (descriptor 5 of process 4711)`.
+    private func trafficLine(_ app: AppStatus) -> String? {
+        guard let count = app.trafficWakes, count > 0 else { return nil }
+        let times = "woken \(count) \(count == 1 ? "time" : "times")"
+        guard let input = app.lastInput else { return times }
+        let time = input.at.map { screen.isTerminal ? " \(when($0))" : " at \(when($0))" } ?? ""
+        return "\(times), last\(time) by \(input.phrase)"
+    }
+}
+
+extension AppStatus {
+    /// Since when the app is awake for its first reason, or in its state.
+    fileprivate var wakefulSince: Timestamp? { awake.first?.since ?? since }
+
+    /// Why the app is awake, or what would wake it, in one line; empty for an app that does not run.
+    fileprivate var whyAwake: String {
+        switch state {
+        case "notRunning": ""
+        case "suspended": wakeConditions.joined(separator: "; ")
+        default: (awake.map(\.explanation) + (timeToSuspension.map { [$0] } ?? [])).joined(separator: "; ")
+        }
+    }
+
+    fileprivate var timeToSuspension: String? {
+        suspendsIn.map { "it is suspended in \(countdown($0)) unless it works" }
+    }
+
+    /// What wakes a suspended app, and what does not.
+    fileprivate var wakeConditions: [String] {
+        guard let watch else { return ["only a request wakes it"] }
+        var lines: [String] = []
+        if watch.onlyPeers == true {
+            lines.append("only a request wakes it, or a local peer whose buffer is more than half full")
+        } else if watch.watched == 0 {
+            lines.append("it has no descriptor at which input can wake it")
+        } else {
+            let descriptors = watch.watched == 1 ? "1 descriptor" : "\(watch.watched) descriptors"
+            lines.append("input at \(descriptors) wakes it\(watch.threshold)")
+        }
+        lines += watch.unwatched.map(\.phrase)
+        if let wait = shortestWait { lines.append("a timeout of \(wait.timeSpan) passes unnoticed") }
+        return lines
+    }
+}
+
+extension WatchStatus {
+    /// `, from 64B or after 30s`.
+    fileprivate var threshold: String {
+        guard let bytes = thresholdBytes else { return "" }
+        return ", from \(formattedSize(bytes))" + (thresholdTime.map { " or after \($0.timeSpan)" } ?? "")
+    }
+}

@@ -1,0 +1,165 @@
+import Control
+import JSON
+import Systemd
+import Testing
+
+@Suite("idle, and status about waking")
+struct IdleTests {
+    @Test("idle has a line for each app: why it is awake, or what would wake it (L51)")
+    func table() throws {
+        let daemon = try FakeDaemon()
+        let idle = Records.make(Records.idleWorker) { $0.id = "worker2" }
+        daemon.answer("List", [Records.mail, Records.worker, idle])
+        let outcome = try daemon.run("idle")
+        #expect(outcome.status == 0)
+        #expect(
+            outcome.output == """
+                org.example.Mail  notRunning  2025-11-21T07:00:00.000000Z  -
+                worker1           background  2025-11-21T07:12:05.000000Z  \
+                a request waits for its answer; the task 'upload' is open
+                worker2           suspended   2025-11-21T07:12:03.250000Z  \
+                input at 12 descriptors wakes it, from 64B or after 30s; \
+                cannot watch 1 socket: operation not permitted; a timeout of 500ms passes unnoticed
+
+                """)
+    }
+
+    @Test("idle takes apps and patterns, and an unknown app is an error; an app that does not run is none")
+    func apps() throws {
+        let daemon = try FakeDaemon()
+        daemon.answer("List", [Records.mail, Records.worker])
+        daemon.on("Status") { call in
+            switch call.arguments.first?.stringValue {
+            case "worker1": call.reply(Records.worker)
+            case "org.example.Mail": call.reply(Records.mail)
+            default: call.fail(ControlNames.Failure.unknownApp.error("There is no app 'x'."))
+            }
+        }
+        #expect(try daemon.run("idle", "worker*").output.hasPrefix("worker1  background  "))
+        let mail = try daemon.run("idle", "org.example.Mail")
+        #expect(mail.status == 0)
+        #expect(mail.output.hasSuffix("Z  -\n"))
+        let both = try daemon.run("idle", "x", "worker1")
+        #expect(both.status == 1)
+        #expect(both.errors == "greenroomctl: There is no app 'x'.\n")
+        #expect(both.output.hasPrefix("worker1  "))
+    }
+
+    @Test("idle --json is a list of the keys about waking, with the line for people")
+    func json() throws {
+        let daemon = try FakeDaemon()
+        daemon.answer("Status", Records.idleWorker)
+        let outcome = try daemon.run("idle", "--json", "worker1")
+        let apps = try #require(try JSONValue.parse(outcome.output).arrayValue)
+        #expect(apps.count == 1)
+        #expect(
+            apps.first?.objectValue?.map(\.0) == [
+                "app", "why", "state", "since", "trafficWakes", "lastInput", "watch", "shortestWaitSeconds",
+            ])
+        #expect(apps.first?["watch"]?["unwatched"]?.arrayValue?.first?["problem"]?.stringValue == "notPermitted")
+        #expect(apps.first?["why"]?.stringValue?.hasPrefix("input at 12 descriptors wakes it") == true)
+    }
+
+    @Test("an app that is idle shows when it is suspended, and one that input does not wake says so (L50, L51)")
+    func conditions() throws {
+        let daemon = try FakeDaemon()
+        func why(_ app: AppStatus) throws -> String? {
+            daemon.answer("Status", app)
+            let outcome = try daemon.run("idle", "--json", "worker1")
+            return try JSONValue.parse(outcome.output).arrayValue?.first?["why"]?.stringValue
+        }
+        let idle = Records.make(Records.worker) {
+            $0.suspendsIn = .milliseconds(3210)
+            $0.awake = [
+                Records.make(AwakeStatus()) {
+                    $0.reason = "suspendDelay"
+                    $0.explanation = "it has nothing to do"
+                }
+            ]
+        }
+        #expect(try why(idle) == "it has nothing to do; it is suspended in 3.2s unless it works")
+        let suspended = Records.make(Records.idleWorker) {
+            $0.watch = nil
+            $0.shortestWait = nil
+        }
+        #expect(try why(suspended) == "only a request wakes it")
+        let quiet = Records.make(suspended) {
+            $0.watch = Records.make(WatchStatus()) {
+                $0.watched = 3
+                $0.onlyPeers = true
+            }
+        }
+        #expect(try why(quiet) == "only a request wakes it, or a local peer whose buffer is more than half full")
+        let blind = Records.make(suspended) { $0.watch = WatchStatus() }
+        #expect(try why(blind) == "it has no descriptor at which input can wake it")
+    }
+
+    @Test("status says why an app is awake and since when, and what woke it (L50, L51)")
+    func awake() throws {
+        let daemon = try FakeDaemon()
+        daemon.answer("Status", Records.worker)
+        #expect(
+            try daemon.run("status", "worker1").output == """
+                ● worker1
+                      State: background since 2025-11-21T07:12:03.250000Z
+                        PID: 4711
+                     Memory: 0B
+                   Launches: 1
+                      Awake: a request waits for its answer, since 2025-11-21T07:12:05.000000Z
+                    Traffic: woken 17 times, last at 2025-11-21T07:12:03.250000Z by a connection from 192.0.2.7:50123 \
+                (descriptor 5 of process 4711, 312B)
+
+                """)
+    }
+
+    @Test("status of a suspended app says what would wake it and what cannot be watched (L50)")
+    func suspended() throws {
+        let daemon = try FakeDaemon()
+        daemon.answer("Status", Records.make(Records.idleWorker) { $0.trafficWakes = 0 })
+        let outcome = try daemon.run("status", "worker1")
+        #expect(
+            outcome.output == """
+                ● worker1
+                      State: suspended since 2025-11-21T07:12:03.250000Z
+                        PID: 4711
+                     Memory: 0B
+                   Launches: 1
+                      Watch: input at 12 descriptors wakes it, from 64B or after 30s
+                             cannot watch 1 socket: operation not permitted
+                             a timeout of 500ms passes unnoticed
+
+                """)
+        #expect(outcome.errors.isEmpty)
+    }
+
+    @Test("a wake by input is shown in terms of its kind, and text of peers is escaped")
+    func phrases() throws {
+        let daemon = try FakeDaemon()
+        let app = Records.make(Records.worker) {
+            $0.trafficWakes = 1
+            $0.lastInput = Records.make(InputStatus()) {
+                $0.kind = "pipe"
+                $0.peer = "a\u{1B}[2Jb"
+                $0.pid = 7
+                $0.bytes = 40_000
+                $0.isHalfFull = true
+            }
+        }
+        daemon.answer("Status", app)
+        #expect(
+            try daemon.run("status", "worker1").output.contains(
+                "    Traffic: woken 1 time, last by data in a pipe from a\\x1b[2Jb (descriptor 0 of process 7, 39.1K, "
+                    + "buffer more than half full)\n"))
+        var input = Records.input
+        let subjects: [(String, String)] = [
+            ("stream", "data on a connection from"), ("datagram", "a datagram from"), ("listener", "a connection from"),
+            ("timer", "a timer descriptor from"), ("future", "future from"),
+        ]
+        for (kind, subject) in subjects {
+            input.kind = kind
+            #expect(input.phrase.hasPrefix(subject))
+        }
+        input.isEnd = true
+        #expect(input.phrase.hasPrefix("the end of a stream from 192.0.2.7:50123 (descriptor 5"))
+    }
+}

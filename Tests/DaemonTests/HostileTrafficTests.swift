@@ -1,0 +1,146 @@
+import Glibc
+import JSON
+import Linux
+import Posix
+import Systemd
+import TestKit
+import Testing
+
+@Suite("Hostile traffic", .enabled(if: TrafficStage.hasPython, "needs python3"))
+struct HostileTrafficTests {
+    @Test("a flood to one suspended app does not delay another one (L50)")
+    func flood() throws {
+        let stage = try TrafficStage(["flooded": "run()", "server": "run()"], "[Wake]\nWakeThreshold=64K")
+        let flooded = try TrafficClient(port: try stage.launch("flooded"))
+        try flooded.exchange([1])
+        let port = try stage.launch("server")
+        try stage.suspended("flooded")
+        _ = fcntl(flooded.number, F_SETFL, O_NONBLOCK)
+        // In sum less than the threshold: the flooded app is not woken.
+        let noise = [UInt8](repeating: 0, count: 4)
+        // More rounds would keep it awake: it is woken soon after each suspension.
+        for _ in 0..<3 {
+            for _ in 0..<5000 { _ = Glibc.send(flooded.number, noise, noise.count, Int32(MSG_NOSIGNAL)) }
+            // A connection that waits counts as more than the threshold.
+            try stage.suspended("server")
+            try TrafficClient(port: port).exchange([2, 3])
+        }
+    }
+
+    @Test("the clients of a suspended server that is killed by another program see its end (L50)")
+    func killed() throws {
+        let stage = try TrafficStage()
+        let client = try TrafficClient(port: try stage.launch())
+        try client.exchange([1])
+        try stage.suspended()
+        kill(try stage.daemon.pid("server"), SIGKILL)
+        #expect(try client.receive() == [])
+        try stage.daemon.waitUntil("server", is: "notRunning")
+        #expect(throws: TestFailure.self) { try TrafficClient(port: try portOfNoServer(stage)) }
+    }
+
+    private func portOfNoServer(_ stage: TrafficStage) throws -> UInt16 {
+        try #require(UInt16(TestDaemon.text(of: stage.daemon.root + "/server.port")))
+    }
+
+    @Test("a socket with SO_LINGER delays neither the end of its app nor the daemon (L50)")
+    func lingering() throws {
+        let stage = try TrafficStage([
+            "server": """
+            def prepare(connection):
+                import struct
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 900))
+                connection.setblocking(False)
+                try:
+                    while True: connection.send(bytes(65536))
+                except BlockingIOError: pass
+                connection.setblocking(True)
+                return connection
+            run()
+            """
+        ])
+        let client = try TrafficClient(port: try stage.launch())
+        #expect(try client.receive(1) == [0])
+        try stage.suspended()
+        try stage.daemon.terminate("server", remove: true)
+        #expect(try stage.daemon.state("server") == "notRunning")
+        withExtendedLifetime(client) {}
+    }
+
+    @Test("a listening socket that two apps share wakes both, and outlives one of them (L50)")
+    func passedOn() throws {
+        let path = "os.path.dirname(sys.argv[1]) + '/channel'"
+        let stage = try TrafficStage([
+            // Receives the socket of the other one, and never accepts a connection.
+            "holder": """
+            channel = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+            channel.bind(\(path))
+            publish(sys.argv[1], '1')
+            kept = socket.recv_fds(channel, 16, 4)
+            publish(sys.argv[1], '2')
+            while True: channel.recv(16)
+            """,
+            "server": """
+            channel = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+            channel.connect(\(path))
+            socket.send_fds(channel, [b'x'], [listener.fileno()])
+            run()
+            """,
+        ])
+        _ = try stage.launch("holder")
+        let port = try stage.launch("server")
+        try stage.suspended("holder")
+        try stage.suspended("server")
+        try TrafficClient(port: port).exchange([1])
+        kill(try stage.daemon.pid("holder"), SIGKILL)
+        try stage.daemon.waitUntil("holder", is: "notRunning")
+        try stage.suspended("server")
+        try TrafficClient(port: port).exchange([2])
+    }
+
+    @Test("an app that opens its listening socket again at each wake can bind it, and answers (L50)")
+    func reopened() throws {
+        let stage = try TrafficStage([
+            "server": """
+            # Connections inherit it, and would keep the address in use.
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            publish(sys.argv[1], str(listener.getsockname()[1]))
+            address = listener.getsockname()
+            while True:
+                connection, _ = listener.accept()
+                listener.close()
+                # Fails while a duplicate of the old one exists (EADDRINUSE).
+                listener = socket.socket()
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                listener.bind(address)
+                listener.listen(64)
+                while data := connection.recv(65536):
+                    connection.sendall(data)
+                connection.close()
+            """
+        ])
+        let port = try stage.launch()
+        for round in 0..<3 {
+            try stage.suspended()
+            try TrafficClient(port: port).exchange([UInt8(round)])
+        }
+    }
+
+    @Test(
+        "an app whose descriptors may not be duplicated is suspended without a watch, and status says so (L50)",
+        .enabled(if: geteuid() == 0, "needs root"))
+    func notPermitted() throws {
+        let daemon = try TestDaemon(
+            ["app": TestDaemon.manifest("undumpable", app: "StartupSec=0", "[Lifecycle]\nSuspendDelaySec=0")],
+            asUnprivilegedUser: true)
+        try daemon.launch("app", background: true)
+        try daemon.waitUntil("app", is: "suspended")
+        var problems: [String] = []
+        try daemon.eventually("it was tried") {
+            let unwatched = try daemon.status("app")["watch"]?["unwatched"]?.arrayValue ?? []
+            problems = unwatched.compactMap { $0["problem"]?.stringValue }
+            return !problems.isEmpty
+        }
+        #expect(problems == ["notPermitted"])
+    }
+}

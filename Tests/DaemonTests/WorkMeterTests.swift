@@ -1,0 +1,135 @@
+import Glibc
+import LifecycleCore
+import Linux
+import Systemd
+import TestKit
+import Testing
+
+@testable import Daemon
+
+/// A context with runs of `/bin/sleep`, which are killed at the end. It makes the process the subreaper of its orphans.
+private final class WorkStage {
+    let root = makeTemporaryFolder("greenroom-work")
+    let loop: EventLoop
+    let list = EventList()
+    let context: DaemonContext
+    private(set) var runs: [RunController] = []
+
+    init(runs count: UInt64) throws {
+        loop = try EventLoop()
+        context = try DaemonContext.bare(in: root, loop, list)
+        for number in 1...count {
+            let run = try context.makeRun(RunID(number), of: "app\(number)")
+            let process = try startSleep()
+            try run.enclosure.started(process)
+            run.setMainProcess(process)
+            runs.append(run)
+        }
+    }
+
+    deinit {
+        for run in runs { _ = try? run.process?.signal(SIGKILL) }
+        removeTree(root)
+    }
+
+    /// The runs that were measured, in the order of the reports.
+    var measured: [RunID] {
+        list.events.compactMap { event in
+            guard case .run(let run, .workMeasured) = event else { return nil }
+            return run
+        }
+    }
+
+    /// Turns the loop until runs were measured, and then until nothing is left to do.
+    func turn(until isEnough: ([RunID]) -> Bool) throws {
+        let limit = loop.now() + .seconds(60)
+        while !isEnough(measured), loop.now() < limit { try loop.runOnce(timeout: .seconds(1)) }
+        while try loop.runOnce(timeout: .zero) {}
+    }
+}
+
+@Suite("What runs have to do, as the daemon measures it (L43, L51)")
+struct WorkMeterTests {
+    @Test("each run that is measured is reported once, in the order of the requests")
+    func measured() throws {
+        try inOwnProcess {
+            let stage = try WorkStage(runs: 3)
+            for run in stage.runs.reversed() { run.measureWork(isFirst: true) }
+            stage.runs[0].measureWork(isFirst: true)
+            try stage.turn { $0.count == 3 }
+            #expect(stage.measured == [RunID(3), RunID(2), RunID(1)])
+            for event in stage.list.events {
+                guard case .run(_, .workMeasured(let work)) = event else { continue }
+                #expect(!work.isRunnable && !work.isIncomplete && work.requests == 0 && work.unread == 0)
+            }
+        }
+    }
+
+    @Test("a run that is suspended or removed before it is measured is not reported")
+    func suspended() throws {
+        try inOwnProcess {
+            let stage = try WorkStage(runs: 3)
+            for run in stage.runs { run.measureWork(isFirst: false) }
+            stage.runs[0].freeze(attempt: 1)
+            stage.runs[0].thaw(attempt: 1)
+            stage.context.runs.remove(stage.runs[1])
+            try stage.turn { $0.contains(RunID(3)) }
+            #expect(stage.measured == [RunID(3)])
+            // After the thaw it is measured again.
+            stage.runs[0].measureWork(isFirst: true)
+            try stage.turn { $0.contains(RunID(1)) }
+            #expect(stage.measured == [RunID(3), RunID(1)])
+        }
+    }
+
+    @Test("a run that is being frozen is not measured, and a frozen one is measured by its sockets")
+    func frozen() throws {
+        try inOwnProcess {
+            let stage = try WorkStage(runs: 2)
+            let run = stage.runs[0]
+            run.freeze(attempt: 1)
+            let limit = stage.loop.now() + .seconds(60)
+            while run.reportedAttempt == nil, stage.loop.now() < limit { try stage.loop.runOnce(timeout: .seconds(1)) }
+            let attempt = run.reportedAttempt
+            run.reportedAttempt = nil
+            for run in stage.runs { run.measureWork(isFirst: false) }
+            try stage.turn { $0.contains(RunID(2)) }
+            #expect(stage.measured == [RunID(2)])
+            run.reportedAttempt = attempt
+            run.measureWork(isFirst: false)
+            try stage.turn { $0.contains(RunID(1)) }
+            #expect(stage.measured == [RunID(2), RunID(1)])
+            guard case .run(_, .workMeasured(let work)) = try #require(stage.list.events.last) else { return }
+            #expect(!work.isRunnable && !work.hasUnusualWait && !work.hasNewProcesses && work.requests == 0)
+        }
+    }
+
+    @Test("a look at a frozen run that is thawed meanwhile is dropped")
+    func thawed() throws {
+        try inOwnProcess {
+            let stage = try WorkStage(runs: 2)
+            let run = stage.runs[0]
+            run.freeze(attempt: 1)
+            let limit = stage.loop.now() + .seconds(60)
+            while run.reportedAttempt == nil, stage.loop.now() < limit { try stage.loop.runOnce(timeout: .seconds(1)) }
+            for run in stage.runs { run.measureWork(isFirst: false) }
+            run.thaw(attempt: 1)
+            try stage.turn { $0.contains(RunID(2)) }
+            #expect(stage.measured == [RunID(2)])
+        }
+    }
+
+    @Test("a run without a lock has none")
+    func locks() throws {
+        try inOwnProcess {
+            let stage = try WorkStage(runs: 1)
+            let run = stage.runs[0]
+            run.freeze(attempt: 1)
+            let limit = stage.loop.now() + .seconds(60)
+            while run.reportedAttempt == nil, stage.loop.now() < limit { try stage.loop.runOnce(timeout: .seconds(1)) }
+            #expect(run.reportedAttempt == 1)
+            let hasLocks = stage.list.events.contains { if case .run(_, .locksFound) = $0 { true } else { false } }
+            #expect(!hasLocks)
+        }
+    }
+}

@@ -1,0 +1,301 @@
+import Testing
+
+@testable import LifecycleCore
+
+@Suite("Waking on traffic")
+struct TrafficTests {
+    static let request = Input(kind: .stream, pid: 101, descriptor: 5, bytes: 312, peer: "192.0.2.7:50123")
+
+    private static func arrive(_ harness: Harness, _ input: Input = request, attempt: Int? = nil) {
+        let run = harness.run("web")
+        let attempt = attempt ?? harness.core.freezeAttempt(ofSuspended: run) ?? 0
+        harness.handle(.run(run, .inputArrived(attempt: attempt, input)))
+    }
+
+    private static func server(_ policy: (inout AppPolicy) -> Void = { _ in }) -> Harness {
+        Harness("web") {
+            $0.wakesOnTraffic = true
+            policy(&$0)
+        }
+    }
+
+    static func worker(_ policy: (inout AppPolicy) -> Void = { _ in }) -> Harness {
+        Harness("web") {
+            $0.role = .worker
+            $0.wakesOnTraffic = true
+            policy(&$0)
+        }
+    }
+
+    /// Launches the worker and lets it become idle.
+    static func rest(_ harness: Harness) {
+        harness.launch("web")
+        harness.advance(harness.policies[id("web")]!.idleTime)
+        #expect(harness.state("web") == .suspended)
+    }
+
+    @Test("input thaws a suspended app, after its watch has ended (L50)")
+    func wakes() {
+        let harness = Self.server()
+        harness.suspend("web")
+        let run = harness.run("web")
+        #expect(harness.effects.contains(.watchInput(run, attempt: 1, onlyPeers: false)))
+        #expect(harness.view("web").watch == InputWatch(watched: 3))
+        let mark = harness.mark
+        Self.arrive(harness)
+        #expect(Array(harness.effects(since: mark).prefix(2)) == [.stopWatchingInput(run), .thaw(run, attempt: 1)])
+        #expect(harness.reports(since: mark).contains(.inputArrived(id("web"), Self.request)))
+        #expect(harness.changes("web", since: mark) == ["background: woken"])
+        let view = harness.view("web")
+        #expect(view.awakeReasons == [.wake(.socket)] && view.watch == nil)
+        #expect(view.trafficWakes == 1 && view.lastInput == Self.request && view.lastInputAt == harness.now)
+    }
+
+    @Test("an app that input has woken is suspended when it is idle, and after 30s in any case, without a kill (L50)")
+    func endsWithWork() {
+        let harness = Self.server()
+        harness.suspend("web")
+        Self.arrive(harness)
+        harness.advance(.seconds(10))
+        #expect(harness.state("web") == .background)
+        harness.advance(.seconds(1))
+        #expect(harness.state("web") == .suspended)
+        harness.behave("web") { $0.work?.requests = 1 }
+        harness.advance(.seconds(60))
+        Self.arrive(harness)
+        harness.advance(.seconds(29))
+        #expect(harness.view("web").awakeReasons == [.wake(.socket), .work(.request)])
+        harness.advance(.seconds(2))
+        #expect(harness.state("web") == .suspended)
+        #expect(harness.killed().isEmpty)
+    }
+
+    @Test("input of an earlier suspension, or of an app without Traffic=, wakes nothing")
+    func ignored() {
+        let harness = Self.server()
+        harness.suspend("web")
+        Self.arrive(harness, attempt: 7)
+        #expect(harness.state("web") == .suspended)
+        harness.register("web") { $0.wakesOnTraffic = false }
+        let run = harness.run("web")
+        #expect(
+            Array(harness.effects.suffix(2)) == [
+                .stopWatchingInput(run), .watchInput(run, attempt: 1, onlyPeers: true),
+            ])
+        Self.arrive(harness)
+        #expect(harness.state("web") == .suspended)
+    }
+
+    @Test("less than WakeThreshold= waits for its time, FIN alone too, and a connection does not wait (L50)")
+    func threshold() {
+        let harness = Self.server { $0.wakeThreshold = .init(bytes: 64, time: .seconds(120)) }
+        harness.suspend("web")
+        var input = Self.request
+        input.bytes = 63
+        Self.arrive(harness, input)
+        harness.advance(.seconds(119))
+        #expect(harness.state("web") == .suspended)
+        harness.advance(.seconds(1))
+        #expect(harness.state("web") == .background)
+        harness.advance(.seconds(11))
+        Self.arrive(harness, Input(kind: .stream, pid: 101, descriptor: 5, bytes: 0, isEnd: true))
+        #expect(harness.state("web") == .suspended)
+        input.bytes = 64
+        Self.arrive(harness, input)
+        #expect(harness.state("web") == .background)
+        harness.advance(.seconds(11))
+        Self.arrive(harness, Input(kind: .listener, pid: 101, descriptor: 3, bytes: 0))
+        #expect(harness.state("web") == .background)
+    }
+
+    @Test(
+        "datagrams, and bytes with the end behind them, are enough whatever the threshold (L50)",
+        arguments: [true, false])
+    func enough(isDatagram: Bool) {
+        let harness = Self.server { $0.wakeThreshold = .init(bytes: 64) }
+        harness.suspend("web")
+        Self.arrive(
+            harness,
+            Input(kind: isDatagram ? .datagram : .stream, pid: 101, descriptor: 5, bytes: 10, isEnd: !isDatagram))
+        #expect(harness.state("web") == .background)
+    }
+
+    @Test("another threshold in the manifest counts for an app that is suspended")
+    func otherThreshold() {
+        let harness = Self.server { $0.wakeThreshold = .init(bytes: 1024, time: .seconds(60)) }
+        harness.suspend("web")
+        Self.arrive(harness)
+        harness.register("web") { $0.wakeThreshold = .init(bytes: 1) }
+        let run = harness.run("web")
+        #expect(
+            Array(harness.effects.suffix(2)) == [
+                .stopWatchingInput(run), .watchInput(run, attempt: 1, onlyPeers: false),
+            ])
+        harness.advance(.seconds(120))
+        #expect(harness.state("web") == .suspended)
+        Self.arrive(harness)
+        #expect(harness.state("web") == .background)
+    }
+
+    @Test("FIN alone never wakes an app whose threshold has no time")
+    func end() {
+        let harness = Self.server()
+        harness.suspend("web")
+        Self.arrive(harness, Input(kind: .stream, pid: 101, descriptor: 5, bytes: 0, isEnd: true))
+        harness.advance(.seconds(3600))
+        #expect(harness.state("web") == .suspended)
+        // There is space for output that it waits to write.
+        Self.arrive(harness, Input(kind: .stream, pid: 101, descriptor: 5, bytes: 0))
+        #expect(harness.state("web") == .background)
+    }
+
+    @Test(
+        "any app is woken for a moment when the buffer of a local peer is more than half full; that time is limited (L50, L53)"
+    )
+    func peers() {
+        let harness = Harness("web") { $0.backgroundTimePerHour = .seconds(10) }
+        harness.suspend("web")
+        let run = harness.run("web")
+        #expect(harness.effects.contains(.watchInput(run, attempt: 1, onlyPeers: true)))
+        let full = Input(kind: .stream, pid: 101, descriptor: 5, bytes: 150_000, isHalfFull: true)
+        var wakes = 0
+        for _ in 0..<30 {
+            Self.arrive(harness, full)
+            if harness.state("web") == .background { wakes += 1 }
+            harness.advance(.seconds(3))
+        }
+        #expect(wakes == 10, "1s each")
+        #expect(harness.state("web") == .suspended)
+        // When there is time again, the input that waits is served.
+        harness.advance(.seconds(3700))
+        #expect(harness.view("web").trafficWakes > 10)
+    }
+
+    @Test("timers of the app are its own doing, and limited; requests from outside are not (L53)")
+    func timers() {
+        let harness = Self.worker { $0.backgroundTimePerHour = .seconds(60) }
+        Self.rest(harness)
+        let timer = Input(kind: .timer, pid: 101, descriptor: 9, bytes: 0)
+        for _ in 0..<20 {
+            Self.arrive(harness, timer)
+            harness.advance(.seconds(15))
+        }
+        #expect(harness.view("web").trafficWakes == 6)
+        #expect(harness.state("web") == .suspended)
+        Self.arrive(harness)
+        #expect(harness.state("web") == .background)
+        harness.advance(.seconds(15))
+        #expect(harness.view("web").unrequestedTime <= .seconds(61))
+    }
+
+    @Test("an app that is woken soon after each suspension stays awake, for longer each time (L50)")
+    func tooOften() {
+        let harness = Self.worker()
+        Self.rest(harness)
+        func awake() -> Duration {
+            let start = harness.now
+            Self.arrive(harness)
+            #expect(harness.state("web") == .background)
+            while harness.state("web") == .background { harness.advance(.seconds(1)) }
+            return harness.now - start
+        }
+        harness.register("web") { $0.idleTime = .seconds(1) }
+        var times = (0..<12).map { _ in awake() }
+        #expect(
+            times.map { $0.components.seconds } == [1, 1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300])
+        let reported = harness.reports().compactMap { report -> Duration? in
+            if case .wokenTooOften(id("web"), let stay) = report { stay } else { nil }
+        }
+        #expect(reported.first == .seconds(2) && reported.last == .seconds(300))
+        harness.advance(.seconds(5))
+        times = [awake()]
+        #expect(times == [.seconds(1)])
+    }
+
+    @Test("an app whose descriptors cannot be watched is left awake, and says so (L50)")
+    func blind() {
+        let refused = InputWatch(unwatched: [.init(what: "socket", problem: .notPermitted, count: 2)])
+        let harness = Self.worker()
+        harness.behave("web") { $0.watch = refused }
+        harness.launch("web")
+        harness.advance(.seconds(3600))
+        #expect(harness.state("web") == .background)
+        #expect(harness.view("web").awakeReasons == [.notWatchable])
+        #expect(harness.reports().filter { $0 == .inputNotWatched(id("web"), refused) }.count == 1)
+        let freezes = harness.effects.count { if case .freeze = $0 { true } else { false } }
+        #expect(freezes == 1)
+        harness.register("web") { $0.wakesOnTraffic = false }
+        harness.advance(.seconds(11))
+        #expect(harness.state("web") == .suspended)
+    }
+
+    @Test("an app that cannot be watched for lack of descriptors is tried again (L50)")
+    func shortOfDescriptors() {
+        let harness = Self.worker()
+        harness.behave("web") {
+            $0.watch = InputWatch(unwatched: [.init(what: "process", problem: .tooMany, count: 1)])
+        }
+        harness.launch("web")
+        harness.advance(.seconds(65))
+        #expect(harness.view("web").awakeReasons == [.notWatchable])
+        harness.behave("web") { $0.watch = InputWatch(watched: 2) }
+        harness.advance(.seconds(30))
+        #expect(harness.state("web") == .suspended)
+    }
+
+    @Test("what is not watched beside what is, is reported once")
+    func partly() {
+        let watch = InputWatch(
+            watched: 4, unwatched: [.init(what: "io_uring", problem: .notSupported, count: 1)])
+        let harness = Self.worker()
+        harness.behave("web") { $0.watch = watch }
+        Self.rest(harness)
+        for _ in 0..<3 {
+            Self.arrive(harness)
+            harness.advance(.seconds(12))
+        }
+        #expect(harness.view("web").watch == watch)
+        #expect(harness.reports().filter { $0 == .inputNotWatched(id("web"), watch) }.count == 1)
+    }
+
+    @Test("the watch ends before SIGKILL, and with a run that ends by another hand", arguments: [true, false])
+    func ends(isKilled: Bool) {
+        let harness = Self.worker()
+        Self.rest(harness)
+        let run = harness.run("web")
+        let mark = harness.mark
+        if isKilled {
+            harness.remove("web")
+            let ends = harness.effects(since: mark).filter { $0 == .stopWatchingInput(run) || $0 == .kill(run) }
+            #expect(ends == [.stopWatchingInput(run), .kill(run)])
+        } else {
+            harness.exit("web", .signaled(9, coreDumped: false))
+            #expect(harness.effects(since: mark).contains(.stopWatchingInput(run)))
+        }
+        #expect(harness.state("web") == .notRunning)
+    }
+
+    @Test("a recovered daemon watches suspended apps again (L50)")
+    func recovery() {
+        let harness = Self.worker()
+        Self.rest(harness)
+        let run = harness.run("web")
+        harness.handle(.recovered)
+        let mark = harness.mark
+        harness.handle(.run(run, .reattached(messagesKept: true)))
+        #expect(harness.effects(since: mark).contains(.watchInput(run, attempt: 1, onlyPeers: false)))
+        Self.arrive(harness)
+        #expect(harness.state("web") == .background)
+    }
+
+    @Test("input does not wake an app in a shutdown")
+    func shutdown() {
+        let harness = Self.worker { $0.terminateSuspended = .notify }
+        Self.rest(harness)
+        harness.behave("web") { $0.thaws = false }
+        harness.handle(.shutdownRequested(immediately: false))
+        let mark = harness.mark
+        Self.arrive(harness)
+        #expect(harness.effects(since: mark).isEmpty)
+    }
+}

@@ -1,0 +1,311 @@
+import Testing
+
+@testable import LifecycleCore
+
+@Suite("Workers and idleness")
+struct WorkerTests {
+    private static func worker(_ policy: (inout AppPolicy) -> Void = { _ in }) -> Harness {
+        TrafficTests.worker(policy)
+    }
+
+    @Test("a worker takes no foreground slot, and runs at normal weight (L49, L19)")
+    func noSlot() {
+        let harness = Self.worker()
+        harness.register("photos")
+        harness.launch("photos")
+        let launch = harness.launch("web")
+        #expect(harness.answers[launch] == .done(.background))
+        #expect(harness.state("photos") == .active && harness.state("web") == .background)
+        #expect(!harness.effects.contains { if case .throttle = $0 { true } else { false } })
+        #expect(harness.view("web").backgroundTimeRemaining == nil)
+        harness.advance(.seconds(10))
+        #expect(harness.state("web") == .suspended)
+        let activate = harness.activate("web")
+        #expect(harness.answers[activate] == .done(.background))
+        #expect(harness.state("photos") == .active && harness.state("web") == .background)
+        #expect(harness.changes("web").last == "background: requested")
+    }
+
+    @Test("LaunchAtStart=foreground launches a worker into the background, and no app leaves the foreground for it")
+    func atStart() {
+        let harness = Self.worker { $0.launchAtStart = .foreground }
+        harness.register("photos") { $0.launchAtStart = .foreground }
+        harness.handle(.started)
+        #expect(harness.state("photos") == .active && harness.state("web") == .background)
+    }
+
+    @Test("one look an IdleSec= while a worker is awake, none otherwise (L51)")
+    func looks() {
+        let harness = Self.worker()
+        harness.launch("web")
+        let run = harness.run("web")
+        func looks() -> [Effect] { harness.effects.filter { if case .measureWork = $0 { true } else { false } } }
+        #expect(looks() == [.measureWork(run, isFirst: true)])
+        harness.behave("web") { $0.work?.requests = 1 }
+        harness.advance(.seconds(30))
+        #expect(looks().count == 4)
+        #expect(harness.view("web").awakeReasons == [.work(.request)])
+        #expect(harness.view("web").workSince.map { harness.now - $0 } == .seconds(30))
+        harness.behave("web") { $0.work?.requests = 0 }
+        harness.advance(.seconds(10))
+        #expect(harness.state("web") == .suspended)
+        harness.advance(.seconds(3600))
+        // The last one is made when it is frozen: a request may have come meanwhile.
+        #expect(looks().count == 6)
+        #expect(harness.state("web") == .suspended)
+    }
+
+    /// What a worker has to do, and why it is awake then.
+    static let cases: [(work: @Sendable (inout RunWork) -> Void, reason: WorkReason?)] = [
+        ({ _ in }, nil),
+        ({ $0.isRunnable = true }, .cpu),
+        ({ $0.hasNewProcesses = true }, .processes),
+        ({ $0.unread = 1 }, .unreadInput),
+        ({ $0.unsent = 1 }, .unsentOutput),
+        (
+            {
+                $0.requests = 1
+                $0.newestRequest = .seconds(59)
+            }, .request
+        ),
+        (
+            {
+                $0.requests = 1
+                $0.newestRequest = .seconds(60)
+            }, nil
+        ),
+        ({ $0.hasUnusualWait = true }, .unusualWait),
+        ({ $0.shortestWait = .seconds(5) }, nil),
+        ({ $0.connections = 3 }, nil),
+    ]
+
+    @Test("what keeps a worker awake", arguments: 0..<10)
+    func reasons(number: Int) {
+        let (work, reason) = Self.cases[number]
+        let harness = Self.worker()
+        harness.launch("web")
+        harness.behave("web") { work(&$0.work!) }
+        harness.advance(.seconds(10))
+        #expect(harness.state("web") == (reason == nil ? .suspended : .background))
+        if let reason { #expect(harness.view("web").awakeReasons == [.work(reason)]) }
+    }
+
+    @Test("KeepAwake= decides whether timers and connections count, and IdleCPU= how much processor time")
+    func keepAwake() {
+        let harness = Self.worker {
+            $0.keepAwake = [.timers, .connections]
+            $0.idleProcessorShare = 50
+        }
+        harness.behave("web") {
+            $0.work?.isRunnable = true
+            $0.work?.requests = 1
+        }
+        harness.launch("web")
+        harness.advance(.seconds(10))
+        #expect(harness.state("web") == .suspended)
+        harness.activate("web")
+        harness.behave("web") { $0.work?.shortestWait = .seconds(60) }
+        harness.advance(.seconds(10))
+        #expect(harness.view("web").awakeReasons == [.work(.timer)])
+        harness.behave("web") {
+            $0.work?.shortestWait = .seconds(61)
+            $0.work?.connections = 1
+        }
+        harness.advance(.seconds(10))
+        #expect(harness.view("web").awakeReasons == [.work(.connection)])
+        harness.register("web") { $0.keepAwake = .cpu }
+        harness.behave("web") { $0.work = RunWork(cpu: .milliseconds(500)) }
+        harness.advance(.seconds(10))
+        #expect(harness.view("web").awakeReasons == [.work(.cpu)])
+        harness.behave("web") { $0.work = RunWork(cpu: .milliseconds(999)) }
+        harness.advance(.seconds(10))
+        #expect(harness.state("web") == .suspended)
+    }
+
+    @Test(
+        "a wait that is unusual, and output that no peer takes, keep it awake for no more than RequestSec= and IdleSec="
+    )
+    func bounds() {
+        let harness = Self.worker()
+        harness.behave("web") { $0.work?.hasUnusualWait = true }
+        harness.launch("web")
+        harness.advance(.seconds(59))
+        #expect(harness.state("web") == .background)
+        harness.advance(.seconds(11))
+        #expect(harness.state("web") == .suspended)
+        harness.behave("web") {
+            $0.work?.hasUnusualWait = false
+            $0.work?.unsent = 4096
+        }
+        harness.activate("web")
+        harness.advance(.seconds(10))
+        #expect(harness.state("web") == .suspended)
+    }
+
+    @Test("a task keeps a worker awake, without a limit of its own")
+    func task() {
+        let harness = Self.worker()
+        harness.launch("web")
+        harness.task("web", "upload")
+        harness.advance(.seconds(300))
+        #expect(harness.state("web") == .background)
+        harness.endTask("web", "upload")
+        harness.advance(.seconds(10))
+        #expect(harness.state("web") == .suspended)
+        #expect(harness.killed().isEmpty)
+    }
+
+    @Test("an app that is no worker is suspended SuspendDelaySec= after it was sent to the background")
+    func noWorker() {
+        let harness = Harness("web") { $0.wakesOnTraffic = true }
+        harness.behave("web") { $0.work?.requests = 1 }
+        harness.suspend("web")
+        #expect(!harness.effects.contains { if case .measureWork = $0 { true } else { false } })
+    }
+
+    @Test("a worker comes back after jetsam (L49)")
+    func jetsam() {
+        let harness = Self.worker()
+        harness.launch("web")
+        harness.advance(.seconds(10))
+        harness.simulate(.critical)
+        #expect(harness.killed() == ["web"])
+        harness.simulate(.normal)
+        harness.advance(.seconds(120))
+        #expect(harness.launches("web").count == 2)
+    }
+
+    @Test("a request that comes between the last look and the freeze is found at the freeze (L51)")
+    func atTheFreeze() {
+        let harness = Self.worker()
+        harness.behave("web") { $0.freezes = false }
+        harness.launch("web")
+        harness.advance(.seconds(10))
+        harness.behave("web") {
+            $0.freezes = true
+            $0.work?.requests = 1
+            $0.work?.newestRequest = .milliseconds(20)
+        }
+        harness.handle(.run(harness.run("web"), .frozen(attempt: 1, memory: mebibyte)))
+        #expect(harness.state("web") == .background)
+        harness.advance(.seconds(10))
+        #expect(harness.view("web").awakeReasons == [.work(.request)])
+    }
+
+    @Test("what cannot be measured counts as a request, for no more than RequestSec= (L51)")
+    func incomplete() {
+        let harness = Self.worker()
+        harness.behave("web") { $0.work?.isIncomplete = true }
+        harness.launch("web")
+        harness.advance(.seconds(59))
+        #expect(harness.view("web").awakeReasons == [.work(.request)])
+        harness.advance(.seconds(11))
+        #expect(harness.state("web") == .suspended)
+    }
+
+    @Test("what a worker does for its clients is not counted, whatever it was launched for (L53)")
+    func forClients() {
+        let harness = Self.worker { $0.relaunch = .always }
+        harness.launch("web")
+        harness.advance(.seconds(15))
+        harness.exit("web", .exited(1))
+        harness.advance(.seconds(5))
+        #expect(harness.launches("web").last?.isUnrequested == true)
+        harness.behave("web") { $0.work?.requests = 1 }
+        harness.advance(.seconds(600))
+        #expect(harness.view("web").unrequestedTime < .seconds(30))
+    }
+
+    @Test("an app whose manifest makes it a worker leaves the foreground, and has no budget any more (L49)")
+    func becomesWorker() {
+        let harness = Harness("web", "mail")
+        harness.launch("web")
+        harness.launch("mail", .background)
+        harness.task("mail", "upload")
+        for name in ["web", "mail"] {
+            harness.register(name) {
+                $0.role = .worker
+                $0.wakesOnTraffic = true
+            }
+        }
+        #expect(harness.state("web") == .background)
+        #expect(harness.core.foregroundApps.isEmpty)
+        harness.advance(.seconds(300))
+        #expect(harness.state("web") == .suspended)
+        #expect(harness.view("mail").awakeReasons == [.task(name: "upload")])
+    }
+
+    // MARK: File locks (L43)
+
+    @Test("a lock that keeps a worker from being suspended counts from the end of its work")
+    func locksOfWork() {
+        let harness = Self.worker()
+        harness.behave("web") {
+            $0.entering = .cannotBeNotified
+            $0.locks = Self.locks
+        }
+        harness.launch("web")
+        harness.advance(.seconds(12))
+        harness.behave("web") { $0.work?.requests = 1 }
+        harness.advance(.seconds(120))
+        harness.behave("web") { $0.work?.requests = 0 }
+        harness.advance(.seconds(20))
+        #expect(harness.view("web").awakeReasons == [.fileLock("/srv/web/db")])
+        harness.advance(.seconds(70))
+        #expect(harness.state("web") == .suspended && harness.view("web").heldLocks == Self.locks)
+    }
+
+    static let locks = FileLocks(count: 1, file: "/srv/web/db")
+
+    @Test("an app that takes no part is not suspended with a file lock for 60s; then it is, and says so (L43)")
+    func locks() {
+        let harness = Harness("web")
+        harness.behave("web") {
+            $0.entering = .cannotBeNotified
+            $0.locks = Self.locks
+        }
+        harness.launch("web", .background)
+        harness.advance(.seconds(55))
+        #expect(harness.state("web") == .background)
+        #expect(harness.view("web").awakeReasons.contains(.fileLock("/srv/web/db")))
+        harness.advance(.seconds(20))
+        #expect(harness.state("web") == .suspended)
+        let reported = harness.reports().filter { if case .locksHeld = $0 { true } else { false } }
+        #expect(
+            reported == [
+                .locksHeld(id("web"), Self.locks, isSuspended: false),
+                .locksHeld(id("web"), Self.locks, isSuspended: true),
+            ])
+        #expect(harness.view("web").unrequestedTime >= .seconds(55))
+    }
+
+    @Test("a lock that is released meanwhile does not count any more")
+    func released() {
+        let harness = Harness("web")
+        harness.behave("web") {
+            $0.entering = .cannotBeNotified
+            $0.locks = Self.locks
+        }
+        harness.launch("web", .background)
+        harness.advance(.seconds(20))
+        harness.behave("web") { $0.locks = nil }
+        harness.advance(.seconds(5))
+        #expect(harness.state("web") == .suspended)
+        harness.activate("web")
+        harness.behave("web") { $0.locks = Self.locks }
+        harness.background("web")
+        harness.advance(.seconds(59))
+        #expect(harness.state("web") == .background)
+    }
+
+    @Test("an app that takes part and keeps a file lock is ended with 0xdead10cc (L43)")
+    func takesPart() throws {
+        let harness = Harness("web")
+        harness.behave("web") { $0.locks = Self.locks }
+        harness.launch("web", .background)
+        harness.advance(.seconds(1))
+        let receipt = try harness.receipt("web")
+        #expect(receipt.namespace == .lifecycle && receipt.code == 0xdead_10cc)
+        #expect(receipt.explanation == "Killed: was about to be suspended while it held a lock on /srv/web/db.")
+    }
+}

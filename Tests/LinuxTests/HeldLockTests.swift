@@ -1,0 +1,122 @@
+import Glibc
+import Posix
+import Testing
+
+@testable import Linux
+
+/// A process that holds a lock, and prints a pid when it does.
+private final class Holder {
+    let process: Process
+    /// The process that holds the lock, the same or a child.
+    let pid: Int32
+
+    /// - Parameter script: a program in Python; `f` is the file, which is open for writing.
+    init(_ path: String, _ script: String) throws {
+        let start = "import fcntl, os, signal, struct, sys\nf = open(sys.argv[1], 'w')\n"
+        let end = "\nprint(os.getpid(), flush=True)\nsignal.pause()\n"
+        let pipe = try Pipe()
+        try pipe.read.setNonBlocking(false)
+        try pipe.write.setNonBlocking(false)
+        var request = SpawnRequest(
+            executable: "/usr/bin/python3", arguments: ["-c", start + script + end, path],
+            environment: ["PATH=/usr/bin:/bin"])
+        request.standardOutput = SharedDescriptor(try pipe.write.duplicate())
+        var starting = try startProcess(request)
+        request.standardOutput = nil
+        process = starting.process
+        let output = pipe.closingWrite()
+        let outcome = try starting.finalOutcome()
+        var bytes: [UInt8] = []
+        var byte: UInt8 = 0
+        while read(output.raw, &byte, 1) == 1, byte != 0x0a { bytes.append(byte) }
+        pid = Int32(String(decoding: bytes, as: UTF8.self)) ?? 0
+        #expect(outcome == .executed && pid > 0)
+    }
+
+    var locks: HeldLocks? {
+        get throws {
+            let pid = pid
+            let search = LockSearch(ProcFS()) { (_: [LockLine]) throws(SystemError) -> [Int32] in [pid] }
+            while try search.advance() {}
+            return search.held
+        }
+    }
+
+    deinit {
+        if pid > 0, let holder = try? Process.open(pid) { _ = try? holder.signal(SIGKILL) }
+        _ = try? process.signal(SIGKILL)
+        _ = try? wait(for: process.descriptor)
+        _ = try? process.reap()
+    }
+}
+
+private let hasPython = access("/usr/bin/python3", X_OK) == 0
+
+@Suite("File locks of an app (L43)", .timeLimit(.minutes(2)))
+struct HeldLockTests {
+    private func lock(_ line: String) -> LockLine? { LockLine(parsing: Array(line.utf8)[...]) }
+
+    @Test("a lock is read with its process and its file")
+    func parse() throws {
+        let posix = try #require(lock("12: POSIX  ADVISORY  WRITE 1234 08:1f:4711 0 EOF"))
+        #expect(posix.kind == .posix && posix.pid == 1234 && posix.file == "08:1f:4711")
+        #expect(posix.fileName == "inode 4711 on device 8:31")
+        #expect(lock("1: FLOCK  ADVISORY  READ  5 00:13:1 0 EOF")?.kind == .flock)
+        #expect(lock("1: OFDLCK ADVISORY  WRITE -1 00:13:1 3 9")?.pid == -1)
+        let none = [
+            "", "1:", "1: POSIX", "1: -> FLOCK ADVISORY WRITE 5 00:13:1 0 EOF",
+            "1: LEASE  ACTIVE    WRITE 5 00:13:1 0 EOF", "1: POSIX  *NOINODE* WRITE 5 <none>:0 0 EOF",
+            "POSIX ADVISORY WRITE 5 00:13:1 0 EOF", "1: POSIX ADVISORY WRITE x 00:13:1 0 EOF",
+            "1: POSIX ADVISORY WRITE 5 \(String(repeating: "0", count: 99)):13:1 0 EOF",
+        ]
+        for line in none { #expect(lock(line) == nil, "\(line)") }
+        let info = "pos:\t0\nflags:\t02\nlock:\t1: FLOCK  ADVISORY  WRITE 359 00:13:11691 0 EOF\n"
+        #expect(lockLines(Array(info.utf8), isDescriptor: true).map(\.pid) == [359])
+        #expect(lockLines(Array(info.utf8)).isEmpty)
+    }
+
+    @Test("a process holds a lock of flock, fcntl, or of its descriptor", .enabled(if: hasPython))
+    func held() throws {
+        let scratch = try Scratch()
+        let scripts = [
+            "fcntl.flock(f, fcntl.LOCK_EX)", "fcntl.flock(f, fcntl.LOCK_SH)", "fcntl.lockf(f, fcntl.LOCK_EX)",
+            // F_OFD_SETLK
+            "fcntl.fcntl(f, 37, struct.pack('hhxxxxqqixxxx', fcntl.F_WRLCK, 0, 0, 0, 0))",
+        ]
+        for (index, script) in scripts.enumerated() {
+            let path = scratch.path + "/\(index)"
+            let holder = try Holder(path, script)
+            let locks = try holder.locks
+            #expect(locks == HeldLocks(count: 1, file: path), "\(script)")
+        }
+    }
+
+    @Test("a lock whose taker has ended belongs to the process that has its descriptor", .enabled(if: hasPython))
+    func orphaned() throws {
+        let scratch = try Scratch()
+        let path = scratch.path + "/file"
+        let holder = try Holder(path, "fcntl.flock(f, fcntl.LOCK_EX)\nif os.fork(): os._exit(0)")
+        try wait(for: holder.process.descriptor)
+        // Until it is reaped, its pid is not free.
+        _ = try holder.process.reap()
+        let locks = try holder.locks
+        #expect(locks == HeldLocks(count: 1, file: path))
+    }
+
+    @Test("leases, locks on files without a name, and locks of other processes do not count", .enabled(if: hasPython))
+    func others() throws {
+        let scratch = try Scratch()
+        let scripts = [
+            "pass", "try: fcntl.fcntl(f, fcntl.F_SETLEASE, fcntl.F_WRLCK)\nexcept OSError: pass",
+            "m = os.memfd_create('m'); fcntl.flock(m, fcntl.LOCK_EX)",
+            "os.unlink(sys.argv[1]); fcntl.lockf(f, fcntl.LOCK_EX)",
+        ]
+        let other = try Holder(scratch.path + "/other", "fcntl.flock(f, fcntl.LOCK_EX)")
+        for (index, script) in scripts.enumerated() {
+            let holder = try Holder(scratch.path + "/\(index)", script)
+            let locks = try holder.locks
+            #expect(locks == nil, "\(script)")
+        }
+        withExtendedLifetime(other) {}
+    }
+}

@@ -1,0 +1,151 @@
+import Testing
+
+@testable import Linux
+
+@Suite("What an app has to do, from one look to the next (L51)")
+struct WorkBaselineTests {
+    private static let limits = IdleLimits(processorShare: 10, requestTime: .seconds(60))
+
+    private func makeFindings(
+        _ sockets: [[UInt8]] = [], at second: Int = 0, cpu: Duration = .zero, processes: [Int32] = [9],
+        ports: Set<UInt16> = [80]
+    ) throws -> WorkFindings {
+        var findings = WorkFindings(began: .seconds(second), processes: processes, cpu: cpu)
+        findings.ports = ports
+        for bytes in sockets {
+            let socket = try internetSocket(bytes)
+            findings.sockets[socket.inode] = .internet(socket, .tcp)
+        }
+        return findings
+    }
+
+    @Test("a connection whose last data came from the client has a request")
+    func ages() throws {
+        let cases: [(received: UInt64, sent: UInt64, lastReceived: UInt32, lastSent: UInt32, requests: Int)] = [
+            (0, 0, 0, 0, 0), (0, 5, 9, 3, 0), (5, 0, 3, 9, 1), (5, 0, 9, 9, 1), (5, 5, 3, 9, 1), (5, 5, 9, 3, 0),
+            // The same tick says nothing.
+            (5, 5, 3, 3, 0),
+        ]
+        for one in cases {
+            var baseline = WorkBaseline()
+            let work = baseline.judge(
+                try makeFindings([
+                    internetMessage(
+                        received: one.received, sent: one.sent, lastReceived: one.lastReceived, lastSent: one.lastSent)
+                ]), isFirst: true, Self.limits)
+            #expect(work.requests == one.requests, "\(one)")
+            #expect(work.newestRequest == (one.requests > 0 ? .milliseconds(Int64(one.lastReceived)) : .zero))
+            #expect(work.connections == 1)
+        }
+    }
+
+    @Test("the counters of the last look decide where the ages say nothing")
+    func counters() throws {
+        let cases: [(received: UInt64, sent: UInt64, requests: Int)] = [(5, 5, 0), (9, 5, 1), (5, 9, 0), (9, 9, 0)]
+        for one in cases {
+            var baseline = WorkBaseline()
+            _ = baseline.judge(
+                try makeFindings([internetMessage(received: 5, sent: 5, lastReceived: 7, lastSent: 7)]), isFirst: true,
+                Self.limits)
+            let next = try makeFindings(
+                [internetMessage(received: one.received, sent: one.sent, lastReceived: 7, lastSent: 7)], at: 10)
+            // The second time nothing changes, and neither does the result.
+            for _ in 1...2 {
+                let work = baseline.judge(next, isFirst: false, Self.limits)
+                #expect(work.requests == one.requests, "\(one)")
+            }
+        }
+    }
+
+    @Test("a connection that the app made itself is no request, and no client")
+    func outgoing() throws {
+        var baseline = WorkBaseline()
+        let message = internetMessage(port: 40_000, received: 5, lastReceived: 1, lastSent: 5)
+        let work = baseline.judge(try makeFindings([message]), isFirst: true, Self.limits)
+        #expect(work.requests == 0 && work.connections == 0)
+    }
+
+    @Test("a connection stays an accepted one when its listener is closed")
+    func closedListener() throws {
+        var baseline = WorkBaseline()
+        let listener = internetMessage(state: 10, port: 81, inode: 1)
+        let connection = internetMessage(port: 81, inode: 2, received: 5, lastReceived: 1, lastSent: 5)
+        // The last one is made on a port on which the app listened before.
+        let later = internetMessage(port: 81, inode: 3, received: 5, lastReceived: 1, lastSent: 5)
+        for sockets in [[listener, connection], [connection], [later]] {
+            let work = baseline.judge(try makeFindings(sockets, ports: []), isFirst: false, Self.limits)
+            #expect(work.requests == 1)
+        }
+    }
+
+    @Test("input and output of all sockets count")
+    func queues() throws {
+        var baseline = WorkBaseline()
+        let work = baseline.judge(
+            try makeFindings([
+                internetMessage(inode: 1, readQueue: 3, writeQueue: 4), internetMessage(inode: 2, writeQueue: 5),
+                internetMessage(state: 10, inode: 3, readQueue: 1, writeQueue: 128),
+            ]), isFirst: true, Self.limits)
+        #expect(work.unread == 4 && work.unsent == 9)
+    }
+
+    @Test("a process that began or ended is reported by the next look, but not by a first one")
+    func processes() throws {
+        var baseline = WorkBaseline()
+        func look(_ processes: [Int32], isFirst: Bool = false) throws -> Bool {
+            baseline.judge(try makeFindings(processes: processes), isFirst: isFirst, Self.limits).hasNewProcesses
+        }
+        #expect(try !look([9], isFirst: true))
+        #expect(try !look([9]))
+        #expect(try look([9, 10]))
+        #expect(try !look([10, 9]))
+        #expect(try look([10]))
+        #expect(try !look([11], isFirst: true))
+    }
+
+    @Test("a wait is learned only by looks without work")
+    func habits() throws {
+        let wait = ParkedThread(thread: 9, call: 35, stackPointer: 1, timeout: .relative(.seconds(30)))
+        func unusual(cpu: [Duration], _ sockets: [[UInt8]] = []) throws -> [Bool] {
+            var baseline = WorkBaseline()
+            return try cpu.enumerated().map { index, used in
+                var findings = try makeFindings(sockets, at: 10 * index, cpu: used)
+                findings.threads = [wait]
+                return baseline.judge(findings, isFirst: index == 0, Self.limits).hasUnusualWait
+            }
+        }
+        #expect(try unusual(cpu: [.zero, .zero, .zero]) == [true, false, false])
+        // 1 % of a processor in 10 s is 100 ms.
+        let used: [Duration] = [.zero, .milliseconds(99), .milliseconds(198)]
+        #expect(try unusual(cpu: used) == [true, false, false])
+        #expect(try unusual(cpu: [.zero, .milliseconds(100), .milliseconds(200)]) == [true, true, true])
+        let idleClient = internetMessage(received: 5, sent: 5, lastReceived: 9, lastSent: 3)
+        let looks = try unusual(cpu: Array(repeating: .zero, count: 8), [idleClient])
+        #expect(looks == [true, true, true, true, true, true, true, false])
+        #expect(try unusual(cpu: [.zero, .zero, .zero], [internetMessage(readQueue: 1)]) == [true, true, true])
+    }
+
+    @Test("in another network namespace a connection makes the look incomplete")
+    func listed() throws {
+        var findings = try makeFindings()
+        let line = "1: 0100007F:0050 0100007F:A000 01 0000000A:00000003 00:0 0 0 0 12"
+        let socket = try #require(ListedSocket(parsing: Array(line.utf8)[...]))
+        findings.sockets[12] = .listed(socket, .tcp)
+        var baseline = WorkBaseline()
+        let work = baseline.judge(findings, isFirst: true, Self.limits)
+        #expect(work.isIncomplete && work.connections == 1 && work.unread == 3 && work.unsent == 10)
+        findings.ports = []
+        var other = WorkBaseline()
+        let without = other.judge(findings, isFirst: true, Self.limits)
+        #expect(!without.isIncomplete)
+    }
+
+    @Test("the counters of no more than 4,096 sockets are kept")
+    func bounded() throws {
+        var baseline = WorkBaseline()
+        let messages = (1...(WorkBaseline.mostSockets + 100)).map { internetMessage(inode: UInt32($0), received: 1) }
+        let work = baseline.judge(try makeFindings(messages), isFirst: true, Self.limits)
+        #expect(work.requests == messages.count)
+        #expect(baseline.sockets.count == WorkBaseline.mostSockets)
+    }
+}

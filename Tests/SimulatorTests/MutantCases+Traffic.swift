@@ -1,0 +1,85 @@
+import LifecycleCore
+import LifecycleSimulator
+
+extension MutantCase {
+    /// Faults in what wakes and suspends apps that work for peers (L43, L49 to L51).
+    static let traffic: [MutantCase] = watching + idling + bounding
+
+    private static let bounding: [MutantCase] = [
+        .policies("takes workers for apps", .workersRunInBackground) { $0.role = .app },
+        .events("suspends apps with file locks", .locksAreReleased) { event in
+            if case .run(_, .locksFound) = event { nil } else { event }
+        },
+        MutantCase(name: "kills apps that take no part for their file locks", rule: .locksAreReleased) { core, _ in
+            Mutant(core: core) { mutant, event, now in
+                let effects = mutant.core.handle(event, at: now)
+                guard case .run(let run, .locksFound) = event else { return effects }
+                return effects.map { effect in
+                    if case .thaw = effect { .kill(run) } else { effect }
+                }
+            }
+        },
+        .without("does not let an app that is woken too often stay awake", .quickTurnsAreBounded) {
+            if case .report(.wokenTooOften) = $0 { true } else { false }
+        },
+        .effects("lets an app that is woken too often stay awake for too long", .quickTurnsAreBounded) {
+            effects, _, _ in
+            effects.map { effect in
+                guard case .report(.wokenTooOften(let id, let time)) = effect else { return effect }
+                return .report(.wokenTooOften(id, staysAwake: time + .seconds(1)))
+            }
+        },
+        .effects("does too much for each input", .turnsAreBounded) { effects, event, mutant in
+            guard case .run(let run, .inputArrived) = event, let app = mutant.core.app(of: run) else { return effects }
+            return effects + Array(repeating: Effect.report(.freezeTakesLong(app)), count: 100)
+        },
+    ]
+
+    private static let watching: [MutantCase] = [
+        .events("ignores input", .inputWakes) { event in
+            if case .run(_, .inputArrived) = event { nil } else { event }
+        },
+        .policies("waits for more input", .inputWakes) { $0.wakeThreshold.bytes *= 1000 },
+        .policies("waits for longer until it looks at less input", .inputWakes) {
+            $0.wakeThreshold.time = $0.wakeThreshold.time.map { $0 * 3 }
+        },
+        .without("does not end the watch", .watchesEndFirst) {
+            if case .stopWatchingInput = $0 { true } else { false }
+        },
+        .effects("ends the watch after the thaw", .watchesEndFirst) { effects, _, _ in
+            let ends = effects.filter { if case .stopWatchingInput = $0 { true } else { false } }
+            return effects.filter { if case .stopWatchingInput = $0 { false } else { true } } + ends
+        },
+        .without("does not watch suspended apps", .watchesEndFirst) {
+            if case .watchInput = $0 { true } else { false }
+        },
+        .effects("watches apps that wake on traffic for local peers only", .watchesEndFirst) { effects, _, _ in
+            effects.map { effect in
+                guard case .watchInput(let run, let attempt, _) = effect else { return effect }
+                return .watchInput(run, attempt: attempt, onlyPeers: true)
+            }
+        },
+    ]
+
+    private static let idling: [MutantCase] = [
+        .events("sees no work", .workKeepsAwake) { event in
+            guard case .run(let run, .workMeasured(let work)) = event else { return event }
+            return .run(run, .workMeasured(RunWork(cpu: work.cpu)))
+        },
+        .policies("ignores requests", .workKeepsAwake) { $0.keepAwake = .cpu },
+        .policies("counts requests for too short a time", .workKeepsAwake) { $0.requestTime /= 20 },
+        .events("always sees work", .idleIsSuspended) { event in
+            guard case .run(let run, .workMeasured(var work)) = event else { return event }
+            work.unread += 1
+            return .run(run, .workMeasured(work))
+        },
+        .policies("looks too rarely", .idleIsSuspended) { $0.idleTime *= 6 },
+        .policies("looks too often", .looksAreRare) { $0.idleTime /= 4 },
+        .effects("looks at suspended apps", .looksAreRare) { effects, event, mutant in
+            guard case .run(let run, .inputWatched) = event, mutant.suspended.contains(run),
+                effects.isEmpty
+            else { return effects }
+            return [.measureWork(run, isFirst: true)]
+        },
+    ]
+}

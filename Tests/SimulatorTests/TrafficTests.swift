@@ -1,0 +1,80 @@
+import LifecycleCore
+import LifecycleSimulator
+import Testing
+
+@Suite("Simulated traffic")
+struct TrafficTests {
+    /// What the core asked for and reported, in some seeds.
+    private final class Seen {
+        var names: Set<String> = []
+
+        func record(_ effect: Effect) {
+            switch effect {
+            case .watchInput(_, _, onlyPeers: true): names.insert("watch for peers")
+            case .watchInput(_, _, onlyPeers: false): names.insert("watch for input")
+            case .stopWatchingInput: names.insert("end of a watch")
+            case .measureWork(_, isFirst: true): names.insert("first look")
+            case .measureWork(_, isFirst: false): names.insert("next look")
+            case .report(.inputArrived): names.insert("input")
+            case .report(.inputNotWatched): names.insert("not watched")
+            case .report(.wokenTooOften): names.insert("woken too often")
+            case .report(.locksHeld(_, _, isSuspended: false)): names.insert("locks held")
+            case .report(.locksHeld(_, _, isSuspended: true)): names.insert("suspended with locks")
+            case .writeReceipt(let receipt): if receipt.code == 0xdead_10cc { names.insert("killed for locks") }
+            default: break
+            }
+        }
+    }
+
+    @Test("the seeds reach all that the core does for traffic, idleness and file locks")
+    func everythingIsReached() {
+        let expected: Set<String> = [
+            "watch for peers", "watch for input", "end of a watch", "first look", "next look", "input", "not watched",
+            "woken too often", "locks held", "suspended with locks", "killed for locks",
+        ]
+        let seen = Seen()
+        var coverage = Coverage()
+        for seed in 1...200 as ClosedRange<UInt64> where !seen.names.isSuperset(of: expected) {
+            var simulation = Simulation(SimulationOptions(seed: seed, events: 5500), hasTwin: false) { run, receipt in
+                Mutant(core: LifecycleCore(firstRun: run, firstReceipt: receipt)) { mutant, event, now in
+                    let effects = mutant.core.handle(event, at: now)
+                    for effect in effects { seen.record(effect) }
+                    return effects
+                }
+            }
+            let result = simulation.run()
+            #expect(result.finding == nil, "seed \(seed): \(result.finding?.sentence ?? "")")
+            coverage.add(result.coverage)
+        }
+        #expect(expected.subtracting(seen.names).isEmpty)
+        #expect(coverage[.inputWatched, .suspended] > 0)
+        #expect(coverage[.inputArrived, .suspended] > 0)
+        #expect(coverage[.workMeasured, .running] > 0)
+        #expect(coverage[.locksFound, .suspending] > 0)
+    }
+
+    @Test("input that arrives while there is no daemon wakes the app afterwards")
+    func inputWaitsForADaemon() {
+        var wasReported = false
+        for seed in 1...200 as ClosedRange<UInt64> where !wasReported {
+            var isNew: Set<RunID> = []
+            var simulation = Simulation(SimulationOptions(seed: seed, events: 3000), hasTwin: false) { run, receipt in
+                Mutant(core: LifecycleCore(firstRun: run, firstReceipt: receipt)) { mutant, event, now in
+                    let effects = mutant.core.handle(event, at: now)
+                    guard case .run(let run, let what) = event else { return effects }
+                    switch what {
+                    case .reattached: isNew.insert(run)
+                    case .frozen: isNew.remove(run)
+                    case .inputArrived:
+                        let wakes = effects.contains { if case .thaw = $0 { true } else { false } }
+                        if wakes, isNew.contains(run) { wasReported = true }
+                    default: break
+                    }
+                    return effects
+                }
+            }
+            _ = simulation.run()
+        }
+        #expect(wasReported)
+    }
+}
