@@ -17,6 +17,8 @@ struct ModelWake {
     var isByInput = false
     /// The app cannot read what it is woken for.
     var isExcused = false
+    /// Of a launch that waited and was then asked for by a user: the spawn does not say the reason that it had before.
+    var isOfUnknownReason = false
 
     /// A completion without a number is for the open wake with the lowest order, and of several for the oldest.
     var order: Int { (mustComplete ? 0 : 2) + (isDoubtful ? 1 : 0) }
@@ -56,9 +58,13 @@ struct ModelWakes {
 
     /// The open wake that the app completes.
     func completed(with number: UInt64?) -> UInt64? {
+        if number == nil, hasUnknownReason { return nil }
         let named = list.filter { $0.hasBegun && (number == nil || $0.number == number) }
         return named.min { $0.order < $1.order }?.number
     }
+
+    /// Which wake a completion without a number is for is not known.
+    var hasUnknownReason: Bool { list.contains { $0.hasBegun && $0.isOfUnknownReason } }
 
     mutating func addByInput(isForOthers: Bool) {
         list.append(ModelWake(reason: .socket, isForOthers: isForOthers, isByInput: true))
@@ -95,6 +101,7 @@ struct ModelWakes {
         var wake =
             index.map { list[$0] } ?? ModelWake(reason: launchReason, isForOthers: false, isDoubtful: isLaunchDoubtful)
         wake.begin(number, policy)
+        wake.isOfUnknownReason = index == nil && [.user, .url, .relaunch].contains(launchReason)
         if let index { list[index] = wake } else { list.append(wake) }
     }
 

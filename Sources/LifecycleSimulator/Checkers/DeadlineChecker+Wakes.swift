@@ -4,6 +4,8 @@ import LifecycleCore
 extension DeadlineChecker {
     /// What became of an app's wakes in one event.
     struct WakeEnds {
+        /// It completes one wake, whichever: of one the reason is not known.
+        var isAnyPossible = false
         /// The open wake that the app completes with the event.
         var completed: UInt64?
         /// The wakes whose deadline was met.
@@ -89,7 +91,8 @@ extension DeadlineChecker {
                 "\(id) has completed wake \(completed), which is open still")
         }
         findings.check(
-            wakeEnds.met.allSatisfy { $0 == wakeEnds.completed }, .wakesEndAlone,
+            wakeEnds.isAnyPossible ? wakeEnds.met.count <= 1 : wakeEnds.met.allSatisfy { $0 == wakeEnds.completed },
+            .wakesEndAlone,
             "\(id) has completed wake \(wakeEnds.completed ?? 0), but \(wakeEnds.met) have ended")
         // The wake of an app that input has woken ends with its work; `IdlenessChecker` checks that.
         if case .run(_, .workMeasured) = event { return }

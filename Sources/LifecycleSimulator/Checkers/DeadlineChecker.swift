@@ -56,6 +56,7 @@ struct DeadlineChecker {
         guard let app else { return }
         if case .run(_, .wakeCompleted(_, let number)) = event {
             wakeEnds.completed = model.apps[app].wakes.completed(with: number)
+            wakeEnds.isAnyPossible = number == nil && model.apps[app].wakes.hasUnknownReason
         }
         if case .run(_, .inspected(let inspection)) = event {
             found = inspection.traced
