@@ -90,6 +90,11 @@ extension LifecycleCore {
     mutating func spawnFailed(_ index: Int, _ problem: SpawnProblem, _ now: Instant) {
         let explanation = "Could not be launched: \(problem.sentence)."
         let exit = MainExit(status: .exited(problem.exitStatus), cpu: .zero, peak: 0)
+        // Nothing of the run is left, its watch included.
+        if case .suspended(var suspended)? = apps[index].execution {
+            suspended.isWatching = false
+            update(index, .suspended(suspended))
+        }
         endRun(index, exit, nil, now, explanation: explanation)
         emptied(index, now)
     }

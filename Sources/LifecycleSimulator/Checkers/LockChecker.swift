@@ -1,14 +1,5 @@
 import LifecycleCore
 
-extension RunWork {
-    /// A measurement of an app that has nothing to do, with the same processor time, connections and timeouts.
-    fileprivate init(idle other: RunWork) {
-        self.init(cpu: other.cpu)
-        connections = other.connections
-        shortestWait = other.shortestWait
-    }
-}
-
 /// Checks what becomes of an app that is about to be suspended with a file lock (L43).
 struct LockChecker {
     /// The freeze in which locks were found. What the core does is known when the freeze is complete.
@@ -67,8 +58,8 @@ struct LockChecker {
             } else {
                 apps[app].found = nil
             }
-        // Locks count from the end of the work that is done with them.
-        case .workMeasured(let work) where work != RunWork(idle: work): apps[app].latest = nil
+        // Locks count from the end of the work that is done with them, and this may have found some.
+        case .workMeasured: apps[app].latest = nil
         // Frozen again, it keeps what it was suspended with.
         case .freezeLost where known.phase == .suspended: apps[app].first = apps[app].suspendedWith
         default: break

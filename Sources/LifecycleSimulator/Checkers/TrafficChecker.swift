@@ -43,6 +43,8 @@ struct TrafficChecker {
         switch what {
         // The duplicates of the daemon before are closed.
         case .reattached: apps[app].isWatched = false
+        // Nothing of the run is left.
+        case .spawnFailed: apps[app].isWatched = false
         case .inputArrived(let attempt, let input):
             let known = model.apps[app]
             guard known.phase == .suspended, known.freezeAttempt == attempt, input.kind.isFromOutside else { return }
