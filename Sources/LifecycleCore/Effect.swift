@@ -19,7 +19,8 @@ package enum Effect: Hashable, Sendable {
     case watchInput(RunID, attempt: Int, onlyPeers: Bool)
     /// Ends the watch and closes its descriptors, before anything else happens to the run.
     case stopWatchingInput(RunID)
-    /// Measures what a run in the background has to do (L51). → `workMeasured`. `isFirst`: to compare the next one with.
+    /// Measures what a run in the background has to do (L51), and once more a worker that was just frozen. → `workMeasured`.
+    /// `isFirst`: to compare the next one with.
     case measureWork(RunID, isFirst: Bool)
     /// Sends SIGKILL to all processes of the run. → `exited`, `emptied`.
     case kill(RunID)
