@@ -56,6 +56,9 @@ final class WorkMeter {
         context.loop.work.add { [weak self] in self?.step() ?? false }
     }
 
+    /// A TCP socket of a run as the last look has found it.
+    func socket(_ inode: UInt64, of run: RunID) -> KnownSocket? { baselines[run]?.socket(inode) }
+
     /// - Returns: whether there is more to measure.
     private func step() -> Bool {
         if let (job, look) = current {

@@ -8,6 +8,8 @@ final class CgroupLeaf {
     let folder: SharedDescriptor
     private let events: KeptFile
     private let memory: KeptFile?
+    /// `cgroup.freeze`, open while the group is frozen: to open it takes longer than to thaw a small app.
+    private var freezer: SharedDescriptor?
 
     /// Creates the group. It must not exist: once `cgroup.kill` was written, the kernel also kills every process that is
     /// created in the group later.
@@ -28,12 +30,30 @@ final class CgroupLeaf {
 
     /// Writes to a file of the group. If the group no longer exists, nothing happens, as in an empty group.
     func write(_ text: String, to file: String) throws(SystemError) {
+        try unlessGone(file) { () throws(SystemError) in try writeControlFile(file, text, in: folder) }
+    }
+
+    private func unlessGone(_ file: String, _ body: () throws(SystemError) -> Void) throws(SystemError) {
         do {
-            try writeControlFile(file, text, in: folder)
+            try body()
         } catch {
             if error.meansGone { return }
             throw SystemError(call: error.call, errno: error.errno, path: "\(path)/\(file)")
         }
+    }
+
+    func freeze() throws(SystemError) {
+        try unlessGone("cgroup.freeze") { () throws(SystemError) in
+            let file = SharedDescriptor(try openFile("cgroup.freeze", O_WRONLY | O_NONBLOCK | O_NOFOLLOW, in: folder))
+            try writeControl("1", to: file, "cgroup.freeze")
+            freezer = file
+        }
+    }
+
+    func thaw() throws(SystemError) {
+        guard let file = freezer else { return try write("0", to: "cgroup.freeze") }
+        freezer = nil
+        try unlessGone("cgroup.freeze") { () throws(SystemError) in try writeControl("0", to: file, "cgroup.freeze") }
     }
 
     func has(_ file: String) -> Bool { faccessat(folder.raw, file, F_OK, 0) == 0 }

@@ -6,7 +6,7 @@ package import Posix
 package final class Containment {
     package let mode: ContainmentMode
     private let proc: ProcFS
-    private let table: ProcessTable
+    let table: ProcessTable
     private let name: String
 
     /// - Parameter name: the same as for `ContainmentMode.detect`.

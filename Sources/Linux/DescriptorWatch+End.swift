@@ -50,12 +50,12 @@ extension DescriptorWatch {
         // Another program may have killed some: the close of their duplicates is the last one.
         if !isOver { for index in processes.indices where processes[index].isOver { processEnded(index) } }
         stage = .closed
-        // With it all its entries go.
-        epoll = nil
+        // Its entries go with the duplicates. It takes longer to close than they do, so that is left for the end of this object.
+        (closedEpoll, epoll) = (epoll, nil)
         list = nil
         if helper != nil { budget.giveBack(Self.descriptorsOfHelper) }
         helper = nil
-        budget.giveBack(1 + processes.count)
+        budget.giveBack(2 + processes.count)
         let open = duplicates.filter { $0.number >= 0 }
         duplicates = []
         if isOver { return closeLast(open) }

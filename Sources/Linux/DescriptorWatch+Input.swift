@@ -76,6 +76,7 @@ extension DescriptorWatch {
             case .listener: onlyPeers && !duplicate.isLockFree
             case .terminal, .timer, .event, .epoll: false
             }
+        if needsAnswer, let found = describe(duplicate, events) { return report(events, found, at: index) }
         if needsAnswer { return ask(events, at: index) ? .asked : restForAnswer(index) }
         var found = Found()
         switch duplicate.kind {
@@ -91,6 +92,14 @@ extension DescriptorWatch {
             found.isHalfFull = isHalfFull(duplicate, found.bytes)
         }
         return report(events, found, at: index)
+    }
+
+    /// What waits at a TCP connection, where that is known without its lock and enough to wake the app.
+    private func describe(_ duplicate: WatchedDescriptor, _ events: EpollEvents) -> Found? {
+        guard duplicate.kind == .stream, !onlyPeers, events.contains(.readable), events.isDisjoint(with: .ends),
+            let known = describe(duplicate.inode), known.bytes >= fullnessMattersBelow
+        else { return nil }
+        return Found(bytes: known.bytes, peer: known.peer.printable(upTo: ArrivedInput.maximumPeer))
     }
 
     /// The queue of the helper thread is full.

@@ -57,9 +57,13 @@ package final class DescriptorWatch {
     let closer: DescriptorCloser
     /// For the last close of what can block for long, so that it delays no other.
     private(set) lazy var slowCloser = DescriptorCloser()
+    /// Describes a TCP socket at which bytes wait, by its inode, without its lock; `nil`: it is not known. Then a helper thread
+    /// asks the socket itself.
+    package var describe: (UInt64) -> SocketDescriber.Description? = { _ in nil }
     /// Examines sockets and pipes; made at the first use.
     var helper: HelperThread?
     var epoll: Epoll?
+    var closedEpoll: Epoll?
     var stage = Stage.listing
     /// By the position of the process.
     var hasEnded: [Bool]
@@ -116,7 +120,8 @@ package final class DescriptorWatch {
         self.closer = closer
         hasEnded = [Bool](repeating: false, count: processes.count)
         epoll = made
-        budget.take(1 + processes.count)
+        // With the set, and cgroup.freeze, which is open as long.
+        budget.take(2 + processes.count)
         if omitted > 0 { count("process", .tooMany, omitted) }
     }
 

@@ -82,7 +82,7 @@ package final class Enclosure {
     /// search finds no new process.
     package func freeze() throws(SystemError) {
         switch kind {
-        case .cgroup(let leaf): try leaf.write("1", to: "cgroup.freeze")
+        case .cgroup(let leaf): try leaf.freeze()
         case .family(let family): try family.signalAll(SIGSTOP)
         }
     }
@@ -106,7 +106,7 @@ package final class Enclosure {
     /// Thaws all processes; in process-group mode also those that had stopped themselves.
     package func thaw() throws(SystemError) {
         switch kind {
-        case .cgroup(let leaf): try leaf.write("0", to: "cgroup.freeze")
+        case .cgroup(let leaf): try leaf.thaw()
         case .family(let family): try family.signalAll(SIGCONT)
         }
     }

@@ -2,12 +2,16 @@ import Glibc
 package import Posix
 
 /// One search of /proc for the processes of all runs, in steps: with many processes it takes some
-/// milliseconds. Zombies and kernel threads, init and this process are left out.
+/// milliseconds. Zombies and kernel threads, init and this process are left out. Or a search of some processes only.
 package final class ProcessScan {
     private let table: ProcessTable
     private let ownPID = getpid()
     /// When the search began, in clock ticks since boot. It finds no process that started later.
     private(set) var start: UInt64 = 0
+    /// Before it began.
+    private(set) var moment: ProcessMoment?
+    /// Only some processes are searched.
+    let isPartial: Bool
     private var pids: ArraySlice<Int32>?
     private var stats: [ProcessStat] = []
     private var byKey: [ProcessKey: Int] = [:]
@@ -18,13 +22,26 @@ package final class ProcessScan {
     /// How many processes a step reads: about 10 µs each.
     private static let step = 16
 
-    init(_ table: ProcessTable) { self.table = table }
+    init(_ table: ProcessTable) {
+        self.table = table
+        isPartial = false
+    }
+
+    /// A search of some processes.
+    init(_ table: ProcessTable, pids: [Int32], moment: ProcessMoment) {
+        self.table = table
+        self.pids = pids[...]
+        self.moment = moment
+        start = bootTicks()
+        isPartial = true
+    }
 
     /// Reads the next processes.
     /// - Returns: whether there are more.
     package func advance() throws(SystemError) -> Bool {
         guard let rest = pids else {
             start = bootTicks()
+            moment = ProcessMoment(table.proc)
             pids = try table.proc.pids()[...]
             return true
         }
@@ -39,7 +56,7 @@ package final class ProcessScan {
         }
         let left = rest.dropFirst(Self.step)
         pids = left
-        if left.isEmpty { table.prune(byKey.keys, count: stats.count) }
+        if left.isEmpty, !isPartial { table.prune(byKey.keys, count: stats.count) }
         return !left.isEmpty
     }
 

@@ -16,6 +16,9 @@ final class RunRelatives {
     /// belong to another one.
     private var leaderEnd: UInt64?
     private var known: Set<ProcessKey> = []
+    /// When no process of the run was outside its group, and which pids were in it: one that is outside now was among them, or
+    /// is newer.
+    private var complete: (moment: ProcessMoment, members: Set<Int32>)?
 
     init(markerValue: String) {
         self.markerValue = markerValue
@@ -37,7 +40,7 @@ final class RunRelatives {
         var found: Set<ProcessKey> = []
         var queue: [ProcessStat] = []
         func add(_ stat: ProcessStat) { if found.insert(stat.key).inserted { queue.append(stat) } }
-        known = known.filter { scan[$0] != nil || $0.startTime >= scan.start }
+        if !scan.isPartial { known = known.filter { scan[$0] != nil || $0.startTime >= scan.start } }
         for key in known { if let stat = scan[key] { add(stat) } }
         for stat in scan.marked(markerValue) { add(stat) }
         if let leader {
@@ -55,6 +58,28 @@ final class RunRelatives {
     }
 }
 
+extension RunRelatives {
+    /// Returns the processes outside the group.
+    /// - Parameter members: the pids in the group.
+    func outside(in scan: ProcessScan, members: Set<Int32>) -> [ProcessStat] {
+        let outside = all(in: scan, members: members).filter { !members.contains($0.pid) }
+        complete = outside.isEmpty ? scan.moment.map { ($0, members) } : nil
+        return outside
+    }
+
+    /// A search of the processes that can be outside the group now. `nil`: all have to be searched.
+    func partialScan(_ table: ProcessTable, members: Set<Int32>) -> ProcessScan? {
+        guard let complete, let now = ProcessMoment(table.proc), let new = now.pids(since: complete.moment) else {
+            return nil
+        }
+        var pids = complete.members.subtracting(members).union(new)
+        // Its pid may belong to another process by now.
+        if let leader { pids.insert(leader.pid) }
+        guard pids.count <= 2 * ProcessMoment.mostNew else { return nil }
+        return ProcessScan(table, pids: pids.sorted(), moment: now)
+    }
+}
+
 /// A process outside the cgroup of its run.
 package struct EscapedProcess {
     package let process: Process
@@ -68,13 +93,20 @@ extension Enclosure {
     /// The main process is about to be reaped, or is not watched any more.
     package func mainProcessEnded() { relatives?.mainProcessEnded() }
 
+    /// A search of those processes alone that can be outside the group, if it is known that there were none before; `nil`: all
+    /// have to be searched.
+    package func beginSearch(in containment: Containment) -> ProcessScan? {
+        guard let relatives, case .cgroup(let leaf) = kind, let members = try? leaf.pids() else { return nil }
+        return relatives.partialScan(containment.table, members: Set(members))
+    }
+
     /// Returns the processes of the run outside its group. In process-group mode there are none.
-    /// - Parameter scan: a complete search of /proc.
+    /// - Parameter scan: a complete search of /proc, or one that `beginSearch` has made.
     package func escaped(in scan: ProcessScan) throws(SystemError) -> [EscapedProcess] {
         guard let relatives, case .cgroup(let leaf) = kind else { return [] }
         let members = Set(try leaf.pids())
         var escaped: [EscapedProcess] = []
-        for stat in relatives.all(in: scan, members: members) where !members.contains(stat.pid) {
+        for stat in relatives.outside(in: scan, members: members) {
             // It may have ended, or returned, since the search.
             guard let process = try Process.open(stat.pid), try proc.stat(of: stat.pid)?.key == stat.key,
                 !process.isOver, try !contains(stat.pid)

@@ -175,6 +175,13 @@ enum DiagnosticRequest {
         request(inet(socket.family, tcp, socket.identity.bytes), isDump: false)
     }
 
+    /// The same socket without INET_DIAG_INFO, for which the kernel takes the socket's lock.
+    static func brief(_ socket: KnownSocket) -> [UInt8] {
+        var body = inet(socket.family, tcp, socket.identity.bytes)
+        body[2] = 0
+        return request(body, isDump: false)
+    }
+
     /// All AF_UNIX sockets, or the one with an inode.
     static func unix(inode: UInt64?) -> [UInt8] {
         // UDIAG_SHOW_RQLEN, and a cookie that is not compared.

@@ -22,6 +22,20 @@ final class EscapeSearch {
         self.containment = containment
     }
 
+    /// Searches for processes of one run. Where they cannot be elsewhere, only those are searched that are new since the last
+    /// search: a worker that is suspended once a second costs less than all processes of the machine.
+    func search(for enclosure: Enclosure, _ completion: @escaping (ProcessScan?) -> Void) {
+        guard let scan = enclosure.beginSearch(in: containment) else { return search(completion) }
+        loop.work.add {
+            guard let hasMore = try? scan.advance() else {
+                completion(nil)
+                return false
+            }
+            if !hasMore { completion(scan) }
+            return hasMore
+        }
+    }
+
     /// - Parameter completion: called from the loop with a complete search; `nil`: /proc cannot be read.
     func search(_ completion: @escaping (ProcessScan?) -> Void) {
         waiting.append(completion)

@@ -19,7 +19,10 @@ final class InputWatcher {
 
     let loop: EventLoop
     let budget = DescriptorBudget()
+    let describer = SocketDescriber()
     private var inputs: [UInt64: WeakInput] = [:]
+    /// Watches that are stopped, with their epoll descriptor and pidfds.
+    private var stopped: [RunInput] = []
     private var lastToken: UInt64 = 0
     /// The pidfds of all processes that are watched. A source of the loop for each of them would take longer to add than all
     /// duplicates of a small app.
@@ -54,9 +57,19 @@ final class InputWatcher {
         return lastToken
     }
 
+    /// Nothing more is reported to the watch. What is left of it goes in a later turn, when the app runs again.
     func remove(_ input: RunInput, _ token: UInt64) {
         inputs[token] = nil
+        stopped.append(input)
+        guard stopped.count == 1 else { return }
+        loop.work.add { [weak self] in self?.releaseStopped() ?? false }
+    }
+
+    /// - Returns: whether there are more.
+    private func releaseStopped() -> Bool {
+        guard let input = stopped.popLast() else { return false }
         for process in input.watch.processes { ends?.remove(process.descriptor.raw) }
+        return !stopped.isEmpty
     }
 
     private func processesEnded() {
@@ -123,9 +136,13 @@ final class RunInput {
         self.run = run
         self.attempt = attempt
         watcher = run.context.inputs
+        let (id, work, describer) = (run.id, run.context.work, watcher.describer)
+        watch.describe = { inode in
+            work.socket(inode, of: id).flatMap { describer.describe(inode, $0) }
+        }
     }
 
-    deinit { stop(isOver: true) }
+    deinit { watch.close(isOver: true) }
 
     /// Duplicates the descriptors, in this turn if there are few. `inputWatched` follows.
     func begin() {

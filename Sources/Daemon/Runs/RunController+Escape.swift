@@ -27,7 +27,7 @@ extension RunController {
     ///   - round: how many searches in a row there were, with this one.
     ///   - completion: called when none is left.
     func searchEscaped(attempt: Int, round: Int = 1, completion: @escaping () -> Void) {
-        context.escapes.search { [weak self] scan in
+        context.escapes.search(for: enclosure) { [weak self] scan in
             guard let self, self.isFrozen, self.freezeAttempt == attempt, self.process != nil else { return }
             guard let scan else {
                 _ = self.cannotSuspend("processes outside the control group cannot be found: /proc is unreadable")
@@ -84,7 +84,7 @@ extension RunController {
     /// The group is empty. Looks for processes that have left it, and kills them.
     /// - Parameter completion: called when none is left.
     func killEscaped(completion: @escaping () -> Void) {
-        context.escapes.search { [weak self] scan in
+        context.escapes.search(for: enclosure) { [weak self] scan in
             guard let self else { return }
             let killed = scan.map { self.escaped(in: $0) } ?? []
             if killed.isEmpty { return completion() }
