@@ -180,5 +180,6 @@ extension RunWork {
         hasUnusualWait = measurement.hasUnusualWait
         shortestWait = measurement.shortestWait
         isIncomplete = measurement.isIncomplete
+        isOwn = measurement.isOwn
     }
 }

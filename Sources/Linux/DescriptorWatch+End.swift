@@ -53,6 +53,7 @@ extension DescriptorWatch {
         // With it all its entries go.
         epoll = nil
         list = nil
+        origins = nil
         if helper != nil { budget.giveBack(Self.descriptorsOfHelper) }
         helper = nil
         budget.giveBack(1 + processes.count)
