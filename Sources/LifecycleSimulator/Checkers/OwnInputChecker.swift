@@ -1,7 +1,7 @@
 import LifecycleCore
 
-/// Checks that an app which what it has sent to itself has woken uses background time that no user asked for (L53), from the wake
-/// to the next event.
+/// Checks that time is counted as background time that no user asked for (L53) from the wake of an app by what it has sent to
+/// itself to the next event.
 struct OwnInputChecker {
     private struct Wake {
         let app: Int
@@ -44,10 +44,9 @@ struct OwnInputChecker {
         guard event != .recovered, now / Self.minute == wake.at / Self.minute,
             let view = core.view(of: model.apps[wake.app].id, at: Instant(now))
         else { return }
-        let time = (now - wake.at).duration
+        let (time, counted) = ((now - wake.at).duration, view.unrequestedTime - wake.used)
         findings.check(
-            view.unrequestedTime >= wake.used + time, .ownInputIsCounted,
-            "\(view.id) was woken by what it has sent to itself, but of \(time) only \(view.unrequestedTime - wake.used) are counted"
-        )
+            counted >= time, .ownInputIsCounted,
+            "\(view.id) was woken by what it has sent to itself, but of \(time) only \(counted) are counted")
     }
 }
