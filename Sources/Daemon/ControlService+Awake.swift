@@ -143,7 +143,7 @@ extension InputStatus {
 }
 
 extension LockStatus {
-    fileprivate init(_ locks: FileLocks) {
+    init(_ locks: FileLocks) {
         self.init()
         count = UInt64(max(0, locks.count))
         file = locks.file
@@ -152,7 +152,7 @@ extension LockStatus {
 
 extension DeferredWakeStatus {
     /// - Parameter view: of the app.
-    fileprivate init(_ wake: AppView.DeferredWake, of view: AppView) {
+    init(_ wake: AppView.DeferredWake, of view: AppView) {
         self.init()
         reason = "backgroundTimeUsedUp"
         let limit = view.unrequestedTimeLimit.map { " of \($0.timeSpan)" } ?? ""

@@ -63,7 +63,8 @@ struct AwakeReasonTests {
 
     // MARK: Since when
 
-    private static func since(_ core: LifecycleCore, _ app: String, _ reason: AwakeReason, at now: Instant) -> Duration? {
+    private static func since(_ core: LifecycleCore, _ app: String, _ reason: AwakeReason, at now: Instant) -> Duration?
+    {
         core.view(of: id(app), at: now)?.awake.first { $0.reason == reason }?.since.map { now - $0 }
     }
 
@@ -75,7 +76,8 @@ struct AwakeReasonTests {
         return time
     }
 
-    @Test("a reason has the time at which it began, which passes to the next daemon: states, tasks, wakes, the start-up")
+    @Test(
+        "a reason has the time at which it began, which passes to the next daemon: states, tasks, wakes, the start-up")
     func since() throws {
         let harness = Harness("photos") { $0.backgroundModes = .push }
         harness.launch("photos")
@@ -109,7 +111,9 @@ struct AwakeReasonTests {
     @Test("woken too often, not watchable and a file lock have the time at which they began, too (L43, L50)")
     func sinceTraffic() throws {
         let harness = TrafficTests.worker()
-        harness.behave("web") { $0.watch = InputWatch(unwatched: [.init(what: "socket", problem: .notPermitted, count: 1)]) }
+        harness.behave("web") {
+            $0.watch = InputWatch(unwatched: [.init(what: "socket", problem: .notPermitted, count: 1)])
+        }
         harness.launch("web")
         harness.advance(.seconds(70))
         // It was suspended after IdleSec=, and thawed at once.
