@@ -115,7 +115,8 @@ package struct WorkBaseline {
             if known.count < Self.mostSockets { known[inode] = entry }
         }
         sockets = known
-        work.isOwn = !busy.isEmpty && findings.areOwn(busy)
+        // What could not be examined may come from outside.
+        work.isOwn = !busy.isEmpty && !work.isIncomplete && findings.areOwn(busy)
         work.newestRequest = newest.map { .milliseconds(Int64($0)) } ?? .zero
         return hasTraffic
     }
