@@ -30,6 +30,10 @@ package struct AppStatus: Record {
     package var lastInput: InputStatus?
     /// What is watched, while the app is suspended (L50).
     package var watch: WatchStatus?
+    /// A wake that waits for background time, while the app is suspended (L53).
+    package var deferredWake: DeferredWakeStatus?
+    /// The file locks that the app holds while it is suspended (L43).
+    package var heldLocks: LockStatus?
     /// The shortest timeout that a thread waits with: it passes unnoticed while the app is suspended (L51).
     package var shortestWait: Duration?
     /// The nearest deadline of the app.
@@ -75,6 +79,7 @@ package struct AppStatus: Record {
         .required("tasks", \.tasks), .optional("wakes", \.wakes), .list("awake", \.awake),
         .optional("suspendsInSeconds", \.suspendsIn), .optional("trafficWakes", \.trafficWakes),
         .optional("lastInput", \.lastInput), .optional("watch", \.watch),
+        .optional("deferredWake", \.deferredWake), .optional("heldLocks", \.heldLocks),
         .optional("shortestWaitSeconds", \.shortestWait),
         .optional("deadline", \.deadline), .required("foreground", \.foreground), .required("launches", \.launches),
         .required("interruptions", \.interruptions),

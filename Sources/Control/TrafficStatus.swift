@@ -35,6 +35,8 @@ package struct InputStatus: Record {
     package var isEnd: Bool?
     /// Whether the buffer of a peer on this machine was more than half full; absent where it was not.
     package var isHalfFull: Bool?
+    /// Whether the app itself has sent it; absent where it has not, or that is not known.
+    package var isOwn: Bool?
     /// When it arrived. Absent in a `LifecycleEvent`, which has its own time.
     package var at: Timestamp?
 
@@ -43,7 +45,7 @@ package struct InputStatus: Record {
     package static let fields: [RecordField<InputStatus>] = [
         .required("kind", \.kind), .optional("peer", \.peer), .required("bytes", \.bytes), .process("pid", \.pid),
         .required("descriptor", \.descriptor), .optional("end", \.isEnd), .optional("halfFull", \.isHalfFull),
-        .optional("at", \.at),
+        .optional("own", \.isOwn), .optional("at", \.at),
     ]
 }
 
@@ -53,6 +55,7 @@ extension InputStatus {
         var details = ["descriptor \(descriptor)" + (pid.map { " of process \($0)" } ?? "")]
         if bytes > 0 { details.append(formattedSize(bytes)) }
         if isHalfFull == true { details.append("buffer more than half full") }
+        if isOwn == true { details.append("sent by the app itself") }
         return subject + (peer.map { " from \($0)" } ?? "") + " (\(details.joined(separator: ", ")))"
     }
 
@@ -123,5 +126,43 @@ extension UnwatchedStatus {
         case "failed": "the system refused it"
         default: problem
         }
+    }
+}
+
+/// A wake of a suspended app that waits (L53).
+package struct DeferredWakeStatus: Record {
+    /// Why it waits: `backgroundTimeUsedUp`.
+    package var reason = ""
+    /// The same for people.
+    package var explanation = ""
+    /// What wakes the app then; absent for a request that the app has sent to itself and read.
+    package var input: InputStatus?
+    /// For how long it waits.
+    package var remaining = Duration.zero
+
+    package init() {}
+
+    package static let fields: [RecordField<DeferredWakeStatus>] = [
+        .required("reason", \.reason), .required("explanation", \.explanation), .optional("input", \.input),
+        .required("remainingSeconds", \.remaining),
+    ]
+}
+
+/// File locks that an app holds while it is suspended (L43).
+package struct LockStatus: Record {
+    package var count: UInt64 = 0
+    /// One of the files.
+    package var file = ""
+
+    package init() {}
+
+    package static let fields: [RecordField<LockStatus>] = [.required("count", \.count), .required("file", \.file)]
+}
+
+extension LockStatus {
+    /// `it holds a lock on /var/lib/db: other programs may wait for it`.
+    package var phrase: String {
+        let locks = count == 1 ? "a lock on \(file)" : "\(count) file locks, one on \(file)"
+        return "it holds \(locks): other programs may wait for it"
     }
 }

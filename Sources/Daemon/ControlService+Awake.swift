@@ -7,18 +7,16 @@ extension ControlService {
     /// - Parameter status: has the time of the app's state already.
     func setWakefulness(_ status: inout AppStatus, _ view: AppView) {
         let now: (instant: Instant, time: Timestamp) = (driver.now, clock.now())
-        let stateSince = status.since
-        let workSince = view.workSince.map { workTimestamps.timestamp(of: view.id, since: $0, now: now) }
-        status.awake = view.awakeReasons.prefix(AwakeStatus.maximum).map { reason in
-            var awake = AwakeStatus(reason)
-            awake.since =
-                switch reason.start {
-                case .state: stateSince
-                case .work: workSince
-                case .unknown: nil
-                }
+        let shown = view.awake.prefix(AwakeStatus.maximum)
+        let times = awakeTimestamps.timestamps(of: view.id, since: shown.map(\.since), now: now)
+        status.awake = zip(shown, times).map { reason, time in
+            var awake = AwakeStatus(reason.reason)
+            // The time of the state was fixed when it was entered.
+            awake.since = reason.since == view.since ? status.since : time
             return awake
         }
+        status.heldLocks = view.heldLocks.map(LockStatus.init)
+        status.deferredWake = view.deferredWake.map { DeferredWakeStatus($0, of: view) }
         status.suspendsIn = view.suspendsIn
         status.shortestWait = view.shortestWait
         status.watch = view.watch.map { watchStatus($0, of: view.id) }
@@ -59,24 +57,6 @@ extension AwakeStatus {
 }
 
 extension AwakeReason {
-    /// What the time of a reason is counted from.
-    fileprivate enum Start {
-        /// The state that users see.
-        case state
-        /// `AppView.workSince`.
-        case work
-        case unknown
-    }
-
-    fileprivate var start: Start {
-        switch self {
-        case .launching, .foreground, .enteringBackground, .terminating: .state
-        case .work: .work
-        case .task, .wake, .startUp, .wokenTooOften, .notWatchable, .fileLock, .suspendDelay, .suspending, .waking:
-            .unknown
-        }
-    }
-
     /// The word of the control interface.
     var word: String {
         switch self {
@@ -155,6 +135,30 @@ extension InputStatus {
         descriptor = input.descriptor
         isEnd = input.isEnd ? true : nil
         isHalfFull = input.isHalfFull ? true : nil
+        switch input.source {
+        case .outside: isOwn = nil
+        case .own: isOwn = true
+        }
+    }
+}
+
+extension LockStatus {
+    init(_ locks: FileLocks) {
+        self.init()
+        count = UInt64(max(0, locks.count))
+        file = locks.file
+    }
+}
+
+extension DeferredWakeStatus {
+    /// - Parameter view: of the app.
+    init(_ wake: AppView.DeferredWake, of view: AppView) {
+        self.init()
+        reason = "backgroundTimeUsedUp"
+        let limit = view.unrequestedTimeLimit.map { " of \($0.timeSpan)" } ?? ""
+        explanation = "its background time\(limit) in an hour is used up (BackgroundTimePerHourSec=)"
+        input = wake.input.map { InputStatus($0) }
+        remaining = wake.remaining
     }
 }
 

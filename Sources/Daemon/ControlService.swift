@@ -10,7 +10,7 @@ final class ControlService {
     let clock = WallClock()
     private var stateTimestamps = StateTimestamps()
     var inputTimestamps = StateTimestamps()
-    var workTimestamps = StateTimestamps()
+    var awakeTimestamps = AwakeTimestamps()
     let receipts: ReceiptStore
     let driver: CoreDriver
     let context: DaemonContext
@@ -139,7 +139,7 @@ final class ControlService {
     private func removeTimestamps(_ id: AppID) {
         stateTimestamps.remove(id)
         inputTimestamps.remove(id)
-        workTimestamps.remove(id)
+        awakeTimestamps.remove(id)
     }
 
     func memoryStatus() -> MemoryStatus {

@@ -183,5 +183,6 @@ extension RunWork {
         hasUnusualWait = measurement.hasUnusualWait
         shortestWait = measurement.shortestWait
         isIncomplete = measurement.isIncomplete
+        isOwn = measurement.isOwn
     }
 }

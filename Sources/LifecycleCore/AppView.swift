@@ -15,6 +15,18 @@ package struct AppView: Hashable, Sendable {
         package var reason: LaunchReason
         package var remaining: Duration
     }
+    /// A reason to be awake.
+    package struct Awake: Hashable, Sendable {
+        package var reason: AwakeReason
+        /// Since when; `nil`: not known.
+        package var since: Instant?
+    }
+    /// A wake that waits until the app has background time again (L53).
+    package struct DeferredWake: Hashable, Sendable {
+        /// What wakes it; `nil`: a request that the app has sent to itself.
+        package var input: Input?
+        package var remaining: Duration
+    }
     package struct Deadline: Hashable, Sendable {
         package var what: DeadlineKind
         package var remaining: Duration
@@ -50,7 +62,7 @@ package struct AppView: Hashable, Sendable {
     /// L53: the limit of that time; `nil`: unlimited.
     package var unrequestedTimeLimit: Duration?
     /// Why it is awake; empty: it is not.
-    package var awakeReasons: [AwakeReason]
+    package var awake: [Awake]
     /// The wakes that are open, oldest first.
     package var wakes: [Wake]
     /// L50: how often input woke this run.
@@ -62,12 +74,15 @@ package struct AppView: Hashable, Sendable {
     package var watch: InputWatch?
     /// L43: the file locks that it was suspended with, after they had kept it awake for their time.
     package var heldLocks: FileLocks?
-    /// L51: while it is awake for its work: since when for this reason.
-    package var workSince: Instant?
+    /// L53: while it is suspended: a wake that it has no background time for.
+    package var deferredWake: DeferredWake?
     /// L51: when it is suspended unless it works, while it is idle.
     package var suspendsIn: Duration?
     /// L51: the timeouts that pass unnoticed while it is suspended: the shortest that a thread waits with.
     package var shortestWait: Duration?
+
+    /// Why it is awake; empty: it is not.
+    package var awakeReasons: [AwakeReason] { awake.map(\.reason) }
 }
 
 /// Why an app is awake.

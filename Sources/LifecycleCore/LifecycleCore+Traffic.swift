@@ -38,7 +38,9 @@ extension LifecycleCore {
         else { return }
         if !policy.wakesOnTraffic { watchAgain(index, now) }
         guard case .suspended(var suspended)? = apps[index].execution else { return }
-        (suspended.input, suspended.inputDue, suspended.deferred) = (nil, nil, nil)
+        (suspended.input, suspended.inputDue) = (nil, nil)
+        // The watch finds all input again; a request was read already.
+        if suspended.deferred?.input != nil { suspended.deferred = nil }
         update(index, .suspended(suspended))
         endWatch(index)
         beginWatch(index)
@@ -48,6 +50,7 @@ extension LifecycleCore {
     mutating func watchAgain(_ index: Int, _ now: Instant) {
         guard self[run: index].traffic.isUnwatchable else { return }
         self[run: index].traffic.isUnwatchable = false
+        self[run: index].traffic.unwatchableSince = nil
         self[run: index].traffic.watchAgainAt = nil
         assertionEnded(index, now)
     }
@@ -66,6 +69,7 @@ extension LifecycleCore {
         guard watch.isBlind, shutdown == nil else { return }
         // Suspended, it would be out of reach for its clients.
         self[run: index].traffic.isUnwatchable = true
+        self[run: index].traffic.unwatchableSince = now
         if watch.isTransient { self[run: index].traffic.watchAgainAt = now + Self.watchRetry }
         wake(index, pending: nil, for: nil, because: .woken, now)
     }
@@ -77,9 +81,11 @@ extension LifecycleCore {
             shutdown == nil
         else { return }
         if isEnough(index, input) { return wake(index, by: input, now) }
-        if suspended.input != nil || !apps[index].policy.wakesOnTraffic { return }
+        guard apps[index].policy.wakesOnTraffic else { return }
+        // What comes from outside is not limited, so it does not wait behind what the app has sent to itself.
+        if let waiting = suspended.input, waiting.isFromOutside || !input.isFromOutside { return }
         suspended.input = input
-        suspended.inputDue = apps[index].policy.wakeThreshold.time.map { now + $0 }
+        suspended.inputDue = suspended.inputDue ?? apps[index].policy.wakeThreshold.time.map { now + $0 }
         update(index, .suspended(suspended))
     }
 
@@ -102,27 +108,25 @@ extension LifecycleCore {
     mutating func inputIsDue(_ index: Int, _ now: Instant) {
         guard case .suspended(var suspended)? = apps[index].execution else { return }
         var inputs: [Input] = []
+        var hasRequest = false
         if let due = suspended.inputDue, due <= now {
             suspended.inputDue = nil
             if let input = suspended.input { inputs.append(input) }
         }
         if let deferred = suspended.deferred, deferred.due <= now {
             suspended.deferred = nil
-            inputs.append(deferred.input)
+            if let input = deferred.input { inputs.append(input) } else { hasRequest = true }
         }
         update(index, .suspended(suspended))
         for input in inputs where shutdown == nil && apps[index].phase == .suspended { wake(index, by: input, now) }
+        if hasRequest, shutdown == nil, apps[index].phase == .suspended { wakeForRequest(index, isOwn: true, now) }
     }
 
     private mutating func wake(_ index: Int, by input: Input, _ now: Instant) {
         let wakesOnTraffic = apps[index].policy.wakesOnTraffic
         // What the app does for itself, and what it does only so that a peer is not blocked.
-        let isUnrequested = !input.kind.isFromOutside || !wakesOnTraffic
-        if isUnrequested, let available = unrequestedTimeAvailable(index, now) {
-            guard case .suspended(var suspended)? = apps[index].execution else { return }
-            suspended.deferred = DeferredInput(input: input, due: available)
-            return update(index, .suspended(suspended))
-        }
+        let isUnrequested = !input.isFromOutside || !wakesOnTraffic
+        if isUnrequested, deferWithoutTime(index, input, now) { return }
         let suspendedFor = now - apps[index].since
         let reason: LaunchReason? = wakesOnTraffic && apps[index].policy.role != .worker ? input.reason : nil
         if let reason {
@@ -132,6 +136,24 @@ extension LifecycleCore {
         wake(index, pending: nil, for: reason, isUnrequested: isUnrequested, because: .woken, now)
         report(.inputArrived(apps[index].id, input))
         countWake(index, input, suspendedFor, now)
+    }
+
+    /// A worker was frozen with a request that it has read and not answered: no input would wake it.
+    mutating func wakeForRequest(_ index: Int, isOwn: Bool, _ now: Instant) {
+        if isOwn, deferWithoutTime(index, nil, now) { return }
+        wake(index, pending: nil, for: nil, isUnrequested: isOwn, because: .woken, now)
+    }
+
+    /// Defers a wake that no user asked for if the app has no background time left (L53). Of several one is shown: a request that
+    /// was read before all, as nothing else would wake the app for it.
+    /// - Returns: whether it is deferred.
+    private mutating func deferWithoutTime(_ index: Int, _ input: Input?, _ now: Instant) -> Bool {
+        guard let available = unrequestedTimeAvailable(index, now) else { return false }
+        guard case .suspended(var suspended)? = apps[index].execution else { return true }
+        let hasRequest = suspended.deferred.map { $0.input == nil } ?? false
+        suspended.deferred = DeferredInput(input: hasRequest ? nil : input, due: available)
+        update(index, .suspended(suspended))
+        return true
     }
 
     private mutating func countWake(_ index: Int, _ input: Input, _ suspendedFor: Duration, _ now: Instant) {

@@ -67,7 +67,7 @@ extension LifecycleCore {
             relaunchesIn: app.relaunch.map { max(.zero, $0.at - now) },
             memoryAwaited: app.memoryWait.map { _ in app.lastFootprint },
             unrequestedTime: app.unrequestedTime.used(at: now), unrequestedTimeLimit: app.policy.backgroundTimePerHour,
-            awakeReasons: awakeReasons(app, now), wakes: run.map { wakeViews($0, now) } ?? [])
+            awake: awake(app, now), wakes: run.map { wakeViews($0, now) } ?? [])
         addTraffic(to: &view, app, index, now)
         return view
     }
@@ -82,8 +82,10 @@ extension LifecycleCore {
         case .suspended(let suspended)?:
             view.watch = suspended.isWatching ? suspended.watch : nil
             view.heldLocks = run.lockHold?.locks
+            view.deferredWake = suspended.deferred.map {
+                AppView.DeferredWake(input: $0.input, remaining: max(.zero, $0.due - now))
+            }
         case .background(let background)?:
-            view.workSince = background.look?.since
             guard !isHeldAwake(index), background.look?.reason == nil, let timer = nextTimer(index),
                 timer.kind == .work || timer.kind == .suspend
             else { return }
@@ -107,37 +109,46 @@ extension LifecycleCore {
     }
 
     /// The one answer to "why is this app awake?". Empty: it has no process, is suspended, or is ending.
-    private func awakeReasons(_ app: App, _ now: Instant) -> [AwakeReason] {
+    private func awake(_ app: App, _ now: Instant) -> [AppView.Awake] {
         guard case .running(let running) = app.life else { return [] }
         let run = running.run
         switch running.execution {
-        case .launching: return [.launching]
-        case .foreground: return [.foreground]
-        case .enteringBackground: return [.enteringBackground] + held(run)
-        case .background(let background): return awakeReasons(run, background, now)
-        case .suspending: return [.suspending]
+        case .launching: return [AppView.Awake(reason: .launching, since: app.since)]
+        case .foreground: return [AppView.Awake(reason: .foreground, since: app.since)]
+        case .enteringBackground: return [AppView.Awake(reason: .enteringBackground, since: app.since)] + held(run)
+        case .background(let background): return awake(run, background, now)
+        // The state is the background since before.
+        case .suspending: return [AppView.Awake(reason: .suspending, since: nil)]
         case .suspended: return []
-        case .waking: return [.waking] + held(run)
-        case .terminating: return [.terminating]
+        case .waking: return [AppView.Awake(reason: .waking, since: nil)] + held(run)
+        case .terminating: return [AppView.Awake(reason: .terminating, since: app.since)]
         }
     }
 
-    private func awakeReasons(_ run: Run, _ background: Background, _ now: Instant) -> [AwakeReason] {
-        var reasons = held(run)
-        if let reason = background.look?.reason { reasons.append(.work(reason)) }
-        if run.traffic.isUnwatchable { reasons.append(.notWatchable) }
-        if let hold = run.lockHold { reasons.append(.fileLock(hold.locks.file)) }
-        if let until = run.traffic.awakeUntil, until > now, reasons.isEmpty { reasons.append(.wokenTooOften) }
-        return reasons.isEmpty ? [.suspendDelay] : reasons
+    private func awake(_ run: Run, _ background: Background, _ now: Instant) -> [AppView.Awake] {
+        var all = held(run)
+        let (look, traffic) = (background.look, run.traffic)
+        if let reason = look?.reason { all.append(AppView.Awake(reason: .work(reason), since: look?.since)) }
+        if traffic.isUnwatchable { all.append(AppView.Awake(reason: .notWatchable, since: traffic.unwatchableSince)) }
+        if let hold = run.lockHold { all.append(AppView.Awake(reason: .fileLock(hold.locks.file), since: hold.since)) }
+        if let until = traffic.awakeUntil, until > now, all.isEmpty {
+            // It stays awake since the wake that was one too many, which is the last one.
+            all.append(AppView.Awake(reason: .wokenTooOften, since: traffic.lastInputAt))
+        }
+        if !all.isEmpty { return all }
+        // Of an app that is looked at it is not known when in the time between two looks it became idle.
+        return [AppView.Awake(reason: .suspendDelay, since: look == nil ? background.idleSince : nil)]
     }
 
-    private func held(_ run: Run) -> [AwakeReason] {
-        var reasons = run.assertions.all.map(AwakeReason.init)
-        // Of several wakes for the same reason one is shown.
-        for wake in run.assertions.laterWakes where !reasons.contains(.wake(wake.reason)) {
-            reasons.append(.wake(wake.reason))
+    /// What holds it awake, whatever it does.
+    private func held(_ run: Run) -> [AppView.Awake] {
+        var all = run.assertions.all.map { AppView.Awake(reason: AwakeReason($0), since: $0.began) }
+        // Of several wakes for the same reason the oldest is shown.
+        for wake in run.assertions.laterWakes where !all.contains(where: { $0.reason == .wake(wake.reason) }) {
+            all.append(AppView.Awake(reason: .wake(wake.reason), since: wake.deadline.start))
         }
-        return run.startUp == nil ? reasons : reasons + [.startUp]
+        if let startUp = run.startUp { all.append(AppView.Awake(reason: .startUp, since: startUp.began)) }
+        return all
     }
 
     private func taskViews(_ run: Run, _ now: Instant) -> [AppView.Task] {

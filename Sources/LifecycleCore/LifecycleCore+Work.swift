@@ -67,14 +67,14 @@ extension LifecycleCore {
         background.look = look
         update(index, .background(background))
         if isFirst { return }
-        if let reason { isAtWork(index, reason) } else { becameIdle(index, background, now) }
+        if let reason { isAtWork(index, reason, isOwn: work.isOwn) } else { becameIdle(index, background, now) }
     }
 
-    private mutating func isAtWork(_ index: Int, _ reason: WorkReason) {
+    private mutating func isAtWork(_ index: Int, _ reason: WorkReason, isOwn: Bool) {
         // Locks belong to the work that it has done before.
         self[run: index].lockHold = nil
         // From here on it works for its clients, whatever it was launched or woken for (L53).
-        let isForClients = reason == .request || reason == .unreadInput
+        let isForClients = (reason == .request || reason == .unreadInput) && !isOwn
         if isForClients, apps[index].policy.role == .worker, !self[run: index].assertions.hasTasks {
             self[run: index].isUnrequested = false
         }
@@ -94,7 +94,7 @@ extension LifecycleCore {
         guard policy.keepAwake.contains(.requests), hasNewRequest, work.newestRequest < policy.requestTime,
             shutdown == nil
         else { return }
-        wake(index, pending: nil, for: nil, because: .woken, now)
+        wakeForRequest(index, isOwn: work.isOwn, now)
     }
 
     /// The app had nothing to do for `IdleSec=`.

@@ -20,6 +20,14 @@ package enum InputKind: String, CaseIterable, Hashable, Sendable {
     package var isFromOutside: Bool { self != .timer && self != .event }
 }
 
+/// Who has sent input (L53).
+package enum InputSource: Hashable, Sendable {
+    /// A process outside the app, or that is not known.
+    case outside
+    /// The app itself, before it was frozen: through its own pipe, socket pair, or connection to itself.
+    case own
+}
+
 /// Input that arrived at a suspended app (L50).
 package struct Input: Hashable, Sendable {
     /// The most bytes of `peer`.
@@ -37,10 +45,19 @@ package struct Input: Hashable, Sendable {
     package var isEnd = false
     /// The peer is on this machine, and waits or will soon wait: the buffer towards the app is more than half full.
     package var isHalfFull = false
+    package var source = InputSource.outside
+
+    /// Whether it comes from outside the app: a timer of the app does not, whoever reads it.
+    package var isFromOutside: Bool {
+        switch source {
+        case .outside: kind.isFromOutside
+        case .own: false
+        }
+    }
 
     package init(
         kind: InputKind, pid: Int32, descriptor: Int32, bytes: UInt64, peer: String = "", isEnd: Bool = false,
-        isHalfFull: Bool = false
+        isHalfFull: Bool = false, source: InputSource = .outside
     ) {
         self.kind = kind
         self.pid = pid
@@ -49,6 +66,7 @@ package struct Input: Hashable, Sendable {
         self.peer = peer
         self.isEnd = isEnd
         self.isHalfFull = isHalfFull
+        self.source = source
     }
 }
 
@@ -120,6 +138,8 @@ package struct RunWork: Hashable, Sendable {
     /// Something could not be measured: a network namespace that is gone, a process of another user. Then there may be a request
     /// without its answer.
     package var isIncomplete = false
+    /// There is unread input or a request, and all of it comes from the app itself (L53).
+    package var isOwn = false
 
     package init(cpu: Duration) { self.cpu = cpu }
 }

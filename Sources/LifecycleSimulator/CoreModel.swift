@@ -293,7 +293,7 @@ struct CoreModel {
         case .report(.wakeCompleted(_, _, let wake)): if let app { apps[app].wakes.completed(wake) }
         case .report(.inputArrived(_, let input)):
             if let app, apps[app].policy.wakesOnTraffic, apps[app].policy.role != .worker {
-                apps[app].wakes.addByInput(isForOthers: input.kind.isFromOutside)
+                apps[app].wakes.addByInput(isForOthers: input.isFromOutside)
             }
         case .identify(let request, let event): if wakeRequest?.request == request { wakeRequest?.wake.number = event }
         case .answer(let request, .refused): if wakeRequest?.request == request { wakeRequest = nil }

@@ -14,6 +14,8 @@ struct TrafficSettings {
     var isServer = false
     /// A local program that sends something soon after each suspension.
     var isPestered = false
+    /// What arrives soon after a suspension, and datagrams, it has sent to itself.
+    var sendsToItself = false
     var holdsLocks = false
     /// What can be watched of it.
     var watch = InputWatch(watched: 4)
@@ -34,6 +36,8 @@ struct RunTraffic {
         let until: Microseconds
         /// Whether it shows as a request; otherwise a thread waits unusually.
         let isVisible: Bool
+        /// The app has sent it to itself.
+        var isOwn = false
     }
 
     /// The duplicates of the descriptors, and the thread that looks at them.
@@ -116,6 +120,7 @@ struct FakeTraffic {
         let number = seed &+ UInt64(app)
         drawn.isWorker = number % 4 == 0
         drawn.wakes = number % 4 == 1 || number % 4 == 0 && number % 32 != 28
+        drawn.sendsToItself = (number / 4) % 3 == 0
         drawn.threshold = random.pick([
             AppPolicy.WakeThreshold(), AppPolicy.WakeThreshold(), AppPolicy.WakeThreshold(bytes: 300),
             AppPolicy.WakeThreshold(bytes: 300, time: .seconds(2)),

@@ -49,6 +49,7 @@ extension Line {
         add(" bytes")
         if input.isEnd { add(", at its end") }
         if input.isHalfFull { add(", more than half full") }
+        if input.source == .own { add(", its own") }
     }
 
     private mutating func add(_ work: RunWork) {
@@ -70,6 +71,7 @@ extension Line {
             add(wait)
         }
         if work.isIncomplete { add(", incomplete") }
+        if work.isOwn { add(", for itself") }
     }
 
     private mutating func addCount(_ name: String, _ count: Int) {

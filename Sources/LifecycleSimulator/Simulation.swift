@@ -126,10 +126,13 @@ package struct Simulation<Core: DecidingCore> {
         return core.view(of: model.apps[home].id, at: Instant(world.now))?.memoryAwaited != nil
     }
 
-    /// Input of a suspended app may wait for its time (L50, L53), and an app that is left awake is looked at.
+    /// Input of a suspended app, or its request to itself, may wait for its time (L50, L53), and an app that is left awake is looked at.
     private var mayInputWake: Bool {
         model.apps.indices.contains { app in
-            world.isLeftAwake(app) || model.apps[app].phase == .suspended && world.hasUnread(app)
+            if world.isLeftAwake(app) { return true }
+            guard model.apps[app].phase == .suspended else { return false }
+            let view = core.view(of: model.apps[app].id, at: Instant(world.now))
+            return world.hasUnread(app) || view?.deferredWake != nil
         }
     }
 

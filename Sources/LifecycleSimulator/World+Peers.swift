@@ -12,6 +12,8 @@ extension World {
     private static let timer: Int32 = 9
     private static let event: Int32 = 10
     private static let local: Int32 = 11
+    /// One end of a socket pair whose other end the app has, too.
+    private static let pair: Int32 = 12
 
     /// A peer of one app acts, at random intervals.
     mutating func actAsPeer() {
@@ -34,7 +36,9 @@ extension World {
             arrive(input(.stream, run, descriptor, bytes), at: run)
         case .oneByte: arrive(input(.stream, run, Self.stream, 1), at: run)
         case .end: closeConnection(run)
-        case .datagram: arrive(input(.datagram, run, Self.datagram, 512), at: run)
+        case .datagram:
+            let isOwn = traffic.settings[app].sendsToItself
+            arrive(isOwn ? own(.datagram, run, 512) : input(.datagram, run, Self.datagram, 512), at: run)
         case .timer: arrive(input(.timer, run, Self.timer, 8), at: run)
         case .event:
             let kind: InputKind = traffic.random.chance(500) ? .event : .epoll
@@ -51,6 +55,13 @@ extension World {
         _ kind: InputKind, _ run: Int, _ descriptor: Int32, _ bytes: UInt64, _ peer: String = "192.0.2.9:40000"
     ) -> Input {
         Input(kind: kind, pid: runs[run].pid, descriptor: descriptor, bytes: bytes, peer: peer)
+    }
+
+    /// The app has sent it to itself.
+    private func own(_ kind: InputKind, _ run: Int, _ bytes: UInt64) -> Input {
+        var own = input(kind, run, Self.pair + (kind == .datagram ? 1 : 0), bytes, "")
+        own.source = .own
+        return own
     }
 
     /// A local peer has filled more than half of the buffer towards the app.
@@ -80,7 +91,10 @@ extension World {
         faults.add(.pesters)
         let policy = apps[runs[run].app].policy
         guard policy.wakesOnTraffic else { return fillBuffer(run) }
-        arrive(input(.stream, run, Self.stream, max(1, policy.wakeThreshold.bytes)), at: run)
+        let bytes = max(1, policy.wakeThreshold.bytes)
+        // The bytes were under way when it was frozen.
+        let isOwn = traffic.settings[runs[run].app].sendsToItself
+        arrive(isOwn ? own(.stream, run, bytes) : input(.stream, run, Self.stream, bytes), at: run)
     }
 
     /// The app locks a file for some time.

@@ -151,7 +151,7 @@ extension World {
             case .listener:
                 accept(run)
                 beginRequest(run)
-            case .stream: if traffic.random.chance(700) { beginRequest(run) }
+            case .stream: if traffic.random.chance(700) { beginRequest(run, isOwn: item.input.source == .own) }
             case .datagram, .pipe, .terminal, .timer, .event, .epoll:
                 let time = traffic.random.within(10...30 * .millisecond)
                 traffic.runs[run].use(time, at: now)
@@ -166,7 +166,7 @@ extension World {
         schedule(.peerCloses, for: run, after: traffic.random.within(100 * .millisecond...60 * .second))
     }
 
-    private mutating func beginRequest(_ run: Int) {
+    private mutating func beginRequest(_ run: Int, isOwn: Bool = false) {
         guard !isQuiet, traffic.runs[run].requests.count < 20 else { return }
         let time: Microseconds = traffic.random.pick([
             1 * .millisecond, 1 * .millisecond, 20 * .millisecond, 300 * .millisecond, 3 * .second, 20 * .second,
@@ -174,7 +174,7 @@ extension World {
         ])
         let isVisible = traffic.random.chance(800)
         traffic.runs[run].requests.append(
-            RunTraffic.Request(since: now, until: now + time, isVisible: isVisible))
+            RunTraffic.Request(since: now, until: now + time, isVisible: isVisible, isOwn: isOwn))
         // Most long requests wait for another program, without a byte.
         let share = traffic.random.pick([0, 0, 10, 2])
         if share > 0, time <= 3 * .second { traffic.runs[run].use(time / Microseconds(share), at: now) }
@@ -221,6 +221,8 @@ extension World {
         let visible = state.requests.filter(\.isVisible)
         work.requests = visible.count
         work.newestRequest = visible.map { now - $0.since }.min()?.duration ?? .zero
+        let isUnreadOwn = state.unread.allSatisfy { $0.input.isEnd || $0.input.source == .own }
+        work.isOwn = (work.unread > 0 || work.requests > 0) && isUnreadOwn && visible.allSatisfy(\.isOwn)
         work.hasUnusualWait = state.requests.contains { !$0.isVisible }
         work.connections = state.connections
         let isWaiting = policy.keepAwake.contains(.timers) ? !state.requests.isEmpty : runs[run].app % 3 == 0

@@ -53,6 +53,7 @@ extension DescriptorWatch {
         // Its entries go with the duplicates. It takes longer to close than they do, so that is left for the end of this object.
         (closedEpoll, epoll) = (epoll, nil)
         list = nil
+        origins = nil
         if helper != nil { budget.giveBack(Self.descriptorsOfHelper) }
         helper = nil
         budget.giveBack(2 + processes.count)

@@ -19,6 +19,8 @@ package struct ArrivedInput: Equatable {
     package var isEnd = false
     /// The peer is on this machine, and the buffer towards the app is more than half full.
     package var isHalfFull = false
+    /// The app has sent it to itself, before it was frozen. `false`: it comes from outside, or that is not known.
+    package var isOwn = false
 }
 
 extension DescriptorWatch {
@@ -151,6 +153,9 @@ extension DescriptorWatch {
             // That is enough for the app, however little has arrived beside it.
             input.bytes = 0
         }
+        // It came before the watch. What comes later is from outside.
+        input.isOwn = duplicate.isOwn && !isWritable
+        duplicates[index].isOwn = false
         if onlyPeers, !input.isHalfFull || !found.isLocal { return .nothing }
         input.peer = found.peer
         return .input(input)

@@ -44,7 +44,7 @@ package final class DescriptorWatch {
     /// The most bytes of `Unwatched.what`.
     package static let maximumWhat = 32
 
-    enum Stage { case listing, taking, covering, complete, closed }
+    enum Stage { case listing, taking, covering, origins, complete, closed }
 
     package let processes: [Process]
     let proc: ProcFS
@@ -53,6 +53,7 @@ package final class DescriptorWatch {
     /// With so many bytes it makes no difference how full the buffer is.
     let fullnessMattersBelow: UInt64
     private let limit: Int
+    private let cgroup: UInt64?
     let budget: DescriptorBudget
     let closer: DescriptorCloser
     /// For the last close of what can block for long, so that it delays no other.
@@ -76,6 +77,8 @@ package final class DescriptorWatch {
     // MARK: While the watch is made
 
     var list: DescriptorList?
+    /// Which input was there before; `nil`: none, or that is done.
+    var origins: InputOrigins?
     private var nextProcess = 0
     private var listed: [ListedDescriptor] = []
     /// Where the descriptors of each process begin in `listed`.
@@ -104,11 +107,12 @@ package final class DescriptorWatch {
     ///   - onlyPeers: watch only for local peers that wait, because the buffer towards the app is more than half full.
     ///   - fullnessMattersBelow: with so many bytes it makes no difference whether the buffer is half full.
     ///   - limit: the most duplicates.
+    ///   - cgroup: the ID of the app's cgroup, if it has one.
     ///   - closer: closes what may block.
     package init(
         _ processes: [Process], omitted: Int = 0, proc: ProcFS = ProcFS(), onlyPeers: Bool,
-        fullnessMattersBelow: UInt64 = .max, limit: Int = DescriptorWatch.maximum, budget: DescriptorBudget,
-        closer: DescriptorCloser
+        fullnessMattersBelow: UInt64 = .max, limit: Int = DescriptorWatch.maximum, cgroup: UInt64? = nil,
+        budget: DescriptorBudget, closer: DescriptorCloser
     ) throws(SystemError) {
         let made = try Epoll()
         self.processes = processes
@@ -116,6 +120,7 @@ package final class DescriptorWatch {
         self.onlyPeers = onlyPeers
         self.fullnessMattersBelow = fullnessMattersBelow
         self.limit = limit
+        self.cgroup = cgroup
         self.budget = budget
         self.closer = closer
         hasEnded = [Bool](repeating: false, count: processes.count)
@@ -143,6 +148,7 @@ package final class DescriptorWatch {
         case .listing: listNext()
         case .taking: takeNext()
         case .covering: coverNext()
+        case .origins: findOrigins()
         case .complete, .closed: return false
         }
         return stage != .complete
@@ -308,7 +314,7 @@ package final class DescriptorWatch {
 
     /// Looks at the next epoll descriptor, or io_uring.
     private func coverNext() {
-        guard nextInQueue < queue.count else { return complete() }
+        guard nextInQueue < queue.count else { return beginOrigins() }
         let item = listed[queue[nextInQueue]]
         if item.kind == .ioUring {
             // Files that are registered with the ring may have no descriptor any more.
@@ -403,8 +409,10 @@ package final class DescriptorWatch {
         return true
     }
 
-    private func complete() {
-        stage = .complete
+    /// Where input comes from is only of interest if it wakes the app.
+    private func beginOrigins() {
+        origins = onlyPeers ? nil : InputOrigins(of: duplicates, listed, cgroup: cgroup)
+        stage = origins == nil ? .complete : .origins
         (listed, starts, queue, known, targets) = ([], [], [], [:], nil)
     }
 }

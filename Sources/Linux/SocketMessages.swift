@@ -66,6 +66,9 @@ package struct SocketIdentity: Hashable {
     }
 
     var bytes: [UInt8] { (0..<6).flatMap { nativeBytes(words[$0]) } }
+
+    /// - Parameter index: less than `size`.
+    subscript(index: Int) -> UInt8 { withUnsafeBytes(of: words) { $0[index] } }
 }
 
 /// A part of `struct tcp_info` (linux/tcp.h).
@@ -96,6 +99,10 @@ package struct UnixQueue: Equatable {
     package var isListening: Bool
     /// Of a listener: how many connections wait. Of others: bytes that were not read, of datagrams those of the first.
     package var unread: UInt64
+    /// The inode of the socket that it is connected to; 0: of none, or its process has closed it.
+    package var peer: UInt64
+    /// Of a listener: the inodes of the sockets whose connections wait; 0 as of `peer`.
+    package var clients: [UInt64]
 
     /// - Parameter bytes: a message without its netlink header: `struct unix_diag_msg` and attributes.
     init?(parsing bytes: ArraySlice<UInt8>) {
@@ -105,6 +112,15 @@ package struct UnixQueue: Equatable {
         // UNIX_DIAG_RQLEN
         let queue: UInt32? = netlinkAttribute(4, of: bytes.dropFirst(16)).flatMap { nativeNumber($0, at: 0) }
         unread = UInt64(queue ?? 0)
+        // UNIX_DIAG_PEER
+        let other: UInt32? = netlinkAttribute(2, of: bytes.dropFirst(16)).flatMap { nativeNumber($0, at: 0) }
+        peer = UInt64(other ?? 0)
+        // UNIX_DIAG_ICONS
+        let waiting = netlinkAttribute(3, of: bytes.dropFirst(16)) ?? []
+        clients = stride(from: 0, to: waiting.count - waiting.count % 4, by: 4).map { offset in
+            let inode: UInt32? = nativeNumber(waiting, at: offset)
+            return UInt64(inode ?? 0)
+        }
     }
 }
 
@@ -159,7 +175,10 @@ enum DiagnosticRequest {
     /// All sockets of a family and protocol.
     /// - Parameter cgroup: only those that were created in this group, or by a listener of this group
     ///   (INET_DIAG_BC_CGROUP_COND, since Linux 5.9).
-    static func all(family: UInt8, protocol number: UInt8, cgroup: UInt64? = nil) -> [UInt8] {
+    /// - Parameter hasCounters: with `TCPInfo`, for which the kernel waits for the lock of each socket.
+    static func all(
+        family: UInt8, protocol number: UInt8, cgroup: UInt64? = nil, hasCounters: Bool = true
+    ) -> [UInt8] {
         var filter: [UInt8] = []
         if let cgroup {
             // An attribute (INET_DIAG_REQ_BYTECODE) with one operation: of 12 bytes, to its end or beyond.
@@ -167,7 +186,7 @@ enum DiagnosticRequest {
             filter += [13, 12] + nativeBytes(UInt16(16)) + nativeBytes(cgroup)
         }
         let identity = [UInt8](repeating: 0, count: SocketIdentity.size)
-        return request(inet(family, number, identity) + filter, isDump: true)
+        return request(inet(family, number, identity, hasCounters: hasCounters) + filter, isDump: true)
     }
 
     /// One socket.
@@ -184,16 +203,18 @@ enum DiagnosticRequest {
 
     /// All AF_UNIX sockets, or the one with an inode.
     static func unix(inode: UInt64?) -> [UInt8] {
-        // UDIAG_SHOW_RQLEN, and a cookie that is not compared.
+        // UDIAG_SHOW_PEER, UDIAG_SHOW_ICONS and UDIAG_SHOW_RQLEN, and a cookie that is not compared.
         let body: [UInt8] =
             [1, 0, 0, 0] + nativeBytes(UInt32.max) + nativeBytes(UInt32(truncatingIfNeeded: inode ?? 0))
-            + nativeBytes(UInt32(0x10)) + nativeBytes(UInt64.max)
+            + nativeBytes(UInt32(0x1c)) + nativeBytes(UInt64.max)
         return request(body, isDump: inode == nil)
     }
 
     /// `struct inet_diag_req_v2`: all states, with INET_DIAG_INFO.
-    private static func inet(_ family: UInt8, _ number: UInt8, _ identity: [UInt8]) -> [UInt8] {
-        [family, number, number == tcp ? 2 : 0, 0] + nativeBytes(UInt32.max) + identity
+    private static func inet(
+        _ family: UInt8, _ number: UInt8, _ identity: [UInt8], hasCounters: Bool = true
+    ) -> [UInt8] {
+        [family, number, number == tcp && hasCounters ? 2 : 0, 0] + nativeBytes(UInt32.max) + identity
     }
 
     private static func request(_ body: [UInt8], isDump: Bool) -> [UInt8] {

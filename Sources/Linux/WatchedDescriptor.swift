@@ -59,12 +59,16 @@ struct WatchedDescriptor {
     var isLockFree: Bool { domain == 0 || domain == AF_UNIX || domain == AF_NETLINK }
     /// SO_LINGER: the last close(2) can take as long as the app likes.
     var lingers = false
-    /// Of a socket.
+    /// Of a socket, or of a pipe without a name; otherwise 0.
     var inode: UInt64 = 0
     /// The app waits until it can write.
     var isBlocked = false
     /// The end of the stream had arrived before the watch began.
     var hadEnd = false
+    /// Input waited when it was duplicated.
+    var hadInput = false
+    /// The app has sent that input to itself, and it was not reported yet.
+    var isOwn = false
 
     /// Where the app has it; the first one that has not ended.
     private(set) var first: Holder
@@ -183,11 +187,16 @@ extension DescriptorWatch {
         if onlyPeers, !duplicate.isTCP, duplicate.domain != AF_UNIX {
             return .ignored(mayBlock: duplicate.lingers)
         }
-        if kind == .listener { return .watched(duplicate) }
+        if kind == .listener {
+            let now = EpollEvents(rawValue: clinux_poll_now(number, EpollEvents.readable.rawValue))
+            duplicate.hadInput = now.contains(.readable)
+            return .watched(duplicate)
+        }
         duplicate.events.formUnion([.readHangUp, .priority])
-        let asked: EpollEvents = [.writable, .readHangUp]
+        let asked: EpollEvents = [.readable, .writable, .readHangUp]
         let now = EpollEvents(rawValue: clinux_poll_now(number, asked.rawValue))
         duplicate.hadEnd = !now.isDisjoint(with: .ends)
+        duplicate.hadInput = now.contains(.readable)
         if !onlyPeers, !now.contains(.writable) {
             // The app finds space again, or its connection is established.
             duplicate.isBlocked = true
@@ -200,7 +209,9 @@ extension DescriptorWatch {
         _ number: Int32, _ item: ListedDescriptor, _ holder: WatchedDescriptor.Holder
     ) -> WatchedDescriptor.Verdict {
         var duplicate = WatchedDescriptor(number, .pipe, holder)
-        let asked: EpollEvents = [.writable]
+        // A named one is there for other programs.
+        if item.device == 0 { duplicate.inode = item.inode }
+        let asked: EpollEvents = [.readable, .writable]
         let now = EpollEvents(rawValue: clinux_poll_now(number, asked.rawValue))
         let isFull = item.canWrite && !now.contains(.writable) && now.isDisjoint(with: .ends)
         if !item.canRead {
@@ -208,6 +219,7 @@ extension DescriptorWatch {
             duplicate.events = [.edge]
         }
         duplicate.hadEnd = !now.isDisjoint(with: .ends)
+        duplicate.hadInput = item.canRead && now.contains(.readable)
         if isFull, !onlyPeers {
             duplicate.isBlocked = true
             duplicate.events.insert(.writable)

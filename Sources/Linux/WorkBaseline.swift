@@ -84,7 +84,9 @@ package struct WorkBaseline {
         var known: [UInt64: Known] = [:]
         var hasTraffic = false
         var newest: UInt32?
+        var busy: [FoundSocket] = []
         for (inode, found) in findings.sockets {
+            if found.unread > 0 { busy.append(found) }
             work.unread &+= found.unread
             work.unsent &+= found.unsent
             var entry = Known(kind: found.kind)
@@ -98,6 +100,7 @@ package struct WorkBaseline {
                     if socket.state == InternetSocket.State.established { work.connections += 1 }
                     if connection.isInFlight, let age = socket.info?.lastReceived {
                         work.requests += 1
+                        if found.unread == 0 { busy.append(found) }
                         newest = min(newest ?? .max, age)
                     }
                 }
@@ -112,6 +115,8 @@ package struct WorkBaseline {
             if known.count < Self.mostSockets { known[inode] = entry }
         }
         sockets = known
+        // What could not be examined may come from outside.
+        work.isOwn = !busy.isEmpty && !work.isIncomplete && findings.areOwn(busy)
         work.newestRequest = newest.map { .milliseconds(Int64($0)) } ?? .zero
         return hasTraffic
     }

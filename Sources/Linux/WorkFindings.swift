@@ -20,6 +20,30 @@ package struct WorkFindings {
     }
 }
 
+extension WorkFindings {
+    /// With more sockets, all count as connected to other programs.
+    private static let mostCompared = 4096
+
+    /// Whether the other ends of all these sockets are sockets of the app. What cannot be known is from outside.
+    func areOwn(_ some: [FoundSocket]) -> Bool {
+        guard sockets.count <= Self.mostCompared else { return false }
+        var tcp: [InternetSocket] = []
+        for found in some {
+            switch found {
+            case .internet(let socket, .tcp): tcp.append(socket)
+            case .unix(let queue): if !queue.isOwn({ sockets[$0] != nil }) { return false }
+            case .internet, .listed, .absent: return false
+            }
+        }
+        if tcp.isEmpty { return true }
+        let connections = OwnConnections(
+            sockets.values.compactMap { found in
+                if case .internet(let socket, .tcp) = found { socket } else { nil }
+            })
+        return tcp.allSatisfy { connections.isOwn($0) }
+    }
+}
+
 /// A socket of the app.
 enum FoundSocket {
     case internet(InternetSocket, SocketKind)
@@ -70,6 +94,8 @@ package struct WorkMeasurement: Equatable, Sendable {
     package var hasUnusualWait = false
     package var shortestWait: Duration?
     package var isIncomplete = false
+    /// Something is unread or a request waits, and the app has sent all of it to itself.
+    package var isOwn = false
 
     init(cpu: Duration) { self.cpu = cpu }
 }

@@ -30,7 +30,8 @@ extension Session {
     /// The keys of the status that are about waking, and the line for people.
     private func idleDocument(_ app: AppStatus) -> JSONValue {
         let keys = [
-            "state", "since", "awake", "suspendsInSeconds", "trafficWakes", "lastInput", "watch", "shortestWaitSeconds",
+            "state", "since", "awake", "suspendsInSeconds", "trafficWakes", "lastInput", "watch", "deferredWake",
+            "heldLocks", "shortestWaitSeconds",
         ]
         let members = (app.json.objectValue ?? []).filter { keys.contains($0.0) }
         return .object([("app", .string(app.id)), ("why", .string(app.whyAwake))] + members)
@@ -49,6 +50,8 @@ extension Session {
         if app.state == "suspended", let watch = app.watch, watch.onlyPeers != true || !watch.unwatched.isEmpty {
             sheet.add("Watch", app.wakeConditions)
         }
+        sheet.add("Deferred", app.deferredWake.map(\.phrase), .yellow)
+        sheet.add("Locks", app.heldLocks.map(\.phrase), .yellow)
         sheet.add("Traffic", trafficLine(app))
     }
 
@@ -74,7 +77,7 @@ extension AppStatus {
     fileprivate var whyAwake: String {
         switch state {
         case "notRunning": ""
-        case "suspended": wakeConditions.joined(separator: "; ")
+        case "suspended": (wakeConditions + suspendedWith).joined(separator: "; ")
         default: (awake.map(\.explanation) + (timeToSuspension.map { [$0] } ?? [])).joined(separator: "; ")
         }
     }
@@ -82,6 +85,9 @@ extension AppStatus {
     fileprivate var timeToSuspension: String? {
         suspendsIn.map { "it is suspended in \(countdown($0)) unless it works" }
     }
+
+    /// What waits until a suspended app is awake again.
+    fileprivate var suspendedWith: [String] { [deferredWake.map(\.phrase), heldLocks.map(\.phrase)].compactMap { $0 } }
 
     /// What wakes a suspended app, and what does not.
     fileprivate var wakeConditions: [String] {
@@ -106,5 +112,12 @@ extension WatchStatus {
     fileprivate var threshold: String {
         guard let bytes = thresholdBytes else { return "" }
         return ", from \(formattedSize(bytes))" + (thresholdTime.map { " or after \($0.timeSpan)" } ?? "")
+    }
+}
+
+extension DeferredWakeStatus {
+    /// `a timer descriptor (descriptor 9 of process 4711) wakes it in 12min: its background time is used up`.
+    fileprivate var phrase: String {
+        "\(input?.phrase ?? "a request that it has sent to itself") wakes it in \(countdown(remaining)): \(explanation)"
     }
 }

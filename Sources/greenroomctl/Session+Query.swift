@@ -175,7 +175,7 @@ extension Session {
         sheet.add("Warning", app.lastWarning, .yellow)
         sheet.add("Suspension", app.suspendProblem.map { "impossible: \($0)" }, .yellow)
         sheet.add("Tasks", app.tasks.map(taskLine))
-        sheet.add("Wakes", (app.wakes ?? []).map(wakeLine))
+        sheet.add("Wakes", wakeLines(app))
         addWakefulness(app, to: &sheet)
         sheet.add("Deadline", app.deadline?.timeLeft, .yellow)
         // The same time may already be shown as the deadline.
@@ -199,9 +199,16 @@ extension Session {
         return screen.paint("●", style) + " " + screen.paint(app.id, .bold) + name + "\n" + sheet.text(screen)
     }
 
-    private func wakeLine(_ wake: WakeStatus) -> String {
-        let number = wake.wakeID.map { " \($0)" } ?? ""
-        return "\(wake.reason)\(number), \(countdown(wake.remaining)) left"
+    private func wakeLines(_ app: AppStatus) -> [String] {
+        var reasons: Set<String> = []
+        return (app.wakes ?? []).map { wake in
+            // Of several wakes for one reason, the time of the oldest is known.
+            let isOldest = reasons.insert(wake.reason).inserted
+            let awake = app.awake.first { isOldest && $0.reason == "wake" && $0.detail == wake.reason }
+            let since = awake?.since.map { ", since \(whenInFull($0))" } ?? ""
+            let number = wake.wakeID.map { " \($0)" } ?? ""
+            return "\(wake.reason)\(number), \(countdown(wake.remaining)) left\(since)"
+        }
     }
 
     private func taskLine(_ task: TaskStatus) -> String {

@@ -94,6 +94,79 @@ struct IdleTests {
         #expect(try why(blind) == "it has no descriptor at which input can wake it")
     }
 
+    @Test("a suspended app shows the file locks that it holds, and a wake that waits for background time (L43, L53)")
+    func waiting() throws {
+        let daemon = try FakeDaemon()
+        let app = Records.make(Records.idleWorker) {
+            $0.trafficWakes = 0
+            $0.watch = nil
+            $0.shortestWait = nil
+            $0.heldLocks = Records.make(LockStatus()) {
+                $0.count = 1
+                $0.file = "/srv/db"
+            }
+            $0.deferredWake = Records.make(DeferredWakeStatus()) {
+                $0.reason = "backgroundTimeUsedUp"
+                $0.explanation = "its background time is used up"
+                $0.input = Records.make(InputStatus()) {
+                    $0.kind = "pipe"
+                    $0.pid = 7
+                    $0.descriptor = 3
+                    $0.isOwn = true
+                }
+                $0.remaining = .seconds(720)
+            }
+        }
+        daemon.answer("Status", app)
+        let deferred =
+            "data in a pipe (descriptor 3 of process 7, sent by the app itself) wakes it in 12min: "
+            + "its background time is used up"
+        let locks = "it holds a lock on /srv/db: other programs may wait for it"
+        #expect(
+            try daemon.run("status", "worker1").output.hasSuffix(
+                "   Launches: 1\n   Deferred: \(deferred)\n      Locks: \(locks)\n"))
+        let outcome = try daemon.run("idle", "--json", "worker1")
+        let shown = try #require(try JSONValue.parse(outcome.output).arrayValue?.first)
+        #expect(shown["why"]?.stringValue == "only a request wakes it; \(deferred); \(locks)")
+        #expect(shown["heldLocks"]?["file"]?.stringValue == "/srv/db")
+        #expect(shown["deferredWake"]?["input"]?["own"]?.boolValue == true)
+        daemon.answer(
+            "Status",
+            Records.make(app) {
+                $0.heldLocks?.count = 3
+                $0.deferredWake?.input = nil
+            })
+        let other = try daemon.run("status", "worker1").output
+        #expect(other.contains("Deferred: a request that it has sent to itself wakes it in 12min"))
+        #expect(other.contains("Locks: it holds 3 file locks, one on /srv/db: other programs may wait for it\n"))
+    }
+
+    @Test("status says since when a wake is open, of several for one reason since when the oldest is (L26, L51)")
+    func wakes() throws {
+        let daemon = try FakeDaemon()
+        let app = Records.make(Records.worker) {
+            $0.wakes = [("push", UInt64(3)), ("push", 4)].map { reason, number in
+                Records.make(WakeStatus()) {
+                    $0.wakeID = number
+                    $0.reason = reason
+                    $0.remaining = .seconds(20)
+                }
+            }
+            $0.awake = [
+                Records.make(AwakeStatus()) {
+                    $0.reason = "wake"
+                    $0.detail = "push"
+                    $0.explanation = "it was woken: push"
+                    $0.since = Records.time
+                }
+            ]
+        }
+        daemon.answer("Status", app)
+        #expect(
+            try daemon.run("status", "worker1").output.contains(
+                "      Wakes: push 3, 20s left, since 2025-11-21T07:12:03.250000Z\n             push 4, 20s left\n"))
+    }
+
     @Test("status says why an app is awake and since when, and what woke it (L50, L51)")
     func awake() throws {
         let daemon = try FakeDaemon()

@@ -46,7 +46,8 @@ struct RecordTests {
         let records = [
             Self.types(AppStatus.self), Self.types(TaskStatus.self), Self.types(WakeStatus.self),
             Self.types(AwakeStatus.self), Self.types(InputStatus.self), Self.types(WatchStatus.self),
-            Self.types(UnwatchedStatus.self), Self.types(DeadlineStatus.self),
+            Self.types(UnwatchedStatus.self), Self.types(DeferredWakeStatus.self), Self.types(LockStatus.self),
+            Self.types(DeadlineStatus.self),
             Self.types(ReceiptRecord.self), Self.types(JetsamCandidate.self), Self.types(LifecycleEvent.self),
             Self.types(MemoryStatus.self), Self.types(MemoryLimitStatus.self), Self.types(StallStatus.self),
             Self.types(SimulationResult.self), Self.types(RequestResult.self),

@@ -41,4 +41,40 @@ struct AwakeStatusTests {
         #expect(status["trafficWakes"]?.integerValue == 0)
         #expect(status["lastInput"] == nil)
     }
+
+    @Test("since when an app is awake for a reason is the same in each status (L51)")
+    func since() throws {
+        let daemon = try TestDaemon([
+            "app": TestDaemon.manifest("background=answer", "[Lifecycle]\nSuspendDelaySec=10min")
+        ])
+        try daemon.launch("app")
+        try daemon.ask("Background", "app")
+        func awake() throws -> JSONValue? { try daemon.status("app")["awake"]?.arrayValue?.first }
+        try daemon.eventually("it has answered") { try awake()?["reason"]?.stringValue == "suspendDelay" }
+        let first = try #require(try awake()?["since"]?.serialized(pretty: false))
+        #expect(try awake()?["since"]?.serialized(pretty: false) == first)
+    }
+
+    @Test("the time of a reason is fixed when it is first asked for, and removed with the reason")
+    func timestamps() throws {
+        let app = try #require(AppID("app"))
+        let start = Instant(sinceOrigin: .seconds(100))
+        let time = Timestamp(microseconds: 1_700_000_000_123_456)
+        var stamps = AwakeTimestamps()
+        let first = stamps.timestamps(of: app, since: [start, nil], now: (start + .seconds(5), time))
+        #expect(first == [Timestamp(microseconds: 1_699_999_995_123_000), nil])
+        // The system clock was set.
+        let later = (instant: start + .seconds(6), time: Timestamp(microseconds: 1_800_000_000_000_000))
+        let second = stamps.timestamps(of: app, since: [start + .seconds(6), start], now: later)
+        #expect(second == [later.time, first[0]])
+        #expect(stamps.timestamps(of: app, since: [], now: later).isEmpty)
+        #expect(stamps.timestamps(of: app, since: [start], now: later) != [first[0]])
+    }
+
+    @Test("file locks of a suspended app have their number and one of the files (L43)")
+    func locks() {
+        let status = LockStatus(FileLocks(count: 3, file: "/var/lib/db"))
+        #expect(status.count == 3 && status.file == "/var/lib/db")
+        #expect(status.phrase == "it holds 3 file locks, one on /var/lib/db: other programs may wait for it")
+    }
 }

@@ -65,6 +65,8 @@ struct IntrospectionTests {
         try check(InputStatus.self, text)
         try check(WatchStatus.self, text)
         try check(UnwatchedStatus.self, text)
+        try check(DeferredWakeStatus.self, text)
+        try check(LockStatus.self, text)
         try check(DeadlineStatus.self, text)
         try check(ReceiptRecord.self, text)
         try check(JetsamCandidate.self, text)

@@ -40,6 +40,13 @@ private final class WorkStage {
         }
     }
 
+    /// Freezes a run, and turns the loop until that is reported.
+    func freeze(_ run: RunController) throws {
+        run.freeze(attempt: 1)
+        let limit = loop.now() + .seconds(60)
+        while run.reportedAttempt == nil, loop.now() < limit { try loop.runOnce(timeout: .seconds(1)) }
+    }
+
     /// Turns the loop until runs were measured, and then until nothing is left to do.
     func turn(until isEnough: ([RunID]) -> Bool) throws {
         let limit = loop.now() + .seconds(60)
@@ -87,9 +94,7 @@ struct WorkMeterTests {
         try inOwnProcess {
             let stage = try WorkStage(runs: 2)
             let run = stage.runs[0]
-            run.freeze(attempt: 1)
-            let limit = stage.loop.now() + .seconds(60)
-            while run.reportedAttempt == nil, stage.loop.now() < limit { try stage.loop.runOnce(timeout: .seconds(1)) }
+            try stage.freeze(run)
             let attempt = run.reportedAttempt
             run.reportedAttempt = nil
             for run in stage.runs { run.measureWork(isFirst: false) }
@@ -109,9 +114,7 @@ struct WorkMeterTests {
         try inOwnProcess {
             let stage = try WorkStage(runs: 2)
             let run = stage.runs[0]
-            run.freeze(attempt: 1)
-            let limit = stage.loop.now() + .seconds(60)
-            while run.reportedAttempt == nil, stage.loop.now() < limit { try stage.loop.runOnce(timeout: .seconds(1)) }
+            try stage.freeze(run)
             for run in stage.runs { run.measureWork(isFirst: false) }
             run.thaw(attempt: 1)
             try stage.turn { $0.contains(RunID(2)) }
@@ -124,9 +127,7 @@ struct WorkMeterTests {
         try inOwnProcess {
             let stage = try WorkStage(runs: 1)
             let run = stage.runs[0]
-            run.freeze(attempt: 1)
-            let limit = stage.loop.now() + .seconds(60)
-            while run.reportedAttempt == nil, stage.loop.now() < limit { try stage.loop.runOnce(timeout: .seconds(1)) }
+            try stage.freeze(run)
             #expect(run.reportedAttempt == 1)
             let hasLocks = stage.list.events.contains { if case .run(_, .locksFound) = $0 { true } else { false } }
             #expect(!hasLocks)

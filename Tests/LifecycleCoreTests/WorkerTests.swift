@@ -45,7 +45,7 @@ struct WorkerTests {
         harness.advance(.seconds(30))
         #expect(looks().count == 4)
         #expect(harness.view("web").awakeReasons == [.work(.request)])
-        #expect(harness.view("web").workSince.map { harness.now - $0 } == .seconds(30))
+        #expect(harness.view("web").awake.first?.since.map { harness.now - $0 } == .seconds(30))
         harness.behave("web") { $0.work?.requests = 0 }
         harness.advance(.seconds(10))
         #expect(harness.state("web") == .suspended)
@@ -239,11 +239,7 @@ struct WorkerTests {
 
     @Test("a lock that keeps a worker from being suspended counts from the end of its work")
     func locksOfWork() {
-        let harness = Self.worker()
-        harness.behave("web") {
-            $0.entering = .cannotBeNotified
-            $0.locks = Self.locks
-        }
+        let harness = Self.withLocks(Self.worker())
         harness.launch("web")
         harness.advance(.seconds(12))
         harness.behave("web") { $0.work?.requests = 1 }
@@ -257,13 +253,18 @@ struct WorkerTests {
 
     static let locks = FileLocks(count: 1, file: "/srv/web/db")
 
-    @Test("an app that takes no part is not suspended with a file lock for 60s; then it is, and says so (L43)")
-    func locks() {
-        let harness = Harness("web")
+    /// The app takes no part, and holds a file lock.
+    static func withLocks(_ harness: Harness) -> Harness {
         harness.behave("web") {
             $0.entering = .cannotBeNotified
-            $0.locks = Self.locks
+            $0.locks = locks
         }
+        return harness
+    }
+
+    @Test("an app that takes no part is not suspended with a file lock for 60s; then it is, and says so (L43)")
+    func locks() {
+        let harness = Self.withLocks(Harness("web"))
         harness.launch("web", .background)
         harness.advance(.seconds(55))
         #expect(harness.state("web") == .background)
@@ -281,11 +282,7 @@ struct WorkerTests {
 
     @Test("a lock that is released meanwhile does not count any more")
     func released() {
-        let harness = Harness("web")
-        harness.behave("web") {
-            $0.entering = .cannotBeNotified
-            $0.locks = Self.locks
-        }
+        let harness = Self.withLocks(Harness("web"))
         harness.launch("web", .background)
         harness.advance(.seconds(20))
         harness.behave("web") { $0.locks = nil }

@@ -76,6 +76,17 @@ struct SocketMessageTests {
         let head: [UInt8] = [1, 1, 1, 0] + nativeBytes(UInt32(99)) + nativeBytes(UInt64(3))
         let socket = try #require(UnixQueue(parsing: (head + queue)[...]))
         #expect(socket.inode == 99 && socket.unread == 6 && !socket.isListening)
+        #expect(socket.peer == 0 && socket.clients.isEmpty)
+        let peer = nativeBytes(UInt16(8)) + nativeBytes(UInt16(2)) + nativeBytes(UInt32(7))
+        let connected = try #require(UnixQueue(parsing: (head + queue + peer)[...]))
+        #expect(connected.unread == 6 && connected.peer == 7)
+        #expect(connected.isOwn({ $0 == 7 }) && !connected.isOwn({ $0 == 8 }))
+        // Of a socket that listens: two that wait, of which one is closed.
+        let waiting = nativeBytes(UInt16(12)) + nativeBytes(UInt16(3)) + nativeBytes(UInt32(5)) + nativeBytes(UInt32(0))
+        let listening: [UInt8] = [1, 1, 10, 0] + head.dropFirst(4)
+        let listener = try #require(UnixQueue(parsing: (listening + waiting)[...]))
+        #expect(listener.clients == [5, 0] && !listener.isOwn({ $0 == 5 }))
+        #expect(UnixQueue(parsing: (listening + waiting.dropLast())[...])?.clients == [])
         #expect(UnixQueue(parsing: head[...])?.unread == 0)
         #expect(UnixQueue(parsing: head.dropLast()) == nil)
     }

@@ -6,7 +6,7 @@ import Testing
 @testable import Linux
 
 /// A process that has something to do, or nothing.
-private final class Subject {
+final class Subject {
     let process: Process
     private let output: SharedDescriptor
 
@@ -78,7 +78,7 @@ private final class Subject {
 }
 
 /// A TCP connection to this machine.
-private final class TCPClient {
+final class TCPClient {
     let descriptor: SharedDescriptor
 
     init(_ port: UInt16) throws {
@@ -316,6 +316,22 @@ struct WorkLookTests {
         #expect(answer == 1)
         let work = try server.look()
         #expect(work.unread == 3 && work.connections == 1 && work.isIncomplete)
+    }
+
+    @Test(
+        "what a program has sent to itself is its own, and what comes from outside is not (L53)",
+        .enabled(if: hasPython), arguments: ["unix", "unix-listener", "tcp", "listener"])
+    func own(_ kind: String) throws {
+        let subject = try Subject(python: OwnInputTests.script(kind))
+        let port = try subject.number()
+        let ready = try subject.number()
+        #expect(ready == 1)
+        let work = try subject.look()
+        #expect(work.unread > 0 && work.isOwn)
+        // A connection that waits: it may be the one that counts.
+        let client = try TCPClient(port)
+        try eventually("the connection waits") { try !subject.look().isOwn }
+        client.shutDown()
     }
 
     @Test("a process that has ended has nothing to do")

@@ -21,7 +21,8 @@ extension RunController {
             let watch = try DescriptorWatch(
                 processes, omitted: omitted, onlyPeers: onlyPeers,
                 fullnessMattersBelow: manifest.policy.wakeThreshold.bytes,
-                limit: budget.limit(with: socket.closer), budget: budget, closer: socket.closer)
+                limit: budget.limit(with: socket.closer), cgroup: enclosure.cgroupID, budget: budget,
+                closer: socket.closer)
             let input = RunInput(watch, of: self, attempt: attempt)
             self.input = input
             input.begin()
@@ -71,7 +72,8 @@ extension Input {
     init(_ input: ArrivedInput) {
         self.init(
             kind: InputKind(input.kind), pid: input.pid, descriptor: input.descriptor, bytes: input.bytes,
-            peer: input.peer, isEnd: input.isEnd, isHalfFull: input.isHalfFull)
+            peer: input.peer, isEnd: input.isEnd, isHalfFull: input.isHalfFull,
+            source: input.isOwn ? .own : .outside)
     }
 }
 

@@ -32,6 +32,9 @@ extension Input: SavedRecord {
         self.peer = peer ?? ""
         try coder.flag(6, &isEnd)
         try coder.flag(7, &isHalfFull)
+        var isOwn = source == .own
+        try coder.flag(8, &isOwn)
+        source = isOwn ? .own : .outside
     }
 }
 
@@ -71,6 +74,7 @@ extension RunWork: SavedRecord {
         try coder.flag(9, &hasUnusualWait)
         try coder.optional(10, &shortestWait)
         try coder.flag(11, &isIncomplete)
+        try coder.flag(12, &isOwn)
     }
 }
 
@@ -97,10 +101,10 @@ extension Suspended: SavedRecord {
 }
 
 extension DeferredInput: SavedRecord {
-    package static var blank: DeferredInput { DeferredInput(input: .blank, due: .origin) }
+    package static var blank: DeferredInput { DeferredInput(input: nil, due: .origin) }
 
     package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
-        try coder.required(1, &input)
+        try coder.optional(1, &input)
         try coder.required(2, &due)
     }
 }

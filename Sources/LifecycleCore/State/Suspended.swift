@@ -10,12 +10,13 @@ struct Suspended: Hashable, Sendable {
     var input: Input?
     /// When that input wakes it; `nil`: not by itself.
     var inputDue: Instant?
-    /// Input of its own, or of a peer that waits, for which the app has no background time left (L53), and when it has.
+    /// What wakes it once the app has background time again (L53): input of its own, or of a peer that waits.
     var deferred: DeferredInput?
 }
 
 struct DeferredInput: Hashable, Sendable {
-    var input: Input
+    /// `nil`: a request that the app has sent to itself and read.
+    var input: Input?
     var due: Instant
 }
 
@@ -30,6 +31,8 @@ struct Traffic: Hashable, Sendable {
     var awakeUntil: Instant?
     /// Its descriptors cannot be watched: it is left awake.
     var isUnwatchable = false
+    /// Since when; `nil`: they can be watched, or an earlier release has recorded it without the time. Saved with the run.
+    var unwatchableSince: Instant?
     /// When it may be suspended again, to watch them.
     var watchAgainAt: Instant?
     /// What was reported as not watched.

@@ -176,11 +176,11 @@ struct IdlenessChecker {
         }
     }
 
-    /// A timer is the app's own doing.
+    /// A timer, and what the app sends to itself, is its own doing.
     private mutating func countTurn(_ app: Int, _ input: Input, _ model: CoreModel, _ now: Microseconds) {
         let isQuick = apps[app].suspendedAt.map { now - $0 < Self.quickTime } ?? false
         apps[app].suspendedAt = nil
-        if isQuick, input.kind.isFromOutside, model.apps[app].policy.wakesOnTraffic {
+        if isQuick, input.isFromOutside, model.apps[app].policy.wakesOnTraffic {
             apps[app].quickTurns += 1
         } else {
             endTurns(app)

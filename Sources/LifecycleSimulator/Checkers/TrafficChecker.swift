@@ -47,7 +47,7 @@ struct TrafficChecker {
         case .spawnFailed: apps[app].isWatched = false
         case .inputArrived(let attempt, let input):
             let known = model.apps[app]
-            guard known.phase == .suspended, known.freezeAttempt == attempt, input.kind.isFromOutside else { return }
+            guard known.phase == .suspended, known.freezeAttempt == attempt, input.isFromOutside else { return }
             apps[app].reportedAt = apps[app].reportedAt ?? now
         default: break
         }
@@ -121,9 +121,9 @@ struct TrafficChecker {
         return world.traffic.runs[run].unread.contains { Self.wakes($0.input, from: threshold.bytes) }
     }
 
-    /// A timer is the app's own doing: it may be deferred (L53). Of an event the kernel tells no size.
+    /// A timer, and what the app has sent to itself, may be deferred (L53). Of an event the kernel tells no size.
     private static func wakes(_ input: Input, from bytes: UInt64) -> Bool {
-        if input.isEnd { return false }
+        if input.isEnd || input.source == .own { return false }
         switch input.kind {
         case .listener: return true
         case .stream, .datagram, .pipe, .terminal: return input.bytes >= bytes

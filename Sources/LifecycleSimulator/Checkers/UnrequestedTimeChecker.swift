@@ -86,7 +86,7 @@ struct UnrequestedTimeChecker {
         case .report(.wokenTooOften(_, let time)): allow(app, time.microseconds, now)
         // What others send to an app is no time of its own.
         case .report(.inputArrived(_, let input)):
-            if input.kind.isFromOutside, model.apps[app].policy.wakesOnTraffic { allowStay(app, model, now) }
+            if input.isFromOutside, model.apps[app].policy.wakesOnTraffic { allowStay(app, model, now) }
         case .report(.unrequestedTimeUsedUp(let id, limit: _)):
             guard now >= apps[app].exemptUntil, let limit = model.apps[app].policy.backgroundTimePerHour else { return }
             let span = apps[app].slices.reduce(0) { $0 + $1.span } + (apps[app].isUnfrozen ? now - apps[app].since : 0)
