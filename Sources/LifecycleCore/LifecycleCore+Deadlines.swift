@@ -2,7 +2,7 @@
 extension LifecycleCore {
     enum TimerKind: Hashable, Sendable {
         case deadline, backgroundTime, wake, expirationNotice, taskEnd, suspend, freezeTakesLong, endTakesLong, relaunch
-        case startUp, memoryLimit, input, work, watchAgain
+        case startUp, memoryLimit, input, work, watchAgain, processor
     }
 
     /// The nearest thing that is due for an app.
@@ -54,10 +54,12 @@ extension LifecycleCore {
                 timer.consider(startUpDue(index, stored), .startUp)
                 timer.consider(background.look?.nextAt, .work)
                 timer.consider(stored.run.traffic.watchAgainAt, .watchAgain)
+                timer.consider(processorLookDue(index, stored), .processor)
             case .enteringBackground(let entering):
                 timer.consider(entering.deadline?.due, .deadline)
                 timer.consider(stored, expirationNotice: apps[index].policy.expirationNotice)
                 timer.consider(startUpDue(index, stored), .startUp)
+                timer.consider(processorLookDue(index, stored), .processor)
             case .suspending(let suspending): timer.consider(suspending.warnAt, .freezeTakesLong)
             case .launching:
                 timer.consider(running.execution.deadline?.due, .deadline)
@@ -118,6 +120,7 @@ extension LifecycleCore {
         case .input: inputIsDue(index, now)
         case .work: lookIsDue(index, now)
         case .watchAgain: watchAgain(index, now)
+        case .processor: processorLookIsDue(index, now)
         }
     }
 

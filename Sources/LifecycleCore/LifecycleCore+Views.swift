@@ -78,6 +78,8 @@ extension LifecycleCore {
         view.lastInput = run.traffic.lastInput
         view.lastInputAt = run.traffic.lastInputAt
         view.shortestWait = run.traffic.shortestWait
+        view.processorExcess = run.processor.throttle?.use
+        view.throttledSince = run.processor.throttle?.since
         switch app.execution {
         case .suspended(let suspended)?:
             view.watch = suspended.isWatching ? suspended.watch : nil

@@ -159,6 +159,7 @@ extension Run: SavedRecord {
         assertions.restoreLaterWakes(laterWakes)
         try coder.sparse(22, &traffic)
         try coder.optional(23, &lockHold)
+        try coder.sparse(26, &processor)
         #if NEXT_RELEASE
             var later: String? = "a field of the next release"
             try coder.optional(30, &later)
