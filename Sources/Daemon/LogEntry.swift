@@ -123,6 +123,10 @@ extension LogEntry {
         case .inputNotWatched(let app, let watch): self.init(watchOf: app, watch)
         case .wokenTooOften(let app, let time): self.init(wokenTooOften: app, time)
         case .locksHeld(let app, let locks, let isSuspended): self.init(locksOf: app, locks, isSuspended: isSuspended)
+        case .processorUseHigh(let app, let use): self.init(useOf: app, use)
+        case .processorThrottled(let app, let use): self.init(throttleOf: app, use)
+        case .processorThrottleEnded(let app):
+            self.init(.notice, .cpuThrottleEnded, app, "gets as much of the processor as before")
         case .ended(let receipt): self.init(receipt)
         }
     }
@@ -225,6 +229,26 @@ extension LogEntry {
         ) {
             $0.file = locks.file
             $0.locks = UInt64(max(0, locks.count))
+        }
+    }
+
+    private init(useOf app: AppID, _ use: BackgroundUse) {
+        self.init(
+            .warning, .cpuUseHigh, app,
+            "used \(use.amount) in the background; on average over BackgroundCPUSec= the limit is \(use.limitText)"
+        ) {
+            $0.cpu = use.used
+            $0.within = use.within
+        }
+    }
+
+    private init(throttleOf app: AppID, _ use: BackgroundUse) {
+        self.init(
+            .warning, .cpuThrottled, app,
+            "throttled: used \(use.amount) in the background; the limit is \(use.limitText)"
+        ) {
+            $0.cpu = use.used
+            $0.within = use.within
         }
     }
 
