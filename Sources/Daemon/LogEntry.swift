@@ -108,16 +108,8 @@ extension LogEntry {
                 $0.wake = wake == 0 ? nil : wake
             }
         case .relaunchScheduled(let app, let time, let ends): self.init(relaunchOf: app, time, earlyEnds: ends)
-        case .unrequestedTimeUsedUp(let app, let limit):
-            self.init(
-                .warning, .backgroundTimeUsedUp, app,
-                "used up its background time (\(limit.timeSpan) in an hour): tasks and wakes by apps are refused, and "
-                    + "relaunches wait, until there is time again")
-        case .memoryAwaited(let app, let bytes):
-            self.init(
-                .notice, .memoryAwaited, app,
-                "waits for \(formattedSize(bytes)) of memory: it was ended for memory and is relaunched when there is space"
-            ) { $0.memory = bytes }
+        case .unrequestedTimeUsedUp(let app, let limit): self.init(timeUsedUpBy: app, limit)
+        case .memoryAwaited(let app, let bytes): self.init(memoryAwaitedBy: app, bytes)
         case .memoryLevelChanged(let level, let cause): self.init(level, cause)
         case .inputArrived(let app, let input): self.init(wakeOf: app, by: InputStatus(input))
         case .inputNotWatched(let app, let watch): self.init(watchOf: app, watch)
@@ -230,6 +222,20 @@ extension LogEntry {
             $0.file = locks.file
             $0.locks = UInt64(max(0, locks.count))
         }
+    }
+
+    private init(timeUsedUpBy app: AppID, _ limit: Duration) {
+        self.init(
+            .warning, .backgroundTimeUsedUp, app,
+            "used up its background time (\(limit.timeSpan) in an hour): tasks and wakes by apps are refused, and "
+                + "relaunches wait, until there is time again")
+    }
+
+    private init(memoryAwaitedBy app: AppID, _ bytes: UInt64) {
+        self.init(
+            .notice, .memoryAwaited, app,
+            "waits for \(formattedSize(bytes)) of memory: it was ended for memory and is relaunched when there is space"
+        ) { $0.memory = bytes }
     }
 
     private init(useOf app: AppID, _ use: BackgroundUse) {

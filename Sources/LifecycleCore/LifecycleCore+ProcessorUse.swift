@@ -42,8 +42,12 @@ extension LifecycleCore {
     }
 
     /// When an app in the background is measured next.
-    func processorLookDue(_ index: Int, _ stored: RunStorage) -> Instant? {
-        apps[index].policy.backgroundCPUAction == .ignore ? nil : stored.run.processor.nextAt
+    func processorLookDue(_ index: Int, _ running: Running) -> Instant? {
+        switch running.execution {
+        case .enteringBackground, .background:
+            apps[index].policy.backgroundCPUAction == .ignore ? nil : running.sharedStorage.run.processor.nextAt
+        case .launching, .foreground, .suspending, .suspended, .waking, .terminating: nil
+        }
     }
 
     mutating func processorLookIsDue(_ index: Int, _ now: Instant) {

@@ -86,7 +86,7 @@ extension LifecycleCore {
             view.heldLocks = run.lockHold?.locks
         case .background(let background)?:
             view.workSince = background.look?.since
-            guard !isHeldAwake(index), background.look?.reason == nil, let timer = nextTimer(index),
+            guard !isHeldAwake(index), background.look?.reason == nil, let timer = nextLifecycleTimer(index),
                 timer.kind == .work || timer.kind == .suspend
             else { return }
             view.suspendsIn = max(.zero, max(timer.at, staysAwakeUntil(index) ?? timer.at) - now)

@@ -301,7 +301,8 @@ struct CoreModel {
         case .answer(let request, .refused): if wakeRequest?.request == request { wakeRequest = nil }
         case .measureMemory: measuringSince = now
         case .inspect, .measureActivity, .watchInput, .stopWatchingInput, .measureWork, .measureProcessor,
-            .limitProcessor, .unthrottle, .setOOMClass, .deliver, .warn, .recordLaunch, .writeReceipt, .dropRestorationState, .answer, .report, .allowSleep,
+            .limitProcessor, .unthrottle, .setOOMClass, .deliver, .warn, .recordLaunch, .writeReceipt,
+            .dropRestorationState, .answer, .report, .allowSleep,
             .finish:
             break
         }

@@ -10,7 +10,8 @@ extension AppManifest {
                 AppPolicy.BackgroundCPU(rawValue: text).map { .some($0) }
             },
             .value(
-                "Lifecycle", "BackgroundCPULimit", "a percentage of one processor from 1% to 100000% such as 80% or 250%",
+                "Lifecycle", "BackgroundCPULimit",
+                "a percentage of one processor from 1% to 100000% such as 80% or 250%",
                 \.policy.backgroundCPULimit, parseProcessorLimit),
             .value(
                 "Lifecycle", "BackgroundCPUSec", "a time span of at least 1s such as 60s, 5min or infinity",

@@ -114,7 +114,8 @@ struct ProcessorChecker {
             guard receipt.code == Receipt.Code.backgroundCPU else { return }
             findings.check(
                 apps[app].isKilled && receipt.state == .background, .processorUseIsFair,
-                "receipt \(receipt.id) says that \(known.id) used too much processor time, but it was not killed for that")
+                "receipt \(receipt.id) says that \(known.id) used too much processor time, but it was not killed for it"
+            )
         default: break
         }
     }
@@ -135,7 +136,8 @@ struct ProcessorChecker {
         let isEarly = apps[app].lastLook.map { now - $0 < Self.interval(known.policy) } ?? false
         findings.check(
             !isEarly && known.policy.backgroundCPUAction != .ignore, .processorLooksAreRare,
-            "the processor time of \(known.id) is measured, and was measured \(now - (apps[app].lastLook ?? now)) µs ago")
+            "the processor time of \(known.id) is measured, and was measured \(now - (apps[app].lastLook ?? now)) µs ago"
+        )
         guard let index = world.index(of: run) else { return }
         let processor = world.processor(of: index)
         apps[app].asked = Point(at: now, used: processor.used, waited: processor.waited)
@@ -145,7 +147,9 @@ struct ProcessorChecker {
 
     // MARK: After all effects of an event
 
-    mutating func verify(of app: Int, _ model: CoreModel, _ world: World, at now: Microseconds, _ findings: inout Findings) {
+    mutating func verify(
+        of app: Int, _ model: CoreModel, _ world: World, at now: Microseconds, _ findings: inout Findings
+    ) {
         guard isAnyLimited else { return }
         let known = model.apps[app]
         let isAwake = known.phase == .entering || known.phase == .running

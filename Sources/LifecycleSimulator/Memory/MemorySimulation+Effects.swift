@@ -185,7 +185,8 @@ extension MemorySimulation {
             guard let app = appsByRun[run], processes[app]?.run == run else { return }
             end(app, .signaled(9, coreDumped: false), after: scenario.killTime)
         case .measureMemory: queue.push(.measure, at: now + scenario.measureTime)
-        case .stopWatchingInput, .throttle, .unthrottle, .limitProcessor, .setOOMClass, .deliver, .recordLaunch, .writeReceipt,
+        case .stopWatchingInput, .throttle, .unthrottle, .limitProcessor, .setOOMClass, .deliver, .recordLaunch,
+            .writeReceipt,
             .dropRestorationState, .identify, .answer, .warn,
             .report, .allowSleep, .finish:
             break

@@ -126,13 +126,16 @@ struct Kernel {
             return behaviour(of: run).watch.map { [.run(run, .inputWatched(attempt: attempt, $0))] } ?? []
         case .measureWork(let run, _): return behaviour(of: run).work.map { [.run(run, .workMeasured($0))] } ?? []
         case .measureProcessor(let run):
-            return behaviour(of: run).processor.map { [.run(run, .processorMeasured(used: $0.used, waited: $0.waited))] }
+            return behaviour(of: run).processor.map {
+                [.run(run, .processorMeasured(used: $0.used, waited: $0.waited))]
+            }
                 ?? []
         case .kill(let run):
             guard behaviour(of: run).dies else { return [] }
             return end(run, .signaled(9, coreDumped: false)) + endChildren(of: run)
         case .measureMemory: return measures ? [.memoryMeasured(reading)] : []
-        case .stopWatchingInput, .throttle, .unthrottle, .limitProcessor, .setOOMClass, .deliver, .recordLaunch, .writeReceipt,
+        case .stopWatchingInput, .throttle, .unthrottle, .limitProcessor, .setOOMClass, .deliver, .recordLaunch,
+            .writeReceipt,
             .dropRestorationState,
             .identify, .answer, .warn, .report,
             .allowSleep, .finish:
