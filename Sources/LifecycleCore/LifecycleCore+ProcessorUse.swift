@@ -30,7 +30,7 @@ extension LifecycleCore {
         let isCounting = stored.run.processor.nextAt != nil
         switch running.execution {
         case .enteringBackground, .background:
-            switch apps[index].policy.backgroundCPUAction {
+            switch processorAction(index) {
             case .ignore: return isCounting ? .discard : .nothing
             case .kill: if stored.run.processor.throttle != nil { return .release }
             case .throttle: break
@@ -41,11 +41,14 @@ extension LifecycleCore {
         }
     }
 
+    /// What happens to the app above its limit. With `ignore` nothing is measured, and what was measured counts no more.
+    private func processorAction(_ index: Int) -> AppPolicy.BackgroundCPU { apps[index].policy.backgroundCPUAction }
+
     /// When an app in the background is measured next.
     func processorLookDue(_ index: Int, _ running: Running) -> Instant? {
         switch running.execution {
         case .enteringBackground, .background:
-            apps[index].policy.backgroundCPUAction == .ignore ? nil : running.sharedStorage.run.processor.nextAt
+            processorAction(index) == .ignore ? nil : running.sharedStorage.run.processor.nextAt
         case .launching, .foreground, .suspending, .suspended, .waking, .terminating: nil
         }
     }
@@ -70,8 +73,7 @@ extension LifecycleCore {
         }
     }
 
-    /// The limit is one of the average over at least `BackgroundCPUSec=`: what a program with many threads uses in a short time is
-    /// a warning only.
+    /// The limit is one of the average over at least `BackgroundCPUSec=`. The warning does not wait for that time.
     private mutating func judge(_ index: Int, _ window: ProcessorWatch.Window, _ now: Instant) {
         let policy = apps[index].policy
         let (period, limit) = (policy.backgroundCPUTime, policy.backgroundCPULimit)
@@ -84,7 +86,7 @@ extension LifecycleCore {
         } else if isWhole, window.used * 4000 <= window.time * limit {
             self[run: index].processor.isWarned = false
         }
-        switch policy.backgroundCPUAction {
+        switch processorAction(index) {
         case .ignore: break
         case .kill: if isOver { kill(index, .overProcessorLimit(use), .cpuLimit, now) }
         case .throttle:
