@@ -36,6 +36,8 @@ package struct AppStatus: Record {
     package var heldLocks: LockStatus?
     /// The shortest timeout that a thread waits with: it passes unnoticed while the app is suspended (L51).
     package var shortestWait: Duration?
+    /// Why the app gets less of the processor (L44); absent where it gets what it needs.
+    package var throttle: ThrottleStatus?
     /// The nearest deadline of the app.
     package var deadline: DeadlineStatus?
     /// Whether the app is in the foreground, or on its way there.
@@ -80,7 +82,7 @@ package struct AppStatus: Record {
         .optional("suspendsInSeconds", \.suspendsIn), .optional("trafficWakes", \.trafficWakes),
         .optional("lastInput", \.lastInput), .optional("watch", \.watch),
         .optional("deferredWake", \.deferredWake), .optional("heldLocks", \.heldLocks),
-        .optional("shortestWaitSeconds", \.shortestWait),
+        .optional("shortestWaitSeconds", \.shortestWait), .optional("throttle", \.throttle),
         .optional("deadline", \.deadline), .required("foreground", \.foreground), .required("launches", \.launches),
         .required("interruptions", \.interruptions),
         .optional("backgroundTimeRemainingSeconds", \.backgroundTimeRemaining),

@@ -8,6 +8,7 @@ package struct LifecycleEvent: Record {
         case freezeTakesLong, killTakesLong, stoppedItself, wakeCompleted, relaunchScheduled
         case backgroundTimeUsedUp, memoryAwaited
         case inputArrived, inputNotWatched, wokenTooOften, locksHeld
+        case cpuUseHigh, cpuThrottled, cpuThrottleEnded
         case memoryLevelChanged, ended
     }
 
@@ -39,6 +40,10 @@ package struct LifecycleEvent: Record {
     package var file: String?
     /// How many locks it holds.
     package var locks: UInt64?
+    /// The processor time that the app used in the background (L44).
+    package var cpu: Duration?
+    /// The time in which it used that.
+    package var within: Duration?
     /// The result of a wake: `new-data`, `no-data` or `failed`.
     package var result: String?
     /// Until the app is launched again.
@@ -71,7 +76,8 @@ package struct LifecycleEvent: Record {
         .optional("previousState", \.previousState), .optional("reason", \.reason), .optional("deadline", \.deadline),
         .list("tasks", \.tasks), .optional("wakeId", \.wake), .optional("input", \.input),
         .optional("watch", \.watch), .optional("staysAwakeSeconds", \.staysAwake), .optional("file", \.file),
-        .optional("locks", \.locks), .optional("result", \.result),
+        .optional("locks", \.locks), .optional("cpuSeconds", \.cpu), .optional("withinSeconds", \.within),
+        .optional("result", \.result),
         .optional("relaunchSeconds", \.relaunch),
         .optional("earlyEnds", \.earlyEnds), .optional("memoryBytes", \.memory), .optional("level", \.level),
         .optional("namespace", \.namespace),

@@ -20,6 +20,19 @@ package struct AwakeStatus: Record {
     ]
 }
 
+/// Why an app gets less of the processor (L44).
+package struct ThrottleStatus: Record {
+    /// For people.
+    package var explanation = ""
+    package var since: Timestamp?
+
+    package init() {}
+
+    package static let fields: [RecordField<ThrottleStatus>] = [
+        .required("explanation", \.explanation), .optional("since", \.since),
+    ]
+}
+
 /// Input that woke a suspended app (L50).
 package struct InputStatus: Record {
     /// `listener`, `stream`, `datagram`, `pipe`, `terminal`, `timer`, `event` or `epoll`.

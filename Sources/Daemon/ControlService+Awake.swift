@@ -20,6 +20,15 @@ extension ControlService {
         status.suspendsIn = view.suspendsIn
         status.shortestWait = view.shortestWait
         status.watch = view.watch.map { watchStatus($0, of: view.id) }
+        status.throttle = view.processorExcess.map { use in
+            var throttle = ThrottleStatus()
+            throttle.explanation =
+                "it used \(use.amount) in the background; the limit is \(use.limitText) (BackgroundCPULimit=)"
+            throttle.since = view.throttledSince.map {
+                throttleTimestamps.timestamp(of: view.id, since: $0, now: now)
+            }
+            return throttle
+        }
         guard view.run != nil else { return }
         status.trafficWakes = UInt64(max(0, view.trafficWakes))
         status.lastInput = view.lastInput.map { input in

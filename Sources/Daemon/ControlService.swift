@@ -11,6 +11,7 @@ final class ControlService {
     private var stateTimestamps = StateTimestamps()
     var inputTimestamps = StateTimestamps()
     var awakeTimestamps = AwakeTimestamps()
+    var throttleTimestamps = StateTimestamps()
     let receipts: ReceiptStore
     let driver: CoreDriver
     let context: DaemonContext
@@ -131,7 +132,8 @@ final class ControlService {
             .deadlineDeferred,
             .taskBegan, .taskEnded, .taskRefused, .tasksExpiring, .freezeTakesLong, .killTakesLong, .stoppedItself,
             .wakeCompleted, .relaunchScheduled, .unrequestedTimeUsedUp, .memoryAwaited,
-            .memoryLevelChanged, .inputArrived, .inputNotWatched, .wokenTooOften, .locksHeld:
+            .memoryLevelChanged, .inputArrived, .inputNotWatched, .wokenTooOften, .locksHeld, .processorUseHigh,
+            .processorThrottled, .processorThrottleEnded:
             break
         }
     }
@@ -140,6 +142,7 @@ final class ControlService {
         stateTimestamps.remove(id)
         inputTimestamps.remove(id)
         awakeTimestamps.remove(id)
+        throttleTimestamps.remove(id)
     }
 
     func memoryStatus() -> MemoryStatus {

@@ -49,7 +49,8 @@ extension Report {
         case .stateChanged, .deadlineStarted, .deadlineCredited, .deadlineMet, .deadlineCancelled, .deadlineMissed,
             .deadlineDeferred,
             .ended, .memoryLevelChanged, .tasksExpiring, .freezeTakesLong, .killTakesLong, .relaunchScheduled,
-            .unrequestedTimeUsedUp, .memoryAwaited, .wokenTooOften:
+            .unrequestedTimeUsedUp, .memoryAwaited, .wokenTooOften, .processorUseHigh, .processorThrottled,
+            .processorThrottleEnded:
             nil
         }
     }

@@ -108,21 +108,17 @@ extension LogEntry {
                 $0.wake = wake == 0 ? nil : wake
             }
         case .relaunchScheduled(let app, let time, let ends): self.init(relaunchOf: app, time, earlyEnds: ends)
-        case .unrequestedTimeUsedUp(let app, let limit):
-            self.init(
-                .warning, .backgroundTimeUsedUp, app,
-                "used up its background time (\(limit.timeSpan) in an hour): tasks and wakes by apps are refused, and "
-                    + "relaunches wait, until there is time again")
-        case .memoryAwaited(let app, let bytes):
-            self.init(
-                .notice, .memoryAwaited, app,
-                "waits for \(formattedSize(bytes)) of memory: it was ended for memory and is relaunched when there is space"
-            ) { $0.memory = bytes }
+        case .unrequestedTimeUsedUp(let app, let limit): self.init(timeUsedUpBy: app, limit)
+        case .memoryAwaited(let app, let bytes): self.init(memoryAwaitedBy: app, bytes)
         case .memoryLevelChanged(let level, let cause): self.init(level, cause)
         case .inputArrived(let app, let input): self.init(wakeOf: app, by: InputStatus(input))
         case .inputNotWatched(let app, let watch): self.init(watchOf: app, watch)
         case .wokenTooOften(let app, let time): self.init(wokenTooOften: app, time)
         case .locksHeld(let app, let locks, let isSuspended): self.init(locksOf: app, locks, isSuspended: isSuspended)
+        case .processorUseHigh(let app, let use): self.init(useOf: app, use)
+        case .processorThrottled(let app, let use): self.init(throttleOf: app, use)
+        case .processorThrottleEnded(let app):
+            self.init(.notice, .cpuThrottleEnded, app, "gets as much of the processor as before")
         case .ended(let receipt): self.init(receipt)
         }
     }
@@ -225,6 +221,40 @@ extension LogEntry {
         ) {
             $0.file = locks.file
             $0.locks = UInt64(max(0, locks.count))
+        }
+    }
+
+    private init(timeUsedUpBy app: AppID, _ limit: Duration) {
+        self.init(
+            .warning, .backgroundTimeUsedUp, app,
+            "used up its background time (\(limit.timeSpan) in an hour): tasks and wakes by apps are refused, and "
+                + "relaunches wait, until there is time again")
+    }
+
+    private init(memoryAwaitedBy app: AppID, _ bytes: UInt64) {
+        self.init(
+            .notice, .memoryAwaited, app,
+            "waits for \(formattedSize(bytes)) of memory: it was ended for memory and is relaunched when there is space"
+        ) { $0.memory = bytes }
+    }
+
+    private init(useOf app: AppID, _ use: BackgroundUse) {
+        self.init(
+            .warning, .cpuUseHigh, app,
+            "used \(use.amount) in the background; on average over BackgroundCPUSec= the limit is \(use.limitText)"
+        ) {
+            $0.cpu = use.used
+            $0.within = use.within
+        }
+    }
+
+    private init(throttleOf app: AppID, _ use: BackgroundUse) {
+        self.init(
+            .warning, .cpuThrottled, app,
+            "throttled: used \(use.amount) in the background; the limit is \(use.limitText)"
+        ) {
+            $0.cpu = use.used
+            $0.within = use.within
         }
     }
 

@@ -27,6 +27,9 @@ enum MessageID {
         case .inputNotWatched: "0cf7331095764ad9bdf28de9fb906dd3"
         case .wokenTooOften: "f58bffeb8c814b2d8c9042ee0c1da7b6"
         case .locksHeld: "eb30ecfc997c4cc39cb86b5f911baacc"
+        case .cpuUseHigh: "6c2b01a6b7224e43b182f5564be0eec1"
+        case .cpuThrottled: "9395c7a2ae7546d3a8967899ffb33413"
+        case .cpuThrottleEnded: "c9657c5ca54c4998b5e0ae57255c1956"
         case .memoryLevelChanged: "b91614ff5e754f9895f6100c86572f65"
         case .ended: "cb462029ca494b4da27d0aeb15b48612"
         }

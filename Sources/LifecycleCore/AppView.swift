@@ -80,6 +80,10 @@ package struct AppView: Hashable, Sendable {
     package var suspendsIn: Duration?
     /// L51: the timeouts that pass unnoticed while it is suspended: the shortest that a thread waits with.
     package var shortestWait: Duration?
+    /// L44: it used so much processor time in the background that it gets less; `nil`: it gets what it needs.
+    package var processorExcess: BackgroundUse?
+    /// L44: since when it gets less.
+    package var throttledSince: Instant?
 
     /// Why it is awake; empty: it is not.
     package var awakeReasons: [AwakeReason] { awake.map(\.reason) }

@@ -22,6 +22,10 @@ package enum Effect: Hashable, Sendable {
     /// Measures what a run in the background has to do (L51), and once more a worker that was just frozen. → `workMeasured`.
     /// `isFirst`: to compare the next one with.
     case measureWork(RunID, isFirst: Bool)
+    /// Measures what a run in the background uses of the processors (L44). → `processorMeasured`.
+    case measureProcessor(RunID)
+    /// Limits the processor time of a run to so many thousandths of one processor (L44); `nil`: ends that.
+    case limitProcessor(RunID, Int?)
     /// Sends SIGKILL to all processes of the run. → `exited`, `emptied`.
     case kill(RunID)
     /// L19: lowers the CPU and I/O weights of an app in the background that works for itself.
@@ -197,6 +201,11 @@ package enum Report: Hashable, Sendable {
     case wokenTooOften(AppID, staysAwake: Duration)
     /// The app holds file locks and is not suspended yet (L43). `isSuspended`: it was, after a bound.
     indirect case locksHeld(AppID, FileLocks, isSuspended: Bool)
+    /// The app has used more than half of the processor time that it may use in the background (L44).
+    indirect case processorUseHigh(AppID, BackgroundUse)
+    /// The app has used more than that, and gets less of the processor until it uses less (L44).
+    indirect case processorThrottled(AppID, BackgroundUse)
+    case processorThrottleEnded(AppID)
     indirect case ended(Receipt)
 }
 
@@ -209,6 +218,8 @@ package enum StateReason: String, CaseIterable, Hashable, Sendable {
     /// L15.
     case sleep = "beforeSleep"
     case locked, awoke, unlocked
+    /// L44.
+    case cpuLimit
 }
 
 /// Why a deadline starts again.

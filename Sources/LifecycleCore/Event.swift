@@ -76,6 +76,8 @@ package enum RunEvent: Hashable, Sendable {
     /// Input arrived at the suspended run. Comes once for each change at a descriptor, at bounded intervals.
     case inputArrived(attempt: Int, Input)
     case workMeasured(RunWork)
+    /// Since its launch the run has used so much processor time, and was ready to run for so long without a processor (L44).
+    case processorMeasured(used: Duration, waited: Duration)
     /// The main process ended. The status is `.unknown` if the kernel does not report it, because the process is not a
     /// child of this daemon. `cpu`: of the whole run. `memory`: peak in bytes, for runs too short to be measured; 0:
     /// unknown. `remaining`: the processes that it left behind.

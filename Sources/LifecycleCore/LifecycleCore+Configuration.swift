@@ -31,7 +31,7 @@ extension LifecycleCore {
         case .background:
             cancel(index, self[run: index].budget.deadline)
             self[run: index].budget = .idle
-            unthrottle(index)
+            if !isProcessorThrottled(index) { unthrottle(index) }
         case .notRunning, .suspending, .suspended, .terminating, .ending: break
         }
     }

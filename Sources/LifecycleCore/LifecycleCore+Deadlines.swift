@@ -2,7 +2,7 @@
 extension LifecycleCore {
     enum TimerKind: Hashable, Sendable {
         case deadline, backgroundTime, wake, expirationNotice, taskEnd, suspend, freezeTakesLong, endTakesLong, relaunch
-        case startUp, memoryLimit, input, work, watchAgain
+        case startUp, memoryLimit, input, work, watchAgain, processor
     }
 
     /// The nearest thing that is due for an app.
@@ -41,6 +41,15 @@ extension LifecycleCore {
     }
 
     func nextTimer(_ index: Int) -> (at: Instant, kind: TimerKind)? {
+        var timer = NextTimer(next: nextLifecycleTimer(index))
+        if case .running(let running) = apps[index].life {
+            timer.consider(processorLookDue(index, running), .processor)
+        }
+        return timer.next
+    }
+
+    /// The nearest timer, but for measurements of processor time, which change nothing by themselves.
+    func nextLifecycleTimer(_ index: Int) -> (at: Instant, kind: TimerKind)? {
         var timer = NextTimer()
         switch apps[index].life {
         case .notRunning(let notRunning): timer.consider(notRunning.relaunch?.at, .relaunch)
@@ -118,6 +127,7 @@ extension LifecycleCore {
         case .input: inputIsDue(index, now)
         case .work: lookIsDue(index, now)
         case .watchAgain: watchAgain(index, now)
+        case .processor: processorLookIsDue(index, now)
         }
     }
 

@@ -16,6 +16,7 @@ extension LifecycleCore {
         self[run: index].assertions.removeTasks()
         if cause != .selfInitiated {
             // The deadline assumes normal CPU weight. An app in the background does not get that by announcing its end.
+            endProcessorThrottle(index)
             unthrottle(index)
             effects.append(.notify(self[run: index].id, .willTerminate))
             continueIfStopped(index)
@@ -173,7 +174,8 @@ extension LifecycleCore {
             return terminating.cause == .selfInitiated
         case .ending(let ending):
             switch ending.cause {
-            case .missedDeadline, .leakedTasks, .wakeNotCompleted, .tooManyTasks, .overMemoryLimit, .heldLocks, nil:
+            case .missedDeadline, .leakedTasks, .wakeNotCompleted, .tooManyTasks, .overMemoryLimit, .heldLocks,
+                .overProcessorLimit, nil:
                 return true
             case .terminationIgnored(let cause, _): return cause == .selfInitiated
             case .removed, .terminatedWithoutNotice, .shutdown, .jetsam: return false

@@ -17,6 +17,7 @@ extension LifecycleCore {
     }
 
     private mutating func returnToForeground(_ index: Int) {
+        endProcessorThrottle(index)
         unthrottle(index)
         continueIfStopped(index)
         effects.append(.notify(self[run: index].id, .willEnterForeground))

@@ -159,7 +159,7 @@ private struct Verdict {
         self.init(killedBy: cause, from: from)
         switch cause {
         case .missedDeadline, .leakedTasks, .wakeNotCompleted, .tooManyTasks, .terminationIgnored, .overMemoryLimit,
-            .heldLocks:
+            .heldLocks, .overProcessorLimit:
             failure = .failed
         case .removed, .terminatedWithoutNotice, .shutdown, .jetsam: break
         }
@@ -187,6 +187,10 @@ private struct Verdict {
             self.init(
                 .lifecycle, Receipt.Code.heldLock,
                 "Killed: was about to be suspended while it held \(locks.phrase).")
+        case .overProcessorLimit(let use):
+            self.init(
+                .resource, Receipt.Code.backgroundCPU,
+                "Killed: used \(use.amount) in the background; the limit is \(use.limitText) (BackgroundCPULimit=).")
         case .removed: self.init(.user, Receipt.Code.removedByUser, "Killed: removed by the user.")
         case .terminatedWithoutNotice:
             self.init(

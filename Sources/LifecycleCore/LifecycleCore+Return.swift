@@ -235,7 +235,7 @@ extension ProcessLife {
             // All processes ended before the exit status of the main process was known.
             case nil: return ending.termination?.isJetsam ?? false
             case .missedDeadline, .leakedTasks, .wakeNotCompleted, .tooManyTasks, .removed, .terminatedWithoutNotice,
-                .shutdown, .terminationIgnored, .overMemoryLimit, .heldLocks:
+                .shutdown, .terminationIgnored, .overMemoryLimit, .heldLocks, .overProcessorLimit:
                 return false
             }
         }

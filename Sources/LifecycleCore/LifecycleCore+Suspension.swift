@@ -73,7 +73,10 @@ extension LifecycleCore {
         if case .suspended? = apps[index].execution { self[run: index].lockHold = nil }
         endWatch(index)
         deliverNotifications(index, inForeground: pending == .foreground)
-        if pending == .foreground { unthrottle(index) }
+        if pending == .foreground {
+            endProcessorThrottle(index)
+            unthrottle(index)
+        }
         let cause: StateReason =
             switch pending {
             case .foreground: .requested

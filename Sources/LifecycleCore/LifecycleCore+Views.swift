@@ -78,6 +78,8 @@ extension LifecycleCore {
         view.lastInput = run.traffic.lastInput
         view.lastInputAt = run.traffic.lastInputAt
         view.shortestWait = run.traffic.shortestWait
+        view.processorExcess = run.processor.throttle?.use
+        view.throttledSince = run.processor.throttle?.since
         switch app.execution {
         case .suspended(let suspended)?:
             view.watch = suspended.isWatching ? suspended.watch : nil
@@ -86,7 +88,7 @@ extension LifecycleCore {
                 AppView.DeferredWake(input: $0.input, remaining: max(.zero, $0.due - now))
             }
         case .background(let background)?:
-            guard !isHeldAwake(index), background.look?.reason == nil, let timer = nextTimer(index),
+            guard !isHeldAwake(index), background.look?.reason == nil, let timer = nextLifecycleTimer(index),
                 timer.kind == .work || timer.kind == .suspend
             else { return }
             view.suspendsIn = max(.zero, max(timer.at, staysAwakeUntil(index) ?? timer.at) - now)

@@ -2,7 +2,9 @@
 extension LifecycleCore {
     /// An app that is awake on behalf of a user, or of a peer outside every app, runs at normal weight until that wake is over.
     /// What an app does for itself (tasks, fetch, timers, wakes that apps cause) gets less.
+    /// What uses too much gets less, whatever it is awake for (L44).
     private func isAwakeForOthers(_ index: Int) -> Bool {
+        if isProcessorThrottled(index) { return false }
         if apps[index].policy.role == .worker { return true }
         let assertions = self[run: index].assertions
         return assertions.hasWakes && assertions.wakes.contains { $0.reason.isForOthers && !$0.isUnrequested }
@@ -15,7 +17,9 @@ extension LifecycleCore {
 
     /// An app is about to be thawed for this reason.
     mutating func unthrottleForWake(_ index: Int, _ reason: LaunchReason?) {
-        guard let reason, reason.isForOthers, !self[run: index].isUnrequested else { return }
+        guard let reason, reason.isForOthers, !self[run: index].isUnrequested, !isProcessorThrottled(index) else {
+            return
+        }
         unthrottle(index)
     }
 

@@ -142,6 +142,7 @@ package struct LifecycleCore: Hashable, Sendable {
         case .inputWatched(let attempt, let watch): inputWatched(index, attempt, watch, now)
         case .inputArrived(let attempt, let input): inputArrived(index, attempt, input, now)
         case .workMeasured(let work): workMeasured(index, work, now)
+        case .processorMeasured(let used, let waited): processorMeasured(index, used, waited, now)
         case .exited(let status, let cpu, let memory, let remaining):
             exited(index, MainExit(status: status, cpu: cpu, peak: memory, remaining: remaining), now)
         case .outOfMemory(let cause): self[run: index].outOfMemory = cause
@@ -189,6 +190,7 @@ package struct LifecycleCore: Hashable, Sendable {
             position += 1
             countUnrequestedTime(index, now)
             followWork(index, now)
+            followProcessorUse(index, now)
             refresh(index)
             apps[index].isTouched = false
         }

@@ -125,6 +125,12 @@ package struct AppPolicy: Hashable, Sendable {
     package var requestTime: Duration = .seconds(60)
     /// L51: the share of one processor below which it is idle, in thousandths (`IdleCPU=`).
     package var idleProcessorShare = 10
+    /// L44: `BackgroundCPU=`; `nil`: what follows from the role (`backgroundCPUAction`).
+    package var backgroundCPU: BackgroundCPU?
+    /// L44: how much processor time the app may use in the background, in thousandths of one processor
+    /// (`BackgroundCPULimit=`), on average over `backgroundCPUTime` (`BackgroundCPUSec=`).
+    package var backgroundCPULimit = 800
+    package var backgroundCPUTime: Duration = .seconds(60)
 
     /// L38: -1000 … 1000, lower goes first.
     package var jetsamPriority = 0

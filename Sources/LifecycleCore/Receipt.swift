@@ -27,6 +27,7 @@ package struct Receipt: Hashable, Sendable {
         package static let tooManyTasks: UInt32 = 0xbada_5e47
         package static let heldLock: UInt32 = 0xdead_10cc
         package static let removedByUser: UInt32 = 0xdead_fa11
+        package static let backgroundCPU: UInt32 = 0xc51b_ad01
     }
 
     /// The deadline that counted at the end, and how much of it was used.

@@ -121,7 +121,8 @@ struct CoreModel {
         case .notify(let run, _), .freeze(let run, _), .thaw(let run, _), .continueStopped(let run), .inspect(let run),
             .measureActivity(let run, _),
             .kill(let run), .throttle(let run), .unthrottle(let run), .setOOMClass(let run, _), .deliver(let run, _),
-            .warn(let run, _), .watchInput(let run, _, _), .stopWatchingInput(let run), .measureWork(let run, _):
+            .warn(let run, _), .watchInput(let run, _, _), .stopWatchingInput(let run), .measureWork(let run, _),
+            .measureProcessor(let run), .limitProcessor(let run, _):
             app(of: run)
         case .writeReceipt(let receipt): indexes[receipt.app]
         case .report(let report): app(of: report)
@@ -138,7 +139,8 @@ struct CoreModel {
             .tasksExpiring(let id, _), .freezeTakesLong(let id), .killTakesLong(let id), .stoppedItself(let id, _),
             .wakeCompleted(let id, _, _), .relaunchScheduled(let id, _, _), .unrequestedTimeUsedUp(let id, _),
             .memoryAwaited(let id, _), .inputArrived(let id, _), .inputNotWatched(let id, _), .wokenTooOften(let id, _),
-            .locksHeld(let id, _, _):
+            .locksHeld(let id, _, _), .processorUseHigh(let id, _), .processorThrottled(let id, _),
+            .processorThrottleEnded(let id):
             indexes[id]
         case .ended(let receipt): indexes[receipt.app]
         case .memoryLevelChanged: nil
@@ -298,8 +300,9 @@ struct CoreModel {
         case .identify(let request, let event): if wakeRequest?.request == request { wakeRequest?.wake.number = event }
         case .answer(let request, .refused): if wakeRequest?.request == request { wakeRequest = nil }
         case .measureMemory: measuringSince = now
-        case .inspect, .measureActivity, .watchInput, .stopWatchingInput, .measureWork, .unthrottle, .setOOMClass,
-            .deliver, .warn, .recordLaunch, .writeReceipt, .dropRestorationState, .answer, .report, .allowSleep,
+        case .inspect, .measureActivity, .watchInput, .stopWatchingInput, .measureWork, .measureProcessor,
+            .limitProcessor, .unthrottle, .setOOMClass, .deliver, .warn, .recordLaunch, .writeReceipt,
+            .dropRestorationState, .answer, .report, .allowSleep,
             .finish:
             break
         }

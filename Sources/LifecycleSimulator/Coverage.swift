@@ -15,6 +15,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
     case deadlineReached, memoryMeasured, pressureStalled, pressureSimulated
     case recovered, reattached, activityMeasured, outOfMemory, notificationDelayed
     case locksFound, inputWatched, inputArrived, workMeasured
+    case processorMeasured
 
     package var name: String { String(describing: self) }
 
@@ -74,6 +75,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
         case .inputArrived: self = .inputArrived
         case .workMeasured: self = .workMeasured
         case .notificationDelayed: self = .notificationDelayed
+        case .processorMeasured: self = .processorMeasured
         }
     }
 

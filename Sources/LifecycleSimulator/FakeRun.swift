@@ -71,6 +71,8 @@ struct FakeRun {
     /// Whether the main process is the child of another process: the kernel does not report its exit status.
     var isMainProcessAdopted = false
     var memory: UInt64 = 0
+    /// What it uses of the processors (L44).
+    var processor = RunProcessor()
     var delivered = Delivered()
 
     /// The time for which it was frozen before `frozenSince`.

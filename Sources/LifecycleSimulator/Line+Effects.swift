@@ -40,6 +40,7 @@ extension Line {
             add("drop the restoration state of ")
             add(id.name)
         case .watchInput, .stopWatchingInput, .measureWork: addTraffic(effect, app?.name ?? "?")
+        case .measureProcessor, .limitProcessor: addProcessor(effect, app?.name ?? "?")
         case .notify, .freeze, .thaw, .continueStopped, .inspect, .measureActivity, .kill, .throttle, .unthrottle,
             .setOOMClass, .deliver, .warn:
             addToRun(effect, app?.name ?? "?")
@@ -184,6 +185,7 @@ extension Line {
             add(id.name, ": comes back when there is memory: ")
             add(bytes: bytes)
         case .inputArrived, .inputNotWatched, .wokenTooOften, .locksHeld: addTraffic(report)
+        case .processorUseHigh, .processorThrottled, .processorThrottleEnded: addProcessor(report)
         case .memoryLevelChanged(let level, let cause):
             add("memory level ", level.word)
             add(", ", cause.rawValue)

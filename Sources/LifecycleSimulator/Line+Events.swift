@@ -103,6 +103,7 @@ extension Line {
         case .inspected(let inspection): add(inspection)
         case .activityMeasured(let activity): add(activity)
         case .locksFound, .inputWatched, .inputArrived, .workMeasured: addTraffic(event)
+        case .processorMeasured(let used, let waited): addProcessor(used, waited)
         case .exited(let status, _, let memory, let remaining):
             add(" exited ")
             add(status)
@@ -234,6 +235,7 @@ extension Line {
         }
         if policy.role == .home { add(", home") }
         addTraffic(policy)
+        addProcessor(policy)
         add(", launch ", policy.launchDeadline)
         add(", background ", policy.backgroundDeadline)
         add(", terminate ", policy.terminateDeadline)

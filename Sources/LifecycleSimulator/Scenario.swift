@@ -28,6 +28,8 @@ struct Scenario {
     let homeApps: Int
     /// Whether apps have peers: some are workers, and input wakes some (L49 to L51).
     let hasTraffic: Bool
+    /// Whether apps use much processor time (L44).
+    let hasBurning: Bool
 
     init(seed: UInt64, events: Int, apps count: Int?, random: inout Random) {
         self.seed = seed
@@ -44,6 +46,7 @@ struct Scenario {
         self.hasEvasion = hasEvasion
         let hasTraffic = !hasStorm && !hasEvasion && [1, 2, 5].contains(seed % 7)
         self.hasTraffic = hasTraffic
+        hasBurning = !hasStorm && !hasEvasion && (seed % 9 == 4 || seed % 9 == 7)
         homeApps = hasStorm || hasEvasion ? 0 : seed % 6 == 1 ? 1 : seed % 12 == 4 ? min(2, count) : 0
         let others = apps.map { _ in random.pick(Personality.all) }
         personalities = others.enumerated().map { hasEvasion && $0 < 2 ? Personality.evading : $1 }

@@ -313,7 +313,8 @@ extension RunEvent {
             .inspected, .outOfMemory, .notificationDelayed, .exited, .emptied,
             .continued,
             .taskBegan, .taskEnded, .wakeCompleted, .timeoutExtended, .heartbeatGivenUp, .stopping, .mainProcessChanged,
-            .reattached, .activityMeasured, .locksFound, .inputWatched, .inputArrived, .workMeasured:
+            .reattached, .activityMeasured, .locksFound, .inputWatched, .inputArrived, .workMeasured,
+            .processorMeasured:
             nil
         }
     }

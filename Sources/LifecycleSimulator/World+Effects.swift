@@ -17,7 +17,7 @@ extension World {
         case .notify(let id, _), .freeze(let id, _), .thaw(let id, _), .continueStopped(let id), .inspect(let id),
             .measureActivity(let id, _), .kill(let id), .throttle(let id), .unthrottle(let id), .setOOMClass(let id, _),
             .deliver(let id, _), .warn(let id, _), .watchInput(let id, _, _), .stopWatchingInput(let id),
-            .measureWork(let id, _):
+            .measureWork(let id, _), .measureProcessor(let id), .limitProcessor(let id, _):
             guard let run = index(of: id) else { return "there is no run \(id)" }
             if let problem = problem(effect, for: runs[run]) ?? watchProblem(effect, for: run) {
                 return "\(problem) (run \(id))"
@@ -56,7 +56,7 @@ extension World {
         case .inspect where delivered.hasExited && run.killedAt == nil:
             if delivered.isEmptied { return "a run without processes is inspected" }
         case .inspect, .measureActivity, .continueStopped, .throttle, .unthrottle, .setOOMClass, .deliver, .watchInput,
-            .measureWork:
+            .measureWork, .measureProcessor, .limitProcessor:
             if delivered.isEnding || run.killedAt != nil { return "\(effect.verb) applies to a run that has ended" }
         // A message may come after the exit of the main process.
         case .warn, .stopWatchingInput, .spawn, .recordLaunch, .writeReceipt, .dropRestorationState, .identify, .answer,
@@ -87,6 +87,8 @@ extension World {
         case .watchInput(_, let attempt, let onlyPeers): watchInput(run, attempt, onlyPeers: onlyPeers)
         case .stopWatchingInput: stopWatchingInput(run)
         case .measureWork: measureWork(run)
+        case .measureProcessor: measureProcessor(run)
+        case .limitProcessor(_, let limit): limitProcessor(run, limit)
         case .kill: kill(run)
         case .throttle: runs[run].isThrottled = true
         case .unthrottle: runs[run].isThrottled = false

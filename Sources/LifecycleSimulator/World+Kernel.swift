@@ -83,6 +83,7 @@ extension World {
             return fail(run, "it was ended before it was executed", 203, after: kernelRandom.within(10...200))
         }
         runs[run].program = .running
+        beginBurning(run)
         let size = UInt64(kernelRandom.within(2...60)) << 20
         // No app is killed for memory during the storm.
         if !isInStorm { setMemory(run, size) }

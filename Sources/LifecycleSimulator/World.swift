@@ -142,6 +142,7 @@ struct World {
         limitMemory(of: index)
         if index < scenario.homeApps { apps[index].policy.role = .home }
         addTraffic(to: index)
+        limitProcessorUse(of: index)
         apps[index].isRegistered = true
         queue.push(.deliver(.registered(apps[index].id, apps[index].policy, launches: apps[index].launches)), at: now)
     }

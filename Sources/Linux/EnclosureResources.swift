@@ -56,6 +56,19 @@ extension Enclosure {
         return true
     }
 
+    /// Limits the processor time of all processes together (cpu.max; kernel: cgroup-v2.rst, sched-bwc.rst).
+    /// - Parameter share: thousandths of one processor, at least 10: the kernel accepts no quota below 1 ms. `nil`: no limit.
+    /// - Returns: false without a cpu controller.
+    @discardableResult
+    package func limitProcessor(_ share: Int?) throws(SystemError) -> Bool {
+        guard case .cgroup(let leaf) = kind, leaf.root.controllers.contains("cpu"), leaf.has("cpu.max") else {
+            return false
+        }
+        let quota = share.map { String(max(1000, $0 * 100)) } ?? "max"
+        try leaf.write("\(quota) 100000", to: "cpu.max")
+        return true
+    }
+
     /// Reads the capability once: the daemon's privileges do not change.
     static func findOutWhetherThreadsCanBeChanged(_ proc: ProcFS) -> Bool {
         guard let bytes = try? proc.readOwnStatus() else { return false }

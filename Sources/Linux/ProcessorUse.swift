@@ -30,6 +30,18 @@ extension Enclosure {
     }
 }
 
+extension Enclosure {
+    /// Measures what all processes of the run have used. In process-group mode the unit is a clock tick (10 ms), and the time of
+    /// orphans that have ended is missing.
+    package func wholeProcessorUse(mainProcess: Int32?) throws(SystemError) -> ProcessorUse {
+        switch kind {
+        case .cgroup: try processorUse(mainProcess: mainProcess)
+        case .family(let family):
+            ProcessorUse(used: try family.cpuTime(), waited: try proc.processorUse(of: mainProcess).waited)
+        }
+    }
+}
+
 extension CgroupLeaf {
     /// Returns the total of "full" in cpu.pressure; `nil` if the kernel does not report it.
     fileprivate func starvedTime() -> Duration? {

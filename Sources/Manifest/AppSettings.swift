@@ -4,7 +4,8 @@ import LifecycleCore
 extension AppManifest {
     /// - Parameter memory: the machine's memory in bytes, or `nil` if unknown.
     static func settings(memory: UInt64?) -> [Setting<AppManifest>] {
-        programSettings + directorySettings + limitSettings + lifecycleSettings + idleSettings + signalSettings
+        programSettings + directorySettings + limitSettings + lifecycleSettings + idleSettings + processorSettings
+            + signalSettings
             + memorySettings(memory) + wakeSettings
     }
 

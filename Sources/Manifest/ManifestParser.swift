@@ -84,6 +84,7 @@ extension AppManifest {
             diagnostics.warn(location("Group"), "Group= is set without User=; only the group is changed")
         }
         checkWaking(reader, file, &diagnostics)
+        checkProcessor(reader, file, &diagnostics)
     }
 }
 

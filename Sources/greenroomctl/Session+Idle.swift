@@ -59,6 +59,11 @@ extension Session {
         reason.explanation + (reason.since.map { ", since \(whenInFull($0))" } ?? "")
     }
 
+    /// `since …: it used 58s of CPU time within 1min in the background; …`.
+    func throttleLine(_ throttle: ThrottleStatus) -> String {
+        (throttle.since.map { "since \(whenInFull($0)): " } ?? "") + throttle.explanation
+    }
+
     /// `woken 17 times, last 3s ago by a connection from 192.0.2.7:50123 (descriptor 5 of process 4711)`.
     private func trafficLine(_ app: AppStatus) -> String? {
         guard let count = app.trafficWakes, count > 0 else { return nil }

@@ -177,6 +177,7 @@ extension Session {
         sheet.add("Tasks", app.tasks.map(taskLine))
         sheet.add("Wakes", wakeLines(app))
         addWakefulness(app, to: &sheet)
+        sheet.add("Throttled", app.throttle.map(throttleLine), .yellow)
         sheet.add("Deadline", app.deadline?.timeLeft, .yellow)
         // The same time may already be shown as the deadline.
         if app.deadline?.what != "backgroundTime" {

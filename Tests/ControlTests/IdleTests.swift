@@ -185,6 +185,23 @@ struct IdleTests {
                 """)
     }
 
+    @Test("status says why an app is throttled, and since when (L44)")
+    func throttled() throws {
+        let daemon = try FakeDaemon()
+        let app = Records.make(Records.worker) {
+            $0.throttle = Records.make(ThrottleStatus()) {
+                $0.explanation = "it used 58s of CPU time within 1min in the background"
+                $0.since = Timestamp(rfc3339: "2025-11-21T07:12:05Z")
+            }
+        }
+        daemon.answer("Status", app)
+        let outcome = try daemon.run("status", "worker1")
+        #expect(
+            outcome.output.contains(
+                "Throttled: since 2025-11-21T07:12:05.000000Z: it used 58s of CPU time within 1min in the background\n")
+        )
+    }
+
     @Test("status of a suspended app says what would wake it and what cannot be watched (L50)")
     func suspended() throws {
         let daemon = try FakeDaemon()

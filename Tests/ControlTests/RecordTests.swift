@@ -32,6 +32,8 @@ struct RecordTests {
             $0.staysAwake = .seconds(4)
             $0.file = "/var/lib/db"
             $0.locks = 2
+            $0.cpu = .seconds(25)
+            $0.within = .seconds(30)
         }
         #expect(try survives(event))
     }
@@ -45,9 +47,9 @@ struct RecordTests {
     func oneTypeAKey() {
         let records = [
             Self.types(AppStatus.self), Self.types(TaskStatus.self), Self.types(WakeStatus.self),
-            Self.types(AwakeStatus.self), Self.types(InputStatus.self), Self.types(WatchStatus.self),
-            Self.types(UnwatchedStatus.self), Self.types(DeferredWakeStatus.self), Self.types(LockStatus.self),
-            Self.types(DeadlineStatus.self),
+            Self.types(ThrottleStatus.self), Self.types(AwakeStatus.self), Self.types(InputStatus.self),
+            Self.types(WatchStatus.self), Self.types(UnwatchedStatus.self), Self.types(DeferredWakeStatus.self),
+            Self.types(LockStatus.self), Self.types(DeadlineStatus.self),
             Self.types(ReceiptRecord.self), Self.types(JetsamCandidate.self), Self.types(LifecycleEvent.self),
             Self.types(MemoryStatus.self), Self.types(MemoryLimitStatus.self), Self.types(StallStatus.self),
             Self.types(SimulationResult.self), Self.types(RequestResult.self),

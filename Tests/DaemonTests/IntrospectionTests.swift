@@ -62,6 +62,7 @@ struct IntrospectionTests {
         try check(TaskStatus.self, text)
         try check(WakeStatus.self, text)
         try check(AwakeStatus.self, text)
+        try check(ThrottleStatus.self, text)
         try check(InputStatus.self, text)
         try check(WatchStatus.self, text)
         try check(UnwatchedStatus.self, text)

@@ -150,6 +150,14 @@ struct LogEntryTests {
             "web: suspended although it holds a lock on /var/lib/web/db and 2 more; other programs wait for it until the app "
                 + "runs again", "GREENROOM_FILE=/var/lib/web/db"),
         Sentence(
+            .processorUseHigh(web, BackgroundUse(used: .seconds(25), within: .seconds(30), limit: 800)), .warning,
+            "web: used 25s of CPU time within 30s in the background; on average over BackgroundCPUSec= the limit is 80% of "
+                + "one processor"),
+        Sentence(
+            .processorThrottled(web, BackgroundUse(used: .seconds(58), within: .seconds(60), limit: 805)), .warning,
+            "web: throttled: used 58s of CPU time within 1min in the background; the limit is 80.5% of one processor"),
+        Sentence(.processorThrottleEnded(web), .notice, "web: gets as much of the processor as before"),
+        Sentence(
             receipt(.lifecycle, 0xdead_10cc, "Killed.") { $0.failure = .failed }, .warning,
             "web: Killed. (0xdead10cc, receipt 12)", "GREENROOM_STATE=active", "GREENROOM_NAMESPACE=lifecycle",
             "GREENROOM_CODE=0xdead10cc", "GREENROOM_RECEIPT=12", "EXIT_CODE=killed", "EXIT_STATUS=KILL"),
@@ -274,6 +282,11 @@ struct LogEntryTests {
         let locks = LogEntry(.locksHeld(web, FileLocks(count: 2, file: "/f"), isSuspended: false)).event
         #expect((locks.file, locks.locks) == ("/f", 2))
         #expect(LogEntry(.wokenTooOften(web, staysAwake: .seconds(2))).event.staysAwake == .seconds(2))
+        let use = BackgroundUse(used: .seconds(25), within: .seconds(30), limit: 800)
+        for report in [Report.processorUseHigh(web, use), .processorThrottled(web, use)] {
+            let event = LogEntry(report).event
+            #expect((event.cpu, event.within) == (.seconds(25), .seconds(30)))
+        }
     }
 
     @Test("a reason and a state are one word")

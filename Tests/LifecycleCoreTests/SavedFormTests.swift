@@ -51,6 +51,8 @@ struct SavedFormTests {
                 expected[run: index].peakMemory = expected[run: index].memory
                 expected[run: index].memoryBeforeEnd = 0
                 expected[run: index].isUnrequested = false
+                expected[run: index].processor = ProcessorWatch()
+                expected.timers.set(index, to: expected.nextTimer(index)?.at)
                 // Wakes for users were throttled then.
                 if expected.apps[index].id == id("shop") { expected[run: index].isThrottled = true }
                 // Wakes had no numbers then.

@@ -148,6 +148,7 @@ struct SavingTests {
             .run(run, .stopping),
             .run(run, .mainProcessChanged(pid: 9)), .run(run, .freezeLost(attempt: 1)),
             .run(run, .notificationDelayed(wake: 17)),
+            .run(run, .processorMeasured(used: .seconds(61), waited: .milliseconds(7))),
             .run(run, .exited(.signaled(11, coreDumped: true), cpu: .zero, memory: 1)),
             .run(run, .spawnFailed(SpawnProblem(sentence: "no", exitStatus: 203))), .run(run, .emptied),
         ]

@@ -376,6 +376,36 @@ struct CgroupTests {
     }
 }
 
+@Suite(
+    "Processor time of a group",
+    .enabled(if: TestContainment.isPossible, "needs a cgroup v2 mount that this user may write"))
+struct ProcessorLimitTests {
+    @Test("cpu.max limits the processor time of a group with a cpu controller, and is reset (L44)")
+    func limit() throws {
+        let test = try TestContainment("cpu-max")
+        defer { test.end() }
+        let enclosure = try test.containment.create(app: "a", run: 1)
+        let process = try test.shell("exec sleep 1000", in: enclosure)
+        func quota() throws -> String {
+            String(decoding: try readFile(at: enclosure.path! + "/cpu.max", limit: 64), as: UTF8.self)
+        }
+        if try enclosure.limitProcessor(800) {
+            #expect(try quota() == "80000 100000\n")
+            try enclosure.limitProcessor(2500)
+            #expect(try quota() == "250000 100000\n")
+            // The kernel accepts no quota below 1 ms.
+            try enclosure.limitProcessor(1)
+            #expect(try quota() == "1000 100000\n")
+            try enclosure.limitProcessor(nil)
+            #expect(try quota() == "max 100000\n")
+        } else {
+            #expect(try !enclosure.limitProcessor(nil))
+        }
+        try enclosure.killAll()
+        _ = try process.waitForEnd()
+    }
+}
+
 /// Forks repeatedly, with at most 40 children at a time, and ends by itself after 20,000.
 let forkingScript = """
     i=0

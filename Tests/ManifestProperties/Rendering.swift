@@ -63,13 +63,15 @@ private func lifecycle(_ manifest: AppManifest) -> [String] {
         ("BackgroundTime", policy.backgroundTime), ("BackgroundTimePerHour", policy.backgroundTimePerHour),
         ("ExpirationNotice", policy.expirationNotice),
         ("SuspendDelay", policy.suspendDelay), ("Watchdog", policy.watchdog), ("Idle", policy.idleTime),
-        ("Request", policy.requestTime),
+        ("Request", policy.requestTime), ("BackgroundCPU", policy.backgroundCPUTime),
     ]
     return [
         "[Lifecycle]", "BackgroundModes=\(modes.joined(separator: " "))",
         "ExitsOnSuspend=\(policy.exitsOnSuspend ? "on" : "off")",
         "ProtectedData=\(policy.usesProtectedData ? "1" : "0")",
         "IdleCPU=\(policy.idleProcessorShare / 10).\(policy.idleProcessorShare % 10)%",
+        "BackgroundCPU=\(policy.backgroundCPU?.rawValue ?? "")",
+        "BackgroundCPULimit=\(policy.backgroundCPULimit / 10)%",
         "KeepAwake=\(manifest.keepAwake.map(words) ?? "")",
     ] + times.map { "\($0.0)Sec=\(formatTimeSpan($0.1))" }
 }

@@ -104,6 +104,9 @@ struct DropInTests {
         full.policy.idleTime = .seconds(2)
         full.policy.requestTime = .seconds(3)
         full.policy.idleProcessorShare = 5
+        full.policy.backgroundCPU = .throttle
+        full.policy.backgroundCPULimit = 900
+        full.policy.backgroundCPUTime = .seconds(90)
         full.keepAwake = [.timers, .connections]
         full.policy.keepAwake = [.timers, .connections]
         full.policy.jetsamPriority = 1

@@ -42,6 +42,8 @@ final class EffectPerformer: EffectPerforming {
             runs[run]?.watchInput(attempt: attempt, onlyPeers: onlyPeers)
         case .stopWatchingInput(let run): runs[run]?.stopWatchingInput()
         case .measureWork(let run, let isFirst): runs[run]?.measureWork(isFirst: isFirst)
+        case .measureProcessor(let run): runs[run]?.measureProcessor()
+        case .limitProcessor(let run, let limit): runs[run]?.limitProcessor(limit)
         case .kill(let run): runs[run]?.kill()
         case .throttle(let run): runs[run]?.setWeights(background: true)
         case .unthrottle(let run): runs[run]?.setWeights(background: false)

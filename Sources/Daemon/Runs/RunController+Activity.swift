@@ -19,6 +19,14 @@ extension RunController {
                 RunActivity(cpu: use.used, waited: use.waited, listens: listeners ? listens : nil)))
     }
 
+    /// Measures the processor time for the limit of L44. Without an outcome nothing is counted until the next measurement.
+    func measureProcessor() {
+        attempt {
+            let use = try enclosure.wholeProcessorUse(mainProcess: process?.pid)
+            send(.processorMeasured(used: use.used, waited: use.waited))
+        }
+    }
+
     private var listens: Bool { (try? enclosure.listens()) ?? false }
 
     /// Reports that an app of `Type=listening` is ready, however late the daemon looks.

@@ -21,6 +21,10 @@ extension RunController {
         }
     }
 
+    /// Without a cpu controller the weights alone give the app less of the processor.
+    /// - Parameter limit: thousandths of one processor; `nil`: no limit.
+    func limitProcessor(_ limit: Int?) { attempt { try enclosure.limitProcessor(limit) } }
+
     // MARK: Memory
 
     /// Sets `oom_score_adj` of all processes, and what is protected from reclaim while the app is in the foreground.

@@ -83,6 +83,7 @@ extension RunEvent: SavedUnion {
         case .workMeasured(let work): writer.put(case: 29, work)
         case .locksFound(let attempt, let locks): writer.put(case: 30, attempt, locks)
         case .notificationDelayed(let wake): writer.put(case: 40, wake)
+        case .processorMeasured(let used, let waited): writer.put(case: 41, used, waited)
         }
     }
 
@@ -126,6 +127,7 @@ extension RunEvent: SavedUnion {
             let (result, id): (WakeResult, UInt64) = (try values.next(), try values.next())
             self = .wakeCompleted(result, id: id)
         case 40: self = .notificationDelayed(wake: try values.next())
+        case 41: self = .processorMeasured(used: try values.next(), waited: try values.next())
         default: return nil
         }
     }

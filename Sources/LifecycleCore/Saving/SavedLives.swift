@@ -341,6 +341,7 @@ extension KillCause: SavedUnion {
             writer.put(case: 10, cause, Candidates(list: candidates), context)
         case .overMemoryLimit(let limit, let size): writer.put(case: 11, SavedSize(limit), SavedSize(size))
         case .heldLocks(let locks): writer.put(case: 12, locks)
+        case .overProcessorLimit(let use): writer.put(case: 13, use)
         }
     }
 
@@ -363,6 +364,7 @@ extension KillCause: SavedUnion {
             let size: SavedSize = try values.next()
             self = .overMemoryLimit(limit: limit.bytes, size: size.bytes)
         case 12: self = .heldLocks(try values.next())
+        case 13: self = .overProcessorLimit(try values.next())
         default: return nil
         }
     }

@@ -42,6 +42,13 @@ extension AppPolicy: SavedRecord {
         var share = idleProcessorShare == 10 ? nil : idleProcessorShare
         try coder.optional(30, &share)
         idleProcessorShare = share ?? 10
+        try coder.optional(31, &backgroundCPU)
+        var limit = backgroundCPULimit == 800 ? nil : backgroundCPULimit
+        try coder.optional(32, &limit)
+        backgroundCPULimit = min(max(1, limit ?? 800), Self.largestBackgroundCPULimit)
+        var time = backgroundCPUTime == .seconds(60) ? nil : backgroundCPUTime
+        try coder.optional(33, &time)
+        backgroundCPUTime = time ?? .seconds(60)
     }
 }
 

@@ -160,6 +160,7 @@ extension Run: SavedRecord {
         try coder.sparse(22, &traffic)
         try coder.optional(23, &lockHold)
         try coder.optional(24, &traffic.unwatchableSince)
+        try coder.sparse(26, &processor)
         #if NEXT_RELEASE
             var later: String? = "a field of the next release"
             try coder.optional(30, &later)

@@ -91,6 +91,8 @@ enum KillCause: Hashable, Sendable {
     case overMemoryLimit(limit: UInt64, size: UInt64)
     /// It takes part, and was about to be suspended with file locks (L43).
     case heldLocks(FileLocks)
+    /// It used more processor time in the background than it may (L44).
+    case overProcessorLimit(BackgroundUse)
 }
 
 /// Why jetsam did not wait.

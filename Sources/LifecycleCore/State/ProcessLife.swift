@@ -160,6 +160,8 @@ struct Run: Hashable, Sendable {
     var traffic = Traffic()
     /// File locks keep it from being suspended, or did not keep it for longer (L43).
     var lockHold: LockHold?
+    /// What it uses of the processors in the background (L44).
+    var processor = ProcessorWatch()
 
     /// Whether something keeps it awake in the background.
     var isHeldAwake: Bool { !assertions.isEmpty || startUp != nil }

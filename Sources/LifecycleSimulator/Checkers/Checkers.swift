@@ -29,6 +29,7 @@ struct Checkers {
     private var idleness: IdlenessChecker
     private let workers = WorkerChecker()
     private var locks: LockChecker
+    private var processors: ProcessorChecker
 
     /// Checks of the whole state are slow: they are done once in this number of events.
     static let deepInterval = 64
@@ -55,6 +56,7 @@ struct Checkers {
         traffic = TrafficChecker(apps: apps)
         idleness = IdlenessChecker(apps: apps)
         locks = LockChecker(apps: apps)
+        processors = ProcessorChecker(apps: apps)
     }
 
     /// Records an event. Called before the core handles it.
@@ -90,6 +92,7 @@ struct Checkers {
         ownInputs.record(event, of: app, model)
         idleness.record(event, of: app, model)
         locks.record(event, of: app, model, at: world.now)
+        processors.record(event, of: app, model, at: world.now)
     }
 
     mutating func begin(_ effects: [Effect], of event: Event, _ model: CoreModel) {
@@ -132,6 +135,7 @@ struct Checkers {
         idleness.record(effect, of: app, in: event, model, world, at: now, &findings)
         workers.record(effect, of: app, model, &findings)
         locks.record(effect, of: app, model, &findings)
+        processors.record(effect, of: app, model, world, at: now, &findings)
     }
 
     /// Checks the state after all effects. `apps`: the apps of the event and of the effects.
@@ -164,6 +168,7 @@ struct Checkers {
             idleness.verify(of: app, model, world, deadlines, startUps, at: now, &findings)
             workers.verify(of: app, model, world, &findings)
             traffic.verify(of: app, model, at: now, &findings)
+            processors.verify(of: app, model, world, at: now, &findings)
         }
         locks.verify(model, &findings)
         traffic.verify(model, world, at: now, &findings)
@@ -175,6 +180,7 @@ struct Checkers {
             suspensions.verifyAll(model, at: now, &findings)
             relaunches.verifyAll(model, core, at: now, &findings)
             idleness.verifyAll(model, world, at: now, &findings)
+            processors.verifyAll(model, world, at: now, &findings)
             findings.check(
                 core.nextDeadline.map { $0 > Instant(now) } ?? true, .dueWorkIsDone,
                 "a deadline is still due: \(core.nextDeadline?.microseconds ?? 0) µs")

@@ -137,7 +137,8 @@ struct DeadlineChecker {
             .deliver, .warn, .identify,
             .recordLaunch,
             .writeReceipt, .dropRestorationState, .answer, .report, .measureMemory,
-            .allowSleep, .finish, .watchInput, .stopWatchingInput, .measureWork:
+            .allowSleep, .finish, .watchInput, .stopWatchingInput, .measureWork, .measureProcessor,
+            .limitProcessor:
             return
         }
         refresh(app)

@@ -56,7 +56,8 @@ struct IdlenessChecker {
         switch event {
         case .run(let run, .locksFound): if model.apps[app].run == run { apps[app].hasLocks = true }
         // What comes from an app or a user may begin or end what keeps the app awake; its measurement does not.
-        case .run(_, .workMeasured), .run(_, .inspected), .run(_, .footprintMeasured): break
+        case .run(_, .workMeasured), .run(_, .inspected), .run(_, .footprintMeasured), .run(_, .processorMeasured):
+            break
         case .run, .registered, .unregistered, .requested: apps[app].lastLook = nil
         default: break
         }

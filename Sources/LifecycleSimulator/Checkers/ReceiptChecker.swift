@@ -115,7 +115,7 @@ struct ReceiptChecker {
         // If the exit status is unknown, the daemon's SIGKILL is the cause if it was sent.
         let isSIGKILL = end.status == .unknown ? wasKilled : end.status.isSIGKILL
         switch receipt.namespace {
-        case .watchdog, .lifecycle, .user:
+        case .watchdog, .lifecycle, .user, .resource:
             findings.check(
                 isSIGKILL && wasKilled, .receiptsAreTrue,
                 "receipt \(receipt.id): \(receipt.namespace), but it was not killed: \(end.status)")
@@ -135,7 +135,7 @@ struct ReceiptChecker {
             findings.check(
                 receipt.candidates.first?.app == receipt.app, .receiptsAreTrue,
                 "receipt \(receipt.id): the victim is not the first candidate: \(receipt.candidates.map(\.app))")
-        case .exit, .resource: break
+        case .exit: break
         }
         findings.check(
             receipt.namespace != .signal || !end.wasKilledByKernel || !end.status.isSIGKILL, .receiptsAreTrue,
@@ -150,14 +150,14 @@ struct ReceiptChecker {
     /// Which failures the cause of an end can be. Its log entry is a warning or an error because of them.
     private static func failures(of receipt: Receipt) -> [Receipt.Failure?] {
         switch (receipt.namespace, receipt.exit) {
-        case (.watchdog, _), (.lifecycle, _): return [.failed]
+        case (.watchdog, _), (.lifecycle, _), (.resource, _): return [.failed]
         case (.jetsam, _): return receipt.code == 7 ? [.failed] : [nil, .notLaunched]
         // A signal whose default action is to dump core (signal(7)).
         case (.signal, .signaled(let signal, let coreDumped)):
             return coreDumped || [4, 5, 6, 7, 8, 11, 31].contains(signal) ? [.crashed] : [.failed]
         // A status other than 0 may have been asked for.
         case (.exit, .exited(let status)): return status == 0 ? [nil] : [nil, .failed, .notLaunched]
-        case (.exit, _), (.user, _), (.signal, _), (.resource, _): return [nil]
+        case (.exit, _), (.user, _), (.signal, _): return [nil]
         }
     }
 
@@ -166,7 +166,7 @@ struct ReceiptChecker {
         case .watchdog: [0x8bad_f00d, 0x2182_bad2, 0x2182_bad4].contains(code)
         case .lifecycle: code == 0xbada_5e47 || code == 0xdead_10cc
         case .user: code == 0xdead_fa11
-        case .resource: false
+        case .resource: code == 0xc51b_ad01
         case .jetsam: code == 1 || code == 7
         case .signal: code == 2
         case .exit: code == 0

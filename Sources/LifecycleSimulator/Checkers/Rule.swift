@@ -103,6 +103,13 @@ package enum Rule: String, CaseIterable, Sendable {
         "a worker is never in the foreground, has no background budget and runs at normal weight (L49)"
     case locksAreReleased =
         "an app is suspended with a file lock only if it takes no part, after 60 s; otherwise it is killed (L43)"
+    case processorUseIsFair =
+        "an app is reported, killed or throttled only for processor time that it has used in the background (L44)"
+    case processorUseIsBounded =
+        "an app that uses too much processor time in the background is reported, then killed or throttled (L44)"
+    case processorLooksAreRare =
+        "processor time is measured six times in BackgroundCPUSec=, and only while the app is awake in the background (L44)"
+    case throttlesEnd = "an app is throttled until it needs less of the processor, or leaves the background (L44)"
     case everythingBecomesIdle = "all apps become idle when no more requests and faults come"
 }
 

@@ -49,7 +49,9 @@ struct StateChecker {
         case .active, .inactive:
             findings.check(
                 !run.isAskedToFreeze, .foregroundRuns, "\(known.id) is \(known.state), but its cgroup is frozen")
-            findings.check(!run.isThrottled, .foregroundRuns, "\(known.id) is \(known.state), but throttled")
+            findings.check(
+                !run.isThrottled && run.processor.limit == nil, .foregroundRuns,
+                "\(known.id) is \(known.state), but throttled")
         case .background:
             let hasAnswered = known.phase == .running || known.phase == .suspending
             let isWoken = deadlines.isOpen(.wake, of: app)
@@ -57,7 +59,7 @@ struct StateChecker {
                 run.isThrottled || !hasAnswered || isWoken || known.policy.role == .worker, .backgroundIsThrottled,
                 "\(known.id) is in the background, but not throttled")
             findings.check(
-                !(run.isThrottled && isWoken && known.wakes.isForOthers), .wakesRunFreely,
+                !(run.isThrottled && isWoken && known.wakes.isForOthers) || run.processor.limit != nil, .wakesRunFreely,
                 "\(known.id) was woken for others, but is throttled")
         case .notRunning, .launching, .terminating: break
         }

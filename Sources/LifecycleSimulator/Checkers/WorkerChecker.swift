@@ -21,8 +21,11 @@ struct WorkerChecker {
         guard known.policy.role == .worker, known.state == .background, known.phase == .running,
             let run = known.run.flatMap({ world.index(of: $0) })
         else { return }
+        // Unless it uses too much processor time (L44).
+        let isLimited = world.runs[run].processor.limit != nil
         findings.check(
-            !world.runs[run].isThrottled, .workersRunInBackground, "\(known.id) is a worker, and is throttled")
+            world.runs[run].isThrottled == isLimited, .workersRunInBackground,
+            "\(known.id) is a worker, and is throttled: \(world.runs[run].isThrottled)")
     }
 
     func verifyAll(_ views: [AppView], _ model: CoreModel, _ findings: inout Findings) {

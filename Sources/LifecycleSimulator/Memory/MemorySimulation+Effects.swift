@@ -178,12 +178,15 @@ extension MemorySimulation {
         case .watchInput(let run, let attempt, _):
             deliver(.run(run, .inputWatched(attempt: attempt, InputWatch(watched: 4))), after: .millisecond)
         case .measureWork(let run, _): deliver(.run(run, .workMeasured(RunWork(cpu: .zero))), after: .millisecond)
+        case .measureProcessor(let run):
+            deliver(.run(run, .processorMeasured(used: .zero, waited: .zero)), after: .millisecond)
         case .continueStopped(let run): deliver(.run(run, .continued), after: .millisecond)
         case .kill(let run):
             guard let app = appsByRun[run], processes[app]?.run == run else { return }
             end(app, .signaled(9, coreDumped: false), after: scenario.killTime)
         case .measureMemory: queue.push(.measure, at: now + scenario.measureTime)
-        case .stopWatchingInput, .throttle, .unthrottle, .setOOMClass, .deliver, .recordLaunch, .writeReceipt,
+        case .stopWatchingInput, .throttle, .unthrottle, .limitProcessor, .setOOMClass, .deliver, .recordLaunch,
+            .writeReceipt,
             .dropRestorationState, .identify, .answer, .warn,
             .report, .allowSleep, .finish:
             break

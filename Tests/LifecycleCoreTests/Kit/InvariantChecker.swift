@@ -11,6 +11,8 @@ struct InvariantChecker {
         var isKilled = false
         var isFreezing = false
         var isThrottled = false
+        /// Its processor time is limited (L44).
+        var isLimited = false
         var isWatched = false
         /// Input has not woken it yet: its time is due.
         var hasInput = false
@@ -111,6 +113,12 @@ struct InvariantChecker {
         case .unthrottle(let run):
             if handleEverything(run, effect)?.isThrottled == false { fail("\(effect) of a run that is not throttled") }
             runs[run]?.isThrottled = false
+        case .measureProcessor(let run):
+            guard let known = handleEverything(run, effect) else { return }
+            if states[known.app] != .background { fail("\(effect) in \(states[known.app] as Any)") }
+        case .limitProcessor(let run, let limit):
+            if handleEverything(run, effect)?.isLimited == (limit != nil) { fail("\(effect) changes nothing") }
+            runs[run]?.isLimited = limit != nil
         case .kill(let run):
             if runs[run] == nil || current[runs[run]!.app] != run { fail("\(effect) of a run that is over") }
             if runs[run]?.isWatched == true { fail("\(effect) of a run that is watched") }
@@ -190,7 +198,8 @@ struct InvariantChecker {
             if !deadlines[app, default: []].contains(kind) { fail("\(report), but it is not open") }
         case .taskBegan, .taskEnded, .taskRefused, .tasksExpiring, .freezeTakesLong, .killTakesLong, .stoppedItself,
             .wakeCompleted, .relaunchScheduled, .unrequestedTimeUsedUp, .memoryAwaited, .memoryLevelChanged, .ended,
-            .inputArrived, .inputNotWatched, .wokenTooOften, .locksHeld:
+            .inputArrived, .inputNotWatched, .wokenTooOften, .locksHeld, .processorUseHigh, .processorThrottled,
+            .processorThrottleEnded:
             break
         }
     }
@@ -232,12 +241,13 @@ struct InvariantChecker {
         switch state {
         case .notRunning: fail("\(app) is not running, but has a run")
         case .suspended:
-            // Workers run at normal weight whenever they run (L19).
-            if !run.isFreezing || run.isThrottled == workers.contains(app) {
+            // Workers run at normal weight whenever they run (L19), unless they use too much processor time (L44).
+            let isThrottled = run.isLimited || !workers.contains(app)
+            if !run.isFreezing || run.isThrottled != isThrottled {
                 fail("\(app) is suspended, but not frozen or not throttled")
             }
         case .active, .inactive:
-            if run.isThrottled { fail("\(app) is throttled in the foreground") }
+            if run.isThrottled || run.isLimited { fail("\(app) is throttled in the foreground") }
             let expected: Run.LastNotice = state == .active ? .active : .inactive
             if run.lastNotice != expected, !(state == .inactive && run.lastNotice == .nothing) {
                 fail("\(app) is \(state), but its last notice was \(run.lastNotice)")

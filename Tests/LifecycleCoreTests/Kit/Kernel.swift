@@ -54,6 +54,8 @@ struct Kernel {
         var watch: InputWatch? = InputWatch(watched: 3)
         /// What it has to do; `nil`: there is no answer.
         var work: RunWork? = RunWork(cpu: .zero)
+        /// What it has had of the processors when it is measured for L44; `nil`: there is no answer.
+        var processor: (used: Duration, waited: Duration)? = (.zero, .zero)
         /// The file locks that it holds.
         var locks: FileLocks?
 
@@ -123,11 +125,17 @@ struct Kernel {
         case .watchInput(let run, let attempt, _):
             return behaviour(of: run).watch.map { [.run(run, .inputWatched(attempt: attempt, $0))] } ?? []
         case .measureWork(let run, _): return behaviour(of: run).work.map { [.run(run, .workMeasured($0))] } ?? []
+        case .measureProcessor(let run):
+            return behaviour(of: run).processor.map {
+                [.run(run, .processorMeasured(used: $0.used, waited: $0.waited))]
+            }
+                ?? []
         case .kill(let run):
             guard behaviour(of: run).dies else { return [] }
             return end(run, .signaled(9, coreDumped: false)) + endChildren(of: run)
         case .measureMemory: return measures ? [.memoryMeasured(reading)] : []
-        case .stopWatchingInput, .throttle, .unthrottle, .setOOMClass, .deliver, .recordLaunch, .writeReceipt,
+        case .stopWatchingInput, .throttle, .unthrottle, .limitProcessor, .setOOMClass, .deliver, .recordLaunch,
+            .writeReceipt,
             .dropRestorationState,
             .identify, .answer, .warn, .report,
             .allowSleep, .finish:

@@ -1,0 +1,55 @@
+import LifecycleCore
+
+/// The words of processor time in the background (L44).
+extension Line {
+    mutating func addProcessor(_ used: Duration, _ waited: Duration) {
+        add(" has used ")
+        add(used)
+        add(" of processor time, and waited ")
+        add(waited)
+    }
+
+    mutating func addProcessor(_ effect: Effect, _ app: String) {
+        switch effect {
+        case .measureProcessor:
+            add("measure the processor time of ")
+            add(app)
+        case .limitProcessor(_, let limit):
+            add(limit == nil ? "end the limit of the processor time of " : "limit the processor time of ")
+            add(app)
+            if let limit {
+                add(": ")
+                add(limit)
+            }
+        default: break
+        }
+    }
+
+    mutating func addProcessor(_ report: Report) {
+        switch report {
+        case .processorUseHigh(let id, let use):
+            add(id.name)
+            add(": uses the processor in the background: ")
+            add(use.amount)
+        case .processorThrottled(let id, let use):
+            add(id.name)
+            add(": gets less of the processor: ")
+            add(use.amount)
+        case .processorThrottleEnded(let id):
+            add(id.name)
+            add(": gets as much of the processor as before")
+        default: break
+        }
+    }
+
+    mutating func addProcessor(_ policy: AppPolicy) {
+        switch policy.backgroundCPUAction {
+        case .ignore: return
+        case .kill: add(", background CPU: kill above ")
+        case .throttle: add(", background CPU: throttle above ")
+        }
+        add(policy.backgroundCPULimit)
+        add(" in ")
+        add(policy.backgroundCPUTime)
+    }
+}
