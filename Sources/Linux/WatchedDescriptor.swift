@@ -59,8 +59,10 @@ struct WatchedDescriptor {
     var isLockFree: Bool { domain == 0 || domain == AF_UNIX || domain == AF_NETLINK }
     /// SO_LINGER: the last close(2) can take as long as the app likes.
     var lingers = false
-    /// Of a socket.
+    /// Of a socket or a pipe.
     var inode: UInt64 = 0
+    /// A pipe of which one process of the app has both ends (OwnPipes.swift).
+    var isOwnPipe = false
     /// The app waits until it can write.
     var isBlocked = false
     /// The end of the stream had arrived before the watch began.
@@ -200,12 +202,15 @@ extension DescriptorWatch {
         _ number: Int32, _ item: ListedDescriptor, _ holder: WatchedDescriptor.Holder
     ) -> WatchedDescriptor.Verdict {
         var duplicate = WatchedDescriptor(number, .pipe, holder)
+        duplicate.inode = item.inode
         let asked: EpollEvents = [.writable]
         let now = EpollEvents(rawValue: clinux_poll_now(number, asked.rawValue))
         let isFull = item.canWrite && !now.contains(.writable) && now.isDisjoint(with: .ends)
         if !item.canRead {
             guard isFull, !onlyPeers else { return .nothing }
             duplicate.events = [.edge]
+        } else if ownPipes.contains(item.inode) {
+            recall(&duplicate)
         }
         duplicate.hadEnd = !now.isDisjoint(with: .ends)
         if isFull, !onlyPeers {
