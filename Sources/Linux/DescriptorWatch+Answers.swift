@@ -37,6 +37,7 @@ extension DescriptorWatch {
         let found = Found(
             bytes: done.bytes, isHalfFull: done.isHalfFull && (onlyPeers || done.bytes < fullnessMattersBelow),
             isLocal: done.isLocal, peer: done.peer.printable(upTo: ArrivedInput.maximumPeer))
+        if duplicates[index].isOwnPipe { recordLeft(done.bytes, in: duplicates[index]) }
         let look = report(events, found, at: index)
         let isOfInterest = !onlyPeers || done.isLocal
         if !isOfInterest { removeFromSet(index) }

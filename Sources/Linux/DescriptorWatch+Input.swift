@@ -71,8 +71,9 @@ extension DescriptorWatch {
         let duplicate = duplicates[index]
         let needsAnswer =
             switch duplicate.kind {
-            // Any number of bytes is enough.
-            case .pipe: events.contains(.readable) && (onlyPeers || fullnessMattersBelow > 1)
+            // Any number of bytes is enough, unless the app may have left them there.
+            case .pipe:
+                events.contains(.readable) && (onlyPeers || fullnessMattersBelow > 1 || duplicate.isOwnPipe)
             // An event that is not about input needs the address of the peer nevertheless.
             case .stream, .datagram: !duplicate.isLockFree
             case .listener: onlyPeers && !duplicate.isLockFree

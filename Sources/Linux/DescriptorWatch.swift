@@ -73,6 +73,11 @@ package final class DescriptorWatch {
     /// Asks for the queues of AF_UNIX sockets; made at the first use.
     var diagnostics: Descriptor?
     var hasDiagnostics = true
+    /// What the watch before has found in own pipes (OwnPipes.swift), and what this one has found.
+    package let leftBefore: LeftInput
+    package private(set) var left = LeftInput()
+    /// Their inodes.
+    private(set) var ownPipes: Set<UInt64> = []
 
     // MARK: While the watch is made
 
@@ -106,19 +111,21 @@ package final class DescriptorWatch {
     ///   - omitted: how many processes are not among them.
     ///   - onlyPeers: watch only for local peers that wait, because the buffer towards the app is more than half full.
     ///   - fullnessMattersBelow: with so many bytes it makes no difference whether the buffer is half full.
+    ///   - leftBefore: what the watch at the freeze before has found in own pipes.
     ///   - limit: the most duplicates.
     ///   - cgroup: the ID of the app's cgroup, if it has one.
     ///   - closer: closes what may block.
     package init(
         _ processes: [Process], omitted: Int = 0, proc: ProcFS = ProcFS(), onlyPeers: Bool,
-        fullnessMattersBelow: UInt64 = .max, limit: Int = DescriptorWatch.maximum, cgroup: UInt64? = nil,
-        budget: DescriptorBudget, closer: DescriptorCloser
+        fullnessMattersBelow: UInt64 = .max, leftBefore: LeftInput = LeftInput(),
+        limit: Int = DescriptorWatch.maximum, cgroup: UInt64? = nil, budget: DescriptorBudget, closer: DescriptorCloser
     ) throws(SystemError) {
         let made = try Epoll()
         self.processes = processes
         self.proc = proc
         self.onlyPeers = onlyPeers
         self.fullnessMattersBelow = fullnessMattersBelow
+        self.leftBefore = leftBefore
         self.limit = limit
         self.cgroup = cgroup
         self.budget = budget
@@ -189,6 +196,7 @@ package final class DescriptorWatch {
     private func beginTaking() {
         list = nil
         starts.append(listed.count)
+        ownPipes = Self.ownPipes(in: listed)
         queue = listed.indices.filter { listed[$0].kind.isWatchable }
         onlyListeners = queue.count > space
         stage = .taking
@@ -296,6 +304,9 @@ package final class DescriptorWatch {
         budget.wait(for: closer)
         closer.close(descriptor)
     }
+
+    /// Records how many bytes an own pipe has.
+    func recordLeft(_ bytes: UInt64, in duplicate: WatchedDescriptor) { left.bytes[duplicate.inode] = bytes }
 
     /// Counts descriptors that are not watched.
     func count(_ what: String, _ problem: Problem, _ number: Int = 1) {

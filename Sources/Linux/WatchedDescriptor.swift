@@ -61,6 +61,8 @@ struct WatchedDescriptor {
     var lingers = false
     /// Of a socket, or of a pipe without a name; otherwise 0.
     var inode: UInt64 = 0
+    /// A pipe of which one process of the app has both ends (OwnPipes.swift).
+    var isOwnPipe = false
     /// The app waits until it can write.
     var isBlocked = false
     /// The end of the stream had arrived before the watch began.
@@ -217,6 +219,8 @@ extension DescriptorWatch {
         if !item.canRead {
             guard isFull, !onlyPeers else { return .nothing }
             duplicate.events = [.edge]
+        } else if item.device == 0, ownPipes.contains(item.inode) {
+            recall(&duplicate)
         }
         duplicate.hadEnd = !now.isDisjoint(with: .ends)
         duplicate.hadInput = item.canRead && now.contains(.readable)

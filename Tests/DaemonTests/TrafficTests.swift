@@ -63,6 +63,24 @@ struct TrafficTests {
         #expect(input?["peer"]?.stringValue?.hasPrefix("127.0.0.1:") ?? false)
     }
 
+    @Test("a server that keeps a byte in its own pipe, as libuv does, is woken once for it, and answers requests (L50)")
+    func ownPipe() throws {
+        let stage = try TrafficStage(["server": "own = os.pipe(); os.write(own[1], b'x'); run()"])
+        let client = try TrafficClient(port: try stage.launch())
+        try stage.daemon.eventually("the pipe wakes it") {
+            try stage.daemon.status("server")["lastInput"]?["kind"]?.stringValue == "pipe"
+        }
+        for number in UInt8(1)...3 {
+            try stage.suspended()
+            try client.exchange([number])
+        }
+        try stage.suspended()
+        let status = try stage.daemon.status("server")
+        #expect(status["lastInput"]?["kind"]?.stringValue == "stream", "\(status)")
+        // The pipe, the connection that waits, and three requests.
+        #expect(status["trafficWakes"]?.integerValue ?? 0 <= 5, "\(status)")
+    }
+
     @Test("while an app runs the daemon has no duplicate of its sockets (L50)")
     func noDuplicates() throws {
         let stage = try TrafficStage()

@@ -64,12 +64,13 @@ final class DescriptorHolder {
 
     /// Makes the whole watch.
     func watch(
-        onlyPeers: Bool = false, fullnessMattersBelow: UInt64 = 1, limit: Int = DescriptorWatch.maximum
+        onlyPeers: Bool = false, fullnessMattersBelow: UInt64 = 1, leftBefore: LeftInput = LeftInput(),
+        limit: Int = DescriptorWatch.maximum
     ) throws -> DescriptorWatch {
         let (processes, omitted) = try enclosure.openProcesses(limit: DescriptorWatch.maximumProcesses)
         let watch = try DescriptorWatch(
             processes, omitted: omitted, onlyPeers: onlyPeers, fullnessMattersBelow: fullnessMattersBelow,
-            limit: limit, budget: budget, closer: closer)
+            leftBefore: leftBefore, limit: limit, budget: budget, closer: closer)
         while watch.advance() {}
         return watch
     }

@@ -123,6 +123,8 @@ static void make_hidden(void) {
 static void make(const char *kind) {
     int ends[2];
     if (!strcmp(kind, "pipe")) must(!pipe(ends), kind), held = ends[0], other = ends[1];
+    // The child has both ends.
+    else if (!strcmp(kind, "own-pipe")) must(!pipe(ends), kind), held = ends[0], other = ends[1], must(dup(other) >= 0, kind);
     else if (!strcmp(kind, "blocked-pipe")) must(!pipe(ends), kind), held = ends[1], other = ends[0], fill(held, 4096), waits_to_write = 1;
     else if (!strcmp(kind, "write-end")) must(!pipe(ends), kind), held = ends[1], other = ends[0];
     else if (!strcmp(kind, "fifo")) {

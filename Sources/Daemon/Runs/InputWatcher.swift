@@ -120,7 +120,7 @@ final class InputWatcher {
 final class RunInput {
     let watch: DescriptorWatch
     private unowned let run: RunController
-    private let attempt: Int
+    let attempt: Int
     private let watcher: InputWatcher
     private var token: UInt64 = 0
     private var source: EventSource?

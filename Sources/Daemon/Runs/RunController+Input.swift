@@ -20,7 +20,7 @@ extension RunController {
             let (processes, omitted) = try enclosure.openProcesses(limit: limit)
             let watch = try DescriptorWatch(
                 processes, omitted: omitted, onlyPeers: onlyPeers,
-                fullnessMattersBelow: manifest.policy.wakeThreshold.bytes,
+                fullnessMattersBelow: manifest.policy.wakeThreshold.bytes, leftBefore: leftInput.before(attempt),
                 limit: budget.limit(with: socket.closer), cgroup: enclosure.cgroupID, budget: budget,
                 closer: socket.closer)
             let input = RunInput(watch, of: self, attempt: attempt)
@@ -45,7 +45,23 @@ extension RunController {
     func stopWatchingInput(isOver: Bool = false) {
         guard let input else { return }
         self.input = nil
+        leftInput.record(input.watch, attempt: input.attempt)
         input.stop(isOver: isOver)
+    }
+}
+
+/// What the last watch over a run has found in the app's own pipes.
+struct LeftInputRecord {
+    private var attempt = 0
+    private var before = LeftInput()
+    private var found = LeftInput()
+
+    /// What the freeze before this one has found. A freeze has a second watch if `Traffic=` is changed meanwhile: the app has
+    /// not run between the two.
+    func before(_ attempt: Int) -> LeftInput { attempt == self.attempt ? before : found }
+
+    mutating func record(_ watch: DescriptorWatch, attempt: Int) {
+        (self.attempt, before, found) = (attempt, watch.leftBefore, watch.left)
     }
 }
 

@@ -71,6 +71,8 @@ final class RunController {
     private var freezeProbe: Retry?
     /// While it is suspended: the watch over its descriptors (L50).
     var input: RunInput?
+    /// What the app has left in its own pipes.
+    var leftInput = LeftInputRecord()
     /// Looks again for processes that could not be moved back into the group.
     var escapeTimer: Systemd.Timer?
     /// The last freeze that the core asked for.

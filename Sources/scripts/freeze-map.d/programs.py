@@ -9,6 +9,7 @@ import os
 import shlex
 import socket
 import subprocess
+import time
 
 import talks
 from talks import is_large, text
@@ -54,6 +55,14 @@ class Site:
     def help(self, *command):
         log = open(f"{self.folder}/helper.log", "ab")
         self.helpers.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log))
+
+    def await_success(self, *command):
+        """Repeats a command until a helper serves it."""
+        deadline = time.monotonic() + talks.TIMEOUT
+        while subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=talks.TIMEOUT).returncode:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{command[0]} has failed for {talks.TIMEOUT}s")
+            time.sleep(0.1)
 
 
 def program(name, package, *files):

@@ -419,4 +419,4 @@ class SpyTalk:
 
 
 def set_property(display, word):
-    return ["xprop", "-display", display, "-root", "-f", "GREENROOM", "8s", "-set", "GREENROOM", word]
+    return ["/usr/bin/xprop", "-display", display, "-root", "-f", "GREENROOM", "8s", "-set", "GREENROOM", word]

@@ -59,6 +59,7 @@ Echo(bus, "/")
 GLib.MainLoop().run()
 """)
     site.help(*bus_command(site))
+    site.await_success("/usr/bin/busctl", f"--address=unix:path={site.folder}/bus", "list")
 
     def commands(number):
         word = text(number, 20_000 if is_large(number) else 100).decode()
@@ -96,8 +97,10 @@ def x_client(site):
     # Another display than that of the program before, which may not have started yet.
     display = f":{int(free_display()[1:]) + 5}"
     site.help(*server_command(display))
-    return Start(["/bin/sh", "-c", f"until xprop -display {display} -root >/dev/null 2>&1; do sleep 0.1; done; "
-                  f"exec xprop -display {display} -root -notype -spy GREENROOM"],
+    # An app that waits for the server itself would be suspended between two attempts: no input tells that the server runs.
+    # And xprop never prints a property whose name the server does not know when it starts.
+    site.await_success(*talks.set_property(display, "start"))
+    return Start(["/usr/bin/xprop", "-display", display, "-root", "-notype", "-spy", "GREENROOM"],
                  talks.SpyTalk(site.folder, display), listens=False, is_stdio=True)
 
 

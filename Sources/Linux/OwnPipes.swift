@@ -1,0 +1,44 @@
+import CLinux
+
+/// What an app has left in its own pipes when it was frozen.
+package struct LeftInput: Equatable {
+    /// Numbers of bytes by the inode of the pipe.
+    var bytes: [UInt64: UInt64] = [:]
+
+    package init() {}
+}
+
+/// A pipe of which one process of the app has both ends may be a lock or a semaphore: libuv keeps a byte in such a pipe for as
+/// long as the program runs (uv__signal_lock), the jobserver of make its tokens. What was in it at the freeze before, and is
+/// there still, is no input: the app has run since and has not read it. So it wakes the app once in a run.
+///
+/// Of other pipes nothing is assumed. A client could have sent the same number of bytes again between the last measurement and
+/// the freeze.
+extension DescriptorWatch {
+    private struct End: Hashable {
+        let process: Int
+        let inode: UInt64
+
+        init(_ item: ListedDescriptor) {
+            process = item.process
+            inode = item.inode
+        }
+    }
+
+    /// The inodes of the pipes of which one process has both ends. A FIFO is none: any program can open it.
+    static func ownPipes(in listed: [ListedDescriptor]) -> Set<UInt64> {
+        let pipes = listed.filter { $0.kind == .pipe && $0.device == 0 }
+        let written = Set(pipes.filter(\.canWrite).map { End($0) })
+        return Set(pipes.filter { $0.canRead && written.contains(End($0)) }.map(\.inode))
+    }
+
+    /// Takes what is known about an own pipe from the watch before. If it is empty now, whatever comes is input.
+    func recall(_ duplicate: inout WatchedDescriptor) {
+        duplicate.isOwnPipe = true
+        let now = EpollEvents(rawValue: clinux_poll_now(duplicate.number, EpollEvents.readable.rawValue))
+        guard now.contains(.readable), let bytes = leftBefore.bytes[duplicate.inode] else { return }
+        duplicate.lastBytes = bytes
+        // Until the helper thread has counted them.
+        recordLeft(bytes, in: duplicate)
+    }
+}
