@@ -67,6 +67,11 @@ extension DescriptorWatch {
 
     private func find(_ events: EpollEvents, at index: Int) -> Look {
         let duplicate = duplicates[index]
+        if duplicate.isSeen {
+            // What is written from now on is another event.
+            duplicates[index].isSeen = false
+            return .nothing
+        }
         let needsAnswer =
             switch duplicate.kind {
             // Any number of bytes is enough.

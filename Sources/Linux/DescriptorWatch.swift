@@ -44,6 +44,12 @@ package final class DescriptorWatch {
     /// The most bytes of `Unwatched.what`.
     package static let maximumWhat = 32
 
+    /// The write end of a pipe, in a process.
+    private struct WriteEnd: Hashable {
+        let process: Int
+        let inode: UInt64
+    }
+
     enum Stage { case listing, taking, covering, complete, closed }
 
     package let processes: [Process]
@@ -52,6 +58,8 @@ package final class DescriptorWatch {
     let onlyPeers: Bool
     /// With so many bytes it makes no difference how full the buffer is.
     let fullnessMattersBelow: UInt64
+    /// The own pipes that were not empty when the app was suspended before, see `fullPipes`.
+    let seenFullPipes: Set<UInt64>
     private let limit: Int
     let budget: DescriptorBudget
     let closer: DescriptorCloser
@@ -65,6 +73,10 @@ package final class DescriptorWatch {
     var hasEnded: [Bool]
     var duplicates: [WatchedDescriptor] = []
     private(set) package var unwatched: [Unwatched] = []
+    /// The inodes of own pipes that were not empty when the watch was made. An own pipe is one of which the reader has the
+    /// write end, too: no other program writes to it. What is in it before and after the app ran is no input but, for
+    /// example, the token of a lock: libuv, and so Node, has such a pipe.
+    package internal(set) var fullPipes: Set<UInt64> = []
     /// Asks for the queues of AF_UNIX sockets; made at the first use.
     var diagnostics: Descriptor?
     var hasDiagnostics = true
@@ -74,6 +86,7 @@ package final class DescriptorWatch {
     var list: DescriptorList?
     private var nextProcess = 0
     private var listed: [ListedDescriptor] = []
+    private var writeEnds: Set<WriteEnd> = []
     /// Where the descriptors of each process begin in `listed`.
     private var starts: [Int] = []
     /// The duplicate of each file; -1: nothing can arrive there; -2: it is not watched.
@@ -99,18 +112,20 @@ package final class DescriptorWatch {
     ///   - omitted: how many processes are not among them.
     ///   - onlyPeers: watch only for local peers that wait, because the buffer towards the app is more than half full.
     ///   - fullnessMattersBelow: with so many bytes it makes no difference whether the buffer is half full.
+    ///   - seenFullPipes: `fullPipes` of the watch before the app ran.
     ///   - limit: the most duplicates.
     ///   - closer: closes what may block.
     package init(
         _ processes: [Process], omitted: Int = 0, proc: ProcFS = ProcFS(), onlyPeers: Bool,
-        fullnessMattersBelow: UInt64 = .max, limit: Int = DescriptorWatch.maximum, budget: DescriptorBudget,
-        closer: DescriptorCloser
+        fullnessMattersBelow: UInt64 = .max, seenFullPipes: Set<UInt64> = [],
+        limit: Int = DescriptorWatch.maximum, budget: DescriptorBudget, closer: DescriptorCloser
     ) throws(SystemError) {
         let made = try Epoll()
         self.processes = processes
         self.proc = proc
         self.onlyPeers = onlyPeers
         self.fullnessMattersBelow = fullnessMattersBelow
+        self.seenFullPipes = seenFullPipes
         self.limit = limit
         self.budget = budget
         self.closer = closer
@@ -180,7 +195,16 @@ package final class DescriptorWatch {
         starts.append(listed.count)
         queue = listed.indices.filter { listed[$0].kind.isWatchable }
         onlyListeners = queue.count > space
+        for item in listed where item.kind == .pipe && item.device == 0 && item.canWrite {
+            writeEnds.insert(WriteEnd(process: item.process, inode: item.inode))
+        }
         stage = .taking
+    }
+
+    /// Whether a process has both ends of the pipe that it reads from. A FIFO is none: other programs can open it.
+    func isOwnPipe(_ item: ListedDescriptor) -> Bool {
+        item.device == 0 && item.canRead && !item.canWrite
+            && writeEnds.contains(WriteEnd(process: item.process, inode: item.inode))
     }
 
     /// How many more may be duplicated.
@@ -400,7 +424,7 @@ package final class DescriptorWatch {
 
     private func complete() {
         stage = .complete
-        (listed, starts, queue, known, targets) = ([], [], [], [:], nil)
+        (listed, starts, queue, known, targets, writeEnds) = ([], [], [], [:], nil, [])
     }
 }
 

@@ -65,6 +65,8 @@ struct WatchedDescriptor {
     var isBlocked = false
     /// The end of the stream had arrived before the watch began.
     var hadEnd = false
+    /// An own pipe with what the app has not read although it ran. Its first readiness is no input.
+    var isSeen = false
 
     /// Where the app has it; the first one that has not ended.
     private(set) var first: Holder
@@ -200,8 +202,12 @@ extension DescriptorWatch {
         _ number: Int32, _ item: ListedDescriptor, _ holder: WatchedDescriptor.Holder
     ) -> WatchedDescriptor.Verdict {
         var duplicate = WatchedDescriptor(number, .pipe, holder)
-        let asked: EpollEvents = [.writable]
+        let asked: EpollEvents = [.readable, .writable]
         let now = EpollEvents(rawValue: clinux_poll_now(number, asked.rawValue))
+        if now.contains(.readable), isOwnPipe(item) {
+            fullPipes.insert(item.inode)
+            duplicate.isSeen = !onlyPeers && seenFullPipes.contains(item.inode)
+        }
         let isFull = item.canWrite && !now.contains(.writable) && now.isDisjoint(with: .ends)
         if !item.canRead {
             guard isFull, !onlyPeers else { return .nothing }

@@ -106,6 +106,34 @@ struct TrafficTests {
         try client.exchange([2])
     }
 
+    @Test("a byte that a server keeps in a pipe of its own, as libuv does, wakes it once; the next one wakes it again (L50)")
+    func ownPipe() throws {
+        let stage = try TrafficStage([
+            "server": """
+            token = os.pipe()
+            os.write(token[1], b'x')
+            publish(os.path.dirname(sys.argv[1]) + '/token', str(token[1]))
+            run()
+            """
+        ])
+        let port = try stage.launch()
+        // It is not known yet that the server does not read it.
+        try stage.daemon.waitForEvent("the byte wakes it") { $0["input"]?["kind"]?.stringValue == "pipe" }
+        for byte: UInt8 in 1...2 {
+            try stage.suspended()
+            try TrafficClient(port: port).exchange([byte])
+        }
+        let status = try stage.daemon.status("server")
+        #expect(status["trafficWakes"]?.integerValue == 3, "\(status)")
+        #expect(status["lastInput"]?["kind"]?.stringValue == "listener", "\(status)")
+        try stage.suspended()
+        let number = TestDaemon.text(of: stage.daemon.root + "/token")
+        let writer = open("/proc/\(try stage.daemon.pid("server"))/fd/\(number)", O_WRONLY)
+        #expect(write(writer, "x", 1) == 1)
+        close(writer)
+        try stage.daemon.waitForEvent("another byte wakes it") { $0["input"]?["kind"]?.stringValue == "pipe" }
+    }
+
     @Test("without cgroups a stopped server answers as well (L50)", .enabled(if: geteuid() == 0, "needs root"))
     func processGroup() throws {
         let stage = try TrafficStage(asUnprivilegedUser: true)

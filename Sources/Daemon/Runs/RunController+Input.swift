@@ -20,7 +20,7 @@ extension RunController {
             let (processes, omitted) = try enclosure.openProcesses(limit: limit)
             let watch = try DescriptorWatch(
                 processes, omitted: omitted, onlyPeers: onlyPeers,
-                fullnessMattersBelow: manifest.policy.wakeThreshold.bytes,
+                fullnessMattersBelow: manifest.policy.wakeThreshold.bytes, seenFullPipes: pipes.seen,
                 limit: budget.limit(with: socket.closer), budget: budget, closer: socket.closer)
             let input = RunInput(watch, of: self, attempt: attempt)
             self.input = input
@@ -44,6 +44,7 @@ extension RunController {
     func stopWatchingInput(isOver: Bool = false) {
         guard let input else { return }
         self.input = nil
+        pipes.latest = input.watch.fullPipes
         input.stop(isOver: isOver)
     }
 }

@@ -71,6 +71,8 @@ final class RunController {
     private var freezeProbe: Retry?
     /// While it is suspended: the watch over its descriptors (L50).
     var input: RunInput?
+    /// `DescriptorWatch.fullPipes` of the last watch before the app ran, and of the last watch.
+    var pipes = (seen: Set<UInt64>(), latest: Set<UInt64>())
     /// Looks again for processes that could not be moved back into the group.
     var escapeTimer: Systemd.Timer?
     /// The last freeze that the core asked for.
@@ -228,6 +230,7 @@ final class RunController {
         } catch {
             return logWarning("\(error)")
         }
+        pipes.seen = pipes.latest
         endFreeze()
         send(.thawed(attempt: attempt))
     }
