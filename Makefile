@@ -99,10 +99,11 @@ bench: ## measure greenroomd and comparable programs: QUICK=1 JSON=1 ONLY=part A
 	@Sources/scripts/bench "$(BIN)" $(if $(QUICK),--quick) $(if $(JSON),--json) $(if $(ONLY),--only $(ONLY)) \
 		$(if $(APPS),--apps $(APPS)) $(if $(MINUTES),--minutes $(MINUTES))
 
-freeze-map: ## freeze and wake unmodified programs under traffic and compare every byte: ROUNDS=1000 ONLY=program WRITE=1
+freeze-map: ## freeze and wake unmodified programs under traffic and compare every byte: ROUNDS=1000 ONLY=program WRITE=1 SITUATIONS=1
 	@Sources/scripts/deps build freeze-map
 	@for program in greenroomd greenroomctl; do $(SWIFT) build -c $(CONFIG) $(STATIC) --product $$program >&2 || exit 1; done
-	@Sources/scripts/freeze-map "$(BIN)" $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(ONLY),--only $(ONLY)) $(if $(WRITE),--write)
+	@Sources/scripts/freeze-map "$(BIN)" $(if $(ROUNDS),--rounds $(ROUNDS)) \
+		$(if $(SITUATIONS),--situations) $(if $(ONLY),--only $(ONLY)) $(if $(WRITE),--write)
 
 clean: ## remove all build results
 	rm -rf .build

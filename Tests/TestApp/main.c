@@ -49,8 +49,10 @@
 //   print TEXT            appends a line to the trace
 //
 // With the arguments `kill-at entry|exit NUMBER PID FILE` it is no app: it kills another process at a system call. With
-// `descriptor KIND PROCS` it is one that has a descriptor (descriptors.c).
+// `descriptor KIND PROCS` it is one that has a descriptor (descriptors.c), and with `serve FILE` a server (serve.c).
 #include "descriptors.h"
+#include "fuse.h"
+#include "serve.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -71,8 +73,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#include "fuse.h"
 
 static int notify_fd = -1;
 static struct sockaddr_un notify_address;
@@ -475,6 +475,7 @@ int main(int count, char **arguments) {
     if (count == 6 && !strcmp(arguments[1], "kill-at"))
         return kill_at(arguments[2], atol(arguments[3]), atoi(arguments[4]), arguments[5]);
     if (count == 4 && !strcmp(arguments[1], "descriptor")) return hold_descriptor(arguments[2], arguments[3]);
+    if (count == 3 && !strcmp(arguments[1], "serve")) return serve(arguments[2]);
     if (pipe2(signal_pipe, O_CLOEXEC) != 0) return 96;
     int lifecycle_signals[] = {SIGUSR1, SIGUSR2, SIGRTMIN + 1, SIGRTMIN + 2, SIGRTMIN + 3, SIGRTMIN + 4, SIGRTMIN + 5};
     for (size_t i = 0; i < sizeof lifecycle_signals / sizeof *lifecycle_signals; i++) {

@@ -76,6 +76,7 @@ class Stream:
 
 class StreamTalk:
     def __init__(self, address, encode, greet=None):
+        self.port = address
         self.open = self.fresh = lambda: Stream(address, encode, greet)
 
 
@@ -138,6 +139,7 @@ class WebTalk:
     """pages: (path, bytes) of a small and perhaps a large page. Without bytes all answers have to be the same."""
 
     def __init__(self, port, pages):
+        self.port = port
         self.open = self.fresh = lambda: Web(port, pages)
 
 
@@ -220,6 +222,7 @@ class Postgres(Stream):
 
 class PostgresTalk:
     def __init__(self, port):
+        self.port = port
         self.open = self.fresh = lambda: Postgres(port, None, greet_postgres)
 
 

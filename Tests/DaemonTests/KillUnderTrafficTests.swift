@@ -1,0 +1,102 @@
+import JSON
+import TestKit
+import Testing
+
+/// The daemon is killed while clients send requests to suspended servers. Servers and connections belong to the kernel, so no
+/// request may be lost.
+@Suite("Kills of the daemon under traffic")
+struct KillUnderTrafficTests {
+    @Test("100 suspended servers answer all requests, byte for byte, however often the daemon is killed meanwhile (L50)")
+    func requests() throws {
+        var stage = try ServerFarm(count: 100)
+        for round in 0..<4 { try stage.play(round) }
+        try stage.end()
+    }
+}
+
+/// Many servers, each with a client that stays connected.
+private struct ServerFarm {
+    private struct Server {
+        let app: String
+        let port: UInt16
+        let pid: Int32
+        let connection: TrafficClient
+    }
+    /// What was sent, and has to come back.
+    private struct Request {
+        let app: String
+        let client: TrafficClient
+        let bytes: [UInt8]
+    }
+
+    private var daemon: TestDaemon
+    private var servers: [Server] = []
+
+    init(count: Int) throws {
+        let root = try TestDaemon.makeFolder()
+        var manifests: [String: String] = [:]
+        for number in 0..<count {
+            manifests["server\(number)"] = TrafficStage.manifest("\(TestDaemon.app) serve \(root)/server\(number).port")
+        }
+        daemon = try TestDaemon(manifests, root: root)
+        for app in manifests.keys.sorted() {
+            try daemon.launch(app, background: true)
+            var port: UInt16 = 0
+            try daemon.eventually("\(app) listens") {
+                port = UInt16(TestDaemon.text(of: "\(root)/\(app).port")) ?? 0
+                return port > 0
+            }
+            let connection = try TrafficClient(port: port)
+            try connection.exchange([1, 2, 3])
+            servers.append(Server(app: app, port: port, pid: try daemon.pid(app), connection: connection))
+        }
+    }
+
+    /// A third of the requests is sent before the kill, one while there is no daemon, and one after another daemon was killed while
+    /// it started.
+    mutating func play(_ round: Int) throws {
+        for server in servers { try daemon.waitUntil(server.app, is: "suspended") }
+        // The daemon dies while it wakes the first ones.
+        var requests = try send(round, part: 0)
+        daemon.crash()
+        requests += try send(round, part: 1)
+        // Another daemon dies while it recovers the servers: at another step in each round.
+        try daemon.successor(killedAfter: .milliseconds(10 + 15 * round))
+        requests += try send(round, part: 2)
+        daemon = try daemon.successor()
+        for request in requests {
+            guard try request.client.receive(request.bytes.count) == request.bytes else {
+                throw TestFailure("kill \(round): the answer of \(request.app) differs")
+            }
+        }
+    }
+
+    /// Each third server gets its request through the connection that is open, and each sixth through a new one, too.
+    private func send(_ round: Int, part: Int) throws -> [Request] {
+        var requests: [Request] = []
+        for (number, server) in servers.enumerated() where (number + round) % 3 == part {
+            // Less than the buffers of a frozen server hold.
+            let bytes = (0..<5_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ number &+ round &* 7) }
+            requests.append(Request(app: server.app, client: server.connection, bytes: bytes))
+            if number.isMultiple(of: 2) {
+                let client = try TrafficClient(port: server.port)
+                requests.append(Request(app: server.app, client: client, bytes: bytes.reversed()))
+            }
+        }
+        for request in requests { try request.client.send(request.bytes) }
+        return requests
+    }
+
+    /// No server was ended or launched again, and each is suspended again.
+    func end() throws {
+        for server in servers {
+            try daemon.waitUntil(server.app, is: "suspended")
+            let status = try daemon.status(server.app)
+            #expect(status["launches"]?.integerValue == 1, "\(server.app)")
+            #expect(status["pid"]?.integerValue == Int64(server.pid), "\(server.app)")
+            #expect(try daemon.receipts(server.app).isEmpty, "\(server.app)")
+        }
+        // A request to each once more, to the watches of the last daemon.
+        for server in servers { try server.connection.exchange([4, 5, 6]) }
+    }
+}
