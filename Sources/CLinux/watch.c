@@ -3,7 +3,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/kcmp.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -17,6 +19,9 @@ enum {
     // The shortest entry that getdents64(2) returns has 24 bytes.
     MOST_ENTRIES = FOLDER_BUFFER / 24,
     MOST_EVENTS = 64,
+    TARGET_BUFFER = 8192,
+    TARGETS_AT_ONCE = 128,
+    MOST_TARGETS = 65536,
 };
 
 const unsigned clinux_most_entries = MOST_ENTRIES;
@@ -203,11 +208,82 @@ size_t clinux_parse_targets(
         line[size] = 0;
         if (!begins(line, "tfd:"))
             continue;
-        const char *inode = strstr(line, " ino:");
+        const char *inode = strstr(line, " ino:"), *device = strstr(line, " sdev:");
         targets[count++] = (struct clinux_epoll_target){
-            .number = (int32_t)strtol(line + 4, NULL, 10), .inode = inode ? strtoull(inode + 5, NULL, 16) : 0};
+            .number = (int32_t)strtol(line + 4, NULL, 10),
+            .device = device ? (uint32_t)strtoul(device + 6, NULL, 16) : 0,
+            .inode = inode ? strtoull(inode + 5, NULL, 16) : 0};
     }
     return count;
+}
+
+int clinux_list_targets(int file, int output, uint64_t *count) {
+    uint8_t text[TARGET_BUFFER];
+    struct clinux_epoll_target targets[TARGETS_AT_ONCE];
+    size_t kept = 0;
+    *count = 0;
+    while (true) {
+        ssize_t length = read(file, text + kept, sizeof text - kept);
+        if (length < 0 && errno == EINTR)
+            continue;
+        if (length <= 0)
+            return length < 0 ? -errno : 0;
+        size_t size = kept + (size_t)length, done = 0, used, found;
+        do {
+            found = clinux_parse_targets(text + done, size - done, targets, TARGETS_AT_ONCE, &used);
+            done += used;
+            *count += found;
+            if (*count > MOST_TARGETS)
+                return -E2BIG;
+            ssize_t expected = (ssize_t)(found * sizeof *targets);
+            // A file in memory: it takes all, or there is no memory.
+            if (found > 0 && write(output, targets, (size_t)expected) != expected)
+                return -ENOMEM;
+        } while (found == TARGETS_AT_ONCE);
+        kept = size - done;
+        if (kept == sizeof text)
+            return -EPROTO;
+        memmove(text, text + done, kept);
+    }
+}
+
+int64_t clinux_kernel_device(int descriptor) {
+    struct stat about;
+    if (fstat(descriptor, &about) < 0)
+        return -errno;
+    // MKDEV of linux/kdev_t.h.
+    return (int64_t)major(about.st_dev) << 20 | minor(about.st_dev);
+}
+
+// --- Threads with a table of their own -----------------------------------------------
+
+/// The number of open descriptors of a thread: the size of its folder, since Linux 6.2; 0 on older kernels; or -errno.
+static int64_t count_descriptors(pid_t process, pid_t thread) {
+    char path[64];
+    struct stat about;
+    snprintf(path, sizeof path, "/proc/%d/task/%d/fd", process, thread);
+    return stat(path, &about) < 0 ? -errno : about.st_size;
+}
+
+int clinux_share_descriptors(pid_t process, pid_t one, pid_t other) {
+    long order = syscall(SYS_kcmp, one, other, KCMP_FILES, 0, 0);
+    if (order >= 0)
+        return order == 0;
+    if (errno == ESRCH)
+        return -ESRCH;
+    // ENOSYS: a kernel without it. EPERM: a container forbids it, or the process may not be examined.
+    int64_t first = count_descriptors(process, one), second = count_descriptors(process, other);
+    if (first < 0 || second < 0)
+        return (int)(first < 0 ? first : second);
+    return first == second;
+}
+
+int64_t clinux_count_threads(const char *task_folder) {
+    struct stat about;
+    if (stat(task_folder, &about) < 0)
+        return -errno;
+    // "." and the entry in the folder above.
+    return (int64_t)about.st_nlink - 2;
 }
 
 int clinux_epoll_create(void) {

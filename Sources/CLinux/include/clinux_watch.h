@@ -68,6 +68,7 @@ void clinux_close_all(const int *numbers, size_t count);
 /// One of the descriptors that an epoll descriptor watches.
 struct clinux_epoll_target {
     int32_t number;
+    uint32_t device; // of the file system of its file, as the kernel encodes it (`clinux_kernel_device`)
     uint64_t inode;
 };
 /// Reads lines of /proc/PID/fdinfo/FD of an epoll descriptor (proc_pid_fdinfo(5)).
@@ -75,6 +76,18 @@ struct clinux_epoll_target {
 /// \return how many targets were found, at most `capacity`.
 size_t clinux_parse_targets(
     const uint8_t *text, size_t length, struct clinux_epoll_target *targets, size_t capacity, size_t *used);
+
+/// Reads all lines of such a file and writes the targets to `output`. Returns 0 and their number, -E2BIG for more than 65,536, or
+/// -errno.
+int clinux_list_targets(int file, int output, uint64_t *count);
+/// The device of a descriptor's file system, as `clinux_epoll_target` has it; or -errno.
+int64_t clinux_kernel_device(int descriptor);
+
+/// kcmp(2): 1 if two threads of a process have the same descriptor table, 0 if not, or -errno. Where kcmp(2) is not available, two
+/// tables with the same number of descriptors count as the same one (Linux 6.2), or any two.
+int clinux_share_descriptors(pid_t process, pid_t one, pid_t other);
+/// How many threads a process has, by the links of its folder; or -errno.
+int64_t clinux_count_threads(const char *task_folder);
 
 /// epoll_create1(2), close-on-exec; or -errno.
 int clinux_epoll_create(void);
