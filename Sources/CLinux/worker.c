@@ -100,7 +100,7 @@ static int carry_out(struct clinux_worker *worker, const struct clinux_job *job,
     if (job->kind == CLINUX_JOB_EXAMINE_INPUT)
         return input_examine(job->descriptor, done);
     if (job->kind == CLINUX_JOB_LIST_TARGETS)
-        return clinux_list_targets(job->descriptor, job->output, &done->bytes);
+        return clinux_list_targets(job->descriptor, job->thread, job->number, job->output, &done->bytes);
     footprint_begin(&worker->footprint, job->token);
     switch (job->kind) {
     case CLINUX_JOB_MEASURE_MEMORY: return footprint_measure(&worker->footprint, job->descriptor, done);

@@ -118,7 +118,7 @@ package final class HelperThread: @unchecked Sendable {
 
     func close(number: Int32) {
         let kind = Int32(bitPattern: CLINUX_JOB_CLOSE.rawValue)
-        var job = clinux_job(token: 0, kind: kind, descriptor: number, output: -1)
+        var job = clinux_job(token: 0, kind: kind, descriptor: number, output: -1, thread: 0, number: -1)
         if clinux_worker_submit(worker, &job) < 0 { _ = Glibc.close(number) }
     }
 
@@ -145,25 +145,39 @@ package final class HelperThread: @unchecked Sendable {
     /// Lists what an epoll descriptor watches, in a file in memory. `bytes` of the completion is the number of targets.
     /// - Parameters:
     ///   - file: /proc/PID/fdinfo/FD of the epoll descriptor.
+    ///   - thread: has the epoll descriptor.
+    ///   - number: of the epoll descriptor, there.
     ///   - output: receives the targets (`clinux_epoll_target`). Its offset is 0 afterwards.
     /// - Returns: false if `capacity` jobs wait already.
     package func listTargets(
-        of file: consuming Descriptor, output: consuming Descriptor, token: UInt64
+        of file: consuming Descriptor, thread: Int32, number: Int32, output: consuming Descriptor, token: UInt64
     ) throws(SystemError) -> Bool {
-        guard try submit(CLINUX_JOB_LIST_TARGETS, file, token, output: output.raw) else { return false }
+        let kind = Int32(bitPattern: CLINUX_JOB_LIST_TARGETS.rawValue)
+        let job = clinux_job(
+            token: token, kind: kind, descriptor: file.raw, output: output.raw, thread: thread, number: number)
+        guard try submit(job) else { return false }
+        _ = file.release()
         _ = output.release()
         return true
     }
 
     private func submit(
-        _ kind: clinux_job_kind, _ descriptor: consuming Descriptor, _ token: UInt64, output: Int32 = -1
+        _ kind: clinux_job_kind, _ descriptor: consuming Descriptor, _ token: UInt64
     ) throws(SystemError) -> Bool {
-        let number = Int32(bitPattern: kind.rawValue)
-        var job = clinux_job(token: token, kind: number, descriptor: descriptor.raw, output: output)
+        let kind = Int32(bitPattern: kind.rawValue)
+        let job = clinux_job(
+            token: token, kind: kind, descriptor: descriptor.raw, output: -1, thread: 0, number: -1)
+        guard try submit(job) else { return false }
+        _ = descriptor.release()
+        return true
+    }
+
+    /// The thread owns the job's descriptors only after it has returned true.
+    private func submit(_ job: clinux_job) throws(SystemError) -> Bool {
+        var job = job
         let result = clinux_worker_submit(worker, &job)
         if result == -EAGAIN { return false }
         try check(result, "pthread_create")
-        _ = descriptor.release()
         return true
     }
 

@@ -27,9 +27,9 @@ enum clinux_job_kind {
     /// memory that another program provides.
     CLINUX_JOB_EXAMINE_INPUT,
     /// Reads `descriptor`, the file /proc/PID/fdinfo/FD of an epoll descriptor, and writes each target to `output` as a
-    /// `clinux_epoll_target`; the offset is 0 afterwards. Both are closed. The kernel takes the lock of the epoll descriptor, which
-    /// another process holds while it asks a file of a FUSE server whether it is ready; and it makes the whole text at once.
-    /// `bytes` of the completion is the number of targets.
+    /// `clinux_epoll_target`; the offset is 0 afterwards. Both are closed. The kernel takes the lock of the epoll descriptor,
+    /// which another process holds while it asks a file of a FUSE server whether it is ready; and it makes the whole text at
+    /// once. `bytes` of the completion is the number of targets.
     CLINUX_JOB_LIST_TARGETS,
 };
 
@@ -37,7 +37,10 @@ struct clinux_job {
     uint64_t token;
     int32_t kind;
     int32_t descriptor;
-    int32_t output; // of CLINUX_JOB_LIST_TARGETS; otherwise -1
+    // The next are of CLINUX_JOB_LIST_TARGETS.
+    int32_t output; // otherwise -1
+    int32_t thread; // the thread that has the epoll descriptor
+    int32_t number; // of the epoll descriptor, there
 };
 
 struct clinux_completion {
@@ -103,6 +106,6 @@ struct clinux_blocked_worker {
     int use;
     char owner[CLINUX_OWNER];
 };
-/// Returns the number of such workers, which can exceed `capacity`. Those that were released count too. A call that just takes its
-/// time is not told from one that waits for another program: ask again.
+/// Returns the number of such workers, which can exceed `capacity`. Those that were released count too. A call that just takes
+/// its time does not differ from one that waits for another program: ask again.
 size_t clinux_workers_blocked(struct clinux_blocked_worker *found, size_t capacity);

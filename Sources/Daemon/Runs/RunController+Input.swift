@@ -21,7 +21,8 @@ extension RunController {
             let watch = try DescriptorWatch(
                 processes, omitted: omitted, onlyPeers: onlyPeers,
                 fullnessMattersBelow: manifest.policy.wakeThreshold.bytes,
-                limit: budget.limit(with: socket.closer), budget: budget, closer: socket.closer)
+                limit: budget.limit(with: socket.closer), budget: budget, closer: socket.closer,
+                owner: app.name)
             let input = RunInput(watch, of: self, attempt: attempt)
             self.input = input
             input.begin()
@@ -34,7 +35,8 @@ extension RunController {
     func cannotWatch(_ attempt: Int, _ error: SystemError) {
         stopWatchingInput()
         logWarning("cannot watch for input: \(error)")
-        let isFull = error.errno == EMFILE || error.errno == ENFILE
+        // ENOSPC: fs.epoll.max_user_watches (epoll(7)).
+        let isFull = [EMFILE, ENFILE, ENOSPC].contains(error.errno)
         let unwatched = InputWatch.Unwatched(what: "process", problem: isFull ? .tooMany : .failed, count: 1)
         send(.inputWatched(attempt: attempt, InputWatch(unwatched: [unwatched])))
     }
