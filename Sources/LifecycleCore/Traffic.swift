@@ -66,7 +66,12 @@ package struct InputWatch: Hashable, Sendable {
         case failed
     }
     package struct Unwatched: Hashable, Sendable {
-        /// What it is, as `status` shows it: `socket`, `signalfd`, `io_uring`.
+        /// Processes whose descriptors cannot be listed.
+        package static let process = "process"
+        /// Threads with a descriptor table of their own, which cannot be listed.
+        package static let thread = "thread"
+
+        /// What it is, as `status` shows it: `socket`, `signalfd`, `io_uring`, or `process` and `thread`.
         package var what: String
         package var problem: Problem
         package var count: Int
@@ -76,6 +81,9 @@ package struct InputWatch: Hashable, Sendable {
             self.problem = problem
             self.count = count
         }
+
+        /// Whether it is not known what is there: the listening socket may be among it.
+        var isWhole: Bool { what == Self.process || what == Self.thread }
     }
     /// The most entries of `unwatched`, and the most bytes of what one of them is.
     package static let maximumUnwatched = 8
@@ -84,8 +92,9 @@ package struct InputWatch: Hashable, Sendable {
     /// How many descriptors are watched.
     package var watched = 0
     package var unwatched: [Unwatched] = []
-    /// Nothing is watched, although there is something to watch. Such an app is not left where nothing reaches it.
-    package var isBlind: Bool { watched == 0 && unwatched.contains { $0.problem != .notSupported } }
+    /// Nothing is watched, although there is something to watch, or a whole process is not watched. Such an app is not left where
+    /// its clients do not reach it.
+    package var isBlind: Bool { unwatched.contains { $0.problem != .notSupported && (watched == 0 || $0.isWhole) } }
     /// That may be otherwise later: descriptors were short.
     package var isTransient: Bool { !unwatched.contains { $0.problem == .notPermitted } }
 

@@ -10,6 +10,9 @@ struct DescriptorTable {
     let thread: Int32
     /// A pidfd of the thread; `nil`: that of the process shows the table.
     var own: SharedDescriptor?
+
+    /// As `status` shows it.
+    var what: String { own == nil ? "process" : "thread" }
 }
 
 /// Looks for threads of a process that have a descriptor table of their own, some threads at a time.

@@ -174,7 +174,7 @@ package final class DescriptorWatch {
             return
         }
         guard nextTable < tables.count, listed.count < Self.mostListed else {
-            if nextTable < tables.count { count("descriptor", .tooMany) }
+            countUnlisted()
             return beginTaking()
         }
         let table = tables[nextTable]
@@ -199,7 +199,13 @@ package final class DescriptorWatch {
 
     /// A table cannot be listed.
     private func count(_ error: SystemError, of table: DescriptorTable) {
-        if !error.meansGone { count(table.own == nil ? "process" : "thread", error.problem) }
+        if !error.meansGone, !processes[table.process].isOver { count(table.what, error.problem) }
+    }
+
+    /// There are more descriptors than are looked at.
+    private func countUnlisted() {
+        if list != nil { count("descriptor", .tooMany) }
+        for table in tables.dropFirst(nextTable + (list == nil ? 0 : 1)) { count(table.what, .tooMany) }
     }
 
     /// Threads may have tables of their own.

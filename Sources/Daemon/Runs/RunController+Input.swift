@@ -37,7 +37,8 @@ extension RunController {
         logWarning("cannot watch for input: \(error)")
         // ENOSPC: fs.epoll.max_user_watches (epoll(7)).
         let isFull = [EMFILE, ENFILE, ENOSPC].contains(error.errno)
-        let unwatched = InputWatch.Unwatched(what: "process", problem: isFull ? .tooMany : .failed, count: 1)
+        let problem: InputWatch.Problem = isFull ? .tooMany : .failed
+        let unwatched = InputWatch.Unwatched(what: InputWatch.Unwatched.process, problem: problem, count: 1)
         send(.inputWatched(attempt: attempt, InputWatch(unwatched: [unwatched])))
     }
 
