@@ -82,7 +82,7 @@ package struct InputWatch: Hashable, Sendable {
             self.count = count
         }
 
-        /// Whether it is not known what is there: the listening socket may be among it.
+        /// Whether none of the descriptors is known: a listening socket may be among them.
         var isWhole: Bool { what == Self.process || what == Self.thread }
     }
     /// The most entries of `unwatched`, and the most bytes of what one of them is.
