@@ -1,10 +1,10 @@
 #include "launcher.h"
+#include "thread.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -17,7 +17,6 @@
 #endif
 
 enum {
-    STACK_SIZE = 64 * 1024,
     CHANNEL = 3,         // of the thread, in its own table
     START_TIMEOUT = 1000 // ms; without the thread, a child gets a copy of the whole table
 };
@@ -138,24 +137,6 @@ static void *serve(void *argument) {
 
 // MARK: The caller
 
-/// Starts the thread with all signals blocked, except for those with which libc changes the user of all threads.
-static int start_thread(void) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_attr_t attributes;
-    int error = pthread_attr_init(&attributes);
-    if (error)
-        return -error;
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attributes, STACK_SIZE);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    pthread_t thread;
-    error = pthread_create(&thread, &attributes, serve, (void *)(intptr_t)thread_channel);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
-    return -error;
-}
-
 static void close_channels(void) {
     if (channel >= 0)
         close(channel);
@@ -171,7 +152,7 @@ static void start(void) {
     channel = ends[0];
     thread_channel = ends[1];
     state = STARTING;
-    if (start_thread() < 0) {
+    if (thread_start(serve, (void *)(intptr_t)thread_channel) < 0) {
         close_channels();
         state = NOT_STARTED;
     }

@@ -1,8 +1,8 @@
 #include "clinux_process.h"
+#include "thread.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -16,7 +16,6 @@
 // thread reads, and it is given up if there is no answer in time.
 
 enum {
-    STACK_SIZE = 64 * 1024,
     MOST_GIVEN_UP = 4, // threads that still wait; with so many, nothing is read
 };
 
@@ -71,6 +70,7 @@ static void release(struct reader *unused) {
 
 static void *run(void *argument) {
     struct reader *own = argument;
+    pthread_setname_np(pthread_self(), "memory-reader");
     unsigned char bytes[CLINUX_LONGEST_READ];
     pthread_mutex_lock(&own->mutex);
     while (true) {
@@ -105,19 +105,7 @@ static struct reader *start_reader(void) {
     pthread_mutex_init(&made->mutex, NULL);
     pthread_cond_init(&made->changed, &clock);
     pthread_condattr_destroy(&clock);
-    pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, STACK_SIZE);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    // Signals are for the thread of the loop.
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    pthread_t thread;
-    int error = pthread_create(&thread, &attributes, run, made);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
-    if (error == 0)
+    if (thread_start(run, made) == 0)
         return made;
     release(made);
     return NULL;

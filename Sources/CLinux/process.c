@@ -1,6 +1,7 @@
 #include "clinux_process.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/ioprio.h>
 #include <sched.h>
 #include <signal.h>
@@ -14,6 +15,12 @@
 
 int clinux_pidfd_open(pid_t pid) {
     long descriptor = syscall(SYS_pidfd_open, pid, 0); // close-on-exec by definition
+    return descriptor < 0 ? -errno : (int)descriptor;
+}
+
+int clinux_pidfd_open_thread(pid_t thread) {
+    // PIDFD_THREAD of linux/pidfd.h.
+    long descriptor = syscall(SYS_pidfd_open, thread, O_EXCL);
     return descriptor < 0 ? -errno : (int)descriptor;
 }
 

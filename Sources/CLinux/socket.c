@@ -116,6 +116,8 @@ int clinux_lock(int descriptor) {
     return errno == EWOULDBLOCK ? 0 : -errno;
 }
 
+void clinux_unlock(int descriptor) { flock(descriptor, LOCK_UN); }
+
 int clinux_memfd(const char *name) {
     int descriptor = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     return descriptor < 0 ? -errno : descriptor;

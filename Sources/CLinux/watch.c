@@ -3,10 +3,14 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/kcmp.h>
 #include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -17,6 +21,10 @@ enum {
     // The shortest entry that getdents64(2) returns has 24 bytes.
     MOST_ENTRIES = FOLDER_BUFFER / 24,
     MOST_EVENTS = 64,
+    TARGET_BUFFER = 8192,
+    MOST_TARGETS = 131072,
+    MOST_COMPARED = 64,
+    MOST_WAITING = 256,
 };
 
 const unsigned clinux_most_entries = MOST_ENTRIES;
@@ -185,29 +193,158 @@ void clinux_close_all(const int *numbers, size_t count) {
 
 // --- epoll(7) ---------------------------------------------------------------------
 
-size_t clinux_parse_targets(
-    const uint8_t *text, size_t length, struct clinux_epoll_target *targets, size_t capacity, size_t *used) {
-    size_t count = 0;
-    *used = 0;
-    while (count < capacity) {
-        const uint8_t *start = text + *used;
-        const uint8_t *feed = memchr(start, '\n', length - *used);
-        if (!feed)
-            break;
-        char line[160];
-        size_t size = (size_t)(feed - start);
-        *used += size + 1;
-        if (size >= sizeof line)
-            continue;
-        memcpy(line, start, size);
-        line[size] = 0;
-        if (!begins(line, "tfd:"))
-            continue;
-        const char *inode = strstr(line, " ino:");
-        targets[count++] = (struct clinux_epoll_target){
-            .number = (int32_t)strtol(line + 4, NULL, 10), .inode = inode ? strtoull(inode + 5, NULL, 16) : 0};
+/// The devices of the kernel's file systems of sockets and pipes, and of /dev, as the kernel encodes them.
+static uint32_t kernel_devices[3];
+
+static void find_device(int descriptor, uint32_t *device) {
+    struct stat about;
+    // MKDEV of linux/kdev_t.h.
+    if (descriptor >= 0 && fstat(descriptor, &about) == 0)
+        *device = (uint32_t)(major(about.st_dev) << 20 | minor(about.st_dev));
+    if (descriptor >= 0)
+        close(descriptor);
+}
+
+static void find_kernel_devices(void) {
+    int ends[2];
+    find_device(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), &kernel_devices[0]);
+    if (pipe2(ends, O_CLOEXEC) == 0) {
+        close(ends[1]);
+        find_device(ends[0], &kernel_devices[1]);
     }
-    return count;
+    find_device(open("/dev/null", O_PATH | O_CLOEXEC), &kernel_devices[2]);
+}
+
+static bool is_socket_or_pipe(uint32_t device) {
+    return device != 0 && (device == kernel_devices[0] || device == kernel_devices[1]);
+}
+
+struct target_line {
+    struct clinux_epoll_target target;
+    uint32_t device;
+};
+
+/// Reads one line.
+/// \return whether it is about a target.
+static bool parse_target(const uint8_t *text, size_t size, struct target_line *found) {
+    char line[160];
+    if (size >= sizeof line)
+        return false;
+    memcpy(line, text, size);
+    line[size] = 0;
+    if (!begins(line, "tfd:"))
+        return false;
+    const char *inode = strstr(line, " ino:"), *device = strstr(line, " sdev:");
+    *found = (struct target_line){
+        .target = {
+            .number = (int32_t)strtol(line + 4, NULL, 10), .inode = inode ? strtoull(inode + 5, NULL, 16) : 0},
+        .device = device ? (uint32_t)strtoul(device + 6, NULL, 16) : 0};
+    if (is_socket_or_pipe(found->device) || (found->device != 0 && found->device == kernel_devices[2]))
+        found->target.flags = CLINUX_TARGET_IN_KERNEL;
+    return true;
+}
+
+/// Whether the descriptor that has the target's number now is of the same file. Of two targets with one number the first is
+/// compared: the other one is of a file whose descriptor was closed. The kernel searches all targets for it.
+static bool is_same(pid_t thread, int number, const struct clinux_epoll_target *target) {
+    struct kcmp_epoll_slot slot = {.efd = (uint32_t)number, .tfd = (uint32_t)target->number, .toff = 0};
+    return syscall(SYS_kcmp, thread, thread, KCMP_EPOLL_TFD, (unsigned long)target->number, &slot) == 0;
+}
+
+/// What is read of the file, and what is written.
+struct target_list {
+    pid_t thread;
+    int number, output;
+    unsigned compared;
+    uint64_t count;
+    size_t kept; // bytes of `text` that are no whole line yet
+    uint8_t text[TARGET_BUFFER];
+    size_t waiting; // targets that are not written yet
+    struct clinux_epoll_target targets[MOST_WAITING];
+};
+
+/// A file in memory takes all, or there is no memory.
+static int flush_targets(struct target_list *list) {
+    ssize_t size = (ssize_t)(list->waiting * sizeof *list->targets);
+    list->waiting = 0;
+    return size == 0 || write(list->output, list->targets, (size_t)size) == size ? 0 : -ENOMEM;
+}
+
+/// Writes the targets of the whole lines among the first bytes of the text; 0 or -errno.
+static int write_targets(struct target_list *list, size_t size) {
+    size_t start = 0;
+    const uint8_t *feed;
+    while ((feed = memchr(list->text + start, '\n', size - start))) {
+        struct target_line line;
+        size_t end = (size_t)(feed - list->text);
+        bool is_target = parse_target(list->text + start, end - start, &line);
+        start = end + 1;
+        if (!is_target)
+            continue;
+        if (++list->count > MOST_TARGETS)
+            return -E2BIG;
+        if (!is_socket_or_pipe(line.device) && list->compared++ < MOST_COMPARED &&
+            is_same(list->thread, list->number, &line.target))
+            line.target.flags |= CLINUX_TARGET_IS_SAME;
+        if (list->waiting == sizeof list->targets / sizeof *list->targets && flush_targets(list) < 0)
+            return -ENOMEM;
+        list->targets[list->waiting++] = line.target;
+    }
+    list->kept = size - start;
+    memmove(list->text, list->text + start, list->kept);
+    return flush_targets(list);
+}
+
+int clinux_list_targets(int file, pid_t thread, int number, int output, uint64_t *count) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, find_kernel_devices);
+    struct target_list list = {.thread = thread, .number = number, .output = output};
+    int error = 0;
+    while (error == 0) {
+        ssize_t length = read(file, list.text + list.kept, sizeof list.text - list.kept);
+        if (length < 0 && errno == EINTR)
+            continue;
+        if (length < 0)
+            error = -errno;
+        if (length <= 0)
+            break;
+        error = write_targets(&list, list.kept + (size_t)length);
+        if (error == 0 && list.kept == sizeof list.text)
+            error = -EPROTO;
+    }
+    *count = list.count;
+    return error;
+}
+
+// --- Threads with a table of their own -----------------------------------------------
+
+/// The number of open descriptors of a thread: the size of its folder, since Linux 6.2; 0 on older kernels; or -errno.
+static int64_t count_descriptors(pid_t process, pid_t thread) {
+    char path[64];
+    struct stat about;
+    snprintf(path, sizeof path, "/proc/%d/task/%d/fd", process, thread);
+    return stat(path, &about) < 0 ? -errno : about.st_size;
+}
+
+int clinux_share_descriptors(pid_t process, pid_t one, pid_t other) {
+    long order = syscall(SYS_kcmp, one, other, KCMP_FILES, 0, 0);
+    if (order >= 0)
+        return order == 0;
+    if (errno == ESRCH)
+        return -ESRCH;
+    // ENOSYS: a kernel without it. EPERM: a container forbids it, or the process may not be examined.
+    int64_t first = count_descriptors(process, one), second = count_descriptors(process, other);
+    if (first < 0 || second < 0)
+        return (int)(first < 0 ? first : second);
+    return first == second;
+}
+
+int64_t clinux_count_threads(const char *task_folder) {
+    struct stat about;
+    if (stat(task_folder, &about) < 0)
+        return -errno;
+    // "." and the entry in the folder above.
+    return (int64_t)about.st_nlink - 2;
 }
 
 int clinux_epoll_create(void) {

@@ -1,12 +1,14 @@
 #include "clinux_worker.h"
+#include "clinux_watch.h"
 #include "footprint.h"
 #include "input.h"
+#include "thread.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -15,7 +17,6 @@
 
 enum {
     CAPACITY = 64, // 64 completions of 64 bytes fit into the smallest pipe (one page), so that writing never blocks
-    STACK_SIZE = 64 * 1024,
     FIRST_QUEUE = 16, // jobs
 };
 
@@ -30,40 +31,45 @@ struct clinux_worker {
     unsigned uncollected; // with a completion: queued, running or not collected
     int use;
     int closing; // the descriptor of the job that runs, if that only closes it; or -1
+    bool is_busy; // a job runs
+    pid_t thread; // valid while `is_running`
     bool is_running;
     bool is_held; // jobs are queued and no thread runs; it counts as a holder nevertheless
     bool is_stopping;
-    struct clinux_worker *next, **link; // in `closers`: what points to this worker is at `link`
+    struct clinux_worker *next, **link; // in `workers`: what points to this worker is at `link`
     int holders; // the owner and the thread; the last one frees the worker
     int completions;
     char name[16];
+    char owner[CLINUX_OWNER];
     struct footprint footprint; // only the thread uses it
 };
 
-// All workers that only close descriptors. This mutex is locked before a worker's.
-static pthread_mutex_t closers_mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct clinux_worker *closers;
-/// Written under `closers_mutex`.
+// All workers. This mutex is locked before a worker's.
+static pthread_mutex_t workers_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct clinux_worker *workers;
+/// Written under `workers_mutex`.
 static _Atomic(bool) is_closing_held;
 
-static bool only_closes(const struct clinux_worker *worker) { return worker->use != CLINUX_WORKER_REPORTS; }
-
-static void add_to_closers(struct clinux_worker *worker) {
-    pthread_mutex_lock(&closers_mutex);
-    worker->next = closers;
-    worker->link = &closers;
-    if (closers)
-        closers->link = &worker->next;
-    closers = worker;
-    pthread_mutex_unlock(&closers_mutex);
+static bool only_closes(const struct clinux_worker *worker) {
+    return worker->use == CLINUX_WORKER_CLOSES || worker->use == CLINUX_WORKER_CLOSES_FILES;
 }
 
-static void remove_from_closers(struct clinux_worker *worker) {
-    pthread_mutex_lock(&closers_mutex);
+static void add_to_workers(struct clinux_worker *worker) {
+    pthread_mutex_lock(&workers_mutex);
+    worker->next = workers;
+    worker->link = &workers;
+    if (workers)
+        workers->link = &worker->next;
+    workers = worker;
+    pthread_mutex_unlock(&workers_mutex);
+}
+
+static void remove_from_workers(struct clinux_worker *worker) {
+    pthread_mutex_lock(&workers_mutex);
     *worker->link = worker->next;
     if (worker->next)
         worker->next->link = worker->link;
-    pthread_mutex_unlock(&closers_mutex);
+    pthread_mutex_unlock(&workers_mutex);
 }
 
 /// Also unlocks the mutex.
@@ -72,8 +78,7 @@ static void drop_holder(struct clinux_worker *worker) {
     pthread_mutex_unlock(&worker->mutex);
     if (!is_last)
         return;
-    if (only_closes(worker))
-        remove_from_closers(worker);
+    remove_from_workers(worker);
     if (worker->completions >= 0)
         close(worker->completions);
     pthread_mutex_destroy(&worker->mutex);
@@ -94,6 +99,8 @@ static int carry_out(struct clinux_worker *worker, const struct clinux_job *job,
         return syscall(SYS_process_mrelease, job->descriptor, 0) < 0 ? -errno : 0;
     if (job->kind == CLINUX_JOB_EXAMINE_INPUT)
         return input_examine(job->descriptor, done);
+    if (job->kind == CLINUX_JOB_LIST_TARGETS)
+        return clinux_list_targets(job->descriptor, job->thread, job->number, job->output, &done->bytes);
     footprint_begin(&worker->footprint, job->token);
     switch (job->kind) {
     case CLINUX_JOB_MEASURE_MEMORY: return footprint_measure(&worker->footprint, job->descriptor, done);
@@ -112,6 +119,8 @@ static void perform(struct clinux_worker *worker, struct clinux_job *job) {
         close(job->descriptor);
         job->descriptor = -1;
     }
+    if (job->kind == CLINUX_JOB_LIST_TARGETS && done.result == 0 && lseek(job->output, 0, SEEK_SET) < 0)
+        done.result = -errno;
     // Fails only after the reader has closed its end.
     while (write(worker->completions, &done, sizeof done) < 0 && errno == EINTR)
         ;
@@ -120,6 +129,8 @@ static void perform(struct clinux_worker *worker, struct clinux_job *job) {
 static void *work(void *argument) {
     struct clinux_worker *worker = argument;
     pthread_mutex_lock(&worker->mutex);
+    pthread_setname_np(pthread_self(), worker->name);
+    worker->thread = gettid();
     while (worker->queued > 0) {
         if (only_closes(worker) && is_closing_held) {
             worker->is_running = false;
@@ -131,14 +142,18 @@ static void *work(void *argument) {
         worker->first = (worker->first + 1) % worker->capacity;
         worker->queued--;
         worker->closing = reports_completion(&job) ? -1 : job.descriptor;
+        worker->is_busy = true;
         bool is_stopping = worker->is_stopping;
         pthread_mutex_unlock(&worker->mutex);
         if (reports_completion(&job) && !is_stopping)
             perform(worker, &job);
         if (job.descriptor >= 0)
             close(job.descriptor);
+        if (job.output >= 0)
+            close(job.output);
         pthread_mutex_lock(&worker->mutex);
         worker->closing = -1;
+        worker->is_busy = false;
         worker->pending--;
     }
     worker->is_running = false;
@@ -146,26 +161,13 @@ static void *work(void *argument) {
     return NULL;
 }
 
-/// Starts the thread with every signal blocked, so that signals reach the thread that waits for them.
+/// The caller holds the mutex.
 static int start(struct clinux_worker *worker) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_attr_t attributes;
-    int error = pthread_attr_init(&attributes);
-    if (error)
-        return -error;
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attributes, STACK_SIZE);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    pthread_t thread;
-    error = pthread_create(&thread, &attributes, work, worker);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
-    if (error)
-        return -error;
-    // The thread cannot have ended: it waits for the mutex, which the caller holds.
-    pthread_setname_np(thread, worker->name);
+    int error = thread_start(work, worker);
+    if (error < 0)
+        return error;
     worker->is_running = true;
+    worker->thread = 0;
     if (!worker->is_held)
         worker->holders++;
     worker->is_held = false;
@@ -209,8 +211,7 @@ int clinux_worker_create(struct clinux_worker **result, const char *name, int us
     pthread_mutex_init(&worker->mutex, NULL);
     worker->holders = 1;
     strncpy(worker->name, name, sizeof worker->name - 1);
-    if (only_closes(worker))
-        add_to_closers(worker);
+    add_to_workers(worker);
     *result = worker;
     return 0;
 }
@@ -235,6 +236,12 @@ int clinux_worker_submit(struct clinux_worker *worker, const struct clinux_job *
     }
     pthread_mutex_unlock(&worker->mutex);
     return error;
+}
+
+void clinux_worker_set_owner(struct clinux_worker *worker, const char *owner) {
+    pthread_mutex_lock(&worker->mutex);
+    strncpy(worker->owner, owner, sizeof worker->owner - 1);
+    pthread_mutex_unlock(&worker->mutex);
 }
 
 unsigned clinux_worker_pending(struct clinux_worker *worker) {
@@ -268,50 +275,82 @@ void clinux_worker_release(struct clinux_worker *worker) {
 // MARK: All workers that close descriptors
 
 void clinux_closing_hold(void) {
-    pthread_mutex_lock(&closers_mutex);
+    pthread_mutex_lock(&workers_mutex);
     is_closing_held = true;
-    pthread_mutex_unlock(&closers_mutex);
+    pthread_mutex_unlock(&workers_mutex);
 }
 
 void clinux_closing_continue(void) {
-    pthread_mutex_lock(&closers_mutex);
+    pthread_mutex_lock(&workers_mutex);
     is_closing_held = false;
-    for (struct clinux_worker *worker = closers; worker; worker = worker->next) {
+    for (struct clinux_worker *worker = workers; worker; worker = worker->next) {
         pthread_mutex_lock(&worker->mutex);
         // Without memory for a thread they wait for the next job.
-        if (worker->queued > 0 && !worker->is_running)
+        if (only_closes(worker) && worker->queued > 0 && !worker->is_running)
             start(worker);
         pthread_mutex_unlock(&worker->mutex);
     }
-    pthread_mutex_unlock(&closers_mutex);
+    pthread_mutex_unlock(&workers_mutex);
 }
 
 size_t clinux_closing_waiting(int *descriptors, size_t capacity) {
     size_t count = 0;
-    pthread_mutex_lock(&closers_mutex);
-    for (struct clinux_worker *worker = closers; worker; worker = worker->next) {
+    pthread_mutex_lock(&workers_mutex);
+    for (struct clinux_worker *worker = workers; worker; worker = worker->next) {
         // A thread that sees the mutex unlocked after this sees `is_closing_held`.
         pthread_mutex_lock(&worker->mutex);
         if (worker->closing >= 0 && count++ < capacity)
             descriptors[count - 1] = worker->closing;
-        for (unsigned i = 0; i < worker->queued; i++)
+        for (unsigned i = 0; only_closes(worker) && i < worker->queued; i++)
             if (count++ < capacity)
                 descriptors[count - 1] = worker->queue[(worker->first + i) % worker->capacity].descriptor;
         pthread_mutex_unlock(&worker->mutex);
     }
-    pthread_mutex_unlock(&closers_mutex);
+    pthread_mutex_unlock(&workers_mutex);
     return count;
 }
 
-unsigned clinux_closing_files(void) {
-    unsigned count = 0;
-    pthread_mutex_lock(&closers_mutex);
-    for (struct clinux_worker *worker = closers; worker; worker = worker->next) {
+// MARK: Workers that hold up the end of the process
+
+/// Whether a thread of this process waits in a call that no signal ends (proc_pid_stat(5)).
+static bool is_uninterruptible(pid_t thread) {
+    char path[48], text[128];
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", thread);
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return false;
+    ssize_t length = read(file, text, sizeof text - 1);
+    close(file);
+    if (length < 0)
+        return false;
+    text[length] = 0;
+    // The name is that of a worker, so it contains no parenthesis.
+    const char *name_end = strchr(text, ')');
+    return name_end && name_end[1] == ' ' && name_end[2] == 'D';
+}
+
+/// The caller holds the worker's mutex.
+static bool is_blocked(const struct clinux_worker *worker) {
+    switch (worker->use) {
+    case CLINUX_WORKER_CLOSES_FILES: return worker->pending > 0;
+    case CLINUX_WORKER_EXAMINES: return worker->is_busy;
+    // A socket that lingers is no matter: a signal ends its close. The lock of a pipe is one.
+    case CLINUX_WORKER_CLOSES: return worker->is_running && worker->is_busy && is_uninterruptible(worker->thread);
+    default: return false;
+    }
+}
+
+size_t clinux_workers_blocked(struct clinux_blocked_worker *found, size_t capacity) {
+    size_t count = 0;
+    pthread_mutex_lock(&workers_mutex);
+    for (struct clinux_worker *worker = workers; worker; worker = worker->next) {
         pthread_mutex_lock(&worker->mutex);
-        if (worker->use == CLINUX_WORKER_CLOSES_FILES)
-            count += worker->pending;
+        if (is_blocked(worker) && count++ < capacity) {
+            found[count - 1].use = worker->use;
+            memcpy(found[count - 1].owner, worker->owner, sizeof worker->owner);
+        }
         pthread_mutex_unlock(&worker->mutex);
     }
-    pthread_mutex_unlock(&closers_mutex);
+    pthread_mutex_unlock(&workers_mutex);
     return count;
 }

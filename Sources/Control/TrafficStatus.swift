@@ -125,9 +125,12 @@ package struct UnwatchedStatus: Record {
 }
 
 extension UnwatchedStatus {
-    /// `cannot watch 1 socket: operation not permitted`.
+    /// `cannot watch 1 socket: operation not permitted`, `cannot watch the descriptors of 1 thread: the system refused it`.
     package var phrase: String {
         let plural = count == 1 ? "" : what.hasSuffix("s") ? "es" : "s"
+        if what == "process" || what == "thread" {
+            return "cannot watch the descriptors of \(count) \(what)\(plural): \(reason)"
+        }
         return "cannot watch \(count) \(what)\(plural): \(reason)"
     }
 

@@ -84,7 +84,12 @@ package struct InputWatch: Hashable, Sendable {
         case failed
     }
     package struct Unwatched: Hashable, Sendable {
-        /// What it is, as `status` shows it: `socket`, `signalfd`, `io_uring`.
+        /// Processes whose descriptors cannot be listed.
+        package static let process = "process"
+        /// Threads with a descriptor table of their own, which cannot be listed.
+        package static let thread = "thread"
+
+        /// What it is, as `status` shows it: `socket`, `signalfd`, `io_uring`, or `process` and `thread`.
         package var what: String
         package var problem: Problem
         package var count: Int
@@ -94,6 +99,9 @@ package struct InputWatch: Hashable, Sendable {
             self.problem = problem
             self.count = count
         }
+
+        /// Whether none of the descriptors is known: a listening socket may be among them.
+        var isWhole: Bool { what == Self.process || what == Self.thread }
     }
     /// The most entries of `unwatched`, and the most bytes of what one of them is.
     package static let maximumUnwatched = 8
@@ -102,8 +110,9 @@ package struct InputWatch: Hashable, Sendable {
     /// How many descriptors are watched.
     package var watched = 0
     package var unwatched: [Unwatched] = []
-    /// Nothing is watched, although there is something to watch. Such an app is not left where nothing reaches it.
-    package var isBlind: Bool { watched == 0 && unwatched.contains { $0.problem != .notSupported } }
+    /// Nothing is watched, although there is something to watch, or a whole process is not watched. Such an app is not left where
+    /// its clients do not reach it.
+    package var isBlind: Bool { unwatched.contains { $0.problem != .notSupported && (watched == 0 || $0.isWhole) } }
     /// That may be otherwise later: descriptors were short.
     package var isTransient: Bool { !unwatched.contains { $0.problem == .notPermitted } }
 

@@ -54,7 +54,7 @@ struct RunTraffic {
     }
 
     var watch: Watch?
-    /// It was found that nothing of the run can be watched.
+    /// It was found that nothing of the run can be watched, or that a process cannot be.
     var isBlind = false
     var unread: [Unread] = []
     var requests: [Request] = []
@@ -144,6 +144,8 @@ struct FakeTraffic {
         case 3:
             drawn.watch = InputWatch(
                 watched: 10_000, unwatched: [.init(what: "socket", problem: .tooMany, count: 500)])
+        // One of its processes is not dumpable, or another user's.
+        case 4: drawn.watch.unwatched = [.init(what: "process", problem: .notPermitted, count: 1)]
         default: break
         }
         return drawn

@@ -67,7 +67,7 @@ extension World {
         let isSimple = app >= traffic.settings.count
         let found = isSimple ? InputWatch(watched: 4) : traffic.settings[app].watch
         deliver(.run(runs[run].id, .inputWatched(attempt: attempt, found)), after: 0)
-        if found.isBlind {
+        if Self.isOutOfReach(found) {
             faults.add(.notWatchable)
             traffic.runs[run].isBlind = true
             return
@@ -77,6 +77,12 @@ extension World {
             let delay = traffic.random.within(10 * .millisecond...800 * .millisecond)
             schedule(.pester(attempt: attempt), for: run, after: delay)
         }
+    }
+
+    /// Whether clients may not reach the app while it is suspended. What no daemon can watch is a property of the program.
+    private static func isOutOfReach(_ watch: InputWatch) -> Bool {
+        let refused = watch.unwatched.filter { $0.problem != .notSupported }
+        return !refused.isEmpty && (watch.watched == 0 || refused.contains { $0.what == "process" })
     }
 
     /// Reports what is unread at a descriptor, at most once in `rearmTime`.

@@ -49,6 +49,8 @@ enum ListedKind {
 struct ListedDescriptor {
     /// The position of the process in the list of processes.
     let process: Int
+    /// The position of the table in the list of tables.
+    let table: Int
     let number: Int32
     let kind: ListedKind
     /// Of a socket, pipe or FIFO; otherwise 0.
@@ -62,8 +64,9 @@ struct ListedDescriptor {
     /// Its input is watched, or none can arrive.
     var isCovered = false
 
-    fileprivate init(_ entry: clinux_descriptor_entry, process: Int) {
+    fileprivate init(_ entry: clinux_descriptor_entry, process: Int, table: Int) {
         self.process = process
+        self.table = table
         number = entry.number
         kind = ListedKind(entry.kind)
         inode = entry.inode
@@ -111,31 +114,37 @@ struct ListedDescriptor {
     }
 }
 
-/// Lists the descriptors of a process in ascending order, some at a time.
+/// Lists the descriptors of a table in ascending order, some at a time.
 final class DescriptorList {
     private let folder: Descriptor
     private let process: Int
+    private let table: Int
 
-    /// - Parameter index: the position of the process in the list of processes.
+    /// - Parameters:
+    ///   - folder: /proc/PID or /proc/PID/task/TID.
+    ///   - owner: the process.
+    ///   - process: its position in the list of processes.
+    ///   - table: the position of the table in the list of tables.
     /// - Throws: ESRCH if the process has ended; EACCES if it may not be examined.
-    init(of process: Process, at index: Int, _ proc: ProcFS) throws(SystemError) {
-        let path = "\(proc.root)/\(process.pid)/fd"
-        folder = try Descriptor.open(path, O_RDONLY | O_DIRECTORY)
-        self.process = index
+    init(in folder: String, of owner: Process, process: Int, table: Int) throws(SystemError) {
+        let path = folder + "/fd"
+        self.folder = try Descriptor.open(path, O_RDONLY | O_DIRECTORY)
+        self.process = process
+        self.table = table
         // Its pid may belong to another process by now. While it lives, the folder is its own.
-        if process.isOver { throw SystemError(call: "open", errno: ESRCH, path: path) }
+        if owner.isOver { throw SystemError(call: "open", errno: ESRCH, path: path) }
     }
 
     /// Returns the next descriptors, about 80; none at the end.
     func next() throws(SystemError) -> [ListedDescriptor] {
         var result: Int32 = 0
-        let (number, position) = (folder.raw, self.process)
+        let (number, process, table) = (folder.raw, self.process, self.table)
         let listed = withUnsafeTemporaryAllocation(
             of: clinux_descriptor_entry.self, capacity: Int(clinux_most_entries)
         ) { buffer in
             guard let start = buffer.baseAddress else { return [ListedDescriptor]() }
             result = clinux_list_descriptors(number, start)
-            return (0..<Int(max(result, 0))).map { ListedDescriptor(buffer[$0], process: position) }
+            return (0..<Int(max(result, 0))).map { ListedDescriptor(buffer[$0], process: process, table: table) }
         }
         try check(result, "getdents64")
         return listed

@@ -23,7 +23,8 @@ extension DescriptorWatch {
     /// - Returns: `nil` if the system has nothing left for one.
     func answeringThread() -> HelperThread? {
         if let helper { return helper }
-        guard let made = try? HelperThread(name: "input", .reports), let epoll, let answers = made.completions,
+        guard !isBlocked, let made = try? HelperThread(name: "input", .examines, owner: owner), let epoll,
+            let answers = made.completions,
             epoll.add(answers.raw, [.readable], data: Self.answersData) == 0
         else { return nil }
         budget.take(Self.descriptorsOfHelper)
@@ -56,6 +57,9 @@ extension DescriptorWatch {
         origins = nil
         if helper != nil { budget.giveBack(Self.descriptorsOfHelper) }
         helper = nil
+        threadSearch = nil
+        closeTargets()
+        closeTables()
         budget.giveBack(2 + processes.count)
         let open = duplicates.filter { $0.number >= 0 }
         duplicates = []

@@ -20,10 +20,6 @@ package final class DescriptorWatch {
     static let reservedForEpolls = 64
     /// How many descriptors one step duplicates: some 3 µs each.
     static let takenInStep = 32
-    /// How many targets of an epoll descriptor one step compares.
-    private static let targetsInStep = 512
-    /// The longest list of targets in bytes, some 70 for each.
-    private static let longestTargets = 4 << 20
 
     /// Why descriptors are not watched.
     package enum Problem: Equatable {
@@ -52,10 +48,12 @@ package final class DescriptorWatch {
     let onlyPeers: Bool
     /// With so many bytes it makes no difference how full the buffer is.
     let fullnessMattersBelow: UInt64
-    private let limit: Int
-    private let cgroup: UInt64?
+    let limit: Int
+    let cgroup: UInt64?
     let budget: DescriptorBudget
     let closer: DescriptorCloser
+    /// The app, for the helper threads; empty: not known.
+    let owner: String
     /// For the last close of what can block for long, so that it delays no other.
     private(set) lazy var slowCloser = DescriptorCloser()
     /// Describes a TCP socket at which bytes wait, by its inode, without its lock; `nil`: it is not known. Then a helper thread
@@ -84,20 +82,44 @@ package final class DescriptorWatch {
     var list: DescriptorList?
     /// Which input was there before; `nil`: none, or that is done.
     var origins: InputOrigins?
-    private var nextProcess = 0
-    private var listed: [ListedDescriptor] = []
-    /// Where the descriptors of each process begin in `listed`.
-    private var starts: [Int] = []
+    /// Those of the processes, and then those of threads that have tables of their own.
+    var tables: [DescriptorTable] = []
+    private var nextTable = 0
+    /// The threads of the process whose table was listed last.
+    var threadSearch: ThreadSearch?
+    var lookedAtThreads = 0
+    /// How many threads have a table of their own that is open here.
+    var threadTables = 0
+    var listed: [ListedDescriptor] = []
+    /// Where the descriptors of each table begin in `listed`.
+    var starts: [Int] = []
     /// The duplicate of each file; -1: nothing can arrive there; -2: it is not watched.
-    private var known: [ListedDescriptor.Key: Int] = [:]
-    private var queue: [Int] = []
-    private var nextInQueue = 0
+    var known: [ListedDescriptor.Key: Int] = [:]
+    var queue: [Int] = []
+    var nextInQueue = 0
     /// There are more descriptors than may be duplicated: listening sockets come first.
     private var onlyListeners = false
-    /// The epoll descriptor whose targets are being compared: their text, and how far that is done.
-    private var targets: (text: [UInt8], offset: Int)?
-    private var hidesTarget = false
-    private var hasSignals = false
+    /// Lists targets of epoll descriptors; made at the first use.
+    var targetHelper: HelperThread?
+    /// The helper thread was asked.
+    var isWaiting = false
+    /// It did not answer in time.
+    var isGivenUp = false
+    /// The epoll descriptor whose targets are being compared.
+    var targets: EpollTargets?
+    /// A target is not watched otherwise.
+    var hidesTarget = false
+    /// A target is a signalfd.
+    var hasSignals = false
+    /// A target may be a file of a FUSE server.
+    var canBlock = false
+    /// A target is an epoll descriptor.
+    var hasEpolls = false
+    /// Why its targets are not known; `nil`: they are.
+    var targetProblem: Problem?
+    var candidates: [Candidate] = []
+    /// An epoll descriptor of the app may have a file of a FUSE server as its target.
+    var blockingEpolls = false
     /// How many files were duplicated because they may be message queues.
     private var probes = 0
     /// Each close of such a file asks its file system, so it occupies the helper thread.
@@ -115,10 +137,12 @@ package final class DescriptorWatch {
     ///   - limit: the most duplicates.
     ///   - cgroup: the ID of the app's cgroup, if it has one.
     ///   - closer: closes what may block.
+    ///   - owner: the app.
     package init(
         _ processes: [Process], omitted: Int = 0, proc: ProcFS = ProcFS(), onlyPeers: Bool,
         fullnessMattersBelow: UInt64 = .max, leftBefore: LeftInput = LeftInput(),
-        limit: Int = DescriptorWatch.maximum, cgroup: UInt64? = nil, budget: DescriptorBudget, closer: DescriptorCloser
+        limit: Int = DescriptorWatch.maximum, cgroup: UInt64? = nil, budget: DescriptorBudget,
+        closer: DescriptorCloser, owner: String = ""
     ) throws(SystemError) {
         let made = try Epoll()
         self.processes = processes
@@ -130,6 +154,8 @@ package final class DescriptorWatch {
         self.cgroup = cgroup
         self.budget = budget
         self.closer = closer
+        self.owner = owner
+        tables = processes.indices.map { DescriptorTable(process: $0, thread: processes[$0].pid) }
         hasEnded = [Bool](repeating: false, count: processes.count)
         epoll = made
         // With the set, and cgroup.freeze, which is open as long.
@@ -149,7 +175,7 @@ package final class DescriptorWatch {
     // MARK: Making the watch
 
     /// Does the next step, of some 100 µs.
-    /// - Returns: whether there is another one.
+    /// - Returns: whether there is another one now. If not, and the watch is not complete, it continues after `pendingAnswer`.
     package func advance() -> Bool {
         switch stage {
         case .listing: listNext()
@@ -158,44 +184,67 @@ package final class DescriptorWatch {
         case .origins: findOrigins()
         case .complete, .closed: return false
         }
-        return stage != .complete
+        return stage != .complete && !isWaiting
     }
 
     private func listNext() {
-        guard nextProcess < processes.count, listed.count < Self.mostListed else {
-            if nextProcess < processes.count { count("descriptor", .tooMany) }
+        if let threadSearch {
+            if !searchThreads(threadSearch, of: nextTable - 1) { endSearch() }
+            return
+        }
+        guard nextTable < tables.count, listed.count < Self.mostListed else {
+            countUnlisted()
             return beginTaking()
         }
+        let table = tables[nextTable]
         do throws(SystemError) {
             if list == nil {
                 starts.append(listed.count)
-                list = try DescriptorList(of: processes[nextProcess], at: nextProcess, proc)
+                list = try DescriptorList(
+                    in: folder(of: table), of: processes[table.process], process: table.process, table: nextTable)
             }
             let next = try list?.next() ?? []
             listed += next
             if !next.isEmpty { return }
-            if listed.count == starts.last, hidesDescriptors(processes[nextProcess]) { count("process", .failed) }
+            nextTable += 1
+            list = nil
+            if table.own == nil { beginSearch(of: processes[table.process]) }
         } catch {
-            if error.errno == EACCES || error.errno == EPERM {
-                count("process", .notPermitted)
-            } else if !error.meansGone {
-                count("process", error.problem)
-            }
+            count(error, of: table)
+            nextTable += 1
+            list = nil
         }
-        list = nil
-        nextProcess += 1
     }
 
-    /// Whether the first thread has ended and others run: /proc and pidfd_getfd(2) show only what the first thread has. Such
-    /// an app is not to be suspended where nothing of it is watched.
-    private func hidesDescriptors(_ process: Process) -> Bool {
-        guard let stat = (try? proc.stat(of: process.pid)) ?? nil else { return false }
-        return stat.isZombie && !stat.isDead && !process.isOver
+    /// A table cannot be listed.
+    private func count(_ error: SystemError, of table: DescriptorTable) {
+        if !error.meansGone, !processes[table.process].isOver { count(table.what, error.problem) }
+    }
+
+    /// There are more descriptors than are looked at.
+    private func countUnlisted() {
+        if list != nil { count("descriptor", .tooMany) }
+        for table in tables.dropFirst(nextTable + (list == nil ? 0 : 1)) { count(table.what, .tooMany) }
+    }
+
+    /// Threads may have tables of their own.
+    private func beginSearch(of process: Process) {
+        threadSearch = lookedAtThreads < Self.maximumThreads ? ThreadSearch(of: process, proc) : nil
+        if threadSearch == nil { endSearch() }
+    }
+
+    /// An app of which nothing is shown is not to be suspended.
+    private func endSearch() {
+        threadSearch = nil
+        let index = nextTable - 1
+        let isShown = listed.count > (starts.last ?? 0) || tables.contains { $0.process == index && $0.own != nil }
+        if !isShown, hidesDescriptors(processes[index]) { count("process", .failed) }
     }
 
     private func beginTaking() {
         list = nil
-        starts.append(listed.count)
+        // Also those that are not listed any more.
+        while starts.count <= tables.count { starts.append(listed.count) }
         ownPipes = Self.ownPipes(in: listed)
         queue = listed.indices.filter { listed[$0].kind.isWatchable }
         onlyListeners = queue.count > space
@@ -246,7 +295,7 @@ package final class DescriptorWatch {
         }
         if item.kind == .maybeQueue { probes += 1 }
         guard space > 0, probes <= Self.mostProbes else { return finish(index, .refused(.tooMany)) }
-        let number = clinux_pidfd_getfd(processes[item.process].descriptor.raw, item.number)
+        let number = duplicate(item)
         guard number >= 0 else {
             let error = SystemError(call: "pidfd_getfd", errno: -number)
             // The process has ended. Its descriptors cannot change otherwise: it is frozen.
@@ -273,7 +322,7 @@ package final class DescriptorWatch {
     }
 
     /// Adds a duplicate to the set, or closes it.
-    private func add(_ number: Int32, _ verdict: WatchedDescriptor.Verdict) -> WatchedDescriptor.Verdict {
+    func add(_ number: Int32, _ verdict: WatchedDescriptor.Verdict) -> WatchedDescriptor.Verdict {
         guard case .watched(let duplicate) = verdict, let epoll else {
             discard(number, verdict)
             return verdict
@@ -319,112 +368,6 @@ package final class DescriptorWatch {
         } else {
             unwatched[Self.maximumUnwatched - 1].count += number
         }
-    }
-
-    // MARK: What is not watched otherwise
-
-    /// Looks at the next epoll descriptor, or io_uring.
-    private func coverNext() {
-        guard nextInQueue < queue.count else { return beginOrigins() }
-        let item = listed[queue[nextInQueue]]
-        if item.kind == .ioUring {
-            // Files that are registered with the ring may have no descriptor any more.
-            if hidesFiles(item) { count(item.what, .notSupported) }
-            nextInQueue += 1
-            return
-        }
-        if targets == nil {
-            (hidesTarget, hasSignals) = (false, false)
-            let path = "\(proc.root)/\(processes[item.process].pid)/fdinfo/\(item.number)"
-            let text = (try? readFileIfPresent(at: path, limit: Self.longestTargets)) ?? nil
-            targets = (text ?? [], 0)
-            // Too long, or not permitted.
-            hidesTarget = text == nil && !processes[item.process].isOver
-        }
-        if compareTargets(of: item) { return }
-        targets = nil
-        if hidesTarget { watchEpoll(item) }
-        nextInQueue += 1
-    }
-
-    /// Compares targets of an epoll descriptor with what is watched.
-    /// - Returns: whether there are more.
-    private func compareTargets(of item: ListedDescriptor) -> Bool {
-        guard let (text, offset) = targets, !hidesTarget || !hasSignals else { return false }
-        var found = [clinux_epoll_target](repeating: clinux_epoll_target(), count: Self.targetsInStep)
-        var used = 0
-        let count = text.withUnsafeBufferPointer { buffer in
-            guard let start = buffer.baseAddress else { return 0 }
-            return clinux_parse_targets(start + offset, buffer.count - offset, &found, found.count, &used)
-        }
-        for target in found.prefix(count) { compare(target, of: item.process) }
-        targets = (text, offset + used)
-        return count == Self.targetsInStep
-    }
-
-    private func compare(_ target: clinux_epoll_target, of process: Int) {
-        guard let other = find(target.number, of: process) else {
-            // Closed, and still registered: another descriptor of the same file exists elsewhere.
-            hidesTarget = true
-            return
-        }
-        switch other.kind {
-        case .signalfd: hasSignals = true
-        // The targets of the other one are compared too. A descriptor of an unknown kind may always be ready.
-        case .epoll, .unknown: break
-        case .ignored, .socket, .pipe, .terminal, .timerfd, .eventfd, .inotify, .pidfd, .ioUring, .device, .maybeQueue,
-            .notPermitted:
-            // The number may belong to another file by now.
-            let isSame = other.inode == 0 || target.inode == 0 || other.inode == target.inode
-            if !isSame || !other.isCovered { hidesTarget = true }
-        }
-    }
-
-    /// Finds a descriptor by its number. Those of a process are listed in ascending order.
-    private func find(_ number: Int32, of process: Int) -> ListedDescriptor? {
-        var (low, high) = (starts[process], starts[process + 1])
-        while low < high {
-            let middle = (low + high) / 2
-            if listed[middle].number < number { low = middle + 1 } else { high = middle }
-        }
-        guard low < starts[process + 1], listed[low].number == number else { return nil }
-        return listed[low]
-    }
-
-    /// The app's own epoll descriptor, as one of ours. It is never waited on itself: that would take its events away.
-    private func watchEpoll(_ item: ListedDescriptor) {
-        // A signalfd is ready if the process that asks has such a signal pending, and here the daemon asks.
-        guard !hasSignals else { return count(item.what, .notSupported) }
-        guard duplicates.count < limit, budget.available > 0 else { return count(item.what, .tooMany) }
-        let number = clinux_pidfd_getfd(processes[item.process].descriptor.raw, item.number)
-        guard number >= 0 else {
-            let error = SystemError(call: "pidfd_getfd", errno: -number)
-            if !error.meansGone { count(item.what, error.problem) }
-            return
-        }
-        let holder = WatchedDescriptor.Holder(process: item.process, number: item.number)
-        let verdict = add(number, .watched(WatchedDescriptor(number, .epoll, holder)))
-        if case .refused(let problem) = verdict { count(item.what, problem) }
-    }
-
-    /// Whether an io_uring has registered files. If the list cannot be read, it may have.
-    private func hidesFiles(_ item: ListedDescriptor) -> Bool {
-        guard let bytes = (try? proc.read("fdinfo/\(item.number)", of: processes[item.process].pid)) ?? nil else {
-            return !processes[item.process].isOver
-        }
-        var scanner = ByteScanner(bytes)
-        while let line = scanner.line() {
-            var words = ByteScanner(line)
-            if words.word()?.elementsEqual("UserFiles:".utf8) == true { return words.number(UInt64.self) != 0 }
-        }
-        return true
-    }
-
-    /// Where input comes from is only of interest if it wakes the app.
-    private func beginOrigins() {
-        origins = onlyPeers ? nil : InputOrigins(of: duplicates, listed, cgroup: cgroup)
-        stage = origins == nil ? .complete : .origins
-        (listed, starts, queue, known, targets) = ([], [], [], [:], nil)
     }
 }
 

@@ -30,6 +30,9 @@ package struct GroupLock {
     /// Takes over a lock that was passed through a re-exec.
     package init(adopting descriptor: consuming Descriptor) { self.init(descriptor: SharedDescriptor(descriptor)) }
 
+    /// See `LockFile.release`.
+    package func release() { clinux_unlock(descriptor.raw) }
+
     /// The process that took the lock, from /proc/locks (proc_locks(5)):
     /// `1: FLOCK  ADVISORY  WRITE 1234 00:1a:5678 0 EOF`. Inodes of cgroups are not reused while the file system is mounted.
     private static func holder(inode: UInt64) throws(SystemError) -> Int32? {

@@ -30,6 +30,9 @@ package struct LockFile: ~Copyable {
         return .acquired(LockFile(descriptor: file, path: path))
     }
 
+    /// Releases the lock before the end of this process: a thread that the kernel waits for keeps the descriptor open.
+    package func release() { clinux_unlock(descriptor.raw) }
+
     /// Whether the file at the path is this one, so that another process that locks the path finds this lock.
     package var isInPlace: Bool {
         var (own, found) = (Glibc.stat(), Glibc.stat())

@@ -16,11 +16,11 @@ package struct LeftInput: Equatable {
 /// the freeze.
 extension DescriptorWatch {
     private struct End: Hashable {
-        let process: Int
+        let table: Int
         let inode: UInt64
 
         init(_ item: ListedDescriptor) {
-            process = item.process
+            table = item.table
             inode = item.inode
         }
     }

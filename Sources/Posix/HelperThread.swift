@@ -74,30 +74,39 @@ package final class HelperThread: @unchecked Sendable {
         case closes
         /// They close files whose every close(2) can block in a way that no signal ends.
         case closesFiles
+        /// They report completions, and can block in a way that no signal ends.
+        case examines
 
         fileprivate var number: Int32 {
             switch self {
             case .reports: Int32(bitPattern: CLINUX_WORKER_REPORTS.rawValue)
             case .closes: Int32(bitPattern: CLINUX_WORKER_CLOSES.rawValue)
             case .closesFiles: Int32(bitPattern: CLINUX_WORKER_CLOSES_FILES.rawValue)
+            case .examines: Int32(bitPattern: CLINUX_WORKER_EXAMINES.rawValue)
             }
         }
     }
 
-    /// - Parameter name: of the thread in ps(1), at most 15 bytes.
-    package init(name: String, _ use: Use) throws(SystemError) {
+    /// - Parameters:
+    ///   - name: of the thread in ps(1), at most 15 bytes.
+    ///   - owner: the app that the jobs are for; empty: none.
+    package init(name: String, _ use: Use, owner: String = "") throws(SystemError) {
         var worker: OpaquePointer?
         var end: Int32 = -1
         let result =
             switch use {
-            case .reports: clinux_worker_create(&worker, name, use.number, &end)
+            case .reports, .examines: clinux_worker_create(&worker, name, use.number, &end)
             case .closes, .closesFiles: clinux_worker_create(&worker, name, use.number, nil)
             }
         try check(result, "pipe2")
         guard let worker else { throw SystemError(call: "pipe2", errno: ENOMEM) }
         self.worker = worker
         completions = end < 0 ? nil : SharedDescriptor(Descriptor(adopting: end))
+        if !owner.isEmpty { setOwner(owner) }
     }
+
+    /// Sets the app that the jobs are for, for `BlockedHelper`.
+    package func setOwner(_ owner: String) { clinux_worker_set_owner(worker, owner) }
 
     deinit { clinux_worker_release(worker) }
 
@@ -108,7 +117,8 @@ package final class HelperThread: @unchecked Sendable {
     package func close(_ descriptor: consuming Descriptor) { close(number: descriptor.release()) }
 
     func close(number: Int32) {
-        var job = clinux_job(token: 0, kind: Int32(bitPattern: CLINUX_JOB_CLOSE.rawValue), descriptor: number)
+        let kind = Int32(bitPattern: CLINUX_JOB_CLOSE.rawValue)
+        var job = clinux_job(token: 0, kind: kind, descriptor: number, output: -1, thread: 0, number: -1)
         if clinux_worker_submit(worker, &job) < 0 { _ = Glibc.close(number) }
     }
 
@@ -132,14 +142,42 @@ package final class HelperThread: @unchecked Sendable {
         try submit(CLINUX_JOB_EXAMINE_INPUT, descriptor, token)
     }
 
+    /// Lists what an epoll descriptor watches, in a file in memory. `bytes` of the completion is the number of targets.
+    /// - Parameters:
+    ///   - file: /proc/PID/fdinfo/FD of the epoll descriptor.
+    ///   - thread: has the epoll descriptor.
+    ///   - number: of the epoll descriptor, there.
+    ///   - output: receives the targets (`clinux_epoll_target`). Its offset is 0 afterwards.
+    /// - Returns: false if `capacity` jobs wait already.
+    package func listTargets(
+        of file: consuming Descriptor, thread: Int32, number: Int32, output: consuming Descriptor, token: UInt64
+    ) throws(SystemError) -> Bool {
+        let kind = Int32(bitPattern: CLINUX_JOB_LIST_TARGETS.rawValue)
+        let job = clinux_job(
+            token: token, kind: kind, descriptor: file.raw, output: output.raw, thread: thread, number: number)
+        guard try submit(job) else { return false }
+        _ = file.release()
+        _ = output.release()
+        return true
+    }
+
     private func submit(
         _ kind: clinux_job_kind, _ descriptor: consuming Descriptor, _ token: UInt64
     ) throws(SystemError) -> Bool {
-        var job = clinux_job(token: token, kind: Int32(bitPattern: kind.rawValue), descriptor: descriptor.raw)
+        let kind = Int32(bitPattern: kind.rawValue)
+        let job = clinux_job(
+            token: token, kind: kind, descriptor: descriptor.raw, output: -1, thread: 0, number: -1)
+        guard try submit(job) else { return false }
+        _ = descriptor.release()
+        return true
+    }
+
+    /// The thread owns the job's descriptors only after it has returned true.
+    private func submit(_ job: clinux_job) throws(SystemError) -> Bool {
+        var job = job
         let result = clinux_worker_submit(worker, &job)
         if result == -EAGAIN { return false }
         try check(result, "pthread_create")
-        _ = descriptor.release()
         return true
     }
 
@@ -170,6 +208,12 @@ package final class DescriptorCloser: Sendable {
 
     package init() {}
 
+    /// Sets the app whose descriptors it closes, for `BlockedHelper`.
+    package func setOwner(_ owner: String) {
+        thread?.setOwner(owner)
+        fileThread?.setOwner(owner)
+    }
+
     /// Closes a descriptor and returns at once.
     package func close(_ descriptor: consuming Descriptor) { close(number: descriptor.release()) }
 
@@ -185,10 +229,6 @@ package final class DescriptorCloser: Sendable {
     package var pendingFiles: Int { fileThread?.pending ?? 0 }
 
     // MARK: All closers of this process
-
-    /// The number of files that are not closed yet. While there is one whose file system does not answer, neither execve(2) nor
-    /// the end of this process completes: the kernel waits for the thread.
-    package static var pendingFilesOfAll: Int { Int(clinux_closing_files()) }
 
     /// Stops closing, for execve(2), which would close what waits on the calling thread.
     /// - Returns: the numbers that wait, or are being closed. The next program closes them.

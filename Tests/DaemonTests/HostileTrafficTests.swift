@@ -98,6 +98,70 @@ struct HostileTrafficTests {
         try TrafficClient(port: port).exchange([2])
     }
 
+    @Test("a socket that is passed to a suspended app wakes it, and it receives the socket (L50)")
+    func passedWhileSuspended() throws {
+        let path = "os.path.dirname(sys.argv[1]) + '/channel'"
+        let stage = try TrafficStage([
+            "holder": """
+            channel = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+            channel.bind(\(path))
+            publish(sys.argv[1], '1')
+            _, kept, _, _ = socket.recv_fds(channel, 16, 4)
+            listener = socket.socket(fileno=kept[0])
+            run()
+            """,
+            "server": """
+            import time
+            channel = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+            channel.connect(\(path))
+            socket.send_fds(channel, [b'x'], [listener.fileno()])
+            publish(sys.argv[1], str(listener.getsockname()[1]))
+            while True: time.sleep(1000)
+            """,
+        ])
+        _ = try stage.launch("holder")
+        try stage.suspended("holder")
+        let port = try stage.launch("server")
+        // The other app never accepts a connection.
+        try TrafficClient(port: port).exchange([1])
+        try stage.suspended("holder")
+        try TrafficClient(port: port).exchange([2])
+    }
+
+    @Test("an app with 300 connections and an epoll descriptor is suspended and answers each of them (L50)")
+    func manyConnections() throws {
+        let stage = try TrafficStage([
+            "server": """
+            import select
+            poll = select.epoll()
+            connections = {}
+            poll.register(listener, select.EPOLLIN)
+            publish(sys.argv[1], str(listener.getsockname()[1]))
+            while True:
+                for number, _ in poll.poll():
+                    if number == listener.fileno():
+                        connection, _ = listener.accept()
+                        connections[connection.fileno()] = connection
+                        poll.register(connection, select.EPOLLIN)
+                    else:
+                        data = connections[number].recv(65536)
+                        if data: connections[number].sendall(data)
+                        else: connections.pop(number).close()
+            """
+        ])
+        let port = try stage.launch()
+        let clients = try (0..<300).map { _ in try TrafficClient(port: port) }
+        for client in clients { try client.exchange([1]) }
+        try stage.suspended()
+        let watch = try stage.daemon.status("server")["watch"]
+        #expect((watch?["watched"]?.integerValue ?? 0) > 300)
+        #expect(watch?["unwatched"]?.arrayValue?.isEmpty ?? true)
+        try clients[299].exchange([2])
+        try stage.suspended()
+        for client in clients { try client.send([3]) }
+        for client in clients { #expect(try client.receive(1) == [3]) }
+    }
+
     @Test("an app that opens its listening socket again at each wake can bind it, and answers (L50)")
     func reopened() throws {
         let stage = try TrafficStage([

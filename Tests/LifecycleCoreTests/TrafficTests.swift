@@ -229,6 +229,20 @@ struct TrafficTests {
         #expect(harness.state("web") == .suspended)
     }
 
+    @Test(
+        "an app is left awake if the descriptors of a whole process or thread cannot be watched, whatever is beside it (L50)",
+        arguments: ["process", "thread"])
+    func partlyBlind(_ what: String) {
+        let watch = InputWatch(watched: 4, unwatched: [.init(what: what, problem: .notPermitted, count: 1)])
+        let harness = Self.worker()
+        harness.behave("web") { $0.watch = watch }
+        harness.launch("web")
+        harness.advance(.seconds(3600))
+        #expect(harness.state("web") == .background)
+        #expect(harness.view("web").awakeReasons == [.notWatchable])
+        #expect(harness.reports().filter { $0 == .inputNotWatched(id("web"), watch) }.count == 1)
+    }
+
     @Test("an app that cannot be watched for lack of descriptors is tried again (L50)")
     func shortOfDescriptors() {
         let harness = Self.worker()

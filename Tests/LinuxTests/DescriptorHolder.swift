@@ -71,7 +71,7 @@ final class DescriptorHolder {
         let watch = try DescriptorWatch(
             processes, omitted: omitted, onlyPeers: onlyPeers, fullnessMattersBelow: fullnessMattersBelow,
             leftBefore: leftBefore, limit: limit, budget: budget, closer: closer)
-        while watch.advance() {}
+        try watch.make()
         return watch
     }
 
@@ -89,6 +89,15 @@ final class DescriptorHolder {
 }
 
 extension DescriptorWatch {
+    /// Does all steps.
+    func make() throws {
+        while true {
+            while advance() {}
+            guard let answer = pendingAnswer else { return }
+            try LinuxTests.wait(for: answer)
+        }
+    }
+
     /// Waits until something arrives, and looks at it.
     /// - Parameter time: of the look.
     func wait(at time: Duration = .zero) throws -> [Look] {

@@ -38,6 +38,10 @@ struct DescriptorWatchTests {
         Expected(kind: "pidfd", found: .event),
         // A socket that the process has closed, and that its epoll descriptor still watches.
         Expected(kind: "hidden", found: .epoll),
+        // A socket that only a thread with a descriptor table of its own has.
+        Expected(kind: "thread-listener", found: .listener),
+        // The first thread has ended.
+        Expected(kind: "leaderless-listener", found: .listener),
     ]
 
     @Test(
@@ -210,7 +214,7 @@ struct DescriptorWatchTests {
         let (processes, _) = try holder.enclosure.openProcesses(limit: 100)
         let budget = DescriptorBudget(total: 500)
         let watch = try DescriptorWatch(processes, onlyPeers: false, budget: budget, closer: holder.closer)
-        while watch.advance() {}
+        try watch.make()
         #expect(budget.used <= 500)
         #expect(watch.watched > 400)
         #expect(watch.unwatched.first?.problem == .tooMany)

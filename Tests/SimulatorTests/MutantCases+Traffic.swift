@@ -44,6 +44,12 @@ extension MutantCase {
         .events("ignores input", .inputWakes) { event in
             if case .run(_, .inputArrived) = event { nil } else { event }
         },
+        .events("suspends an app although one of its processes cannot be watched", .inputWakes) { event in
+            guard case .run(let run, .inputWatched(let attempt, let watch)) = event, watch.watched > 0 else {
+                return event
+            }
+            return .run(run, .inputWatched(attempt: attempt, InputWatch(watched: watch.watched)))
+        },
         .policies("waits for more input", .inputWakes) { $0.wakeThreshold.bytes *= 1000 },
         .policies("waits for longer until it looks at less input", .inputWakes) {
             $0.wakeThreshold.time = $0.wakeThreshold.time.map { $0 * 3 }

@@ -15,11 +15,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/bpf.h>
+#include <linux/filter.h>
 #include <linux/io_uring.h>
+#include <linux/perf_event.h>
+#include <linux/seccomp.h>
 #include <mqueue.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <pthread.h>
 #include <pty.h>
+#include <sched.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -28,6 +36,8 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -120,6 +130,72 @@ static void make_hidden(void) {
     must(!epoll_ctl(held, EPOLL_CTL_ADD, registered, &event), "epoll_ctl");
 }
 
+/// A connection in a network namespace that no process is in any more.
+static void make_in_lost_namespace(void) {
+    struct ifreq loopback = {.ifr_name = "lo", .ifr_flags = IFF_UP};
+    int before = open("/proc/self/ns/net", O_RDONLY);
+    // Without the permission for one the line that is written has -1.
+    if (before < 0 || unshare(CLONE_NEWNET)) return;
+    int one = socket(AF_INET, SOCK_DGRAM, 0);
+    must(!ioctl(one, SIOCSIFFLAGS, &loopback), "ioctl");
+    close(one);
+    make_tcp();
+    must(!setns(before, CLONE_NEWNET), "setns");
+    close(before);
+}
+
+/// An epoll descriptor with a socket that the child closes, and with as many levels below as the kernel permits.
+static void make_deep(void) {
+    struct epoll_event event = {.events = EPOLLIN};
+    int below = epoll_create1(0);
+    for (int level = 0; level < 2; level++) {
+        int above = epoll_create1(0);
+        must(!epoll_ctl(above, EPOLL_CTL_ADD, below, &event), "epoll_ctl");
+        below = above;
+    }
+    make_hidden();
+    must(!epoll_ctl(held, EPOLL_CTL_ADD, below, &event), "epoll_ctl");
+}
+
+static int make_seccomp(void) {
+    struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    struct sock_fprog program = {1, &allow};
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
+}
+
+static int make_map(void) {
+    union bpf_attr map = {.map_type = BPF_MAP_TYPE_ARRAY, .key_size = 4, .value_size = 4, .max_entries = 1};
+    return (int)syscall(SYS_bpf, BPF_MAP_CREATE, &map, sizeof map);
+}
+
+static int make_perf_event(void) {
+    struct perf_event_attr about = {.type = PERF_TYPE_SOFTWARE, .size = sizeof about, .config = PERF_COUNT_SW_DUMMY};
+    return (int)syscall(SYS_perf_event_open, &about, 0, -1, -1, 0);
+}
+
+/// Kinds that few programs use. Without the permission for one the line that is written has -1.
+static int make_rare(const char *kind) {
+    struct epoll_event event = {.events = EPOLLIN};
+    if (!strcmp(kind, "lost-namespace")) make_in_lost_namespace();
+    else if (!strcmp(kind, "deep")) make_deep();
+    // Its other target is on a file system of which the kernel's own ones do not differ, for the daemon, from FUSE.
+    else if (!strcmp(kind, "hidden-file")) {
+        int file = open("/proc/self/mounts", O_RDONLY);
+        make_hidden();
+        must(!epoll_ctl(held, EPOLL_CTL_ADD, file, &event), kind);
+    }
+    else if (!strcmp(kind, "seccomp")) held = make_seccomp();
+    else if (!strcmp(kind, "bpf")) held = make_map();
+    else if (!strcmp(kind, "perf-event")) held = make_perf_event();
+    else if (!strcmp(kind, "userfaultfd")) held = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+    else if (!strcmp(kind, "blocking-userfaultfd")) held = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+    else if (!strcmp(kind, "memfd")) held = memfd_create("held", 0);
+    else if (!strcmp(kind, "namespace")) held = open("/proc/self/ns/mnt", O_RDONLY);
+    else return 0;
+    return 1;
+}
+
 static void make(const char *kind) {
     int ends[2];
     if (!strcmp(kind, "pipe")) must(!pipe(ends), kind), held = ends[0], other = ends[1];
@@ -134,6 +210,8 @@ static void make(const char *kind) {
         other = open(path, O_WRONLY);
     }
     else if (!strcmp(kind, "listener") || !strcmp(kind, "shared-listener")) held = bound(SOCK_STREAM), count = *kind == 's' ? 2 : 1;
+    else if (!strcmp(kind, "thread-listener") || !strcmp(kind, "leaderless-listener")) held = bound(SOCK_STREAM);
+    else if (make_rare(kind)) {}
     else if (!strcmp(kind, "tcp") || !strcmp(kind, "fin")) make_tcp();
     else if (!strcmp(kind, "blocked-tcp")) make_tcp(), fill(held, 65536), waits_to_write = 1;
     else if (!strcmp(kind, "lingering")) make_lingering();
@@ -212,10 +290,43 @@ static void poke(const char *kind) {
     else must(write(other, "abc", 3) == 3, kind);
 }
 
+static void wait_for_input(void) {
+    struct pollfd polled = {.fd = held, .events = waits_to_write ? POLLOUT : POLLIN};
+    while (poll(&polled, 1, -1) <= 0) {}
+    _exit(polled.revents & (POLLIN | POLLOUT) ? 0 : 1);
+}
+
+/// Leaves the descriptor table of the process, which then closes the descriptor.
+static void *hold_in_own_table(void *done) {
+    must(!unshare(CLONE_FILES), "unshare");
+    sem_post(done);
+    wait_for_input();
+    return NULL;
+}
+
+/// Waits until the first thread has ended.
+static void *hold_without_leader(void *done) {
+    char text[256] = "";
+    const char *state = NULL;
+    while (!state || state[2] != 'Z') {
+        int file = open("/proc/self/stat", O_RDONLY);
+        ssize_t length = read(file, text, sizeof text - 1);
+        close(file);
+        text[length > 0 ? length : 0] = 0;
+        state = strrchr(text, ')');
+        if (state && state[2] != 'Z') sched_yield();
+    }
+    must(write(*(int *)done, "d", 1) == 1, "done");
+    close(*(int *)done);
+    wait_for_input();
+    return NULL;
+}
+
 /// The process in the cgroup.
 static void hold(const char *kind, int go, int done) {
     char byte;
-    struct pollfd polled = {.fd = held, .events = waits_to_write ? POLLOUT : POLLIN};
+    pthread_t thread;
+    sem_t unshared;
     if (other != held) close(other);
     if (!strcmp(kind, "undumpable")) prctl(PR_SET_DUMPABLE, 0);
     close(registered);
@@ -223,10 +334,21 @@ static void hold(const char *kind, int go, int done) {
     close(go);
     close(0);
     close(1);
+    if (!strcmp(kind, "leaderless-listener")) {
+        static int end;
+        end = done;
+        must(!pthread_create(&thread, NULL, hold_without_leader, &end), "pthread_create");
+        pthread_exit(NULL);
+    }
+    if (!strcmp(kind, "thread-listener")) {
+        must(!sem_init(&unshared, 0, 0) && !pthread_create(&thread, NULL, hold_in_own_table, &unshared), "pthread_create");
+        while (sem_wait(&unshared) < 0) {}
+        close(held);
+    }
     must(write(done, "d", 1) == 1, "done");
     close(done);
-    while (poll(&polled, 1, -1) <= 0) {}
-    _exit(polled.revents & (POLLIN | POLLOUT) ? 0 : 1);
+    if (!strcmp(kind, "thread-listener")) for (;;) pause();
+    wait_for_input();
 }
 
 static int has_ended(int timeout) {

@@ -15,6 +15,8 @@ struct clinux_wait_result {
 };
 
 int clinux_pidfd_open(pid_t pid);
+/// A pidfd of a thread, whose pidfd_getfd(2) uses the descriptor table of that thread; -EINVAL before Linux 6.9, or -errno.
+int clinux_pidfd_open_thread(pid_t thread);
 int clinux_pidfd_signal(int pidfd, int signal);
 /// waitid(2) that never blocks; 0 or -errno. `type` is P_ALL, P_PID or P_PIDFD, `options` lack WNOHANG.
 int clinux_wait(int type, int id, int options, struct clinux_wait_result *result);

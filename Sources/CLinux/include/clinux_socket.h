@@ -41,6 +41,8 @@ int clinux_readable_bytes(int descriptor);
 
 /// flock(2), exclusive and non-blocking: 1 if the caller holds the lock now, 0 if another process holds it, or -errno.
 int clinux_lock(int descriptor);
+/// Releases the lock of clinux_lock().
+void clinux_unlock(int descriptor);
 
 /// memfd_create(2), close-on-exec and sealable.
 int clinux_memfd(const char *name);

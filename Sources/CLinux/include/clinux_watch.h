@@ -65,16 +65,31 @@ int clinux_pidfd_getfd(int pidfd, int number);
 /// Closes descriptors. Adjacent numbers that follow each other are closed together (close_range(2)).
 void clinux_close_all(const int *numbers, size_t count);
 
+enum clinux_target_flags {
+    /// The file is a socket, a pipe, or on the file system of /dev. To ask it whether it is ready waits for no program. What is
+    /// on another file system may be a file of a FUSE server, or an epoll descriptor that watches one.
+    CLINUX_TARGET_IN_KERNEL = 1,
+    /// The descriptor that has the number now is of the same file (kcmp(2)). Not asked for sockets and pipes, whose inode
+    /// tells, nor beyond the first 64, and not set where kcmp(2) is not available.
+    CLINUX_TARGET_IS_SAME = 2,
+};
+
 /// One of the descriptors that an epoll descriptor watches.
 struct clinux_epoll_target {
     int32_t number;
+    uint32_t flags;
     uint64_t inode;
 };
-/// Reads lines of /proc/PID/fdinfo/FD of an epoll descriptor (proc_pid_fdinfo(5)).
-/// \param used receives how many bytes were read: whole lines only.
-/// \return how many targets were found, at most `capacity`.
-size_t clinux_parse_targets(
-    const uint8_t *text, size_t length, struct clinux_epoll_target *targets, size_t capacity, size_t *used);
+/// Reads all lines of /proc/PID/fdinfo/FD of an epoll descriptor (proc_pid_fdinfo(5)) and writes the targets to `output`.
+/// Returns 0 and their number, -E2BIG for more than 131,072, or -errno. It can block: see CLINUX_JOB_LIST_TARGETS.
+/// \param thread has the epoll descriptor with this number.
+int clinux_list_targets(int file, pid_t thread, int number, int output, uint64_t *count);
+
+/// kcmp(2): 1 if two threads of a process have the same descriptor table, 0 if not, or -errno. Where kcmp(2) is not
+/// available, two tables with the same number of descriptors count as the same one (Linux 6.2), or any two.
+int clinux_share_descriptors(pid_t process, pid_t one, pid_t other);
+/// How many threads a process has, by the links of its folder; or -errno.
+int64_t clinux_count_threads(const char *task_folder);
 
 /// epoll_create1(2), close-on-exec; or -errno.
 int clinux_epoll_create(void);

@@ -26,12 +26,21 @@ enum clinux_job_kind {
     /// caller may wait for that. These calls take the lock of the socket or pipe, which a writer holds while it copies from
     /// memory that another program provides.
     CLINUX_JOB_EXAMINE_INPUT,
+    /// Reads `descriptor`, the file /proc/PID/fdinfo/FD of an epoll descriptor, and writes each target to `output` as a
+    /// `clinux_epoll_target`; the offset is 0 afterwards. Both are closed. The kernel takes the lock of the epoll descriptor,
+    /// which another process holds while it asks a file of a FUSE server whether it is ready; and it makes the whole text at
+    /// once. `bytes` of the completion is the number of targets.
+    CLINUX_JOB_LIST_TARGETS,
 };
 
 struct clinux_job {
     uint64_t token;
     int32_t kind;
     int32_t descriptor;
+    // The next are of CLINUX_JOB_LIST_TARGETS.
+    int32_t output; // otherwise -1
+    int32_t thread; // the thread that has the epoll descriptor
+    int32_t number; // of the epoll descriptor, there
 };
 
 struct clinux_completion {
@@ -63,13 +72,20 @@ enum clinux_worker_use {
     /// Only CLINUX_JOB_CLOSE, of descriptors whose every close(2) can block in a way that no signal ends: also those of
     /// execve(2) and of the end of the process.
     CLINUX_WORKER_CLOSES_FILES,
+    /// Jobs with a completion that can block in a way that no signal ends: the lock of a socket, a pipe or an epoll descriptor.
+    CLINUX_WORKER_EXAMINES,
 };
 
+/// The longest ID of an app has 128 bytes.
+enum { CLINUX_OWNER = 136 };
+
 /// 0 or -errno. `name` is the name of the thread (pthread_setname_np(3)). `completions` receives the read end of a pipe,
-/// which the caller closes; NULL unless the use is CLINUX_WORKER_REPORTS.
+/// which the caller closes; NULL if it only closes descriptors.
 int clinux_worker_create(struct clinux_worker **worker, const char *name, int use, int *completions);
 /// 0, -EAGAIN if the worker is at its capacity, or -errno. The worker owns the job's descriptor only after 0.
 int clinux_worker_submit(struct clinux_worker *worker, const struct clinux_job *job);
+/// Sets the name of the app that the jobs are for. At most CLINUX_OWNER - 1 bytes of it are kept.
+void clinux_worker_set_owner(struct clinux_worker *worker, const char *owner);
 /// Jobs that are queued or running.
 unsigned clinux_worker_pending(struct clinux_worker *worker);
 /// 1 with a completion, 0 if there is none now, or -errno.
@@ -85,5 +101,11 @@ void clinux_closing_continue(void);
 /// After clinux_closing_hold(): writes the descriptors that wait, or that are being closed, and returns their number, which can
 /// exceed `capacity`.
 size_t clinux_closing_waiting(int *descriptors, size_t capacity);
-/// The jobs of all workers with CLINUX_WORKER_CLOSES_FILES that are queued or running.
-unsigned clinux_closing_files(void);
+/// A worker in a call that no signal ends, so that neither execve(2) nor the end of the process completes before that call.
+struct clinux_blocked_worker {
+    int use;
+    char owner[CLINUX_OWNER];
+};
+/// Returns the number of such workers, which can exceed `capacity`. Those that were released count too. A call that just takes
+/// its time does not differ from one that waits for another program: ask again.
+size_t clinux_workers_blocked(struct clinux_blocked_worker *found, size_t capacity);

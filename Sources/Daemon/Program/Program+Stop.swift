@@ -17,7 +17,8 @@ extension Program: DaemonControl {
         if case .shutdown = stop { throw Problem("greenroomd is shutting down") }
         // Before calls are answered with an error: they could still be answered if this program is not replaced.
         let path = try Reexecution.executable()
-        try awaitClosedFiles()
+        // The kernel would wait for them in execve(2).
+        if let problem = BlockedHelpers.problem(of: BlockedHelpers.wait()) { throw Problem(problem) }
         _ = try? context.receipts.writePending()
         context.pendingReceipts.update()
         driver.saveSnapshot()
@@ -27,28 +28,6 @@ extension Program: DaemonControl {
             + (bus.logind?.inhibitorForReexec ?? []) + [(RecoveredDescriptors.lock, lock.descriptor)]
             + groupLockForReexec
         try Reexecution.run(path, descriptors + connections)
-    }
-
-    /// How long `reexec` waits for files that are being closed: 1s in steps of 10ms.
-    private static let stepsOfClosing = 100
-
-    /// Files that apps and clients sent are closed within microseconds, unless their file system does not answer. The kernel
-    /// would wait for that in execve(2).
-    private func awaitClosedFiles() throws {
-        for _ in 0..<Self.stepsOfClosing {
-            guard DescriptorCloser.pendingFilesOfAll > 0 else { return }
-            poll(nil, 0, 10)
-        }
-        if let problem = problemOfClosing { throw Problem(problem) }
-    }
-
-    /// Which files cannot be closed; `nil`: none.
-    private var problemOfClosing: String? {
-        guard DescriptorCloser.pendingFilesOfAll > 0 else { return nil }
-        let apps = context.runs.all.filter { $0.socket.closer.pendingFiles > 0 }.map(\.app.name)
-        let senders = apps.isEmpty ? "an app or a client" : apps.joined(separator: ", ")
-        return
-            "files that \(senders) sent cannot be closed: their file system does not answer; end the program that serves it"
     }
 
     private var groupLockForReexec: [(name: String, descriptor: SharedDescriptor)] {
@@ -74,7 +53,6 @@ extension Program: DaemonControl {
     /// Exits, and leaves all apps to the next daemon.
     private func restart() {
         journal.log(.notice, MessageID.stopping, "restarting; all apps keep running")
-        if let problem = problemOfClosing { journal.logWarning("this process cannot end: \(problem)") }
         setStop(.restart)
         driver.saveSnapshot()
         _ = try? ServiceManager.notify(.stopping)
@@ -98,6 +76,16 @@ extension Program: DaemonControl {
 
     /// The event loop has ended.
     func end() {
+        endWork()
+        // The kernel waits for these threads before it reports the end of this process.
+        guard let problem = BlockedHelpers.problem(of: BlockedHelpers.wait()) else { return }
+        journal.logWarning("this process cannot end: \(problem)")
+        // The descriptors stay open until then. The next daemon need not wait for that.
+        lock.release()
+        groupLock?.release()
+    }
+
+    private func endWork() {
         do { try context.receipts.writePending() } catch {
             // The next daemon finds them in the logbook, but only after a restart.
             if case .restart = stop {

@@ -1,3 +1,4 @@
+import Glibc
 import LifecycleCore
 import Linux
 import Posix
@@ -124,12 +125,18 @@ final class RunInput {
     private let watcher: InputWatcher
     private var token: UInt64 = 0
     private var source: EventSource?
+    /// While the watch is made: a helper thread has answered.
+    private var answerSource: EventSource?
+    /// When the helper thread was asked last.
+    private var waitsSince = Duration.zero
     /// How many descriptors were looked at until when.
     private var window = (end: Duration.zero, looks: 0)
 
     /// The most descriptors of one app that are looked at within `DescriptorWatch.interval`: a look takes some µs, and each
     /// can cause an event.
     private static let looksPerInterval = 256
+    /// How long a helper thread may take for the targets of one epoll descriptor: 100,000 of them take some 100 ms.
+    private static let longestAnswer = Duration.seconds(1)
 
     init(_ watch: DescriptorWatch, of run: RunController, attempt: Int) {
         self.watch = watch
@@ -147,23 +154,58 @@ final class RunInput {
     /// Duplicates the descriptors, in this turn if there are few. `inputWatched` follows.
     func begin() {
         token = watcher.insert(self)
-        while watch.advance() {
-            guard watcher.loop.isTurnOver else { continue }
-            return watcher.loop.work.add { [weak self] in self?.continueLater() ?? false }
+        advance()
+    }
+
+    /// Does steps until the turn is over.
+    private func advance() {
+        while watch.advance() { if watcher.loop.isTurnOver { return advanceLater() } }
+        stepsEnded()
+    }
+
+    /// Does the next steps in later turns.
+    private func advanceLater() {
+        watcher.loop.work.add { [weak self] in
+            guard let self, !watch.isClosed else { return false }
+            if watch.advance() { return true }
+            stepsEnded()
+            return false
         }
-        complete()
     }
 
-    /// - Returns: whether there is more to do.
-    private func continueLater() -> Bool {
-        if watch.isClosed { return false }
-        if watch.advance() { return true }
-        complete()
-        return false
-    }
-
-    private func complete() {
+    /// All steps are done, or a helper thread has to answer first.
+    private func stepsEnded() {
+        if watch.isClosed { return }
+        if !watch.isComplete { return awaitAnswer() }
+        answerSource = nil
         if attach() { run.send(.inputWatched(attempt: attempt, InputWatch(watch))) }
+    }
+
+    // MARK: The answer of the helper thread
+
+    private func awaitAnswer() {
+        waitsSince = watcher.loop.now()
+        if answerSource != nil { return }
+        guard let answer = watch.pendingAnswer,
+            let source = try? watcher.loop.addDescriptor(
+                answer, events: .readable, handler: { [weak self] _ in self?.advance() })
+        else {
+            watch.giveUpWaiting()
+            return advanceLater()
+        }
+        answerSource = source
+        watcher.rest(token, nil)
+    }
+
+    /// What waits for a lock that another process holds does not delay the others.
+    private func checkAnswer() {
+        guard answerSource != nil else { return }
+        guard watch.pendingAnswer != nil, watcher.loop.now() - waitsSince >= Self.longestAnswer else {
+            return watcher.rest(token, nil)
+        }
+        answerSource = nil
+        watch.giveUpWaiting()
+        advanceLater()
     }
 
     /// Adds the watch to the loop.
@@ -178,7 +220,8 @@ final class RunInput {
                 return true
             } catch {
                 // The app's epoll descriptors may contain each other more deeply than the kernel allows (epoll_ctl(2), ELOOP).
-                if watch.removeEpolls() { continue }
+                // Without memory, or beyond fs.epoll.max_user_watches, it is not they that are too many.
+                if error.errno == ELOOP, watch.removeEpolls() { continue }
                 run.cannotWatch(attempt, error)
                 return false
             }
@@ -218,7 +261,10 @@ final class RunInput {
     }
 
     /// What has arrived while the watch rested is found at once.
-    func endRest() { if source == nil, watch.isComplete { _ = attach() } }
+    func endRest() {
+        if !watch.isComplete { return checkAnswer() }
+        if source == nil { _ = attach() }
+    }
 
     /// Closes all duplicates.
     /// - Parameter isOver: the processes have ended.
@@ -226,6 +272,7 @@ final class RunInput {
         guard !watch.isClosed else { return }
         // Before the descriptor that it watches is closed.
         source = nil
+        answerSource = nil
         watcher.remove(self, token)
         watch.close(isOver: isOver)
     }

@@ -33,6 +33,10 @@ final class NotifySocket {
     /// Logs how many warnings were not logged.
     private var omission: Systemd.Timer?
     weak var delegate: (any NotifySocketDelegate)?
+    /// The app, by which `BlockedHelper` names what its descriptors hold up.
+    var app = "" {
+        didSet { socket.closer.setOwner(app) }
+    }
 
     /// The most messages that are read in a second. More is a flood: the rest waits in the socket (it holds
     /// `net.unix.max_dgram_qlen` datagrams, then the app's send(2) blocks). A datagram counts once for each line in it,
@@ -94,6 +98,7 @@ final class NotifySocket {
         let new = try DatagramSocket(at: path, mode: 0o600, owner: owner)
         source = nil
         socket = new
+        socket.closer.setOwner(app)
         source = try loop.addDescriptor(socket.descriptor, events: .readable) { [weak self] _ in self?.read() }
     }
 

@@ -22,7 +22,7 @@ extension RunController {
                 processes, omitted: omitted, onlyPeers: onlyPeers,
                 fullnessMattersBelow: manifest.policy.wakeThreshold.bytes, leftBefore: leftInput.before(attempt),
                 limit: budget.limit(with: socket.closer), cgroup: enclosure.cgroupID, budget: budget,
-                closer: socket.closer)
+                closer: socket.closer, owner: app.name)
             let input = RunInput(watch, of: self, attempt: attempt)
             self.input = input
             input.begin()
@@ -35,8 +35,10 @@ extension RunController {
     func cannotWatch(_ attempt: Int, _ error: SystemError) {
         stopWatchingInput()
         logWarning("cannot watch for input: \(error)")
-        let isFull = error.errno == EMFILE || error.errno == ENFILE
-        let unwatched = InputWatch.Unwatched(what: "process", problem: isFull ? .tooMany : .failed, count: 1)
+        // ENOSPC: fs.epoll.max_user_watches (epoll(7)).
+        let isFull = [EMFILE, ENFILE, ENOSPC].contains(error.errno)
+        let problem: InputWatch.Problem = isFull ? .tooMany : .failed
+        let unwatched = InputWatch.Unwatched(what: InputWatch.Unwatched.process, problem: problem, count: 1)
         send(.inputWatched(attempt: attempt, InputWatch(unwatched: [unwatched])))
     }
 

@@ -127,6 +127,7 @@ final class RunController {
         self.inbox = inbox ?? Inbox(of: manifest.id, in: context.inboxes, context.folders, owner: owner)
         transport.delegate = self
         socket.delegate = self
+        socket.app = app.name
     }
 
     /// Sources go before the descriptors that they watch are closed: a copy in systemd's store would keep those in

@@ -106,13 +106,13 @@ struct TrafficChecker {
         waiting = due
     }
 
-    /// Whether a suspended app has input that is to wake it now.
+    /// Whether a suspended app has input that is to wake it now. One that cannot be watched is to be awake anyway.
     private func isDue(_ run: Int, _ model: CoreModel, _ world: World, _ now: Microseconds) -> Bool {
         let app = world.runs[run].app
         let known = model.apps[app]
         guard known.phase == .suspended, known.run == world.runs[run].id, known.policy.wakesOnTraffic,
             world.runs[run].freezer == .frozen, world.runs[run].program == .running, world.sleep == nil,
-            !model.isShuttingDown, !world.traffic.runs[run].isBlind
+            !model.isShuttingDown
         else { return false }
         let threshold = known.policy.wakeThreshold
         if let time = threshold.time, let reported = apps[app].reportedAt, now >= reported + time.microseconds {
