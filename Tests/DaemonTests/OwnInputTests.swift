@@ -6,8 +6,17 @@ struct OwnInputTests {
     @Test(
         "a worker that wakes itself through its own pipe has a limited time for it; clients wake it at any time (L53)")
     func pipe() throws {
-        // It never reads the pipe, which wakes it after each suspension.
-        let program = "ends = os.pipe(); os.write(ends[1], b'x'); run()"
+        // It never reads the pipe, whose other end its child has, so the pipe wakes it after each suspension.
+        let program = """
+            import signal
+            reader, writer = os.pipe()
+            os.write(writer, b'x')
+            if os.fork() == 0:
+                os.close(reader)
+                signal.pause()
+            os.close(writer)
+            run()
+            """
         let stage = try TrafficStage(["server": program], "BackgroundTimePerHourSec=2s")
         let port = try stage.launch()
         func waits() throws -> JSONValue? { try stage.daemon.status("server")["deferredWake"] }

@@ -226,7 +226,9 @@ struct InvariantChecker {
         }
         if foreground > max(1, manager.foregroundLimit) { fail("\(foreground) apps are in the foreground") }
         let hasInput = current.values.contains { runs[$0]?.hasInput == true }
-        if areAllSuspended, !hasInput, core.memory.level == .normal, let next = core.nextDeadline {
+        if areAllSuspended, !hasInput, core.memory.level == .normal, let next = core.nextDeadline,
+            !core.appIDs.contains(where: { core.view(of: $0, at: now)?.deferredWake != nil })
+        {
             fail("all apps are suspended, but a timer is armed in \(next - now)")
         }
         if case .deadlineReached = event, let next = core.nextDeadline, next <= now { fail("\(next) is still due") }
