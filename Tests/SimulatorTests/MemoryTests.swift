@@ -1,6 +1,7 @@
 import LifecycleCore
-import LifecycleSimulator
 import Testing
+
+@testable import LifecycleSimulator
 
 /// Tests on simulated memory: machines that fill, reclaim and swap.
 @Suite("Memory of simulated machines")
@@ -19,6 +20,45 @@ struct MemoryTests {
                 Issue.record("seed \(seed): \(rule.rawValue): \(violation.first)")
             }
         }
+    }
+
+    /// Until readings were made at the end of a step, one could count a step more than programs had time for. The core
+    /// freed memory for it, and the last victim was not necessary.
+    @Test(
+        "a seed that found a victim that was not necessary finds none (L39)",
+        arguments: [7_001_502, 50_000_549, 1_629_279_105_525] as [UInt64])
+    func savedSeed(seed: UInt64) {
+        let order = MemoryOrder.allCases[Int(seed % 4)]
+        let violations = MemoryTable.play(MemoryScenario(seed: seed), order).violations
+        #expect(violations[.lastVictimWasNecessary] == nil)
+    }
+
+    private final class Readings {
+        var all: [(at: Microseconds, available: UInt64)] = []
+    }
+
+    @Test("between two readings memory is filled no faster than programs fill it")
+    func readingsShowTheRate() {
+        var scenario = MemoryScenario.newcomer
+        // No whole number of steps: each reading is asked for at another time of a step.
+        scenario.measureTime = 1_337
+        let readings = Readings()
+        let core = Mutant(core: LifecycleCore()) { mutant, event, now in
+            if case .memoryMeasured(let reading) = event { readings.all.append((now.microseconds, reading.available)) }
+            return mutant.core.handle(event, at: now)
+        }
+        var simulation = MemorySimulation(scenario, order: .largest, core: core)
+        _ = simulation.run()
+        // The newcomer is the last app, and the only one that allocates from then on.
+        let rate = UInt64(scenario.apps[8].rate)
+        var falls = 0
+        for (before, after) in zip(readings.all, readings.all.dropFirst())
+        where before.at >= 100 * .second && after.available < before.available {
+            falls += 1
+            let most = rate * UInt64(after.at - before.at) / UInt64(Microseconds.millisecond)
+            #expect(before.available - after.available <= most, "from \(before.at) to \(after.at) µs")
+        }
+        #expect(falls > 3)
     }
 
     @Test("a new app that allocates 2 GiB/s beside 8 suspended apps of 300 MiB stays in the foreground (L38)")

@@ -53,7 +53,10 @@ package struct MemorySimulation<Core: DecidingCore> {
     var victims: [(app: Int, size: Int, at: Microseconds, hadSpace: Bool)] = []
     let uses: [[Microseconds]]
     let indexes: [AppID: Int]
-    private var isTicking = false
+    /// When memory moves next; `nil`: nothing moves.
+    private var nextTick: Microseconds?
+    /// When memory moved last.
+    private var lastTick: Microseconds = 0
     /// Steps without any progress of the kernel in a row.
     var stuckTicks = 0
     /// The stalls at the beginning of the window of the pressure triggers.
@@ -125,7 +128,7 @@ package struct MemorySimulation<Core: DecidingCore> {
     private mutating func perform(_ item: Item) {
         switch item {
         case .deliver(let event): handle(event)
-        case .measure: handle(.memoryMeasured(machine.reading(sizes)))
+        case .measure: measure()
         case .step(let step): perform(step)
         case .frozen(let app, let run, let attempt):
             guard processes[app]?.run == run, let size = processes[app]?.size else { return }
@@ -136,9 +139,17 @@ package struct MemorySimulation<Core: DecidingCore> {
             processes[app]?.wanted = size
             handle(.run(run, .executed))
         case .tick:
-            isTicking = false
+            nextTick = nil
+            lastTick = now
             tick()
         }
+    }
+
+    /// A reading is made at the end of a step. In the middle of one it could count a step more than programs had time for: the
+    /// core would take memory to be filled faster than it is, and kill one app too many.
+    private mutating func measure() {
+        if let nextTick, lastTick < now { return queue.push(.measure, at: nextTick) }
+        handle(.memoryMeasured(machine.reading(sizes)))
     }
 
     private mutating func perform(_ step: MemoryScenario.Step) {
@@ -184,9 +195,9 @@ package struct MemorySimulation<Core: DecidingCore> {
     }
 
     private mutating func startTicking() {
-        guard !isTicking else { return }
+        guard nextTick == nil else { return }
         guard isMoving else { return }
-        isTicking = true
+        nextTick = now + .millisecond
         queue.push(.tick, at: now + .millisecond)
     }
 
