@@ -84,6 +84,7 @@ extension LifecycleCore {
             view.heldLocks = run.lockHold?.locks
         case .background(let background)?:
             view.workSince = background.look?.since
+            if run.traffic.isUnwatchable { view.watch = InputWatch(unwatched: run.traffic.unwatched) }
             guard !isHeldAwake(index), background.look?.reason == nil, let timer = nextTimer(index),
                 timer.kind == .work || timer.kind == .suspend
             else { return }
