@@ -70,7 +70,8 @@ package struct AppView: Hashable, Sendable {
     /// L50: what woke it last, and when.
     package var lastInput: Input?
     package var lastInputAt: Instant?
-    /// L50: while it is suspended: what is watched; `nil`: nothing.
+    /// L50: while it is suspended: what is watched; of an app that is left awake because nothing can be watched: what cannot;
+    /// `nil`: nothing.
     package var watch: InputWatch?
     /// L43: the file locks that it was suspended with, after they had kept it awake for their time.
     package var heldLocks: FileLocks?

@@ -88,6 +88,7 @@ extension LifecycleCore {
                 AppView.DeferredWake(input: $0.input, remaining: max(.zero, $0.due - now))
             }
         case .background(let background)?:
+            if run.traffic.isUnwatchable { view.watch = InputWatch(unwatched: run.traffic.unwatched) }
             guard !isHeldAwake(index), background.look?.reason == nil, let timer = nextLifecycleTimer(index),
                 timer.kind == .work || timer.kind == .suspend
             else { return }

@@ -40,6 +40,8 @@ final class SocketSearch {
     private var socket: DiagnosticSocket?
     /// Those that are to be searched for in dumps.
     private var missing: Set<UInt64> = []
+    /// Those that an earlier look has found in a table of /proc. No dump has them.
+    private var listed: Set<UInt64> = []
     private var dump: SocketDump?
     private var isFiltered = false
     /// Processes whose tables are to be searched.
@@ -89,7 +91,11 @@ final class SocketSearch {
             } else if kind == .tcp, let identity = known[inode]?.identity, askedTCP < Self.mostTCP {
                 asked.append(.tcp(inode, identity))
                 askedTCP += 1
-            } else if let entry = known[inode], entry.identity == nil, kind == .tcp || kind == .unknown, !isRepeated {
+            } else if known[inode]?.isListed == true, !texts.isEmpty {
+                listed.insert(inode)
+            } else if let entry = known[inode], entry.identity == nil, !entry.isListed,
+                kind == .tcp || kind == .unknown, !isRepeated
+            {
                 found[inode] = .absent(kind)
             } else {
                 missing.insert(inode)
@@ -104,7 +110,10 @@ final class SocketSearch {
         if !lookUps.isEmpty {
             lookUp(limit)
         } else if !isDumped {
-            if !advanceDumps(at: now) { isDumped = true }
+            if !advanceDumps(at: now) {
+                isDumped = true
+                missing.formUnion(listed)
+            }
         } else if let text {
             if try !text.advance() { take(text) }
         } else if !missing.isEmpty, let pid = texts.popLast() {

@@ -19,6 +19,8 @@ package struct WorkBaseline {
         /// TCP only: with it the kernel finds the socket.
         var identity: KnownSocket?
         var connection: Connection?
+        /// It was found in a table of /proc, so no request finds it.
+        var isListed = false
     }
 
     private(set) var sockets: [UInt64: Known] = [:]
@@ -105,6 +107,7 @@ package struct WorkBaseline {
                     }
                 }
             }
+            if case .listed = found { entry.isListed = true }
             if case .listed(let socket, .tcp) = found, socket.state == InternetSocket.State.established,
                 listening.contains(socket.localPort)
             {

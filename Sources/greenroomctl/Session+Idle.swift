@@ -46,6 +46,7 @@ extension Session {
             let reasons = app.awake.filter { $0.reason != "task" && $0.reason != "wake" }
             let left = app.timeToSuspension.map { [$0] } ?? []
             sheet.add("Awake", reasons.map(awakeLine) + left)
+            sheet.add("Watch", app.watchProblems)
         }
         if app.state == "suspended", let watch = app.watch, watch.onlyPeers != true || !watch.unwatched.isEmpty {
             sheet.add("Watch", app.wakeConditions)
@@ -83,9 +84,13 @@ extension AppStatus {
         switch state {
         case "notRunning": ""
         case "suspended": (wakeConditions + suspendedWith).joined(separator: "; ")
-        default: (awake.map(\.explanation) + (timeToSuspension.map { [$0] } ?? [])).joined(separator: "; ")
+        default:
+            (awake.map(\.explanation) + (timeToSuspension.map { [$0] } ?? []) + watchProblems).joined(separator: "; ")
         }
     }
+
+    /// Why an app is left awake whose descriptors cannot be watched.
+    fileprivate var watchProblems: [String] { watch?.unwatched.map(\.phrase) ?? [] }
 
     fileprivate var timeToSuspension: String? {
         suspendsIn.map { "it is suspended in \(countdown($0)) unless it works" }

@@ -92,6 +92,18 @@ struct IdleTests {
         #expect(try why(quiet) == "only a request wakes it, or a local peer whose buffer is more than half full")
         let blind = Records.make(suspended) { $0.watch = WatchStatus() }
         #expect(try why(blind) == "it has no descriptor at which input can wake it")
+        let awake = Records.make(Records.worker) {
+            $0.watch = Records.make(WatchStatus()) {
+                $0.unwatched = [
+                    Records.make(UnwatchedStatus()) {
+                        $0.what = "socket"
+                        $0.problem = "notPermitted"
+                        $0.count = 2
+                    }
+                ]
+            }
+        }
+        #expect(try why(awake)?.hasSuffix("; cannot watch 2 sockets: operation not permitted") == true)
     }
 
     @Test("a suspended app shows the file locks that it holds, and a wake that waits for background time (L43, L53)")

@@ -221,6 +221,7 @@ struct TrafficTests {
         harness.advance(.seconds(3600))
         #expect(harness.state("web") == .background)
         #expect(harness.view("web").awakeReasons == [.notWatchable])
+        #expect(harness.view("web").watch == refused)
         #expect(harness.reports().filter { $0 == .inputNotWatched(id("web"), refused) }.count == 1)
         let freezes = harness.effects.count { if case .freeze = $0 { true } else { false } }
         #expect(freezes == 1)

@@ -77,3 +77,21 @@ END
     } >"$apps/$id.app"
 }
 as_user() { runuser -u user -- env XDG_RUNTIME_DIR=/run/user/1000 "$@"; }
+
+# server ID EXECSTART LINE…: creates a manifest for a worker, which input wakes; idle after 1s. Further lines are of [App].
+server() {
+    local id=$1 command=$2
+    shift 2
+    printf '%s\n' '[App]' "ExecStart=$command" Role=worker "$@" '[Lifecycle]' IdleSec=1s >"$apps/$id.app"
+}
+# ask ADDRESS: a request to server.py; answers prints whether the answer is correct.
+ask() { timeout 100 /root/vm-test/client.py ask "$1"; }
+answers() { same "$(ask "$2")" "hello $(pid "$1") 1"; }
+# has_reason APP WORD: a reason why the app is awake.
+has_reason() { has "$(ctl --json idle "$1")" "\"reason\":\"$2\""; }
+# why APP: why it is awake, or what would wake it.
+why() { ctl idle "$1" | tail -n 1; }
+# woken APP KIND: input of this kind was the last that woke the app.
+woken() { has "$(ctl --json idle "$1")" "\"lastInput\":{" && has "$(ctl --json idle "$1" | grep -o '"lastInput":{[^}]*}')" "\"kind\":\"$2\""; }
+# wakes APP: how often input has woken it.
+wakes() { ctl --json idle "$1" | grep -o '"trafficWakes":[0-9]*' | cut -d: -f2; }
