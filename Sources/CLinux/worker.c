@@ -1,4 +1,5 @@
 #include "clinux_worker.h"
+#include "diagnose.h"
 #include "footprint.h"
 #include "input.h"
 
@@ -94,6 +95,8 @@ static int carry_out(struct clinux_worker *worker, const struct clinux_job *job,
         return syscall(SYS_process_mrelease, job->descriptor, 0) < 0 ? -errno : 0;
     if (job->kind == CLINUX_JOB_EXAMINE_INPUT)
         return input_examine(job->descriptor, done);
+    if (job->kind == CLINUX_JOB_DIAGNOSE)
+        return diagnose(job->descriptor, done);
     footprint_begin(&worker->footprint, job->token);
     switch (job->kind) {
     case CLINUX_JOB_MEASURE_MEMORY: return footprint_measure(&worker->footprint, job->descriptor, done);

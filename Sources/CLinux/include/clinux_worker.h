@@ -26,6 +26,10 @@ enum clinux_job_kind {
     /// caller may wait for that. These calls take the lock of the socket or pipe, which a writer holds while it copies from
     /// memory that another program provides.
     CLINUX_JOB_EXAMINE_INPUT,
+    /// Sends the requests of NETLINK_SOCK_DIAG (sock_diag(7)) that `descriptor` contains, a file in memory, and writes the
+    /// kernel's answers after them, from the next multiple of 4 on. `bytes` of the completion is the size of the answers, also
+    /// after an error. For the counters of a TCP socket the kernel waits for the socket's lock.
+    CLINUX_JOB_DIAGNOSE,
 };
 
 struct clinux_job {
