@@ -40,9 +40,10 @@ final class SocketAsker {
     private let loop: EventLoop
     /// Whether one request that waits delays all others (before Linux 6.9): then there is no second thread.
     private let isSerialized: Bool
-    private var open: [AppID: Question] = [:]
+    /// Those that may still be answered in time.
+    private var questions: [AppID: Question] = [:]
     /// Those that have not answered in time.
-    private(set) var lateApps: Set<AppID> = []
+    private var lateApps: Set<AppID> = []
     private var idle: [Helper] = []
     /// All with a question, by number: the loop's sources refer to them.
     private var busy: [UInt64: Helper] = [:]
@@ -55,7 +56,7 @@ final class SocketAsker {
     }
 
     /// Whether no question is open that a look at the app would have to wait for.
-    func isFree(for app: AppID) -> Bool { isSerialized ? open.isEmpty : open[app] == nil }
+    func isFree(for app: AppID) -> Bool { isSerialized ? questions.isEmpty : questions[app] == nil }
 
     /// Whether a question about the app can be asked now.
     func mayAsk(about app: AppID) -> Bool {
@@ -64,18 +65,18 @@ final class SocketAsker {
 
     /// - Parameter completion: called in a later turn of the loop, or in this one if the question cannot be asked.
     func ask(_ question: SocketQuestion, about app: AppID, completion: @escaping (Answer) -> Void) {
-        guard mayAsk(about: app), let helper = helper() else { return completion(.failed) }
+        guard mayAsk(about: app), let helper = makeHelper() else { return completion(.failed) }
         lastNumber += 1
         guard (try? question.submit(to: helper.thread, token: lastNumber)) ?? false else {
             return completion(.failed)
         }
         helper.app = app
         busy[lastNumber] = helper
-        open[app] = Question(due: loop.now() + Self.timeout, completion: completion)
-        if open.count == 1 { armTimer() }
+        questions[app] = Question(due: loop.now() + Self.timeout, completion: completion)
+        if questions.count == 1 { armTimer() }
     }
 
-    private func helper() -> Helper? {
+    private func makeHelper() -> Helper? {
         if let helper = idle.popLast() { return helper }
         guard let thread = try? HelperThread(name: "sockets", .reports), let completions = thread.completions else {
             return nil
@@ -94,8 +95,8 @@ final class SocketAsker {
             helper.app = nil
             if idle.count < Self.mostIdle { idle.append(helper) }
             if lateApps.remove(app) != nil { continue }
-            guard let question = open.removeValue(forKey: app) else { continue }
-            if open.isEmpty { armTimer() }
+            guard let question = questions.removeValue(forKey: app) else { continue }
+            if questions.isEmpty { armTimer() }
             question.completion(done.errno == 0 ? .answered(bytes: done.bytes) : .failed)
         }
     }
@@ -105,14 +106,14 @@ final class SocketAsker {
     /// Without an open question the daemon is not woken.
     private func armTimer() {
         if timer == nil { timer = try? loop.makeTimer { [weak self] _ in self?.endQuestions() } }
-        timer?.arm(at: open.values.map(\.due).min())
+        timer?.arm(at: questions.values.map(\.due).min())
     }
 
     private func endQuestions() {
         let now = loop.now()
-        let due = open.filter { $0.value.due <= now }.keys.sorted()
+        let due = questions.filter { $0.value.due <= now }.keys.sorted()
         for app in due {
-            guard let question = open.removeValue(forKey: app) else { continue }
+            guard let question = questions.removeValue(forKey: app) else { continue }
             lateApps.insert(app)
             question.completion(.late)
         }

@@ -22,7 +22,7 @@ final class DiagnosticSocket {
         var name = utsname()
         guard uname(&name) == 0 else { return true }
         let release = withUnsafeBytes(of: name.release) { Array($0.prefix { $0 != 0 }) }
-        return serializes(release)
+        return DiagnosticSocket.serializes(release)
     }()
 
     /// - Parameter release: as uname(2) reports it, such as `6.1.0-28-amd64`.

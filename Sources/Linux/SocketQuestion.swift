@@ -41,7 +41,7 @@ final class DiagnosticAnswers {
     init(_ file: SharedDescriptor, at offset: Int, bytes: Int) {
         self.file = file
         self.offset = offset
-        end = offset + min(bytes, .max - offset)
+        end = offset + min(bytes, Int.max - offset)
     }
 
     /// Returns the next messages; none at the end.
