@@ -173,7 +173,8 @@ final class WorkMeter {
         guard let run = validRun(job), lateRuns.insert(job.run).inserted else { return }
         run.logWarning(
             "what the app has to do cannot be measured completely: a process has held the lock of a TCP socket for "
-                + "\(SocketAsker.timeout.components.seconds)s; until it is released, the app counts as having a request")
+                + "\(SocketAsker.timeout.components.seconds)s; until it is released, requests may be missed, so the app "
+                + "counts as having one for RequestSec=")
     }
 
     private func report(_ run: RunController, _ look: WorkLook, _ job: Job) {

@@ -30,7 +30,9 @@ final class DiagnosticSocket {
         let numbers = release.split(separator: UInt8(ascii: "."), maxSplits: 2, omittingEmptySubsequences: false)
         guard numbers.count >= 2 else { return true }
         let digits = numbers.prefix(2).map { $0.prefix { (0x30...0x39).contains($0) } }
-        guard let major: UInt64 = parseNumber(digits[0]), let minor: UInt64 = parseNumber(digits[1]) else { return true }
+        guard let major: UInt64 = parseNumber(digits[0]), let minor: UInt64 = parseNumber(digits[1]) else {
+            return true
+        }
         return (major, minor) < (6, 9)
     }
 
