@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -162,13 +163,40 @@ bool clinux_is_packet_pipe(int descriptor) {
     return flags >= 0 && (flags & O_DIRECT);
 }
 
+/// As DescriptorWatch.isHalfFull. If the kernel does not tell, the sender may wait.
+static bool is_unix_half_full(int descriptor, uint64_t bytes, bool listens, int type) {
+    struct stat about;
+    struct clinux_unix_queue own, sender;
+    if (!listens && type != SOCK_STREAM)
+        return true;
+    int netlink = !listens && bytes == 0 ? -1 : clinux_diag_open();
+    if (netlink < 0)
+        return listens || bytes > 0;
+    bool result = true;
+    if (fstat(descriptor, &about) == 0 && clinux_find_unix_queue(netlink, (uint32_t)about.st_ino, &own) == 0) {
+        if (listens)
+            result = (uint64_t)own.received * 2 > own.sent;
+        else if (own.peer == 0)
+            result = false;
+        else if (clinux_find_unix_queue(netlink, own.peer, &sender) == 0)
+            result = (uint64_t)sender.sent * 2 > sender.send_size;
+    }
+    close(netlink);
+    return result;
+}
+
 static bool is_half_full(int descriptor, uint64_t bytes) {
     int size = clinux_pipe_size(descriptor);
     // Each write to a pipe with O_DIRECT occupies a slot of its own, so any message counts.
     if (size != -EBADF)
         return bytes > 0 && (size <= 0 || bytes * 2 > (uint64_t)size || clinux_is_packet_pipe(descriptor));
-    int listens = 0, type = 0;
+    int listens = 0, type = 0, domain = 0;
     uint32_t used, limit;
+    if (option(descriptor, SO_DOMAIN, &domain) == 0 && domain == AF_UNIX) {
+        option(descriptor, SO_ACCEPTCONN, &listens);
+        option(descriptor, SO_TYPE, &type);
+        return is_unix_half_full(descriptor, bytes, listens, type);
+    }
     if (option(descriptor, SO_ACCEPTCONN, &listens) == 0 && listens)
         return clinux_tcp_backlog(descriptor, &used, &limit) < 0 || (uint64_t)used * 2 > limit;
     if (bytes == 0 || option(descriptor, SO_TYPE, &type) < 0 || type != SOCK_STREAM)
@@ -186,12 +214,14 @@ int input_examine(int descriptor, struct clinux_completion *done) {
     if (getpeername(descriptor, &peer.any, &length) < 0) {
         // A pipe is local, and so may be those that connect to a socket that listens.
         int listens = 0;
-        done->is_local = errno == ENOTSOCK || (option(descriptor, SO_ACCEPTCONN, &listens) == 0 && listens);
+        int problem = errno, domain = 0;
+        done->is_local = problem == ENOTSOCK || (option(descriptor, SO_ACCEPTCONN, &listens) == 0 && listens) ||
+                         (option(descriptor, SO_DOMAIN, &domain) == 0 && domain == AF_UNIX);
         return 0;
     }
     length = sizeof own;
     if (getsockname(descriptor, &own.any, &length) == 0)
-        done->is_local = is_same_host(&peer, &own);
+        done->is_local = peer.any.sa_family == AF_UNIX || is_same_host(&peer, &own);
     const struct in_addr *v4 = v4_address(&peer);
     if (v4) {
         done->domain = AF_INET;

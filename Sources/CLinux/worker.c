@@ -1,5 +1,6 @@
 #include "clinux_worker.h"
 #include "clinux_watch.h"
+#include "diagnose.h"
 #include "footprint.h"
 #include "input.h"
 #include "thread.h"
@@ -101,6 +102,8 @@ static int carry_out(struct clinux_worker *worker, const struct clinux_job *job,
         return input_examine(job->descriptor, done);
     if (job->kind == CLINUX_JOB_LIST_TARGETS)
         return clinux_list_targets(job->descriptor, job->thread, job->number, job->output, &done->bytes);
+    if (job->kind == CLINUX_JOB_DIAGNOSE)
+        return diagnose(job->descriptor, done);
     footprint_begin(&worker->footprint, job->token);
     switch (job->kind) {
     case CLINUX_JOB_MEASURE_MEMORY: return footprint_measure(&worker->footprint, job->descriptor, done);

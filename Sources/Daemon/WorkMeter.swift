@@ -4,10 +4,12 @@ import Manifest
 import Systemd
 
 /// Measures what runs in the background have to do (L51), one run after the other, in pieces over turns of the loop. Looks that
-/// follow each other within 50 ms share the lists of the machine's sockets and processes.
+/// follow each other within 50 ms share the lists of the machine's sockets and processes. While a look waits for a helper
+/// thread, others continue.
 final class WorkMeter {
     private struct Job {
         let run: RunID
+        let app: AppID
         var isFirst: Bool
         /// The last freeze before the look: with another one the run was suspended meanwhile.
         var attempt: Int
@@ -19,6 +21,13 @@ final class WorkMeter {
     private let tables = SocketTables()
     private var jobs: [Job] = []
     private var current: (job: Job, look: WorkLook)?
+    private lazy var asker = SocketAsker(context.loop, isSerialized: tables.isSerialized)
+    /// Looks that wait for the answer to their question, by app.
+    private var waiting: [AppID: (job: Job, look: WorkLook)] = [:]
+    /// Those whose question is over.
+    private var continuing: [(job: Job, look: WorkLook)] = []
+    /// Runs whose questions were not answered in time, as the journal says.
+    private var lateRuns: Set<RunID> = []
     private var isMeasuring = false
     /// In process-group mode: a search of /proc, when it began, and whether it is complete.
     private var scan: ProcessScan?
@@ -49,8 +58,13 @@ final class WorkMeter {
             jobs[index].attempt = attempt
             jobs[index].isFrozen = run.isFrozen
         } else {
-            jobs.append(Job(run: run.id, isFirst: isFirst, attempt: attempt, isFrozen: run.isFrozen))
+            jobs.append(
+                Job(run: run.id, app: run.app, isFirst: isFirst, attempt: attempt, isFrozen: run.isFrozen))
         }
+        start()
+    }
+
+    private func start() {
         if isMeasuring { return }
         isMeasuring = true
         context.loop.work.add { [weak self] in self?.step() ?? false }
@@ -63,12 +77,13 @@ final class WorkMeter {
     private func step() -> Bool {
         if let (job, look) = current {
             advance(job, look)
-        } else if let job = jobs.first {
-            if validRun(job) == nil {
-                jobs.removeFirst()
+        } else if !continuing.isEmpty {
+            current = continuing.removeFirst()
+        } else if let index = jobs.firstIndex(where: { asker.isFree(for: $0.app) }) {
+            if validRun(jobs[index]) == nil {
+                jobs.remove(at: index)
             } else if hasProcesses() {
-                jobs.removeFirst()
-                begin(job)
+                begin(jobs.remove(at: index))
             }
         } else {
             finish()
@@ -115,7 +130,8 @@ final class WorkMeter {
             let members = try run.enclosure.measuredMembers(in: scan)
             let look = WorkLook(
                 members, at: context.loop.now(), cgroup: run.enclosure.cgroupID,
-                baseline: baselines[job.run] ?? WorkBaseline(), tables: tables, isFrozen: job.isFrozen)
+                baseline: baselines[job.run] ?? WorkBaseline(), tables: tables, isFrozen: job.isFrozen,
+                mayAsk: asker.mayAsk(about: job.app))
             current = (job, look)
         } catch {
             fail(job, error)
@@ -130,11 +146,38 @@ final class WorkMeter {
         do {
             if try look.advance(at: context.loop.now()) { return }
             current = nil
-            report(run, look, job)
+            if let question = look.question { wait(question, look, job) } else { report(run, look, job) }
         } catch {
             current = nil
             fail(job, error)
         }
+    }
+
+    private func wait(_ question: SocketQuestion, _ look: WorkLook, _ job: Job) {
+        waiting[job.app] = (job, look)
+        asker.ask(question, about: job.app) { [weak self] answer in self?.takeAnswer(answer, about: job.app) }
+    }
+
+    private func takeAnswer(_ answer: SocketAsker.Answer, about app: AppID) {
+        guard let (job, look) = waiting.removeValue(forKey: app) else { return }
+        switch answer {
+        case .answered(let bytes): look.answered(bytes)
+        case .failed: look.giveUp()
+        case .late:
+            look.giveUp()
+            warnOfLock(job)
+        }
+        continuing.append((job, look))
+        start()
+    }
+
+    /// Once for each run.
+    private func warnOfLock(_ job: Job) {
+        guard let run = validRun(job), lateRuns.insert(job.run).inserted else { return }
+        run.logWarning(
+            "what the app has to do cannot be measured completely: a process has held the lock of a TCP socket for "
+                + "\(SocketAsker.timeout.components.seconds)s; until it is released, requests may be missed, so the app "
+                + "counts as having one for RequestSec=")
     }
 
     private func report(_ run: RunController, _ look: WorkLook, _ job: Job) {
@@ -148,6 +191,7 @@ final class WorkMeter {
         if baselines.count > mostBaselines {
             baselines = baselines.filter { context.runs[$0.key] != nil }
             mostBaselines = 2 * baselines.count + Self.fewBaselines
+            lateRuns = lateRuns.filter { context.runs[$0] != nil }
         }
         run.send(.workMeasured(RunWork(measurement)))
     }

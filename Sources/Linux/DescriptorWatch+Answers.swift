@@ -34,9 +34,10 @@ extension DescriptorWatch {
             let events = duplicates[index].question
         else { return .nothing }
         duplicates[index].question = nil
+        let peer = duplicates[index].domain == AF_UNIX ? unixPeer(of: duplicates[index]) : done.peer
         let found = Found(
             bytes: done.bytes, isHalfFull: done.isHalfFull && (onlyPeers || done.bytes < fullnessMattersBelow),
-            isLocal: done.isLocal, peer: done.peer.printable(upTo: ArrivedInput.maximumPeer))
+            isLocal: done.isLocal, peer: peer.printable(upTo: ArrivedInput.maximumPeer))
         if duplicates[index].isOwnPipe { recordLeft(done.bytes, in: duplicates[index]) }
         let look = report(events, found, at: index)
         let isOfInterest = !onlyPeers || done.isLocal

@@ -75,8 +75,9 @@ extension DescriptorWatch {
             case .pipe:
                 events.contains(.readable) && (onlyPeers || fullnessMattersBelow > 1 || duplicate.isOwnPipe)
             // An event that is not about input needs the address of the peer nevertheless.
-            case .stream, .datagram: !duplicate.isLockFree
-            case .listener: onlyPeers && !duplicate.isLockFree
+            case .stream, .datagram:
+                !duplicate.isLockFree || duplicate.isAskedElsewhere && (onlyPeers || fullnessMattersBelow > 1)
+            case .listener: onlyPeers && (!duplicate.isLockFree || duplicate.isAskedElsewhere)
             case .terminal, .timer, .event, .epoll: false
             }
         if needsAnswer, let found = describe(duplicate, events) { return report(events, found, at: index) }
@@ -209,7 +210,7 @@ extension DescriptorWatch {
     // MARK: The other end
 
     /// Of a socket whose peer is known without its lock: AF_UNIX and AF_NETLINK.
-    private func unixPeer(of duplicate: WatchedDescriptor) -> String {
+    func unixPeer(of duplicate: WatchedDescriptor) -> String {
         var peer = clinux_peer()
         clinux_describe_peer(duplicate.number, duplicate.domain, &peer)
         if peer.length > 0 {

@@ -42,6 +42,9 @@ final class InputOrigins {
             let candidate = Candidate(position: position, inode: duplicate.inode)
             if duplicate.kind == .pipe {
                 if pipes.contains(duplicate.inode) { own.append(position) }
+            } else if DiagnosticSocket.isSerialized {
+                // Any process on the machine could delay the answer.
+                continue
             } else if duplicate.domain == AF_UNIX {
                 unix.append(candidate)
             } else if duplicate.isTCP {
@@ -107,7 +110,7 @@ private final class ConnectionDump {
 
     private static func requests(_ cgroup: UInt64?) -> [[UInt8]] {
         DiagnosticRequest.families.map {
-            DiagnosticRequest.all(family: $0, protocol: DiagnosticRequest.tcp, cgroup: cgroup, hasCounters: false)
+            DiagnosticRequest.all(family: $0, protocol: DiagnosticRequest.tcp, cgroup: cgroup)
         }
     }
 

@@ -17,8 +17,9 @@ package final class SocketDescriber {
     package init() {}
 
     /// - Parameter known: the socket as a look has found it before.
-    /// - Returns: `nil` if the kernel does not tell, or the socket has no bytes.
+    /// - Returns: `nil` if the socket has no bytes, or the kernel does not tell, or not at once (before Linux 6.9).
     package func describe(_ inode: UInt64, _ known: KnownSocket) -> Description? {
+        if DiagnosticSocket.isSerialized { return nil }
         if socket == nil { socket = try? DiagnosticSocket() }
         guard let socket, let message = try? socket.one(DiagnosticRequest.brief(known)),
             let answer = InternetSocket(parsing: message), answer.inode == inode, answer.unread > 0

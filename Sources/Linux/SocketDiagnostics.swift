@@ -9,11 +9,32 @@ package enum SocketKind: CaseIterable, Hashable, Sendable {
 }
 
 /// A socket of sock_diag(7). It needs no privilege, and shows the network namespace in which it was created. The kernel answers
-/// in the calls themselves, so no call blocks.
+/// in the calls themselves. No call blocks, except for requests of counters (`SocketQuestion`) and on kernels that serialize
+/// requests.
 final class DiagnosticSocket {
     private let descriptor: SharedDescriptor
-    /// How much the kernel puts into one message of a dump: some 80 TCP sockets with their counters.
+    /// How much the kernel puts into one message of a dump: some 250 TCP sockets.
     private static let size = 32 * 1024
+
+    /// Whether the kernel carries out one request at a time, of all processes (`sock_diag_mutex`, before Linux 6.9). One that
+    /// waits for a socket's lock then delays all others, of any kind.
+    static let isSerialized: Bool = {
+        var name = utsname()
+        guard uname(&name) == 0 else { return true }
+        let release = withUnsafeBytes(of: name.release) { Array($0.prefix { $0 != 0 }) }
+        return DiagnosticSocket.serializes(release)
+    }()
+
+    /// - Parameter release: as uname(2) reports it, such as `6.1.0-28-amd64`.
+    static func serializes(_ release: [UInt8]) -> Bool {
+        let numbers = release.split(separator: UInt8(ascii: "."), maxSplits: 2, omittingEmptySubsequences: false)
+        guard numbers.count >= 2 else { return true }
+        let digits = numbers.prefix(2).map { $0.prefix { (0x30...0x39).contains($0) } }
+        guard let major: UInt64 = parseNumber(digits[0]), let minor: UInt64 = parseNumber(digits[1]) else {
+            return true
+        }
+        return (major, minor) < (6, 9)
+    }
 
     init() throws(SystemError) {
         let type = Int32(SOCK_RAW.rawValue) | Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
@@ -82,13 +103,15 @@ struct SocketTable {
     }
 }
 
-/// A dump of all sockets of one kind, in pieces: the kernel takes 1.5 µs for each.
+/// A dump of all sockets of one kind, in pieces: the kernel takes about 1 µs for each. It has no counters, so the kernel takes
+/// no socket's lock.
 final class SocketDump {
     let kind: SocketKind
     /// Only the sockets of this cgroup.
     let cgroup: UInt64?
     private(set) var table: SocketTable
-    private var requests: [[UInt8]]
+    /// What is not asked yet.
+    private(set) var requests: [[UInt8]]
     private var socket: DiagnosticSocket?
 
     init(_ kind: SocketKind, cgroup: UInt64? = nil, at now: Duration) {
@@ -131,10 +154,27 @@ final class SocketDump {
         if isDone || table.isCut { socket = nil }
         return socket != nil || !requests.isEmpty
     }
+
+    /// Reads the next sockets from what a helper thread has received for all requests.
+    /// - Returns: whether there are more.
+    /// - Throws: the same.
+    func advance(_ answers: DiagnosticAnswers) throws(SystemError) -> Bool {
+        let messages = try answers.next()
+        for message in messages {
+            switch message {
+            case .socket(let bytes): table.insert(bytes, kind: kind)
+            case .done: break
+            case .failed(let errno): throw SystemError(call: "NETLINK_SOCK_DIAG", errno: errno)
+            }
+        }
+        return !messages.isEmpty && !table.isCut
+    }
 }
 
 /// The last dumps, for looks that follow each other closely.
 package final class SocketTables {
+    /// Whether a helper thread makes all requests, because any of them can block.
+    package let isSerialized: Bool
     private var tables: [SocketKind: SocketTable] = [:]
     private var sizes: [SocketKind: Int] = [:]
     /// How many dumps were made.
@@ -151,7 +191,9 @@ package final class SocketTables {
     /// A dump of more sockets is only made if a filtered one has not found all.
     static let largeDump = 1024
 
-    package init() {}
+    package convenience init() { self.init(isSerialized: DiagnosticSocket.isSerialized) }
+
+    init(isSerialized: Bool) { self.isSerialized = isSerialized }
 
     /// Returns the last dump, if it began at this time or later.
     func table(_ kind: SocketKind, since time: Duration) -> SocketTable? {

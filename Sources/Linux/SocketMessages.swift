@@ -22,12 +22,14 @@ package struct InternetSocket: Equatable {
     /// Bytes that the other end has not confirmed. Of a listener: how many connections may wait.
     package var writeQueue: UInt32
     package var inode: UInt64
-    /// TCP only.
+    /// TCP only. For it the kernel waits for the socket's lock, unless the socket listens.
     package var info: TCPInfo?
 
     /// Whether the other end has sent its FIN.
     package var hasEnd: Bool { state == State.closeWait || state == State.lastAck || state == State.closing }
     package var isListening: Bool { state == State.listening }
+    /// Data can arrive, or can be sent.
+    var isConnected: Bool { state == State.established || state == State.closeWait }
 
     /// Bytes, or connections, that wait for the app.
     package var unread: UInt64 { UInt64(hasEnd && readQueue > 0 ? readQueue - 1 : readQueue) }
@@ -172,13 +174,10 @@ enum DiagnosticRequest {
     static let udp: UInt8 = 17
     static let families: [UInt8] = [2, 10]
 
-    /// All sockets of a family and protocol.
+    /// All sockets of a family and protocol, without the counters of TCP.
     /// - Parameter cgroup: only those that were created in this group, or by a listener of this group
     ///   (INET_DIAG_BC_CGROUP_COND, since Linux 5.9).
-    /// - Parameter hasCounters: with `TCPInfo`, for which the kernel waits for the lock of each socket.
-    static func all(
-        family: UInt8, protocol number: UInt8, cgroup: UInt64? = nil, hasCounters: Bool = true
-    ) -> [UInt8] {
+    static func all(family: UInt8, protocol number: UInt8, cgroup: UInt64? = nil) -> [UInt8] {
         var filter: [UInt8] = []
         if let cgroup {
             // An attribute (INET_DIAG_REQ_BYTECODE) with one operation: of 12 bytes, to its end or beyond.
@@ -186,19 +185,17 @@ enum DiagnosticRequest {
             filter += [13, 12] + nativeBytes(UInt16(16)) + nativeBytes(cgroup)
         }
         let identity = [UInt8](repeating: 0, count: SocketIdentity.size)
-        return request(inet(family, number, identity, hasCounters: hasCounters) + filter, isDump: true)
+        return request(inet(family, number, identity) + filter, isDump: true)
     }
 
-    /// One socket.
+    /// One TCP socket, with its counters: for these the kernel waits for its lock. Only a helper thread sends this.
     static func exact(_ socket: KnownSocket) -> [UInt8] {
-        request(inet(socket.family, tcp, socket.identity.bytes), isDump: false)
+        request(inet(socket.family, tcp, socket.identity.bytes, hasCounters: true), isDump: false)
     }
 
     /// The same socket without INET_DIAG_INFO, for which the kernel takes the socket's lock.
     static func brief(_ socket: KnownSocket) -> [UInt8] {
-        var body = inet(socket.family, tcp, socket.identity.bytes)
-        body[2] = 0
-        return request(body, isDump: false)
+        request(inet(socket.family, tcp, socket.identity.bytes), isDump: false)
     }
 
     /// All AF_UNIX sockets, or the one with an inode.
@@ -210,11 +207,12 @@ enum DiagnosticRequest {
         return request(body, isDump: inode == nil)
     }
 
-    /// `struct inet_diag_req_v2`: all states, with INET_DIAG_INFO.
+    /// `struct inet_diag_req_v2`: all states.
+    /// - Parameter hasCounters: with INET_DIAG_INFO.
     private static func inet(
-        _ family: UInt8, _ number: UInt8, _ identity: [UInt8], hasCounters: Bool = true
+        _ family: UInt8, _ number: UInt8, _ identity: [UInt8], hasCounters: Bool = false
     ) -> [UInt8] {
-        [family, number, number == tcp && hasCounters ? 2 : 0, 0] + nativeBytes(UInt32.max) + identity
+        [family, number, hasCounters ? 2 : 0, 0] + nativeBytes(UInt32.max) + identity
     }
 
     private static func request(_ body: [UInt8], isDump: Bool) -> [UInt8] {

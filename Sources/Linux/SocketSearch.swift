@@ -7,17 +7,49 @@ import Posix
 /// 2. TCP sockets that an earlier look has found, and a few AF_UNIX sockets: one request each, about 3 µs;
 /// 3. the others in a dump: of the sockets of the app's cgroup if there are many, else of all;
 /// 4. those in other network namespaces in their tables of /proc.
+///
+/// The counters of TCP connections are the answers to a `question`, with which the search waits for a helper thread.
 final class SocketSearch {
-    /// The most sockets that are asked for one by one.
+    /// The most TCP sockets without counters that are asked for one by one.
     private static let mostTCP = 256
     private static let mostUnix = 32
     /// The most network namespaces that are searched.
     private static let mostNamespaces = 8
 
-    fileprivate enum LookUp {
+    /// A request for one socket.
+    private enum LookUp {
         case tcp(UInt64, KnownSocket)
+        /// With its counters.
+        case counters(UInt64, KnownSocket)
         case unix(UInt64)
+
+        var inode: UInt64 {
+            switch self {
+            case .tcp(let inode, _), .counters(let inode, _), .unix(let inode): inode
+            }
+        }
+        var withoutCounters: LookUp {
+            switch self {
+            case .counters(let inode, let identity): .tcp(inode, identity)
+            case .tcp, .unix: self
+            }
+        }
+        var request: [UInt8] {
+            switch self {
+            case .tcp(_, let identity): DiagnosticRequest.brief(identity)
+            case .counters(_, let identity): DiagnosticRequest.exact(identity)
+            case .unix(let inode): DiagnosticRequest.unix(inode: inode)
+            }
+        }
     }
+    /// What a question is for.
+    private enum Subject {
+        case sockets([LookUp])
+        case dump(SocketDump)
+    }
+
+    /// The most sockets of one question: some 3 ms for the helper thread.
+    private static let mostAsked = 1024
 
     private let known: [UInt64: WorkBaseline.Known]
     /// When the app was looked at before: an older dump would show less than is known.
@@ -29,6 +61,8 @@ final class SocketSearch {
     /// Uses dumps that were made before this search.
     private let usesOldTables: Bool
     private let proc: ProcFS
+    /// A helper thread can be asked.
+    private var mayAsk: Bool
 
     private(set) var found: [UInt64: FoundSocket] = [:]
     private(set) var ports: Set<UInt16> = []
@@ -37,6 +71,15 @@ final class SocketSearch {
     /// When the app's descriptors were listed.
     private var began = Duration.zero
     private var lookUps: ArraySlice<LookUp> = []
+    /// Connections whose counters are not known yet.
+    private var uncounted: [LookUp] = []
+    /// Those whose counters were asked for.
+    private var counted: Set<UInt64> = []
+    /// What a helper thread is to ask before the search continues.
+    private(set) var question: SocketQuestion?
+    private var subject: Subject?
+    /// What it has received.
+    private var answers: DiagnosticAnswers?
     private var socket: DiagnosticSocket?
     /// Those that are to be searched for in dumps.
     private var missing: Set<UInt64> = []
@@ -53,9 +96,12 @@ final class SocketSearch {
     /// Dumps that failed for another reason than that they are not supported.
     private var failed: Set<SocketKind> = []
 
+    /// - Parameter mayAsk: false: without counters, so with an established connection the search is incomplete.
     init(
-        baseline: WorkBaseline, cgroup: UInt64?, tables: SocketTables, usesOldTables: Bool = true, proc: ProcFS
+        baseline: WorkBaseline, cgroup: UInt64?, tables: SocketTables, usesOldTables: Bool = true, mayAsk: Bool,
+        proc: ProcFS
     ) {
+        self.mayAsk = mayAsk
         self.usesOldTables = usesOldTables
         known = baseline.sockets
         lastLook = baseline.lastLook ?? .zero
@@ -79,16 +125,20 @@ final class SocketSearch {
         }
         self.process = process
         if !tables.unsupported.isEmpty { searchOwnTexts() }
+        if hasNoDiagnostics, !kinds.isEmpty { loseDiagnostics() }
         var askedUnix = kinds.values.count { $0 == .unix } <= Self.mostUnix
-        askedUnix = askedUnix && !tables.unsupported.contains(.unix)
+        askedUnix = askedUnix && !tables.unsupported.contains(.unix) && !hasNoDiagnostics
         var asked: [LookUp] = []
         var askedTCP = 0
         for (inode, kind) in kinds {
+            let entry = known[inode]
             if let socket = inTable(inode, kind, at: now) {
-                found[inode] = socket
+                take(socket, inode)
             } else if kind == .unix, askedUnix {
                 asked.append(.unix(inode))
-            } else if kind == .tcp, let identity = known[inode]?.identity, askedTCP < Self.mostTCP {
+            } else if kind == .tcp, mayAsk, let identity = entry?.identity, entry?.connection != nil {
+                uncounted.append(.counters(inode, identity))
+            } else if kind == .tcp, !hasNoDiagnostics, let identity = entry?.identity, askedTCP < Self.mostTCP {
                 asked.append(.tcp(inode, identity))
                 askedTCP += 1
             } else if known[inode]?.isListed == true, !texts.isEmpty {
@@ -107,8 +157,13 @@ final class SocketSearch {
     /// Does the next piece.
     /// - Returns: whether there is more.
     func advance(at now: Duration, limit: Int) throws(SystemError) -> Bool {
-        if !lookUps.isEmpty {
+        if question != nil { return true }
+        if let answers, let subject {
+            read(answers, subject)
+        } else if !lookUps.isEmpty, !tables.isSerialized {
             lookUp(limit)
+        } else if !lookUps.isEmpty || !uncounted.isEmpty {
+            askForSockets()
         } else if !isDumped {
             if !advanceDumps(at: now) {
                 isDumped = true
@@ -150,27 +205,111 @@ final class SocketSearch {
         let socket: DiagnosticSocket
         if let open = self.socket { socket = open } else { socket = try DiagnosticSocket() }
         self.socket = socket
+        if let bytes = try socket.one(item.request) { take(bytes) }
+        settle(item)
+    }
+
+    /// Takes the answer to a request for one socket. Another socket has these addresses if several listen on one port.
+    private func take(_ bytes: ArraySlice<UInt8>) {
+        // AF_UNIX
+        if bytes.first == 1 {
+            if let queue = UnixQueue(parsing: bytes), kinds[queue.inode] != nil { found[queue.inode] = .unix(queue) }
+        } else if let socket = InternetSocket(parsing: bytes), kinds[socket.inode] != nil {
+            take(.internet(socket, .tcp), socket.inode)
+        }
+    }
+
+    private func take(_ socket: FoundSocket, _ inode: UInt64) {
+        found[inode] = socket
+        // A kernel without these counters does not answer with them.
+        guard let identity = socket.uncounted, !counted.contains(inode) else { return }
+        if mayAsk { uncounted.append(.counters(inode, identity)) } else { isIncomplete = true }
+    }
+
+    /// The kernel has answered the request for a socket.
+    private func settle(_ item: LookUp) {
+        guard found[item.inode] == nil else { return }
         switch item {
-        case .tcp(let inode, let identity):
-            // Another socket has these addresses if several listen on one port.
-            if let bytes = try socket.one(DiagnosticRequest.exact(identity)),
-                let answer = InternetSocket(parsing: bytes), answer.inode == inode
-            {
-                found[inode] = .internet(answer, .tcp)
-            } else {
-                missing.insert(inode)
-            }
-        case .unix(let inode):
-            if let bytes = try socket.one(DiagnosticRequest.unix(inode: inode)),
-                let answer = UnixQueue(parsing: bytes), answer.inode == inode
-            {
-                found[inode] = .unix(answer)
-            } else {
-                // Of another network namespace.
-                found[inode] = .absent(.unix)
+        case .tcp, .counters: missing.insert(item.inode)
+        // Of another network namespace.
+        case .unix: found[item.inode] = .absent(.unix)
+        }
+    }
+
+    // MARK: Questions
+
+    /// Without a helper thread, a kernel that serializes requests is asked nothing.
+    private var hasNoDiagnostics: Bool { !mayAsk && tables.isSerialized }
+
+    private func loseDiagnostics() {
+        isIncomplete = true
+        searchOwnTexts()
+    }
+
+    private func askForSockets() {
+        // There are some only if the kernel serializes requests.
+        uncounted += lookUps
+        lookUps = []
+        let asked = Array(uncounted.prefix(Self.mostAsked))
+        uncounted.removeFirst(asked.count)
+        for case .counters(let inode, _) in asked { counted.insert(inode) }
+        ask(asked.flatMap(\.request), .sockets(asked))
+    }
+
+    private func ask(_ requests: [UInt8], _ subject: Subject) {
+        self.subject = subject
+        question = try? SocketQuestion(requests)
+        if question == nil { giveUp() }
+    }
+
+    /// Continues with the answers to `question`.
+    /// - Parameter bytes: their size.
+    func answered(_ bytes: UInt64) {
+        answers = question?.answers(bytes)
+        question = nil
+    }
+
+    /// Continues without answers, and without further questions.
+    func giveUp() {
+        var unanswered = uncounted
+        if case .sockets(let asked)? = subject { unanswered += asked }
+        (question, subject, answers, uncounted) = (nil, nil, nil, [])
+        mayAsk = false
+        isIncomplete = true
+        // The queues of the others are known already.
+        unanswered.removeAll { found[$0.inode] != nil }
+        if hasNoDiagnostics {
+            missing.formUnion(unanswered.map(\.inode))
+            loseDiagnostics()
+        } else {
+            lookUps += unanswered.prefix(Self.mostTCP).map(\.withoutCounters)
+            missing.formUnion(unanswered.dropFirst(Self.mostTCP).map(\.inode))
+        }
+    }
+
+    /// Reads the next piece of the answers.
+    private func read(_ answers: DiagnosticAnswers, _ subject: Subject) {
+        switch subject {
+        case .sockets(let asked):
+            // What cannot be read was not answered.
+            let messages = (try? answers.next()) ?? []
+            for case .socket(let bytes) in messages { take(bytes) }
+            guard messages.isEmpty else { return }
+            endQuestion()
+            for item in asked { settle(item) }
+        case .dump(let dump):
+            do throws(SystemError) {
+                if try dump.advance(answers) { return }
+                endQuestion()
+                finish(dump)
+            } catch {
+                endQuestion()
+                fail(dump, error)
             }
         }
     }
+
+    private func endQuestion() { (answers, subject) = (nil, nil) }
 
     // MARK: Dumps
 
@@ -191,7 +330,8 @@ final class SocketSearch {
         }
         let mayFilter = cgroup != nil && kind == .tcp && !isFiltered && !tables.cannotFilter && tables.isLarge(kind)
         if mayFilter { isFiltered = true }
-        dump = SocketDump(kind, cgroup: mayFilter ? cgroup : nil, at: now)
+        let made = SocketDump(kind, cgroup: mayFilter ? cgroup : nil, at: now)
+        if tables.isSerialized { ask(made.requests.flatMap { $0 }, .dump(made)) } else { dump = made }
         return true
     }
 
@@ -219,7 +359,7 @@ final class SocketSearch {
 
     /// Whether a dump that began after the app's descriptors were listed has not found what is missing.
     private func isDone(_ kind: SocketKind) -> Bool {
-        if tables.unsupported.contains(kind) || failed.contains(kind) { return true }
+        if hasNoDiagnostics || tables.unsupported.contains(kind) || failed.contains(kind) { return true }
         guard let table = tables.table(kind, since: began) else { return false }
         take(table, kind)
         return true
@@ -245,7 +385,7 @@ final class SocketSearch {
         ports.formUnion(table.ports)
         for inode in missing where kinds[inode] == kind || kinds[inode] == .unknown {
             guard let socket = table.socket(inode, kind) else { continue }
-            found[inode] = socket
+            take(socket, inode)
             missing.remove(inode)
         }
     }
@@ -262,11 +402,11 @@ final class SocketSearch {
     }
 }
 
-extension SocketSearch.LookUp {
-    fileprivate var inode: UInt64 {
-        switch self {
-        case .tcp(let inode, _), .unix(let inode): inode
-        }
+extension FoundSocket {
+    /// A connection of which the counters are not known.
+    fileprivate var uncounted: KnownSocket? {
+        guard case .internet(let socket, .tcp) = self, socket.isConnected, socket.info == nil else { return nil }
+        return KnownSocket(family: socket.family, identity: socket.identity)
     }
 }
 

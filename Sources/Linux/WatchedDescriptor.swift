@@ -57,6 +57,8 @@ struct WatchedDescriptor {
     var isRare = false
     /// What is asked of it takes no lock that a process can hold.
     var isLockFree: Bool { domain == 0 || domain == AF_UNIX || domain == AF_NETLINK }
+    /// AF_UNIX, where a request of another process can delay the kernel's answers about its queues.
+    var isAskedElsewhere: Bool { domain == AF_UNIX && DiagnosticSocket.isSerialized }
     /// SO_LINGER: the last close(2) can take as long as the app likes.
     var lingers = false
     /// Of a socket, or of a pipe without a name; otherwise 0.

@@ -96,6 +96,12 @@ package struct WorkBaseline {
                 let before = sockets[inode]?.connection
                 entry.identity = KnownSocket(family: socket.family, identity: socket.identity)
                 entry.connection = Connection(socket, before: before, listening: listening)
+                if entry.connection == nil, socket.isConnected {
+                    // Its counters were not read. What was known is compared with those that the next look reads.
+                    entry.connection = before
+                    let isClient = before == nil && listening.contains(socket.localPort)
+                    if isClient, socket.state == InternetSocket.State.established { work.connections += 1 }
+                }
                 if let connection = entry.connection, connection.isAccepted {
                     hasTraffic =
                         hasTraffic || connection.received != before?.received || connection.sent != before?.sent
@@ -108,6 +114,9 @@ package struct WorkBaseline {
                 }
             }
             if case .listed = found { entry.isListed = true }
+            if case .listed(_, .tcp) = found, let before = sockets[inode] {
+                (entry.identity, entry.connection) = (before.identity, before.connection)
+            }
             if case .listed(let socket, .tcp) = found, socket.state == InternetSocket.State.established,
                 listening.contains(socket.localPort)
             {
@@ -128,9 +137,7 @@ package struct WorkBaseline {
 extension WorkBaseline.Connection {
     /// - Returns: `nil` if the socket is not connected, or its kernel does not count.
     fileprivate init?(_ socket: InternetSocket, before: Self?, listening: Set<UInt16>) {
-        guard socket.state == InternetSocket.State.established || socket.state == InternetSocket.State.closeWait,
-            let info = socket.info
-        else { return nil }
+        guard socket.isConnected, let info = socket.info else { return nil }
         received = info.received
         sent = info.sent
         isAccepted = before?.isAccepted == true || listening.contains(socket.localPort)

@@ -41,9 +41,11 @@ package final class WorkLook {
     ///   - now: the time (CLOCK_MONOTONIC).
     ///   - cgroup: the ID of the app's cgroup, if it has one.
     ///   - isFrozen: its threads are frozen, so only its sockets are examined, and not by what was listed before.
+    ///   - mayAsk: false: a helper thread still waits for an answer, so the look has no `question`. With an established
+    ///     connection it is incomplete.
     package init(
         _ members: Enclosure.Members, at now: Duration, cgroup: UInt64? = nil, baseline: WorkBaseline,
-        tables: SocketTables, isFrozen: Bool = false, proc: ProcFS = ProcFS()
+        tables: SocketTables, isFrozen: Bool = false, mayAsk: Bool = true, proc: ProcFS = ProcFS()
     ) {
         self.isFrozen = isFrozen
         let processes = members.processes.prefix(Self.mostProcesses)
@@ -55,13 +57,14 @@ package final class WorkLook {
         known = baseline.sockets
         self.proc = proc
         search = SocketSearch(
-            baseline: baseline, cgroup: cgroup, tables: tables, usesOldTables: !isFrozen, proc: proc)
+            baseline: baseline, cgroup: cgroup, tables: tables, usesOldTables: !isFrozen, mayAsk: mayAsk,
+            proc: proc)
         ownNamespace = proc.networkNamespace(of: "self")
     }
 
     /// Does the next piece.
     /// - Parameter now: the time (CLOCK_MONOTONIC).
-    /// - Returns: whether there is more.
+    /// - Returns: whether there is more. If not, the look is finished or has a `question`.
     package func advance(at now: Duration) throws(SystemError) -> Bool {
         switch step {
         case .descriptors:
@@ -79,8 +82,20 @@ package final class WorkLook {
         case .threads: if try !lookAtThreads() { step = .finished }
         case .finished: break
         }
-        return step != .finished
+        return step != .finished && question == nil
     }
+
+    // MARK: Questions
+
+    /// What a helper thread is to ask before the look can continue: it may wait for as long as another process likes.
+    package var question: SocketQuestion? { search.question }
+
+    /// Continues with the answers.
+    /// - Parameter bytes: their size.
+    package func answered(_ bytes: UInt64) { search.answered(bytes) }
+
+    /// Continues without answers. The look will be incomplete.
+    package func giveUp() { search.giveUp() }
 
     // MARK: Descriptors
 

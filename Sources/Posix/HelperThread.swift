@@ -10,7 +10,7 @@ package final class HelperThread: @unchecked Sendable {
         /// 0 or a positive errno.
         package let errno: Int32
         package let elapsed: Duration
-        /// What was measured.
+        /// What was measured; of `diagnose` the size of the answers.
         package let bytes: UInt64
         /// Of `Measurement.memory`: shared memory, a part of `bytes`.
         package let shared: UInt64
@@ -159,6 +159,13 @@ package final class HelperThread: @unchecked Sendable {
         _ = file.release()
         _ = output.release()
         return true
+    }
+
+    /// Asks the kernel about sockets (sock_diag(7)). `bytes` of the completion is the size of the answers, also after an error.
+    /// - Parameter file: a file in memory, with the requests. The answers follow, from the next multiple of 4 on.
+    /// - Returns: false if `capacity` jobs wait already.
+    package func diagnose(_ file: consuming Descriptor, token: UInt64) throws(SystemError) -> Bool {
+        try submit(CLINUX_JOB_DIAGNOSE, file, token)
     }
 
     private func submit(

@@ -1,4 +1,5 @@
 import Glibc
+import Posix
 import Testing
 
 @testable import Linux
@@ -101,6 +102,62 @@ struct SocketMessageTests {
         #expect(diagnosticMessages(netlink(3, nativeBytes(-EINVAL))) == [.failed(errno: EINVAL)])
         #expect(diagnosticMessages(netlink(2, nativeBytes(Int32.min))) == [.failed(errno: .max)])
         #expect(diagnosticMessages(netlink(2, [])) == [.done])
+    }
+
+    @Test("the answers of a helper thread are read in whole messages")
+    func whole() throws {
+        let first = netlink(20, [1, 2, 3])
+        let last = netlink(3, nativeBytes(Int32(0)))
+        #expect(wholeMessages([]) == 0)
+        #expect(wholeMessages(first + last) == 20 + 20)
+        for count in 0..<20 { #expect(wholeMessages(first + last[..<count]) == 20, "\(count)") }
+        #expect(wholeMessages([UInt8](repeating: 0, count: 64)) == 0)
+        let file = try MemoryFile.empty("answers")
+        let message = netlink(20, [UInt8](repeating: 7, count: 984))
+        // They begin at 8, and a piece ends within a message.
+        try writeAll([UInt8](repeating: 0, count: 8), to: file)
+        for _ in 0..<100 { try writeAll(message, to: file) }
+        let answers = DiagnosticAnswers(SharedDescriptor(file), at: 8, bytes: 100_000)
+        var found = 0
+        while true {
+            let messages = try answers.next()
+            if messages.isEmpty { break }
+            for message in messages { #expect(message == .socket([UInt8](repeating: 7, count: 984)[...])) }
+            found += messages.count
+        }
+        #expect(found == 100)
+        // What does not have the form of a message ends them.
+        let broken = try SharedDescriptor(MemoryFile.sealed("broken", first + [UInt8](repeating: 0, count: 99)))
+        let rest = DiagnosticAnswers(broken, at: 0, bytes: .max)
+        let before = try rest.next()
+        let after = try rest.next()
+        #expect(before.count == 1 && after.isEmpty)
+    }
+
+    @Test("only counters are asked for with INET_DIAG_INFO, for which the kernel takes a socket's lock")
+    func counters() throws {
+        let socket = try internetSocket(internetMessage())
+        let known = KnownSocket(family: socket.family, identity: socket.identity)
+        // `idiag_ext` of `struct inet_diag_req_v2`, after the header of 16 bytes.
+        let extensions = 18
+        #expect(DiagnosticRequest.exact(known)[extensions] == 2)
+        #expect(DiagnosticRequest.brief(known)[extensions] == 0)
+        #expect(DiagnosticRequest.brief(known)[24..<72] == DiagnosticRequest.exact(known)[24..<72])
+        for family in DiagnosticRequest.families {
+            #expect(DiagnosticRequest.all(family: family, protocol: DiagnosticRequest.tcp)[extensions] == 0)
+            let filtered = DiagnosticRequest.all(family: family, protocol: DiagnosticRequest.tcp, cgroup: 1)
+            #expect(filtered[extensions] == 0)
+        }
+    }
+
+    @Test("kernels before 6.9 carry out one request at a time")
+    func serialized() {
+        for release in ["6.8.0", "6.1.0-28-amd64", "5.10", "4.19.0-rc1", "6", "", "x.y", "6.x"] {
+            #expect(DiagnosticSocket.serializes(Array(release.utf8)), "\(release)")
+        }
+        for release in ["6.9.0", "6.10-rc1", "6.18.44-generic", "7.0", "10.0.1"] {
+            #expect(!DiagnosticSocket.serializes(Array(release.utf8)), "\(release)")
+        }
     }
 
     @Test("bytes that are no messages end the datagram")

@@ -78,6 +78,27 @@ struct WorkBaselineTests {
         }
     }
 
+    @Test("a connection whose counters were not read is a client, and is compared with what was known before")
+    func uncounted() throws {
+        func message(_ received: UInt64) -> [UInt8] {
+            internetMessage(received: received, sent: 5, lastReceived: 7, lastSent: 7)
+        }
+        // Only the first attribute.
+        let without = Array(message(9)[..<80])
+        var new = WorkBaseline()
+        let client = new.judge(try makeFindings([without]), isFirst: true, Self.limits)
+        #expect(client.connections == 1 && client.requests == 0)
+        let outgoing = new.judge(try makeFindings([without], ports: [81]), isFirst: false, Self.limits)
+        #expect(outgoing.connections == 0)
+        var baseline = WorkBaseline()
+        let requests = try [message(5), without, message(9), without, message(9)].map { bytes in
+            let work = baseline.judge(try makeFindings([bytes]), isFirst: false, Self.limits)
+            #expect(work.connections == 1)
+            return work.requests
+        }
+        #expect(requests == [0, 0, 1, 0, 1])
+    }
+
     @Test("input and output of all sockets count")
     func queues() throws {
         var baseline = WorkBaseline()

@@ -55,13 +55,24 @@ final class Subject {
         _ baseline: inout WorkBaseline, isFirst: Bool = false, isFrozen: Bool = false,
         tables: SocketTables = SocketTables(), at time: Duration? = nil
     ) throws -> WorkMeasurement {
-        let look = WorkLook(
+        let look = makeLook(baseline, tables: tables, isFrozen: isFrozen, at: time)
+        try look.finish(try QuestionThread()) { time ?? Self.now }
+        return isFrozen ? baseline.judgeFrozen(look.findings) : judge(look, &baseline, isFirst: isFirst)
+    }
+
+    /// - Parameter time: `nil`: now.
+    func makeLook(
+        _ baseline: WorkBaseline, tables: SocketTables = SocketTables(), isFrozen: Bool = false, mayAsk: Bool = true,
+        at time: Duration? = nil
+    ) -> WorkLook {
+        WorkLook(
             Enclosure.Members(processes: [process.pid], cpu: .zero), at: time ?? Self.now, baseline: baseline,
-            tables: tables, isFrozen: isFrozen)
-        while try look.advance(at: time ?? Self.now) {}
-        if isFrozen { return baseline.judgeFrozen(look.findings) }
-        return baseline.judge(
-            look.findings, isFirst: isFirst, IdleLimits(processorShare: 10, requestTime: .seconds(60)))
+            tables: tables, isFrozen: isFrozen, mayAsk: mayAsk)
+    }
+
+    /// - Parameter look: is finished.
+    func judge(_ look: WorkLook, _ baseline: inout WorkBaseline, isFirst: Bool = false) -> WorkMeasurement {
+        baseline.judge(look.findings, isFirst: isFirst, IdleLimits(processorShare: 10, requestTime: .seconds(60)))
     }
 
     /// A look without another one before it.
@@ -70,7 +81,8 @@ final class Subject {
         return try look(&baseline, isFirst: true)
     }
 
-    private static var now: Duration {
+    /// CLOCK_MONOTONIC
+    static var now: Duration {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)
         return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)

@@ -31,6 +31,10 @@ enum clinux_job_kind {
     /// which another process holds while it asks a file of a FUSE server whether it is ready; and it makes the whole text at
     /// once. `bytes` of the completion is the number of targets.
     CLINUX_JOB_LIST_TARGETS,
+    /// Sends the requests of NETLINK_SOCK_DIAG (sock_diag(7)) that `descriptor` contains, a file in memory, and writes the
+    /// kernel's answers after them, from the next multiple of 4 on. `bytes` of the completion is the size of the answers, also
+    /// after an error. For the counters of a TCP socket the kernel waits for the socket's lock.
+    CLINUX_JOB_DIAGNOSE,
 };
 
 struct clinux_job {
