@@ -61,6 +61,7 @@ final class InputWatcher {
     /// Nothing more is reported to the watch. What is left of it goes in a later turn, when the app runs again.
     func remove(_ input: RunInput, _ token: UInt64) {
         inputs[token] = nil
+        for process in input.watch.processes { ends?.remove(process.descriptor.raw) }
         stopped.append(input)
         guard stopped.count == 1 else { return }
         loop.work.add { [weak self] in self?.releaseStopped() ?? false }
@@ -68,8 +69,7 @@ final class InputWatcher {
 
     /// - Returns: whether there are more.
     private func releaseStopped() -> Bool {
-        guard let input = stopped.popLast() else { return false }
-        for process in input.watch.processes { ends?.remove(process.descriptor.raw) }
+        _ = stopped.popLast()
         return !stopped.isEmpty
     }
 
