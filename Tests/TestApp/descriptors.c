@@ -53,7 +53,7 @@ enum { MANY = 10000 };
 
 static int held = -1, other = -1;
 /// The parent needs the child's descriptor to make something arrive.
-static int is_shared, waits_to_write, count = 1, registered = -1;
+static int is_shared, waits_to_write, is_rare, count = 1, registered = -1;
 static char folder[] = "/tmp/greenroom-held-XXXXXX", path[64];
 static struct sockaddr_in address = {.sin_family = AF_INET};
 static struct sockaddr_un local = {.sun_family = AF_UNIX};
@@ -211,7 +211,7 @@ static void make(const char *kind) {
     }
     else if (!strcmp(kind, "listener") || !strcmp(kind, "shared-listener")) held = bound(SOCK_STREAM), count = *kind == 's' ? 2 : 1;
     else if (!strcmp(kind, "thread-listener") || !strcmp(kind, "leaderless-listener")) held = bound(SOCK_STREAM);
-    else if (make_rare(kind)) {}
+    else if (make_rare(kind)) is_rare = strcmp(kind, "lost-namespace");
     else if (!strcmp(kind, "tcp") || !strcmp(kind, "fin")) make_tcp();
     else if (!strcmp(kind, "blocked-tcp")) make_tcp(), fill(held, 65536), waits_to_write = 1;
     else if (!strcmp(kind, "lingering")) make_lingering();
@@ -291,6 +291,8 @@ static void poke(const char *kind) {
 }
 
 static void wait_for_input(void) {
+    // Some kinds are always ready.
+    while (is_rare) pause();
     struct pollfd polled = {.fd = held, .events = waits_to_write ? POLLOUT : POLLIN};
     while (poll(&polled, 1, -1) <= 0) {}
     _exit(polled.revents & (POLLIN | POLLOUT) ? 0 : 1);
