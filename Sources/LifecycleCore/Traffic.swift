@@ -20,7 +20,7 @@ package enum InputKind: String, CaseIterable, Hashable, Sendable {
     package var isFromOutside: Bool { self != .timer && self != .event }
 }
 
-/// Who has sent input (L53).
+/// Where input comes from (L53).
 package enum InputSource: Hashable, Sendable {
     /// A process outside the app, or that is not known.
     case outside
@@ -47,7 +47,7 @@ package struct Input: Hashable, Sendable {
     package var isHalfFull = false
     package var source = InputSource.outside
 
-    /// Whether it comes from outside the app: a timer of the app does not, whoever reads it.
+    /// Whether it comes from outside the app: a timer of the app does not, even if another process reads it.
     package var isFromOutside: Bool {
         switch source {
         case .outside: kind.isFromOutside

@@ -6,7 +6,8 @@ import Testing
 /// request may be lost.
 @Suite("Kills of the daemon under traffic")
 struct KillUnderTrafficTests {
-    @Test("100 suspended servers answer all requests, byte for byte, however often the daemon is killed meanwhile (L50)")
+    @Test(
+        "100 suspended servers answer all requests, byte for byte, however often the daemon is killed meanwhile (L50)")
     func requests() throws {
         var stage = try ServerFarm(count: 100)
         for round in 0..<4 { try stage.play(round) }
