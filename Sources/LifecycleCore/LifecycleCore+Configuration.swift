@@ -7,7 +7,7 @@ extension LifecycleCore {
             apps[index].policy = policy
             apps[index].isRegistered = true
             updateHome(index)
-            renewWatch(index, before, now)
+            policyChanged(index, before, now)
             if before.role != .worker, policy.role == .worker { becameWorker(index, now) }
             return reconsiderReturn(index)
         }

@@ -33,9 +33,9 @@ extension LifecycleCore {
     /// The manifest was read again: `Traffic=` may be another.
     mutating func renewWatch(_ index: Int, _ before: AppPolicy, _ now: Instant) {
         let policy = apps[index].policy
-        guard apps[index].run != nil,
-            before.wakesOnTraffic != policy.wakesOnTraffic || before.wakeThreshold != policy.wakeThreshold
-        else { return }
+        guard before.wakesOnTraffic != policy.wakesOnTraffic || before.wakeThreshold != policy.wakeThreshold else {
+            return
+        }
         if !policy.wakesOnTraffic { watchAgain(index, now) }
         guard case .suspended(var suspended)? = apps[index].execution else { return }
         (suspended.input, suspended.inputDue, suspended.deferred) = (nil, nil, nil)
@@ -124,6 +124,7 @@ extension LifecycleCore {
             return update(index, .suspended(suspended))
         }
         let suspendedFor = now - apps[index].since
+        let quickWakes = self[run: index].traffic.quickWakes
         let reason: LaunchReason? = wakesOnTraffic && apps[index].policy.role != .worker ? input.reason : nil
         if let reason {
             let id = apps[index].wakes.nextNumber()
@@ -131,6 +132,7 @@ extension LifecycleCore {
         }
         wake(index, pending: nil, for: reason, isUnrequested: isUnrequested, because: .woken, now)
         report(.inputArrived(apps[index].id, input))
+        self[run: index].traffic.quickWakes = quickWakes
         countWake(index, input, suspendedFor, now)
     }
 
