@@ -74,15 +74,17 @@ extension MutantCase {
         .events("looks at the first 64 descriptors only", .inputWakes) { event in
             input(event).map { $0.descriptor >= 64 } ?? false ? nil : event
         },
-        MutantCase(name: "serves no other app while an app has many descriptors with input", rule: .inputWakes) {
+        MutantCase(name: "serves no other app for 5 s once an app has many descriptors with input", rule: .inputWakes) {
             core, _ in
             Mutant(core: core) { mutant, event, now in
                 guard let input = input(event) else { return mutant.core.handle(event, at: now) }
-                if input.descriptor < 64, mutant.count > 100 { return [] }
-                let effects = mutant.core.handle(event, at: now)
-                let isAwake = effects.contains { if case .thaw = $0 { true } else { false } }
-                mutant.count = isAwake ? 0 : mutant.count + (input.descriptor < 64 ? 0 : 1)
-                return effects
+                let milliseconds = Int(now.sinceOrigin / .milliseconds(1))
+                if input.descriptor >= 64 {
+                    mutant.count = milliseconds + 5000
+                } else if milliseconds < mutant.count {
+                    return []
+                }
+                return mutant.core.handle(event, at: now)
             }
         },
     ]
