@@ -17,8 +17,13 @@ extension LifecycleCore {
         update(index, .suspended(suspended))
     }
 
-    /// It is no worker any more: its time in the background is limited from now on (L21).
+    /// It is no worker any more: its time in the background is limited from now on (L21), and no new daemon looks at it once
+    /// more.
     private mutating func becameOrdinary(_ index: Int, _ now: Instant) {
+        if case .suspended(var suspended)? = apps[index].execution {
+            suspended.look = nil
+            update(index, .suspended(suspended))
+        }
         guard self[run: index].budget == .idle else { return }
         let budget = apps[index].policy.backgroundBudget
         switch apps[index].phase {

@@ -97,6 +97,12 @@ extension World {
         if hasChanged, let run = apps[app].run { traffic.runs[run].isLeftAwake = false }
     }
 
+    /// The core learns what is watched of a suspended app. If that is nothing, it thaws the app.
+    mutating func watchDelivered(_ run: Int, _ attempt: Int, _ watch: InputWatch) {
+        guard runs[run].isAskedToFreeze, runs[run].attempt == attempt else { return }
+        traffic.runs[run].isLeftAwake = watch.isBlind
+    }
+
     // MARK: The daemon
 
     /// The next daemon may have other rights: without them it may not take the duplicates.

@@ -70,7 +70,6 @@ extension World {
         let found = isSimple ? InputWatch(watched: 4) : currentWatch(of: app)
         deliver(.run(runs[run].id, .inputWatched(attempt: attempt, found)), after: 0)
         traffic.runs[run].isBlind = found.isBlind
-        traffic.runs[run].isLeftAwake = found.isBlind
         if found.isBlind { return faults.add(.notWatchable) }
         for unread in traffic.runs[run].unread { reportInput(run, unread.input.descriptor) }
         beginBurst(run)

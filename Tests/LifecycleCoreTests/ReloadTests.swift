@@ -39,6 +39,33 @@ struct ReloadTests {
         #expect(harness.killed() == ["web"])
     }
 
+    @Test("an app that becomes a worker while it enters the background has no budget (L49)")
+    func entering() {
+        let harness = Harness("web") { $0.backgroundDeadline = .seconds(60) }
+        harness.behave("web") { $0.entering = .isSilent }
+        harness.launch("web")
+        harness.task("web", "upload")
+        harness.background("web")
+        #expect(harness.view("web").backgroundTimeRemaining == .seconds(30))
+        harness.register("web") { $0.role = .worker }
+        #expect(harness.view("web").backgroundTimeRemaining == nil)
+        harness.advance(.seconds(59))
+        #expect(harness.killed().isEmpty)
+    }
+
+    @Test("a task that may have ended without a daemon does not keep an app awake that becomes a worker (L49)")
+    func doubtfulTask() {
+        let harness = Harness("web")
+        harness.launch("web", .background)
+        harness.task("web", "upload")
+        harness.handle(.recovered)
+        harness.handle(.run(harness.run("web"), .reattached(messagesKept: false)))
+        harness.register("web") { $0.role = .worker }
+        #expect(harness.view("web").awakeReasons == [.task(name: "upload")])
+        harness.advance(.seconds(60))
+        #expect(harness.state("web") == .suspended)
+    }
+
     @Test("a suspended worker that becomes an app has its budget when it is woken (L21, L49)")
     func budgetOfSuspended() {
         let harness = TrafficTests.worker()

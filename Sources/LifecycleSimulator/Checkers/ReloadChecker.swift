@@ -14,8 +14,9 @@ struct ReloadChecker {
     }
 
     private var apps: [App]
-    /// The app that this event makes another than a worker.
+    /// The app that this event makes another than a worker, and the one that it makes a worker.
     private var freed: Int?
+    private var bound: Int?
 
     /// When an app that holds file locks is frozen again (L43).
     private static let lockRetry: Microseconds = 5 * .second
@@ -24,12 +25,13 @@ struct ReloadChecker {
 
     /// Records an event. Called before the core handles it.
     mutating func record(_ event: Event, of app: Int?, _ model: CoreModel, at now: Microseconds) {
-        freed = nil
+        (freed, bound) = (nil, nil)
         guard let app else { return }
         switch event {
         case .registered(_, let policy, _):
             let known = model.apps[app]
             if known.policy.role == .worker, policy.role != .worker, known.run != nil { freed = app }
+            if known.policy.role != .worker, policy.role == .worker { bound = app }
         case .run(_, .locksFound): apps[app].keptUntil = max(apps[app].keptUntil, now + 2 * Self.lockRetry)
         default: break
         }
@@ -65,8 +67,13 @@ struct ReloadChecker {
 
     // MARK: After all effects of an event
 
-    /// An app that is no worker any more has a budget for its tasks, like any other (L21).
+    /// A worker has no background budget (L49); an app that is no worker any more has one for its tasks, like any other (L21).
     func verify(_ model: CoreModel, _ deadlines: DeadlineChecker, _ findings: inout Findings) {
+        if let bound {
+            findings.check(
+                !deadlines.isOpen(.backgroundTime, of: bound), .reloadsTakeEffect,
+                "\(model.apps[bound].id) is a worker now, but has a background budget")
+        }
         guard let app = freed, apps[app].tasks > 0, model.apps[app].policy.backgroundTime != nil else { return }
         switch model.apps[app].phase {
         case .entering, .running:
