@@ -7,7 +7,7 @@ extension LifecycleCore {
             apps[index].policy = policy
             apps[index].isRegistered = true
             updateHome(index)
-            renewWatch(index, before, now)
+            policyChanged(index, before, now)
             if before.role != .worker, policy.role == .worker { becameWorker(index, now) }
             return reconsiderReturn(index)
         }
@@ -25,15 +25,24 @@ extension LifecycleCore {
         supersede(index, .foreground, by: .background)
         leaveForegroundSlot(index)
         switch apps[index].phase {
-        case .launching, .waking, .enteringBackground:
+        case .launching: if apps[index].execution?.pending != .terminate { setPending(index, .background) }
+        case .waking, .enteringBackground:
             if apps[index].execution?.pending != .terminate { setPending(index, .background) }
+            dropBudget(index, now)
         case .foreground: enterBackground(index, .requested, now)
         case .background:
-            cancel(index, self[run: index].budget.deadline)
-            self[run: index].budget = .idle
+            dropBudget(index, now)
             if !isProcessorThrottled(index) { unthrottle(index) }
-        case .notRunning, .suspending, .suspended, .terminating, .ending: break
+        case .suspending, .suspended: dropBudget(index, now)
+        case .notRunning, .terminating, .ending: break
         }
+    }
+
+    /// Nothing but their own end closes its tasks from now on.
+    private mutating func dropBudget(_ index: Int, _ now: Instant) {
+        cancel(index, self[run: index].budget.deadline)
+        self[run: index].budget = .idle
+        endDoubtfulTasks(index, now)
     }
 
     mutating func unregistered(_ id: AppID, _ now: Instant) {

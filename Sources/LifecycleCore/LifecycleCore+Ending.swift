@@ -273,7 +273,8 @@ extension LifecycleCore {
     }
 
     /// Launches an app that is to run again, or postpones that until it has background time for it (L53).
-    mutating func relaunch(_ index: Int, into wanted: LaunchState, _ now: Instant) {
+    mutating func relaunch(_ index: Int, into planned: LaunchState, _ now: Instant) {
+        let wanted = apps[index].policy.reached(from: planned)
         let isFree = foregroundSlots.count < foregroundLimit
         let state: LaunchState = wanted == .foreground && isFree ? .foreground : .background
         // While the user is away, an app in the foreground is in the background (L15).

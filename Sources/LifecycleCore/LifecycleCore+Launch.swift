@@ -30,6 +30,8 @@ extension LifecycleCore {
     mutating func beginLaunch(_ index: Int, _ queued: QueuedLaunch, _ now: Instant) {
         var launch = queued.launch
         launch.isFirst = apps[index].launches == 0
+        // The manifest may have made it a worker since the launch was planned.
+        launch.state = apps[index].policy.reached(from: launch.state)
         let id = RunID(nextRun)
         nextRun += 1
         runs[id.number] = index

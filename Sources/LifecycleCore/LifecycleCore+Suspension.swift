@@ -70,7 +70,11 @@ extension LifecycleCore {
         because stated: StateReason? = nil, _ now: Instant
     ) {
         self[run: index].isUnrequested = isUnrequested
-        if case .suspended? = apps[index].execution { self[run: index].lockHold = nil }
+        if case .suspended? = apps[index].execution {
+            self[run: index].lockHold = nil
+            // Only wakes by input in a row count, and a caller that has one adds it.
+            self[run: index].traffic.quickWakes = 0
+        }
         endWatch(index)
         deliverNotifications(index, inForeground: pending == .foreground)
         if pending == .foreground {

@@ -33,9 +33,9 @@ extension LifecycleCore {
     /// The manifest was read again: `Traffic=` may be another.
     mutating func renewWatch(_ index: Int, _ before: AppPolicy, _ now: Instant) {
         let policy = apps[index].policy
-        guard apps[index].run != nil,
-            before.wakesOnTraffic != policy.wakesOnTraffic || before.wakeThreshold != policy.wakeThreshold
-        else { return }
+        guard before.wakesOnTraffic != policy.wakesOnTraffic || before.wakeThreshold != policy.wakeThreshold else {
+            return
+        }
         if !policy.wakesOnTraffic { watchAgain(index, now) }
         guard case .suspended(var suspended)? = apps[index].execution else { return }
         (suspended.input, suspended.inputDue) = (nil, nil)
@@ -128,6 +128,7 @@ extension LifecycleCore {
         let isUnrequested = !input.isFromOutside || !wakesOnTraffic
         if isUnrequested, deferWithoutTime(index, input, now) { return }
         let suspendedFor = now - apps[index].since
+        let quickWakes = self[run: index].traffic.quickWakes
         let reason: LaunchReason? = wakesOnTraffic && apps[index].policy.role != .worker ? input.reason : nil
         if let reason {
             let id = apps[index].wakes.nextNumber()
@@ -135,6 +136,7 @@ extension LifecycleCore {
         }
         wake(index, pending: nil, for: reason, isUnrequested: isUnrequested, because: .woken, now)
         report(.inputArrived(apps[index].id, input))
+        self[run: index].traffic.quickWakes = quickWakes
         countWake(index, input, suspendedFor, now)
     }
 

@@ -74,7 +74,10 @@ extension LifecycleCore {
         // Locks belong to the work that it has done before.
         self[run: index].lockHold = nil
         // From here on it works for its clients, whatever it was launched or woken for (L53).
-        let isForClients = (reason == .request || reason == .unreadInput) && !isOwn
+        let hasClients = reason == .request || reason == .unreadInput
+        // It answered that it is in the background by stopping itself (L17), and would never read that.
+        if hasClients { continueIfStopped(index) }
+        let isForClients = hasClients && !isOwn
         if isForClients, apps[index].policy.role == .worker, !self[run: index].assertions.hasTasks {
             self[run: index].isUnrequested = false
         }

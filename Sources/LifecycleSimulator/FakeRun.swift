@@ -170,4 +170,6 @@ enum KernelAction {
     case flood(left: Int)
     case pester(attempt: Int)
     case peerCloses
+    /// The daemon looks at some more of many descriptors.
+    case reportBurst(attempt: Int, next: Int32)
 }

@@ -1,7 +1,7 @@
 import LifecycleCore
 
 /// What an app has to do with its peers (L50, L51). It is drawn once for each app: a manifest that is read again is the same
-/// in this.
+/// in this, unless `World.reload` changes it.
 struct TrafficSettings {
     var isWorker = false
     var wakes = false
@@ -53,9 +53,24 @@ struct RunTraffic {
         var waiting: Set<Int32> = []
     }
 
+    /// Many descriptors that become readable at once, with a byte each. They follow on those with numbers of their own.
+    struct Burst {
+        static let first: Int32 = 100
+        /// So many looks at one app in `World.rearmTime`.
+        static let piece: Int32 = 256
+        /// The first one that the daemon has not looked at.
+        var next = Burst.first
+        var end: Int32
+        var count: Int { Int(end - Self.first) }
+    }
+
     var watch: Watch?
+    /// What else is readable.
+    var burst: Burst?
     /// It was found that nothing of the run can be watched, or that a process cannot be.
     var isBlind = false
+    /// It is awake because of that.
+    var isLeftAwake = false
     var unread: [Unread] = []
     var requests: [Request] = []
     var connections = 0
@@ -79,7 +94,7 @@ struct RunTraffic {
     var hadWork = false
 
     /// Whether something is unread that is not the end of a stream only.
-    var hasUnread: Bool { unread.contains { !$0.input.isEnd } }
+    var hasUnread: Bool { burst != nil || unread.contains { !$0.input.isEnd } }
 
     mutating func use(_ time: Microseconds, at now: Microseconds) {
         if busyUntil > now {
@@ -97,8 +112,14 @@ struct RunTraffic {
 /// The peers of all apps. They have a random stream of their own.
 struct FakeTraffic {
     var random: Random
+    /// What only some of these seeds have.
+    var more: Random
     /// By app; empty: no app has peers in this seed.
     private(set) var settings: [TrafficSettings] = []
+    /// The daemon may not take duplicates of descriptors.
+    var isDaemonBlind = false
+    /// Bursts that are still to come.
+    var burstsLeft: Int
     /// By run.
     var runs: [RunTraffic] = []
     /// Runs with something unread.
@@ -106,6 +127,8 @@ struct FakeTraffic {
 
     init(_ scenario: Scenario) {
         random = Random(seed: scenario.seed ^ 0x7472_6166_6669)
+        more = Random(seed: scenario.seed ^ 0x6d6f_7265)
+        burstsLeft = scenario.hasMoreTraffic ? 4 : 0
         guard scenario.hasTraffic else { return }
         for index in scenario.apps.indices {
             let drawn = drawSettings(index, scenario.seed)
@@ -113,7 +136,27 @@ struct FakeTraffic {
         }
     }
 
+    private static let thresholds = [
+        AppPolicy.WakeThreshold(), AppPolicy.WakeThreshold(), AppPolicy.WakeThreshold(bytes: 300),
+        AppPolicy.WakeThreshold(bytes: 300, time: .seconds(2)),
+        AppPolicy.WakeThreshold(bytes: 4096, time: .seconds(20)),
+    ]
+    private static let idleTimes: [Duration] = [.seconds(1), .seconds(1), .milliseconds(300), .seconds(10)]
+
     func isServer(_ app: Int) -> Bool { app < settings.count && settings[app].isServer }
+
+    /// Another manifest: `Traffic=`, `WakeThreshold=`, `Role=` or `IdleSec=` changes.
+    mutating func changeSettings(of app: Int) {
+        switch more.below(8) {
+        case 0, 1, 2: settings[app].wakes.toggle()
+        case 3: settings[app].threshold = more.pick(Self.thresholds)
+        case 4, 5: settings[app].idleTime = more.pick(Self.idleTimes)
+        case 6:
+            settings[app].wakes.toggle()
+            settings[app].isWorker.toggle()
+        default: settings[app].isWorker.toggle()
+        }
+    }
 
     private mutating func drawSettings(_ app: Int, _ seed: UInt64) -> TrafficSettings {
         var drawn = TrafficSettings()
@@ -121,12 +164,8 @@ struct FakeTraffic {
         drawn.isWorker = number % 4 == 0
         drawn.wakes = number % 4 == 1 || number % 4 == 0 && number % 32 != 28
         drawn.sendsToItself = (number / 4) % 3 == 0
-        drawn.threshold = random.pick([
-            AppPolicy.WakeThreshold(), AppPolicy.WakeThreshold(), AppPolicy.WakeThreshold(bytes: 300),
-            AppPolicy.WakeThreshold(bytes: 300, time: .seconds(2)),
-            AppPolicy.WakeThreshold(bytes: 4096, time: .seconds(20)),
-        ])
-        drawn.idleTime = random.pick([.seconds(1), .seconds(1), .milliseconds(300), .seconds(10)])
+        drawn.threshold = random.pick(Self.thresholds)
+        drawn.idleTime = random.pick(Self.idleTimes)
         drawn.keepAwake = random.pick([
             [.cpu, .requests], [.cpu, .requests], [.cpu, .requests], [.cpu, .requests, .connections],
             [.cpu, .requests, .timers], [.cpu],

@@ -16,6 +16,7 @@ package enum Fault: Int, CaseIterable, Sendable {
     case evades, asksForApps
     case inputFlood, pesters, holdsLock, notWatchable
     case inboxFull
+    case reloaded, inputBurst, watchFails
 
     package var name: String { String(describing: self) }
 }

@@ -30,6 +30,8 @@ struct Scenario {
     let hasTraffic: Bool
     /// Whether apps use much processor time (L44).
     let hasBurning: Bool
+    /// Whether these peers fill buffers and many descriptors, manifests change what they wake, and watches fail.
+    let hasMoreTraffic: Bool
 
     init(seed: UInt64, events: Int, apps count: Int?, random: inout Random) {
         self.seed = seed
@@ -44,9 +46,11 @@ struct Scenario {
         // Computed from the seed: another random draw here would change all seeds.
         let hasEvasion = seed % 13 == 8 && !hasStorm
         self.hasEvasion = hasEvasion
-        let hasTraffic = !hasStorm && !hasEvasion && [1, 2, 5].contains(seed % 7)
+        let hasTraffic = !hasStorm && !hasEvasion && [1, 2, 5, 6].contains(seed % 7)
         self.hasTraffic = hasTraffic
         hasBurning = !hasStorm && !hasEvasion && (seed % 9 == 4 || seed % 9 == 7)
+        let hasMoreTraffic = hasTraffic && seed % 7 == 6
+        self.hasMoreTraffic = hasMoreTraffic
         homeApps = hasStorm || hasEvasion ? 0 : seed % 6 == 1 ? 1 : seed % 12 == 4 ? min(2, count) : 0
         let others = apps.map { _ in random.pick(Personality.all) }
         personalities = others.enumerated().map { hasEvasion && $0 < 2 ? Personality.evading : $1 }
@@ -68,6 +72,7 @@ struct Scenario {
             case .continuedByOthers: return seed % 5 == 2 ? 300 : 0
             case .evades, .asksForApps: return hasEvasion ? 1000 : 0
             case .inputFlood, .pesters, .holdsLock, .notWatchable: return hasTraffic ? 1000 : 0
+            case .reloaded, .inputBurst, .watchFails: return hasMoreTraffic ? 1000 : 0
             case .inboxFull: return seed % 5 == 4 ? 1000 : 0
             default: break
             }
@@ -114,7 +119,7 @@ struct Scenario {
         case .requestAbandoned: 40
         case .simulatedPressure: 20
         case .sleeps, .locks, .execFails, .requestFlood, .continuedByOthers, .evades, .asksForApps, .inputFlood,
-            .pesters, .holdsLock, .notWatchable, .inboxFull:
+            .pesters, .holdsLock, .notWatchable, .inboxFull, .reloaded, .inputBurst, .watchFails:
             0
         case .beginsTooMany: 40
         case .sendsAfterEnd: 100

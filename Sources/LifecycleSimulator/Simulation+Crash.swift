@@ -157,6 +157,7 @@ extension Simulation {
         record("— the daemon is killed; the messages of apps are \(messagesKept ? "kept" : "lost") —")
         recoverCore()
         world.loseWatches()
+        world.drawDaemonRights()
         world.passWithoutDaemon(for: plan.downtime())
         var losesStatus: [Bool] = []
         for _ in 0..<world.queue.count { losesStatus.append(plan.losesExitStatus()) }

@@ -19,6 +19,7 @@ extension World {
         case .flood(let left): flood(run, left: left)
         case .pester(let attempt): pester(run, attempt)
         case .peerCloses: closeConnection(run)
+        case .reportBurst(let attempt, let next): reportBurst(run, attempt, next)
         }
     }
 

@@ -9,8 +9,8 @@ extension World {
     private static let listener: Int32 = 3
     private static let stream: Int32 = 4
     private static let datagram: Int32 = 8
-    private static let timer: Int32 = 9
-    private static let event: Int32 = 10
+    static let timer: Int32 = 9
+    static let event: Int32 = 10
     private static let local: Int32 = 11
     /// One end of a socket pair whose other end the app has, too.
     private static let pair: Int32 = 12
@@ -51,7 +51,7 @@ extension World {
         }
     }
 
-    private func input(
+    func input(
         _ kind: InputKind, _ run: Int, _ descriptor: Int32, _ bytes: UInt64, _ peer: String = "192.0.2.9:40000"
     ) -> Input {
         Input(kind: kind, pid: runs[run].pid, descriptor: descriptor, bytes: bytes, peer: peer)
@@ -65,7 +65,7 @@ extension World {
     }
 
     /// A local peer has filled more than half of the buffer towards the app.
-    private mutating func fillBuffer(_ run: Int) {
+    mutating func fillBuffer(_ run: Int) {
         var filled = input(.stream, run, Self.local, 150_000, "/run/app.sock")
         filled.isHalfFull = true
         arrive(filled, at: run)
@@ -108,6 +108,7 @@ extension World {
 
     /// The peers end what they do: clients disconnect, and apps answer and unlock their files.
     mutating func endTraffic(of run: Int) {
+        lockForLong(run)
         // Longer than locks may keep an app from being suspended.
         if traffic.runs[run].locks != nil { plan(.unlockFile, by: run, after: 90 * .second) }
         // With `KeepAwake=connections` they were work until now.

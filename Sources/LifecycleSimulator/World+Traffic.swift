@@ -26,12 +26,14 @@ extension World {
     // MARK: What checkers ask
 
     /// Whether something arrived at the app that it has not read.
-    func hasUnread(_ app: Int) -> Bool { apps[app].run.map { !traffic.runs[$0].unread.isEmpty } ?? false }
+    func hasUnread(_ app: Int) -> Bool {
+        apps[app].run.map { traffic.runs[$0].burst != nil || !traffic.runs[$0].unread.isEmpty } ?? false
+    }
 
     /// Whether the app is awake because its descriptors cannot be watched.
     func isLeftAwake(_ app: Int) -> Bool {
         guard let run = apps[app].run else { return false }
-        return traffic.runs[run].isBlind && apps[app].policy.wakesOnTraffic
+        return traffic.runs[run].isLeftAwake && apps[app].knownWakesOnTraffic
     }
 
     /// When the run last had something to do, however little.
@@ -65,14 +67,12 @@ extension World {
         traffic.runs[run].watch?.isOpen = true
         let app = runs[run].app
         let isSimple = app >= traffic.settings.count
-        let found = isSimple ? InputWatch(watched: 4) : traffic.settings[app].watch
+        let found = isSimple ? InputWatch(watched: 4) : currentWatch(of: app)
         deliver(.run(runs[run].id, .inputWatched(attempt: attempt, found)), after: 0)
-        if Self.isOutOfReach(found) {
-            faults.add(.notWatchable)
-            traffic.runs[run].isBlind = true
-            return
-        }
+        traffic.runs[run].isBlind = Self.isOutOfReach(found)
+        if traffic.runs[run].isBlind { return faults.add(.notWatchable) }
         for unread in traffic.runs[run].unread { reportInput(run, unread.input.descriptor) }
+        beginBurst(run)
         if !isSimple, !isQuiet, traffic.settings[app].isPestered, traffic.random.chance(900) {
             let delay = traffic.random.within(10 * .millisecond...800 * .millisecond)
             schedule(.pester(attempt: attempt), for: run, after: delay)
@@ -109,12 +109,16 @@ extension World {
         reportInput(run, descriptor)
     }
 
-    mutating func stopWatchingInput(_ run: Int) { traffic.runs[run].watch = nil }
+    mutating func stopWatchingInput(_ run: Int) {
+        traffic.runs[run].watch = nil
+        traffic.runs[run].burst?.next = RunTraffic.Burst.first
+    }
 
     /// The daemon has died: its duplicates are closed, and what it measured is lost. What is unread stays.
     mutating func loseWatches() {
         for run in traffic.runs.indices {
             traffic.runs[run].watch?.isLost = true
+            traffic.runs[run].burst?.next = RunTraffic.Burst.first
             traffic.runs[run].measured = []
         }
     }
@@ -147,6 +151,7 @@ extension World {
         let unread = traffic.runs[run].unread
         traffic.runs[run].isReadPlanned = false
         traffic.runs[run].unread = []
+        traffic.runs[run].burst = nil
         traffic.runs[run].lastWork = now
         traffic.waiting.removeAll { $0 == run }
         for item in unread {
@@ -223,6 +228,7 @@ extension World {
         work.isRunnable = state.busyUntil > now && runs[run].program == .running
         work.hasNewProcesses = state.children != runs[run].children
         for unread in state.unread where !unread.input.isEnd { work.unread += max(1, unread.input.bytes) }
+        work.unread += UInt64(state.burst?.count ?? 0)
         work.unsent = UInt64(max(0, state.unsentUntil - now))
         let visible = state.requests.filter(\.isVisible)
         work.requests = visible.count

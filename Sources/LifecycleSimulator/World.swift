@@ -14,7 +14,7 @@ struct World {
         case wakeUp(Int)
         case fileSystem
         case flood
-        case peer
+        case peer, morePeers
         /// A launch of the storm has had its processor time.
         case load(Int)
     }
@@ -26,6 +26,8 @@ struct World {
         var policy = AppPolicy()
         /// That of the manifest that the core knows: another one may be on its way.
         var knownReadiness = AppPolicy.Readiness.executed
+        /// The same of `Traffic=`.
+        var knownWakesOnTraffic = false
         var isRegistered = false
         /// The latest run. It may be over.
         var run: Int?
@@ -129,6 +131,7 @@ struct World {
         if scenario.has(.execFails) { queue.push(.fileSystem, at: start + scenario.pace) }
         if scenario.has(.requestFlood) { queue.push(.flood, at: start + scenario.pace) }
         if scenario.hasTraffic { queue.push(.peer, at: scenario.pace) }
+        if scenario.hasMoreTraffic { queue.push(.morePeers, at: scenario.pace) }
     }
 
     mutating func register(_ index: Int) {
@@ -171,6 +174,7 @@ struct World {
             case .deliver(.registered(let id, let policy, _)):
                 guard let app = indexes[id] else { return .registered(id, policy, launches: 0) }
                 apps[app].knownReadiness = policy.readiness
+                registeredTraffic(app, policy)
                 return .registered(id, policy, launches: apps[app].launches)
             case .deliver(.run(let id, .inspected(let inspection))):
                 if crossesInspection(id, at) {
@@ -179,7 +183,8 @@ struct World {
                 }
                 return .run(id, .inspected(inspection))
             case .deliver(let event): return event
-            case .kernel, .app, .user, .machine, .absence, .wakeUp, .fileSystem, .flood, .peer, .load: handle(item)
+            case .kernel, .app, .user, .machine, .absence, .wakeUp, .fileSystem, .flood, .peer, .morePeers, .load:
+                handle(item)
             }
         }
     }
@@ -208,6 +213,7 @@ struct World {
         case .fileSystem: changeFileSystem()
         case .flood: floodWithRequests()
         case .peer: actAsPeer()
+        case .morePeers: actAsMorePeers()
         case .load(let version): completeLaunches(version)
         }
     }
@@ -261,6 +267,8 @@ struct World {
         case .run(let id, .frozen(let attempt, _)): if let run = index(of: id) { frozenDelivered(run, attempt) }
         case .run(let id, .freezeLost(let attempt)): if let run = index(of: id) { freezeLossDelivered(run, attempt) }
         case .run(let id, .workMeasured): if let run = index(of: id) { workDelivered(run) }
+        case .run(let id, .inputWatched(let attempt, let watch)):
+            if let run = index(of: id) { watchDelivered(run, attempt, watch) }
         case .memoryMeasured: isMeasuring = false
         case .shutdownRequested: isShuttingDown = true
         case .run, .registered, .unregistered, .configured, .started, .requested, .requestAbandoned, .sleepRequested,

@@ -34,6 +34,19 @@ struct WorkerTests {
         #expect(harness.state("photos") == .active && harness.state("web") == .background)
     }
 
+    @Test("a worker that has stopped itself is continued when it has input to read (L17, L51)")
+    func stopped() {
+        let harness = Self.worker()
+        harness.behave("web") { $0.entering = .stops }
+        harness.launch("web")
+        let run = harness.run("web")
+        harness.advance(.seconds(5))
+        #expect(!harness.effects.contains(.continueStopped(run)))
+        harness.behave("web") { $0.work?.unread = 100 }
+        harness.advance(.seconds(5))
+        #expect(harness.effects.contains(.continueStopped(run)))
+    }
+
     @Test("one look an IdleSec= while a worker is awake, none otherwise (L51)")
     func looks() {
         let harness = Self.worker()

@@ -21,6 +21,8 @@ struct Mutant: DecidingCore {
     var count = 0
     /// The last freeze of each run.
     var freezes: [RunID: Int] = [:]
+    /// `IdleSec=` as it was first read.
+    var idleTimes: [AppID: Duration] = [:]
     /// Runs whose inspection is under way.
     var inspecting: [RunID] = []
 

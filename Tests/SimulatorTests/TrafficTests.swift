@@ -26,6 +26,8 @@ struct TrafficTests {
         }
     }
 
+    // Servers lock a file at the start of the phase without faults in one of seven seeds, so that locks outlast the minute for
+    // which they may keep an app awake.
     @Test("the seeds reach all that the core does for traffic, idleness and file locks")
     func everythingIsReached() {
         let expected: Set<String> = [
@@ -76,5 +78,19 @@ struct TrafficTests {
             _ = simulation.run()
         }
         #expect(wasReported)
+    }
+
+    /// What the simulation does and the core reports in seeds with more traffic.
+    @Test("the seeds reach many descriptors, other manifests, and daemons that may not watch")
+    func moreIsReached() {
+        let expected: [Fault] = [.inputBurst, .reloaded, .watchFails, .pesters]
+        var faults = FaultCounts()
+        for seed in stride(from: UInt64(6), through: 400, by: 7) {
+            if expected.allSatisfy({ faults[$0] > 0 }) { break }
+            let result = simulate(SimulationOptions(seed: seed, events: 3000))
+            #expect(result.finding == nil, "seed \(seed): \(result.finding?.sentence ?? "")")
+            faults.add(result.faults)
+        }
+        for fault in expected { #expect(faults[fault] > 0, "\(fault)") }
     }
 }

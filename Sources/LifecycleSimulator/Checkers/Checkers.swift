@@ -30,6 +30,10 @@ struct Checkers {
     private let workers = WorkerChecker()
     private var locks: LockChecker
     private var processors: ProcessorChecker
+    private var ownTime: OwnTimeChecker
+    private var blindness: BlindChecker
+    private var trafficWakes: TrafficWakeChecker
+    private var reloads: ReloadChecker
 
     /// Checks of the whole state are slow: they are done once in this number of events.
     static let deepInterval = 64
@@ -57,6 +61,10 @@ struct Checkers {
         idleness = IdlenessChecker(apps: apps)
         locks = LockChecker(apps: apps)
         processors = ProcessorChecker(apps: apps)
+        ownTime = OwnTimeChecker(apps: apps)
+        blindness = BlindChecker(apps: apps)
+        trafficWakes = TrafficWakeChecker(apps: apps)
+        reloads = ReloadChecker(apps: apps)
     }
 
     /// Records an event. Called before the core handles it.
@@ -90,8 +98,9 @@ struct Checkers {
         restoration.record(event, of: app, model)
         traffic.record(event, of: app, model, at: world.now)
         ownInputs.record(event, of: app, model)
-        idleness.record(event, of: app, model)
+        idleness.record(event, of: app, model, at: world.now)
         locks.record(event, of: app, model, at: world.now)
+        recordTraffic(event, of: app, model, world, core)
         processors.record(event, of: app, model, at: world.now)
     }
 
@@ -136,6 +145,10 @@ struct Checkers {
         workers.record(effect, of: app, model, &findings)
         locks.record(effect, of: app, model, &findings)
         processors.record(effect, of: app, model, world, at: now, &findings)
+        ownTime.record(effect, of: app, model, &findings)
+        blindness.record(effect, of: app, model, at: now, &findings)
+        trafficWakes.record(effect, of: app, model, at: now, &findings)
+        reloads.record(effect, of: app, in: event, model, at: now, &findings)
     }
 
     /// Checks the state after all effects. `apps`: the apps of the event and of the effects.
@@ -169,9 +182,11 @@ struct Checkers {
             workers.verify(of: app, model, world, &findings)
             traffic.verify(of: app, model, at: now, &findings)
             processors.verify(of: app, model, world, at: now, &findings)
+            verifyTraffic(of: app, model, world, core)
         }
         locks.verify(model, &findings)
         traffic.verify(model, world, at: now, &findings)
+        verifyTraffic(model, world, core)
         if case .deadlineReached = event {
             for app in startUps.ended {
                 suspensions.verify(
@@ -181,6 +196,7 @@ struct Checkers {
             relaunches.verifyAll(model, core, at: now, &findings)
             idleness.verifyAll(model, world, at: now, &findings)
             processors.verifyAll(model, world, at: now, &findings)
+            trafficWakes.verifyAll(model, world, at: now, &findings)
             findings.check(
                 core.nextDeadline.map { $0 > Instant(now) } ?? true, .dueWorkIsDone,
                 "a deadline is still due: \(core.nextDeadline?.microseconds ?? 0) µs")
@@ -205,5 +221,32 @@ struct Checkers {
         findings.check(
             core.memory.apps == sum, .statesAreContinuous,
             "all apps together have \(sum) bytes, the core reports \(core.memory.apps)")
+    }
+}
+
+// MARK: Traffic
+
+extension Checkers {
+    private mutating func recordTraffic<Core: DecidingCore>(
+        _ event: Event, of app: Int?, _ model: CoreModel, _ world: World, _ core: Core
+    ) {
+        ownTime.record(event, of: app, model, core, at: world.now)
+        blindness.record(event, of: app, model, at: world.now)
+        trafficWakes.record(event, of: app, model, at: world.now)
+        reloads.record(event, of: app, model, at: world.now)
+    }
+
+    private mutating func verifyTraffic<Core: DecidingCore>(
+        of app: Int, _ model: CoreModel, _ world: World, _ core: Core
+    ) {
+        ownTime.verify(of: app, model, core, at: world.now, &findings)
+        blindness.verify(of: app, model, core, at: world.now, &findings)
+        trafficWakes.verify(of: app, model, world, startUps, at: world.now)
+    }
+
+    private mutating func verifyTraffic<Core: DecidingCore>(_ model: CoreModel, _ world: World, _ core: Core) {
+        ownTime.verify(model, world, core, at: world.now, &findings)
+        blindness.verify(model, core, at: world.now, &findings)
+        reloads.verify(model, deadlines, &findings)
     }
 }

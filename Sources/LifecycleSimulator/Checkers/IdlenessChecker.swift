@@ -17,11 +17,13 @@ struct IdlenessChecker {
         var suspendedAt: Microseconds?
         /// How often in a row input has woken it within a second of its suspension.
         var quickTurns = 0
-        /// Whether that was reported.
-        var isBounded = false
         /// For how long it stays awake because of it, and until when at least.
         var staysAwake: Microseconds = 0
         var awakeUntil: Microseconds = 0
+        /// Since when nothing keeps an app that is no worker awake.
+        var quietSince: Microseconds?
+        /// When its manifest changed `IdleSec=`.
+        var changedAt: Microseconds = 0
     }
 
     private var apps: [App]
@@ -29,20 +31,22 @@ struct IdlenessChecker {
     private var looked: Int?
     private var left: Int?
     private var woken: Int?
+    /// For how long the app that input woke in this event stays awake; `nil`: that was not reported.
+    private var stay: Duration?
 
     /// A measurement and a thaw take some milliseconds, and the daemon may have other work.
     private static let slack: Microseconds = 1 * .second
     private static let lockRetry: Microseconds = 5 * .second
     private static let quickTime: Microseconds = 1 * .second
-    /// After how many quick turns an app stays awake at the latest: it is woken once more before the core acts.
-    private static let mostQuickTurns = 4
-    private static let longestStay: Microseconds = 300 * .second
+    /// So many quick turns have no consequence.
+    private static let toleratedTurns = 2
+    private static let longestStay = Duration.seconds(300)
 
     init(apps count: Int) { apps = Array(repeating: App(), count: count) }
 
     /// Records an event. Called before the core handles it.
-    mutating func record(_ event: Event, of app: Int?, _ model: CoreModel) {
-        (looked, left, woken) = (nil, nil, nil)
+    mutating func record(_ event: Event, of app: Int?, _ model: CoreModel, at now: Microseconds) {
+        (looked, left, woken, stay) = (nil, nil, nil, nil)
         if case .recovered = event {
             for app in apps.indices {
                 apps[app].lastLook = nil
@@ -52,6 +56,9 @@ struct IdlenessChecker {
         guard let app else { return }
         if case .run(_, .workMeasured(let work)) = event {
             apps[app].waitsUnusually = work.hasUnusualWait || work.isIncomplete
+        }
+        if case .registered(_, let policy, _) = event, policy.idleTime != model.apps[app].policy.idleTime {
+            apps[app].changedAt = now
         }
         switch event {
         case .run(let run, .locksFound): if model.apps[app].run == run { apps[app].hasLocks = true }
@@ -141,21 +148,19 @@ struct IdlenessChecker {
             apps[app].lastLook = nil
         case .deadlineStarted(_, .wake, _, _): apps[app].lastLook = nil
         case .deadlineMet(_, .wake, _, _): apps[app].lastLook = nil
-        case .stateChanged(_, let from, let to, _):
+        case .stateChanged(_, let from, let to, let reason):
             apps[app].lastLook = nil
-            if from == .suspended { left = app }
+            // One that others have continued is frozen again, and not woken.
+            if from == .suspended, reason != .continued { left = app }
             enter(to, app, now)
-        case .inputArrived(_, let input):
+        case .inputArrived:
             woken = app
-            countTurn(app, input, model, now)
+            countTurn(app, model, now)
         case .wokenTooOften(let id, let time):
-            let stay = time.microseconds
-            apps[app].isBounded = true
-            apps[app].staysAwake = stay
-            apps[app].awakeUntil = now + stay
-            findings.check(
-                stay == Self.longestStay || Self.isStay(stay), .quickTurnsAreBounded,
-                "\(id) stays awake for \(time) because it was woken too often")
+            findings.check(woken == app, .quickTurnsAreBounded, "\(id) stays awake, but input has not woken it")
+            stay = time
+            apps[app].staysAwake = time.microseconds
+            apps[app].awakeUntil = now + time.microseconds
         default: break
         }
     }
@@ -177,26 +182,24 @@ struct IdlenessChecker {
         }
     }
 
-    /// A timer, and what the app sends to itself, is its own doing.
-    private mutating func countTurn(_ app: Int, _ input: Input, _ model: CoreModel, _ now: Microseconds) {
+    private mutating func countTurn(_ app: Int, _ model: CoreModel, _ now: Microseconds) {
         let isQuick = apps[app].suspendedAt.map { now - $0 < Self.quickTime } ?? false
         apps[app].suspendedAt = nil
-        if isQuick, input.isFromOutside, model.apps[app].policy.wakesOnTraffic {
+        if isQuick, model.apps[app].policy.wakesOnTraffic {
             apps[app].quickTurns += 1
         } else {
             endTurns(app)
         }
     }
 
-    private mutating func endTurns(_ app: Int) {
-        apps[app].quickTurns = 0
-        apps[app].isBounded = false
-    }
+    private mutating func endTurns(_ app: Int) { apps[app].quickTurns = 0 }
 
-    /// 2 s, 4 s, 8 s, …
-    private static func isStay(_ time: Microseconds) -> Bool {
-        let seconds = time / .second
-        return time % .second == 0 && seconds >= 2 && time < longestStay && seconds & (seconds - 1) == 0
+    /// For how long an app stays awake after so many quick turns in a row: 2 s, 4 s, 8 s …
+    private static func stay(after turns: Int) -> Duration? {
+        if turns <= toleratedTurns { return nil }
+        var stay = Duration.seconds(2)
+        for _ in toleratedTurns + 1..<turns where stay < longestStay { stay *= 2 }
+        return min(stay, longestStay)
     }
 
     // MARK: After all effects of an event
@@ -209,15 +212,21 @@ struct IdlenessChecker {
         // A request may have come between the last look at a worker and its freeze.
         let isFreezeComplete = known.phase == .suspended && known.policy.role == .worker
         if left == app, woken != app { endTurns(app) }
-        findings.check(
-            apps[app].quickTurns < Self.mostQuickTurns || apps[app].isBounded, .quickTurnsAreBounded,
-            "\(known.id) was woken soon after each of its last \(apps[app].quickTurns) suspensions")
+        if woken == app {
+            let turns = apps[app].quickTurns
+            findings.check(
+                stay == Self.stay(after: turns), .quickTurnsAreBounded,
+                "\(known.id) was woken soon after each of its last \(turns) suspensions, and stays awake for "
+                    + "\(stay ?? .zero)")
+        }
         findings.check(
             looked != app || known.phase == .running || isFreezeComplete, .looksAreRare,
             "\(known.id) is looked at while it is \(known.phase)")
-        let isIdle =
-            known.policy.role == .worker && known.phase == .running && apps[app].tasks == 0
-            && !deadlines.isOpen(.wake, of: app) && !startUps.isStartingUp(app) && !world.isLeftAwake(app)
+        let isQuiet =
+            known.phase == .running && apps[app].tasks == 0 && !deadlines.isOpen(.wake, of: app)
+            && !startUps.isStartingUp(app) && !world.isLeftAwake(app)
+        let isIdle = isQuiet && known.policy.role == .worker
+        apps[app].quietSince = isQuiet && !isIdle ? apps[app].quietSince ?? now : nil
         if !isIdle {
             apps[app].since = nil
         } else if apps[app].since == nil {
@@ -230,17 +239,29 @@ struct IdlenessChecker {
     func verifyAll(_ model: CoreModel, _ world: World, at now: Microseconds, _ findings: inout Findings) {
         if model.isShuttingDown { return }
         for app in apps.indices {
+            checkStay(app, model, now, &findings)
             guard let since = apps[app].since, let run = model.apps[app].run.flatMap({ world.index(of: $0) }) else {
                 continue
             }
             let looks = 2 * model.apps[app].policy.idleTime.microseconds
-            var waits = apps[app].staysAwake + (apps[app].hasLocks ? Self.lockRetry : 0)
+            var waits = apps[app].hasLocks ? Self.lockRetry : 0
             if apps[app].waitsUnusually { waits += model.apps[app].policy.requestTime.microseconds }
-            let limit = looks + waits + Self.slack + world.lateness - apps[app].lateness
-            let idle = now - max(since, world.lastWork(of: run))
+            let slack = Self.slack + world.lateness - apps[app].lateness
+            let idle = now - max(since, world.lastWork(of: run), apps[app].changedAt)
             findings.check(
-                idle <= limit, .idleIsSuspended,
+                idle <= looks + waits + slack || now <= apps[app].awakeUntil + slack, .idleIsSuspended,
                 "\(model.apps[app].id) has had nothing to do for \(idle) µs, but is not suspended")
         }
+    }
+
+    /// An app that stays awake because it was woken too often is suspended when that time is over, if nothing else keeps it
+    /// awake.
+    private func checkStay(_ app: Int, _ model: CoreModel, _ now: Microseconds, _ findings: inout Findings) {
+        guard let since = apps[app].quietSince, apps[app].awakeUntil > 0 else { return }
+        let retry = apps[app].hasLocks ? Self.lockRetry : 0
+        let delay = max(1, retry, model.apps[app].policy.suspendDelay.microseconds)
+        findings.check(
+            now < max(apps[app].awakeUntil, since + delay), .quickTurnsAreBounded,
+            "\(model.apps[app].id) was woken too often, and is awake \(now - apps[app].awakeUntil) µs too long")
     }
 }

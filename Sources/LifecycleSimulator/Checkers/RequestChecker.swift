@@ -91,7 +91,12 @@ struct RequestChecker {
             switch waiter.goal {
             case .foreground: isTrue = state == .active || state == .inactive
             case .background: isTrue = state == .background || state == .suspended
-            case .worker: isTrue = state == .background || state == .suspended || state == .launching
+            case .worker:
+                // Its manifest may make it another app meanwhile, which comes to the foreground.
+                let isInForeground = state == .active || state == .inactive
+                isTrue =
+                    state == .background || state == .suspended || state == .launching
+                    || isInForeground && app?.policy.role != .worker
             // Beyond the limit of requests that wait, the answer does not wait for the end.
             case .end: isTrue = state == .notRunning || waitingEnds(of: waiter.app) >= Self.maximumWaiters
             case .pressure: isTrue = false

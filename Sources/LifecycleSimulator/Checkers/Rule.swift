@@ -94,11 +94,25 @@ package enum Rule: String, CaseIterable, Sendable {
     case watchesEndFirst =
         "each suspended app is watched, and no watch outlives a thaw, a kill, or the turn of an end (L50)"
     case turnsAreBounded = "input at one descriptor causes a limited number of effects (L50)"
+    case burstsAreBounded =
+        "input that wakes no app causes nothing, however many descriptors of an app have some (L50)"
+    case peersAreDrained =
+        "a suspended app with `Traffic=no` is woken for a local peer that waits, while it has background time left (L50)"
+    case timersWake =
+        "a timer or event descriptor that becomes readable wakes its app, while that has background time left (L50)"
+    case drainsAreCounted =
+        "an app is woken for itself, or for a local peer only, within its background time, and that is counted (L53)"
+    case blindAppsAreAwake =
+        "an app whose descriptors cannot be watched is thawed and not suspended again, also by a new daemon (L50)"
+    case blindAppsAreShown = "what cannot be watched is reported and shown (L50)"
+    case trafficWakesEnd =
+        "a wake by input ends two looks after the last work, after 30 s at most, and without a kill (L50)"
+    case reloadsTakeEffect = "another `Role=` or `IdleSec=` applies to an app that runs (L49, L51)"
     case workKeepsAwake = "no worker is suspended, and no wake by input ends, while there is something to do (L51)"
     case idleIsSuspended = "a worker is suspended two looks after its last work (L51)"
     case looksAreRare = "an app is looked at once in `IdleSec=`, and not while it is suspended (L51)"
     case quickTurnsAreBounded =
-        "an app that is woken within a second of its last suspensions stays awake, longer each time (L51)"
+        "an app that is woken within a second of its last 3 suspensions stays awake for 2 s, 4 s … 5 min, and no longer (L50)"
     case workersRunInBackground =
         "a worker is never in the foreground, has no background budget and runs at normal weight (L49)"
     case locksAreReleased =

@@ -16,6 +16,8 @@ struct SuspensionChecker {
         var hasLocks = false
         /// For how long it stays awake, because it was woken too often.
         var staysAwake: Microseconds = 0
+        /// It was left awake because it cannot be watched, so it is not known when its last assertion ended.
+        var wasLeftAwake = false
         /// Input has woken it, and the thaw is not complete.
         var isWokenByInput = false
     }
@@ -88,6 +90,7 @@ struct SuspensionChecker {
         case .stateChanged(_, _, .suspended, _), .stateChanged(_, _, .inactive, _), .stateChanged(_, _, .active, _):
             apps[app].hasLocks = false
             apps[app].staysAwake = 0
+            apps[app].wasLeftAwake = false
         case .wokenTooOften(_, let time): apps[app].staysAwake = time.microseconds
         case .inputArrived: apps[app].isWokenByInput = true
         default: break
@@ -107,7 +110,8 @@ struct SuspensionChecker {
         findings.check(
             !known.policy.exitsOnSuspend, .suspendedInTime, "\(known.id) is frozen, but must exit instead (L20)")
         // `IdlenessChecker` checks workers.
-        guard let since = apps[app].since, !apps[app].isBudgetOver, !apps[app].hasLocks, known.policy.role != .worker
+        guard let since = apps[app].since, !apps[app].isBudgetOver, !apps[app].hasLocks, known.policy.role != .worker,
+            !apps[app].wasLeftAwake
         else { return }
         findings.check(
             now - since >= known.policy.suspendDelay.microseconds, .suspendedInTime,
@@ -120,6 +124,7 @@ struct SuspensionChecker {
         at now: Microseconds, _ findings: inout Findings
     ) {
         let known = model.apps[app]
+        if isLeftAwake { apps[app].wasLeftAwake = true }
         let isQuiet =
             known.phase == .running && apps[app].tasks.isEmpty && !deadlines.isOpen(.wake, of: app)
             && !startUps.isStartingUp(app) && !isLeftAwake

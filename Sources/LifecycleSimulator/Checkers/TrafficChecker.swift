@@ -58,6 +58,9 @@ struct TrafficChecker {
         guard case .run(_, .inputArrived) = event else { return }
         findings.check(
             effects.count <= Self.mostEffects, .turnsAreBounded, "input causes \(effects.count) effects at once")
+        let wakes = effects.contains { if case .thaw = $0 { true } else { false } }
+        findings.check(
+            wakes || effects.isEmpty, .burstsAreBounded, "input that wakes no app causes \(effects.count) effects")
     }
 
     mutating func record(_ effect: Effect, of app: Int?, _ model: CoreModel) {
@@ -67,6 +70,8 @@ struct TrafficChecker {
         case .watchInput(_, _, let onlyPeers):
             apps[app].isWatched = true
             apps[app].onlyPeers = onlyPeers
+            // Its time begins once more.
+            apps[app].reportedAt = nil
         case .stopWatchingInput: apps[app].isWatched = false
         case .thaw: if apps[app].isWatched { problem = "\(id) is thawed while its descriptors are watched" }
         case .kill: if apps[app].isWatched { problem = "\(id) is killed while its descriptors are watched" }

@@ -7,6 +7,8 @@ struct WorkerChecker {
         let problem: String?
         switch effect {
         case .spawn(_, _, let launch): problem = launch.state == .foreground ? "is launched into the foreground" : nil
+        // Its manifest may make it a worker while it is active.
+        case .report(.stateChanged(_, .active, .inactive, _)): problem = nil
         case .report(.stateChanged(_, _, .active, _)), .report(.stateChanged(_, _, .inactive, _)):
             problem = "enters the foreground"
         case .report(.deadlineStarted(_, .backgroundTime, _, _)): problem = "has a background budget"

@@ -1,0 +1,47 @@
+/// A manifest was read again, and the app has a process: what it says about work and input applies from now on (L49 to L51).
+extension LifecycleCore {
+    mutating func policyChanged(_ index: Int, _ before: AppPolicy, _ now: Instant) {
+        guard apps[index].run != nil else { return }
+        renewWatch(index, before, now)
+        renewDeferral(index, before, now)
+        if before.role == .worker, apps[index].policy.role != .worker { becameOrdinary(index, now) }
+        renewLook(index, before, now)
+    }
+
+    /// `BackgroundTimePerHourSec=` is another one: input that waits for background time may have it now (L53).
+    private mutating func renewDeferral(_ index: Int, _ before: AppPolicy, _ now: Instant) {
+        guard before.backgroundTimePerHour != apps[index].policy.backgroundTimePerHour,
+            case .suspended(var suspended)? = apps[index].execution, suspended.deferred != nil
+        else { return }
+        suspended.deferred?.due = unrequestedTimeAvailable(index, now) ?? now
+        update(index, .suspended(suspended))
+    }
+
+    /// It is no worker any more: its time in the background is limited from now on (L21), and no new daemon looks at it once
+    /// more.
+    private mutating func becameOrdinary(_ index: Int, _ now: Instant) {
+        if case .suspended(var suspended)? = apps[index].execution {
+            suspended.look = nil
+            update(index, .suspended(suspended))
+        }
+        guard self[run: index].budget == .idle else { return }
+        let budget = apps[index].policy.backgroundBudget
+        switch apps[index].phase {
+        case .enteringBackground, .background, .suspending, .waking: startBudget(index, budget, now)
+        case .suspended:
+            if let budget { self[run: index].budget = .paused(.init(left: budget, isNoticeGiven: false)) }
+        // The budget starts when it enters the background.
+        case .notRunning, .launching, .foreground, .terminating, .ending: break
+        }
+    }
+
+    /// `IdleSec=` is another one: the next look is that long after the last one.
+    private mutating func renewLook(_ index: Int, _ before: AppPolicy, _ now: Instant) {
+        let idleTime = apps[index].policy.idleTime
+        guard before.idleTime != idleTime, case .background(var background)? = apps[index].execution,
+            let look = background.look
+        else { return }
+        background.look?.nextAt = max(now, look.nextAt + (idleTime - before.idleTime))
+        update(index, .background(background))
+    }
+}
