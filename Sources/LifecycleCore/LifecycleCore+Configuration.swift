@@ -33,7 +33,9 @@ extension LifecycleCore {
         case .background:
             dropBudget(index, now)
             if !isProcessorThrottled(index) { unthrottle(index) }
-        case .suspending, .suspended: dropBudget(index, now)
+        case .suspending, .suspended:
+            dropBudget(index, now)
+            if !isProcessorThrottled(index) { unthrottle(index) }
         case .notRunning, .terminating, .ending: break
         }
     }

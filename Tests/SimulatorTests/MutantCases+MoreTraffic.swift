@@ -60,7 +60,7 @@ extension MutantCase {
             if case .report(.inputNotWatched) = $0 { true } else { false }
         },
         .views("does not show that an app cannot be watched", .blindAppsAreShown) {
-            $0.awakeReasons.removeAll { $0 == .notWatchable }
+            $0.awake.removeAll { $0.reason == .notWatchable }
         },
     ]
 

@@ -6,7 +6,7 @@ extension MutantCase {
     static let traffic: [MutantCase] = watching + idling + bounding
 
     private static let bounding: [MutantCase] = [
-        .events("takes what an app has sent to itself for traffic", .ownInputIsCounted) { event in
+        .events("takes what an app has sent to itself for traffic", .drainsAreCounted) { event in
             guard case .run(let run, .inputArrived(let attempt, var input)) = event else { return event }
             input.source = .outside
             return .run(run, .inputArrived(attempt: attempt, input))
@@ -44,7 +44,7 @@ extension MutantCase {
         .events("ignores input", .inputWakes) { event in
             if case .run(_, .inputArrived) = event { nil } else { event }
         },
-        .events("suspends an app although one of its processes cannot be watched", .inputWakes) { event in
+        .events("suspends an app although one of its processes cannot be watched", .blindAppsAreAwake) { event in
             guard case .run(let run, .inputWatched(let attempt, let watch)) = event, watch.watched > 0 else {
                 return event
             }

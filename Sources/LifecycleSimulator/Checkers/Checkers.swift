@@ -25,7 +25,6 @@ struct Checkers {
     private var launches: LaunchChecker
     private var startUps: StartUpChecker
     private var traffic: TrafficChecker
-    private var ownInputs = OwnInputChecker()
     private var idleness: IdlenessChecker
     private let workers = WorkerChecker()
     private var locks: LockChecker
@@ -97,7 +96,6 @@ struct Checkers {
         homes.record(event, of: app, model)
         restoration.record(event, of: app, model)
         traffic.record(event, of: app, model, at: world.now)
-        ownInputs.record(event, of: app, model)
         idleness.record(event, of: app, model, at: world.now)
         locks.record(event, of: app, model, at: world.now)
         recordTraffic(event, of: app, model, world, core)
@@ -160,7 +158,6 @@ struct Checkers {
         deadlines.verify(event, of: app, model, at: now, &findings)
         receipts.verify(&findings)
         unrequestedTimes.verify(&findings)
-        ownInputs.verify(event, model, core, at: now, &findings)
         foreground.verify(model, &findings)
         absences.verify(model, core, at: now, &findings)
         jetsam.verify(event, model, at: now, &findings)

@@ -31,7 +31,6 @@ package enum Rule: String, CaseIterable, Sendable {
     case expirationIsNotified = "no app is killed at the end of its budget without a notice (L22)"
     case unrequestedTimeIsLimited =
         "an app runs in the background for no more than BackgroundTimePerHourSec= in an hour, unless a user asked for it (L53)"
-    case ownInputIsCounted = "time is counted in which an app is awake for what it has sent to itself (L53)"
     case foregroundNeedsUser = "an app that is not in the foreground brings no app to the foreground (L53)"
     case interruptionsNest = "an app is active when its last interruption has ended (L13)"
     case tiedInterruptionsEnd = "an interruption that is tied to its requester ends when that disconnects (L13)"
