@@ -43,7 +43,7 @@ extension LifecycleCore {
         case .launching, .foreground, .enteringBackground, .background, .terminating: break
         }
         // This daemon may have rights, or descriptors, that the one before did not have. One attempt shows it.
-        watchAgain(index, now)
+        if apps[index].execution != nil { watchAgain(index, now) }
         if inspectedDeadline(index) != nil { effects.append(.inspect(id)) }
         repeatOOMClass(index)
     }
