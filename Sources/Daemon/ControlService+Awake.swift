@@ -13,6 +13,9 @@ extension ControlService {
             var awake = AwakeStatus(reason.reason)
             // The time of the state was fixed when it was entered.
             awake.since = reason.since == view.since ? status.since : time
+            if reason.reason == .launching, let hidden = view.hiddenSockets {
+                awake.explanation = "it is launching, and has to listen (Type=listening); \(hidden.phrase)"
+            }
             return awake
         }
         status.heldLocks = view.heldLocks.map(LockStatus.init)

@@ -73,6 +73,8 @@ package struct AppView: Hashable, Sendable {
     /// L50: while it is suspended: what is watched; of an app that is left awake because nothing can be watched: what cannot;
     /// `nil`: nothing.
     package var watch: InputWatch?
+    /// L7: while it launches with `Type=listening`: the daemon cannot see whether it listens.
+    package var hiddenSockets: HiddenSockets?
     /// L43: the file locks that it was suspended with, after they had kept it awake for their time.
     package var heldLocks: FileLocks?
     /// L53: while it is suspended: a wake that it has no background time for.

@@ -219,11 +219,14 @@ package struct RunActivity: Hashable, Sendable {
     package var waited: Duration
     /// Whether one of its processes listens on a socket; `nil`: that was not measured.
     package var listens: Bool?
+    /// No process was found that listens, and these could not be examined. Only of an app of `Type=listening`.
+    package var hiddenSockets: HiddenSockets?
 
-    package init(cpu: Duration, waited: Duration, listens: Bool? = nil) {
+    package init(cpu: Duration, waited: Duration, listens: Bool? = nil, hiddenSockets: HiddenSockets? = nil) {
         self.cpu = cpu
         self.waited = waited
         self.listens = listens
+        self.hiddenSockets = hiddenSockets
     }
 }
 

@@ -239,9 +239,11 @@ extension LifecycleCore {
 
     func deadlineUse(_ index: Int, _ deadline: Deadline, cpu: Duration?, _ now: Instant) -> Receipt.DeadlineUse {
         let before = deadline.kind == .launch ? .zero : self[run: index].cpuAtLastNotice
-        return Receipt.DeadlineUse(
+        var use = Receipt.DeadlineUse(
             what: deadline.kind, allowed: deadline.allowed, wall: deadline.used(at: now),
             cpu: cpu.map { max(.zero, $0 - before) }, credited: deadline.credited)
+        if isAwaitingListener(index) { use.hiddenSockets = self[run: index].startUp?.hiddenSockets }
+        return use
     }
 
     /// The number of the wake that has this deadline; 0: none has, or it has no number.

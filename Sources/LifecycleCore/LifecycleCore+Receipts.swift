@@ -168,7 +168,9 @@ private struct Verdict {
     private init(killedBy cause: KillCause, from: AppState) {
         switch cause {
         case .missedDeadline(let use):
-            self.init(.watchdog, Receipt.Code.missedDeadline, "Killed: \(use.failure)\(use.usedCPU).", deadline: use)
+            self.init(
+                .watchdog, Receipt.Code.missedDeadline, "Killed: \(use.failure)\(use.unseen)\(use.usedCPU).",
+                deadline: use)
         case .leakedTasks(let names, let use):
             self.init(
                 .watchdog, Receipt.Code.leakedTask,
@@ -232,6 +234,11 @@ private struct Verdict {
 extension Receipt.DeadlineUse {
     /// The share of the processor tells a busy app from a hanging one.
     fileprivate var usedCPU: String { cpu.map { "; it used \($0.timeSpan) of CPU time" } ?? "" }
+
+    /// The daemon may have missed that the app listens.
+    fileprivate var unseen: String {
+        hiddenSockets.map { "; whether it listens could not be seen (Type=listening): \($0.phrase)" } ?? ""
+    }
 
     /// The time that the app had, in words.
     private var allowedTime: String {

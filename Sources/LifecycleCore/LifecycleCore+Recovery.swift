@@ -42,6 +42,8 @@ extension LifecycleCore {
             if suspended.look != nil { effects.append(.measureWork(id, isFirst: false)) }
         case .launching, .foreground, .enteringBackground, .background, .terminating: break
         }
+        // This daemon may have rights, or descriptors, that the one before did not have. One attempt shows it.
+        if apps[index].execution != nil { watchAgain(index, now) }
         if inspectedDeadline(index) != nil { effects.append(.inspect(id)) }
         repeatOOMClass(index)
     }

@@ -29,7 +29,7 @@ extension LifecycleCore {
     }
 
     /// Whether the app is ready when it listens.
-    private func isAwaitingListener(_ index: Int) -> Bool {
+    func isAwaitingListener(_ index: Int) -> Bool {
         if case .launching(let launching)? = apps[index].execution { launching.readiness == .listening } else { false }
     }
 
@@ -54,6 +54,7 @@ extension LifecycleCore {
         if (used - startUp.used) * 100 >= now - startUp.measuredAt { startUp.activeAt = now }
         startUp.used = used
         startUp.measuredAt = now
+        startUp.hiddenSockets = activity.hiddenSockets
         self[run: index].startUp = startUp
         if !isAwaitingListener(index), now - startUp.activeAt >= Self.startUpIdleTime { endStartUp(index, now) }
     }

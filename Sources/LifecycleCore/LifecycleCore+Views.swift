@@ -93,7 +93,8 @@ extension LifecycleCore {
                 timer.kind == .work || timer.kind == .suspend
             else { return }
             view.suspendsIn = max(.zero, max(timer.at, staysAwakeUntil(index) ?? timer.at) - now)
-        case nil, .launching?, .foreground?, .enteringBackground?, .suspending?, .waking?, .terminating?: break
+        case .launching?: if isAwaitingListener(index) { view.hiddenSockets = run.startUp?.hiddenSockets }
+        case nil, .foreground?, .enteringBackground?, .suspending?, .waking?, .terminating?: break
         }
     }
 

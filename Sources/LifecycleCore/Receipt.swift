@@ -39,6 +39,8 @@ package struct Receipt: Hashable, Sendable {
         package var cpu: Duration?
         /// The time without a processor that was added to it (L48).
         package var credited: Duration
+        /// Of a launch with `Type=listening`: what could not be examined, so that the daemon may have missed that it listens.
+        package var hiddenSockets: HiddenSockets?
 
         package init(
             what: DeadlineKind, allowed: Duration, wall: Duration, cpu: Duration?, credited: Duration = .zero

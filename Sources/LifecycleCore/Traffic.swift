@@ -136,7 +136,8 @@ package struct RunWork: Hashable, Sendable {
     package var unsent: UInt64 = 0
     /// How many connections that the app accepted have a request without its answer.
     package var requests = 0
-    /// How long the newest of these requests has waited; zero if there is none.
+    /// How long the newest of these requests has waited: since its first bytes, or since enough of it arrived. Zero if there
+    /// is none.
     package var newestRequest: Duration = .zero
     /// Established connections that the app accepted.
     package var connections = 0

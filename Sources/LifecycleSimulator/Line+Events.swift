@@ -171,6 +171,7 @@ extension Line {
         add(", waited ")
         add(activity.waited)
         if let listens = activity.listens { add(listens ? ", listens" : ", does not listen") }
+        if activity.hiddenSockets != nil { add(", sockets hidden") }
     }
 
     private mutating func add(_ request: Request) {

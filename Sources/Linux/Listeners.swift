@@ -1,14 +1,35 @@
 import Glibc
 package import Posix
 
+/// What was found of a run's sockets.
+package struct ListenerSearch: Equatable, Sendable {
+    /// A process listens on a stream socket: TCP, or a Unix socket.
+    package var listens = false
+    /// If not: the processes whose sockets could not be examined (EACCES, EPERM).
+    package var hidden: [Int32] = []
+
+    package init() {}
+}
+
 extension Enclosure {
     /// How many processes are examined.
     private static let mostListeners = 64
 
-    /// Whether a process of the run listens on a stream socket: TCP, or a Unix socket.
-    package func listens() throws(SystemError) -> Bool {
-        for pid in try pids().prefix(Self.mostListeners) where try proc.listens(pid) { return true }
-        return false
+    /// Searches for a process of the run that listens.
+    package func searchListeners() throws(SystemError) -> ListenerSearch {
+        var search = ListenerSearch()
+        for pid in try pids().prefix(Self.mostListeners) {
+            guard let listens = try proc.listens(pid) else {
+                search.hidden.append(pid)
+                continue
+            }
+            if listens {
+                search.listens = true
+                search.hidden = []
+                return search
+            }
+        }
+        return search
     }
 }
 
@@ -20,8 +41,9 @@ extension ProcFS {
 
     /// Whether a process has a socket that listens, in its network namespace. Its descriptors are not opened: a socket that
     /// the process closes meanwhile would stay open.
-    func listens(_ pid: Int32) throws(SystemError) -> Bool {
-        let sockets = try sockets(of: pid)
+    /// - Returns: `nil` without the permission to examine it.
+    func listens(_ pid: Int32) throws(SystemError) -> Bool? {
+        guard let sockets = try sockets(of: pid) else { return nil }
         if sockets.isEmpty { return false }
         for table in ["tcp", "tcp6", "unix"] {
             guard let bytes = try tableStart("net/\(table)", of: pid) else { continue }
@@ -30,19 +52,22 @@ extension ProcFS {
         return false
     }
 
-    /// Returns the inodes of a process's sockets; none without permission.
-    private func sockets(of pid: Int32) throws(SystemError) -> Set<UInt64> {
+    /// Returns the inodes of a process's sockets; `nil` without permission.
+    private func sockets(of pid: Int32) throws(SystemError) -> Set<UInt64>? {
         let names: [String]
         do {
             names = try folderEntries(at: "\(root)/\(pid)/fd")
         } catch {
-            if error.meansGone || error.errno == EACCES || error.errno == EPERM { return [] }
+            if error.meansGone { return [] }
+            if error.errno == EACCES || error.errno == EPERM { return nil }
             throw error
         }
         var sockets: Set<UInt64> = []
         var target = [CChar](repeating: 0, count: 64)
         for name in names.prefix(Self.mostDescriptors) {
             let length = readlink("\(root)/\(pid)/fd/\(name)", &target, target.count)
+            // With CAP_DAC_OVERRIDE alone the names can be listed, and nothing more.
+            if length < 0, errno == EACCES || errno == EPERM { return nil }
             guard length > 0 else { continue }
             let text = String(decoding: target.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self)
             guard text.hasPrefix("socket:["), let inode = UInt64(text.dropFirst(8).dropLast()) else { continue }

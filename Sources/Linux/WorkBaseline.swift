@@ -6,13 +6,37 @@ package struct WorkBaseline {
     static let mostPorts = 1024
     /// A socket that was in no table is searched for again at each look of this number.
     static let missingInterval: UInt64 = 4
+    /// The time of a request begins again as long as so many bytes of it arrive in a second, on average since a look at
+    /// least `progressTime` before. An upload over a slow mobile network is faster. A client that sends a byte a second is
+    /// slower, and so is one that sends a header line every few seconds.
+    static let progressRate: UInt64 = 1024
+    static let progressTime = Duration.seconds(1)
 
     /// A connection at the last look.
     struct Connection: Equatable {
         var received: UInt64
         var sent: UInt64
         var isAccepted: Bool
-        var isInFlight: Bool
+        /// The request that waits for an answer; `nil`: none does.
+        var request: Request?
+    }
+    /// A request without its answer.
+    struct Request: Equatable {
+        /// When its first bytes arrived, or the last bytes before the last look that found progress (CLOCK_MONOTONIC).
+        var since: Duration
+        /// Progress is counted from here: the time of a look, and the bytes that the connection had received by then.
+        var countedAt: Duration
+        var counted: UInt64
+    }
+    /// What the sockets of one look are compared with.
+    struct Comparison {
+        /// When the look began (CLOCK_MONOTONIC).
+        let began: Duration
+        /// Ports on which connections are accepted.
+        let listening: Set<UInt16>
+        /// The first look of a stay in the background: the app may have been frozen since the one before, so the time between
+        /// them does not count.
+        let isFirst: Bool
     }
     struct Known {
         var kind: SocketKind
@@ -43,7 +67,7 @@ package struct WorkBaseline {
         work.isRunnable = findings.isRunnable
         work.isIncomplete = findings.isIncomplete
         work.hasNewProcesses = !isFirst && looks > 0 && processes != findings.processes
-        let hasTraffic = judgeSockets(findings, &work)
+        let hasTraffic = judgeSockets(findings, isFirst: isFirst, &work)
         let isQuiet =
             !hasTraffic && !work.isRunnable && !work.hasNewProcesses && work.unread == 0 && work.unsent == 0
             && work.requests == 0 && isIdle(findings, limits)
@@ -63,7 +87,7 @@ package struct WorkBaseline {
     package mutating func judgeFrozen(_ findings: WorkFindings) -> WorkMeasurement {
         var work = WorkMeasurement(cpu: findings.cpu)
         work.isIncomplete = findings.isIncomplete
-        _ = judgeSockets(findings, &work)
+        _ = judgeSockets(findings, isFrozen: true, &work)
         last = (findings.began, findings.cpu)
         return work
     }
@@ -75,17 +99,15 @@ package struct WorkBaseline {
     }
 
     /// - Returns: whether a connection is new, or bytes went over one.
-    private mutating func judgeSockets(_ findings: WorkFindings, _ work: inout WorkMeasurement) -> Bool {
-        for found in findings.sockets.values where ports.count < Self.mostPorts {
-            if case .internet(let socket, .tcp) = found, socket.isListening { ports.insert(socket.localPort) }
-            if case .listed(let socket, .tcp) = found, socket.state == InternetSocket.State.listening {
-                ports.insert(socket.localPort)
-            }
-        }
+    private mutating func judgeSockets(
+        _ findings: WorkFindings, isFirst: Bool = false, isFrozen: Bool = false, _ work: inout WorkMeasurement
+    ) -> Bool {
+        learnPorts(findings)
         let listening = ports.union(findings.ports)
+        let comparison = Comparison(began: findings.began, listening: listening, isFirst: isFirst)
         var known: [UInt64: Known] = [:]
         var hasTraffic = false
-        var newest: UInt32?
+        var newest: Duration?
         var busy: [FoundSocket] = []
         for (inode, found) in findings.sockets {
             if found.unread > 0 { busy.append(found) }
@@ -95,7 +117,7 @@ package struct WorkBaseline {
             if case .internet(let socket, .tcp) = found {
                 let before = sockets[inode]?.connection
                 entry.identity = KnownSocket(family: socket.family, identity: socket.identity)
-                entry.connection = Connection(socket, before: before, listening: listening)
+                entry.connection = Connection(socket, before: before, comparison)
                 if entry.connection == nil, socket.isConnected {
                     // Its counters were not read. What was known is compared with those that the next look reads.
                     entry.connection = before
@@ -106,10 +128,13 @@ package struct WorkBaseline {
                     hasTraffic =
                         hasTraffic || connection.received != before?.received || connection.sent != before?.sent
                     if socket.state == InternetSocket.State.established { work.connections += 1 }
-                    if connection.isInFlight, let age = socket.info?.lastReceived {
+                    if let request = connection.request, let info = socket.info {
                         work.requests += 1
                         if found.unread == 0 { busy.append(found) }
-                        newest = min(newest ?? .max, age)
+                        // Had they come after the freeze, the bytes would wake the app, however old the request is.
+                        let isFresh = isFrozen && connection.received != before?.received
+                        let age = isFresh ? info.receivedAgo : findings.began - request.since
+                        newest = min(newest ?? age, age)
                     }
                 }
             }
@@ -129,29 +154,68 @@ package struct WorkBaseline {
         sockets = known
         // What could not be examined may come from outside.
         work.isOwn = !busy.isEmpty && !work.isIncomplete && findings.areOwn(busy)
-        work.newestRequest = newest.map { .milliseconds(Int64($0)) } ?? .zero
+        work.newestRequest = newest ?? .zero
         return hasTraffic
+    }
+
+    private mutating func learnPorts(_ findings: WorkFindings) {
+        for found in findings.sockets.values where ports.count < Self.mostPorts {
+            if case .internet(let socket, .tcp) = found, socket.isListening { ports.insert(socket.localPort) }
+            if case .listed(let socket, .tcp) = found, socket.state == InternetSocket.State.listening {
+                ports.insert(socket.localPort)
+            }
+        }
     }
 }
 
 extension WorkBaseline.Connection {
     /// - Returns: `nil` if the socket is not connected, or its kernel does not count.
-    fileprivate init?(_ socket: InternetSocket, before: Self?, listening: Set<UInt16>) {
+    fileprivate init?(_ socket: InternetSocket, before: Self?, _ look: WorkBaseline.Comparison) {
         guard socket.isConnected, let info = socket.info else { return nil }
         received = info.received
         sent = info.sent
-        isAccepted = before?.isAccepted == true || listening.contains(socket.localPort)
+        isAccepted = before?.isAccepted == true || look.listening.contains(socket.localPort)
         // In the ages, the same tick says nothing.
         let isLastReceived = info.lastReceived < info.lastSent
+        let new = WorkBaseline.Request(
+            since: look.began - info.receivedAgo, countedAt: look.began, counted: info.received)
         guard let before else {
-            isInFlight = info.received > 0 && (info.sent == 0 || isLastReceived)
+            request = info.received > 0 && (info.sent == 0 || isLastReceived) ? new : nil
             return
         }
         switch (info.received != before.received, info.sent != before.sent) {
-        case (false, false): isInFlight = before.isInFlight
-        case (true, false): isInFlight = true
-        case (false, true): isInFlight = false
-        case (true, true): isInFlight = isLastReceived
+        case (let isReceived, false):
+            request = before.request ?? (isReceived ? new : nil)
+            request?.count(info, look)
+        case (false, true): request = nil
+        case (true, true): request = isLastReceived ? new : nil
         }
+    }
+}
+
+extension WorkBaseline.Request {
+    /// Whatever arrives is part of the same request until the app answers. Its time begins again only if enough bytes
+    /// arrive: otherwise a client that sends one byte a second would keep the app awake without end.
+    fileprivate mutating func count(_ info: TCPInfo, _ look: WorkBaseline.Comparison) {
+        let passed = look.began - countedAt
+        guard look.isFirst || passed >= WorkBaseline.progressTime else { return }
+        let time = look.isFirst ? WorkBaseline.progressTime : passed
+        if info.received &- counted >= time.wholeBytes(perSecond: WorkBaseline.progressRate) {
+            since = look.began - info.receivedAgo
+        }
+        (countedAt, counted) = (look.began, info.received)
+    }
+}
+
+extension TCPInfo {
+    /// How long ago the last data arrived.
+    fileprivate var receivedAgo: Duration { .milliseconds(Int64(lastReceived)) }
+}
+
+extension Duration {
+    /// How many bytes arrive in this time.
+    fileprivate func wholeBytes(perSecond rate: UInt64) -> UInt64 {
+        let milliseconds = components.seconds * 1000 + components.attoseconds / 1_000_000_000_000_000
+        return UInt64(max(0, milliseconds)) * rate / 1000
     }
 }

@@ -88,7 +88,8 @@ package struct WorkMeasurement: Equatable, Sendable {
     package var unsent: UInt64 = 0
     /// Accepted connections with a request without its answer.
     package var requests = 0
-    /// Since the last byte of the newest of these requests arrived.
+    /// How long the newest of these requests has waited: since its first bytes, or since it last grew by
+    /// `WorkBaseline.progressRate`.
     package var newestRequest = Duration.zero
     package var connections = 0
     package var hasUnusualWait = false

@@ -130,12 +130,16 @@ struct SavingTests {
         }
     }
 
+    private static let hiddenActivity = RunActivity(
+        cpu: .zero, waited: .zero, listens: false, hiddenSockets: HiddenSockets(count: 2, pid: 77))
+
     private static func events(_ run: RunID) -> [Event] {
         [
             .run(run, .reattached(messagesKept: false, noticesDelayed: true)), .run(run, .spawned(pid: 7)),
             .run(run, .executed),
             .run(run, .notified(.memoryWarning(.critical), delivered: true, cpu: .milliseconds(3))),
             .run(run, .activityMeasured(RunActivity(cpu: .seconds(1), waited: .milliseconds(2), listens: true))),
+            .run(run, .activityMeasured(hiddenActivity)),
             .run(run, .frozen(attempt: 2, memory: 5 << 30)), .run(run, .thawed(attempt: 1)),
             .run(run, .outOfMemory(.machine)),
             .run(run, .inspected(Inspection(traced: true, cpu: .nanoseconds(5), memory: 3, waited: .seconds(4)))),

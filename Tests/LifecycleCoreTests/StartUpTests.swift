@@ -141,6 +141,36 @@ struct StartUpTests {
         #expect(harness.state("server") == .active)
     }
 
+    @Test("if the sockets of an app of Type=listening cannot be examined, status and receipt say so and why (L7)")
+    func hiddenSockets() throws {
+        let harness = Harness("server") { $0.readiness = .listening }
+        let hidden = HiddenSockets(count: 1, pid: 77)
+        harness.behave("server") { $0.hiddenSockets = hidden }
+        harness.launch("server")
+        #expect(harness.view("server").hiddenSockets == nil)
+        harness.advance(.seconds(3))
+        #expect(harness.view("server").hiddenSockets == hidden)
+        harness.advance(.seconds(2))
+        let receipt = try harness.receipt("server")
+        #expect(receipt.code == Receipt.Code.missedDeadline && receipt.deadline?.hiddenSockets == hidden)
+        #expect(
+            receipt.explanation.hasPrefix(
+                "Killed: exceeded its launch deadline (5s); whether it listens could not be seen (Type=listening): the sockets "
+                    + "of process 77 could not be examined: permission denied"))
+        #expect(receipt.explanation.contains("CAP_SYS_PTRACE"))
+    }
+
+    @Test("what could be examined at the last measurement is not in the receipt (L7)")
+    func hiddenBefore() throws {
+        let harness = Harness("server") { $0.readiness = .listening }
+        harness.behave("server") { $0.hiddenSockets = HiddenSockets(count: 2, pid: 77) }
+        harness.launch("server")
+        harness.advance(.seconds(2))
+        harness.behave("server") { $0.hiddenSockets = nil }
+        harness.advance(.seconds(3))
+        #expect(try !harness.receipt("server").explanation.contains("examined"))
+    }
+
     @Test("Type=listening that does not listen misses its launch deadline (L7)")
     func neverListens() throws {
         let harness = Harness("server") { $0.readiness = .listening }

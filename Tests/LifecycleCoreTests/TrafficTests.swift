@@ -303,6 +303,47 @@ struct TrafficTests {
         #expect(harness.state("web") == .background)
     }
 
+    @Test("a recovered daemon tries once to watch an app that was left awake (L50)", arguments: [true, false])
+    func watchableAgain(isWatchable: Bool) {
+        let refused = InputWatch(watched: 1, unwatched: [.init(what: "process", problem: .notPermitted, count: 1)])
+        let harness = Self.worker()
+        harness.behave("web") { $0.watch = refused }
+        harness.launch("web")
+        harness.advance(.seconds(3600))
+        #expect(harness.view("web").awakeReasons == [.notWatchable])
+        if isWatchable { harness.behave("web") { $0.watch = InputWatch(watched: 2) } }
+        harness.handle(.recovered)
+        let mark = harness.mark
+        harness.handle(.run(harness.run("web"), .reattached(messagesKept: true)))
+        harness.advance(.seconds(3600))
+        let freezes = harness.effects(since: mark).count { if case .freeze = $0 { true } else { false } }
+        #expect(freezes == 1)
+        #expect(harness.state("web") == (isWatchable ? .suspended : .background))
+        #expect(harness.view("web").awakeReasons == (isWatchable ? [] : [.notWatchable]))
+        // It is reported once, by the daemon before.
+        #expect(harness.reports().filter { $0 == .inputNotWatched(id("web"), refused) }.count == 1)
+        guard isWatchable else { return }
+        Self.arrive(harness)
+        #expect(harness.state("web") == .background)
+    }
+
+    @Test("an app that is no worker and was left awake is suspended again by a daemon that can watch it (L50)")
+    func appWatchableAgain() {
+        let harness = Harness("web") { $0.wakesOnTraffic = true }
+        harness.behave("web") {
+            $0.watch = InputWatch(unwatched: [.init(what: "process", problem: .notPermitted, count: 1)])
+        }
+        harness.launch("web")
+        harness.background("web")
+        harness.advance(.seconds(60))
+        #expect(harness.view("web").awakeReasons == [.notWatchable])
+        harness.behave("web") { $0.watch = InputWatch(watched: 2) }
+        harness.handle(.recovered)
+        harness.handle(.run(harness.run("web"), .reattached(messagesKept: true)))
+        harness.advance(.seconds(60))
+        #expect(harness.state("web") == .suspended)
+    }
+
     @Test("input does not wake an app in a shutdown")
     func shutdown() {
         let harness = Self.worker { $0.terminateSuspended = .notify }

@@ -77,6 +77,6 @@ struct ProcessorTests {
         try replaceFile(at: "\(root)/77/net/tcp", with: Array(Self.tcp.utf8))
         try replaceFile(at: "\(root)/77/net/unix", with: Array(Self.unix.utf8))
         #expect(try ProcFS(root: root).listens(77) == listens)
-        #expect(try !ProcFS(root: root).listens(78))
+        #expect(try ProcFS(root: root).listens(78) == false)
     }
 }

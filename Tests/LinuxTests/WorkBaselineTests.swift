@@ -57,6 +57,77 @@ struct WorkBaselineTests {
         }
     }
 
+    /// Looks at a connection once for each number of bytes that it has received, in equal intervals.
+    /// - Returns: for how many seconds its request had waited at each look; `nil`: there was none.
+    private func ages(
+        of received: [UInt64], sent: [UInt64] = [], every interval: Int, first: Set<Int> = [0]
+    ) throws -> [Int64?] {
+        var baseline = WorkBaseline()
+        return try received.enumerated().map { index, bytes in
+            let answered = index < sent.count ? sent[index] : 1
+            let message = internetMessage(received: bytes, sent: answered, lastReceived: 0, lastSent: 1)
+            let findings = try makeFindings([message], at: interval * index)
+            let work = baseline.judge(findings, isFirst: first.contains(index), Self.limits)
+            return work.requests == 0 ? nil : work.newestRequest.components.seconds
+        }
+    }
+
+    @Test("a request that arrives slowly waits since its first bytes, and one that makes progress since its last ones")
+    func progress() throws {
+        // One byte a second, 1 KiB a second, and a byte less.
+        #expect(try ages(of: [1, 11, 21, 31], every: 10) == [0, 10, 20, 30])
+        #expect(try ages(of: [1, 10_241, 20_481], every: 10) == [0, 0, 0])
+        #expect(try ages(of: [1, 10_240, 20_480], every: 10) == [0, 10, 0])
+        // A pause, and more of it.
+        #expect(try ages(of: [1, 100_001, 100_001, 100_002, 200_002], every: 10) == [0, 0, 10, 20, 0])
+        // A server that computes.
+        #expect(try ages(of: [500, 500, 500], every: 10) == [0, 10, 20])
+    }
+
+    @Test("an answer ends a request, and what arrives after it is another one")
+    func renewed() throws {
+        #expect(try ages(of: [1, 2, 3, 4], sent: [0, 0, 7, 7], every: 10) == [0, 10, 0, 10])
+        #expect(try ages(of: [1, 2, 2, 3, 4], sent: [0, 0, 7, 7, 7], every: 10) == [0, 10, nil, 0, 10])
+    }
+
+    @Test("the time in which an app may have been frozen does not count for the progress of a request")
+    func progressAfterFreeze() throws {
+        #expect(try ages(of: [1, 1025, 1035], every: 3600) == [0, 3600, 7200])
+        #expect(try ages(of: [1, 1025, 1035], every: 3600, first: [0, 1]) == [0, 0, 3600])
+        #expect(try ages(of: [1, 1024, 1034], every: 3600, first: [0, 1]) == [0, 3600, 7200])
+    }
+
+    @Test("looks that follow each other soon count the bytes of a request together, until a second is over")
+    func shortLooks() throws {
+        var baseline = WorkBaseline()
+        // 4 KiB a second, in looks of 100 ms; then one byte in each.
+        let ages = try (0...40).map { index -> Duration in
+            let bytes = 1 + UInt64(min(index, 20)) * 410 + UInt64(max(0, index - 20))
+            let message = internetMessage(received: bytes, sent: 1, lastReceived: 0, lastSent: 1)
+            var findings = WorkFindings(began: .milliseconds(100 * index), processes: [9], cpu: .zero)
+            findings.ports = [80]
+            let socket = try internetSocket(message)
+            findings.sockets[socket.inode] = .internet(socket, .tcp)
+            return baseline.judge(findings, isFirst: index == 0, Self.limits).newestRequest
+        }
+        #expect(ages[9] == .milliseconds(900) && ages[10] == .zero && ages[19] == .milliseconds(900))
+        #expect(ages[20] == .zero && ages[30] == .seconds(1) && ages[40] == .seconds(2))
+    }
+
+    @Test("what arrives between the last look and the freeze is new, however old its request is")
+    func beforeFreeze() throws {
+        var baseline = WorkBaseline()
+        func message(_ received: UInt64) -> [UInt8] {
+            internetMessage(received: received, sent: 1, lastReceived: 5, lastSent: 9)
+        }
+        _ = baseline.judge(try makeFindings([message(1)]), isFirst: true, Self.limits)
+        _ = baseline.judge(try makeFindings([message(2)], at: 90), isFirst: false, Self.limits)
+        let old = baseline.judgeFrozen(try makeFindings([message(2)], at: 91))
+        #expect(old.requests == 1 && old.newestRequest > .seconds(90))
+        let fresh = baseline.judgeFrozen(try makeFindings([message(3)], at: 92))
+        #expect(fresh.requests == 1 && fresh.newestRequest == .milliseconds(5))
+    }
+
     @Test("a connection that the app made itself is no request, and no client")
     func outgoing() throws {
         var baseline = WorkBaseline()

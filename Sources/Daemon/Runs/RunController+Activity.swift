@@ -14,9 +14,26 @@ extension RunController {
 
     func measureActivity(listeners: Bool) {
         let use = processorUse
-        send(
-            .activityMeasured(
-                RunActivity(cpu: use.used, waited: use.waited, listens: listeners ? listens : nil)))
+        var activity = RunActivity(cpu: use.used, waited: use.waited)
+        if listeners {
+            let search = listenerSearch
+            activity.listens = search.listens
+            if let pid = search.hidden.first, manifest.policy.readiness == .listening {
+                let hidden = HiddenSockets(count: search.hidden.count, pid: pid)
+                activity.hiddenSockets = hidden
+                warnOfHiddenSockets(hidden)
+            }
+        }
+        send(.activityMeasured(activity))
+    }
+
+    /// Once for each run, while it launches.
+    private func warnOfHiddenSockets(_ hidden: HiddenSockets) {
+        guard !areHiddenSocketsLogged, context.events.isLaunching(id) else { return }
+        areHiddenSocketsLogged = true
+        logWarning(
+            "Type=listening: \(hidden.phrase); if it listens there, the daemon does not see it, and kills it at its launch "
+                + "deadline")
     }
 
     /// Measures the processor time for the limit of L44. Without an outcome nothing is counted until the next measurement.
@@ -27,11 +44,12 @@ extension RunController {
         }
     }
 
-    private var listens: Bool { (try? enclosure.listens()) ?? false }
+    private var listenerSearch: ListenerSearch { (try? enclosure.searchListeners()) ?? ListenerSearch() }
 
     /// Reports that an app of `Type=listening` is ready, however late the daemon looks.
     func reportListener() {
-        guard manifest.policy.readiness == .listening, context.events.isLaunching(id), listens else { return }
+        guard manifest.policy.readiness == .listening, context.events.isLaunching(id), listenerSearch.listens
+        else { return }
         measureActivity(listeners: true)
     }
 }

@@ -82,6 +82,8 @@ final class RunController {
     /// When a process of the run was continued by another one than the daemon (process-group mode).
     var lastContinued: Duration?
     var isContinueLogged = false
+    /// The log says that the sockets of a process cannot be examined.
+    var areHiddenSocketsLogged = false
     /// The rank of the processes for the kernel's OOM killer (L38).
     var oomClass = OOMClass.active
     /// This daemon has set `oom_score_adj` of the processes.

@@ -179,6 +179,16 @@ extension RunActivity: SavedRecord {
         try coder.required(1, &cpu)
         try coder.required(2, &waited)
         try coder.optional(3, &listens)
+        try coder.optional(4, &hiddenSockets)
+    }
+}
+
+extension HiddenSockets: SavedRecord {
+    package static var blank: HiddenSockets { HiddenSockets(count: 0, pid: 0) }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.required(1, &count)
+        try coder.required(2, &pid)
     }
 }
 

@@ -39,6 +39,7 @@ extension Receipt.DeadlineUse: SavedRecord {
         try coder.required(3, &wall)
         try coder.optional(4, &cpu)
         try coder.field(5, &credited)
+        try coder.optional(6, &hiddenSockets)
     }
 }
 

@@ -190,6 +190,7 @@ extension StartUp: SavedRecord {
         try coder.field(4, &used)
         try coder.required(5, &measuredAt)
         try coder.required(6, &activeAt)
+        try coder.optional(7, &hiddenSockets)
     }
 }
 

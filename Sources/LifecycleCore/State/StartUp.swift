@@ -11,6 +11,8 @@ struct StartUp: Hashable, Sendable {
     var measuredAt: Instant
     /// When it was last found to compute.
     var activeAt: Instant
+    /// What the last measurement could not examine.
+    var hiddenSockets: HiddenSockets?
 
     init(began: Instant, time: Duration?) {
         self.began = began

@@ -29,7 +29,7 @@ struct Traffic: Hashable, Sendable {
     var quickWakes = 0
     /// It is not suspended before, because it was woken too often.
     var awakeUntil: Instant?
-    /// Its descriptors cannot be watched: it is left awake.
+    /// Its descriptors cannot be watched: it is left awake, until its end or until another daemon tries again.
     var isUnwatchable = false
     /// Since when; `nil`: they can be watched, or an earlier release has recorded it without the time. Saved with the run.
     var unwatchableSince: Instant?

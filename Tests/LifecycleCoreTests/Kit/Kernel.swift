@@ -49,6 +49,7 @@ struct Kernel {
         /// For how long it was ready to run and got no processor.
         var waited = Duration.zero
         var listens = false
+        var hiddenSockets: HiddenSockets?
         var memory = 10 * mebibyte
         /// What is watched when it is suspended; `nil`: there is no answer.
         var watch: InputWatch? = InputWatch(watched: 3)
@@ -117,11 +118,12 @@ struct Kernel {
         case .measureActivity(let run, let listeners):
             guard measuresActivity else { return [] }
             let behaviour = behaviour(of: run)
-            let listens = listeners ? behaviour.listens : nil
-            return [
-                .run(
-                    run, .activityMeasured(RunActivity(cpu: behaviour.cpu, waited: behaviour.waited, listens: listens)))
-            ]
+            var activity = RunActivity(cpu: behaviour.cpu, waited: behaviour.waited)
+            if listeners {
+                activity.listens = behaviour.listens
+                activity.hiddenSockets = behaviour.hiddenSockets
+            }
+            return [.run(run, .activityMeasured(activity))]
         case .watchInput(let run, let attempt, _):
             return behaviour(of: run).watch.map { [.run(run, .inputWatched(attempt: attempt, $0))] } ?? []
         case .measureWork(let run, _): return behaviour(of: run).work.map { [.run(run, .workMeasured($0))] } ?? []

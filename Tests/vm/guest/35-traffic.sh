@@ -134,10 +134,14 @@ ctl idle | sed 's/^/     /'
 rm /run/systemd/system/greenroomd.service.d/traffic.conf
 systemctl daemon-reload
 systemctl restart greenroomd
-check "they stay awake until their end" wait_for 10 eval 'is tcp-user background && has "$(why tcp-user)" "cannot be watched"'
+check "every app has the same process after the last restart" same "$(pids)" "$before"
+for app in "${names[@]}"; do
+    check "a daemon that may watch $app suspends it again" wait_for 60 eval "is $app suspended && frozen $app"
+    check "$app answers while it is suspended" answers_inside $app
+done
 ctl terminate tcp-user >/dev/null
 ctl launch tcp-user >/dev/null
-check "a new process is watched again" wait_for 60 is tcp-user suspended
+check "a new process is watched, too" wait_for 60 is tcp-user suspended
 check "it answers while it is suspended" answers tcp-user 7001
 for app in "${names[@]}" in-own-net tcp-root; do
     ctl terminate $app >/dev/null

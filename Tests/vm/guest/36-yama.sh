@@ -100,6 +100,15 @@ wait
 read -r sent answered longest </run/vm-test/load
 echo "     $asleep apps were frozen at the kill; $sent requests, the longest took $longest ms"
 check "every request was answered" same "$answered$(sed 1d /run/vm-test/load)" "$sent"
+
+# Without Yama the next daemon may examine them: it tries once for each app.
+echo 0 >$scope
+check "the daemon executes its program again without Yama" ctl reexec
+check "it answers" wait_for 30 ctl list
+for app in "${names[@]}"; do check "$app is suspended again" wait_for 60 asleep $app; done
+for address in "${addresses[@]}"; do check "$address answers while its app is suspended" has "$(ask "$address")" hello; done
+check "a program that is not dumpable is left awake again" wait_for 30 eval 'is hidden background && has_reason hidden notWatchable'
+echo 1 >$scope
 check "the daemon of the user stops" unit stop greenroomd
 check "no unit of the user failed" same "$(unit list-units --failed --no-legend)" ""
 rm -r $settings $apps
