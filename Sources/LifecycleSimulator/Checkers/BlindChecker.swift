@@ -34,6 +34,8 @@ struct BlindChecker {
         guard let app else { return }
         switch event {
         case .registered(_, let policy, _): if !policy.wakesOnTraffic { apps[app].since = nil }
+        // Another daemon tries once.
+        case .run(let run, .reattached): if model.apps[app].run == run { apps[app].since = nil }
         case .run(let run, .inputWatched(let attempt, let watch)):
             let known = model.apps[app]
             guard known.run == run, known.phase == .suspended, known.freezeAttempt == attempt,
