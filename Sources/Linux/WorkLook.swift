@@ -216,7 +216,7 @@ func linkTarget(_ path: String, limit: Int = 64) -> ArraySlice<UInt8>? {
 }
 
 /// The inode of a socket, from `socket:[4711]`; `nil`: the descriptor is none.
-private func socketInode(_ path: String) -> UInt64? {
+func socketInode(_ path: String) -> UInt64? {
     let prefix = Array("socket:[".utf8)
     guard let target = linkTarget(path), target.starts(with: prefix) else { return nil }
     return parseNumber(target.dropFirst(prefix.count).dropLast())

@@ -81,6 +81,43 @@ struct EscapedChildTests {
         #expect(escape.pids.allSatisfy { !isAlive($0) })
     }
 
+    @Test("after a search that found none, those that leave the control group later are found, also new ones (L1)")
+    func leavesLater() throws {
+        let daemon = try TestDaemon([
+            "app": """
+            [App]
+            ExecStart=/bin/sh -c 'trap "sleep 1002 & " USR1; sleep 1001 & while :; do wait; done'
+            [Lifecycle]
+            SuspendDelaySec=0
+
+            """
+        ])
+        try daemon.launch("app")
+        let main = try daemon.pid("app")
+        guard let groups = daemon.groupRoot, let end = groups.lastIndex(of: "/") else { return }
+        func sleeps() throws -> [Int32] {
+            try daemon.processes(of: "app").filter { try ProcFS().stat(of: $0)?.comm == "sleep" }
+        }
+        try daemon.eventually("the child is executed") { try sleeps().count == 1 }
+        try daemon.ask("Background", "app")
+        try daemon.waitUntil("app", is: "suspended")
+        try daemon.ask("Activate", "app")
+        try daemon.waitUntil("app", is: "active")
+        #expect(kill(main, SIGUSR1) == 0)
+        try daemon.eventually("another child is executed") { try sleeps().count == 2 }
+        let refuge = String(groups[..<end] + "/refuge-\(getpid())-later")
+        try #require(mkdir(refuge, 0o755) == 0)
+        let pids = try sleeps()
+        let escape = Escape(
+            daemon: daemon, pids: pids, home: try #require(try ProcFS().cgroup(of: main)?.unified), refuge: refuge)
+        defer { escape.end() }
+        for pid in pids { try move(pid, to: refuge) }
+        try daemon.ask("Background", "app")
+        try daemon.waitUntil("app", is: "suspended")
+        #expect(escape.groups == [escape.home, escape.home])
+        #expect(try daemon.frozen("app"))
+    }
+
     @Test("processes outside their control group are killed at the end of the app (L47)", arguments: [false, true])
     func killed(afterRestart: Bool) throws {
         guard let escape = try escape("killed-\(afterRestart)") else { return }

@@ -177,7 +177,6 @@ final class RunInput {
     private func stepsEnded() {
         if watch.isClosed { return }
         if !watch.isComplete { return awaitAnswer() }
-        answerSource = nil
         if attach() { run.send(.inputWatched(attempt: attempt, InputWatch(watch))) }
     }
 
@@ -188,13 +187,19 @@ final class RunInput {
         if answerSource != nil { return }
         guard let answer = watch.pendingAnswer,
             let source = try? watcher.loop.addDescriptor(
-                answer, events: .readable, handler: { [weak self] _ in self?.advance() })
+                answer, events: .readable, handler: { [weak self] _ in self?.answered() })
         else {
             watch.giveUpWaiting()
             return advanceLater()
         }
         answerSource = source
         watcher.rest(token, nil)
+    }
+
+    private func answered() {
+        // The steps that follow may need several turns, and only one of them may end the making.
+        answerSource = nil
+        advance()
     }
 
     /// What waits for a lock that another process holds does not delay the others.
