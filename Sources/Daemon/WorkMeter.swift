@@ -18,7 +18,7 @@ final class WorkMeter {
     }
 
     private unowned let context: DaemonContext
-    private let tables = SocketTables()
+    private let tables: SocketTables
     private var jobs: [Job] = []
     private var current: (job: Job, look: WorkLook)?
     private lazy var asker = SocketAsker(context.loop, isSerialized: tables.isSerialized)
@@ -43,7 +43,10 @@ final class WorkMeter {
     /// For how long a search of /proc serves other looks.
     private static let scanValidity = Duration.milliseconds(100)
 
-    init(_ context: DaemonContext) { self.context = context }
+    init(_ context: DaemonContext, tables: SocketTables = SocketTables()) {
+        self.context = context
+        self.tables = tables
+    }
 
     /// Looks at a run, or at the sockets of one that is suspended. `workMeasured` follows, unless the run is
     /// suspended, thawed or
@@ -210,7 +213,8 @@ final class WorkMeter {
         isMeasuring = false
         scan = nil
         isScanned = false
-        tables.removeAll()
+        // A look that waits continues with them: it would ask for the same tables again and again.
+        if waiting.isEmpty { tables.removeAll() }
     }
 }
 

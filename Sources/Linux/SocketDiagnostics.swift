@@ -193,7 +193,8 @@ package final class SocketTables {
 
     package convenience init() { self.init(isSerialized: DiagnosticSocket.isSerialized) }
 
-    init(isSerialized: Bool) { self.isSerialized = isSerialized }
+    /// - Parameter isSerialized: whether the kernel carries out one request at a time, for all processes (before Linux 6.9).
+    package init(isSerialized: Bool) { self.isSerialized = isSerialized }
 
     /// Returns the last dump, if it began at this time or later.
     func table(_ kind: SocketKind, since time: Duration) -> SocketTable? {

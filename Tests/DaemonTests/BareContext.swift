@@ -1,6 +1,7 @@
 import LifecycleCore
 import Linux
 import Manifest
+import Posix
 import Systemd
 import Testing
 
@@ -60,8 +61,10 @@ extension DaemonContext {
 }
 
 /// A process that sleeps until a signal ends it.
-func startSleep() throws -> Linux.Process {
-    var starting = try startProcess(SpawnRequest(executable: "/bin/sleep", arguments: ["1000"]))
+/// - Parameter input: its standard input.
+func startSleep(input: SharedDescriptor? = nil) throws -> Linux.Process {
+    var starting = try startProcess(
+        SpawnRequest(executable: "/bin/sleep", arguments: ["1000"], standardInput: input))
     while try starting.outcome() == .pending { waitForReadable([starting.outcomeDescriptor]) }
     return starting.process
 }

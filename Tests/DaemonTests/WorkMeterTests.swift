@@ -1,6 +1,7 @@
 import Glibc
 import LifecycleCore
 import Linux
+import Posix
 import Systemd
 import TestKit
 import Testing
@@ -15,12 +16,12 @@ private final class WorkStage {
     let context: DaemonContext
     private(set) var runs: [RunController] = []
 
-    init(runs count: UInt64) throws {
+    init(runs count: UInt64, input: SharedDescriptor? = nil) throws {
         loop = try EventLoop()
         context = try DaemonContext.bare(in: root, loop, list)
         for number in 1...count {
             let run = try context.makeRun(RunID(number), of: "app\(number)")
-            let process = try startSleep()
+            let process = try startSleep(input: input)
             try run.enclosure.started(process)
             run.setMainProcess(process)
             runs.append(run)
@@ -106,6 +107,18 @@ struct WorkMeterTests {
             #expect(stage.measured == [RunID(2), RunID(1)])
             guard case .run(_, .workMeasured(let work)) = try #require(stage.list.events.last) else { return }
             #expect(!work.isRunnable && !work.hasUnusualWait && !work.hasNewProcesses && work.requests == 0)
+        }
+    }
+
+    @Test("where the kernel carries out one request at a time, a look at a socket that is in no table ends (L51)")
+    func serialized() throws {
+        try inOwnProcess {
+            let unbound = SharedDescriptor(Descriptor(adopting: socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)))
+            let stage = try WorkStage(runs: 2, input: unbound)
+            let meter = WorkMeter(stage.context, tables: SocketTables(isSerialized: true))
+            for run in stage.runs { meter.measure(run, isFirst: true) }
+            try stage.turn { $0.count == 2 }
+            #expect(Set(stage.measured) == [RunID(1), RunID(2)])
         }
     }
 
