@@ -11,7 +11,9 @@ struct SlowRequestTests {
         run()
         """
 
-    @Test("an upload keeps a server awake, and a client that sends single bytes does so for no more than RequestSec= (L51)")
+    @Test(
+        "an upload keeps a server awake, and a client that sends single bytes does so for no more than RequestSec= (L51)"
+    )
     func trickle() throws {
         // The bytes themselves do not wake it, and their processor time does not count.
         let settings = "RequestSec=2s\nKeepAwake=requests\n[Wake]\nWakeThreshold=1K"
