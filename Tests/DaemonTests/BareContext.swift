@@ -1,3 +1,4 @@
+import Glibc
 import LifecycleCore
 import Linux
 import Manifest
@@ -66,5 +67,7 @@ func startSleep(input: SharedDescriptor? = nil) throws -> Linux.Process {
     var starting = try startProcess(
         SpawnRequest(executable: "/bin/sleep", arguments: ["1000"], standardInput: input))
     while try starting.outcome() == .pending { waitForReadable([starting.outcomeDescriptor]) }
+    // After execve(2) it still has to load its libraries. The kernel reports its sleep in /proc alone.
+    while let stat = try ProcFS().stat(of: starting.process.pid), stat.state != UInt8(ascii: "S") { sched_yield() }
     return starting.process
 }
