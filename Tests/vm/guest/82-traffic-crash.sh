@@ -27,8 +27,10 @@ before=$(pids)
 rm -f /run/vm-test/enough
 timeout 500 ./client.py load 20 "${addresses[@]}" >/run/vm-test/load 2>&1 &
 many_frozen() { [ "$(frozen_now)" -ge 10 ]; }
+most_kills=12
+[ ! -e quick ] || most_kills=6
 kills=0 asleep='' absences=''
-while [ $kills -lt 12 ]; do
+while [ $kills -lt $most_kills ]; do
     # Every third daemon is killed while it recovers.
     if [ $((kills % 3)) != 2 ]; then
         wait_for 60 many_frozen
