@@ -17,7 +17,7 @@ struct BadInputTests {
     ) throws {
         let daemon = try TestDaemon(["bad": TestDaemon.manifest(script, sections), "good": TestDaemon.manifest("")])
         try daemon.launch("good", background: true)
-        try daemon.waitUntil("good", is: "suspended")
+        try daemon.waitUntilWatched("good")
         let before = try daemon.settledDescriptors()
         try daemon.launch("bad")
         try body(daemon)
@@ -27,7 +27,7 @@ struct BadInputTests {
         #expect(try daemon.ask("Activate", "good")["state"]?.stringValue == "active", sourceLocation: sourceLocation)
         // While it is suspended the daemon has duplicates of its descriptors (L50), as before.
         try daemon.ask("Background", "good")
-        try daemon.waitUntil("good", is: "suspended")
+        try daemon.waitUntilWatched("good")
         try? daemon.eventually("its descriptors are back") { daemon.openDescriptors() == before }
         #expect(daemon.openDescriptors() == before, sourceLocation: sourceLocation)
     }

@@ -274,6 +274,13 @@ final class TestDaemon {
         while try self.state(app) != state { try wait(app, "stateChanged", state: state) }
     }
 
+    /// Waits until an app is suspended and the daemon has duplicates of all its descriptors that can be watched (L50): that
+    /// takes some turns of the loop after the state has changed.
+    func waitUntilWatched(_ app: String) throws {
+        try waitUntil(app, is: "suspended")
+        try eventually("\(app) is watched") { try status(app)["watch"] != nil }
+    }
+
     // MARK: Reading
 
     static func text(of path: String) -> String {

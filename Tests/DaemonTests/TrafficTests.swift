@@ -86,7 +86,7 @@ struct TrafficTests {
         let stage = try TrafficStage()
         let client = try TrafficClient(port: try stage.launch())
         try client.exchange([1])
-        try stage.suspended()
+        try stage.daemon.waitUntilWatched("server")
         let suspended = stage.sockets
         try stage.daemon.terminate("server")
         // The listening socket, the connection, and the notify socket.
