@@ -17,6 +17,7 @@ mkdir -p $apps
 unit() { as_user systemctl --user "$@"; }
 main_pid() { unit show greenroomd --property MainPID --value; }
 ctl() { as_user timeout 60 greenroomctl "$@"; }
+journal_of() { as_user journalctl --user -b -o cat "$@"; }
 frozen() { grep -q '^frozen 1' "/sys/fs/cgroup$(cut -d: -f3 /proc/"$(pid "$1")"/cgroup)/cgroup.events"; }
 asleep() { is "$1" suspended && frozen "$1"; }
 names=(tcp unix family orphan)
@@ -34,7 +35,7 @@ check "the daemon of a user starts with ptrace_scope=1" unit start greenroomd
 for app in "${names[@]}" hidden; do ctl launch $app >/dev/null; done
 for app in "${names[@]}"; do check "$app is suspended" wait_for 60 asleep $app; done
 for address in "${addresses[@]}"; do check "$address answers while its app is suspended" has "$(ask "$address")" hello; done
-for app in "${names[@]}"; do check "a connection woke $app" woken $app listener; done
+for app in "${names[@]}"; do check "a connection woke $app" woken $app "a connection"; done
 for app in "${names[@]}"; do check "$app is suspended again" wait_for 60 asleep $app; done
 check "a program that is not dumpable stays awake, and idle says why" wait_for 30 eval \
     'is hidden background && has_reason hidden notWatchable && has "$(why hidden)" "its descriptors cannot be watched"'

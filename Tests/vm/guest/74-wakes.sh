@@ -16,7 +16,7 @@ if modprobe zram && device=$(zramctl -f -s 256M -a lzo-rle) && mkswap -q "$devic
     echo "     $(($(swapped) / 1048576)) MiB are swapped out"
     check "it is still suspended" eval 'is large suspended && frozen large'
     check "the server answers, and its memory is unchanged" answers large 7001
-    check "a connection woke it" woken large listener
+    check "a connection woke it" woken large "a connection"
     check "large is suspended again" wait_for 60 eval 'is large suspended && frozen large'
 else
     skip "swap: this kernel has no zram"

@@ -91,7 +91,12 @@ answers() { same "$(ask "$2")" "hello $(pid "$1") 1"; }
 has_reason() { has "$(ctl --json idle "$1")" "\"reason\":\"$2\""; }
 # why APP: why it is awake, or what would wake it.
 why() { ctl idle "$1" | tail -n 1; }
-# woken APP KIND: input of this kind was the last that woke the app.
-woken() { has "$(ctl --json idle "$1")" "\"lastInput\":{" && has "$(ctl --json idle "$1" | grep -o '"lastInput":{[^}]*}')" "\"kind\":\"$2\""; }
+# journal_of ARGUMENT…: the messages of the daemon's journal since the machine was started.
+journal_of() { journalctl -b -o cat "$@"; }
+# woken APP WORDS: input of this kind has woken the app. Its entry in the journal stays: later input, also of the same request on a
+# busy machine, replaces what status shows.
+woken() { wait_for 30 eval "journal_of GREENROOM_APP=$1 | grep -qF 'woken by $2'"; }
+# last_input APP KIND: status says that input of this kind was the last that woke the app.
+last_input() { has "$(ctl --json idle "$1" | grep -o '"lastInput":{[^}]*}')" "\"kind\":\"$2\""; }
 # wakes APP: how often input has woken it.
 wakes() { ctl --json idle "$1" | grep -o '"trafficWakes":[0-9]*' | cut -d: -f2; }
