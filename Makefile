@@ -69,15 +69,15 @@ fmt: ## format all Swift sources
 	$(SWIFT) format -i --configuration .swift-format -r Sources Tests Package.swift
 
 sim: deps ## run the simulator and print the trace of a seed: SEED= SEEDS= EVENTS=
-	@$(SWIFT) build -c release --product greenroom-sim 2>&1 | grep -E 'error|warning' || true
+	@$(SWIFT) build -c release $(STATIC) --product greenroom-sim 2>&1 | grep -E 'error|warning' || true
 	@$$($(SWIFT) build -c release --show-bin-path)/greenroom-sim --seed $(SEED) --seeds $(SEEDS) --events $(EVENTS) $(if $(filter 1,$(SEEDS)),--trace)
 
 sim-ci: deps ## run the simulator with 1000 saved and 1000 fresh seeds, and measure the core's event rate
-	$(SWIFT) build -c release --product greenroom-sim
+	$(SWIFT) build -c release $(STATIC) --product greenroom-sim
 	@Sources/scripts/sim-ci "$$($(SWIFT) build -c release --show-bin-path)"
 
 sim-memory: deps ## print what each JetsamOrder= costs on simulated machines; with SEED=, check random machines: SEEDS=
-	@$(SWIFT) build -c release --product greenroom-sim 2>&1 | grep -E 'error|warning' || true
+	@$(SWIFT) build -c release $(STATIC) --product greenroom-sim 2>&1 | grep -E 'error|warning' || true
 	@$$($(SWIFT) build -c release --show-bin-path)/greenroom-sim memory $(if $(filter-out file,$(origin SEED)),--seed $(SEED) --seeds $(SEEDS))
 
 chaos: deps ## kill the daemon at random times and check that all apps are unaffected: KILLS= SEED=
@@ -86,7 +86,7 @@ chaos: deps ## kill the daemon at random times and check that all apps are unaff
 
 soak: deps ## repeat the tests under load, fresh seeds and chaos, until a failure; resumable: MINUTES=60 PARTS= SEEDS= KILLS=
 	$(SWIFT) build --build-tests
-	$(SWIFT) build -c release --product greenroom-sim
+	$(SWIFT) build -c release $(STATIC) --product greenroom-sim
 	@Sources/scripts/soak "$$($(SWIFT) build -c release --show-bin-path)"
 
 fuzz: deps ## fuzz the manifest parser: SECONDS=
