@@ -26,6 +26,16 @@ func library(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target
     .target(name: name, dependencies: dependencies, swiftSettings: swiftSettings)
 }
 
+/// A library target that is optimized in debug builds, too: tests play hundreds of thousands of simulated events. Assertions are
+/// checked as in any debug build.
+func optimizedLibrary(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+    .target(
+        name: name, dependencies: dependencies,
+        swiftSettings: swiftSettings + [
+            .unsafeFlags(["-O", "-assert-config", "Debug"], .when(configuration: .debug))
+        ])
+}
+
 /// An executable target.
 func program(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
     .executableTarget(name: name, dependencies: dependencies, swiftSettings: swiftSettings)
@@ -45,8 +55,8 @@ let package = Package(
     ],
     targets: [
         // The lifecycle core, its simulator and the manifest parser. They do no I/O.
-        library("LifecycleCore"),
-        library("LifecycleSimulator", ["LifecycleCore"]),
+        optimizedLibrary("LifecycleCore"),
+        optimizedLibrary("LifecycleSimulator", ["LifecycleCore"]),
         library("Manifest", ["LifecycleCore"]),
 
         // The operating system layer: descriptors, errors and sockets; Linux; libsystemd; jansson.
