@@ -9,6 +9,7 @@ package struct LifecycleEvent: Record {
         case backgroundTimeUsedUp, memoryAwaited
         case inputArrived, inputNotWatched, wokenTooOften, locksHeld
         case cpuUseHigh, cpuThrottled, cpuThrottleEnded
+        case connectionsRejected
         case memoryLevelChanged, ended
     }
 

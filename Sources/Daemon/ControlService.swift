@@ -133,7 +133,7 @@ final class ControlService {
             .taskBegan, .taskEnded, .taskRefused, .tasksExpiring, .freezeTakesLong, .killTakesLong, .stoppedItself,
             .wakeCompleted, .relaunchScheduled, .unrequestedTimeUsedUp, .memoryAwaited,
             .memoryLevelChanged, .inputArrived, .inputNotWatched, .wokenTooOften, .locksHeld, .processorUseHigh,
-            .processorThrottled, .processorThrottleEnded:
+            .processorThrottled, .processorThrottleEnded, .connectionsRejected:
             break
         }
     }

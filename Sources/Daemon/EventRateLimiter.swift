@@ -50,7 +50,7 @@ extension Report {
             .deadlineDeferred,
             .ended, .memoryLevelChanged, .tasksExpiring, .freezeTakesLong, .killTakesLong, .relaunchScheduled,
             .unrequestedTimeUsedUp, .memoryAwaited, .wokenTooOften, .processorUseHigh, .processorThrottled,
-            .processorThrottleEnded:
+            .processorThrottleEnded, .connectionsRejected:
             nil
         }
     }

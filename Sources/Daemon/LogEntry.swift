@@ -119,11 +119,19 @@ extension LogEntry {
         case .processorThrottled(let app, let use): self.init(throttleOf: app, use)
         case .processorThrottleEnded(let app):
             self.init(.notice, .cpuThrottleEnded, app, "gets as much of the processor as before")
+        case .connectionsRejected(let app, let time): self.init(rejectedBy: app, after: time)
         case .ended(let receipt): self.init(receipt)
         }
     }
 
     // MARK: Kinds of entries
+
+    private init(rejectedBy app: AppID, after time: Duration) {
+        self.init(
+            .warning, .connectionsRejected, app,
+            "reset the connections that waited for a launch: it ended early several times and is not launched for now "
+                + "(waited \(time.timeSpan))")
+    }
 
     private init(stateOf app: AppID, from: AppState, to: AppState, _ reason: StateReason) {
         self.init(

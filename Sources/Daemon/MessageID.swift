@@ -30,6 +30,7 @@ enum MessageID {
         case .cpuUseHigh: "6c2b01a6b7224e43b182f5564be0eec1"
         case .cpuThrottled: "9395c7a2ae7546d3a8967899ffb33413"
         case .cpuThrottleEnded: "c9657c5ca54c4998b5e0ae57255c1956"
+        case .connectionsRejected: "5c4f2a0f6d3b4f5c9c7a3f1f4d1be8a2"
         case .memoryLevelChanged: "b91614ff5e754f9895f6100c86572f65"
         case .ended: "cb462029ca494b4da27d0aeb15b48612"
         }

@@ -88,6 +88,13 @@ package struct AppView: Hashable, Sendable {
     /// L44: since when it gets less.
     package var throttledSince: Instant?
 
+    /// L29: for how long connections have waited for a launch that L11 holds back; `nil`: none waits.
+    package var connectionsWaiting: Duration?
+    /// While it is suspended: until it is ended to give its memory back (`UnloadAfterSec=`); `nil`: it is not.
+    package var unloadsIn: Duration?
+    /// It is an instance of a template without a file of its own.
+    package var isTransient = false
+
     /// Why it is awake; empty: it is not.
     package var awakeReasons: [AwakeReason] { awake.map(\.reason) }
 }

@@ -49,6 +49,14 @@ package enum Effect: Hashable, Sendable {
     /// → `memoryMeasured`, with the sizes of all apps that are not suspended, and of the suspended ones that are the next
     /// candidates (`LifecycleCore.memoryView`): the size of those changes when their pages are swapped.
     case measureMemory
+    /// Watches the sockets that the daemon holds for an app (L29). → `socketsReady`, once, as soon as a connection or a datagram
+    /// waits. It may wait already.
+    case watchSockets(AppID)
+    case stopWatchingSockets(AppID)
+    /// Resets the connections that wait at the held sockets: the app cannot be launched in time (L11, `ConnectionWaitSec=`).
+    case rejectConnections(AppID)
+    /// The app was a transient instance, and the core knows it no longer. Comes after everything else about it.
+    case removeInstance(AppID)
     /// After `sleepRequested`: no app is in the foreground, and every app has answered that it left it (L15).
     case allowSleep
     /// After `shutdownRequested`: all apps have ended.
@@ -63,12 +71,22 @@ package struct Launch: Hashable, Sendable {
     package var isFirst = false
     /// No user asked for it: the daemon relaunches the app, or an app asked (L53).
     package var isUnrequested = false
+    /// Variables for this launch alone, as `NAME=value`. They override those of the manifest.
+    package var environment: [String] = []
 
-    package init(state: LaunchState, reason: LaunchReason, url: String? = nil, isUnrequested: Bool = false) {
+    /// The most variables of a launch, and the most bytes of all together.
+    package static let maximumVariables = 64
+    package static let maximumVariableBytes = 16 << 10
+
+    package init(
+        state: LaunchState, reason: LaunchReason, url: String? = nil, isUnrequested: Bool = false,
+        environment: [String] = []
+    ) {
         self.state = state
         self.reason = reason
         self.url = url
         self.isUnrequested = isUnrequested
+        self.environment = environment
     }
 }
 
@@ -206,6 +224,8 @@ package enum Report: Hashable, Sendable {
     /// The app has used more than that, and gets less of the processor until it uses less (L44).
     indirect case processorThrottled(AppID, BackgroundUse)
     case processorThrottleEnded(AppID)
+    /// Connections that waited for a launch of the app were reset, after this time (L11).
+    case connectionsRejected(AppID, after: Duration)
     indirect case ended(Receipt)
 }
 
@@ -220,6 +240,8 @@ package enum StateReason: String, CaseIterable, Hashable, Sendable {
     case locked, awoke, unlocked
     /// L44.
     case cpuLimit
+    /// `UnloadAfterSec=`: it was suspended for so long that it is ended.
+    case unloaded
 }
 
 /// Why a deadline starts again.

@@ -42,6 +42,13 @@ package enum Event: Hashable, Sendable {
     /// A PSI trigger fired: tasks stall because memory is short. It makes the core look: `measureMemory`.
     case pressureStalled(MemoryLevel)
     case pressureSimulated(RequestID, MemoryLevel)
+
+    // MARK: Held sockets
+
+    /// A connection or a datagram waits at a socket that the daemon holds for the app (L29). Comes once for each
+    /// `Effect.watchSockets`. `input.pid` is 0, `input.descriptor` the number that the app gets for the socket (3 is the first),
+    /// and `input.peer` the address of the socket.
+    indirect case socketsReady(AppID, Input)
 }
 
 /// What can happen to one run: outcomes of effects, and what the app's processes say.
@@ -122,7 +129,8 @@ package enum Requester: Hashable, Sendable {
 
 /// What a client can ask of an app.
 package enum Request: Hashable, Sendable {
-    case launch(LaunchState, reason: LaunchReason, url: String?)
+    /// `environment`: variables for this launch alone, as `NAME=value`.
+    indirect case launch(LaunchState, reason: LaunchReason, url: String?, environment: [String] = [])
     case activate
     case background
     /// L13: an interruption begins.

@@ -32,6 +32,7 @@ extension LifecycleCore {
         switch terminating.cause {
         case .selfInitiated: break
         case .requested, .exitsOnSuspend: kill(index, .terminatedWithoutNotice, terminating.cause.reason, now)
+        case .unloaded: kill(index, .unloaded, .unloaded, now)
         case .shutdown: kill(index, .shutdown, .shutdown, now)
         case .jetsam(let memory, let candidates):
             kill(index, .jetsam(memory, candidates, JetsamContext()), .jetsam, now)
@@ -178,7 +179,7 @@ extension LifecycleCore {
                 .overProcessorLimit, nil:
                 return true
             case .terminationIgnored(let cause, _): return cause == .selfInitiated
-            case .removed, .terminatedWithoutNotice, .shutdown, .jetsam: return false
+            case .removed, .terminatedWithoutNotice, .unloaded, .shutdown, .jetsam: return false
             }
         }
     }
@@ -304,6 +305,7 @@ extension TerminationCause {
         switch self {
         case .requested: .requested
         case .exitsOnSuspend: .exitsOnSuspend
+        case .unloaded: .unloaded
         case .shutdown: .shutdown
         case .selfInitiated: .ended
         case .jetsam: .jetsam

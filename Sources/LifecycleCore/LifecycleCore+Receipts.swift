@@ -145,6 +145,8 @@ private struct Verdict {
             self.init(
                 .exit, Receipt.Code.exited, "Terminated instead of being suspended (ExitsOnSuspend=yes): \(how).")
         case .shutdown: self.init(.exit, Receipt.Code.exited, "Terminated because greenroomd shuts down: \(how).")
+        case .unloaded:
+            self.init(.exit, Receipt.Code.exited, "Terminated after it was idle for UnloadAfterSec=: \(how).")
         case .selfInitiated:
             self.init(.exit, Receipt.Code.exited, "Ended as the app had announced (STOPPING=1): \(how).")
         case .jetsam(let memory, let candidates):
@@ -161,7 +163,7 @@ private struct Verdict {
         case .missedDeadline, .leakedTasks, .wakeNotCompleted, .tooManyTasks, .terminationIgnored, .overMemoryLimit,
             .heldLocks, .overProcessorLimit:
             failure = .failed
-        case .removed, .terminatedWithoutNotice, .shutdown, .jetsam: break
+        case .removed, .terminatedWithoutNotice, .unloaded, .shutdown, .jetsam: break
         }
     }
 
@@ -200,6 +202,9 @@ private struct Verdict {
                 from == .suspended
                     ? "Killed while suspended: terminated on request."
                     : "Killed without notice: terminated on request.")
+        case .unloaded:
+            self.init(
+                .exit, Receipt.Code.exited, "Killed while suspended: it was idle for UnloadAfterSec=.")
         case .shutdown:
             self.init(
                 .exit, Receipt.Code.exited,

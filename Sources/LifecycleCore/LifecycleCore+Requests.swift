@@ -19,10 +19,11 @@ extension LifecycleCore {
             return answer(request, .refused(.requesterNotInForeground))
         }
         switch what {
-        case .launch(let state, let reason, let url):
+        case .launch(let state, let reason, let url, let environment):
             let reached = apps[index].policy.reached(from: state)
-            launchRequested(
-                request, index, Launch(state: reached, reason: reason, url: url, isUnrequested: isUnrequested), now)
+            let launch = Launch(
+                state: reached, reason: reason, url: url, isUnrequested: isUnrequested, environment: environment)
+            launchRequested(request, index, launch, now)
         case .activate where apps[index].policy.role == .worker:
             wakeWorkerRequested(request, index, isUnrequested: isUnrequested, now)
         case .activate:
@@ -403,7 +404,7 @@ extension Request {
     /// Whether it brings the app to the foreground.
     fileprivate var isForForeground: Bool {
         switch self {
-        case .activate, .launch(.foreground, reason: _, url: _): true
+        case .activate, .launch(.foreground, reason: _, url: _, environment: _): true
         case .launch, .background, .interrupt, .interruptWhileConnected, .endInterruption, .terminate, .remove, .push,
             .send:
             false

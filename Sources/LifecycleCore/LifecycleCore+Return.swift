@@ -226,7 +226,7 @@ extension ProcessLife {
             return false
         case .ending(let ending):
             switch ending.termination {
-            case .requested, .exitsOnSuspend, .shutdown: return false
+            case .requested, .exitsOnSuspend, .shutdown, .unloaded: return false
             // An app that announced its end would have been relaunched too.
             case .selfInitiated, .jetsam, nil: break
             }
@@ -235,7 +235,7 @@ extension ProcessLife {
             // All processes ended before the exit status of the main process was known.
             case nil: return ending.termination?.isJetsam ?? false
             case .missedDeadline, .leakedTasks, .wakeNotCompleted, .tooManyTasks, .removed, .terminatedWithoutNotice,
-                .shutdown, .terminationIgnored, .overMemoryLimit, .heldLocks, .overProcessorLimit:
+                .unloaded, .shutdown, .terminationIgnored, .overMemoryLimit, .heldLocks, .overProcessorLimit:
                 return false
             }
         }

@@ -38,7 +38,7 @@ extension LifecycleCore {
             switch terminating.cause {
             case .selfInitiated: return true
             case .exitsOnSuspend: return stored.run.isUnrequested
-            case .requested, .shutdown, .jetsam: return false
+            case .requested, .shutdown, .unloaded, .jetsam: return false
             }
         }
     }

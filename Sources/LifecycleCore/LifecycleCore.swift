@@ -122,6 +122,7 @@ package struct LifecycleCore: Hashable, Sendable {
         case .memoryMeasured(let reading): memoryMeasured(reading, now)
         case .pressureStalled(let level): pressureStalled(level, now)
         case .pressureSimulated(let request, let level): pressureSimulated(request, level, now)
+        case .socketsReady(let id, let input): socketsReady(id, input, now)
         }
     }
 

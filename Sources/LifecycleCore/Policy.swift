@@ -132,6 +132,17 @@ package struct AppPolicy: Hashable, Sendable {
     package var backgroundCPULimit = 800
     package var backgroundCPUTime: Duration = .seconds(60)
 
+    /// L29: the daemon holds listening sockets for it (`ListenStream=` and similar): a connection launches or wakes it.
+    package var holdsSockets = false
+    /// For how long a launch that L11 holds back keeps the clients of these sockets waiting (`ConnectionWaitSec=`). Then their
+    /// connections are reset. `nil`: they wait until the launch.
+    package var connectionWait: Duration? = .seconds(60)
+    /// After so long in suspension it is ended, to give all its memory back (`UnloadAfterSec=`); `nil`: never.
+    package var unloadAfter: Duration?
+    /// It is an instance of a template that has no file of its own: a request has created it. It is removed once nothing is
+    /// left of it.
+    package var isTransient = false
+
     /// L38: -1000 … 1000, lower goes first.
     package var jetsamPriority = 0
     /// Soft limit while it runs, in bytes: over it, first in L38's order.

@@ -103,7 +103,8 @@ struct CoreModel {
     func app(of event: Event) -> Int? {
         if let run = event.run { return app(of: run) }
         switch event {
-        case .registered(let id, _, _), .unregistered(let id), .requested(_, let id, _, by: _): return indexes[id]
+        case .registered(let id, _, _), .unregistered(let id), .requested(_, let id, _, by: _), .socketsReady(let id, _):
+            return indexes[id]
         default: return nil
         }
     }
@@ -117,7 +118,9 @@ struct CoreModel {
     /// The app of an effect.
     func app(of effect: Effect) -> Int? {
         switch effect {
-        case .spawn(let id, _, _), .recordLaunch(let id, _), .dropRestorationState(let id): indexes[id]
+        case .spawn(let id, _, _), .recordLaunch(let id, _), .dropRestorationState(let id), .watchSockets(let id),
+            .stopWatchingSockets(let id), .rejectConnections(let id), .removeInstance(let id):
+            indexes[id]
         case .notify(let run, _), .freeze(let run, _), .thaw(let run, _), .continueStopped(let run), .inspect(let run),
             .measureActivity(let run, _),
             .kill(let run), .throttle(let run), .unthrottle(let run), .setOOMClass(let run, _), .deliver(let run, _),
@@ -140,7 +143,7 @@ struct CoreModel {
             .wakeCompleted(let id, _, _), .relaunchScheduled(let id, _, _), .unrequestedTimeUsedUp(let id, _),
             .memoryAwaited(let id, _), .inputArrived(let id, _), .inputNotWatched(let id, _), .wokenTooOften(let id, _),
             .locksHeld(let id, _, _), .processorUseHigh(let id, _), .processorThrottled(let id, _),
-            .processorThrottleEnded(let id):
+            .processorThrottleEnded(let id), .connectionsRejected(let id, _):
             indexes[id]
         case .ended(let receipt): indexes[receipt.app]
         case .memoryLevelChanged: nil
@@ -173,9 +176,9 @@ struct CoreModel {
             manager.foregroundLimit = max(1, policy.foregroundLimit)
         case .shutdownRequested: isShuttingDown = true
         case .requested(let request, let id, .push, by: let requester): recordWake(request, id, .push, requester)
-        case .requested(let request, let id, .launch(.background, let reason, _), by: let requester):
+        case .requested(let request, let id, .launch(.background, let reason, _, _), by: let requester):
             recordWake(request, id, reason, requester)
-        case .requested(let request, let id, .launch(.foreground, let reason, _), by: let requester):
+        case .requested(let request, let id, .launch(.foreground, let reason, _, _), by: let requester):
             guard let app = indexes[id], apps[app].policy.role == .worker else { return }
             recordWake(request, id, reason, requester)
         case .run(let run, .exited(_, _, _, let remaining)):
@@ -201,7 +204,7 @@ struct CoreModel {
             else { return }
             apps[app].memory = memory
         case .run, .started, .requested, .requestAbandoned, .sleepRequested, .awoke, .locked, .unlocked,
-            .deadlineReached, .pressureStalled, .pressureSimulated, .recovered:
+            .deadlineReached, .pressureStalled, .pressureSimulated, .recovered, .socketsReady:
             break
         }
     }
@@ -302,8 +305,8 @@ struct CoreModel {
         case .measureMemory: measuringSince = now
         case .inspect, .measureActivity, .watchInput, .stopWatchingInput, .measureWork, .measureProcessor,
             .limitProcessor, .unthrottle, .setOOMClass, .deliver, .warn, .recordLaunch, .writeReceipt,
-            .dropRestorationState, .answer, .report, .allowSleep,
-            .finish:
+            .dropRestorationState, .answer, .report, .allowSleep, .watchSockets, .stopWatchingSockets,
+            .rejectConnections, .removeInstance, .finish:
             break
         }
     }
@@ -413,7 +416,7 @@ extension Event {
         case .registered, .unregistered, .configured, .started, .recovered, .requested, .requestAbandoned,
             .shutdownRequested,
             .sleepRequested, .awoke, .locked, .unlocked, .deadlineReached, .memoryMeasured, .pressureStalled,
-            .pressureSimulated:
+            .pressureSimulated, .socketsReady:
             nil
         }
     }

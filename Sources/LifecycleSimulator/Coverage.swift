@@ -15,7 +15,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
     case deadlineReached, memoryMeasured, pressureStalled, pressureSimulated
     case recovered, reattached, activityMeasured, outOfMemory, notificationDelayed
     case locksFound, inputWatched, inputArrived, workMeasured
-    case processorMeasured
+    case processorMeasured, socketsReady
 
     package var name: String { String(describing: self) }
 
@@ -38,6 +38,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
         case .pressureStalled: self = .pressureStalled
         case .pressureSimulated: self = .pressureSimulated
         case .recovered: self = .recovered
+        case .socketsReady: self = .socketsReady
         }
     }
 
@@ -81,8 +82,8 @@ package enum EventKind: Int, CaseIterable, Sendable {
 
     private init(_ request: Request) {
         switch request {
-        case .launch(.foreground, _, _): self = .launchForeground
-        case .launch(.background, let reason, _):
+        case .launch(.foreground, _, _, _): self = .launchForeground
+        case .launch(.background, let reason, _, _):
             switch reason {
             case .user, .url, .relaunch: self = .launchBackground
             case .push, .fetch, .socket, .timer, .accessory, .location: self = .launchWake

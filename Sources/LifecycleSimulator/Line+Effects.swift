@@ -20,6 +20,10 @@ extension Line {
             add(receipt.id)
             add(": ")
             add(receipt)
+        case .watchSockets(let id): add("watch the sockets of ", id.name)
+        case .stopWatchingSockets(let id): add("stop watching the sockets of ", id.name)
+        case .rejectConnections(let id): add("reject the connections of ", id.name)
+        case .removeInstance(let id): add("remove the instance ", id.name)
         case .measureMemory: add("measure memory")
         case .allowSleep: add("allow sleep")
         case .finish: add("finish")
@@ -186,6 +190,9 @@ extension Line {
             add(bytes: bytes)
         case .inputArrived, .inputNotWatched, .wokenTooOften, .locksHeld: addTraffic(report)
         case .processorUseHigh, .processorThrottled, .processorThrottleEnded: addProcessor(report)
+        case .connectionsRejected(let id, let time):
+            add(id.name, ": connections rejected after ")
+            add(time)
         case .memoryLevelChanged(let level, let cause):
             add("memory level ", level.word)
             add(", ", cause.rawValue)

@@ -51,6 +51,9 @@ extension Line {
             add(request.number)
             add(": simulate level ")
             add(level.word)
+        case .socketsReady(let id, _):
+            add("a held socket is ready: ")
+            add(id.name)
         }
     }
 
@@ -176,7 +179,7 @@ extension Line {
 
     private mutating func add(_ request: Request) {
         switch request {
-        case .launch(let state, let reason, _):
+        case .launch(let state, let reason, _, _):
             add(state == .foreground ? "launch (" : "launch in the background (")
             add(reason.rawValue)
             add(")")

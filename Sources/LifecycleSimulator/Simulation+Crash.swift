@@ -90,7 +90,7 @@ extension World {
         switch event {
         // The clients are disconnected. Measurements and requests to sleep belong to the previous daemon.
         case .requested, .requestAbandoned, .pressureSimulated, .memoryMeasured, .pressureStalled, .sleepRequested,
-            .awoke:
+            .awoke, .socketsReady:
             nil
         case .run(let run, let what):
             afterCrash(what, messagesKept: messagesKept, losesStatus: losesStatus).map { .run(run, $0) }
@@ -144,7 +144,8 @@ extension World {
             .deliver,
             .recordLaunch,
             .writeReceipt,
-            .dropRestorationState, .identify, .answer, .warn, .report, .measureMemory, .allowSleep, .finish:
+            .dropRestorationState, .identify, .answer, .warn, .report, .measureMemory, .allowSleep, .finish,
+            .watchSockets, .stopWatchingSockets, .rejectConnections, .removeInstance:
             return false
         }
     }

@@ -24,7 +24,9 @@ extension World {
             }
             perform(effect, on: run)
             return nil
-        case .writeReceipt, .dropRestorationState, .identify, .answer, .report: return nil
+        case .writeReceipt, .dropRestorationState, .identify, .answer, .report, .watchSockets, .stopWatchingSockets,
+            .rejectConnections, .removeInstance:
+            return nil
         }
     }
 
@@ -60,7 +62,8 @@ extension World {
             if delivered.isEnding || run.killedAt != nil { return "\(effect.verb) applies to a run that has ended" }
         // A message may come after the exit of the main process.
         case .warn, .stopWatchingInput, .spawn, .recordLaunch, .writeReceipt, .dropRestorationState, .identify, .answer,
-            .report, .measureMemory, .allowSleep, .finish:
+            .report, .measureMemory, .allowSleep, .watchSockets, .stopWatchingSockets, .rejectConnections,
+            .removeInstance, .finish:
             break
         }
         return nil
@@ -95,7 +98,8 @@ extension World {
         case .setOOMClass(_, let oomClass): runs[run].oomClass = oomClass
         case .deliver(_, let notifications): receiveNotifications(run, notifications)
         case .warn, .spawn, .recordLaunch, .writeReceipt, .dropRestorationState, .identify, .answer, .report,
-            .measureMemory, .allowSleep, .finish:
+            .measureMemory, .allowSleep, .watchSockets, .stopWatchingSockets, .rejectConnections, .removeInstance,
+            .finish:
             break
         }
     }

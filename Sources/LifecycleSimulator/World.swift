@@ -272,7 +272,8 @@ struct World {
         case .memoryMeasured: isMeasuring = false
         case .shutdownRequested: isShuttingDown = true
         case .run, .registered, .unregistered, .configured, .started, .requested, .requestAbandoned, .sleepRequested,
-            .awoke, .locked, .unlocked, .deadlineReached, .pressureStalled, .pressureSimulated, .recovered:
+            .awoke, .locked, .unlocked, .deadlineReached, .pressureStalled, .pressureSimulated, .recovered,
+            .socketsReady:
             break
         }
     }

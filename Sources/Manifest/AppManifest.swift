@@ -28,6 +28,8 @@ package struct AppManifest: Hashable, Sendable {
     package var noNewPrivileges = false
     package var signals = LifecycleSignals()
     package var listenStream: [String] = []
+    /// The sockets that the daemon holds for the app, in the order of the file (L29).
+    package var sockets = SocketSettings()
     /// `Traffic=`; `nil`: the default of the role. `policy.wakesOnTraffic` has the result.
     package var traffic: Bool?
     /// `KeepAwake=`; `nil`: the default. `policy.keepAwake` has the result.

@@ -209,7 +209,7 @@ extension Event {
         case .registered, .unregistered, .configured, .started, .recovered, .requested, .requestAbandoned,
             .shutdownRequested,
             .sleepRequested, .awoke, .locked, .unlocked, .deadlineReached, .memoryMeasured, .pressureStalled,
-            .pressureSimulated:
+            .pressureSimulated, .socketsReady:
             nil
         }
     }

@@ -180,7 +180,7 @@ extension MutantCase {
         .events("takes wakes that apps ask for as those of users", .unrequestedTimeIsLimited) { event in
             guard case .requested(let request, let id, let what, by: .app) = event else { return event }
             switch what {
-            case .activate, .launch(.foreground, _, _): return event
+            case .activate, .launch(.foreground, _, _, _): return event
             default: return .requested(request, id, what, by: .user)
             }
         },

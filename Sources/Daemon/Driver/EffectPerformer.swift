@@ -62,6 +62,8 @@ final class EffectPerformer: EffectPerforming {
             context.protection.refresh()
             context.kernelKills.look()
             context.sampler.measure()
+        // Not implemented yet.
+        case .watchSockets, .stopWatchingSockets, .rejectConnections, .removeInstance: break
         case .allowSleep: sleep.allowSleep()
         case .finish: context.loop.exit(0)
         }

@@ -41,9 +41,8 @@ enum Startup {
                 case .spawn, .notify, .freeze, .thaw, .continueStopped, .inspect, .measureActivity, .watchInput,
                     .stopWatchingInput, .measureWork, .measureProcessor, .limitProcessor, .kill, .throttle,
                     .unthrottle, .setOOMClass, .deliver, .recordLaunch, .dropRestorationState, .identify, .answer,
-                    .warn, .report, .measureMemory,
-                    .allowSleep,
-                    .finish:
+                    .warn, .report, .measureMemory, .allowSleep, .watchSockets, .stopWatchingSockets,
+                    .rejectConnections, .removeInstance, .finish:
                     break
                 }
             }

@@ -20,6 +20,7 @@ extension Event: SavedUnion {
         case .memoryMeasured(let reading): writer.put(case: 15, reading)
         case .pressureStalled(let level): writer.put(case: 16, level)
         case .pressureSimulated(let request, let level): writer.put(case: 17, request, level)
+        case .socketsReady(let id, let input): writer.put(case: 18, id, input)
         }
     }
 
@@ -42,6 +43,7 @@ extension Event: SavedUnion {
         case 15: self = .memoryMeasured(try values.next())
         case 16: self = .pressureStalled(try values.next())
         case 17: self = .pressureSimulated(try values.next(), try values.next())
+        case 18: self = .socketsReady(try values.next(), try values.next())
         default: return nil
         }
     }
@@ -222,8 +224,8 @@ extension Notice: SavedUnion {
 extension Request: SavedUnion {
     package func save(to writer: inout ByteWriter) {
         switch self {
-        case .launch(let state, let reason, let url):
-            writer.put(case: 1, Launch(state: state, reason: reason, url: url))
+        case .launch(let state, let reason, let url, let environment):
+            writer.put(case: 1, Launch(state: state, reason: reason, url: url, environment: environment))
         case .activate: writer.put(case: 2)
         case .background: writer.put(case: 3)
         case .interrupt: writer.put(case: 4)
@@ -240,7 +242,8 @@ extension Request: SavedUnion {
         switch number {
         case 1:
             let launch: Launch = try values.next()
-            self = .launch(launch.state, reason: launch.reason, url: launch.url)
+            self = .launch(
+                launch.state, reason: launch.reason, url: launch.url, environment: launch.environment)
         case 2: self = .activate
         case 3: self = .background
         case 4: self = .interrupt

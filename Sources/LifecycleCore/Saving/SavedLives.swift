@@ -309,6 +309,7 @@ extension TerminationCause: SavedUnion {
         case .shutdown: writer.put(case: 3)
         case .selfInitiated: writer.put(case: 4)
         case .jetsam(let cause, let candidates): writer.put(case: 5, cause, Candidates(list: candidates))
+        case .unloaded: writer.put(case: 6)
         }
     }
 
@@ -319,6 +320,7 @@ extension TerminationCause: SavedUnion {
         case 3: self = .shutdown
         case 4: self = .selfInitiated
         case 5: self = .jetsam(try values.next(), try values.nextCandidates())
+        case 6: self = .unloaded
         default: return nil
         }
     }
@@ -342,6 +344,7 @@ extension KillCause: SavedUnion {
         case .overMemoryLimit(let limit, let size): writer.put(case: 11, SavedSize(limit), SavedSize(size))
         case .heldLocks(let locks): writer.put(case: 12, locks)
         case .overProcessorLimit(let use): writer.put(case: 13, use)
+        case .unloaded: writer.put(case: 14)
         }
     }
 
@@ -365,6 +368,7 @@ extension KillCause: SavedUnion {
             self = .overMemoryLimit(limit: limit.bytes, size: size.bytes)
         case 12: self = .heldLocks(try values.next())
         case 13: self = .overProcessorLimit(try values.next())
+        case 14: self = .unloaded
         default: return nil
         }
     }

@@ -49,6 +49,13 @@ extension AppPolicy: SavedRecord {
         var time = backgroundCPUTime == .seconds(60) ? nil : backgroundCPUTime
         try coder.optional(33, &time)
         backgroundCPUTime = time ?? .seconds(60)
+        try coder.flag(34, &holdsSockets)
+        // Only what is not the default is saved; zero stands for `nil`, which is no valid setting.
+        var wait = connectionWait == .seconds(60) ? nil : connectionWait ?? .zero
+        try coder.optional(35, &wait)
+        connectionWait = wait.map { $0 == .zero ? nil : $0 } ?? .seconds(60)
+        try coder.optional(36, &unloadAfter)
+        try coder.flag(37, &isTransient)
     }
 }
 
@@ -97,6 +104,7 @@ extension Launch: SavedRecord {
         try coder.optional(3, &url)
         try coder.flag(4, &isFirst)
         try coder.flag(5, &isUnrequested)
+        try coder.list(6, &environment, upTo: Self.maximumVariables)
     }
 }
 

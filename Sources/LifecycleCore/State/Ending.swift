@@ -62,6 +62,8 @@ struct Ending: Hashable, Sendable {
 /// Why an app got `willTerminate`.
 enum TerminationCause: Hashable, Sendable {
     case requested, exitsOnSuspend, shutdown
+    /// `UnloadAfterSec=`.
+    case unloaded
     /// The app announced its end (`STOPPING=1`).
     case selfInitiated
     case jetsam(MemoryCause, [Receipt.Candidate])
@@ -69,7 +71,7 @@ enum TerminationCause: Hashable, Sendable {
     var isJetsam: Bool {
         switch self {
         case .jetsam: true
-        case .requested, .exitsOnSuspend, .shutdown, .selfInitiated: false
+        case .requested, .exitsOnSuspend, .shutdown, .unloaded, .selfInitiated: false
         }
     }
 }
@@ -83,6 +85,8 @@ enum KillCause: Hashable, Sendable {
     case removed
     /// On request, while it could not receive a notice.
     case terminatedWithoutNotice
+    /// `UnloadAfterSec=`, of an app that has saved what it has (L46).
+    case unloaded
     case shutdown
     case jetsam(MemoryCause, [Receipt.Candidate], JetsamContext)
     /// It missed its terminate deadline.

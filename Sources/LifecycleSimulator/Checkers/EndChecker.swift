@@ -55,11 +55,11 @@ struct EndChecker {
         case .terminate, .remove:
             isEndRequested[app] = true
             isLaunchRequested[app] = false
-        case .push, .launch(.background, _, _):
+        case .push, .launch(.background, _, _, _):
             isLaunchRequested[app] = true
             hasCompleted[app] = false
             isEndRequested[app] = false
-        case .activate, .launch(.foreground, _, _), .background: isEndRequested[app] = false
+        case .activate, .launch(.foreground, _, _, _), .background: isEndRequested[app] = false
         case .interrupt, .interruptWhileConnected, .endInterruption, .send: break
         }
     }

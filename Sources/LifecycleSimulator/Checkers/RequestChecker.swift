@@ -40,11 +40,11 @@ struct RequestChecker {
         switch request {
         // It comes into the background (L49).
         case .activate where policy.role == .worker: .worker
-        case .activate, .launch(.foreground, _, _): .foreground
+        case .activate, .launch(.foreground, _, _, _): .foreground
         case .background: .background
         case .terminate, .remove: .end
         case .push: .wake
-        case .launch(.background, let reason, _): reason.grantsTime ? .wake : .other
+        case .launch(.background, let reason, _, _): reason.grantsTime ? .wake : .other
         case .interrupt, .interruptWhileConnected, .endInterruption, .send: .other
         }
     }

@@ -50,7 +50,7 @@ struct UnrequestedTimeChecker {
         guard let app else { return }
         switch event {
         case .requested(let id, _, .activate, by: .app(let asking)),
-            .requested(let id, _, .launch(.foreground, _, _), by: .app(let asking)):
+            .requested(let id, _, .launch(.foreground, _, _, _), by: .app(let asking)):
             let isInForeground = asking.flatMap { model.indexes[$0] }.map { model.apps[$0].phase == .foreground }
             // A worker does not come to the foreground (L49).
             if isInForeground != true, model.apps[app].policy.role != .worker { refused = id }

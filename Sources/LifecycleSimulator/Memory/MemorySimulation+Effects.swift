@@ -188,7 +188,7 @@ extension MemorySimulation {
         case .stopWatchingInput, .throttle, .unthrottle, .limitProcessor, .setOOMClass, .deliver, .recordLaunch,
             .writeReceipt,
             .dropRestorationState, .identify, .answer, .warn,
-            .report, .allowSleep, .finish:
+            .report, .allowSleep, .watchSockets, .stopWatchingSockets, .rejectConnections, .removeInstance, .finish:
             break
         }
     }

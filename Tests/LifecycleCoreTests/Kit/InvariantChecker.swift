@@ -127,6 +127,7 @@ struct InvariantChecker {
             if !requested.contains(request) { fail("\(effect) of an unknown request") }
             if !answered.insert(request).inserted { fail("\(effect) is a second answer") }
         case .report(let report): record(report)
+        case .watchSockets, .stopWatchingSockets, .rejectConnections, .removeInstance: break
         case .finish:
             if hasFinished { fail("finished twice") }
             hasFinished = true
@@ -199,7 +200,7 @@ struct InvariantChecker {
         case .taskBegan, .taskEnded, .taskRefused, .tasksExpiring, .freezeTakesLong, .killTakesLong, .stoppedItself,
             .wakeCompleted, .relaunchScheduled, .unrequestedTimeUsedUp, .memoryAwaited, .memoryLevelChanged, .ended,
             .inputArrived, .inputNotWatched, .wokenTooOften, .locksHeld, .processorUseHigh, .processorThrottled,
-            .processorThrottleEnded:
+            .processorThrottleEnded, .connectionsRejected:
             break
         }
     }

@@ -140,7 +140,7 @@ struct Kernel {
             .writeReceipt,
             .dropRestorationState,
             .identify, .answer, .warn, .report,
-            .allowSleep, .finish:
+            .allowSleep, .watchSockets, .stopWatchingSockets, .rejectConnections, .removeInstance, .finish:
             return []
         }
     }
