@@ -79,7 +79,8 @@ extension AppManifest {
             if policy.unloadAfter != nil, !policy.exitsOnSuspend {
                 warn(
                     "UnloadAfterSec",
-                    "UnloadAfterSec= without ListenStream=: after the app has been ended, only a request launches it again")
+                    "UnloadAfterSec= without ListenStream=: after the app has been ended, only a request launches it again"
+                )
             }
             return
         }
@@ -125,7 +126,8 @@ private func checkAccept(_ text: String) throws(ValueError) {
     case false: break
     case true:
         throw ValueError(
-            problem: "'yes' is not supported: an app accepts its connections itself, and has one process for all of them")
+            problem:
+                "'yes' is not supported: an app accepts its connections itself, and has one process for all of them")
     case nil: throw ValueError()
     }
 }

@@ -1,4 +1,4 @@
-package import LifecycleCore
+import LifecycleCore
 
 /// The values of the specifiers that are the same for all apps (systemd.unit(5), "Specifiers"). The caller reads them from the
 /// machine. `nil`: unknown; a setting that uses it is invalid.
@@ -47,7 +47,7 @@ struct Specifiers {
         try expanded(text, keepingOthers: false)
     }
 
-    /// Replaces the specifiers in a text that is only shown. A percent sign that begins no specifier is kept, as in systemd.
+    /// Replaces the specifiers in a text that is only shown. A percent sign that begins none of them is kept.
     func expandedForDisplay(_ text: String) throws(ValueError) -> String {
         try expanded(text, keepingOthers: true)
     }
@@ -148,7 +148,8 @@ struct Specifiers {
     private func unescaped(_ name: String, _ letter: UInt8) throws(ValueError) -> String {
         guard let text = unescapedUnitName(name) else {
             throw ValueError(
-                problem: "%\(Character(UnicodeScalar(letter))): \(quoted(name)) has an invalid escape (systemd-escape(1))")
+                problem:
+                    "%\(Character(UnicodeScalar(letter))): \(quoted(name)) has an invalid escape (systemd-escape(1))")
         }
         return text
     }
