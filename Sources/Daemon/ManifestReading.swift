@@ -41,6 +41,7 @@ final class ManifestReading {
     private(set) var configuration: ManagerConfiguration?
     /// The machine's memory in bytes, for percentages; `nil`: unknown.
     private let memory = try? MemoryInfoReader().read().total
+    private let specifiers: SpecifierValues
     private let folders: Folders
     private var files: AppFiles
     private var part = Part.vendor
@@ -79,6 +80,7 @@ final class ManifestReading {
     init(folders: Folders, previous: [AppID]) {
         self.folders = folders
         self.previous = previous[...]
+        specifiers = SpecifierValues(folders: folders, machine: .read())
         files = AppFiles(vendor: FolderListing(path: folders.vendor), config: FolderListing(path: folders.config))
         reader = Self.open(folders.vendor + "/apps")
     }
@@ -118,8 +120,8 @@ final class ManifestReading {
         let folder = (isVendor ? files.vendor.path : files.config.path) + "/apps/"
         for name in names {
             if name.hasSuffix(".app.d") { dropIns.append((name, isVendor)) }
-            let id = isVendor ? files.vendor.addApp(file: name) : files.config.addApp(file: name)
-            if id != nil { unchecked.append((folder + name, isVendor)) } else { warnIfIgnored(folder, name) }
+            let isManifest = isVendor ? files.vendor.addManifest(file: name) : files.config.addManifest(file: name)
+            if isManifest { unchecked.append((folder + name, isVendor)) } else { warnIfIgnored(folder, name) }
         }
         return !reader.isAtEnd
     }
@@ -131,7 +133,7 @@ final class ManifestReading {
         ignoredCount += 1
         let message =
             "ignored because of its name; expected ID.app with an ID of 1 to \(AppID.maximumLength) letters, digits, '_', "
-            + "'.' or '-'"
+            + "'.' or '-', or with the ID of a template or an instance such as worker@ or worker@1"
         warnings.append(ManifestFinding(Diagnostic(.warning, folder + name, line: 0, column: 0, message)))
     }
 
@@ -231,9 +233,11 @@ final class ManifestReading {
         appFiles[id] = ManifestFiles(of: id, paths, in: folders)
         do {
             let sources = try paths.map(source)
-            var (manifest, diagnostics) = parseManifest(id: id, sources: sources, memory: memory)
+            var (manifest, diagnostics) = parseManifest(
+                id: id, sources: sources, memory: memory, specifiers: specifiers)
             if !diagnostics.isEmpty, let protected = Self.protected(sources) {
-                (manifest, diagnostics) = parseManifest(id: id, sources: protected, memory: memory)
+                (manifest, diagnostics) = parseManifest(
+                    id: id, sources: protected, memory: memory, specifiers: specifiers)
             }
             append(diagnostics)
             manifests[id] = manifest

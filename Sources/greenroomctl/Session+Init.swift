@@ -52,7 +52,8 @@ extension Session {
             """
         if isForRoot { text += "# The app runs as root unless a user is set.\n#User=\n" }
         let source = SourceFile(path: "\(id).app", bytes: Array(text.utf8))
-        let (parsed, diagnostics) = parseManifest(id: id, sources: [source], memory: nil)
+        let (parsed, diagnostics) = parseManifest(
+            id: id, sources: [source], memory: nil, specifiers: SpecifierValues())
         guard let parsed, parsed.exec == words else {
             let reason = diagnostics.first.map { ": \(escaped($0.message))" } ?? ""
             throw Failure("init: this command cannot be written into a manifest\(reason)")

@@ -45,7 +45,7 @@ struct AppSettingTests {
         #expect(try command("/bin/app \(String(repeating: "a", count: 131_071))")?.last?.utf8.count == 131_071)
     }
 
-    @Test("prefixes, several commands, specifiers and variables in ExecStart= are errors")
+    @Test("prefixes, several commands, unknown specifiers and variables in ExecStart= are errors")
     func refusedCommands() throws {
         func refuse(_ text: String, at offset: Int = 0, _ words: String) throws {
             let reading = try read("[App]\nExecStart=\(text)\n")
@@ -63,8 +63,8 @@ struct AppSettingTests {
         }
         try refuse("/bin/a ; /bin/b", at: 7, "several commands are not supported")
         try refuse("/bin/a b ;", at: 9, "several commands are not supported")
-        try refuse("/bin/a %i", at: 7, "specifiers are not supported")
-        try refuse("/bin/%n", "specifiers are not supported")
+        try refuse("/bin/a %d", at: 7, "%d is no specifier that is supported")
+        try refuse("/bin/%", "incomplete specifier")
         try refuse("/bin/a  ${B}", at: 8, "variables are not supported")
         try refuse("/bin/a x$B", at: 7, "variables are not supported")
         try refuse("/bin/a \"b", at: 7, "missing closing quote")
@@ -161,7 +161,7 @@ struct AppSettingTests {
             try expectRefused("App", "User", name)
             try expectRefused("App", "Group", name)
         }
-        try expectRefused("App", "User", "%u", "specifiers are not supported")
+        try expectRefused("App", "User", "%o", "%o is no specifier that is supported")
         try expectRefused("App", "SupplementaryGroups", "audio 65535", at: 6, "invalid value '65535'")
         #expect(
             try accepted("App", "SupplementaryGroups=a \"b\"", "SupplementaryGroups=c").supplementaryGroups == [
