@@ -167,8 +167,8 @@ struct ListeningSocketTests {
         let scratch = try Scratch()
         let port = try freePort()
         let all: [(ListenType, ListenAddress)] = [
-            (.stream, .port(port)), (.datagram, .port(port)), (.stream, .ipv4("127.0.0.2", port)),
-            (.datagram, .ipv6("::1", port)), (.stream, .path(scratch.path + "/stream")),
+            (.stream, .port(port)), (.datagram, .port(port)), (.stream, .ipv4("127.0.0.2", try freePort())),
+            (.datagram, .ipv6("::1", try freePort())), (.stream, .path(scratch.path + "/stream")),
             (.datagram, .path(scratch.path + "/datagram")), (.sequentialPacket, .abstract("greenroom-\(getpid())")),
         ]
         let made = try all.map { try make($0.0, $0.1) }
@@ -250,10 +250,11 @@ struct ListeningSocketTests {
         mkdir(two, 0o755)
         let numbers = (try changes.watch(one), try changes.watch(two))
         #expect(try changes.watch(one) == numbers.0)
-        _ = try scratch.file("one/file")
+        close(open(one + "/file", O_CREAT | O_WRONLY | O_CLOEXEC, 0o600))
         #expect(changes.changed().isEmpty)
         unlink(one + "/file")
         #expect(changes.changed() == [numbers.0])
+        #expect(changes.changed().isEmpty)
         rmdir(two)
         #expect(changes.changed().contains(numbers.1))
         mkdir(two, 0o755)
@@ -279,7 +280,8 @@ struct ListeningSocketTests {
             PassedDescriptor(socket.descriptor, name: "wanted"),
         ]
         var starting = try startProcess(request)
-        #expect(try starting.finalOutcome() == .executed)
+        let outcome = try starting.finalOutcome()
+        #expect(outcome == .executed)
         try enclosure.started(starting.process)
         let found = try enclosure.takeSockets([socket.inode, 1])
         #expect(Array(found.keys) == [socket.inode])
