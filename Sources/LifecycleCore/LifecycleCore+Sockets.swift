@@ -5,10 +5,10 @@ extension LifecycleCore {
     static let repeatedReport = Duration.seconds(1)
     /// The shortest wait for datagrams: nothing ends theirs but a launch, so they would be reported again at once.
     static let shortestDatagramWait = Duration.seconds(1)
-    /// So many early ends without a failure, within this time, are tolerated before the next one counts as early (L11): an app that
-    /// ends without accepting the connection that it was launched for would be launched again at once. As systemd's
+    /// The last one of so many early ends without a failure, within this time, holds back launches as a failure does (L11): an app
+    /// that ends without accepting the connection that it was launched for would be launched again at once. As systemd's
     /// `DefaultStartLimitBurst=` and `DefaultStartLimitIntervalSec=`.
-    static let toleratedEarlyExits = 5
+    static let maximumEarlyExits = 5
     static let earlyExitTime = Duration.seconds(10)
 
     // MARK: The watch
@@ -128,9 +128,9 @@ extension LifecycleCore {
     mutating func exitsTooOften(_ index: Int, _ now: Instant) -> Bool {
         guard apps[index].policy.holdsSockets else { return false }
         var exits = apps[index].sockets.earlyExits ?? EarlyExits(since: now)
-        if now - exits.since > Self.earlyExitTime { exits = EarlyExits(since: now) }
-        exits.count = min(exits.count + 1, Self.toleratedEarlyExits + 1)
+        if now - exits.since >= Self.earlyExitTime { exits = EarlyExits(since: now) }
+        exits.count = min(exits.count + 1, Self.maximumEarlyExits)
         apps[index].sockets.earlyExits = exits
-        return exits.count > Self.toleratedEarlyExits
+        return exits.count == Self.maximumEarlyExits
     }
 }

@@ -160,7 +160,7 @@ extension EarlyExits: SavedRecord {
     }
 
     package var fault: String? {
-        0...(LifecycleCore.toleratedEarlyExits + 1) ~= count ? nil : "\(count) early exits"
+        0...LifecycleCore.maximumEarlyExits ~= count ? nil : "\(count) early exits"
     }
 }
 
