@@ -33,6 +33,8 @@ final class ControlService {
         library = context.library
         containment = context.containment
         self.daemon = daemon
+        context.sockets.hasRun = { [unowned driver] in driver.core.run(of: $0) != nil }
+        context.sockets.onChange = { [weak self] in self?.registerAgain($0) }
     }
 
     // MARK: The start
@@ -221,8 +223,22 @@ final class ControlService {
 
     // MARK: Manifests
 
+    /// Passes a manifest to the core, after its sockets are bound.
+    func register(_ manifest: AppManifest) {
+        context.sockets.update(manifest)
+        registerAgain(manifest.id)
+    }
+
+    /// The policy of an app has changed.
+    private func registerAgain(_ id: AppID) {
+        guard let manifest = context.manifests[id] else { return }
+        let launches = context.launches.count(id)
+        driver.send(.registered(id, context.sockets.policy(of: manifest), launches: launches))
+    }
+
     /// The manifest of an app was removed, or has an error now.
     func remove(_ id: AppID) {
+        context.sockets.remove(id)
         driver.send(.unregistered(id))
         removeTimestamps(id)
     }

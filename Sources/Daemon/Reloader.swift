@@ -67,8 +67,7 @@ final class Reloader {
         } completion: { [self] in
             loop.work.add(each: ids) { [self] id in
                 guard let manifest = context.library.manifests[id] else { return }
-                let launches = context.launches.count(manifest.id)
-                service.driver.send(.registered(manifest.id, manifest.policy, launches: launches))
+                service.register(manifest)
             } completion: { [self] in
                 service.onDisabledChange?(changes.disabled)
                 context.memory.watch(context.library.configuration)
