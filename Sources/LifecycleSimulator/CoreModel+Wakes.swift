@@ -136,7 +136,9 @@ struct ModelWakes {
 extension Request {
     /// What it asks of an app with this manifest: a worker is never in the foreground (L49).
     func reached(by policy: AppPolicy) -> Request {
-        guard policy.role == .worker, case .launch(.foreground, let reason, let url, let environment) = self else { return self }
+        guard policy.role == .worker, case .launch(.foreground, let reason, let url, let environment) = self else {
+            return self
+        }
         return .launch(.background, reason: reason, url: url, environment: environment)
     }
 }
