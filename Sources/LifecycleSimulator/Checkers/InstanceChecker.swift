@@ -10,17 +10,21 @@ struct InstanceChecker {
     }
 
     private var apps: [App]
+    /// The request that is being handled, and what was asked before: a refused request changes nothing.
+    private var current: (request: RequestID, app: Int, wasRemoveAsked: Bool)?
 
     init(apps count: Int) { apps = Array(repeating: App(), count: count) }
 
     /// Records an event. Called before the core handles it.
     mutating func record(_ event: Event, of app: Int?, _ model: CoreModel) {
+        current = nil
         if case .recovered = event { for app in apps.indices { apps[app].isFresh = false } }
         guard let app else { return }
         switch event {
         case .registered(_, let policy, _):
             if model.apps[app].phase == .unknown { apps[app] = App(isFresh: policy.isTransient) }
-        case .requested(_, _, let request, by: _):
+        case .requested(let id, _, let request, by: _):
+            current = (id, app, apps[app].isRemoveAsked)
             apps[app].isFresh = false
             switch request {
             case .remove: apps[app].isRemoveAsked = true
@@ -32,6 +36,9 @@ struct InstanceChecker {
     }
 
     mutating func record(_ effect: Effect, of app: Int?, _ model: CoreModel, _ findings: inout Findings) {
+        if case .answer(let request, .refused) = effect, let current, current.request == request {
+            apps[current.app].isRemoveAsked = current.wasRemoveAsked
+        }
         guard let app else { return }
         let known = model.apps[app]
         switch effect {
