@@ -24,13 +24,19 @@ extension World {
     /// The core receives a manifest: the daemon has created or closed the sockets before.
     mutating func registeredSockets(_ app: Int, _ policy: AppPolicy) {
         sockets.apps[app].isHeld = policy.holdsSockets
-        if !policy.holdsSockets { sockets.apps[app].clients = [] }
+        if !policy.holdsSockets { removeClients(of: app) { _ in true } }
     }
 
     mutating func unregisteredSockets(_ id: AppID) {
         guard let app = indexes[id] else { return }
         sockets.apps[app].isHeld = false
-        sockets.apps[app].clients = []
+        removeClients(of: app) { _ in true }
+    }
+
+    /// They were something to do for the app until now.
+    private mutating func removeClients(of app: Int, where isMeant: (FakeClient) -> Bool) {
+        if let run = apps[app].run, hasClients(app) { traffic.runs[run].lastWork = now }
+        sockets.apps[app].clients.removeAll(where: isMeant)
     }
 
     /// - Returns: why the effect is invalid, as a sentence; `nil`: it was performed.
@@ -80,7 +86,7 @@ extension World {
             let kind: InputKind = client.isDatagram ? .datagram : .listener
             let input = Input(kind: kind, pid: 0, descriptor: 3, bytes: client.isDatagram ? 20 : 0, peer: "[::]:80")
             deliver(.socketsReady(apps[app].id, input), after: sockets.random.within(5...500))
-        case .leave(let client): sockets.apps[app].clients.removeAll { $0.number == client }
+        case .leave(let client): removeClients(of: app) { $0.number == client }
         }
     }
 

@@ -234,7 +234,8 @@ extension World {
         work.requests = visible.count
         work.newestRequest = visible.map { now - $0.since }.min()?.duration ?? .zero
         let isUnreadOwn = state.unread.allSatisfy { $0.input.isEnd || $0.input.source == .own }
-        work.isOwn = (work.unread > 0 || work.requests > 0) && isUnreadOwn && visible.allSatisfy(\.isOwn)
+        let hasOwn = (work.unread > 0 || work.requests > 0) && isUnreadOwn && visible.allSatisfy(\.isOwn)
+        work.isOwn = hasOwn && !hasClients(runs[run].app)
         work.hasUnusualWait = state.requests.contains { !$0.isVisible }
         work.connections = state.connections
         let isWaiting = policy.keepAwake.contains(.timers) ? !state.requests.isEmpty : runs[run].app % 3 == 0

@@ -7,6 +7,8 @@ struct InstanceChecker {
         var isFresh = false
         /// A user has removed it, and has not asked for it since.
         var isRemoveAsked = false
+        /// The same, or what was asked for since was cancelled again.
+        var mayBeRemoved = false
     }
 
     private var apps: [App]
@@ -27,7 +29,7 @@ struct InstanceChecker {
             current = (id, app, apps[app].isRemoveAsked)
             apps[app].isFresh = false
             switch request {
-            case .remove: apps[app].isRemoveAsked = true
+            case .remove: (apps[app].isRemoveAsked, apps[app].mayBeRemoved) = (true, true)
             case .launch, .activate, .push: apps[app].isRemoveAsked = false
             case .background, .interrupt, .interruptWhileConnected, .endInterruption, .terminate, .send: break
             }
@@ -48,7 +50,7 @@ struct InstanceChecker {
                 known.policy.isTransient && known.phase == .notRunning, .instancesGo,
                 "\(id) is removed while it is \(known.phase)")
             findings.check(
-                !known.policy.holdsSockets || apps[app].isRemoveAsked, .instancesGo,
+                !known.policy.holdsSockets || apps[app].mayBeRemoved, .instancesGo,
                 "\(id) is removed, but the daemon holds sockets for it")
         default: break
         }

@@ -69,6 +69,8 @@ struct TrafficWakeChecker {
         case .taskEnded: apps[app].tasks = max(0, apps[app].tasks - 1)
         case .inputArrived(_, let input):
             apps[app].isWoken = (policy.wakesOnTraffic || input.isAtHeldSocket) && policy.role != .worker
+        // It was completed before the thaw was reported: those that begin are for something else.
+        case .wakeCompleted: if apps[app].wake == nil { apps[app].isWoken = false }
         case .deadlineStarted(_, .wake, _, let number):
             let isFirst = apps[app].isWoken && apps[app].wake == nil
             apps[app].wake = isFirst ? Wake(number: number, start: now) : apps[app].wake
