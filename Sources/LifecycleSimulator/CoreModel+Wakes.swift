@@ -102,7 +102,12 @@ struct ModelWakes {
             index.map { list[$0] } ?? ModelWake(reason: launchReason, isForOthers: false, isDoubtful: isLaunchDoubtful)
         wake.begin(number, policy)
         wake.isOfUnknownReason = index == nil && [.user, .url, .relaunch].contains(launchReason)
-        if let index { list[index] = wake } else { list.append(wake) }
+        if let index {
+            list[index] = wake
+        } else {
+            // Clients of held sockets launch an app without a request. Requests may have come since.
+            list.insert(wake, at: list.firstIndex { $0.number > number } ?? list.count)
+        }
     }
 
     mutating func ended(_ number: UInt64) { list.removeAll { $0.hasBegun && $0.number == number } }
