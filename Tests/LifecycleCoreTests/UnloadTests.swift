@@ -149,7 +149,7 @@ struct UnloadTests {
         #expect(harness.state("web") == (number == 0 ? .active : .background))
     }
 
-    @Test("an app for which input waits, or a place in the foreground, is not unloaded (L15, L50, L53)")
+    @Test("an app for which input or a foreground slot waits is not unloaded (L15, L50, L53)")
     func waitingInput() {
         let harness = Self.suspended {
             $0.wakesOnTraffic = true
