@@ -76,6 +76,7 @@ final class Hosting {
     private let unloadedPorts: Range<Int>
     private let peerPorts: Range<Int>
     private let greenroom: Greenroom
+    /// Follows the signals alone: workers are suspended while requests to others wait.
     private let suspensions: Suspensions
     private var supervisor: Supervisor?
     private var numbers = SeededNumbers(seed: 5)
@@ -140,7 +141,6 @@ final class Hosting {
     func measure() throws {
         let unloaded = try greenroom.pss()
         let launch = try requestAll(Array(ports)) { try self.suspensions.readArrived() }
-        for port in ports { suspensions.expect("worker@\(port)") }
         let running = try startSupervisor()
         try suspensions.awaitAll()
         try addIdle(running)
@@ -201,7 +201,6 @@ final class Hosting {
         var (ours, theirs) = (Samples(), Samples())
         for index in (0..<program.count).shuffled(using: &numbers).prefix(program.samples) {
             try measureAnswer(ports.lowerBound + index, &ours)
-            suspensions.expect("worker@\(ports.lowerBound + index)")
             try measureAnswer(running.ports[index], &theirs)
         }
         bench.report.addDifferences("first answer, suspended", ours, "running", theirs)
@@ -243,7 +242,6 @@ final class Hosting {
             try suspensions.readArrived()
         }
         client.stop()
-        for port in self.ports { suspensions.expect("worker@\(port)") }
         let text = String(decoding: try readFile(at: log, limit: 1 << 16), as: UTF8.self)
         let lines = text.split(separator: "\n")
         let values = lines.lazy.map { $0.split(separator: " ").compactMap { Double($0) } }.first { $0.count == 5 }
