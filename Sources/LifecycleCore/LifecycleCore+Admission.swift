@@ -2,8 +2,8 @@
 /// `LaunchesAtOnce=` others compute. A launch into the foreground never waits, because a user does.
 extension LifecycleCore {
     /// When a launch that occupies a slot is measured for the first time. A program that computes uses a processor from its
-    /// first instruction.
-    static let shortestLaunchCheck = Duration.milliseconds(100)
+    /// first instruction, so a small server leaves its slot soon: hundreds of them are launched in some seconds.
+    static let shortestLaunchCheck = Duration.milliseconds(25)
     /// For how long a launch occupies a slot at most: longer than the default deadline with all of its credit (L48).
     static let longestSlot = Duration.seconds(30)
     /// How many launches are counted. More than `LaunchesAtOnce=` are under way only if users launch apps into the
@@ -29,7 +29,7 @@ extension LifecycleCore {
         // Clients of its sockets wait for this launch, whatever it is for.
         if apps[index].sockets.wait?.isPostponed ?? false { queued.join(launchForClients(index, now)) }
         apps[index].sockets.wait?.isPostponed = false
-        apps[index].isToRemove = false
+        (apps[index].awaitsRequest, apps[index].isToRemove) = (false, false)
         // A slot that became free in this event is for a launch that waits already.
         if queued.launch.state == .foreground || hasLaunchSlot && launchQueue.count == 0 {
             return beginLaunch(index, queued, now)
