@@ -140,7 +140,7 @@ final class Hosting {
 
     func measure() throws {
         let unloaded = try greenroom.pss()
-        let launch = try requestAll(Array(ports)) { try self.suspensions.readArrived() }
+        let launch = try requestAll(Array(ports)) { try self.readSignals() }
         let running = try startSupervisor()
         try suspensions.awaitAll()
         try addIdle(running)
@@ -152,6 +152,9 @@ final class Hosting {
         greenroom.stop()
         try addActivation(launch, unloaded, ours, theirs)
     }
+
+    /// The daemon ends the connection of a client that does not read its signals.
+    private func readSignals() throws { try suspensions.read(until: EventLoop.now() + .milliseconds(5)) }
 
     // MARK: Requests
 
@@ -171,7 +174,7 @@ final class Hosting {
             } catch { lost += 1 }
         }
         for connection in open {
-            while try !connection.isReadable(milliseconds: 20) {
+            while try !connection.isReadable(milliseconds: 5) {
                 guard clockNow() - start < 300_000_000_000 else { break }
                 try whileWaiting()
             }
@@ -238,8 +241,7 @@ final class Hosting {
             bench.folder + "/load",
             ["\(program.rate)", "\(program.seconds)", "\(program.answerLength)"] + ports.map(String.init), log: log)
         while !client.hasEnded {
-            rest(microseconds: 20_000)
-            try suspensions.readArrived()
+            try readSignals()
         }
         client.stop()
         let text = String(decoding: try readFile(at: log, limit: 1 << 16), as: UTF8.self)
@@ -312,7 +314,7 @@ final class Hosting {
         let supervisor = try Supervisor(bench, "supervisor-hosting\(program.count)", programs: group)
         self.supervisor = supervisor
         try eventually("\(program.count) servers of supervisord listen", everyMicroseconds: 100_000, seconds: 180) {
-            try suspensions.readArrived()
+            try readSignals()
             return program.choosesPort
                 ? try areListening(peerPorts) : peerPorts.allSatisfy { board.port($0) != 0 }
         }
@@ -323,16 +325,16 @@ final class Hosting {
     /// Measures the first answers of workers that were ended to give their memory back, and of servers that
     /// systemd-socket-activate starts.
     private func measureUnloaded() throws -> (ours: Samples, theirs: Samples) {
-        let launched = try requestAll(Array(unloadedPorts)) { try suspensions.readArrived() }
+        let launched = try requestAll(Array(unloadedPorts)) { try readSignals() }
         guard launched.lost == 0 else { throw BenchFailure("\(launched.lost) workers did not answer") }
         try eventually("all are ended after UnloadAfterSec=", everyMicroseconds: 200_000, seconds: 120) {
-            try suspensions.readArrived()
+            try readSignals()
             return try greenroom.statuses().allSatisfy { !$0.id.hasPrefix("cold@") || $0.pid == nil }
         }
         var (ours, theirs) = (Samples(), Samples())
         for (index, port) in unloadedPorts.enumerated() {
             try measureAnswer(port, &ours)
-            try suspensions.readArrived()
+            try readSignals()
             let activator = try activate(peerPorts.lowerBound + index)
             defer { activator.stop() }
             try eventually("systemd-socket-activate listens", everyMicroseconds: 1000) {
