@@ -143,7 +143,7 @@ extension InputStatus {
         kind = input.kind.rawValue
         peer = input.peer.isEmpty ? nil : input.peer
         bytes = input.bytes
-        pid = input.pid
+        pid = input.pid > 0 ? input.pid : nil
         descriptor = input.descriptor
         isEnd = input.isEnd ? true : nil
         isHalfFull = input.isHalfFull ? true : nil
