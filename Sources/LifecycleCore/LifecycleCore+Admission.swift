@@ -2,8 +2,8 @@
 /// `LaunchesAtOnce=` others compute. A launch into the foreground never waits, because a user does.
 extension LifecycleCore {
     /// When a launch that occupies a slot is measured for the first time. A program that computes uses a processor from its
-    /// first instruction.
-    static let shortestLaunchCheck = Duration.milliseconds(100)
+    /// first instruction, so a small server leaves its slot soon: hundreds of them are launched in some seconds.
+    static let shortestLaunchCheck = Duration.milliseconds(25)
     /// For how long a launch occupies a slot at most: longer than the default deadline with all of its credit (L48).
     static let longestSlot = Duration.seconds(30)
     /// How many launches are counted. More than `LaunchesAtOnce=` are under way only if users launch apps into the
