@@ -19,7 +19,7 @@ func isAccountName(_ text: String) -> Bool {
 }
 
 /// Whether the text has the form `NAME=value`. As in systemd, any value is valid.
-func isEnvironmentEntry(_ text: String) -> Bool {
+package func isEnvironmentEntry(_ text: String) -> Bool {
     guard let sign = text.utf8.firstIndex(of: UInt8(ascii: "=")), text.utf8.count <= longestArgument else {
         return false
     }

@@ -58,6 +58,8 @@ struct Session {
         case .idle: try idle()
         case .cat: try cat()
         case .launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .push, .send: try request()
+        case .enable: try enable()
+        case .disable: try disable()
         case .initialize: try initialize()
         case .pressure: try pressure()
         case .verify: try verify()
