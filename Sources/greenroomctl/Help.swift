@@ -59,8 +59,9 @@ enum Help {
         case .list:
             """
             APP is an ID or a pattern: 'worker@*'. Columns: ID, state, PID, memory, the time since the app entered its state,
-            and its deadline, its background tasks or the error in its manifest. If standard output is not a terminal, there is no heading, an absent value
-            is '-', and times are in RFC 3339: greenroomctl list | awk '$2 == "suspended" { print $1 }'
+            and its deadline, its background tasks or the error in its manifest. If standard output is not a terminal, there is
+            no heading, an absent value is '-', and times are in RFC 3339:
+            greenroomctl list | awk '$2 == "suspended" { print $1 }'
             """
         case .status: "The exit status is 3 if one of the apps is not running."
         case .show:

@@ -35,6 +35,8 @@ struct Session {
     let invocation: Invocation
     let environment: Environment
     let screen: Screen
+    /// Nothing is printed to standard output.
+    var isSilent = false
 
     init(_ invocation: Invocation, _ environment: Environment) {
         self.invocation = invocation
@@ -83,6 +85,7 @@ struct Session {
     }
 
     func show(_ text: String) throws(Failure) {
+        if isSilent { return }
         try write(text, to: STDOUT_FILENO)
     }
 

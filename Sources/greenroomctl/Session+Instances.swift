@@ -31,7 +31,7 @@ extension Session {
         try showLinks(links) { "Created \(escaped($0.path)) → \(escaped($0.target ?? ""))." }
         if links.contains(where: \.isChanged), !reloadForLinks(isNeeded: invocation.has(.now)) { status = 1 }
         guard invocation.has(.now), !links.isEmpty else { return status }
-        return max(status, try request("launch", links, "--background"))
+        return max(status, try request("launch", links.map(\.id.name), "--background"))
     }
 
     func disable() throws(Failure) -> Int32 {
@@ -49,7 +49,10 @@ extension Session {
         try showLinks(links) { "Removed \(escaped($0.path))." }
         if links.contains(where: \.isChanged), !reloadForLinks(isNeeded: invocation.has(.now)) { status = 1 }
         guard invocation.has(.now), !links.isEmpty else { return status }
-        return max(status, try request("terminate", links))
+        // An instance that did not run is unknown without its link.
+        let known = Set(try connect().call("List", as: [AppStatus].self).map(\.id))
+        let ids = links.map(\.id.name).filter(known.contains)
+        return ids.isEmpty ? status : max(status, try request("terminate", ids))
     }
 
     // MARK: Names
@@ -170,12 +173,14 @@ extension Session {
         }
     }
 
-    /// Runs another verb for the instances.
-    private func request(_ verb: String, _ links: [Link], _ options: String...) throws(Failure) -> Int32 {
-        var line = [verb] + links.map(\.id.name) + options
-        for option in [Option.json, .system, .user] where invocation.has(option) { line.append(option.long) }
+    /// Runs another verb for the instances. With --json, its result is not printed: there is one document.
+    private func request(_ verb: String, _ ids: [String], _ options: String...) throws(Failure) -> Int32 {
+        var line = [verb] + ids + options
+        for option in [Option.system, .user] where invocation.has(option) { line.append(option.long) }
         if let runtime = invocation.options[.runtime] { line += [Option.runtime.long, runtime] }
         guard case .run(let invocation) = Invocation.parse(line) else { throw Failure("\(verb): invalid arguments") }
-        return try Session(invocation, environment).perform()
+        var session = Session(invocation, environment)
+        session.isSilent = wantsJSON
+        return try session.perform()
     }
 }

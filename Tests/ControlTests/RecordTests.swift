@@ -48,7 +48,8 @@ struct RecordTests {
     @Test("a key has one D-Bus type in all records, except for the two kinds of ID")
     func oneTypeAKey() {
         let records = [
-            Self.types(AppStatus.self), Self.types(SocketStatus.self), Self.types(TaskStatus.self), Self.types(WakeStatus.self),
+            Self.types(AppStatus.self), Self.types(SocketStatus.self), Self.types(TaskStatus.self),
+            Self.types(WakeStatus.self),
             Self.types(ThrottleStatus.self), Self.types(AwakeStatus.self), Self.types(InputStatus.self),
             Self.types(WatchStatus.self), Self.types(UnwatchedStatus.self), Self.types(DeferredWakeStatus.self),
             Self.types(LockStatus.self), Self.types(DeadlineStatus.self),

@@ -26,6 +26,7 @@ final class DaemonContext {
     let releaser: MemoryReleaser
     let escapes: EscapeSearch
     let runs = RunTable()
+    private(set) lazy var instances = Instances(self)
     private(set) lazy var sampler = MemorySampler(self)
     private(set) lazy var protection = MemoryProtection(self)
     let kernelKills = KernelKills()
