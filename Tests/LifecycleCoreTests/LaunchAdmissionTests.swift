@@ -30,7 +30,7 @@ struct LaunchAdmissionTests {
 
     /// Lets time pass in which the apps use processors.
     private func compute(_ harness: Harness, _ apps: [String], for time: Duration) {
-        let step = Duration.milliseconds(50)
+        let step = Duration.milliseconds(5)
         var left = time
         while left > .zero {
             for app in apps { harness.behave(app) { $0.cpu += step } }
@@ -115,10 +115,10 @@ struct LaunchAdmissionTests {
     func idleLaunch() {
         let harness = makeHarness()
         harness.handle(.started)
-        compute(harness, ["mail"], for: .milliseconds(100))
+        compute(harness, ["mail"], for: .milliseconds(25))
         #expect(launching(harness) == ["chat", "mail", "maps"])
         // `chat` is idle and `maps` too: `mail` alone keeps its slot.
-        compute(harness, ["mail"], for: .milliseconds(150))
+        compute(harness, ["mail"], for: .milliseconds(40))
         #expect(launching(harness) == ["chat", "mail", "maps", "music"])
     }
 
@@ -126,9 +126,9 @@ struct LaunchAdmissionTests {
     func starvedLaunch() {
         let harness = makeHarness()
         harness.handle(.started)
-        for _ in 0..<40 {
-            for app in ["chat", "mail"] { harness.behave(app) { $0.waited += .milliseconds(50) } }
-            harness.advance(.milliseconds(50))
+        for _ in 0..<400 {
+            for app in ["chat", "mail"] { harness.behave(app) { $0.waited += .milliseconds(5) } }
+            harness.advance(.milliseconds(5))
         }
         #expect(launching(harness) == ["chat", "mail"])
     }
@@ -154,16 +154,16 @@ struct LaunchAdmissionTests {
         func answer(_ used: Duration) {
             harness.handle(.run(run, .activityMeasured(RunActivity(cpu: used, waited: .zero))))
         }
-        // Asked for after 100ms, in which the program computed.
-        harness.advance(.milliseconds(400))
-        answer(.milliseconds(100))
+        // Asked for after 25ms, in which the program computed.
+        harness.advance(.milliseconds(100))
+        answer(.milliseconds(25))
         #expect(launching(harness) == ["chat"])
-        // The next one was asked for 100ms later. The program has computed in half of that time.
-        harness.advance(.milliseconds(400))
-        answer(.milliseconds(150))
+        // The next one was asked for 25ms later. The program has computed in half of that time.
+        harness.advance(.milliseconds(100))
+        answer(.milliseconds(38))
         #expect(launching(harness) == ["chat"])
-        harness.advance(.milliseconds(400))
-        answer(.milliseconds(150))
+        harness.advance(.milliseconds(100))
+        answer(.milliseconds(38))
         #expect(launching(harness) == ["chat", "mail"])
     }
 

@@ -42,6 +42,7 @@ final class RecoveredDescriptors {
     static func notifySocket(_ run: RunID) -> String { "notify-\(run)" }
     static func process(_ run: RunID) -> String { "process-\(run)" }
     static func stored(_ serial: UInt64) -> String { "stored-\(serial)" }
+    static func socket(_ serial: UInt64) -> String { "socket-\(serial)" }
     static let lock = "lock"
     static let groupLock = "group-lock"
     static let controlSocket = "control"
