@@ -85,9 +85,7 @@ struct SocketTests {
     @Test("held sockets come before stored descriptors, with their names")
     func names() throws {
         let root = try TestDaemon.makeFolder()
-        let script = "say READY=1 store kept print $$LISTEN"
         let text = TestDaemon.manifest("stored store kept", trace: root + "/trace") + "[Wake]\nListenStream=\(root)/socket\n"
-        _ = script
         let stage = try SocketStage([:], root: root)
         try replaceFile(at: stage.daemon.config + "/apps/photos.app", with: Array(text.utf8))
         _ = try stage.daemon.call("Reload")
@@ -223,15 +221,15 @@ struct SocketTests {
     @Test("a folder of sockets that is removed is made again, and clients reach the app")
     func vanished() throws {
         let stage = try SocketStage([
-            "a": ("", "ListenStream=ROOT/run/sockets/a"), "b": ("", "ListenStream=ROOT/run/sockets/b"),
+            "a": ("", "ListenStream=ROOT/files/sockets/a"), "b": ("", "ListenStream=ROOT/files/sockets/b"),
         ])
         for round in 0..<2 {
-            removeTree(stage.path("run"))
+            removeTree(stage.path("files"))
             try stage.daemon.eventually("both are made again") {
-                exists(at: stage.path("run/sockets/a")) && exists(at: stage.path("run/sockets/b"))
+                exists(at: stage.path("files/sockets/a")) && exists(at: stage.path("files/sockets/b"))
             }
             for app in ["a", "b"] {
-                try SocketClient(.path(stage.path("run/sockets/\(app)"))).exchange("\(round)")
+                try SocketClient(.path(stage.path("files/sockets/\(app)"))).exchange("\(round)")
                 try stage.daemon.terminate(app)
             }
         }
