@@ -201,7 +201,7 @@ struct SocketTests {
     func damaged() throws {
         let stage = try SocketStage([
             "shut": ("shut-down exit 0", "ListenStream=ROOT/shut"),
-            "unlinked": ("unlink ROOT/unlinked hold ROOT/go exit 0", "ListenStream=ROOT/unlinked"),
+            "unlinked": ("unlink ROOT/unlinked", "ListenStream=ROOT/unlinked"),
         ])
         _ = try? stage.daemon.launch("shut", background: true)
         try stage.daemon.eventually("it is made again") { stage.log.contains("has shut it down") }
@@ -212,7 +212,7 @@ struct SocketTests {
         try stage.daemon.eventually("status says so") {
             try stage.problems("unlinked")[0].contains("its file was removed")
         }
-        try replaceFile(at: stage.path("go"), with: [])
+        try stage.daemon.terminate("unlinked")
         try stage.daemon.eventually("its file is made again") { exists(at: stage.path("unlinked")) }
         try stage.rewrite("unlinked", "", "ListenStream=ROOT/unlinked")
         try SocketClient(.path(stage.path("unlinked"))).exchange("one")
