@@ -85,9 +85,7 @@ struct SocketTests {
     @Test("held sockets come before stored descriptors, with their names")
     func names() throws {
         let root = try TestDaemon.makeFolder()
-        let script = "say READY=1 store kept print $$LISTEN"
         let text = TestDaemon.manifest("stored store kept", trace: root + "/trace") + "[Wake]\nListenStream=\(root)/socket\n"
-        _ = script
         let stage = try SocketStage([:], root: root)
         try replaceFile(at: stage.daemon.config + "/apps/photos.app", with: Array(text.utf8))
         _ = try stage.daemon.call("Reload")
@@ -203,7 +201,7 @@ struct SocketTests {
     func damaged() throws {
         let stage = try SocketStage([
             "shut": ("shut-down exit 0", "ListenStream=ROOT/shut"),
-            "unlinked": ("unlink ROOT/unlinked hold ROOT/go exit 0", "ListenStream=ROOT/unlinked"),
+            "unlinked": ("unlink ROOT/unlinked", "ListenStream=ROOT/unlinked"),
         ])
         _ = try? stage.daemon.launch("shut", background: true)
         try stage.daemon.eventually("it is made again") { stage.log.contains("has shut it down") }
@@ -214,7 +212,7 @@ struct SocketTests {
         try stage.daemon.eventually("status says so") {
             try stage.problems("unlinked")[0].contains("its file was removed")
         }
-        try replaceFile(at: stage.path("go"), with: [])
+        try stage.daemon.terminate("unlinked")
         try stage.daemon.eventually("its file is made again") { exists(at: stage.path("unlinked")) }
         try stage.rewrite("unlinked", "", "ListenStream=ROOT/unlinked")
         try SocketClient(.path(stage.path("unlinked"))).exchange("one")
@@ -223,15 +221,15 @@ struct SocketTests {
     @Test("a folder of sockets that is removed is made again, and clients reach the app")
     func vanished() throws {
         let stage = try SocketStage([
-            "a": ("", "ListenStream=ROOT/run/sockets/a"), "b": ("", "ListenStream=ROOT/run/sockets/b"),
+            "a": ("", "ListenStream=ROOT/files/sockets/a"), "b": ("", "ListenStream=ROOT/files/sockets/b"),
         ])
         for round in 0..<2 {
-            removeTree(stage.path("run"))
+            removeTree(stage.path("files"))
             try stage.daemon.eventually("both are made again") {
-                exists(at: stage.path("run/sockets/a")) && exists(at: stage.path("run/sockets/b"))
+                exists(at: stage.path("files/sockets/a")) && exists(at: stage.path("files/sockets/b"))
             }
             for app in ["a", "b"] {
-                try SocketClient(.path(stage.path("run/sockets/\(app)"))).exchange("\(round)")
+                try SocketClient(.path(stage.path("files/sockets/\(app)"))).exchange("\(round)")
                 try stage.daemon.terminate(app)
             }
         }
