@@ -50,7 +50,8 @@ struct SocketRecoveryTests {
         try waiting.checkAnswer()
     }
 
-    @Test("with a descriptor store a client that waits is answered by the next daemon, also one that comes between them")
+    @Test(
+        "with a descriptor store a client that waits is answered by the next daemon, also one that comes between them")
     func store() throws {
         let root = try TestDaemon.makeFolder()
         let manager = try FakeServiceManager(in: root)
@@ -123,7 +124,8 @@ struct SocketRecoveryTests {
     func suspended() throws {
         let root = try TestDaemon.makeFolder()
         let stage = try SocketStage(
-            ["web": ("", "ListenStream=ROOT/web.sock\nTraffic=no")], manager: try FakeServiceManager(in: root), root: root)
+            ["web": ("", "ListenStream=ROOT/web.sock\nTraffic=no")], manager: try FakeServiceManager(in: root),
+            root: root)
         try SocketClient(.path(stage.path("web.sock"))).exchange("one")
         let pid = try stage.daemon.pid("web")
         try stage.daemon.waitUntil("web", is: "suspended")

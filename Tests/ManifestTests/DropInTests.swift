@@ -51,6 +51,22 @@ struct DropInTests {
         #expect(try read(text, emptied).manifest == defaults)
     }
 
+    /// Sockets in which no setting has its default value.
+    private var fullSockets: SocketSettings {
+        var full = SocketSettings()
+        full.all = [
+            HeldSocket(.stream, .port(80)), HeldSocket(.datagram, .ipv6("::1", 80)),
+            HeldSocket(.sequentialPacket, .path("/run/full")),
+        ]
+        full.name = "web"
+        full.user = "u"
+        full.group = "g"
+        full.mode = 0
+        full.directoryMode = 0
+        full.backlog = 5
+        return full
+    }
+
     /// A manifest in which no setting has its default value.
     private func fullManifest() throws -> AppManifest {
         var full = AppManifest(id: try #require(AppID("a")))
@@ -70,16 +86,7 @@ struct DropInTests {
         full.stateDirectory = ["s"]
         full.cacheDirectory = ["c"]
         full.runtimeDirectory = ["r"]
-        full.sockets.all = [
-            HeldSocket(.stream, .port(80)), HeldSocket(.datagram, .ipv6("::1", 80)),
-            HeldSocket(.sequentialPacket, .path("/run/full")),
-        ]
-        full.sockets.name = "web"
-        full.sockets.user = "u"
-        full.sockets.group = "g"
-        full.sockets.mode = 0
-        full.sockets.directoryMode = 0
-        full.sockets.backlog = 5
+        full.sockets = fullSockets
         full.policy.holdsSockets = true
         full.policy.connectionWait = .seconds(5)
         full.policy.unloadAfter = .seconds(5)

@@ -66,7 +66,8 @@ extension HeldSockets {
             for (inode, entry) in wanted.sorted(by: { $0.value.serial < $1.value.serial }) {
                 guard let descriptor = found[inode], adopt(descriptor, entry) else { continue }
                 journal.log(
-                    .info, MessageID.recovered, app: run.app, "the socket \(entry.address) was taken back from its process")
+                    .info, MessageID.recovered, app: run.app,
+                    "the socket \(entry.address) was taken back from its process")
             }
         } catch {
             journal.logWarning("its sockets cannot be taken back: \(error)", app: run.app)

@@ -44,8 +44,8 @@ final class HeldSockets {
     private var isUpdating = false
     private(set) lazy var files = HeldSocketFiles(self)
 
-    /// The most sockets of one app, as of a manifest. An app gets them with as many stored descriptors at most, and a launch has
-    /// place for 248 (CLinux/launcher.h).
+    /// The most sockets of one app, as of a manifest. An app gets them with as many stored descriptors at most, and a launch can
+    /// pass 248 (CLinux/launcher.h).
     static let maximumPerApp = 64
 
     init(
