@@ -149,7 +149,9 @@ struct SocketTests {
         try SocketClient(.port(port)).exchange("one")
     }
 
-    @Test("two apps with the same address: the log of the second one names the first, and it gets the address when that is gone")
+    @Test(
+        "two apps with the same address: the log of the second one names the first, and it gets the address when that is gone"
+    )
     func twice() throws {
         let port = try freePort()
         let stage = try SocketStage([
