@@ -51,20 +51,20 @@ struct DropInTests {
         #expect(try read(text, emptied).manifest == defaults)
     }
 
-    /// Sockets in which no setting has its default value.
-    private var fullSockets: SocketSettings {
-        var full = SocketSettings()
-        full.all = [
+    private func setSockets(of full: inout AppManifest) {
+        full.sockets.all = [
             HeldSocket(.stream, .port(80)), HeldSocket(.datagram, .ipv6("::1", 80)),
             HeldSocket(.sequentialPacket, .path("/run/full")),
         ]
-        full.name = "web"
-        full.user = "u"
-        full.group = "g"
-        full.mode = 0
-        full.directoryMode = 0
-        full.backlog = 5
-        return full
+        full.sockets.name = "web"
+        full.sockets.user = "u"
+        full.sockets.group = "g"
+        full.sockets.mode = 0
+        full.sockets.directoryMode = 0
+        full.sockets.backlog = 5
+        full.policy.holdsSockets = true
+        full.policy.connectionWait = .seconds(5)
+        full.policy.unloadAfter = .seconds(5)
     }
 
     /// A manifest in which no setting has its default value.
@@ -86,10 +86,7 @@ struct DropInTests {
         full.stateDirectory = ["s"]
         full.cacheDirectory = ["c"]
         full.runtimeDirectory = ["r"]
-        full.sockets = fullSockets
-        full.policy.holdsSockets = true
-        full.policy.connectionWait = .seconds(5)
-        full.policy.unloadAfter = .seconds(5)
+        setSockets(of: &full)
         full.policy.backgroundModes = .push
         full.policy.usesProtectedData = true
         full.oomScoreAdjust = 1
