@@ -50,7 +50,8 @@ struct SocketRecoveryTests {
         try waiting.checkAnswer()
     }
 
-    @Test("with a descriptor store a client that waits is answered by the next daemon, also one that comes between them")
+    @Test(
+        "with a descriptor store a client that waits is answered by the next daemon, also one that comes between them")
     func store() throws {
         let root = try TestDaemon.makeFolder()
         let manager = try FakeServiceManager(in: root)
@@ -123,7 +124,8 @@ struct SocketRecoveryTests {
     func suspended() throws {
         let root = try TestDaemon.makeFolder()
         let stage = try SocketStage(
-            ["web": ("", "ListenStream=ROOT/web.sock\nTraffic=no")], manager: try FakeServiceManager(in: root), root: root)
+            ["web": ("", "ListenStream=ROOT/web.sock\nTraffic=no")], manager: try FakeServiceManager(in: root),
+            root: root)
         try SocketClient(.path(stage.path("web.sock"))).exchange("one")
         let pid = try stage.daemon.pid("web")
         try stage.daemon.waitUntil("web", is: "suspended")
@@ -152,6 +154,23 @@ struct SocketRecoveryTests {
         // Taken back, and stored again.
         #expect(try stage.problems("web") == [""])
         #expect(try manager.names().contains(name))
+        try SocketClient(.path(stage.path("web.sock"))).exchange("two")
+    }
+
+    @Test("without the logbook the sockets of the store are closed, and are bound and stored again")
+    func noLogbook() throws {
+        let root = try TestDaemon.makeFolder()
+        let manager = try FakeServiceManager(in: root)
+        let port = try freePort()
+        let stage = try SocketStage(
+            ["web": ("", "ListenStream=127.0.0.1:\(port)\nListenStream=ROOT/web.sock")], manager: manager, root: root)
+        let names = try manager.names().filter { $0.hasPrefix("socket-") }
+        stage.daemon.crash()
+        unlink(stage.daemon.runtime + "/logbook")
+        stage.daemon = try stage.daemon.successor()
+        try stage.daemon.eventually("both are bound") { try stage.problems("web") == ["", ""] }
+        #expect(try manager.names().filter { $0.hasPrefix("socket-") } == names)
+        try SocketClient(.port(port)).exchange("one")
         try SocketClient(.path(stage.path("web.sock"))).exchange("two")
     }
 

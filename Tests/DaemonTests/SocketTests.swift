@@ -85,7 +85,8 @@ struct SocketTests {
     @Test("held sockets come before stored descriptors, with their names")
     func names() throws {
         let root = try TestDaemon.makeFolder()
-        let text = TestDaemon.manifest("stored store kept", trace: root + "/trace") + "[Wake]\nListenStream=\(root)/socket\n"
+        let text =
+            TestDaemon.manifest("stored store kept", trace: root + "/trace") + "[Wake]\nListenStream=\(root)/socket\n"
         let stage = try SocketStage([:], root: root)
         try replaceFile(at: stage.daemon.config + "/apps/photos.app", with: Array(text.utf8))
         _ = try stage.daemon.call("Reload")
@@ -148,7 +149,8 @@ struct SocketTests {
         try SocketClient(.port(port)).exchange("one")
     }
 
-    @Test("two apps with the same address: the second one is told which app has it, and gets it when that is gone")
+    @Test(
+        "two apps with the same address: status of the second one names the first, which it replaces when that is gone")
     func twice() throws {
         let port = try freePort()
         let stage = try SocketStage([
@@ -235,7 +237,9 @@ struct SocketTests {
         }
     }
 
-    @Test("clients of an app that always fails wait, and are reset after ConnectionWaitSec=; the next ones wait anew (L11)")
+    @Test(
+        "clients of an app that always fails wait, and are reset after ConnectionWaitSec=; the next ones wait anew (L11)"
+    )
     func rejected() throws {
         let port = try freePort()
         let stage = try SocketStage([
