@@ -157,6 +157,23 @@ struct SocketRecoveryTests {
         try SocketClient(.path(stage.path("web.sock"))).exchange("two")
     }
 
+    @Test("without the logbook the sockets of the store are closed, and are bound and stored again")
+    func noLogbook() throws {
+        let root = try TestDaemon.makeFolder()
+        let manager = try FakeServiceManager(in: root)
+        let port = try freePort()
+        let stage = try SocketStage(
+            ["web": ("", "ListenStream=127.0.0.1:\(port)\nListenStream=ROOT/web.sock")], manager: manager, root: root)
+        let names = try manager.names().filter { $0.hasPrefix("socket-") }
+        stage.daemon.crash()
+        unlink(stage.daemon.runtime + "/logbook")
+        stage.daemon = try stage.daemon.successor()
+        try stage.daemon.eventually("both are bound") { try stage.problems("web") == ["", ""] }
+        #expect(try manager.names().filter { $0.hasPrefix("socket-") } == names)
+        try SocketClient(.port(port)).exchange("one")
+        try SocketClient(.path(stage.path("web.sock"))).exchange("two")
+    }
+
     @Test("after a kill the file of a stopped app's socket is replaced, and status shows no problem")
     func stale() throws {
         let stage = try SocketStage(["web": ("", "ListenStream=ROOT/web.sock\nListenDatagram=ROOT/web.dgram")])

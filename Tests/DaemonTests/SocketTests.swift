@@ -150,8 +150,7 @@ struct SocketTests {
     }
 
     @Test(
-        "two apps with the same address: the log of the second one names the first, and it gets the address when that is gone"
-    )
+        "two apps with the same address: status of the second one names the first, which it replaces when that is gone")
     func twice() throws {
         let port = try freePort()
         let stage = try SocketStage([
