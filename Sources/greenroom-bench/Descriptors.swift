@@ -21,8 +21,8 @@ func measureDescriptors(_ bench: Bench) throws {
                 try measure(&theirs, size, having: few, passing: passed, of: file)
                 try measure(&ours, size, having: open, passing: passed, of: file)
             }
-            let held = passed == 0 ? "" : ", \(passed) passed on"
-            bench.report.add("start → executed, \(open) open\(held)", ours, "with \(few) descriptors", theirs)
+            let held = passed == 0 ? "" : ", passing \(passed)"
+            bench.report.add("start → executed, \(open)\(held)", ours, "with \(few) descriptors", theirs)
         }
     }
 }
