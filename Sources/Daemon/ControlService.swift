@@ -96,6 +96,7 @@ final class ControlService {
         status.error = library.broken[id]
         status.files = library.files[id]?.paths ?? []
         if library.needsReload(id) { status.needsReload = true }
+        status.sockets = context.sockets.status(of: id).map(SocketStatus.init)
         // What it says is to be true: another process may have continued a suspended app.
         if let run = driver.core.run(of: id) { context.runs[run]?.checkFrozen(in: scan) }
         guard let view = view(of: id) else { return status.error == nil ? nil : status }
@@ -113,6 +114,8 @@ final class ControlService {
         status.backgroundTimeRemaining = view.backgroundTimeRemaining
         status.launchPostponed = view.launchPostponed
         status.launchWaiting = view.launchWaiting
+        status.connectionsWaiting = view.connectionsWaiting
+        status.unloadsIn = view.unloadsIn
         status.memoryAwaitedBytes = view.memoryAwaited
         status.backgroundTimeLastHour = view.unrequestedTime
         status.backgroundTimePerHour = view.unrequestedTimeLimit
@@ -241,6 +244,15 @@ extension WakeStatus {
         wakeID = wake.id > 0 ? wake.id : nil
         reason = wake.reason.rawValue
         remaining = wake.remaining
+    }
+}
+
+extension SocketStatus {
+    fileprivate init(_ socket: HeldSocket, _ problem: String?) {
+        self.init()
+        type = socket.kind.rawValue
+        address = "\(socket.address)"
+        self.problem = problem
     }
 }
 

@@ -47,7 +47,8 @@ struct CommandLineTests {
         #expect(try control(daemon, ["is-active", "worker-1", "other"]).status == .exited(3))
     }
 
-    @Test("instances are launched, listed, enabled and disabled by name and by pattern; a disabled one holds no sockets")
+    @Test(
+        "instances are launched, listed, enabled and disabled by name and by pattern; a disabled one holds no sockets")
     func instances() throws {
         let daemon = try TestDaemon([
             "worker@": TestDaemon.manifest("", app: "", "[Wake]\nListenStream=/tmp/greenroom-%i-\(getpid()).socket"),

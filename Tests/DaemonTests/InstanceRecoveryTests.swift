@@ -42,7 +42,9 @@ struct InstanceRecoveryTests {
         #expect(try third.successor().listed().isEmpty)
     }
 
-    @Test("instances exist after a reexec, and clients that stay connected do not get signals about objects that they know")
+    @Test(
+        "instances exist after a reexec, and clients that stay connected do not get signals about objects that they know"
+    )
     func reexec() throws {
         let daemon = try Self.start()
         for number in 1...2 { try daemon.launch("worker@\(number)") }

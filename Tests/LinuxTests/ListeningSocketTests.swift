@@ -81,7 +81,9 @@ struct ListeningSocketTests {
         #expect(!exists(at: path) && !socket.isFileInPlace)
     }
 
-    @Test("abstract names, datagrams and sequential packets are bound", arguments: [ListenType.stream, .datagram, .sequentialPacket])
+    @Test(
+        "abstract names, datagrams and sequential packets are bound",
+        arguments: [ListenType.stream, .datagram, .sequentialPacket])
     func kinds(_ type: ListenType) throws {
         let scratch = try Scratch()
         let abstract = try make(type, .abstract("greenroom-test-\(getpid())-\(type)"))
@@ -127,7 +129,9 @@ struct ListeningSocketTests {
         #expect(failure(.stream, .path("/tmp/../x"))?.errno == EINVAL)
     }
 
-    @Test("in a folder of another user a socket is bound; below one it is not", .enabled(if: geteuid() == 0, "needs root"))
+    @Test(
+        "in a folder of another user a socket is bound; below one it is not", .enabled(if: geteuid() == 0, "needs root")
+    )
     func folders() throws {
         let scratch = try Scratch()
         chmod(scratch.path, 0o755)

@@ -15,8 +15,9 @@ final class HeldSocketEntry {
     var retryAt: Duration?
     private var retryDelay = HeldSocketEntry.shortestRetry
     var isWatched = false
-    /// With what the file was made.
+    /// With what the socket was made; and the lines of the manifest, `nil`: they are not known.
     var settings = ListeningSocket.Settings()
+    var given: SocketSettings?
 
     /// Between two attempts: the second doubles until the last.
     private static let shortestRetry = Duration.seconds(1)

@@ -28,8 +28,12 @@ final class HeldSocketFiles {
         guard let path = entry.folder else { return }
         do {
             let number = try open().watch(path)
-            // A folder that was made again has another number.
-            if let old = folders[path]?.number, old != number { remove(path, from: old) }
+            // A folder that was made again has another number. What was removed with the old one may not have been read yet.
+            if let old = folders[path]?.number, old != number {
+                remove(path, from: old)
+                changed.insert(path)
+                arm()
+            }
             folders[path, default: Folder(number: number)].number = number
             folders[path]?.entries[entry.serial] = entry
             paths[number, default: []].insert(path)
@@ -69,7 +73,11 @@ final class HeldSocketFiles {
             if number < 0 { changed.formUnion(folders.keys) }
             changed.formUnion(paths[number] ?? [])
         }
-        guard !changed.isEmpty, let timer, !timer.isArmed else { return }
+        if !changed.isEmpty { arm() }
+    }
+
+    private func arm() {
+        guard let timer, !timer.isArmed else { return }
         timer.arm(at: sockets.loop.now() + Self.delay)
     }
 

@@ -11,7 +11,7 @@ extension HeldSockets {
     /// - Parameter isFree: the app does not run.
     func bind(_ entry: HeldSocketEntry, isFree: Bool = false) {
         guard isFree || !hasRun(entry.app) else {
-            return entry.wait("the running process does not have it; it is bound when the app has ended")
+            return entry.wait("it is bound when the app has ended: the running process does not share it")
         }
         let wasFailing = entry.problem != nil && entry.retryAt != nil
         do {
@@ -25,9 +25,8 @@ extension HeldSockets {
     }
 
     private func make(_ entry: HeldSocketEntry) throws {
-        if let other = rival(of: entry), other.wanted.address == entry.wanted.address {
-            throw Problem("app '\(other.app)' has this address")
-        }
+        // Before anything connects to it, which would launch the other app.
+        if let other = local[entry.wanted.address] { throw Problem("app '\(other.app)' has this address") }
         // The others are for launches, clients and watches.
         guard budget.available > 0, count < budget.total / 2 else {
             throw Problem("the daemon holds \(count) sockets; its limit of open files (LimitNOFILE=) allows no more")
@@ -44,8 +43,10 @@ extension HeldSockets {
     func hold(_ socket: ListeningSocket, _ entry: HeldSocketEntry, _ made: ListeningSocket.Settings) {
         entry.socket = socket
         entry.settings = made
+        entry.given = settings[entry.app]?.made
         count += 1
         budget.take()
+        if entry.wanted.address.port == nil { local[entry.wanted.address] = entry }
         persist(entry)
         files.watch(entry)
     }
@@ -90,10 +91,12 @@ extension HeldSockets {
 
     /// A reload has changed the mode or the owner of the file, or the backlog.
     func applySettings(_ entry: HeldSocketEntry) {
-        guard let socket = entry.socket else { return }
+        // A name service may use the network, so it is not asked without need.
+        guard let socket = entry.socket, let given = settings[entry.app]?.made, given != entry.given else { return }
         do {
+            entry.given = given
             let made = try fileSettings(of: entry)
-            guard made != entry.settings else { return }
+            if made == entry.settings { return }
             entry.settings = made
             try socket.apply(made)
         } catch {
@@ -113,22 +116,25 @@ extension HeldSockets {
                 "cannot listen at \(entry.address): \(problem); it is tried again")
         }
         entry.fail(problem, now: loop.now())
-        armRetry()
+        if let at = entry.retryAt, nextRetry.map({ at < $0 }) ?? true { armRetry(at: at) }
     }
 
-    private func armRetry() {
+    private func armRetry(at time: Duration?) {
         if retryTimer == nil { retryTimer = try? loop.makeTimer { [weak self] _ in self?.retry() } }
-        retryTimer?.arm(at: bySerial.values.lazy.compactMap(\.retryAt).min())
+        nextRetry = time
+        retryTimer?.arm(at: time)
     }
 
     private func retry() {
         let now = loop.now()
+        nextRetry = now
         let due = bySerial.values.filter { $0.retryAt.map { $0 <= now } ?? false }.map(\.serial).sorted()
         loop.work.add(each: due) { [weak self] serial in
             guard let self, let entry = self.bySerial[serial], entry.socket == nil, entry.retryAt != nil else { return }
             self.change(entry.app) { self.bind(entry) }
         } completion: { [weak self] in
-            self?.armRetry()
+            guard let self else { return }
+            self.armRetry(at: self.bySerial.values.lazy.compactMap(\.retryAt).min())
         }
     }
 
@@ -147,6 +153,7 @@ extension HeldSockets {
         entry.socket = nil
         count -= 1
         budget.giveBack(1)
+        if local[entry.wanted.address] === entry { local[entry.wanted.address] = nil }
         files.unwatch(entry)
         socket.removeFile()
         logbook.removeRecord(HeldSocketRecord.name(entry.serial))

@@ -30,7 +30,10 @@ extension HeldSockets {
         completion: @escaping () -> Void
     ) {
         let serials = records.keys.compactMap(HeldSocketRecord.serial(ofRecord:)).sorted()
-        guard !serials.isEmpty else { return completion() }
+        guard !serials.isEmpty else {
+            discard(descriptors)
+            return completion()
+        }
         var missing: [AppID: [UInt64: HeldSocketEntry]] = [:]
         loop.work.add(each: serials) { serial in
             self.lastSerial = max(self.lastSerial, serial)
@@ -50,8 +53,19 @@ extension HeldSockets {
                 for entry in missing.values.flatMap(\.values) where entry.socket == nil {
                     self.removeRecord(entry.serial)
                 }
+                self.discard(descriptors)
                 completion()
             }
+        }
+    }
+
+    /// Closes sockets without a record before others are bound, or are stored under the same name: the logbook was lost, or the
+    /// previous daemon died after it had stored one and before it recorded that.
+    func discard(_ descriptors: RecoveredDescriptors) {
+        for name in descriptors.names where name.hasPrefix(RecoveredDescriptors.socketPrefix) {
+            // A listening socket of the daemon: close(2) does not wait.
+            _ = descriptors.take(name)
+            store.remove(name)
         }
     }
 
@@ -66,7 +80,8 @@ extension HeldSockets {
             for (inode, entry) in wanted.sorted(by: { $0.value.serial < $1.value.serial }) {
                 guard let descriptor = found[inode], adopt(descriptor, entry) else { continue }
                 journal.log(
-                    .info, MessageID.recovered, app: run.app, "the socket \(entry.address) was taken back from its process")
+                    .info, MessageID.recovered, app: run.app,
+                    "the socket \(entry.address) was taken back from its process")
             }
         } catch {
             journal.logWarning("its sockets cannot be taken back: \(error)", app: run.app)

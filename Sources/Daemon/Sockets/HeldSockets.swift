@@ -25,6 +25,8 @@ final class HeldSockets {
     var entries: [AppID: [HeldSocketEntry]] = [:]
     var bySerial: [UInt64: HeldSocketEntry] = [:]
     var settings: [AppID: Settings] = [:]
+    /// The bound sockets that have a path or an abstract name.
+    var local: [HeldSocket.Address: HeldSocketEntry] = [:]
     var lastSerial: UInt64 = 0
     /// How many sockets are bound.
     var count = 0
@@ -40,12 +42,13 @@ final class HeldSockets {
     /// Apps whose waiting connections are being reset.
     var rejecting: Set<AppID> = []
     var retryTimer: Systemd.Timer?
+    var nextRetry: Duration?
     /// The policy that follows says whether sockets are held.
     private var isUpdating = false
     private(set) lazy var files = HeldSocketFiles(self)
 
     /// The most sockets of one app, as of a manifest. An app gets them with as many stored descriptors at most, and a launch has
-    /// place for 248 (CLinux/launcher.h).
+    /// space for 248 (CLinux/launcher.h).
     static let maximumPerApp = 64
 
     init(
