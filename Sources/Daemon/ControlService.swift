@@ -114,6 +114,8 @@ final class ControlService {
         status.backgroundTimeRemaining = view.backgroundTimeRemaining
         status.launchPostponed = view.launchPostponed
         status.launchWaiting = view.launchWaiting
+        status.connectionsWaiting = view.connectionsWaiting
+        status.unloadsIn = view.unloadsIn
         status.memoryAwaitedBytes = view.memoryAwaited
         status.backgroundTimeLastHour = view.unrequestedTime
         status.backgroundTimePerHour = view.unrequestedTimeLimit

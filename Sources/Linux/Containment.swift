@@ -32,7 +32,8 @@ package final class Containment {
                 let path = "\(root.path)/\(leafName(app, run, attempt))"
                 do {
                     let leaf = try CgroupLeaf.make(path, root: root)
-                    return enclosure(app, run, .cgroup(leaf), RunRelatives(markerValue: marker))
+                    let relatives = RunRelatives(markerValue: marker, before: ProcessMoment(table.proc))
+                    return enclosure(app, run, .cgroup(leaf), relatives)
                 } catch  where error.errno == EEXIST && attempt < 100 {
                     attempt += 1
                 }

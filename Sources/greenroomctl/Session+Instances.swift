@@ -50,9 +50,17 @@ extension Session {
         if links.contains(where: \.isChanged), !reloadForLinks(isNeeded: invocation.has(.now)) { status = 1 }
         guard invocation.has(.now), !links.isEmpty else { return status }
         // An instance that did not run is unknown without its link.
-        let known = Set(try connect().call("List", as: [AppStatus].self).map(\.id))
-        let ids = links.map(\.id.name).filter(known.contains)
-        return ids.isEmpty ? status : max(status, try request("terminate", ids))
+        var ids = try known(links.map(\.id.name))
+        if !ids.isEmpty { status = max(status, try request("terminate", ids)) }
+        // One that ran is there for as long as the daemon holds sockets for it.
+        ids = try known(ids)
+        return ids.isEmpty ? status : max(status, try request("terminate", ids, "--remove"))
+    }
+
+    /// Those of the names that are apps.
+    private func known(_ names: [String]) throws(Failure) -> [String] {
+        let all = Set(try connect().call("List", as: [AppStatus].self).map(\.id))
+        return names.filter(all.contains)
     }
 
     // MARK: Names

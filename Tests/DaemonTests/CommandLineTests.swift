@@ -47,7 +47,8 @@ struct CommandLineTests {
         #expect(try control(daemon, ["is-active", "worker-1", "other"]).status == .exited(3))
     }
 
-    @Test("instances are launched, listed, enabled and disabled by name and by pattern; a disabled one holds no sockets")
+    @Test(
+        "instances are launched, listed, enabled and disabled by name and by pattern; a disabled one holds no sockets")
     func instances() throws {
         let daemon = try TestDaemon([
             "worker@": TestDaemon.manifest("", app: "", "[Wake]\nListenStream=/tmp/greenroom-%i-\(getpid()).socket"),
@@ -62,7 +63,8 @@ struct CommandLineTests {
         _ = try run("launch", "plain@43", "--setenv", "TENANT=blue")
         #expect(try daemon.variable("TENANT", of: "plain@42") == "red")
         #expect(try daemon.variable("TENANT", of: "plain@43") == "blue")
-        #expect(try run("list", "plain@*", "--quiet").split(separator: "\n").count == 2)
+        let list = try run("list", "plain@*")
+        #expect(list.contains("plain@42") && list.contains("plain@43") && !list.contains("worker@"), "\(list)")
         let config = ["--config", daemon.config]
         #expect(try control(daemon, ["enable", "plain@42", "worker@1", "worker@2"] + config).status == .exited(0))
         #expect(try daemon.listed() == ["plain@42", "plain@43", "worker@1", "worker@2"])

@@ -51,6 +51,22 @@ struct DropInTests {
         #expect(try read(text, emptied).manifest == defaults)
     }
 
+    private func setSockets(of full: inout AppManifest) {
+        full.sockets.all = [
+            HeldSocket(.stream, .port(80)), HeldSocket(.datagram, .ipv6("::1", 80)),
+            HeldSocket(.sequentialPacket, .path("/run/full")),
+        ]
+        full.sockets.name = "web"
+        full.sockets.user = "u"
+        full.sockets.group = "g"
+        full.sockets.mode = 0
+        full.sockets.directoryMode = 0
+        full.sockets.backlog = 5
+        full.policy.holdsSockets = true
+        full.policy.connectionWait = .seconds(5)
+        full.policy.unloadAfter = .seconds(5)
+    }
+
     /// A manifest in which no setting has its default value.
     private func fullManifest() throws -> AppManifest {
         var full = AppManifest(id: try #require(AppID("a")))
@@ -70,19 +86,7 @@ struct DropInTests {
         full.stateDirectory = ["s"]
         full.cacheDirectory = ["c"]
         full.runtimeDirectory = ["r"]
-        full.sockets.all = [
-            HeldSocket(.stream, .port(80)), HeldSocket(.datagram, .ipv6("::1", 80)),
-            HeldSocket(.sequentialPacket, .path("/run/full")),
-        ]
-        full.sockets.name = "web"
-        full.sockets.user = "u"
-        full.sockets.group = "g"
-        full.sockets.mode = 0
-        full.sockets.directoryMode = 0
-        full.sockets.backlog = 5
-        full.policy.holdsSockets = true
-        full.policy.connectionWait = .seconds(5)
-        full.policy.unloadAfter = .seconds(5)
+        setSockets(of: &full)
         full.policy.backgroundModes = .push
         full.policy.usesProtectedData = true
         full.oomScoreAdjust = 1

@@ -159,7 +159,7 @@ struct TemplateFileTests {
 
     private let empty = FolderListing(path: "/c")
 
-    @Test("names of templates are an ID and an @; instances and templates are told apart")
+    @Test("names of templates are an ID and an @; instances and templates are distinguished")
     func names() {
         for name in ["w@", "org.example.w@", "-@", String(repeating: "a", count: 128) + "@"] {
             #expect(templateName(name) == String(name.dropLast()))

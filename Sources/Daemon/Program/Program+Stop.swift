@@ -24,7 +24,8 @@ extension Program: DaemonControl {
         driver.saveSnapshot()
         let connections = bus.connectionsForReexec()
         let descriptors =
-            context.stored.all + context.sockets.all + context.runs.all.flatMap(\.descriptorsForReexec) + bus.socketForReexec
+            context.stored.all + context.sockets.all + context.runs.all.flatMap(\.descriptorsForReexec)
+            + bus.socketForReexec
             + (bus.logind?.inhibitorForReexec ?? []) + [(RecoveredDescriptors.lock, lock.descriptor)]
             + groupLockForReexec
         try Reexecution.run(path, descriptors + connections)
