@@ -149,7 +149,8 @@ struct InstanceRecoveryTests {
         #expect(try second.successor().listed().isEmpty)
     }
 
-    @Test("an instance that holds sockets is an app until it is removed, over SIGKILL, reexec and errors in its template")
+    @Test(
+        "an instance that holds sockets is an app until it is removed, over SIGKILL, reexec and errors in its template")
     func sockets() throws {
         let root = try TestDaemon.makeFolder()
         let sections = "[Wake]\nListenStream=\(root)/%i.socket\n"

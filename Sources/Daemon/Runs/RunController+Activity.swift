@@ -1,6 +1,7 @@
 import LifecycleCore
 import Linux
 import Manifest
+import Systemd
 
 /// What a run does, for the core's decisions: processor time, and whether it listens.
 extension RunController {
