@@ -112,17 +112,28 @@ struct InstanceTests {
         #expect(unmatched.status == 0 && unmatched.errors == "greenroomctl: no app matches 'x@*'.\n")
     }
 
-    @Test("disable --now terminates the instances that the daemon still has")
+    @Test("disable --now terminates the instances that the daemon still has, and removes those with held sockets")
     func disableNow() throws {
         let daemon = try daemon()
         try folder.write("apps/worker@.app", "[App]\nExecStart=/bin/true\n")
         #expect(try daemon.run("enable", "worker@1", "worker@42", "--config", folder.path).status == 0)
         let outcome = try daemon.run("disable", "--now", "worker@1", "worker@42", "--config", folder.path)
         #expect(outcome.status == 0, "\(outcome.errors)")
-        // The second one removes an instance that the daemon still has, for its sockets.
         #expect(daemon.calls.map(\.member) == ["Reload", "Reload", "List", "Terminate", "List", "Terminate"])
-        #expect(daemon.calls.last?.arguments.first?.stringValue == "worker@42")
-        #expect(daemon.calls.last?.arguments.last?.boolValue == true)
+        let ends = daemon.calls.filter { $0.member == "Terminate" }.map(\.arguments)
+        #expect(ends == [[.string("worker@42"), .bool(false)], [.string("worker@42"), .bool(true)]])
+    }
+
+    @Test("disable --now of an instance that is gone after its end asks for nothing more")
+    func disableNowGone() throws {
+        let daemon = try daemon()
+        try folder.write("apps/worker@.app", "[App]\nExecStart=/bin/true\n")
+        daemon.on("List") { [unowned daemon] call in
+            call.reply(daemon.count(of: "Terminate") == 0 ? [Records.unloadedWorker] : [])
+        }
+        #expect(try daemon.run("enable", "worker@42", "--config", folder.path).status == 0)
+        #expect(try daemon.run("disable", "--now", "worker@42", "--config", folder.path).status == 0)
+        #expect(daemon.calls.map(\.member) == ["Reload", "Reload", "List", "Terminate", "List"])
     }
 
     @Test("an error in a manifest is printed after the reload, and the exit status is 1")
