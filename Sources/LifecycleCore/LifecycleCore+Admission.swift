@@ -29,7 +29,7 @@ extension LifecycleCore {
         // Clients of its sockets wait for this launch, whatever it is for.
         if apps[index].sockets.wait?.isPostponed ?? false { queued.join(launchForClients(index, now)) }
         apps[index].sockets.wait?.isPostponed = false
-        apps[index].isToRemove = false
+        (apps[index].awaitsRequest, apps[index].isToRemove) = (false, false)
         // A slot that became free in this event is for a launch that waits already.
         if queued.launch.state == .foreground || hasLaunchSlot && launchQueue.count == 0 {
             return beginLaunch(index, queued, now)

@@ -177,8 +177,10 @@ extension LifecycleCore {
         case .ending(let ending):
             switch ending.cause {
             case .missedDeadline, .leakedTasks, .wakeNotCompleted, .tooManyTasks, .overMemoryLimit, .heldLocks,
-                .overProcessorLimit, nil:
+                .overProcessorLimit:
                 return true
+            // All processes ended before the exit status of the main process was known.
+            case nil: return ending.termination.map { $0 == .selfInitiated } ?? true
             case .terminationIgnored(let cause, _): return cause == .selfInitiated
             case .removed, .terminationAnswered, .terminatedWithoutNotice, .unloaded, .shutdown, .jetsam: return false
             }

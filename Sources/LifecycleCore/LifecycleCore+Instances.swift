@@ -1,11 +1,10 @@
 /// Instances of templates without a file of their own: they exist as long as something is left of them.
 extension LifecycleCore {
     /// A request for a transient instance: the one that it was created for, or a later one.
-    mutating func instanceRequested(_ index: Int, _ what: Request) {
-        guard apps[index].policy.isTransient else { return }
+    mutating func instanceRequested(_ index: Int) {
+        guard apps[index].awaitsRequest else { return }
         touch(index)
         apps[index].awaitsRequest = false
-        if what == .remove { apps[index].isToRemove = true }
     }
 
     /// Whether nothing is left of a transient instance: it does not run, nothing will launch it but a request, and the daemon

@@ -9,7 +9,7 @@ extension LifecycleCore {
         _ request: RequestID, _ id: AppID, _ what: Request, _ requester: Requester, _ now: Instant
     ) {
         guard let index = indices[id] else { return answer(request, .refused(.unknownApp)) }
-        instanceRequested(index, what)
+        instanceRequested(index)
         guard shutdown == nil else { return answer(request, .refused(.shuttingDown)) }
         guard apps[index].waiters.count < Self.maximumWaiters || what.endsApp else {
             return answer(request, .refused(.tooMany("\(Self.maximumWaiters) requests are pending")))
@@ -398,6 +398,7 @@ extension LifecycleCore {
     /// L42.
     private mutating func removeRequested(_ request: RequestID, _ index: Int, _ now: Instant) {
         sentAway(index)
+        apps[index].isToRemove = apps[index].policy.isTransient
         effects.append(.dropRestorationState(apps[index].id))
         resetDeliveries(index)
         apps[index].urls = URLQueue()

@@ -29,7 +29,7 @@ extension LifecycleCore {
     }
 
     private func isToBeWatched(_ index: Int) -> Bool {
-        guard apps[index].isRegistered, !apps[index].isRemoved, shutdown == nil else { return false }
+        guard apps[index].isRegistered, !apps[index].isRemoved, shutdown == nil, !isGone(index) else { return false }
         switch apps[index].phase {
         case .suspended: return true
         case .notRunning:

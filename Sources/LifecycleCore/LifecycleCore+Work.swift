@@ -16,7 +16,9 @@ extension LifecycleCore {
         if apps[index].policy.role == .worker { return background.idleSince != nil }
         let run = self[run: index]
         let policy = apps[index].policy
-        guard policy.wakesOnTraffic || policy.holdsSockets, run.startUp == nil, !run.traffic.isUnwatchable else { return false }
+        guard policy.wakesOnTraffic || policy.holdsSockets, run.startUp == nil, !run.traffic.isUnwatchable else {
+            return false
+        }
         return !run.assertions.isEmpty && !run.assertions.hasTasks && run.assertions.wakes.allSatisfy(\.isByTraffic)
     }
 

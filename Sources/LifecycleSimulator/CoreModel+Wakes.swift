@@ -102,7 +102,12 @@ struct ModelWakes {
             index.map { list[$0] } ?? ModelWake(reason: launchReason, isForOthers: false, isDoubtful: isLaunchDoubtful)
         wake.begin(number, policy)
         wake.isOfUnknownReason = index == nil && [.user, .url, .relaunch].contains(launchReason)
-        if let index { list[index] = wake } else { list.append(wake) }
+        if let index {
+            list[index] = wake
+        } else {
+            // Clients of held sockets launch an app without a request. Requests may have come since.
+            list.insert(wake, at: list.firstIndex { $0.number > number } ?? list.count)
+        }
     }
 
     mutating func ended(_ number: UInt64) { list.removeAll { $0.hasBegun && $0.number == number } }
@@ -136,7 +141,9 @@ struct ModelWakes {
 extension Request {
     /// What it asks of an app with this manifest: a worker is never in the foreground (L49).
     func reached(by policy: AppPolicy) -> Request {
-        guard policy.role == .worker, case .launch(.foreground, let reason, let url, let environment) = self else { return self }
+        guard policy.role == .worker, case .launch(.foreground, let reason, let url, let environment) = self else {
+            return self
+        }
         return .launch(.background, reason: reason, url: url, environment: environment)
     }
 }

@@ -103,7 +103,8 @@ struct CoreModel {
     func app(of event: Event) -> Int? {
         if let run = event.run { return app(of: run) }
         switch event {
-        case .registered(let id, _, _), .unregistered(let id), .requested(_, let id, _, by: _), .socketsReady(let id, _):
+        case .registered(let id, _, _), .unregistered(let id), .requested(_, let id, _, by: _),
+            .socketsReady(let id, _):
             return indexes[id]
         default: return nil
         }
@@ -297,16 +298,21 @@ struct CoreModel {
             if let app { apps[app].wakes.ended(wake) }
         case .report(.wakeCompleted(_, _, let wake)): if let app { apps[app].wakes.completed(wake) }
         case .report(.inputArrived(_, let input)):
-            if let app, apps[app].policy.wakesOnTraffic, apps[app].policy.role != .worker {
+            if let app, apps[app].policy.wakesOnTraffic || input.isAtHeldSocket, apps[app].policy.role != .worker {
                 apps[app].wakes.addByInput(isForOthers: input.isFromOutside)
             }
         case .identify(let request, let event): if wakeRequest?.request == request { wakeRequest?.wake.number = event }
         case .answer(let request, .refused): if wakeRequest?.request == request { wakeRequest = nil }
         case .measureMemory: measuringSince = now
+        case .removeInstance:
+            guard let app else { return }
+            apps[app].isRegistered = false
+            apps[app].phase = .unknown
+            apps[app].wakes.discard(hasRun: false)
         case .inspect, .measureActivity, .watchInput, .stopWatchingInput, .measureWork, .measureProcessor,
             .limitProcessor, .unthrottle, .setOOMClass, .deliver, .warn, .recordLaunch, .writeReceipt,
             .dropRestorationState, .answer, .report, .allowSleep, .watchSockets, .stopWatchingSockets,
-            .rejectConnections, .removeInstance, .finish:
+            .rejectConnections, .finish:
             break
         }
     }
@@ -407,6 +413,11 @@ struct CoreModel {
         let budget = apps[app].policy.role == .worker ? nil : apps[app].policy.backgroundTime
         apps[app].longestBudget = budget.map { max($0, longest) }
     }
+}
+
+extension Input {
+    /// The daemon saw it at a socket that it holds.
+    var isAtHeldSocket: Bool { pid == 0 }
 }
 
 extension Event {

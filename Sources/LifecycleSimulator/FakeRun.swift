@@ -136,13 +136,14 @@ enum AppAction {
     case actSpontaneously
     case send(Event)
     case readInput
+    case accept
     case answerRequests
     case unlockFile
 
     /// Whether it follows from what peers do: its times come from their random stream.
     var isForPeers: Bool {
         switch self {
-        case .readInput, .answerRequests, .unlockFile: true
+        case .readInput, .accept, .answerRequests, .unlockFile: true
         case .ready, .answerBackground, .stop, .end, .exitOnTerminate, .begin, .endTask, .endAllTasks, .extend,
             .heartbeat, .completeWake, .actSpontaneously, .send:
             false

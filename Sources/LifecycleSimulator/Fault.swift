@@ -17,6 +17,7 @@ package enum Fault: Int, CaseIterable, Sendable {
     case inputFlood, pesters, holdsLock, notWatchable
     case inboxFull
     case reloaded, inputBurst, watchFails
+    case acceptsLate
 
     package var name: String { String(describing: self) }
 }

@@ -32,6 +32,8 @@ struct Scenario {
     let hasBurning: Bool
     /// Whether these peers fill buffers and many descriptors, manifests change what they wake, and watches fail.
     let hasMoreTraffic: Bool
+    /// Whether the daemon holds sockets for apps, apps are unloaded, and some are instances of templates (L29).
+    let hasSockets: Bool
 
     init(seed: UInt64, events: Int, apps count: Int?, random: inout Random) {
         self.seed = seed
@@ -51,6 +53,8 @@ struct Scenario {
         hasBurning = !hasStorm && !hasEvasion && (seed % 9 == 4 || seed % 9 == 7)
         let hasMoreTraffic = hasTraffic && seed % 7 == 6
         self.hasMoreTraffic = hasMoreTraffic
+        let hasSockets = !hasStorm && !hasEvasion && (seed % 3 == 0 || seed % 8 == 6)
+        self.hasSockets = hasSockets
         homeApps = hasStorm || hasEvasion ? 0 : seed % 6 == 1 ? 1 : seed % 12 == 4 ? min(2, count) : 0
         let others = apps.map { _ in random.pick(Personality.all) }
         personalities = others.enumerated().map { hasEvasion && $0 < 2 ? Personality.evading : $1 }
@@ -73,6 +77,7 @@ struct Scenario {
             case .evades, .asksForApps: return hasEvasion ? 1000 : 0
             case .inputFlood, .pesters, .holdsLock, .notWatchable: return hasTraffic ? 1000 : 0
             case .reloaded, .inputBurst, .watchFails: return hasMoreTraffic ? 1000 : 0
+            case .acceptsLate: return hasSockets ? 1000 : 0
             case .inboxFull: return seed % 5 == 4 ? 1000 : 0
             default: break
             }
@@ -119,7 +124,8 @@ struct Scenario {
         case .requestAbandoned: 40
         case .simulatedPressure: 20
         case .sleeps, .locks, .execFails, .requestFlood, .continuedByOthers, .evades, .asksForApps, .inputFlood,
-            .pesters, .holdsLock, .notWatchable, .inboxFull, .reloaded, .inputBurst, .watchFails:
+            .pesters, .holdsLock, .notWatchable, .inboxFull, .reloaded, .inputBurst, .watchFails,
+            .acceptsLate:
             0
         case .beginsTooMany: 40
         case .sendsAfterEnd: 100

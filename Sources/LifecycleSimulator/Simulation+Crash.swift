@@ -158,6 +158,7 @@ extension Simulation {
         record("— the daemon is killed; the messages of apps are \(messagesKept ? "kept" : "lost") —")
         recoverCore()
         world.loseWatches()
+        world.loseSocketWatches()
         world.drawDaemonRights()
         world.passWithoutDaemon(for: plan.downtime())
         var losesStatus: [Bool] = []

@@ -112,7 +112,7 @@ package struct Simulation<Core: DecidingCore> {
         let problem = pendingActivity
         checkers.findings.check(problem == nil, .everythingBecomesIdle, problem ?? "")
         let isIdle = model.apps.allSatisfy { $0.phase != .foreground } && core.memory.level == .normal
-        if isIdle, shortest > 0, !checkers.returns.isAnyTaken, !doesHomeAwaitMemory, !mayInputWake {
+        if isIdle, shortest > 0, !checkers.returns.isAnyTaken, !doesHomeAwaitMemory, !mayInputWake, !mayUnload {
             // A relaunch may be postponed for longer than this phase (L11).
             checkers.findings.check(
                 core.nextDeadline?.microseconds == checkers.relaunches.nextDue, .everythingBecomesIdle,
@@ -134,6 +134,11 @@ package struct Simulation<Core: DecidingCore> {
             let view = core.view(of: model.apps[app].id, at: Instant(world.now))
             return world.hasUnread(app) || view?.deferredWake != nil
         }
+    }
+
+    /// A suspended app may be unloaded later.
+    private var mayUnload: Bool {
+        model.apps.contains { $0.phase == .suspended && $0.policy.unloadAfter != nil }
     }
 
     private mutating func runShutdown() {
@@ -164,6 +169,9 @@ package struct Simulation<Core: DecidingCore> {
             }
             if core.view(of: app.id, at: Instant(world.now))?.launchWaiting != nil {
                 return "\(app.id) still waits to be launched"
+            }
+            if app.isRegistered, world.hasClients(index), !model.isShuttingDown {
+                return "clients of \(app.id) still wait"
             }
             let open = checkers.deadlines.openKinds(of: index).filter { $0 != .watchdog }
             if !open.isEmpty { return "\(app.id) still has open deadlines: \(open)" }

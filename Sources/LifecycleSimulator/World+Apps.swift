@@ -147,6 +147,7 @@ extension World {
         case .actSpontaneously: actSpontaneously(run)
         case .send(let event): send(run, event)
         case .readInput: readInput(run)
+        case .accept: acceptClients(run)
         case .answerRequests: answerRequests(run)
         case .unlockFile: traffic.runs[run].locks = nil
         }

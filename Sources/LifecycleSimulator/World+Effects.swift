@@ -24,9 +24,8 @@ extension World {
             }
             perform(effect, on: run)
             return nil
-        case .writeReceipt, .dropRestorationState, .identify, .answer, .report, .watchSockets, .stopWatchingSockets,
-            .rejectConnections, .removeInstance:
-            return nil
+        case .watchSockets, .stopWatchingSockets, .rejectConnections, .removeInstance: return performSockets(effect)
+        case .writeReceipt, .dropRestorationState, .identify, .answer, .report: return nil
         }
     }
 

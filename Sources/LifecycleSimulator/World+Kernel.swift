@@ -31,6 +31,7 @@ extension World {
         traffic.runs.append(RunTraffic())
         runs.append(run)
         let index = runs.count - 1
+        sockets.apps[run.app].accepting = nil
         apps[run.app].run = index
         if injects(.spawnFails) {
             return fail(index, "the working directory does not exist", 200, after: kernelRandom.within(30...3000))
@@ -94,6 +95,7 @@ extension World {
             schedule(.die(.signaled(15, coreDumped: false)), for: run, after: runs[run].lastMessage - now)
         }
         programStarted(run)
+        planAccept(runs[run].app)
     }
 
     // MARK: The freezer

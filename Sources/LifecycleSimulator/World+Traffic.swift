@@ -40,7 +40,7 @@ extension World {
     func lastWork(of run: Int) -> Microseconds {
         let policy = apps[runs[run].app].policy
         let state = traffic.runs[run]
-        if state.hasUnread { return now }
+        if state.hasUnread || hasClients(runs[run].app) { return now }
         if policy.keepAwake.contains(.connections), state.connections > 0 { return now }
         if policy.keepAwake.contains(.timers), !state.requests.isEmpty { return now }
         var last = max(state.lastWork, min(now, state.busyUntil), min(now, state.unsentUntil))
@@ -177,7 +177,7 @@ extension World {
         schedule(.peerCloses, for: run, after: traffic.random.within(100 * .millisecond...60 * .second))
     }
 
-    private mutating func beginRequest(_ run: Int, isOwn: Bool = false) {
+    mutating func beginRequest(_ run: Int, isOwn: Bool = false) {
         guard !isQuiet, traffic.runs[run].requests.count < 20 else { return }
         let time: Microseconds = traffic.random.pick([
             1 * .millisecond, 1 * .millisecond, 20 * .millisecond, 300 * .millisecond, 3 * .second, 20 * .second,
@@ -228,13 +228,14 @@ extension World {
         work.isRunnable = state.busyUntil > now && runs[run].program == .running
         work.hasNewProcesses = state.children != runs[run].children
         for unread in state.unread where !unread.input.isEnd { work.unread += max(1, unread.input.bytes) }
-        work.unread += UInt64(state.burst?.count ?? 0)
+        work.unread += UInt64(state.burst?.count ?? 0) + UInt64(sockets.apps[runs[run].app].clients.count)
         work.unsent = UInt64(max(0, state.unsentUntil - now))
         let visible = state.requests.filter(\.isVisible)
         work.requests = visible.count
         work.newestRequest = visible.map { now - $0.since }.min()?.duration ?? .zero
         let isUnreadOwn = state.unread.allSatisfy { $0.input.isEnd || $0.input.source == .own }
-        work.isOwn = (work.unread > 0 || work.requests > 0) && isUnreadOwn && visible.allSatisfy(\.isOwn)
+        let hasOwn = (work.unread > 0 || work.requests > 0) && isUnreadOwn && visible.allSatisfy(\.isOwn)
+        work.isOwn = hasOwn && !hasClients(runs[run].app)
         work.hasUnusualWait = state.requests.contains { !$0.isVisible }
         work.connections = state.connections
         let isWaiting = policy.keepAwake.contains(.timers) ? !state.requests.isEmpty : runs[run].app % 3 == 0

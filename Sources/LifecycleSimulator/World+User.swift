@@ -141,6 +141,7 @@ extension World {
         isUnmounted = false
         otherMemory = scenario.totalMemory / 10
         returning = []
+        acceptAll()
         for case let run? in apps.map(\.run) where !runs[run].isEmpty { recover(run) }
     }
 

@@ -15,6 +15,8 @@ struct World {
         case fileSystem
         case flood
         case peer, morePeers
+        case client
+        case socket(Int, SocketAction)
         /// A launch of the storm has had its processor time.
         case load(Int)
     }
@@ -77,6 +79,8 @@ struct World {
     var memory: MemoryFeatures
     /// Peers of apps, and what apps do for them.
     var traffic: FakeTraffic
+    /// The sockets that the daemon holds.
+    var sockets: FakeSockets
 
     var manager = ManagerPolicy()
     var lastRequest: UInt64 = 0
@@ -108,6 +112,7 @@ struct World {
         loadRandom = Random(seed: scenario.seed ^ 0x6c6f_6164)
         memory = MemoryFeatures(seed: scenario.seed)
         traffic = FakeTraffic(scenario)
+        sockets = FakeSockets(scenario)
         evasionRandom = Random(seed: scenario.seed ^ 0x65_7661_6465)
         apps = zip(scenario.apps, scenario.personalities).enumerated().map { index, app in
             FakeApp(id: app.0, personality: app.1, random: random.stream(100 + UInt64(index)))
@@ -132,6 +137,7 @@ struct World {
         if scenario.has(.requestFlood) { queue.push(.flood, at: start + scenario.pace) }
         if scenario.hasTraffic { queue.push(.peer, at: scenario.pace) }
         if scenario.hasMoreTraffic { queue.push(.morePeers, at: scenario.pace) }
+        if scenario.hasSockets { queue.push(.client, at: scenario.pace / 2) }
     }
 
     mutating func register(_ index: Int) {
@@ -146,6 +152,7 @@ struct World {
         if index < scenario.homeApps { apps[index].policy.role = .home }
         addTraffic(to: index)
         limitProcessorUse(of: index)
+        addSockets(to: index)
         apps[index].isRegistered = true
         queue.push(.deliver(.registered(apps[index].id, apps[index].policy, launches: apps[index].launches)), at: now)
     }
@@ -175,6 +182,7 @@ struct World {
                 guard let app = indexes[id] else { return .registered(id, policy, launches: 0) }
                 apps[app].knownReadiness = policy.readiness
                 registeredTraffic(app, policy)
+                registeredSockets(app, policy)
                 return .registered(id, policy, launches: apps[app].launches)
             case .deliver(.run(let id, .inspected(let inspection))):
                 if crossesInspection(id, at) {
@@ -183,7 +191,8 @@ struct World {
                 }
                 return .run(id, .inspected(inspection))
             case .deliver(let event): return event
-            case .kernel, .app, .user, .machine, .absence, .wakeUp, .fileSystem, .flood, .peer, .morePeers, .load:
+            case .kernel, .app, .user, .machine, .absence, .wakeUp, .fileSystem, .flood, .peer, .morePeers, .load,
+                .client, .socket:
                 handle(item)
             }
         }
@@ -214,6 +223,8 @@ struct World {
         case .flood: floodWithRequests()
         case .peer: actAsPeer()
         case .morePeers: actAsMorePeers()
+        case .client: actAsClient()
+        case .socket(let app, let action): act(action, at: app)
         case .load(let version): completeLaunches(version)
         }
     }
@@ -271,7 +282,8 @@ struct World {
             if let run = index(of: id) { watchDelivered(run, attempt, watch) }
         case .memoryMeasured: isMeasuring = false
         case .shutdownRequested: isShuttingDown = true
-        case .run, .registered, .unregistered, .configured, .started, .requested, .requestAbandoned, .sleepRequested,
+        case .unregistered(let id): unregisteredSockets(id)
+        case .run, .registered, .configured, .started, .requested, .requestAbandoned, .sleepRequested,
             .awoke, .locked, .unlocked, .deadlineReached, .pressureStalled, .pressureSimulated, .recovered,
             .socketsReady:
             break

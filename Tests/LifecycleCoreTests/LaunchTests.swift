@@ -20,7 +20,7 @@ struct LaunchTests {
     func foregroundOrder() {
         let harness = Harness("photos")
         let request = harness.launch("photos")
-        #expect(harness.notices("photos") == [.didBecomeActive])
+        #expect(harness.notices("photos") == [.didBecomeActive(.launch)])
         #expect(harness.changes("photos") == ["launching: launched", "inactive: ready", "active: ready"])
         #expect(harness.answers[request] == .done(.active))
     }
@@ -245,7 +245,7 @@ struct LaunchTests {
         let activate = harness.activate("photos")
         #expect(harness.answers[launch] == .superseded(by: .active))
         harness.handle(.run(harness.run("photos"), .ready))
-        #expect(harness.notices("photos") == [.didBecomeActive])
+        #expect(harness.notices("photos") == [.didBecomeActive(.launch)])
         #expect(harness.answers[activate] == .done(.active))
     }
 

@@ -95,6 +95,8 @@ struct RandomEventTests {
             guard harness.core.app(of: run) != nil else { continue }
             harness.handle(.run(run, .ready))
             harness.handle(.run(run, .continued))
+            // A freeze that did not happen while the app behaved badly.
+            harness.handle(.run(run, .frozen(attempt: harness.kernel.processes[run]!.attempt, memory: mebibyte)))
             // With an infinite budget a task can stay open for ever.
             for task in harness.core.app(of: run).map({ harness.view($0.name).tasks }) ?? [] {
                 harness.handle(.run(run, .taskEnded(name: task.name)))
@@ -123,8 +125,9 @@ struct RandomEventTests {
     private static func sendRequest(_ harness: Harness, _ app: String, _ random: inout RandomGenerator) {
         let requests: [Request] = [
             .launch(.foreground, reason: .user, url: nil), .launch(.background, reason: .user, url: nil),
-            .launch(.background, reason: .fetch, url: nil, environment: ["A=1"]), .launch(.background, reason: .socket, url: nil),
-            .activate, .activate, .background, .interrupt, .endInterruption, .terminate, .remove, .push(payload: "p"),
+            .launch(.background, reason: .fetch, url: nil, environment: ["A=1"]),
+            .launch(.background, reason: .socket, url: nil),
+            .open(url: "a:1"), .open(url: "a:2"), .activate, .activate, .background, .interrupt, .endInterruption, .terminate, .remove, .push(payload: "p"),
             .send(Notification(kind: "battery", payload: random.pick(["1", "2"]))!),
             .send(Notification(kind: "time", payload: "")!),
         ]
@@ -153,7 +156,8 @@ struct RandomEventTests {
             .run(run, .taskEnded(name: "a")),
             .run(run, .taskEnded(name: "b")), .run(run, .timeoutExtended(by: .seconds(8))),
             .run(run, .wakeCompleted(.newData)),
-            .run(run, .heartbeat), .run(run, .heartbeatGivenUp), .run(run, .stopping),
+            .run(run, .heartbeat), .run(run, .heartbeatGivenUp), .run(run, .stopping), .run(run, .attached([.openURL, .willSuspend, .didResume])),
+            .run(run, .attached([.didEnterBackground, .openURL])), .run(run, .attached([])), .run(run, .terminationAnswered),
             .run(run, .mainProcessChanged(pid: 5)),
             .run(run, .frozen(attempt: 1, memory: mebibyte)), .run(run, .thawed(attempt: 1)),
             .run(run, .inspected(Inspection(traced: random.isOne(in: 2), cpu: .zero, memory: mebibyte))),

@@ -33,6 +33,9 @@ struct Checkers {
     private var blindness: BlindChecker
     private var trafficWakes: TrafficWakeChecker
     private var reloads: ReloadChecker
+    private var sockets: SocketChecker
+    private var unloads: UnloadChecker
+    private var instances: InstanceChecker
 
     /// Checks of the whole state are slow: they are done once in this number of events.
     static let deepInterval = 64
@@ -64,6 +67,9 @@ struct Checkers {
         blindness = BlindChecker(apps: apps)
         trafficWakes = TrafficWakeChecker(apps: apps)
         reloads = ReloadChecker(apps: apps)
+        sockets = SocketChecker(apps: apps)
+        unloads = UnloadChecker(apps: apps)
+        instances = InstanceChecker(apps: apps)
     }
 
     /// Records an event. Called before the core handles it.
@@ -100,6 +106,8 @@ struct Checkers {
         locks.record(event, of: app, model, at: world.now)
         recordTraffic(event, of: app, model, world, core)
         processors.record(event, of: app, model, at: world.now)
+        sockets.record(event, of: app, model, core, at: world.now)
+        instances.record(event, of: app, model)
     }
 
     mutating func begin(_ effects: [Effect], of event: Event, _ model: CoreModel) {
@@ -115,6 +123,9 @@ struct Checkers {
         _ effect: Effect, of app: Int?, in event: Event, _ model: CoreModel, _ world: World, _ core: Core
     ) {
         let now = world.now
+        sockets.record(effect, of: app, in: event, model, at: now, &findings)
+        unloads.record(effect, of: app, model, at: now, &findings)
+        instances.record(effect, of: app, model, &findings)
         states.record(effect, of: app, model, &findings)
         notices.record(effect, of: app, model, at: now, &findings)
         answers.record(effect, of: app, in: event, world, deadlines, &findings)
@@ -166,6 +177,8 @@ struct Checkers {
         returns.verify(event, model, world, core, &findings)
         homes.verify(model, core, at: now, &findings)
         for app in isDeep ? Array(model.apps.indices) : apps {
+            sockets.verify(of: app, model, core, at: now, &findings)
+            instances.verify(of: app, model, core, at: now, &findings)
             states.verify(of: app, model, world, deadlines, &findings)
             notices.verify(of: app, model, &findings)
             suspensions.verify(
@@ -190,6 +203,8 @@ struct Checkers {
                     of: app, model, deadlines, startUps, isLeftAwake: world.isLeftAwake(app), at: now, &findings)
             }
             suspensions.verifyAll(model, at: now, &findings)
+            sockets.verifyAll(model, core, at: now, &findings)
+            unloads.verifyAll(model, world, core, at: now, &findings)
             relaunches.verifyAll(model, core, at: now, &findings)
             idleness.verifyAll(model, world, at: now, &findings)
             processors.verifyAll(model, world, at: now, &findings)

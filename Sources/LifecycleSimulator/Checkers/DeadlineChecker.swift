@@ -137,7 +137,8 @@ struct DeadlineChecker {
             .deliver, .warn, .identify,
             .recordLaunch,
             .writeReceipt, .dropRestorationState, .answer, .report, .measureMemory,
-            .allowSleep, .watchSockets, .stopWatchingSockets, .rejectConnections, .removeInstance, .finish, .watchInput, .stopWatchingInput, .measureWork, .measureProcessor,
+            .allowSleep, .watchSockets, .stopWatchingSockets, .rejectConnections, .removeInstance, .finish, .watchInput,
+            .stopWatchingInput, .measureWork, .measureProcessor,
             .limitProcessor:
             return
         }

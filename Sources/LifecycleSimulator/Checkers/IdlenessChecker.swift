@@ -153,9 +153,9 @@ struct IdlenessChecker {
             // One that others have continued is frozen again, and not woken.
             if from == .suspended, reason != .continued { left = app }
             enter(to, app, now)
-        case .inputArrived:
+        case .inputArrived(_, let input):
             woken = app
-            countTurn(app, model, now)
+            countTurn(app, model.apps[app].policy.wakesOnTraffic || input.isAtHeldSocket, now)
         case .wokenTooOften(let id, let time):
             findings.check(woken == app, .quickTurnsAreBounded, "\(id) stays awake, but input has not woken it")
             stay = time
@@ -182,10 +182,10 @@ struct IdlenessChecker {
         }
     }
 
-    private mutating func countTurn(_ app: Int, _ model: CoreModel, _ now: Microseconds) {
+    private mutating func countTurn(_ app: Int, _ counts: Bool, _ now: Microseconds) {
         let isQuick = apps[app].suspendedAt.map { now - $0 < Self.quickTime } ?? false
         apps[app].suspendedAt = nil
-        if isQuick, model.apps[app].policy.wakesOnTraffic {
+        if isQuick, counts {
             apps[app].quickTurns += 1
         } else {
             endTurns(app)

@@ -140,7 +140,7 @@ struct JetsamChecker {
             checkOrder(app, model, &findings)
         case .kill:
             guard let app else { return }
-            if isForMemory(app, event, model) { checkVictim(app, event, model, now, &findings) }
+            if isForMemory(app, event, model, now) { checkVictim(app, event, model, now, &findings) }
             if case .pressureStalled = event {
                 findings.check(
                     false, .triggersOnlyMeasure, "\(model.apps[app].id) is killed before memory was measured")
@@ -163,11 +163,12 @@ struct JetsamChecker {
 
     /// Whether this kill is for memory: the event gives no other reason. The state change, which names the reason,
     /// comes later.
-    private func isForMemory(_ app: Int, _ event: Event, _ model: CoreModel) -> Bool {
+    private func isForMemory(_ app: Int, _ event: Event, _ model: CoreModel, _ now: Microseconds) -> Bool {
         switch event {
         case .memoryMeasured, .pressureSimulated, .configured, .run(_, .frozen), .run(_, .footprintMeasured): true
-        // At the end of a shutdown's time all apps are killed.
-        case .deadlineReached: overdue != app && !model.isShuttingDown
+        // At the end of a shutdown's time all apps are killed, and a suspended one after `UnloadAfterSec=`.
+        case .deadlineReached:
+            overdue != app && !model.isShuttingDown && !UnloadChecker.isDue(model.apps[app], at: now)
         default: false
         }
     }

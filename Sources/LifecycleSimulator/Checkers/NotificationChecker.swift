@@ -123,6 +123,7 @@ struct NotificationChecker {
             inboxes[app] = Inbox(pending: inboxes[app].afterEnd + inboxes[app].pending)
             if current?.app == app { accept() }
         case .deliver(_, let given): check(given, app, model, &findings)
+        case .removeInstance: inboxes[app] = Inbox()
         case .report(.stateChanged(_, _, .terminating, _)), .report(.stateChanged(_, _, .notRunning, _)):
             inboxes[app].pending = []
         default: break

@@ -70,7 +70,7 @@ struct RelaunchChecker {
             apps[app].isOwed = false
         case .report(.stateChanged(_, _, .terminating, let reason)):
             switch reason {
-            case .exitsOnSuspend, .jetsam, .shutdown, .requested: apps[app].endsByItself = false
+            case .exitsOnSuspend, .unloaded, .jetsam, .shutdown, .requested: apps[app].endsByItself = false
             default: break
             }
         // An app that jetsam kills while it is terminating has no other change of its state.

@@ -67,6 +67,8 @@ struct ReturnChecker {
             taken[app] = nil
             let phase = model.apps[app].phase
             if phase == .ending || phase == .terminating { isLaunchAsked[app] = true }
+        // A client of its sockets launches it, whether or not there is space.
+        case .socketsReady: if model.apps[app].phase == .notRunning { taken[app] = nil }
         case .registered(_, let policy, _): if !Self.isToRun(policy) { taken[app] = nil }
         default: break
         }
@@ -103,7 +105,7 @@ struct ReturnChecker {
             taken[app] = Taken(footprint: receipt.memory)
         case .report(.stateChanged(_, _, .terminating, let reason)):
             switch reason {
-            case .exitsOnSuspend, .shutdown, .requested: isEndAsked[app] = true
+            case .exitsOnSuspend, .unloaded, .shutdown, .requested: isEndAsked[app] = true
             default: break
             }
         case .report(.stateChanged(_, _, .notRunning, _)): taken[app]?.due = now

@@ -123,6 +123,19 @@ package enum Rule: String, CaseIterable, Sendable {
     case processorLooksAreRare =
         "processor time is measured six times in BackgroundCPUSec=, and only while the app is awake in the background (L44)"
     case throttlesEnd = "an app is throttled until it needs less of the processor, or leaves the background (L44)"
+    case socketsAreWatched =
+        "held sockets are watched while the app is suspended, or does not run and no client is known to wait, and at no other time (L29)"
+    case connectionsAreServed =
+        "a connection that is reported launches or wakes its app, unless L11 holds the launch back, and then at the end of that (L11, L29)"
+    case rejectionsAreFair =
+        "connections are reset only while the app does not run, L11 holds its launch back, and ConnectionWaitSec= is over (L11, L29)"
+    case rejectionsComeInTime =
+        "no connection waits for longer than ConnectionWaitSec= while L11 holds the launch back (L11, L29)"
+    case unloadsAreDue =
+        "an app is ended for UnloadAfterSec= when it was suspended for that long, and neither before nor later (L46)"
+    case unloadedStayEnded = "an app that was unloaded is not launched again by itself"
+    case instancesGo =
+        "a transient instance is removed when nothing is left of it that could run it again, and not before (L42)"
     case everythingBecomesIdle = "all apps become idle when no more requests and faults come"
 }
 

@@ -67,7 +67,10 @@ struct TrafficWakeChecker {
         switch report {
         case .taskBegan: apps[app].tasks += 1
         case .taskEnded: apps[app].tasks = max(0, apps[app].tasks - 1)
-        case .inputArrived: apps[app].isWoken = policy.wakesOnTraffic && policy.role != .worker
+        case .inputArrived(_, let input):
+            apps[app].isWoken = (policy.wakesOnTraffic || input.isAtHeldSocket) && policy.role != .worker
+        // It was completed before the thaw was reported: those that begin are for something else.
+        case .wakeCompleted: if apps[app].wake == nil { apps[app].isWoken = false }
         case .deadlineStarted(_, .wake, _, let number):
             let isFirst = apps[app].isWoken && apps[app].wake == nil
             apps[app].wake = isFirst ? Wake(number: number, start: now) : apps[app].wake
@@ -115,7 +118,8 @@ struct TrafficWakeChecker {
         guard let wake = apps[app].wake else { return }
         let isAlone =
             known.phase == .running && !wake.isDisturbed && apps[app].tasks == 0 && !startUps.isStartingUp(app)
-            && !world.isLeftAwake(app) && known.policy.wakesOnTraffic && known.policy.role != .worker
+            && !world.isLeftAwake(app) && (known.policy.wakesOnTraffic || known.policy.holdsSockets)
+            && known.policy.role != .worker
         if !isAlone {
             apps[app].wake?.aloneSince = nil
         } else if wake.aloneSince == nil {

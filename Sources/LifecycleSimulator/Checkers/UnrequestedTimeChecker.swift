@@ -60,6 +60,7 @@ struct UnrequestedTimeChecker {
             case .launch, .activate, .open, .background, .push: allowStay(app, model, now)
             case .interrupt, .interruptWhileConnected, .endInterruption, .terminate, .remove, .send: break
             }
+        case .socketsReady: allowStay(app, model, now)
         // It is thawed, and frozen again 5 s later (L43).
         case .run(_, .locksFound):
             allow(app, 6 * .second + model.apps[app].policy.suspendDelay.microseconds + Self.slack, now)
@@ -79,6 +80,7 @@ struct UnrequestedTimeChecker {
         switch effect {
         case .spawn(_, _, let launch):
             apps[app].isRelaunch = launch.reason == .relaunch && launch.state == .background
+            if !launch.isUnrequested { allowStay(app, model, now) }
         case .report(.stateChanged(_, .active, .background, _)), .report(.stateChanged(_, .inactive, .background, _)):
             let policy = model.apps[app].policy
             guard let deadline = policy.backgroundDeadline else { return exempt(app, now) }
@@ -87,7 +89,9 @@ struct UnrequestedTimeChecker {
         case .report(.wokenTooOften(_, let time)): allow(app, time.microseconds, now)
         // What others send to an app is no time of its own.
         case .report(.inputArrived(_, let input)):
-            if input.isFromOutside, model.apps[app].policy.wakesOnTraffic { allowStay(app, model, now) }
+            if input.isFromOutside, model.apps[app].policy.wakesOnTraffic || input.isAtHeldSocket {
+                allowStay(app, model, now)
+            }
         case .report(.unrequestedTimeUsedUp(let id, limit: _)):
             guard now >= apps[app].exemptUntil, let limit = model.apps[app].policy.backgroundTimePerHour else { return }
             let span = apps[app].slices.reduce(0) { $0 + $1.span } + (apps[app].isUnfrozen ? now - apps[app].since : 0)
