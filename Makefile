@@ -57,10 +57,11 @@ demo: ## run real programs through the whole lifecycle, in the terminal
 	@Sources/scripts/demo "$(BIN)"
 
 test: deps ## run all unit and integration tests, and every command of the documents
-	@Sources/scripts/deps clients documents
+	@Sources/scripts/deps clients documents $(if $(filter 0,$(shell id -u)),examples)
 	$(SWIFT) build --build-tests
 	@SWIFT="$(SWIFT)" Sources/scripts/test
 	@Tests/documents/run "$$($(SWIFT) build --show-bin-path)"
+	@Tests/examples/run "$$($(SWIFT) build --show-bin-path)"
 
 check: deps ## check format, warnings, imports, function lengths, wording, documents, man pages and packaging
 	@Sources/scripts/check

@@ -30,6 +30,12 @@ package struct AppStatus: Record {
     package var lastInput: InputStatus?
     /// What is watched, while the app is suspended (L50).
     package var watch: WatchStatus?
+    /// The sockets that the daemon holds for the app, in the order of the manifest (L29); empty where there are none.
+    package var sockets: [SocketStatus] = []
+    /// For how long connections to them have waited for a launch that is postponed (L11); absent where none waits.
+    package var connectionsWaiting: Duration?
+    /// Until a suspended app is ended to give its memory back (`UnloadAfterSec=`); absent where it is not.
+    package var unloadsIn: Duration?
     /// A wake that waits for background time, while the app is suspended (L53).
     package var deferredWake: DeferredWakeStatus?
     /// The file locks that the app holds while it is suspended (L43).
@@ -69,6 +75,10 @@ package struct AppStatus: Record {
     package var error: String?
     /// The manifest and its drop-ins, as the daemon has read them: paths, in their order.
     package var files: [String] = []
+    /// The template that the app is an instance of, such as `worker@`; absent for other apps.
+    package var template: String?
+    /// Whether the app is an instance without a file of its own, which a request has created. Absent where it is not.
+    package var isTransient: Bool?
     /// Whether one of these files, or the list of them, has changed since. Absent where it has not.
     package var needsReload: Bool?
 
@@ -80,7 +90,8 @@ package struct AppStatus: Record {
         .optional("residentBytes", \.residentBytes), .optional("swappedBytes", \.swappedBytes),
         .required("tasks", \.tasks), .optional("wakes", \.wakes), .list("awake", \.awake),
         .optional("suspendsInSeconds", \.suspendsIn), .optional("trafficWakes", \.trafficWakes),
-        .optional("lastInput", \.lastInput), .optional("watch", \.watch),
+        .optional("lastInput", \.lastInput), .optional("watch", \.watch), .list("sockets", \.sockets),
+        .optional("connectionsWaitingSeconds", \.connectionsWaiting), .optional("unloadsInSeconds", \.unloadsIn),
         .optional("deferredWake", \.deferredWake), .optional("heldLocks", \.heldLocks),
         .optional("shortestWaitSeconds", \.shortestWait), .optional("throttle", \.throttle),
         .optional("deadline", \.deadline), .required("foreground", \.foreground), .required("launches", \.launches),
@@ -92,7 +103,30 @@ package struct AppStatus: Record {
         .optional("backgroundTimePerHourSeconds", \.backgroundTimePerHour), .optional("statusText", \.statusText),
         .optional("suspendProblem", \.suspendProblem), .optional("lastWarning", \.lastWarning),
         .optional("lastReceipt", \.lastReceipt), .optional("error", \.error), .list("files", \.files),
+        .optional("template", \.template), .optional("transient", \.isTransient),
         .optional("needsReload", \.needsReload),
+    ]
+}
+
+/// A socket that the daemon holds for an app (L29).
+package struct SocketStatus: Record {
+    /// `stream`, `datagram` or `sequentialPacket`.
+    package var type = ""
+    /// As the manifest writes it: `8080`, `127.0.0.1:80`, `/run/app.sock`, `@name`.
+    package var address = ""
+    /// Why the socket could not be created; absent where it is held.
+    package var problem: String?
+
+    package init() {}
+
+    package init(type: String, address: String, problem: String? = nil) {
+        self.type = type
+        self.address = address
+        self.problem = problem
+    }
+
+    package static let fields: [RecordField<SocketStatus>] = [
+        .required("type", \.type), .required("address", \.address), .optional("problem", \.problem),
     ]
 }
 

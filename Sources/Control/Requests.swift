@@ -43,11 +43,14 @@ package struct LaunchOptions: Record {
     /// The reason that the app is given: `user`, `url`, `push`, … The default is `user`, with a URL `url`.
     package var reason: String?
     package var url: String?
+    /// Variables for this launch alone, as `NAME=value`. They override those of the manifest.
+    package var environment: [String] = []
 
     package init() {}
 
     package static let fields: [RecordField<LaunchOptions>] = [
         .optional("background", \.background), .optional("reason", \.reason), .optional("url", \.url),
+        .list("environment", \.environment),
     ]
 }
 

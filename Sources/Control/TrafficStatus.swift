@@ -37,12 +37,14 @@ package struct ThrottleStatus: Record {
 package struct InputStatus: Record {
     /// `listener`, `stream`, `datagram`, `pipe`, `terminal`, `timer`, `event` or `epoll`.
     package var kind = ""
-    /// The other end: `192.0.2.7:50123`, `/run/app.sock`; absent where it is not known.
+    /// The other end: `192.0.2.7:50123`, `/run/app.sock`; absent where it is not known. Of a socket that the daemon holds: the
+    /// address of the socket.
     package var peer: String?
     /// How many bytes could be read; 0 where there were none, or the kernel does not say.
     package var bytes: UInt64 = 0
-    /// The process that has the descriptor.
+    /// The process that has the descriptor; absent for a socket that the daemon holds (L29).
     package var pid: Int32?
+    /// Its number in that process, or in the app that is launched for the socket.
     package var descriptor: Int32 = 0
     /// Whether nothing but the end of the stream arrived; absent where it did not.
     package var isEnd: Bool?
@@ -63,8 +65,12 @@ package struct InputStatus: Record {
 }
 
 extension InputStatus {
-    /// What arrived, in a sentence: `a connection from 192.0.2.7:50123 (descriptor 5 of process 4711)`.
+    /// What arrived, in a sentence: `a connection from 192.0.2.7:50123 (descriptor 5 of process 4711)`, `a connection at
+    /// 127.0.0.1:8080`.
     package var phrase: String {
+        if pid == nil, let peer {
+            return "\(subject) at \(peer)" + (bytes > 0 ? " (\(formattedSize(bytes)))" : "")
+        }
         var details = ["descriptor \(descriptor)" + (pid.map { " of process \($0)" } ?? "")]
         if bytes > 0 { details.append(formattedSize(bytes)) }
         if isHalfFull == true { details.append("buffer more than half full") }

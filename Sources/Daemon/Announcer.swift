@@ -73,6 +73,9 @@ final class Announcer {
         }
     }
 
+    /// An instance of a template was removed.
+    func recordRemoval(of id: AppID) { record(id) }
+
     /// Errors in the manifests of these apps have begun, ended or changed.
     func record(_ ids: [AppID]) {
         // Of those of the previous program, some may have no manifest any more, or one without an error.

@@ -14,7 +14,8 @@ final class Authoriser {
     enum Action: String {
         /// To launch, suspend and end apps, and to pass them URLs and payloads.
         case manage = "org.greenroom.manage"
-        /// What concerns the daemon and so all apps: Reload, Reexec, SimulatePressure.
+        /// What concerns the daemon and so all apps: Reload, Reexec, SimulatePressure. And to pass variables to a program, which
+        /// may then do anything that its user may do.
         case administer = "org.greenroom.administer"
     }
     /// Calls that wait for polkit's decision, of all users and of one: each may keep a dialog open.
@@ -151,12 +152,20 @@ extension Authoriser.Action {
     init(for call: MethodCall) {
         switch call.member {
         case "Reload", "Reexec", "SimulatePressure": self = .administer
+        // Variables such as LD_PRELOAD let a program do anything that its user may do.
+        case "Launch" where call.passesVariables: self = .administer
         default: self = .manage
         }
     }
 }
 
 extension MethodCall {
+    /// Whether the options of `Launch` contain variables.
+    fileprivate var passesVariables: Bool {
+        guard case .dictionary(let options)? = arguments.last else { return false }
+        return options.contains { $0.0 == "environment" }
+    }
+
     /// The first argument of Manager1's methods for one app.
     fileprivate var appArgument: String? {
         member == "SimulatePressure" ? nil : arguments.first?.stringValue

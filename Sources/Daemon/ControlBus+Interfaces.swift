@@ -163,7 +163,9 @@ extension ControlBus {
                 return invalid(
                     call, "Invalid URL; expected 1 to \(Self.maximumURL) bytes without spaces and control characters.")
             }
-            request(call, app, .launch(state, reason: reason, url: options.url))
+            let variables = options.environment
+            if let problem = LaunchVariables.problem(of: variables) { return invalid(call, problem) }
+            request(call, app, .launch(state, reason: reason, url: options.url, environment: variables))
         } catch {
             invalid(call, "Invalid launch options: \(error).")
         }

@@ -109,20 +109,32 @@ final class ControlBus {
 
     // MARK: Requests
 
-    /// Passes a request to the core. The call is answered when the request has been carried out or has failed.
+    /// Passes a request to the core. The call is answered when the request has been carried out or has failed. A request that
+    /// launches an app creates an instance of a template that does not exist yet.
     func request(_ call: MethodCall, _ name: String, _ what: Request) {
         service.whenStarted(call) { [self] in
-            guard let id = AppID(name), driver.core.state(of: id) != nil else {
+            guard let id = AppID(name) else { return call.fail(service.unknownApp(name)) }
+            let instances = service.context.instances
+            if driver.core.state(of: id) != nil || instances.isRegistering(id) { return send(call, id, what) }
+            guard what.createsInstances, id.template != nil, service.library.unreadManifest(of: id) == nil else {
                 return call.fail(service.unknownApp(name))
             }
-            if let problem = service.inboxProblem(of: id, what) {
-                return call.fail(ControlNames.Failure.failed.error("Cannot \(call.attempt(on: name)): \(problem)."))
+            do throws(InstanceProblem) {
+                try instances.create(id) { self.send(call, id, what) }
+            } catch {
+                call.fail(service.error(error, creating: id, call.attempt(on: name)))
             }
-            let request = awaiting(call, about: name)
-            if what == .interruptWhileConnected { clientInterruptions.tie(request, to: call) }
-            let requester = Requester(of: call, service.containment)
-            driver.send(.requested(request, id, what, by: requester))
         }
+    }
+
+    private func send(_ call: MethodCall, _ id: AppID, _ what: Request) {
+        if let problem = service.inboxProblem(of: id, what) {
+            return call.fail(ControlNames.Failure.failed.error("Cannot \(call.attempt(on: id.name)): \(problem)."))
+        }
+        let request = awaiting(call, about: id.name)
+        if what == .interruptWhileConnected { clientInterruptions.tie(request, to: call) }
+        let requester = Requester(of: call, service.containment)
+        driver.send(.requested(request, id, what, by: requester))
     }
 
     func simulate(_ call: MethodCall, _ level: MemoryLevel) {
@@ -202,6 +214,17 @@ extension AppState {
         case .active, .inactive, .launching: "the foreground"
         case .background, .suspended: "the background"
         case .terminating, .notRunning: "its end"
+        }
+    }
+}
+
+extension Request {
+    /// Whether it launches an app that is not running.
+    fileprivate var createsInstances: Bool {
+        switch self {
+        case .launch, .activate: true
+        case .background, .interrupt, .interruptWhileConnected, .endInterruption, .terminate, .remove, .push, .send:
+            false
         }
     }
 }

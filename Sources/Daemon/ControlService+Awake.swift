@@ -143,7 +143,8 @@ extension InputStatus {
         kind = input.kind.rawValue
         peer = input.peer.isEmpty ? nil : input.peer
         bytes = input.bytes
-        pid = input.pid
+        // 0: a socket that the daemon holds.
+        pid = input.pid == 0 ? nil : input.pid
         descriptor = input.descriptor
         isEnd = input.isEnd ? true : nil
         isHalfFull = input.isHalfFull ? true : nil

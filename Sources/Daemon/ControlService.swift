@@ -33,6 +33,11 @@ final class ControlService {
         library = context.library
         containment = context.containment
         self.daemon = daemon
+        library.isRunning = { [unowned driver] id in
+            driver.core.state(of: id).map { $0 != .notRunning } ?? false
+        }
+        context.sockets.hasRun = { [unowned driver] in driver.core.run(of: $0) != nil }
+        context.sockets.onChange = { [weak self] in self?.registerAgain($0) }
     }
 
     // MARK: The start
@@ -86,9 +91,12 @@ final class ControlService {
         status.id = name
         status.name = context.manifests[id]?.name ?? name
         status.state = AppState.notRunning.rawValue
+        status.template = id.template.map { $0 + "@" }
+        if library.transient[id] != nil { status.isTransient = true }
         status.error = library.broken[id]
         status.files = library.files[id]?.paths ?? []
         if library.needsReload(id) { status.needsReload = true }
+        status.sockets = context.sockets.status(of: id).map(SocketStatus.init)
         // What it says is to be true: another process may have continued a suspended app.
         if let run = driver.core.run(of: id) { context.runs[run]?.checkFrozen(in: scan) }
         guard let view = view(of: id) else { return status.error == nil ? nil : status }
@@ -106,6 +114,8 @@ final class ControlService {
         status.backgroundTimeRemaining = view.backgroundTimeRemaining
         status.launchPostponed = view.launchPostponed
         status.launchWaiting = view.launchWaiting
+        status.connectionsWaiting = view.connectionsWaiting
+        status.unloadsIn = view.unloadsIn
         status.memoryAwaitedBytes = view.memoryAwaited
         status.backgroundTimeLastHour = view.unrequestedTime
         status.backgroundTimePerHour = view.unrequestedTimeLimit
@@ -138,7 +148,7 @@ final class ControlService {
         }
     }
 
-    private func removeTimestamps(_ id: AppID) {
+    func removeTimestamps(_ id: AppID) {
         stateTimestamps.remove(id)
         inputTimestamps.remove(id)
         awakeTimestamps.remove(id)
@@ -157,25 +167,6 @@ final class ControlService {
 
     // MARK: Errors
 
-    func unknownApp(_ name: String) -> BusError {
-        guard let id = AppID(name) else {
-            return ControlNames.Failure.unknownApp.error(
-                "'\(name.prefix(64))' is not a valid app ID: an ID has 1 to \(AppID.maximumLength) letters, digits, '_', "
-                    + "'.' or '-', and does not start with '.'.")
-        }
-        if let error = library.broken[id] {
-            return ControlNames.Failure.unknownApp.error(
-                "App '\(name)' is disabled by an error in its manifest: \(error)")
-        }
-        if let path = library.unreadManifest(of: id) {
-            return ControlNames.Failure.unknownApp.error(
-                "There is no app '\(name)' yet: \(path) was created after the manifests were read. "
-                    + "Run 'greenroomctl reload'.")
-        }
-        let near = library.nearest(name).map { " Did you mean '\($0)'?" } ?? ""
-        return ControlNames.Failure.unknownApp.error("There is no app '\(name)'.\(near)")
-    }
-
     /// - Parameters:
     ///   - app: the app that the request is about; empty if there is none.
     ///   - attempt: what was refused, for the sentence: "launch 'web'".
@@ -185,7 +176,7 @@ final class ControlService {
             case .unknownApp: (.unknownApp, "the app no longer exists")
             case .notRunning: (.notRunning, "it is not running")
             case .running:
-                (.running, "it is already running, and what was asked for is passed at launch only")
+                (.running, "it is already running, and variables are passed at launch only; use launch without them")
             case .opensNoURLs:
                 (
                     .opensNoURLs,
@@ -227,8 +218,16 @@ final class ControlService {
 
     // MARK: Manifests
 
+    /// The policy of an app has changed, because of its sockets.
+    private func registerAgain(_ id: AppID) {
+        // An instance that the core does not know any more is about to be removed.
+        guard let manifest = context.manifests[id], driver.core.state(of: id) != nil else { return }
+        context.instances.register(manifest, binding: false)
+    }
+
     /// The manifest of an app was removed, or has an error now.
     func remove(_ id: AppID) {
+        context.sockets.remove(id)
         driver.send(.unregistered(id))
         removeTimestamps(id)
     }
@@ -248,6 +247,15 @@ extension WakeStatus {
         wakeID = wake.id > 0 ? wake.id : nil
         reason = wake.reason.rawValue
         remaining = wake.remaining
+    }
+}
+
+extension SocketStatus {
+    fileprivate init(_ socket: HeldSocket, _ problem: String?) {
+        self.init()
+        type = socket.kind.rawValue
+        address = "\(socket.address)"
+        self.problem = problem
     }
 }
 

@@ -28,19 +28,26 @@ struct LaunchEnvironment {
         "SWIFT_BACKTRACE=",
     ]
 
+    /// Whether greenroomd sets a variable for apps, depending on what the manifest says.
+    static func isOwn(_ name: String) -> Bool {
+        let names = ["NOTIFY_SOCKET", "STATE_DIRECTORY", "CACHE_DIRECTORY", "RUNTIME_DIRECTORY"]
+        let prefixes = ["GREENROOM_", "LISTEN_", "WATCHDOG_"]
+        return names.contains(name) || prefixes.contains { name.hasPrefix($0) }
+    }
+
     /// What the apps of a user's daemon inherit from its environment.
     static func passedOn(_ environment: [String]) -> [String] {
         environment.filter { entry in !daemonVariables.contains { entry.hasPrefix($0) } }
     }
 
-    /// `NAME=value` each, one for each name. The manifest overrides what is inherited, and greenroomd's own variables
-    /// override the manifest.
+    /// `NAME=value` each, one for each name. The manifest overrides what is inherited, the request that launches the app overrides
+    /// the manifest, and greenroomd's own variables override both.
     func entries(folders: Folders) -> [String] {
         var all = inherited.isEmpty ? [Self.path] : inherited
         if let user {
             all += ["HOME=\(user.home)", "LOGNAME=\(user.name)", "USER=\(user.name)", "SHELL=\(user.shell)"]
         }
-        all += manifest.environment
+        all += manifest.environment + launch.environment
         all.append("GREENROOM_APP=\(manifest.id)")
         if let marker { all.append(marker) }
         all.append("GREENROOM_LAUNCH_STATE=\(launch.state == .foreground ? "inactive" : "background")")

@@ -30,6 +30,9 @@ final class LaunchStore {
         try writeAll(Array(line.utf8), to: file, path: path(app))
     }
 
+    /// Removes the count of an app that no longer exists.
+    func remove(_ app: AppID) throws { try removeFile(at: path(app)) }
+
     /// Digits of the largest number.
     private static let width = String(Int.max).utf8.count
 

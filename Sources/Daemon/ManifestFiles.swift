@@ -6,46 +6,55 @@ struct ManifestFiles {
     /// The manifest and its drop-ins, in the order in which they were read.
     let paths: [String]
     /// Of the files and of what can replace or extend them; `nil` for a file that did not exist.
-    private let stamps: [Stamp?]
-
-    /// As systemd compares unit files, and the inode: an editor replaces a file.
-    private struct Stamp: Equatable {
-        let device: UInt64
-        let inode: UInt64
-        let size: Int64
-        let seconds: Int64
-        let nanoseconds: Int64
-
-        init?(_ path: String) {
-            var about = stat()
-            guard stat(path, &about) == 0 else { return nil }
-            device = UInt64(about.st_dev)
-            inode = UInt64(about.st_ino)
-            size = Int64(about.st_size)
-            seconds = Int64(about.st_mtim.tv_sec)
-            nanoseconds = Int64(about.st_mtim.tv_nsec)
-        }
-    }
+    private let stamps: [FileStamp?]
+    /// Of an instance: its template, whose files are examined for all instances together.
+    private let template: Template?
 
     /// Call it before the files are read: a change while they are read counts as one after that.
-    init(of id: AppID, _ paths: [String], in folders: Folders) {
+    init(of id: AppID, _ paths: [String], in folders: Folders, template: Template? = nil) {
         self.paths = paths
-        stamps = Self.stamps(of: id, paths, folders)
+        self.template = template
+        stamps = FileStamp.ofManifest(id.name, Self.ownDropIns(paths, template), folders)
     }
 
     /// Whether a file was changed, replaced or removed, or another manifest or drop-in was added.
     func haveChanged(of id: AppID, in folders: Folders) -> Bool {
-        Self.stamps(of: id, paths, folders) != stamps
+        if FileStamp.ofManifest(id.name, Self.ownDropIns(paths, template), folders) != stamps { return true }
+        return template?.hasChanged(in: folders) ?? false
     }
 
-    /// Of the manifest in each folder, of the folders of drop-ins, and of the drop-ins.
-    private static func stamps(of id: AppID, _ paths: [String], _ folders: Folders) -> [Stamp?] {
-        var result: [Stamp?] = []
+    private static func ownDropIns(_ paths: [String], _ template: Template?) -> [String] {
+        paths.dropFirst().filter { template?.owns($0) != true }
+    }
+}
+
+/// Identifies the contents of a file as systemd compares unit files, and the inode: an editor replaces a file.
+struct FileStamp: Equatable {
+    private let device: UInt64
+    private let inode: UInt64
+    private let size: Int64
+    private let seconds: Int64
+    private let nanoseconds: Int64
+
+    /// Links are followed; `nil`: there is no such file.
+    init?(_ path: String) {
+        var about = stat()
+        guard stat(path, &about) == 0 else { return nil }
+        device = UInt64(about.st_dev)
+        inode = UInt64(about.st_ino)
+        size = Int64(about.st_size)
+        seconds = Int64(about.st_mtim.tv_sec)
+        nanoseconds = Int64(about.st_mtim.tv_nsec)
+    }
+
+    /// Of the manifest of this name in each folder, of the folders of its drop-ins, and of these drop-ins.
+    static func ofManifest(_ name: String, _ dropIns: [String], _ folders: Folders) -> [FileStamp?] {
+        var result: [FileStamp?] = []
         for folder in [folders.config, folders.vendor] {
-            result.append(Stamp("\(folder)/apps/\(id).app"))
-            result.append(Stamp("\(folder)/apps/\(id).app.d"))
+            result.append(FileStamp("\(folder)/apps/\(name).app"))
+            result.append(FileStamp("\(folder)/apps/\(name).app.d"))
         }
-        for path in paths.dropFirst() { result.append(Stamp(path)) }
+        for path in dropIns { result.append(FileStamp(path)) }
         return result
     }
 }

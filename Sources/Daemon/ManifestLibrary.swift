@@ -5,7 +5,7 @@ import Manifest
 /// All manifests and the configuration, as last read from disk.
 final class ManifestLibrary {
     struct Changes {
-        /// Apps whose manifest was removed, or has an error now.
+        /// Apps whose manifest was removed, or has an error now. Some may be unknown to the core.
         var gone: [AppID] = []
         /// Apps that an error disables now or no longer, or another error than before; sorted.
         var disabled: [AppID] = []
@@ -45,31 +45,58 @@ final class ManifestLibrary {
     /// The files of all apps, also of the broken ones.
     private(set) var files: [AppID: ManifestFiles] = [:]
     private(set) var configuration = ManagerConfiguration()
+    /// The instances without a file of their own, also those without a valid manifest.
+    private(set) var transient: [AppID: TransientInstance] = [:]
     private let folders: Folders
+    private let limits: ManifestReading.Limits
+    /// The templates, and what else the last reading has found: instances are created from it.
+    private var templates: [String: Template] = [:]
+    private var found: AppFiles
+    private var parsing: ManifestParsing?
+    /// The reading that will be adopted.
+    private weak var reading: ManifestReading?
+    /// Whether an app has a process.
+    var isRunning: (AppID) -> Bool = { _ in false }
 
-    /// The most apps that are read, so that a folder with too many files does not block the daemon.
+    /// The most apps, so that a folder with too many files does not block the daemon, and requests for instances do not fill its
+    /// memory.
     static let maximumApps = 10_000
 
-    init(folders: Folders) {
+    init(folders: Folders, limits: ManifestReading.Limits = ManifestReading.Limits()) {
         self.folders = folders
+        self.limits = limits
+        found = AppFiles(vendor: FolderListing(path: folders.vendor), config: FolderListing(path: folders.config))
     }
 
-    /// The name of the app that is most similar to `name`, for a suggestion.
+    /// The name of the app or template that is most similar to `name`, for a suggestion.
     func nearest(_ name: String) -> String? {
-        Manifest.nearest(name, among: manifests.keys.map(\.name).sorted())
+        let names = manifests.keys.map(\.name) + templates.values.filter(\.isDefined).map { $0.name + "@" }
+        return Manifest.nearest(name, among: names.sorted())
     }
 
     /// Whether the files of an app on disk are not those that were read.
     func needsReload(_ id: AppID) -> Bool { files[id]?.haveChanged(of: id, in: folders) ?? false }
 
     /// The manifest of an app that was created after the manifests were read; `nil` if there is none.
-    func unreadManifest(of id: AppID) -> String? {
-        let paths = [folders.config, folders.vendor].map { "\($0)/apps/\(id).app" }
+    func unreadManifest(of id: AppID) -> String? { unreadFile(id.name) }
+
+    /// The same of a template.
+    func unreadTemplate(_ name: String) -> String? { unreadFile(name + "@") }
+
+    private func unreadFile(_ name: String) -> String? {
+        let paths = [folders.config, folders.vendor].map { "\($0)/apps/\(name).app" }
         return paths.first { exists(at: $0) && !isEmptyOrNull(at: $0) }
     }
 
+    // MARK: Reading
+
     /// Begins to read all manifests and the configuration.
-    func beginReading() -> ManifestReading { ManifestReading(folders: folders, previous: ids) }
+    func beginReading() -> ManifestReading {
+        let reading = ManifestReading(
+            folders: folders, limits: limits, previous: ids, transient: transient, isRunning: isRunning)
+        self.reading = reading
+        return reading
+    }
 
     /// Replaces what was read before. An error in a manifest disables that app. If the configuration has an error, the previous
     /// one stays in effect.
@@ -78,6 +105,10 @@ final class ManifestLibrary {
         manifests = reading.manifests
         files = reading.appFiles
         ids = reading.ids
+        transient = reading.transient
+        templates = reading.templates
+        found = reading.files
+        parsing = reading.parsing
         let both = Set(broken.keys).union(reading.broken.keys)
         let disabled = both.filter { broken[$0] != reading.broken[$0] }.sorted()
         broken = reading.broken
@@ -86,4 +117,70 @@ final class ManifestLibrary {
             gone: reading.gone, disabled: disabled, errors: reading.errors, warnings: reading.warnings,
             replaced: replaced)
     }
+
+    // MARK: Instances without a file
+
+    /// Takes over the instances of the previous daemon, before the first reading.
+    func recover(_ instances: [AppID: TransientInstance]) { transient = instances }
+
+    /// Whether there is a template of this name, as last read.
+    func hasTemplate(_ name: String) -> Bool { templates[name]?.isDefined ?? false }
+
+    /// Whether the manifest of an app is an empty file or a link to /dev/null.
+    func isMasked(_ id: AppID) -> Bool { found.hasManifest(of: id) && found.files(of: id) == nil }
+
+    /// Creates an instance of a template, from the template as it was last read.
+    func instantiate(_ id: AppID) throws(InstanceProblem) -> AppManifest {
+        guard let template = id.template.flatMap({ templates[$0] }), template.isDefined, let parsing,
+            !found.hasManifest(of: id), let paths = found.files(of: id)
+        else { throw .noTemplate }
+        guard manifests.count + broken.count < limits.apps else { throw .tooMany(limits.apps) }
+        let files = ManifestFiles(of: id, paths, in: folders, template: template)
+        let sources: [SourceFile]
+        do { sources = try template.sources(of: paths) } catch { throw .error("\(error)") }
+        let (parsed, diagnostics) = parsing.parse(id, sources)
+        guard var manifest = parsed else {
+            throw .error(diagnostics.first { $0.severity == .error }?.sentence ?? "it cannot be read")
+        }
+        manifest.policy.isTransient = true
+        manifests[id] = manifest
+        self.files[id] = files
+        ids.insert(id, at: position(of: id))
+        transient[id] = TransientInstance(holdsSockets: !manifest.sockets.all.isEmpty)
+        reading?.instanceWasCreated(id)
+        return manifest
+    }
+
+    /// Removes an instance without a file.
+    func remove(_ id: AppID) {
+        guard transient.removeValue(forKey: id) != nil else { return }
+        (manifests[id], files[id], broken[id]) = (nil, nil, nil)
+        let position = position(of: id)
+        if position < ids.count, ids[position] == id { ids.remove(at: position) }
+        reading?.instanceWasRemoved(id)
+    }
+
+    /// Where the app is in `ids`, or would be.
+    private func position(of id: AppID) -> Int {
+        var range = 0..<ids.count
+        while !range.isEmpty {
+            let middle = (range.lowerBound + range.upperBound) / 2
+            range = ids[middle] < id ? middle + 1..<range.upperBound : range.lowerBound..<middle
+        }
+        return range.lowerBound
+    }
+}
+
+/// Why an instance cannot be created.
+enum InstanceProblem: Error, Hashable {
+    case noTemplate
+    /// An error in the files of the template or in drop-ins of the instance.
+    case error(String)
+    /// There are as many apps as there may be.
+    case tooMany(Int)
+}
+
+extension AppFiles {
+    /// Whether an app has a file of its own, which may be a mask.
+    func hasManifest(of id: AppID) -> Bool { config.apps.contains(id) || vendor.apps.contains(id) }
 }

@@ -39,10 +39,15 @@ final class ManifestReading {
     private(set) var warnings: [ManifestFinding] = []
     /// `nil`: the configuration has an error.
     private(set) var configuration: ManagerConfiguration?
-    /// The machine's memory in bytes, for percentages; `nil`: unknown.
-    private let memory = try? MemoryInfoReader().read().total
+    /// By name, also those that have only drop-ins.
+    private(set) var templates: [String: Template] = [:]
+    /// The instances without a file of their own, also those that an error disables or whose template no longer exists.
+    private(set) var transient: [AppID: TransientInstance] = [:]
+    /// Which files there are.
+    private(set) var files: AppFiles
+    let parsing: ManifestParsing
     private let folders: Folders
-    private var files: AppFiles
+    private let limits: Limits
     private var part = Part.vendor
     /// The folder whose names are being read.
     private var reader: FolderReader?
@@ -60,6 +65,19 @@ final class ManifestReading {
     /// The position in `selected` of the next app.
     private var next = 0
     private var previous: ArraySlice<AppID>
+    private let previousTransient: [AppID: TransientInstance]
+    /// Whether an app has a process.
+    private let isRunning: (AppID) -> Bool
+    /// How many more instances without a file there may be.
+    private var transientLeft = 0
+    private var unreadTemplates: ArraySlice<String> = []
+    /// Instances that are to be read at the end: they were created meanwhile, or have lost their files and are running.
+    private var added: ArraySlice<AppID> = []
+    /// Instances that were removed meanwhile.
+    private var removed: Set<AppID> = []
+    private var hasAdded = false
+    /// Of instances: what was reported already, because many have the same files.
+    private var reported: Set<String> = []
     /// Folders of root's daemon to check for other users' write access.
     private var uncheckedFolders: ArraySlice<String> = []
     private var unsafeCount = 0
@@ -67,7 +85,15 @@ final class ManifestReading {
     private var homes: [AppID] = []
 
     /// The parts of the work, in order.
-    private enum Part { case vendor, config, dropIns, masks, sort, selection, access, apps, configuration, comparison }
+    private enum Part {
+        case vendor, config, dropIns, masks, sort, selection, access, templates, apps, configuration, comparison,
+            instances
+    }
+
+    struct Limits {
+        /// The most apps that are read, so that a folder with too many files does not block the daemon.
+        var apps = ManifestLibrary.maximumApps
+    }
 
     /// The most files that are reported as ignored because of their names.
     private static let maximumIgnored = 10
@@ -75,10 +101,20 @@ final class ManifestReading {
     /// How many files a step examines: about 5 µs each.
     private static let step = 64
 
-    /// - Parameter previous: the apps that have a manifest so far, sorted.
-    init(folders: Folders, previous: [AppID]) {
+    /// - Parameters:
+    ///   - previous: the apps that have a manifest so far, sorted.
+    ///   - transient: the instances without a file so far.
+    ///   - isRunning: whether an app has a process: an instance that loses its file is kept then.
+    init(
+        folders: Folders, limits: Limits = Limits(), previous: [AppID], transient: [AppID: TransientInstance] = [:],
+        isRunning: @escaping (AppID) -> Bool = { _ in false }
+    ) {
         self.folders = folders
+        self.limits = limits
+        self.isRunning = isRunning
         self.previous = previous[...]
+        previousTransient = transient
+        parsing = ManifestParsing(folders: folders)
         files = AppFiles(vendor: FolderListing(path: folders.vendor), config: FolderListing(path: folders.config))
         reader = Self.open(folders.vendor + "/apps")
     }
@@ -96,7 +132,8 @@ final class ManifestReading {
         case .masks: if !findMasks() { part = .sort }
         case .sort: if !sort.advance() { beginSelection() }
         case .selection: if !select() { endSelection() }
-        case .access: if !warnUnsafe() { (next, part) = (0, .apps) }
+        case .access: if !warnUnsafe() { (next, part) = (0, .templates) }
+        case .templates: if !readTemplates() { part = .apps }
         case .apps:
             if !readNextApp() {
                 warnAboutHomes()
@@ -105,7 +142,8 @@ final class ManifestReading {
         case .configuration:
             readConfiguration()
             part = .comparison
-        case .comparison: return compare()
+        case .comparison: if !compare() { part = .instances }
+        case .instances: return readAdded()
         }
         return true
     }
@@ -118,8 +156,8 @@ final class ManifestReading {
         let folder = (isVendor ? files.vendor.path : files.config.path) + "/apps/"
         for name in names {
             if name.hasSuffix(".app.d") { dropIns.append((name, isVendor)) }
-            let id = isVendor ? files.vendor.addApp(file: name) : files.config.addApp(file: name)
-            if id != nil { unchecked.append((folder + name, isVendor)) } else { warnIfIgnored(folder, name) }
+            let isTaken = isVendor ? files.vendor.addManifest(file: name) : files.config.addManifest(file: name)
+            if isTaken { unchecked.append((folder + name, isVendor)) } else { warnIfIgnored(folder, name) }
         }
         return !reader.isAtEnd
     }
@@ -131,7 +169,7 @@ final class ManifestReading {
         ignoredCount += 1
         let message =
             "ignored because of its name; expected ID.app with an ID of 1 to \(AppID.maximumLength) letters, digits, '_', "
-            + "'.' or '-'"
+            + "'.' or '-', or with the ID of a template or an instance such as worker@ or worker@1"
         warnings.append(ManifestFinding(Diagnostic(.warning, folder + name, line: 0, column: 0, message)))
     }
 
@@ -173,7 +211,9 @@ final class ManifestReading {
         }
         unchecked.removeLast(min(Self.step, unchecked.count))
         if !unchecked.isEmpty { return true }
-        sort = StepwiseSort(Array(files.vendor.apps.union(files.config.apps)))
+        let apps = files.vendor.apps.union(files.config.apps)
+        transientLeft = max(0, limits.apps - apps.count)
+        sort = StepwiseSort(Array(apps.union(previousTransient.keys)))
         return false
     }
 
@@ -185,10 +225,18 @@ final class ManifestReading {
 
     private func select() -> Bool {
         for id in unselected.prefix(Self.step) {
-            guard let paths = files.files(of: id) else { continue }
+            let known = files.hasManifest(of: id) ? nil : previousTransient[id]
+            guard let paths = files.files(of: id) else {
+                // It is kept until the core no longer knows it.
+                transient[id] = known
+                continue
+            }
             selectedCount += 1
-            if selected.count < ManifestLibrary.maximumApps {
+            // Instances without a file do not displace apps that have one.
+            let isWithinLimit = known == nil ? selected.count < limits.apps : transientLeft > 0
+            if isWithinLimit {
                 selected.append((id, paths))
+                if known != nil { transientLeft -= 1 }
             } else if firstIgnored == nil {
                 firstIgnored = id
             }
@@ -200,11 +248,13 @@ final class ManifestReading {
     private func endSelection() {
         if let firstIgnored {
             let sentence =
-                "\(folders.config)/apps: \(selectedCount) apps; the limit is \(ManifestLibrary.maximumApps): "
-                + "\(firstIgnored) and the apps after it are ignored"
+                "\(folders.config)/apps: \(selectedCount) apps; the limit is \(limits.apps): \(firstIgnored) and the apps after "
+                + "it are ignored"
             errors.append(ManifestFinding(.error, sentence))
         }
-        part = .apps
+        let defined = files.vendor.templates.union(files.config.templates)
+        unreadTemplates = defined.union(selected.compactMap(\.id.template)).sorted()[...]
+        part = .templates
         guard geteuid() == 0 else { return }
         uncheckedFolders = folderPaths[...]
         part = .access
@@ -222,20 +272,26 @@ final class ManifestReading {
 
     /// Finds the apps that had a manifest before.
     private func compare() -> Bool {
-        gone += previous.prefix(Self.step).filter { manifests[$0] == nil }
+        for id in previous.prefix(Self.step) where manifests[id] == nil {
+            if losesOnlyItsFile(id) { added.append(id) } else { gone.append(id) }
+        }
         previous = previous.dropFirst(Self.step)
         return !previous.isEmpty
     }
 
     private func readApp(_ id: AppID, _ paths: [String]) {
-        appFiles[id] = ManifestFiles(of: id, paths, in: folders)
+        let template = id.template.flatMap { templates[$0] }
+        appFiles[id] = ManifestFiles(of: id, paths, in: folders, template: template)
+        let isTransient = id.template != nil && !files.hasManifest(of: id)
+        if isTransient { transient[id] = previousTransient[id] ?? TransientInstance() }
         do {
-            let sources = try paths.map(source)
-            var (manifest, diagnostics) = parseManifest(id: id, sources: sources, memory: memory)
-            if !diagnostics.isEmpty, let protected = Self.protected(sources) {
-                (manifest, diagnostics) = parseManifest(id: id, sources: protected, memory: memory)
+            let sources = try template?.sources(of: paths) ?? paths.map(Template.read)
+            var (manifest, diagnostics) = parsing.parse(id, sources)
+            append(diagnostics, ofInstance: template != nil)
+            if isTransient, let sockets = manifest?.sockets {
+                manifest?.policy.isTransient = true
+                transient[id]?.holdsSockets = !sockets.all.isEmpty
             }
-            append(diagnostics)
             manifests[id] = manifest
             if manifest?.policy.role == .home { homes.append(id) }
             if manifest != nil {
@@ -245,8 +301,62 @@ final class ManifestReading {
             }
         } catch {
             broken[id] = "\(error)"
-            errors.append(ManifestFinding(.error, "\(error)"))
+            append(ManifestFinding(.error, "\(error)"), to: &errors, ofInstance: template != nil)
         }
+    }
+
+    // MARK: Templates and instances
+
+    private func readTemplates() -> Bool {
+        guard let name = unreadTemplates.first else { return false }
+        if let template = templates[name] {
+            if !template.read() { unreadTemplates.removeFirst() }
+        } else {
+            let paths = files.files(ofTemplate: name) ?? []
+            templates[name] = Template(name, paths, in: folders)
+            if geteuid() == 0 { paths.forEach(warnIfUnsafe) }
+        }
+        return true
+    }
+
+    /// Whether an instance is running and its file was removed, but not that of its template: it is kept until it ends.
+    private func losesOnlyItsFile(_ id: AppID) -> Bool {
+        guard let name = id.template, let template = templates[name], template.isDefined, !files.hasManifest(of: id)
+        else { return false }
+        return broken[id] == nil && previousTransient[id] == nil && !removed.contains(id) && isRunning(id)
+    }
+
+    /// An instance was created from what was read before.
+    func instanceWasCreated(_ id: AppID) {
+        removed.remove(id)
+        added.append(id)
+    }
+
+    /// An instance without a file was removed.
+    func instanceWasRemoved(_ id: AppID) { removed.insert(id) }
+
+    /// Takes over the instances that were created and removed while the files were read. No other one is, before
+    /// `ManifestLibrary.adopt`.
+    private func readAdded() -> Bool {
+        if let id = added.popFirst() {
+            if manifests[id] != nil || broken[id] != nil || removed.contains(id) { return true }
+            if let paths = files.files(of: id) {
+                readApp(id, paths)
+                hasAdded = true
+            } else {
+                transient[id] = TransientInstance()
+                gone.append(id)
+            }
+            return true
+        }
+        // One that has a file now is read and registered again.
+        for id in removed where transient[id] != nil {
+            (manifests[id], broken[id], appFiles[id], transient[id]) = (nil, nil, nil, nil)
+        }
+        if !removed.isEmpty { ids.removeAll { manifests[$0] == nil } }
+        if hasAdded { ids.sort() }
+        gone.removeAll { manifests[$0] != nil }
+        return false
     }
 
     /// Only one app can be the home app: the first by its ID, as in the core.
@@ -261,11 +371,7 @@ final class ManifestReading {
 
     private func readConfiguration() {
         do {
-            let sources = try files.configuration.map(source)
-            var (parsed, diagnostics) = parseConfiguration(sources: sources, memory: memory)
-            if !diagnostics.isEmpty, let protected = Self.protected(sources) {
-                (parsed, diagnostics) = parseConfiguration(sources: protected, memory: memory)
-            }
+            let (parsed, diagnostics) = parsing.parseConfiguration(try files.configuration.map(Template.read))
             append(diagnostics)
             configuration = parsed
         } catch {
@@ -273,22 +379,19 @@ final class ManifestReading {
         }
     }
 
-    private func append(_ diagnostics: [Diagnostic]) {
+    private func append(_ diagnostics: [Diagnostic], ofInstance: Bool = false) {
         for diagnostic in diagnostics {
+            let finding = ManifestFinding(diagnostic)
             switch diagnostic.severity {
-            case .error: errors.append(ManifestFinding(diagnostic))
-            case .warning: warnings.append(ManifestFinding(diagnostic))
+            case .error: append(finding, to: &errors, ofInstance: ofInstance)
+            case .warning: append(finding, to: &warnings, ofInstance: ofInstance)
             }
         }
     }
 
-    /// The files with those marked that not every user may read; `nil`: there is none. Every user may read the diagnostics of
-    /// root's daemon, and the readers of another one's can read its files.
-    private static func protected(_ sources: [SourceFile]) -> [SourceFile]? {
-        guard geteuid() == 0 else { return nil }
-        var sources = sources
-        for index in sources.indices { sources[index].mayBeQuoted = isReadableByOthers(sources[index].path) }
-        return sources.allSatisfy(\.mayBeQuoted) ? nil : sources
+    /// What all instances of a template have in common is reported once.
+    private func append(_ finding: ManifestFinding, to findings: inout [ManifestFinding], ofInstance: Bool) {
+        if !ofInstance || reported.insert(finding.reported).inserted { findings.append(finding) }
     }
 
     /// The most files and folders that are reported as not safe.
@@ -322,9 +425,5 @@ final class ManifestReading {
             [listing.path, listing.path + "/apps", listing.path + "/greenroom.conf.d"]
                 + listing.dropIns.keys.sorted().map { "\(listing.path)/apps/\($0)" }
         }
-    }
-
-    private func source(_ path: String) throws -> SourceFile {
-        SourceFile(path: path, bytes: try readFile(at: path, limit: SourceFile.maximumSize))
     }
 }

@@ -45,6 +45,8 @@ enum MessageID {
     static let bus = "7ee37120bca049a3801e585cbc0f052f"
     /// An error or a warning in a manifest or in greenroom.conf.
     static let manifest = "a4c46d4b10a040a1b3b4e8ac9f350524"
+    /// An instance of a template was created or removed.
+    static let instance = "0f1d5b6a0b2c4e0c9e55a1e6c2f7d3b4"
     /// A warning: the system or the daemon refused something, and the daemon continues.
     static let warning = "4d84fbea996b4b73843683414b1f6362"
 }

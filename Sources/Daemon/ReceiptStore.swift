@@ -167,6 +167,12 @@ final class ReceiptStore {
         for app in last.keys { last[app]?.isWrittenForApp = false }
     }
 
+    /// Removes the file of `writeLastReceipt(for:)`. It is written again if the app is launched again.
+    func removeLastReceiptFile(of app: AppID) throws {
+        try removeFile(at: "\(lastFolder)/\(app.name).json")
+        last[app]?.isWrittenForApp = false
+    }
+
     /// Removes the files of `writeLastReceipt(for:)`, when the daemon ends and no app is left.
     func removeLastReceiptFiles() throws {
         try removeFiles(in: lastFolder)

@@ -63,12 +63,15 @@ final class Reloader {
         // A reload during this one begins after it, so these stay in effect.
         let ids = context.library.ids
         loop.work.add(each: changes.gone) { [self] id in
+            // An instance may have been created again since.
+            if context.library.manifests[id] != nil { return }
             service.remove(id)
+            context.instances.persist(id)
         } completion: { [self] in
             loop.work.add(each: ids) { [self] id in
                 guard let manifest = context.library.manifests[id] else { return }
-                let launches = context.launches.count(manifest.id)
-                service.driver.send(.registered(manifest.id, manifest.policy, launches: launches))
+                context.instances.persist(id)
+                context.instances.register(manifest)
             } completion: { [self] in
                 service.onDisabledChange?(changes.disabled)
                 context.memory.watch(context.library.configuration)

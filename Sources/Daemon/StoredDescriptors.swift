@@ -239,6 +239,9 @@ final class StoredDescriptors {
         remove(Self.snapshot, of: app)
     }
 
+    /// Removes all descriptors of an app.
+    func removeAll(of app: AppID) { remove(of: app) { _ in true } }
+
     /// Removes all descriptors of these apps.
     func removeAll(where isRemoved: (AppID) -> Bool) {
         for app in entries.keys.filter(isRemoved) { remove(of: app) { _ in true } }

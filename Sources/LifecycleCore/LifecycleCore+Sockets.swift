@@ -33,7 +33,7 @@ extension LifecycleCore {
         switch apps[index].phase {
         case .suspended: return true
         case .notRunning:
-            // A launch that nobody waits for comes after those that somebody waits for (L52).
+            // A launch that no client waits for comes after the others (L52).
             if apps[index].queuedLaunch?.isRequested ?? false { return false }
             return !(apps[index].sockets.wait?.isPostponed ?? false)
         case .launching, .foreground, .enteringBackground, .background, .suspending, .waking, .terminating, .ending:

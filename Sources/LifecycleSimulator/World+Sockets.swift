@@ -121,10 +121,10 @@ extension World {
         let number = sockets.nextNumber()
         sockets.apps[app].clients.append(FakeClient(number: number, isDatagram: sockets.random.chance(150)))
         if sockets.random.chance(300) {
-            let patience: Microseconds = sockets.random.pick([
+            let timeout: Microseconds = sockets.random.pick([
                 2 * .millisecond, 300 * .millisecond, 5 * .second, 90 * .second,
             ])
-            queue.push(.socket(app, .leave(client: number)), at: now + patience)
+            queue.push(.socket(app, .leave(client: number)), at: now + timeout)
         }
         planReport(app)
         planAccept(app)

@@ -24,8 +24,7 @@ package final class Containment {
     /// Creates an enclosure for one run. If a group of the same name still contains processes, another name is used.
     package func create(app: String, run: UInt64) throws(SystemError) -> Enclosure {
         var generator = SystemRandomNumberGenerator()
-        let random = String(generator.next(), radix: 16)
-        let marker = "\(name):\(app):\(run):\(random)"
+        let marker = RunMarker.value(name, app, run, random: generator.next())
         switch mode {
         case .cgroup(let root):
             var attempt = 0
@@ -33,7 +32,8 @@ package final class Containment {
                 let path = "\(root.path)/\(leafName(app, run, attempt))"
                 do {
                     let leaf = try CgroupLeaf.make(path, root: root)
-                    return enclosure(app, run, .cgroup(leaf), RunRelatives(markerValue: marker))
+                    let relatives = RunRelatives(markerValue: marker, before: ProcessMoment(table.proc))
+                    return enclosure(app, run, .cgroup(leaf), relatives)
                 } catch  where error.errno == EEXIST && attempt < 100 {
                     attempt += 1
                 }
@@ -197,8 +197,7 @@ package final class Containment {
         guard pid != getpid(), let stat = try proc.stat(of: pid), let marker = try table.marker(of: stat) else {
             return nil
         }
-        let parts = marker.split(separator: ":", omittingEmptySubsequences: false)
-        return parts.count == 4 && parts[0] == name ? String(parts[1]) : nil
+        return RunMarker(marker, of: name)?.app
     }
 
     private func enclosure(

@@ -1,7 +1,7 @@
 import Glibc
 package import Posix
 
-/// How many descriptors this process spends on watching apps, all apps together. The rest is for its own work: a daemon
+/// How many descriptors this process spends on watching apps and on holding their sockets, all apps together. The rest is for its own work: a daemon
 /// without descriptors can neither launch an app nor answer a client.
 package final class DescriptorBudget {
     package let total: Int
@@ -37,9 +37,9 @@ package final class DescriptorBudget {
         max(0, min(DescriptorWatch.maximum, total / 8) - closer.pending)
     }
 
-    func take(_ count: Int = 1) { used += count }
+    package func take(_ count: Int = 1) { used += count }
 
-    func giveBack(_ count: Int) {
+    package func giveBack(_ count: Int) {
         used -= count
         precondition(used >= 0, "more descriptors were given back than taken")
     }

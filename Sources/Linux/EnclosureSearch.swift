@@ -34,10 +34,8 @@ package final class EnclosureSearch {
     package func advance() throws(SystemError) -> Bool {
         guard let scan else { return false }
         if try scan.advance() { return true }
-        all = scan.markers.filter { $0.hasPrefix(name + ":") }.compactMap { value in
-            let parts = value.split(separator: ":", omittingEmptySubsequences: false)
-            guard parts.count == 4, let run = UInt64(parts[2]) else { return nil }
-            return Found(app: String(parts[1]), run: run, location: value)
+        all = scan.markers.compactMap { value in
+            RunMarker(value, of: name).map { Found(app: $0.app, run: $0.run, location: value) }
         }
         byRun = Dictionary(grouping: all, by: \.run)
         return false

@@ -18,6 +18,10 @@ extension Enclosure {
     /// Searches for a process of the run that listens.
     package func searchListeners() throws(SystemError) -> ListenerSearch {
         var search = ListenerSearch()
+        if listensInGroup() {
+            search.listens = true
+            return search
+        }
         for pid in try pids().prefix(Self.mostListeners) {
             guard let listens = try proc.listens(pid) else {
                 search.hidden.append(pid)
@@ -30,6 +34,37 @@ extension Enclosure {
             }
         }
         return search
+    }
+}
+
+extension Enclosure {
+    /// Whether a TCP socket of the daemon's network namespace listens that was created in the run's cgroup. On a machine with a
+    /// thousand servers this takes a hundredth of the time that the tables of /proc take. If not, they are read: the socket may be
+    /// of another kind, of another namespace, or of a process that created it before it came into the group.
+    private func listensInGroup() -> Bool {
+        // Where the kernel carries out one request at a time, another process's request could delay this one.
+        guard !DiagnosticSocket.isSerialized, let cgroupID else { return false }
+        return DiagnosticRequest.families.contains { (try? listensInGroup(cgroupID, family: $0)) ?? false }
+    }
+
+    /// - Throws: if the kernel has no such filter.
+    private func listensInGroup(_ cgroup: UInt64, family: UInt8) throws(SystemError) -> Bool {
+        let socket = try DiagnosticSocket()
+        try socket.send(
+            DiagnosticRequest.all(
+                family: family, protocol: DiagnosticRequest.tcp, cgroup: cgroup, onlyListening: true))
+        while true {
+            let messages = try socket.receive()
+            if messages.isEmpty { return false }
+            for message in messages {
+                switch message {
+                case .socket(let bytes):
+                    // A socket that is being closed has no inode.
+                    if let found = InternetSocket(parsing: bytes), found.isListening, found.inode != 0 { return true }
+                case .done, .failed: return false
+                }
+            }
+        }
     }
 }
 

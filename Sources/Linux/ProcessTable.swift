@@ -45,3 +45,22 @@ final class ProcessTable {
         return marker
     }
 }
+
+/// The value of the variable: `NAME:APP:RUN:RANDOM`, with the name of the daemon's group. The ID of an instance may contain colons.
+struct RunMarker {
+    let app: String
+    let run: UInt64
+
+    /// `nil`: it is the marker of another daemon, or no marker.
+    init?(_ value: String, of name: String) {
+        guard value.hasPrefix(name + ":") else { return nil }
+        let parts = value.dropFirst(name.count + 1).split(separator: ":", omittingEmptySubsequences: false)
+        guard parts.count >= 3, let run = UInt64(parts[parts.count - 2]) else { return nil }
+        app = parts.dropLast(2).joined(separator: ":")
+        self.run = run
+    }
+
+    static func value(_ name: String, _ app: String, _ run: UInt64, random: UInt64) -> String {
+        "\(name):\(app):\(run):\(String(random, radix: 16))"
+    }
+}

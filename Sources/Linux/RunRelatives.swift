@@ -20,9 +20,11 @@ final class RunRelatives {
     /// is newer.
     private var complete: (moment: ProcessMoment, members: Set<Int32>)?
 
-    init(markerValue: String) {
+    /// - Parameter moment: before the first process of the run is created, when none was outside; `nil`: not known.
+    init(markerValue: String, before moment: ProcessMoment? = nil) {
         self.markerValue = markerValue
         marker = "\(ProcessTable.variable)=\(markerValue)"
+        complete = moment.map { ($0, []) }
     }
 
     func started(_ stat: ProcessStat) {
@@ -75,7 +77,7 @@ extension RunRelatives {
         var pids = complete.members.subtracting(members).union(new)
         // Its pid may belong to another process by now.
         if let leader { pids.insert(leader.pid) }
-        guard pids.count <= 2 * ProcessMoment.mostNew else { return nil }
+        guard pids.count <= 2 * now.mostNew else { return nil }
         return ProcessScan(table, pids: pids.sorted(), moment: now)
     }
 }

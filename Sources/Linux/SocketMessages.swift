@@ -177,7 +177,10 @@ enum DiagnosticRequest {
     /// All sockets of a family and protocol, without the counters of TCP.
     /// - Parameter cgroup: only those that were created in this group, or by a listener of this group
     ///   (INET_DIAG_BC_CGROUP_COND, since Linux 5.9).
-    static func all(family: UInt8, protocol number: UInt8, cgroup: UInt64? = nil) -> [UInt8] {
+    /// - Parameter onlyListening: only those that listen. They have a table of their own, so the others cost no time.
+    static func all(
+        family: UInt8, protocol number: UInt8, cgroup: UInt64? = nil, onlyListening: Bool = false
+    ) -> [UInt8] {
         var filter: [UInt8] = []
         if let cgroup {
             // An attribute (INET_DIAG_REQ_BYTECODE) with one operation: of 12 bytes, to its end or beyond.
@@ -185,7 +188,8 @@ enum DiagnosticRequest {
             filter += [13, 12] + nativeBytes(UInt16(16)) + nativeBytes(cgroup)
         }
         let identity = [UInt8](repeating: 0, count: SocketIdentity.size)
-        return request(inet(family, number, identity) + filter, isDump: true)
+        let states: UInt32 = onlyListening ? 1 << 10 : .max  // TCP_LISTEN
+        return request(inet(family, number, identity, states: states) + filter, isDump: true)
     }
 
     /// One TCP socket, with its counters: for these the kernel waits for its lock. Only a helper thread sends this.
@@ -207,12 +211,14 @@ enum DiagnosticRequest {
         return request(body, isDump: inode == nil)
     }
 
-    /// `struct inet_diag_req_v2`: all states.
-    /// - Parameter hasCounters: with INET_DIAG_INFO.
+    /// `struct inet_diag_req_v2`.
+    /// - Parameters:
+    ///   - hasCounters: with INET_DIAG_INFO.
+    ///   - states: a bit for each state of TCP.
     private static func inet(
-        _ family: UInt8, _ number: UInt8, _ identity: [UInt8], hasCounters: Bool = false
+        _ family: UInt8, _ number: UInt8, _ identity: [UInt8], hasCounters: Bool = false, states: UInt32 = .max
     ) -> [UInt8] {
-        [family, number, hasCounters ? 2 : 0, 0] + nativeBytes(UInt32.max) + identity
+        [family, number, hasCounters ? 2 : 0, 0] + nativeBytes(states) + identity
     }
 
     private static func request(_ body: [UInt8], isDump: Bool) -> [UInt8] {

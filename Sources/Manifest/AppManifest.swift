@@ -27,7 +27,6 @@ package struct AppManifest: Hashable, Sendable {
     package var oomScoreAdjust: Int?
     package var noNewPrivileges = false
     package var signals = LifecycleSignals()
-    package var listenStream: [String] = []
     /// The sockets that the daemon holds for the app, in the order of the file (L29).
     package var sockets = SocketSettings()
     /// `Traffic=`; `nil`: the default of the role. `policy.wakesOnTraffic` has the result.

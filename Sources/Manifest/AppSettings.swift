@@ -3,18 +3,22 @@ import LifecycleCore
 /// The table of settings of a manifest.
 extension AppManifest {
     /// - Parameter memory: the machine's memory in bytes, or `nil` if unknown.
-    static func settings(memory: UInt64?) -> [Setting<AppManifest>] {
-        programSettings + directorySettings + limitSettings + lifecycleSettings + idleSettings + processorSettings
-            + signalSettings
-            + memorySettings(memory) + wakeSettings
+    static func settings(memory: UInt64?, _ specifiers: Specifiers) -> [Setting<AppManifest>] {
+        programSettings(specifiers) + accountSettings(specifiers) + directorySettings(specifiers) + limitSettings
+            + lifecycleSettings + idleSettings + processorSettings + signalSettings + memorySettings(memory)
+            + wakeSettings + socketSettings(specifiers)
     }
 
-    private static var programSettings: [Setting<AppManifest>] {
+    private static func programSettings(_ specifiers: Specifiers) -> [Setting<AppManifest>] {
         [
-            .value("App", "Name", "1 to 256 bytes without control characters", \.name) { isDisplayName($0) ? $0 : nil },
+            .value("App", "Name", "1 to 256 bytes without control characters", \.name) {
+                text throws(ValueError) -> String? in
+                let name = try specifiers.expandedForDisplay(text)
+                return isDisplayName(name) ? name : nil
+            },
             Setting(
                 section: "App", key: "ExecStart", expected: "the absolute path of a program and its arguments",
-                apply: { manifest, text throws(ValueError) in try manifest.applyCommand(text) },
+                apply: { manifest, text throws(ValueError) in try manifest.applyCommand(text, specifiers) },
                 reset: { manifest, _ in manifest.exec = [] }),
             .value("App", "Type", "simple, exec, notify, forking or listening", \.policy.readiness) {
                 text throws(ValueError) -> AppPolicy.Readiness? in
@@ -29,19 +33,14 @@ extension AppManifest {
             },
             .value("App", "PIDFile", "a normalized path, absolute or below /run", \.pidFile) {
                 text throws(ValueError) -> String?? in
-                let path = try withoutSpecifiers(text)
+                let path = try specifiers.expanded(text)
                 let absolute = path.hasPrefix("/") ? path : "/run/" + path
                 return isNormalizedPath(absolute) ? .some(absolute) : nil
             },
             .time("App", "StartupSec", \.policy.startUpTime),
-            account("User", "a user name or UID", \.user),
-            account("Group", "a group name or GID", \.group),
             .list(
-                "App", "SupplementaryGroups", "group names or GIDs", \.supplementaryGroups, maximum: 64
-            ) { isAccountName($0) ? $0 : nil },
-            .list("App", "Environment", "assignments such as NAME=value", \.environment, maximum: 1024) {
-                isEnvironmentEntry($0) ? $0 : nil
-            },
+                "App", "Environment", "assignments such as NAME=value", \.environment, maximum: 1024, specifiers
+            ) { isEnvironmentEntry($0) ? $0 : nil },
             .value("App", "OOMScoreAdjust", "a number from -1000 to 1000", \.oomScoreAdjust) {
                 // The return type is explicit: with one Optional level less, an invalid number would mean "not set".
                 text -> Int?? in
@@ -67,32 +66,44 @@ extension AppManifest {
         ]
     }
 
-    private static func account(
-        _ key: String, _ expected: String, _ path: WritableKeyPath<AppManifest, String?>
+    private static func accountSettings(_ specifiers: Specifiers) -> [Setting<AppManifest>] {
+        [
+            account("App", "User", "a user name or UID", \.user, specifiers),
+            account("App", "Group", "a group name or GID", \.group, specifiers),
+            .list(
+                "App", "SupplementaryGroups", "group names or GIDs", \.supplementaryGroups, maximum: 64, specifiers
+            ) { isAccountName($0) ? $0 : nil },
+        ]
+    }
+
+    static func account(
+        _ section: String, _ key: String, _ expected: String, _ path: WritableKeyPath<AppManifest, String?>,
+        _ specifiers: Specifiers
     ) -> Setting<AppManifest> {
-        .value("App", key, expected, path) { text throws(ValueError) -> String?? in
-            let name = try withoutSpecifiers(text)
+        .value(section, key, expected, path) { text throws(ValueError) -> String?? in
+            let name = try specifiers.expanded(text)
             return isAccountName(name) ? .some(name) : nil
         }
     }
 
-    private static var directorySettings: [Setting<AppManifest>] {
+    private static func directorySettings(_ specifiers: Specifiers) -> [Setting<AppManifest>] {
         [
             .value("App", "WorkingDirectory", "a normalized absolute path, or ~", \.workingDirectory) {
                 text throws(ValueError) -> String?? in
-                let path = try withoutSpecifiers(text)
+                let path = try specifiers.expanded(text)
                 return path == "~" || isNormalizedPath(path) ? .some(path) : nil
             },
-            directories("StateDirectory", \.stateDirectory), directories("CacheDirectory", \.cacheDirectory),
-            directories("RuntimeDirectory", \.runtimeDirectory),
+            directories("StateDirectory", \.stateDirectory, specifiers),
+            directories("CacheDirectory", \.cacheDirectory, specifiers),
+            directories("RuntimeDirectory", \.runtimeDirectory, specifiers),
             .value("App", "UMask", "an octal number up to 0777", \.umask) { parseOctal($0, upTo: 0o777) },
         ]
     }
 
     private static func directories(
-        _ key: String, _ path: WritableKeyPath<AppManifest, [String]>
+        _ key: String, _ path: WritableKeyPath<AppManifest, [String]>, _ specifiers: Specifiers
     ) -> Setting<AppManifest> {
-        .list("App", key, "relative directory names without '..'", path, maximum: 32, directoryName)
+        .list("App", key, "relative directory names without '..'", path, maximum: 32, specifiers, directoryName)
     }
 
     /// The limits of setrlimit(2), with their numbers on Linux.

@@ -1,43 +1,51 @@
 /// `ExecStart=` (systemd.service(5), "Command lines").
 ///
-/// Only one command is supported. Prefixes, several commands, specifiers and variables, which systemd would interpret, are
-/// errors: the program would otherwise receive them as plain text.
+/// Only one command is supported. Prefixes, several commands and variables, which systemd would interpret, are errors: the
+/// program would otherwise receive them as plain text.
 extension AppManifest {
-    mutating func applyCommand(_ text: String) throws(ValueError) {
+    mutating func applyCommand(_ text: String, _ specifiers: Specifiers) throws(ValueError) {
         let words = try splitWords(text)
-        try checkProgram(words)
+        try checkProgram(words, specifiers)
         guard exec.isEmpty else {
             throw ValueError(problem: "assigned more than once; an empty 'ExecStart=' resets it")
         }
         let bytes = Array(text.utf8)
         var command: [String] = []
+        var size = 0
         for word in words {
             guard !isSeparator(bytes, word.offset) else {
                 throw ValueError(
                     problem: "several commands are not supported; '\\;' is a literal semicolon", offset: word.offset)
             }
-            let argument = try word.mapped { text throws(ValueError) in try withoutVariables(withoutSpecifiers(text)) }
+            let argument = try word.mapped { text throws(ValueError) in
+                try specifiers.expanded(withoutVariables(text))
+            }
             guard argument.utf8.count <= longestArgument else {
                 let size = argument.utf8.count
                 throw ValueError(
                     problem: "argument of \(size) bytes exceeds the maximum of \(longestArgument)", offset: word.offset)
+            }
+            size += argument.utf8.count
+            guard size <= longestList else {
+                throw ValueError(problem: "arguments of more than \(longestList) bytes in total", offset: word.offset)
             }
             command.append(argument)
         }
         exec = command
     }
 
-    private func checkProgram(_ words: [Word]) throws(ValueError) {
+    private func checkProgram(_ words: [Word], _ specifiers: Specifiers) throws(ValueError) {
         guard let program = words.first else { throw ValueError() }
         if let first = program.text.utf8.first, "-@:+!|".utf8.contains(first) {
             let prefix = Character(UnicodeScalar(first))
             throw ValueError(problem: "prefix '\(prefix)' is not supported", offset: program.offset)
         }
-        guard isAbsolutePath(program.text) else {
-            throw ValueError(problem: "\(quoted(program.text)) is not an absolute path", offset: program.offset)
+        let path = try program.mapped(specifiers.expanded)
+        guard isAbsolutePath(path) else {
+            throw ValueError(problem: "\(quoted(path)) is not an absolute path", offset: program.offset)
         }
-        guard program.text.utf8.last != UInt8(ascii: "/") else {
-            throw ValueError(problem: "\(quoted(program.text)) is a directory", offset: program.offset)
+        guard path.utf8.last != UInt8(ascii: "/") else {
+            throw ValueError(problem: "\(quoted(path)) is a directory", offset: program.offset)
         }
     }
 

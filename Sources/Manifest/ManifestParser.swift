@@ -10,9 +10,12 @@ package let maximumSources = 101
 ///   - sources: the manifest, then its drop-ins in their order.
 ///   - memory: the machine's memory in bytes, the base of percentages. `nil` if it could not be read; percentages are then
 ///     errors.
+///   - specifiers: the values of the specifiers that are the same for all apps.
 /// - Returns: the manifest, or `nil` if there is an error, and all diagnostics.
-package func parseManifest(id: AppID, sources: [SourceFile], memory: UInt64?) -> (AppManifest?, [Diagnostic]) {
-    let settings = AppManifest.settings(memory: memory)
+package func parseManifest(
+    id: AppID, sources: [SourceFile], memory: UInt64?, specifiers: SpecifierValues
+) -> (AppManifest?, [Diagnostic]) {
+    let settings = AppManifest.settings(memory: memory, Specifiers(id: id, values: specifiers))
     let (parsed, diagnostics) = parse(sources, settings, AppManifest(id: id), file: id.name) { $0.check($1, $2, &$3) }
     var manifest = parsed
     manifest?.resolveDefaults()
@@ -72,9 +75,6 @@ extension AppManifest {
                 location(key),
                 "ExpirationNoticeSec= exceeds BackgroundTimeSec=; tasks are notified when the background time starts")
         }
-        if !listenStream.isEmpty {
-            diagnostics.warn(location("ListenStream"), "ListenStream= is not implemented and is ignored")
-        }
         if notifyAccess == .none, effectiveNotifyAccess != .none {
             diagnostics.warn(
                 location("NotifyAccess"),
@@ -85,6 +85,7 @@ extension AppManifest {
         }
         checkWaking(reader, file, &diagnostics)
         checkProcessor(reader, file, &diagnostics)
+        checkSockets(reader, file, &diagnostics)
     }
 }
 

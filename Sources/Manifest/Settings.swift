@@ -78,31 +78,16 @@ extension Setting {
         }
     }
 
-    /// A list of words. Each assignment adds to it.
+    /// A list of words, in which specifiers are replaced. Each assignment adds to it.
     static func list(
         _ section: String, _ key: String, _ expected: String, _ path: WritableKeyPath<Values, [String]>, maximum: Int,
-        _ parse: @escaping (String) -> String?
-    ) -> Setting {
-        list(section, key, expected, path, maximum: maximum, words: splitWords, parse)
-    }
-
-    /// A list whose entries may contain blanks. Each assignment adds one entry, as for sockets in systemd.
-    static func entries(
-        _ section: String, _ key: String, _ expected: String, _ path: WritableKeyPath<Values, [String]>, maximum: Int,
-        _ parse: @escaping (String) -> String?
-    ) -> Setting {
-        list(section, key, expected, path, maximum: maximum, words: { [Word(text: $0, offset: 0)] }, parse)
-    }
-
-    private static func list(
-        _ section: String, _ key: String, _ expected: String, _ path: WritableKeyPath<Values, [String]>, maximum: Int,
-        words: @escaping (String) throws(ValueError) -> [Word], _ parse: @escaping (String) -> String?
+        _ specifiers: Specifiers, _ parse: @escaping (String) -> String?
     ) -> Setting {
         Setting(section: section, key: key, expected: expected) { values, text throws(ValueError) in
             var list = values[keyPath: path]
             var bytes = list.reduce(0) { $0 + $1.utf8.count }
-            for word in try words(text) {
-                let written = try word.mapped(withoutSpecifiers)
+            for word in try splitWords(text) {
+                let written = try word.mapped(specifiers.expanded)
                 guard let entry = parse(written) else {
                     throw ValueError.invalid(written, offset: word.offset)
                 }
@@ -122,7 +107,7 @@ extension Setting {
 
 /// The total size of a list, in bytes. execve(2) accepts a quarter of the stack limit for arguments and environment, which
 /// is 2 MiB with the usual limit of 8 MiB; one list may take half of that.
-private let longestList = 1 << 20
+let longestList = 1 << 20
 
 /// Applies a file's assignments to values according to a table of settings. An unknown key is a warning with a suggestion.
 struct SettingsReader<Values> {

@@ -2,9 +2,9 @@
 package struct SocketSettings: Hashable, Sendable {
     /// In the order of the file: the app gets them in this order as descriptors 3, 4, ….
     package var all: [HeldSocket] = []
-    /// `FileDescriptorName=`; `nil`: the ID of the app and `.socket`.
+    /// `FileDescriptorName=`; `nil`: the ID of the app and `.socket`, as systemd names a socket unit.
     package var name: String?
-    /// The owner of sockets in the file system; `nil`: the daemon's user and group.
+    /// The owner of sockets in the file system; `nil`: the daemon's user and group. Without a group it is that of `user`.
     package var user: String?
     package var group: String?
     /// The mode of sockets in the file system, and of folders that are created for them.

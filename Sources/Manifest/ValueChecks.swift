@@ -19,7 +19,7 @@ func isAccountName(_ text: String) -> Bool {
 }
 
 /// Whether the text has the form `NAME=value`. As in systemd, any value is valid.
-func isEnvironmentEntry(_ text: String) -> Bool {
+package func isEnvironmentEntry(_ text: String) -> Bool {
     guard let sign = text.utf8.firstIndex(of: UInt8(ascii: "=")), text.utf8.count <= longestArgument else {
         return false
     }
@@ -59,28 +59,6 @@ func isNormalizedPath(_ text: String) -> Bool {
 /// Whether the text is a valid display name: 1 to 256 bytes without control characters.
 func isDisplayName(_ text: String) -> Bool {
     (1...256).contains(text.utf8.count) && !text.unicodeScalars.contains(where: isControl)
-}
-
-/// Whether the text is a stream address of systemd.socket(5): a port, an address and a port, a path or an abstract name.
-func isSocket(_ text: String) -> Bool {
-    func isPort(_ text: some StringProtocol) -> Bool { parseNumber(String(text), in: 1...65_535) != nil }
-    if let first = text.utf8.first, first == UInt8(ascii: "/") || first == UInt8(ascii: "@") {
-        // sun_path has 108 bytes, including the NUL before an abstract name or after a path.
-        return (2...107).contains(text.utf8.count)
-    }
-    guard let colon = text.utf8.lastIndex(of: UInt8(ascii: ":")) else { return isPort(text) }
-    let address = text[..<colon]
-    guard isPort(text[text.utf8.index(after: colon)...]) else { return false }
-    if address.utf8.first == UInt8(ascii: "["), address.utf8.last == UInt8(ascii: "]") {
-        let inside = address.utf8.dropFirst().dropLast()
-        // This only checks the characters of an IPv6 address. bind(2) reports an invalid one.
-        return (2...45).contains(inside.count) && inside.contains(UInt8(ascii: ":"))
-            && inside.allSatisfy {
-                Character(UnicodeScalar($0)).isHexDigit || $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: ".")
-            }
-    }
-    let parts = address.split(separator: ".", omittingEmptySubsequences: false)
-    return parts.count == 4 && parts.allSatisfy { parseNumber(String($0), in: 0...255) != nil }
 }
 
 /// Parses a size in bytes or a percentage of the machine's memory.

@@ -27,11 +27,6 @@ extension AppManifest {
             .value(
                 "Wake", "WakeThreshold", "a size from 1 to 64K such as 64, and optionally a time span such as 64 30s",
                 \.policy.wakeThreshold, parseWakeThreshold),
-            .entries(
-                "Wake", "ListenStream",
-                "a port, an address and port such as 127.0.0.1:80 or [::1]:80, a path, or an abstract name such as @name",
-                \.listenStream, maximum: 64
-            ) { isSocket($0) ? $0 : nil },
         ]
     }
 
@@ -56,6 +51,7 @@ extension AppManifest {
     mutating func resolveDefaults() {
         policy.wakesOnTraffic = resolvedTraffic
         policy.keepAwake = keepAwake ?? AppPolicy().keepAwake
+        policy.holdsSockets = !sockets.all.isEmpty
         if policy.role == .worker, policy.launchAtStart == .foreground { policy.launchAtStart = .background }
     }
 

@@ -124,18 +124,9 @@ private struct WordSplitter {
     }
 }
 
-/// Replaces `%%` by a percent sign. Other specifiers of systemd are errors: they are not expanded, and the program would
-/// receive them as plain text.
-func withoutSpecifiers(_ text: String) throws(ValueError) -> String {
-    try unescaped(text, UInt8(ascii: "%"), "specifiers")
-}
-
 /// Replaces `$$` by a dollar sign. Variables are errors because they are not expanded.
 func withoutVariables(_ text: String) throws(ValueError) -> String {
-    try unescaped(text, UInt8(ascii: "$"), "variables")
-}
-
-private func unescaped(_ text: String, _ sign: UInt8, _ what: String) throws(ValueError) -> String {
+    let sign = UInt8(ascii: "$")
     guard text.utf8.contains(sign) else { return text }
     var result: [UInt8] = []
     // Whether the previous byte was the first of a pair.
@@ -146,11 +137,8 @@ private func unescaped(_ text: String, _ sign: UInt8, _ what: String) throws(Val
         if !isOpen { result.append(byte) }
     }
     guard !isOpen else {
-        let sign = Character(UnicodeScalar(sign))
         throw ValueError(
-            problem:
-                "invalid value \(quoted(text)): \(what) are not supported, and a literal \(sign) is \(sign)\(sign)",
-            offset: 0)
+            problem: "invalid value \(quoted(text)): variables are not supported, and a literal $ is $$")
     }
     return String(decoding: result, as: UTF8.self)
 }

@@ -21,7 +21,7 @@ final class Bench {
     let report: Report
     /// How many apps the part `turns` uses; 0: 1,000, and if the part is chosen 10,000 too, which takes minutes.
     private let apps: Int
-    /// For how long the part `waking` sends requests to many web servers.
+    /// For how long the parts `waking` and `hosting` send requests to many servers.
     let minutes: Int
     private(set) var turnSizes: [Int] = []
 
@@ -44,15 +44,16 @@ final class Bench {
         ("launches", measureLaunches), ("resuming", measureResuming), ("deadlines", measureDeadlines),
         ("rest", measureFootprint), ("turns", measureTurns), ("core", measureCore),
         ("descriptors", measureDescriptors), ("memory", measureMemory), ("waking", measureWaking),
+        ("hosting", measureHosting),
     ]
 
-    /// Takes some minutes, so it is measured only if it is chosen.
-    private static let longPart = "waking"
+    /// Take some minutes, so they are measured only if they are chosen.
+    private static let longParts: Set = ["waking", "hosting"]
 
-    /// - Parameter only: the name of the part to measure, or `nil` for all parts but the long one.
+    /// - Parameter only: the name of the part to measure, or `nil` for all parts but the long ones.
     /// - Returns: whether there is such a part.
     func run(only: String?) throws -> Bool {
-        let chosen = Self.parts.filter { only == nil ? $0.name != Self.longPart : $0.name == only }
+        let chosen = Self.parts.filter { only == nil ? !Self.longParts.contains($0.name) : $0.name == only }
         guard !chosen.isEmpty else { return false }
         try describeMachine()
         turnSizes = apps > 0 ? [apps] : hasFewApps ? [200] : only == nil ? [1000] : [1000, 10_000]

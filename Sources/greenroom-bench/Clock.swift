@@ -14,11 +14,13 @@ func rest(microseconds: Int) {
 
 /// Waits until a condition holds. It polls rarely enough not to disturb the measured programs.
 ///
-/// - Throws: after 20 s.
-func eventually(_ what: String, everyMicroseconds pace: Int = 100, _ isSo: () throws -> Bool) throws {
-    let end = clockNow() + 20_000_000_000
+/// - Throws: after this time.
+func eventually(
+    _ what: String, everyMicroseconds pace: Int = 100, seconds: UInt64 = 20, _ isSo: () throws -> Bool
+) throws {
+    let end = clockNow() + seconds * 1_000_000_000
     while try !isSo() {
-        guard clockNow() < end else { throw BenchFailure("timeout after 20 s: \(what)") }
+        guard clockNow() < end else { throw BenchFailure("timeout after \(seconds) s: \(what)") }
         rest(microseconds: pace)
     }
 }

@@ -28,6 +28,8 @@ final class Supervisor {
 
     func stop() { server.stop() }
     func pss() throws -> Double { try server.pss() }
+    /// The process of supervisord.
+    var pid: Int32 { server.process.pid }
     func switches() throws -> UInt64 { try server.switches() }
 
     private static func write(_ path: String, _ root: String, _ socket: String, _ programs: String) throws {

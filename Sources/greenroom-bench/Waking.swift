@@ -71,7 +71,6 @@ private func measure(_ bench: Bench, _ shape: ServerShape, _ sizes: Sizes) throw
 // MARK: A proxy in the path
 
 private let socketProxy = "/lib/systemd/systemd-socket-proxyd"
-private let socketActivator = "/usr/bin/systemd-socket-activate"
 
 /// Compares the first answer with that of a server that systemd-socket-proxyd starts and, when it is idle, ends.
 private func measureProxy(_ bench: Bench) throws {

@@ -7,12 +7,12 @@ final class ClientConnection {
     private let raw: Int32
     private static let request = [UInt8](repeating: 0x78, count: 64)
 
-    /// Connects to a port of 127.0.0.1. An answer that does not arrive within 20 s is an error.
-    init(port: UInt16) throws {
+    /// Connects to a port of 127.0.0.1. An answer that does not arrive within this time is an error.
+    init(port: UInt16, seconds: Int = 20) throws {
         let raw = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         guard raw >= 0 else { throw BenchFailure("socket: error \(errno)") }
         self.raw = raw
-        var timeout = timeval(tv_sec: 20, tv_usec: 0)
+        var timeout = timeval(tv_sec: seconds, tv_usec: 0)
         setsockopt(raw, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
         guard connect(raw, to: port) == 0 else { throw BenchFailure("connect to port \(port): error \(errno)") }
     }
@@ -34,6 +34,12 @@ final class ClientConnection {
             guard count > 0 else { throw BenchFailure("recv: \(count == 0 ? "end of the stream" : "error \(errno)")") }
             received += count
         }
+    }
+
+    /// Whether something has arrived, or the connection has ended.
+    func isReadable(milliseconds: Int32) throws -> Bool {
+        var polled = pollfd(fd: raw, events: Int16(POLLIN), revents: 0)
+        return poll(&polled, 1, milliseconds) > 0
     }
 
     func exchange() throws {
@@ -75,20 +81,22 @@ private func connect(_ raw: Int32, to port: UInt16) -> Int32 {
 /// Ports of 127.0.0.1 that no socket has. They are below the range from which the kernel takes ports of clients.
 func freePorts(_ count: Int) throws -> [UInt16] {
     var free: [UInt16] = []
-    for port in UInt16(20_000)..<32_000 where free.count < count {
-        let raw = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-        guard raw >= 0 else { throw BenchFailure("socket: error \(errno)") }
-        defer { close(raw) }
-        var address = loopback(port)
-        let result = withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(raw, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-            }
-        }
-        if result == 0 { free.append(port) }
-    }
+    for port in UInt16(20_000)..<32_000 where free.count < count && isFree(port) { free.append(port) }
     guard free.count == count else { throw BenchFailure("\(count) free ports were not found") }
     return free
+}
+
+/// Whether a socket can be bound to this port of 127.0.0.1.
+func isFree(_ port: UInt16) -> Bool {
+    let raw = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+    guard raw >= 0 else { return false }
+    defer { close(raw) }
+    var address = loopback(port)
+    return withUnsafePointer(to: &address) {
+        $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+            bind(raw, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+        }
+    }
 }
 
 /// Whether a socket of 127.0.0.1 listens at the port. Nothing connects to it.

@@ -159,6 +159,11 @@ final class Suspensions {
         while let change = try greenroom.nextChange(until: EventLoop.now() + .microseconds(20)) { record(change) }
     }
 
+    /// Reads the signals that arrive until then.
+    func read(until deadline: Duration) throws {
+        while let change = try greenroom.nextChange(until: deadline) { record(change) }
+    }
+
     /// Waits until all apps have been suspended for more than 1 s: one that is woken sooner, several times in turn, is left
     /// awake (L50).
     func awaitAll() throws {
@@ -171,7 +176,7 @@ final class Suspensions {
                 record(change)
             }
             let rested = EventLoop.now() + .milliseconds(1200)
-            while let change = try greenroom.nextChange(until: rested) { record(change) }
+            try read(until: rested)
             if awake.isEmpty { return }
         }
     }

@@ -17,9 +17,11 @@ enum Help {
             \(lines([.list, .status, .show, .isActive, .idle, .cat, .receipts, .receipt, .log, .watch]))
             Control:
             \(lines([.launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .push, .send]))
+            Instances of templates (worker@.app):
+            \(lines([.enable, .disable]))
             Daemon:
             \(lines([.pressure, .initialize, .verify, .reload, .reexec, .help]))
-            APP is an ID, with or without '.app', or a pattern such as 'worker*'.
+            APP is an ID, with or without '.app', such as photos or worker@42, or a pattern such as 'worker@*'.
 
             Options, anywhere on the line:
               --json                  Print one JSON document (watch: one object a line); errors, too
@@ -46,6 +48,7 @@ enum Help {
         case .list, .status, .show, .isActive, .idle, .cat, .receipts, .receipt, .log, .watch: queryDetails(verb)
         case .launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .push, .send:
             controlDetails(verb)
+        case .enable, .disable: templateDetails(verb)
         case .pressure, .initialize, .verify, .reload, .reexec: daemonDetails(verb)
         case .help, .open, .snapshot: nil
         }
@@ -55,9 +58,10 @@ enum Help {
         switch verb {
         case .list:
             """
-            Columns: ID, state, PID, memory, the time since the app entered its state, and its deadline, its background
-            tasks or the error in its manifest. If standard output is not a terminal, there is no heading, an absent value
-            is '-', and times are in RFC 3339: greenroomctl list | awk '$2 == "suspended" { print $1 }'
+            APP is an ID or a pattern: 'worker@*'. Columns: ID, state, PID, memory, the time since the app entered its state,
+            and its deadline, its background tasks or the error in its manifest. If standard output is not a terminal, there is
+            no heading, an absent value is '-', and times are in RFC 3339:
+            greenroomctl list | awk '$2 == "suspended" { print $1 }'
             """
         case .status: "The exit status is 3 if one of the apps is not running."
         case .show:
@@ -76,7 +80,8 @@ enum Help {
         case .idle:
             """
             Columns: app, state, since when, and why the app is awake; of a suspended app, what would wake it, what cannot be
-            watched, and its own timeouts, which pass unnoticed. Without APP all apps are shown. With --json there is always a
+            watched, and its own timeouts, which pass unnoticed; of an app that is not running, the sockets that greenroomd
+            holds for it, at which a connection launches it. Without APP all apps are shown. With --json there is always a
             list.
             """
         case .cat: "Each file is printed after its path. Files that changed since the daemon read them are named."
@@ -114,10 +119,13 @@ enum Help {
                                       timer, accessory, location or relaunch. After several early ends, launches that
                                       wake the app (push, fetch, socket, timer, accessory, location) are postponed.
               --url URL               The URL to open
+              -E, --setenv NAME=VALUE Set a variable for this launch alone; the option may be repeated. NAME alone has the
+                                      value that it has for greenroomctl.
               --no-block              Do not wait for the result; a refusal is still reported
 
-            A running app is activated; with --background it stays in its state. If the app ends before it is active, the exit
-            status is 1.
+            A running app is activated; with --background it stays in its state, and it does not get variables. If the app
+            ends before it is active, the exit status is 1. An instance of a template, such as worker@42, needs no file of its
+            own: launch creates it.
             """
         case .activate:
             """
@@ -158,6 +166,8 @@ enum Help {
         case .restart:
             """
               --background            Launch into the background, with 30s of background time
+              -E, --setenv NAME=VALUE Set a variable for this launch alone; the option may be repeated. NAME alone has the
+                                      value that it has for greenroomctl.
 
             An app that is not running is launched. Each app is launched when it has ended, into the foreground also if it
             was in the background or suspended.
@@ -187,6 +197,29 @@ enum Help {
         }
     }
 
+    private static func templateDetails(_ verb: Verb) -> String? {
+        switch verb {
+        case .enable:
+            """
+              --now                   Launch the instances, too, into the background
+              --config DIR            Make the links in DIR/apps
+
+            Makes a link worker@42.app to the template worker@.app in the folder of the daemon's manifests, and reloads them.
+            The instance exists at each start of the daemon then: its sockets are held, and LaunchAtStart= of the template
+            applies. Without a link an instance exists from its launch on, as long as something is left of it.
+            """
+        case .disable:
+            """
+              --now                   Terminate the instances, too
+              --config DIR            Remove the links from DIR/apps
+
+            APP may be a pattern for links that exist. Files that are no links are not removed. An instance that runs keeps
+            running.
+            """
+        default: nil
+        }
+    }
+
     private static func daemonDetails(_ verb: Verb) -> String? {
         switch verb {
         case .pressure:
@@ -202,12 +235,15 @@ enum Help {
               --config DIR            Create the manifest in DIR/apps
 
             Creates NAME.app for a program in the folder of the daemon's manifests: /etc/greenroom/apps, or for a user's daemon
-            ~/.config/greenroom/apps. An existing file is not changed.
+            ~/.config/greenroom/apps. An existing file is not changed. NAME may be a template such as worker@; specifiers in
+            COMMAND are then replaced for each instance: init worker@ -- python3 -m http.server %i
             """
         case .verify:
             """
-            FILE is ID.app, a drop-in (ID.app.d/*.conf) or greenroom.conf. The drop-ins of a file are checked with it. Each
-            error and warning is printed as FILE:LINE:COLUMN. The exit status is 1 if there is an error.
+            FILE is ID.app, a drop-in (ID.app.d/*.conf) or greenroom.conf. The drop-ins of a file are checked with it. A
+            template is checked as its instance 1; to check it as another one, name the file of that instance, such as
+            worker@web.app, which need not exist. Each error and warning is printed as FILE:LINE:COLUMN. The exit status is 1
+            if there is an error.
             """
         case .reload:
             """

@@ -8,6 +8,8 @@ package struct Invocation: Equatable, Sendable {
     package var operands: [String]
     /// The value of a flag is empty.
     package var options: [Option: String]
+    /// The values of `--setenv`, in their order.
+    package var variables: [String] = []
 
     package enum Parsed: Equatable, Sendable {
         case run(Invocation)
@@ -39,7 +41,8 @@ package struct Invocation: Equatable, Sendable {
         // Its options are unknown, too. The error follows when the verb runs.
         guard verb.isImplemented else { return .run(Invocation(verb: verb, operands: [], options: reader.options)) }
         if let problem = reader.problem { return .wrong(problem) }
-        var invocation = Invocation(verb: verb, operands: Array(reader.words.dropFirst()), options: reader.options)
+        var invocation = Invocation(
+            verb: verb, operands: Array(reader.words.dropFirst()), options: reader.options, variables: reader.variables)
         invocation.shortenApps()
         if let problem = invocation.problem(reader.written) { return .wrong(problem) }
         return verb == .help ? help(invocation) : .run(invocation)
@@ -121,10 +124,7 @@ package struct Invocation: Equatable, Sendable {
             let hint = AppID(text) == nil ? "" : "; to list the receipts of an app, use 'receipts \(text)'"
             return "receipt: invalid ID '\(escaped(text))'; expected a number\(hint)"
         }
-        let areChecked = verb == .log || verb == .initialize
-        if areChecked, let text = apps.first(where: { AppID($0) == nil && !(verb == .log && isPattern($0)) }) {
-            return "\(verb.rawValue): invalid app ID '\(escaped(text))'"
-        }
+        if let sentence = invalidApp() { return sentence }
         if verb == .pressure, let text = operands.first, MemoryLevelName(rawValue: text) == nil {
             return "pressure: invalid level '\(escaped(text))'"
                 + Self.expectation(text, MemoryLevelName.allCases.map(\.rawValue))
@@ -139,7 +139,29 @@ package struct Invocation: Equatable, Sendable {
         if verb == .receipts, let text = options[.since], TimeParser.parse(text) == nil {
             return "--since: invalid time '\(escaped(text))'; expected \(TimeParser.expected)"
         }
+        if let text = variables.first(where: { !Self.isVariable($0) }) {
+            return
+                "--setenv: invalid variable '\(escaped(text))'; expected NAME=VALUE, or NAME for a variable of the caller"
+        }
         return options[.property].flatMap(PropertySelection.problem)
+    }
+
+    /// The verbs that use the IDs themselves; the daemon checks those of the others.
+    private func invalidApp() -> String? {
+        let isChecked = [.log, .initialize, .enable, .disable].contains(verb)
+        for text in apps where isChecked && !(isPattern(text) && verb != .initialize) {
+            // A template can be created.
+            if verb == .initialize, templateName(text) != nil { continue }
+            if let problem = problemOfID(text) {
+                return "\(verb.rawValue): invalid app ID '\(escaped(text))': \(problem)"
+            }
+        }
+        return nil
+    }
+
+    /// `NAME=VALUE`, or `NAME`.
+    private static func isVariable(_ text: String) -> Bool {
+        isEnvironmentEntry(text.utf8.contains(UInt8(ascii: "=")) ? text : text + "=")
     }
 
     private static func expectation(_ written: String, _ known: [String]) -> String {
@@ -162,6 +184,7 @@ private struct ArgumentReader {
     private var rest: ArraySlice<String>
     private(set) var words: [String] = []
     private(set) var options: [Option: String] = [:]
+    private(set) var variables: [String] = []
     /// Each option as it was typed last.
     private(set) var written: [Option: String] = [:]
     /// The first error.
@@ -222,6 +245,7 @@ private struct ArgumentReader {
         guard let value = inline ?? rest.popFirst(), !value.isEmpty else {
             return fail("option '\(written)' requires a value \(placeholder)")
         }
+        if option == .setenv { variables.append(value) }
         let earlier = option.isList ? options[option].map { $0 + "," } ?? "" : ""
         options[option] = earlier + value
     }

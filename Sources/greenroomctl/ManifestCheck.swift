@@ -9,16 +9,18 @@ struct ManifestCheck {
     private let file: String
     /// Whether the file is for a daemon that runs as root.
     private let isForRoot: Bool
+    private let specifiers: SpecifierValues
 
-    init(_ file: String, isForRoot: Bool) {
+    init(_ file: String, isForRoot: Bool, _ specifiers: SpecifierValues) {
         self.file = file
         self.isForRoot = isForRoot
+        self.specifiers = specifiers
     }
 
     func run() -> [Diagnostic] {
-        // A missing file is reported as such, whatever its name is.
+        // A missing file is reported as such, whatever its name is. An instance of a template needs none.
         var status = stat()
-        if stat(file, &status) != 0 {
+        if stat(file, &status) != 0, mainFile(file) == file {
             return [Diagnostic(.error, file, line: 0, column: 0, String(cString: strerror(errno)))]
         }
         let name = lastPart(file)
@@ -39,14 +41,37 @@ struct ManifestCheck {
         return file.hasSuffix(".conf") && folder.hasSuffix(".app.d") ? String(folder.dropLast(2)) : nil
     }
 
-    /// The file and the drop-ins in FILE.d, in the order of their names (systemd.unit(5)). Masked drop-ins (empty, or links
-    /// to /dev/null) are ignored.
-    private func sources(_ main: String, _ problems: inout [Diagnostic]) -> [SourceFile] {
-        var paths = [main]
-        let folder = main + ".d"
-        for name in dropInNames(folderEntries(folder)) where !isMasked("\(folder)/\(name)") {
-            paths.append("\(folder)/\(name)")
+    /// The file of the template, for the path of an instance of one; `nil` for other paths.
+    private func templateFile(_ path: String) -> String? {
+        AppID(String(lastPart(path).dropLast(4)))?.template.map {
+            (path.contains("/") ? folderPart(path) + "/" : "") + "\($0)@.app"
         }
+    }
+
+    /// The file that is read for a path: for an instance without a file its template.
+    private func mainFile(_ path: String) -> String {
+        guard access(path, F_OK) != 0, let template = templateFile(path), access(template, F_OK) == 0 else {
+            return path
+        }
+        return template
+    }
+
+    /// For the file or a drop-in of a template: the instance as which it is checked.
+    var sampleInstance: AppID? {
+        let name = lastPart(manifestOfDropIn ?? file)
+        return name.hasSuffix(".app") ? templateName(String(name.dropLast(4))).flatMap { AppID("\($0)@1") } : nil
+    }
+
+    /// The file and the drop-ins in FILE.d, in the order of their names (systemd.unit(5)); of an instance also those of its
+    /// template, unless it has one of the same name. Masked drop-ins (empty, or links to /dev/null) are ignored.
+    private func sources(_ main: String, _ problems: inout [Diagnostic]) -> [SourceFile] {
+        // The key is the name's bytes: String compares by canonical equivalence, file systems do not.
+        var dropIns: [[UInt8]: String] = [:]
+        for folder in [templateFile(main), main].compactMap({ $0.map { "\($0).d" } }) {
+            for name in dropInNames(folderEntries(folder)) { dropIns[Array(name.utf8)] = "\(folder)/\(name)" }
+        }
+        let sorted = dropIns.sorted { $0.key.lexicographicallyPrecedes($1.key) }.map(\.value)
+        let paths = [mainFile(main)] + sorted.filter { !isMasked($0) }
         // One more than the daemon reads, so that the parser reports it.
         return paths.prefix(maximumSources + 1).compactMap { path in
             switch readFile(path) {
@@ -79,18 +104,20 @@ struct ManifestCheck {
 
     private func checkApp(_ manifest: String) -> [Diagnostic] {
         let name = lastPart(manifest)
-        guard name.hasSuffix(".app"), let id = AppID(String(name.dropLast(4))) else {
+        guard name.hasSuffix(".app"), let id = AppID(String(name.dropLast(4))) ?? sampleInstance else {
             return [
                 Diagnostic(
                     .error, file, line: 0, column: 0,
                     "ignored because of its name; expected ID.app with an ID of 1 to \(AppID.maximumLength) letters, "
-                        + "digits, '_', '.' or '-', or greenroom.conf")
+                        + "digits, '_', '.' or '-', or with the ID of a template or an instance such as worker@ or "
+                        + "worker@1, or greenroom.conf")
             ]
         }
         var problems: [Diagnostic] = []
         let sources = sources(manifest, &problems)
         guard problems.isEmpty else { return problems }
-        let (parsed, diagnostics) = parseManifest(id: id, sources: sources, memory: machineMemory)
+        let (parsed, diagnostics) = parseManifest(
+            id: id, sources: sources, memory: machineMemory, specifiers: specifiers)
         return diagnostics + (parsed.map { checkSurroundings($0, sources) } ?? [])
     }
 

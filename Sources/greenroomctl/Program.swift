@@ -35,6 +35,8 @@ struct Session {
     let invocation: Invocation
     let environment: Environment
     let screen: Screen
+    /// Nothing is printed to standard output.
+    var isSilent = false
 
     init(_ invocation: Invocation, _ environment: Environment) {
         self.invocation = invocation
@@ -58,6 +60,8 @@ struct Session {
         case .idle: try idle()
         case .cat: try cat()
         case .launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .push, .send: try request()
+        case .enable: try enable()
+        case .disable: try disable()
         case .initialize: try initialize()
         case .pressure: try pressure()
         case .verify: try verify()
@@ -81,6 +85,7 @@ struct Session {
     }
 
     func show(_ text: String) throws(Failure) {
+        if isSilent { return }
         try write(text, to: STDOUT_FILENO)
     }
 

@@ -10,7 +10,8 @@ extension Session {
         let names = try expand(apps, client)
         var status: Int32 = 0
         var documents: [JSONValue] = []
-        let requests = names.map { (app: $0, calls: calls(for: $0)) }
+        let options = try launchOptions()
+        let requests = names.map { (app: $0, calls: calls(for: $0, options)) }
         let batch = RequestBatch(client, screen, requests) { (app, result) in
             if !take(withoutDisabled(result, of: app, client), of: app, &documents) { status = 1 }
         }
@@ -100,17 +101,17 @@ extension Session {
     }
 
     /// The calls for one app, one after the other.
-    private func calls(for app: String) -> [RequestBatch.Call] {
+    private func calls(for app: String, _ options: LaunchOptions) -> [RequestBatch.Call] {
         let name = Variant.string(app)
         func operand(_ index: Int) -> Variant { .string(operands.count > index ? operands[index] : "") }
         func call(_ member: String, _ more: Variant..., isIdempotent: Bool = false) -> RequestBatch.Call {
             RequestBatch.Call(member: member, arguments: [name] + more, isIdempotent: isIdempotent)
         }
         switch invocation.verb {
-        case .launch: return [call("Launch", launchOptions.variant, isIdempotent: true)]
+        case .launch: return [call("Launch", options.variant, isIdempotent: true)]
         case .terminate: return [call("Terminate", .bool(invocation.has(.remove)), isIdempotent: true)]
         case .restart:
-            var launch = call("Launch", launchOptions.variant, isIdempotent: true)
+            var launch = call("Launch", options.variant, isIdempotent: true)
             launch.isSequential = !invocation.has(.background)
             return [call("Terminate", .bool(false), isIdempotent: true), launch]
         case .push: return [call("Push", operand(1))]
@@ -120,18 +121,30 @@ extension Session {
         case .interrupt: return [call(invocation.has(.whileConnected) ? "InterruptWhileConnected" : "Interrupt")]
         case .resume: return [call("Resume")]
         case .list, .status, .show, .isActive, .idle, .cat, .receipts, .receipt, .watch, .pressure, .initialize,
-            .verify,
-            .reload, .help, .open, .snapshot, .log, .reexec:
+            .enable, .disable, .verify, .reload, .help, .open, .snapshot, .log, .reexec:
             preconditionFailure("\(invocation.verb) is not a request")
         }
     }
 
-    private var launchOptions: LaunchOptions {
+    private func launchOptions() throws(Failure) -> LaunchOptions {
         var options = LaunchOptions()
+        options.environment = try variables()
         if invocation.has(.background) { options.background = true }
         options.reason = invocation.options[.reason]
         options.url = invocation.options[.url]
         return options
+    }
+
+    /// As with systemd-run(1), a name alone has the value that it has in the environment of this program.
+    private func variables() throws(Failure) -> [String] {
+        try invocation.variables.map { (text) throws(Failure) in
+            guard !text.utf8.contains(UInt8(ascii: "=")) else { return text }
+            guard let value = environment.variable(text) else {
+                throw Failure(
+                    "--setenv: the variable \(text) is not set; expected \(text)=VALUE", status: Failure.wrongUsage)
+            }
+            return "\(text)=\(value)"
+        }
     }
 
     private func isSuccess(_ result: RequestResult) -> Bool {

@@ -31,7 +31,8 @@ extension Session {
     private func idleDocument(_ app: AppStatus) -> JSONValue {
         let keys = [
             "state", "since", "awake", "suspendsInSeconds", "trafficWakes", "lastInput", "watch", "deferredWake",
-            "heldLocks", "shortestWaitSeconds",
+            "heldLocks", "shortestWaitSeconds", "sockets", "connectionsWaitingSeconds", "unloadsInSeconds",
+            "launchPostponedSeconds",
         ]
         let members = (app.json.objectValue ?? []).filter { keys.contains($0.0) }
         return .object([("app", .string(app.id)), ("why", .string(app.whyAwake))] + members)
@@ -79,10 +80,10 @@ extension AppStatus {
     /// Since when the app is awake for its first reason, or in its state.
     fileprivate var wakefulSince: Timestamp? { awake.first?.since ?? since }
 
-    /// Why the app is awake, or what would wake it, in one line; empty for an app that does not run.
+    /// Why the app is awake, or what would wake or launch it, in one line; empty for an app that only a request launches.
     fileprivate var whyAwake: String {
         switch state {
-        case "notRunning": ""
+        case "notRunning": launchConditions.joined(separator: "; ")
         case "suspended": (wakeConditions + suspendedWith).joined(separator: "; ")
         default:
             (awake.map(\.explanation) + (timeToSuspension.map { [$0] } ?? []) + watchProblems).joined(separator: "; ")
@@ -96,15 +97,47 @@ extension AppStatus {
         suspendsIn.map { "it is suspended in \(countdown($0)) unless it works" }
     }
 
-    /// What waits until a suspended app is awake again.
-    fileprivate var suspendedWith: [String] { [deferredWake.map(\.phrase), heldLocks.map(\.phrase)].compactMap { $0 } }
+    /// What waits until a suspended app is awake again, and how long it stays in memory.
+    fileprivate var suspendedWith: [String] {
+        [
+            deferredWake.map(\.phrase), heldLocks.map(\.phrase),
+            unloadsIn.map { "it is unloaded in \(countdown($0)) unless it is woken" },
+        ].compactMap { $0 }
+    }
+
+    /// What launches an app that is not running.
+    private var launchConditions: [String] {
+        guard !sockets.isEmpty else { return [] }
+        var lines = heldInput.map { ["not running; \($0) launches it"] } ?? []
+        if let time = launchPostponed { lines.append("its launch is postponed for \(countdown(time))") }
+        if let time = connectionsWaiting { lines.append("connections have waited for \(countdown(time))") }
+        return lines + sockets.filter { $0.problem != nil }.map(\.phrase)
+    }
+
+    /// `a connection to 127.0.0.1:8080 or /run/app.sock, or a datagram at @app`; `nil`: no socket is held.
+    private var heldInput: String? {
+        let held = sockets.filter { $0.problem == nil }
+        let kinds = [
+            ("a connection to ", held.filter { $0.type != "datagram" }),
+            ("a datagram at ", held.filter { $0.type == "datagram" }),
+        ]
+        let parts = kinds.compactMap { words, sockets -> String? in
+            guard !sockets.isEmpty else { return nil }
+            let shown = sockets.prefix(3).map(\.address).joined(separator: " or ")
+            return words + shown + (sockets.count > 3 ? " or \(sockets.count - 3) more" : "")
+        }
+        return parts.isEmpty ? nil : parts.joined(separator: ", or ")
+    }
 
     /// What wakes a suspended app, and what does not.
     fileprivate var wakeConditions: [String] {
-        guard let watch else { return ["only a request wakes it"] }
-        var lines: [String] = []
+        // Held sockets wake whatever Traffic= says.
+        var lines = heldInput.map { ["\($0) wakes it"] } ?? []
+        let other = lines.isEmpty ? "a request" : "that or a request"
+        guard let watch else { return lines.isEmpty ? ["only a request wakes it"] : lines }
         if watch.onlyPeers == true {
-            lines.append("only a request wakes it, or a local peer whose buffer is more than half full")
+            lines.append("only \(other) wakes it, or a local peer whose buffer is more than half full")
+        } else if watch.watched == 0, !lines.isEmpty {
         } else if watch.watched == 0 {
             lines.append("it has no descriptor at which input can wake it")
         } else {
@@ -114,6 +147,14 @@ extension AppStatus {
         lines += watch.unwatched.map(\.phrase)
         if let wait = shortestWait { lines.append("a timeout of \(wait.timeSpan) passes unnoticed") }
         return lines
+    }
+}
+
+extension SocketStatus {
+    /// `127.0.0.1:8080 (stream)`, `80 (stream): bind: Address already in use`.
+    var phrase: String {
+        let kind = type == "sequentialPacket" ? "sequential packets" : type
+        return "\(address) (\(kind))" + (problem.map { ": \($0)" } ?? "")
     }
 }
 

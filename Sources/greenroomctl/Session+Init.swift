@@ -2,18 +2,23 @@ import Glibc
 import JSON
 import LifecycleCore
 import Manifest
+import Posix
 
 /// `init`: creates the manifest of a program.
 extension Session {
     func initialize() throws(Failure) -> Int32 {
-        guard let id = operands.first.flatMap({ AppID($0) }) else { throw Failure("init: invalid app ID") }
-        let text = try manifest(of: id, Array(operands.dropFirst()))
+        // A template is checked as one of its instances.
+        let name = operands.first ?? ""
+        guard let id = AppID(templateName(name) == nil ? name : name + "1") else {
+            throw Failure("init: invalid app ID")
+        }
+        let text = try manifest(of: id, named: name, Array(operands.dropFirst()))
         let folder = try configurationFolder() + "/apps"
-        let path = "\(folder)/\(id).app"
+        let path = "\(folder)/\(name).app"
         try createFolders(folder)
         try create(path, text)
         guard !wantsJSON else {
-            try show(.object([("app", .string(id.name)), ("path", .string(path))]))
+            try show(.object([("app", .string(name)), ("path", .string(path))]))
             return 0
         }
         try show("Created \(escaped(path)).\n")
@@ -27,7 +32,7 @@ extension Session {
     }
 
     /// The configuration folder of the daemon that other verbs would call (`Folders` of the daemon).
-    private func configurationFolder() throws(Failure) -> String {
+    func configurationFolder() throws(Failure) -> String {
         if let given = invocation.options[.config] { return environment.absolutePath(given) }
         if isForRoot { return "/etc/greenroom" }
         let parent = environment.folder("XDG_CONFIG_HOME") ?? environment.folder("HOME").map { $0 + "/.config" }
@@ -39,21 +44,27 @@ extension Session {
 
     // MARK: The text
 
-    private func manifest(of id: AppID, _ command: [String]) throws(Failure) -> String {
+    /// - Parameters:
+    ///   - id: of the app, or of an instance of the template.
+    ///   - name: of the app or the template.
+    private func manifest(of id: AppID, named name: String, _ command: [String]) throws(Failure) -> String {
+        let isTemplate = id.name != name
         var words = command
         words[0] = try program(command[0])
-        let quoted = try words.map { (word) throws(Failure) in try self.quoted(word) }
+        let quoted = try words.map { (word) throws(Failure) in try self.quoted(word, keepingSpecifiers: isTemplate) }
         var text = """
             # greenroom.app(5) describes all settings.
             [App]
-            Name=\(id)
+            Name=\(isTemplate ? "%N" : name)
             ExecStart=\(quoted.joined(separator: " "))
 
             """
         if isForRoot { text += "# The app runs as root unless a user is set.\n#User=\n" }
-        let source = SourceFile(path: "\(id).app", bytes: Array(text.utf8))
-        let (parsed, diagnostics) = parseManifest(id: id, sources: [source], memory: nil)
-        guard let parsed, parsed.exec == words else {
+        let source = SourceFile(path: "\(name).app", bytes: Array(text.utf8))
+        let (parsed, diagnostics) = parseManifest(
+            id: id, sources: [source], memory: nil,
+            specifiers: SpecifierValues(isForRoot: isForRoot, environment, .read()))
+        guard let parsed, isTemplate || parsed.exec == words else {
             let reason = diagnostics.first.map { ": \(escaped($0.message))" } ?? ""
             throw Failure("init: this command cannot be written into a manifest\(reason)")
         }
@@ -79,9 +90,10 @@ extension Session {
         return stat(path, &about) == 0 && about.st_mode & S_IFMT == S_IFREG && about.st_mode & 0o111 != 0
     }
 
-    /// A word of `ExecStart=`: quoted where it needs to be, without specifiers and variables (systemd.service(5)).
-    private func quoted(_ word: String) throws(Failure) -> String {
-        let plain = "+,-./:=@_"
+    /// A word of `ExecStart=`: quoted where it needs to be, without variables (systemd.service(5)), and without specifiers
+    /// except for a template.
+    private func quoted(_ word: String, keepingSpecifiers: Bool) throws(Failure) -> String {
+        let plain = keepingSpecifiers ? "+,-./:=@_%" : "+,-./:=@_"
         if !word.isEmpty, word.unicodeScalars.allSatisfy({ isPlain($0) || plain.unicodeScalars.contains($0) }) {
             return word
         }
@@ -89,7 +101,7 @@ extension Session {
         for scalar in word.unicodeScalars {
             switch scalar {
             case "\"", "\\": result += "\\\(scalar)"
-            case "%": result += "%%"
+            case "%" where !keepingSpecifiers: result += "%%"
             case "$": result += "$$"
             case "\n": result += "\\n"
             case "\t": result += "\\t"

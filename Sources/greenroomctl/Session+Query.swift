@@ -7,9 +7,17 @@ import Systemd
 /// Verbs that show apps.
 extension Session {
     func list() throws(Failure) -> Int32 {
-        let apps = try connect().call("List", as: [AppStatus].self)
-        try wantsJSON ? show(apps.json) : show(table(apps))
-        warnAboutFiles(apps)
+        let all = try connect().call("List", as: [AppStatus].self)
+        guard !apps.isEmpty else {
+            try wantsJSON ? show(all.json) : show(table(all))
+            warnAboutFiles(all)
+            return 0
+        }
+        let found = all.filter { app in apps.contains { isMatch(app.id, $0) } }
+        // Without a match a table of all apps would say how to add the first one.
+        try wantsJSON ? show(found.json) : show(found.isEmpty ? "" : table(found))
+        for word in apps where !all.contains(where: { isMatch($0.id, word) }) { reportUnmatched(word) }
+        warnAboutFiles(found)
         return 0
     }
 
@@ -63,6 +71,8 @@ extension Session {
             parts.append("task '\(task.name)'\(left)")
         }
         if app.tasks.count > 2 { parts.append("\(app.tasks.count - 2) more tasks") }
+        parts += app.sockets.filter { $0.problem != nil }.map(\.phrase)
+        if let time = app.connectionsWaiting { parts.append("connections have waited for \(countdown(time))") }
         if let time = app.launchPostponed { parts.append("launch postponed for \(countdown(time))") }
         if let time = app.launchWaiting { parts.append("launch has waited for \(countdown(time))") }
         if let size = app.memoryAwaitedBytes { parts.append("waits for \(formattedSize(size)) of memory") }
@@ -167,6 +177,7 @@ extension Session {
         sheet.add("State", app.state + (app.since.map { " since \(whenInFull($0))" } ?? ""), style)
         sheet.add("Error", app.error, .red)
         sheet.add("Manifest", app.files.map { escaped($0) })
+        sheet.add("Template", app.template.map { escaped($0) + (app.isTransient == true ? Self.transient : "") })
         sheet.add("PID", app.pid.map { String($0) })
         sheet.add("Memory", memory(of: app).map { $0 + memoryParts(app) })
         sheet.add("Launches", app.error == nil ? String(app.launches) : nil)
@@ -176,6 +187,7 @@ extension Session {
         sheet.add("Suspension", app.suspendProblem.map { "impossible: \($0)" }, .yellow)
         sheet.add("Tasks", app.tasks.map(taskLine))
         sheet.add("Wakes", wakeLines(app))
+        addSockets(app, to: &sheet)
         addWakefulness(app, to: &sheet)
         sheet.add("Throttled", app.throttle.map(throttleLine), .yellow)
         sheet.add("Deadline", app.deadline?.timeLeft, .yellow)
@@ -198,6 +210,16 @@ extension Session {
             sheet.add("", ["\(receipt.explanation) (receipt \(receipt.id))"])
         }
         return screen.paint("●", style) + " " + screen.paint(app.id, .bold) + name + "\n" + sheet.text(screen)
+    }
+
+    private static let transient = " (the instance has no file: it is removed when nothing of it is left)"
+
+    /// Held sockets, and what their clients wait for.
+    private func addSockets(_ app: AppStatus, to sheet: inout Sheet) {
+        sheet.add("Sockets", app.sockets.map(\.phrase))
+        sheet.add(
+            "Connections", app.connectionsWaiting.map { "have waited for a launch for \(countdown($0))" }, .yellow)
+        sheet.add("Unloads", app.unloadsIn.map { "in \(countdown($0)) unless it is woken, to give its memory back" })
     }
 
     private func wakeLines(_ app: AppStatus) -> [String] {

@@ -1,16 +1,25 @@
 import Glibc
 import JSON
 import Manifest
+import Posix
 
 /// `verify`: checks manifests as the daemon does, without a daemon.
 extension Session {
     func verify() throws(Failure) -> Int32 {
         var found: [Diagnostic] = []
+        let specifiers = SpecifierValues(isForRoot: isForRoot, environment, .read())
         for file in operands {
-            let diagnostics = ManifestCheck(file, isForRoot: isForRoot).run()
+            let check = ManifestCheck(file, isForRoot: isForRoot, specifiers)
+            let diagnostics = check.run()
             found += diagnostics
             guard !wantsJSON else { continue }
-            try show(diagnostics.isEmpty ? "\(escaped(file)): OK\n" : diagnostics.map(line).joined())
+            // The name is not known before an instance is launched, and it decides what is valid.
+            let sample = check.sampleInstance.map { "checked as the instance \($0)" }
+            if diagnostics.isEmpty {
+                try show("\(escaped(file)): OK\(sample.map { " (\($0))" } ?? "")\n")
+            } else {
+                try show(diagnostics.map(line).joined() + (sample.map { "\(escaped(file)): \($0)\n" } ?? ""))
+            }
         }
         if wantsJSON { try show(.array(found.map(json))) }
         return found.contains { $0.severity == .error } ? 1 : 0

@@ -4,6 +4,7 @@ package enum Verb: String, CaseIterable, Sendable {
     case isActive = "is-active"
     case idle, cat, receipts, receipt, log, watch
     case launch, activate, background, interrupt, resume, terminate, restart, push, send
+    case enable, disable
     case pressure
     /// `init`, which is no name for a case.
     case initialize = "init"
@@ -15,17 +16,18 @@ package enum Verb: String, CaseIterable, Sendable {
     /// The arguments in the usage line.
     var usage: String {
         switch self {
-        case .list, .reload, .reexec: ""
-        case .status, .idle, .watch: "[APP…]"
+        case .reload, .reexec: ""
+        case .list, .status, .idle, .watch: "[APP…]"
         case .show: "[-p KEY]… [--value] [APP…]"
         case .isActive, .cat: "APP…"
         case .receipts: "[APP…] [-n N] [--since TIME]"
         case .receipt: "ID"
-        case .launch: "APP… [--background] [--reason REASON] [--url URL] [--no-block]"
+        case .launch: "APP… [--background] [--reason REASON] [--url URL] [-E NAME[=VALUE]]… [--no-block]"
+        case .enable, .disable: "APP… [--now] [--config DIR]"
         case .activate, .background, .resume: "APP… [--no-block]"
         case .interrupt: "APP… [--while-connected] [--no-block]"
         case .terminate: "APP… [--remove] [--no-block]"
-        case .restart: "APP… [--background]"
+        case .restart: "APP… [--background] [-E NAME[=VALUE]]…"
         case .push: "APP [PAYLOAD] [--no-block]"
         case .send: "APP KIND [PAYLOAD] [--no-block]"
         case .pressure: "[warning|critical|normal]"
@@ -45,7 +47,7 @@ package enum Verb: String, CaseIterable, Sendable {
             .snapshot:
             usage
         case .show, .receipts, .log: "[APP…]"
-        case .launch, .activate, .background, .interrupt, .resume, .terminate, .restart: "APP…"
+        case .launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .enable, .disable: "APP…"
         case .push: "APP"
         case .send: "APP KIND"
         case .pressure: "[LEVEL]"
@@ -56,11 +58,12 @@ package enum Verb: String, CaseIterable, Sendable {
     /// How many arguments the verb takes.
     var operands: ClosedRange<Int> {
         switch self {
-        case .list, .reload, .reexec: 0...0
-        case .status, .show, .idle, .watch, .receipts, .log: 0...Int.max
+        case .reload, .reexec: 0...0
+        case .list, .status, .show, .idle, .watch, .receipts, .log: 0...Int.max
         case .pressure, .help: 0...1
         case .receipt, .snapshot: 1...1
-        case .isActive, .cat, .launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .verify:
+        case .isActive, .cat, .launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .enable,
+            .disable, .verify:
             1...Int.max
         case .push: 1...2
         case .send: 2...3
@@ -72,11 +75,11 @@ package enum Verb: String, CaseIterable, Sendable {
     /// How many of the arguments, from the first on, name apps.
     var appOperands: Int {
         switch self {
-        case .status, .show, .isActive, .idle, .cat, .receipts, .log, .watch, .launch, .activate, .background,
-            .interrupt, .resume, .terminate, .restart:
+        case .list, .status, .show, .isActive, .idle, .cat, .receipts, .log, .watch, .launch, .activate, .background,
+            .interrupt, .resume, .terminate, .restart, .enable, .disable:
             Int.max
         case .push, .send, .open, .snapshot, .initialize: 1
-        case .list, .receipt, .pressure, .verify, .reload, .reexec, .help: 0
+        case .receipt, .pressure, .verify, .reload, .reexec, .help: 0
         }
     }
 
@@ -85,7 +88,7 @@ package enum Verb: String, CaseIterable, Sendable {
     /// The line in the list of verbs.
     var summary: String {
         switch self {
-        case .list: "List all apps"
+        case .list: "List all apps, or those that APP matches"
         case .status: "Show apps in detail; without APP, the daemon"
         case .show: "Show the properties of apps as KEY=VALUE"
         case .isActive: "Show the states of apps; succeed if one of them runs"
@@ -101,6 +104,8 @@ package enum Verb: String, CaseIterable, Sendable {
         case .resume: "End an interruption"
         case .terminate: "Terminate apps; with --remove, kill them at once"
         case .restart: "Terminate apps, then launch them again"
+        case .enable: "Give instances of templates a file, so that they exist at each start"
+        case .disable: "Remove the files that 'enable' has made"
         case .push: "Wake or launch an app with a push notification"
         case .send: "Send a notification; a suspended app receives it when it runs again"
         case .pressure: "Show the memory level; with LEVEL, simulate it"
@@ -133,8 +138,8 @@ package enum Verb: String, CaseIterable, Sendable {
         case "logs", "journal", "journalctl": "use 'log'"
         case "events", "monitor", "follow": "use 'watch'"
         case "try-restart", "reload-or-restart", "force-reload": "use 'restart'"
-        case "enable", "disable", "mask", "unmask":
-            "set LaunchAtStart= in the app's manifest, then use 'reload' (greenroom.app(5))"
+        case "mask", "unmask":
+            "an empty file ID.app in the configuration folder masks an app; then use 'reload' (greenroom.app(5))"
         case "edit", "set-property":
             "edit the manifest, which 'cat' shows, or a drop-in ID.app.d/NAME.conf, then use 'reload'"
         case "create", "new", "add": "use 'init NAME -- COMMAND…'"
@@ -154,6 +159,7 @@ package enum Option: String, CaseIterable, Sendable {
     case background, reason, url, remove, lines, verbose, follow, since, property, value, config
     case whileConnected = "while-connected"
     case noBlock = "no-block"
+    case setenv, now
 
     var long: String { "--" + rawValue }
 
@@ -164,8 +170,9 @@ package enum Option: String, CaseIterable, Sendable {
         case .verbose: "v"
         case .follow: "f"
         case .property: "p"
+        case .setenv: "E"
         case .json, .user, .system, .runtime, .version, .background, .reason, .url, .remove, .since, .value, .config,
-            .whileConnected, .noBlock:
+            .whileConnected, .noBlock, .now:
             nil
         }
     }
@@ -179,8 +186,9 @@ package enum Option: String, CaseIterable, Sendable {
         case .lines: "N"
         case .since: "TIME"
         case .property: "KEY"
+        case .setenv: "NAME[=VALUE]"
         case .json, .user, .system, .help, .version, .background, .remove, .verbose, .follow, .value, .whileConnected,
-            .noBlock:
+            .noBlock, .now:
             nil
         }
     }
@@ -199,7 +207,9 @@ package enum Option: String, CaseIterable, Sendable {
         case .verbose: [.watch]
         case .follow: [.log]
         case .property, .value: [.show]
-        case .config: [.initialize]
+        case .config: [.initialize, .enable, .disable]
+        case .setenv: [.launch, .restart]
+        case .now: [.enable, .disable]
         case .whileConnected: [.interrupt]
         case .noBlock: [.launch, .activate, .background, .interrupt, .resume, .terminate, .push, .send]
         }

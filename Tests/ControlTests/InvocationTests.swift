@@ -61,7 +61,22 @@ struct InvocationTests {
             (["list", "--json=1"], "option '--json' does not take a value"),
             (["list", "--runtime"], "option '--runtime' requires a value DIR"),
             (["list", "--runtime="], "option '--runtime' requires a value DIR"),
-            (["list", "photos"], "list: unexpected argument 'photos'"),
+            (["reload", "photos"], "reload: unexpected argument 'photos'"),
+            (
+                ["enable", "worker@"],
+                "enable: invalid app ID 'worker@': it is a template; expected an instance of it such"
+            ),
+            (["enable", "worker@a/b"], "enable: invalid app ID 'worker@a/b': expected letters, digits, ':', '_'"),
+            (
+                ["disable", "w@" + String(repeating: "a", count: 300)],
+                "disable: invalid app ID 'w@" + String(repeating: "a", count: 300)
+                    + "': it has 302 bytes; expected at most 128"
+            ),
+            (["log", "a/b"], "log: invalid app ID 'a/b': expected 1 to 128 letters"),
+            (["launch", "a", "-E", "1A=2"], "--setenv: invalid variable '1A=2'; expected NAME=VALUE"),
+            (["launch", "a", "--setenv"], "option '--setenv' requires a value NAME[=VALUE]"),
+            (["status", "a", "-E", "A=2"], "status: unexpected option '-E'; it is for launch and restart"),
+            (["launch", "a", "--now"], "launch: unexpected option '--now'; it is for enable and disable"),
             (["--user", "--system", "list"], "--user and --system are mutually exclusive"),
             (["launch"], "launch: missing argument APP"),
             (["receipt", "1", "2"], "receipt: unexpected argument '2'"),
@@ -107,7 +122,7 @@ struct InvocationTests {
         arguments: [
             ("start", "use 'launch'"), ("stop", "use 'terminate'"), ("kill", "use 'terminate --remove'"),
             ("freeze", "use 'background'"), ("thaw", "use 'activate'"), ("ps", "use 'list'"),
-            ("enable", "set LaunchAtStart="), ("disable", "set LaunchAtStart="), ("edit", "edit the manifest"),
+            ("mask", "an empty file ID.app"), ("edit", "edit the manifest"),
             ("daemon-reload", "use 'reload'"), ("logs", "use 'log'"), ("create", "use 'init"), ("why", "use 'idle'"),
         ])
     func hints(word: String, hint: String) {
@@ -143,6 +158,17 @@ struct InvocationTests {
             return
         }
         #expect(invocation.options == [.property: "state,pid,Since"])
+    }
+
+    @Test("--setenv may be repeated, and keeps its values as they are")
+    func variables() {
+        let line = ["launch", "-E", "A=1,2", "w@1", "--setenv=B=x y", "-EC", "--setenv", "D="]
+        guard case .run(let invocation) = Invocation.parse(line) else {
+            Issue.record("refused")
+            return
+        }
+        #expect(invocation.variables == ["A=1,2", "B=x y", "C", "D="])
+        #expect(invocation.operands == ["w@1"])
     }
 
     @Test("there is general help, and help for each verb", arguments: Verb.allCases)

@@ -18,7 +18,9 @@ struct RecordTests {
         #expect(try survives(Records.memory))
         #expect(try survives(Records.ended))
         #expect(try survives(Records.simulated("critical", victim: "mail")))
+        #expect(try survives([Records.heldWorker, Records.unloadedWorker]))
         #expect(try survives(Records.make(LaunchOptions()) { $0.url = "x:y" }))
+        #expect(try survives(Records.make(LaunchOptions()) { $0.environment = ["A=1", "B="] }))
         #expect(try survives(Records.make(ReloadResult()) { $0.errors = ["a", "b"] }))
         let event = Records.make(LifecycleEvent(.ended, app: "photos")) {
             $0.time = Records.time
@@ -46,7 +48,8 @@ struct RecordTests {
     @Test("a key has one D-Bus type in all records, except for the two kinds of ID")
     func oneTypeAKey() {
         let records = [
-            Self.types(AppStatus.self), Self.types(TaskStatus.self), Self.types(WakeStatus.self),
+            Self.types(AppStatus.self), Self.types(SocketStatus.self), Self.types(TaskStatus.self),
+            Self.types(WakeStatus.self),
             Self.types(ThrottleStatus.self), Self.types(AwakeStatus.self), Self.types(InputStatus.self),
             Self.types(WatchStatus.self), Self.types(UnwatchedStatus.self), Self.types(DeferredWakeStatus.self),
             Self.types(LockStatus.self), Self.types(DeadlineStatus.self),

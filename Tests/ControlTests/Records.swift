@@ -120,6 +120,30 @@ enum Records {
         $0.shortestWait = .milliseconds(500)
     }
 
+    /// The same worker with held sockets, and not running: the last is one of a template.
+    static let heldWorker = make(idleWorker) {
+        $0.sockets = [
+            SocketStatus(type: "stream", address: "127.0.0.1:8080"),
+            SocketStatus(type: "datagram", address: "/run/worker1.sock"),
+        ]
+        $0.unloadsIn = .seconds(300)
+    }
+
+    static let unloadedWorker = make(AppStatus()) {
+        $0.id = "worker@42"
+        $0.name = "worker@42"
+        $0.state = "notRunning"
+        $0.since = time
+        $0.sockets = [
+            SocketStatus(type: "stream", address: "127.0.0.1:8042"),
+            SocketStatus(type: "stream", address: "80", problem: "bind: Address already in use"),
+        ]
+        $0.connectionsWaiting = .seconds(12)
+        $0.launchPostponed = .seconds(20)
+        $0.template = "worker@"
+        $0.isTransient = true
+    }
+
     static let memory = make(MemoryStatus()) {
         $0.level = "warning"
         $0.reason = "pressure"

@@ -47,6 +47,36 @@ struct CommandLineTests {
         #expect(try control(daemon, ["is-active", "worker-1", "other"]).status == .exited(3))
     }
 
+    @Test(
+        "instances are launched, listed, enabled and disabled by name and by pattern; a disabled one holds no sockets")
+    func instances() throws {
+        let daemon = try TestDaemon([
+            "worker@": TestDaemon.manifest("", app: "", "[Wake]\nListenStream=/tmp/greenroom-%i-\(getpid()).socket"),
+            "plain@": TestDaemon.manifest("", app: "Environment=TENANT=red"),
+        ])
+        func run(_ arguments: String...) throws -> String {
+            let (status, output) = try control(daemon, arguments)
+            #expect(status == .exited(0), "\(arguments): \(output)")
+            return output
+        }
+        #expect(try run("launch", "plain@42") == "plain@42: active\n")
+        _ = try run("launch", "plain@43", "--setenv", "TENANT=blue")
+        #expect(try daemon.variable("TENANT", of: "plain@42") == "red")
+        #expect(try daemon.variable("TENANT", of: "plain@43") == "blue")
+        let list = try run("list", "plain@*")
+        #expect(list.contains("plain@42") && list.contains("plain@43") && !list.contains("worker@"), "\(list)")
+        let config = ["--config", daemon.config]
+        #expect(try control(daemon, ["enable", "plain@42", "worker@1", "worker@2"] + config).status == .exited(0))
+        #expect(try daemon.listed() == ["plain@42", "plain@43", "worker@1", "worker@2"])
+        let socket = "/tmp/greenroom-1-\(getpid()).socket"
+        #expect(exists(at: socket))
+        try daemon.launch("worker@1")
+        let disabled = try control(daemon, ["disable", "worker@*", "plain@42", "--now"] + config)
+        #expect(disabled.status == .exited(0), "\(disabled.output)")
+        #expect(try daemon.listed() == ["plain@43"])
+        #expect(!exists(at: socket))
+    }
+
     @Test("launch --no-block exits before the app is active; a refusal is reported")
     func noBlock() throws {
         let daemon = try TestDaemon([

@@ -59,6 +59,7 @@ struct IntrospectionTests {
     func records() throws {
         let text = TestDaemon.text(of: "\(PrivateBus.data)/../docs/DBUS.md")
         try check(AppStatus.self, text)
+        try check(SocketStatus.self, text)
         try check(TaskStatus.self, text)
         try check(WakeStatus.self, text)
         try check(AwakeStatus.self, text)

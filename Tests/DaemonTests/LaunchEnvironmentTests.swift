@@ -42,7 +42,10 @@ struct LaunchEnvironmentTests {
     private func manifest(_ more: String) throws -> AppManifest {
         let text = "[App]\nExecStart=/bin/true\n\(more)\n"
         let source = SourceFile(path: "a.app", bytes: Array(text.utf8))
-        return try #require(parseManifest(id: AppID("a")!, sources: [source], memory: nil).0)
+        return try #require(
+            parseManifest(
+                id: AppID("a")!, sources: [source], memory: nil, specifiers: SpecifierValues()
+            ).0)
     }
 
     @Test("a user is looked up once, and again after a reload, ten minutes or a change of the databases")

@@ -158,6 +158,10 @@ struct LogEntryTests {
             "web: throttled: used 58s of CPU time within 1min in the background; the limit is 80.5% of one processor"),
         Sentence(.processorThrottleEnded(web), .notice, "web: gets as much of the processor as before"),
         Sentence(
+            .connectionsRejected(web, after: .seconds(60)), .warning,
+            "web: reset the connections that waited for a launch: it ended early several times and is not launched for now "
+                + "(waited 1min)"),
+        Sentence(
             receipt(.lifecycle, 0xdead_10cc, "Killed.") { $0.failure = .failed }, .warning,
             "web: Killed. (0xdead10cc, receipt 12)", "GREENROOM_STATE=active", "GREENROOM_NAMESPACE=lifecycle",
             "GREENROOM_CODE=0xdead10cc", "GREENROOM_RECEIPT=12", "EXIT_CODE=killed", "EXIT_STATUS=KILL"),

@@ -97,7 +97,7 @@ struct RecordTests {
                 == "Invalid launch options: key 'background': expected b, found s.")
         #expect(
             try message("Launch", [photos, .dictionary([("url", .string("x:y")), ("urgent", .bool(true))])])
-                == "Unknown option 'urgent'; expected background, reason, url.")
+                == "Unknown option 'urgent'; expected background, reason, url, environment.")
         _ = try daemon.ask("Background", "photos")
         try daemon.waitUntil("photos", is: "suspended")
         #expect(

@@ -164,7 +164,7 @@ struct InstanceTests {
         #expect(Self.removals(harness) == 1)
     }
 
-    @Test("an instance that was the home app gives that to the next one, and its place is used again (L49)")
+    @Test("an instance that was the home app gives that to the next one (L49)")
     func home() {
         let harness = Self.instance { $0.role = .home }
         harness.register("z-home") { $0.role = .home }

@@ -127,7 +127,8 @@ struct RandomEventTests {
             .launch(.foreground, reason: .user, url: nil), .launch(.background, reason: .user, url: nil),
             .launch(.background, reason: .fetch, url: nil, environment: ["A=1"]),
             .launch(.background, reason: .socket, url: nil),
-            .open(url: "a:1"), .open(url: "a:2"), .activate, .activate, .background, .interrupt, .endInterruption, .terminate, .remove, .push(payload: "p"),
+            .open(url: "a:1"), .open(url: "a:2"), .activate, .activate, .background, .interrupt, .endInterruption,
+            .terminate, .remove, .push(payload: "p"),
             .send(Notification(kind: "battery", payload: random.pick(["1", "2"]))!),
             .send(Notification(kind: "time", payload: "")!),
         ]

@@ -93,6 +93,38 @@ struct UnloadTests {
         #expect(harness.state("web") == .background)
     }
 
+    @Test("an app that the kernel kills for memory while it is unloaded does not come back")
+    func outOfMemory() {
+        for notifies in [true, false] {
+            let harness = Self.suspended { $0.terminateSuspended = notifies ? .notify : .kill }
+            harness.behave("web") {
+                $0.dies = false
+                $0.terminating = .ignores
+            }
+            harness.advance(.seconds(600))
+            let run = harness.run("web")
+            harness.handle(.run(run, .outOfMemory(.machine)))
+            harness.handle(.run(run, .exited(.unknown, cpu: .zero, memory: 0)))
+            harness.handle(.run(run, .emptied))
+            harness.advance(.seconds(1000))
+            #expect(harness.launches("web").count == 1)
+        }
+    }
+
+    @Test(
+        "an unloading whose processes end before the exit status is known is no end by itself, and not followed by a relaunch"
+    )
+    func emptiedFirst() {
+        let harness = Self.suspended { $0.terminateSuspended = .notify }
+        harness.behave("web") { $0.terminating = .ignores }
+        harness.advance(.seconds(600))
+        let run = harness.run("web")
+        harness.handle(.run(run, .emptied))
+        harness.handle(.run(run, .exited(.signaled(15, coreDumped: false), cpu: .zero, memory: 0)))
+        harness.advance(.seconds(1000))
+        #expect(harness.launches("web").count == 1)
+    }
+
     // MARK: What comes meanwhile
 
     @Test("a request or a task during the thaw ends the unloading", arguments: 0..<5)
@@ -149,7 +181,7 @@ struct UnloadTests {
         #expect(harness.state("web") == (number == 0 ? .active : .background))
     }
 
-    @Test("an app for which input waits, or a place in the foreground, is not unloaded (L15, L50, L53)")
+    @Test("an app for which input or a foreground slot waits is not unloaded (L15, L50, L53)")
     func waitingInput() {
         let harness = Self.suspended {
             $0.wakesOnTraffic = true

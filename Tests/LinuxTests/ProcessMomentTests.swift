@@ -19,6 +19,30 @@ struct ProcessMomentTests {
         #expect(now.pids(since: before) == expected)
     }
 
+    @Test(
+        "the more processes there are, the more pids are searched before all processes are",
+        arguments: [(0, 512, true), (0, 513, false), (3000, 3000, true), (3000, 3001, false), (100_000, 8193, false)])
+    func limit(_ threads: Int, _ new: Int32, _ isSearched: Bool) {
+        let before = ProcessMoment(created: 100, lastPID: 1000)
+        let now = ProcessMoment(created: 100 + UInt64(new), lastPID: 1000 + new, threads: threads)
+        #expect(now.pids(since: before)?.count == (isSearched ? Int(new) : nil))
+    }
+
+    @Test(
+        "the first search of a run examines only processes that are newer than it",
+        .enabled(if: TestContainment.isPossible, "this machine allows no root cgroup"))
+    func firstSearch() throws {
+        let test = try TestContainment("first-search")
+        defer { test.end() }
+        let enclosure = try test.containment.create(app: "app", run: 1)
+        // `nil`: other tests have created too many processes.
+        guard let search = enclosure.beginSearch(in: test.containment) else { return }
+        while try search.advance() {}
+        #expect(search.isPartial)
+        #expect(search[try #require(try ProcFS().stat(of: getppid())).key] == nil)
+        #expect(try enclosure.escaped(in: search).isEmpty)
+    }
+
     @Test("a child is among the pids since the moment before its creation")
     func child() throws {
         let before = try #require(ProcessMoment(ProcFS()))

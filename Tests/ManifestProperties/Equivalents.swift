@@ -8,10 +8,10 @@ extension Checker {
         guard sources.allSatisfy({ $0.bytes.count < 10_000 }), sources.count < 50 else { return }
         func parsed(_ change: (SourceFile) -> [UInt8]) -> AppManifest? {
             let changed = sources.map { SourceFile(path: $0.path, bytes: change($0)) }
-            return parseManifest(id: id, sources: changed, memory: machineMemory).0
+            return parsedManifest(id, changed).0
         }
         let empty = SourceFile(path: "empty", bytes: [])
-        let more = parseManifest(id: id, sources: [empty] + sources + [empty], memory: machineMemory)
+        let more = parsedManifest(id, [empty] + sources + [empty])
         hold(more.0 == manifest, "empty files change nothing")
         hold(
             parsed { $0.bytes + Array("\n\n[X-Fuzz]\nA=b\n".utf8) } == manifest,
@@ -43,6 +43,12 @@ extension Checker {
                 "the manifest is the first file")
             hold(paths.count <= maximumSources + 1, "the number of drop-ins is limited")
             hold(id.name == "a" || paths.count == 1, "drop-ins apply only to their app")
+        }
+        for name in files.templates {
+            hold(templateName("\(name)@") == name, "a template has a valid name")
+            guard let instance = AppID("\(name)@1"), !vendor.apps.contains(instance) else { continue }
+            hold(
+                files.files(of: instance) == files.files(ofTemplate: name), "an instance has the files of its template")
         }
         for path in files.configuration {
             hold(path.utf8.starts(with: "/c/greenroom.conf.d/".utf8), "drop-ins are in the drop-in directory")

@@ -8,7 +8,7 @@ import Manifest
 ///
 /// - Returns: a sentence for each property that does not hold.
 package func violations(_ bytes: [UInt8]) -> [String] {
-    guard let id = AppID("fuzz") else { return ["'fuzz' is a valid ID"] }
+    guard let id = AppID("fuzz@a-b") else { return ["'fuzz@a-b' is a valid ID"] }
     var checker = Checker()
     let sources = bytes.split(separator: 0x1c, omittingEmptySubsequences: false).enumerated()
         .map { SourceFile(path: "f\($0.offset)", bytes: Array($0.element)) }
@@ -22,6 +22,22 @@ package func violations(_ bytes: [UInt8]) -> [String] {
 /// The machine's memory in bytes. It is not divisible by 100, so that percentages are rounded.
 let machineMemory: UInt64 = 17_000_000_001
 
+func parsedManifest(_ id: AppID, _ sources: [SourceFile]) -> (AppManifest?, [Diagnostic]) {
+    parseManifest(id: id, sources: sources, memory: machineMemory, specifiers: machineValues)
+}
+
+/// Some values are unknown.
+private let machineValues: SpecifierValues = {
+    var values = SpecifierValues()
+    values.runtimeDirectory = "/run"
+    values.stateDirectory = "/var/lib"
+    values.userName = "root"
+    values.userID = 0
+    values.hostName = "machine.example"
+    values.homeDirectory = "/" + String(repeating: "long/", count: 500)
+    return values
+}()
+
 struct Checker {
     private(set) var violations: [String] = []
 
@@ -30,15 +46,15 @@ struct Checker {
     }
 
     mutating func checkManifest(_ id: AppID, _ sources: [SourceFile]) {
-        let (manifest, diagnostics) = parseManifest(id: id, sources: sources, memory: machineMemory)
-        let again = parseManifest(id: id, sources: sources, memory: machineMemory)
+        let (manifest, diagnostics) = parsedManifest(id, sources)
+        let again = parsedManifest(id, sources)
         hold(again.0 == manifest && again.1 == diagnostics, "parsing is deterministic")
         check(diagnostics, of: sources, isInvalid: manifest == nil)
         checkEquivalents(id, sources, manifest)
         guard let manifest else { return }
         check(manifest)
         let text = SourceFile(path: "rendered", bytes: Array(rendered(manifest).utf8))
-        let back = parseManifest(id: id, sources: [text], memory: machineMemory)
+        let back = parsedManifest(id, [text])
         hold(back.0 == manifest, "a manifest is equal after rendering and parsing: \(rendered(manifest)) \(back.1)")
     }
 
@@ -102,7 +118,7 @@ struct Checker {
         hold(manifest.umask <= 0o777, "UMask= is in range")
         let directories = manifest.stateDirectory + manifest.cacheDirectory + manifest.runtimeDirectory
         let texts =
-            manifest.exec + manifest.environment + directories + manifest.supplementaryGroups + manifest.listenStream
+            manifest.exec + manifest.environment + directories + manifest.supplementaryGroups
             + [manifest.name] + [manifest.user, manifest.group, manifest.workingDirectory].compactMap { $0 }
         hold(!texts.contains { $0.utf8.contains(0) }, "no string contains a NUL")
         hold(
@@ -115,6 +131,7 @@ struct Checker {
                 parts.allSatisfy { !$0.isEmpty && !$0.elementsEqual("..".utf8) },
                 "\(directory) is below its base directory")
         }
+        check(manifest.sockets, policy)
         hold(manifest.limits.allSatisfy { $0.soft <= $0.hard }, "no soft limit exceeds its hard limit")
         hold(Set(manifest.limits.map(\.resource)).count == manifest.limits.count, "a resource has one limit")
         for size in [manifest.memoryMax, manifest.suspendedMemoryMax, policy.memoryHigh, policy.suspendedMemoryHigh] {
@@ -133,9 +150,28 @@ struct Checker {
         for time in [
             policy.launchDeadline, policy.backgroundDeadline, policy.terminateDeadline, policy.extendedDeadlineMax,
             policy.backgroundTime, policy.backgroundTimePerHour, policy.expirationNotice, policy.suspendDelay,
-            policy.watchdog, policy.idleTime, policy.requestTime, policy.wakeThreshold.time, policy.backgroundCPUTime,
+            policy.connectionWait, policy.unloadAfter, policy.watchdog, policy.idleTime, policy.requestTime,
+            policy.wakeThreshold.time, policy.backgroundCPUTime,
         ] {
             hold(time ?? .zero >= .zero && time ?? .zero <= .seconds(3_155_760_000), "a time span is at most 100 years")
+        }
+    }
+
+    private mutating func check(_ sockets: SocketSettings, _ policy: AppPolicy) {
+        hold(sockets.all.count <= AppManifest.maximumSockets, "the number of sockets is limited")
+        hold(Set(sockets.all).count == sockets.all.count, "each socket is listed once")
+        hold(policy.holdsSockets == !sockets.all.isEmpty, "the policy says whether there are sockets")
+        hold(sockets.mode <= 0o7777 && sockets.directoryMode <= 0o7777, "SocketMode= and DirectoryMode= are in range")
+        hold(policy.connectionWait ?? .seconds(1) >= .seconds(1), "ConnectionWaitSec= is at least 1s")
+        hold(policy.unloadAfter ?? .seconds(1) >= .seconds(1), "UnloadAfterSec= is at least 1s")
+        for socket in sockets.all {
+            hold(socket.kind != .sequentialPacket || !socket.address.isInternet, "sequential packets are local")
+            guard case .path(let path) = socket.address else { continue }
+            let parts = path.utf8.dropFirst().split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+            hold(
+                path.utf8.first == UInt8(ascii: "/") && path.utf8.count <= 107
+                    && parts.allSatisfy { !$0.isEmpty && !$0.elementsEqual(".".utf8) && !$0.elementsEqual("..".utf8) },
+                "\(path) is a normalized path")
         }
     }
 

@@ -19,7 +19,7 @@ private func type(_ readiness: AppPolicy.Readiness) -> String {
 private func app(_ manifest: AppManifest) -> [String] {
     let policy = manifest.policy
     var lines = [
-        "[App]", line("Name", manifest.name), "Type=\(type(policy.readiness))",
+        "[App]", line("Name", doubled(manifest.name, "%")), "Type=\(type(policy.readiness))",
         "StartupSec=\(formatTimeSpan(policy.startUpTime))", "UMask=\(String(manifest.umask, radix: 8))",
         "NoNewPrivileges=\(manifest.noNewPrivileges ? "yes" : "no")",
         "[Lifecycle]", "TerminateSuspended=\(policy.terminateSuspended.rawValue)", "[App]",
@@ -64,6 +64,7 @@ private func lifecycle(_ manifest: AppManifest) -> [String] {
         ("ExpirationNotice", policy.expirationNotice),
         ("SuspendDelay", policy.suspendDelay), ("Watchdog", policy.watchdog), ("Idle", policy.idleTime),
         ("Request", policy.requestTime), ("BackgroundCPU", policy.backgroundCPUTime),
+        ("UnloadAfter", policy.unloadAfter),
     ]
     return [
         "[Lifecycle]", "BackgroundModes=\(modes.joined(separator: " "))",
@@ -86,7 +87,19 @@ private func wake(_ manifest: AppManifest) -> [String] {
     return [
         "[Wake]", "Traffic=\(manifest.traffic.map { $0 ? "yes" : "no" } ?? "")",
         "WakeThreshold=\(threshold.bytes) \(formatTimeSpan(threshold.time))",
-    ] + manifest.listenStream.map { line("ListenStream", doubled($0, "%")) }
+    ] + sockets(manifest)
+}
+
+private func sockets(_ manifest: AppManifest) -> [String] {
+    let sockets = manifest.sockets
+    return sockets.all.map { line($0.kind.key, doubled($0.address.description, "%")) }
+        + [
+            ("FileDescriptorName", sockets.name), ("SocketUser", sockets.user), ("SocketGroup", sockets.group),
+        ].map { line($0, doubled($1 ?? "", "%")) } + [
+            "SocketMode=\(String(sockets.mode, radix: 8))",
+            "DirectoryMode=\(String(sockets.directoryMode, radix: 8))", "Backlog=\(sockets.backlog)", "Accept=no",
+            "ConnectionWaitSec=\(formatTimeSpan(manifest.policy.connectionWait))",
+        ]
 }
 
 private func signals(_ manifest: AppManifest) -> [String] {

@@ -26,7 +26,8 @@ struct DiagnosticTests {
             """
         var source = SourceFile(path: "a.app", bytes: Array(text.utf8))
         source.mayBeQuoted = false
-        let (manifest, diagnostics) = parseManifest(id: try #require(AppID("a")), sources: [source], memory: memory)
+        let (manifest, diagnostics) = parseManifest(
+            id: try #require(AppID("a")), sources: [source], memory: memory, specifiers: machineValues)
         #expect(manifest == nil)
         #expect(
             diagnostics.map(\.description) == [

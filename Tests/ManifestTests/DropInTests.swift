@@ -33,14 +33,14 @@ struct DropInTests {
         #expect(manifest.stateDirectory + manifest.cacheDirectory + manifest.runtimeDirectory == [])
         #expect(manifest.supplementaryGroups == [])
         #expect(manifest.policy.backgroundModes == .fetch)
-        #expect(manifest.listenStream == [])
+        #expect(manifest.sockets.all == [])
     }
 
     @Test("an empty value resets every setting to its default")
     func emptyValues() throws {
         let full = try fullManifest()
         let text = rendered(full)
-        for setting in AppManifest.settings(memory: nil) {
+        for setting in AppManifest.settings(memory: nil, Specifiers(id: full.id, values: machineValues)) {
             #expect(text.contains("\n\(setting.key)="), "\(setting.key)= is missing from the rendered manifest")
         }
         #expect(try read(text).manifest == full)
@@ -49,6 +49,22 @@ struct DropInTests {
         var defaults = AppManifest(id: full.id)
         defaults.exec = ["/a"]
         #expect(try read(text, emptied).manifest == defaults)
+    }
+
+    private func setSockets(of full: inout AppManifest) {
+        full.sockets.all = [
+            HeldSocket(.stream, .port(80)), HeldSocket(.datagram, .ipv6("::1", 80)),
+            HeldSocket(.sequentialPacket, .path("/run/full")),
+        ]
+        full.sockets.name = "web"
+        full.sockets.user = "u"
+        full.sockets.group = "g"
+        full.sockets.mode = 0
+        full.sockets.directoryMode = 0
+        full.sockets.backlog = 5
+        full.policy.holdsSockets = true
+        full.policy.connectionWait = .seconds(5)
+        full.policy.unloadAfter = .seconds(5)
     }
 
     /// A manifest in which no setting has its default value.
@@ -70,7 +86,7 @@ struct DropInTests {
         full.stateDirectory = ["s"]
         full.cacheDirectory = ["c"]
         full.runtimeDirectory = ["r"]
-        full.listenStream = ["80"]
+        setSockets(of: &full)
         full.policy.backgroundModes = .push
         full.policy.usesProtectedData = true
         full.oomScoreAdjust = 1

@@ -39,7 +39,7 @@ struct SeedTests {
         var kinds: Set<String> = []
         for seed in try seeds() {
             let (manifest, diagnostics) = parseManifest(
-                id: id, sources: [SourceFile(path: "a", bytes: seed.bytes)], memory: nil)
+                id: id, sources: [SourceFile(path: "a", bytes: seed.bytes)], memory: nil, specifiers: machineValues)
             kinds.insert(manifest == nil ? "invalid" : diagnostics.isEmpty ? "valid" : "with warnings")
         }
         #expect(kinds == ["invalid", "valid", "with warnings"])
@@ -50,8 +50,9 @@ struct SeedTests {
         var manifest = AppManifest(id: try #require(AppID("a")))
         manifest.exec = ["/a", "b c\"\\%$\u{1}", ""]
         manifest.environment = ["A= ", "B=\n"]
-        manifest.listenStream = ["/a\\"]
-        manifest.name = "x\\"
+        manifest.sockets.all = [HeldSocket(.stream, .path("/a\\")), HeldSocket(.datagram, .abstract("%"))]
+        manifest.policy.holdsSockets = true
+        manifest.name = "x%\\"
         let reading = try read(rendered(manifest))
         #expect(reading.manifest == manifest, "\(rendered(manifest)) \(reading.lines)")
     }

@@ -169,32 +169,6 @@ struct SettingTests {
         #expect(limited.manifest?.policy.suspendedMemoryMax == 2048)
         #expect(try read(manifest("Memory", "MemoryMax=1K", "MemoryMax=infinity")).lines == [])
     }
-
-    @Test("ListenStream= accepts one stream address of systemd.socket(5) per line")
-    func sockets() throws {
-        let good = [
-            "8080", "1", "65535", "127.0.0.1:80", "255.255.255.255:1", "[::1]:80", "[::ffff:1.2.3.4]:80",
-            "/run/my app.sock",
-            "@abstract", "/" + String(repeating: "a", count: 106),
-        ]
-        let text = "[App]\nExecStart=/a\n[Wake]\n" + good.map { "ListenStream=\($0)\n" }.joined()
-        #expect(try read(text).manifest?.listenStream == good)
-        #expect(try accepted("Wake", "ListenStream=/a%%").listenStream == ["/a%"])
-        for value in [
-            "0", "65536", "-1", "080a", "a:80", "1.2.3:80", "1.2.3.256:80", "1.2.3.4:0", "1.2.3.4:", ":80", "[]:80",
-            "[::1]",
-            "[::1]80", "[::g]:80", "::1:80", "/", "@", "run/x", "8080 8081", "/" + String(repeating: "a", count: 107),
-            "1..2.3:80",
-            "1.2.3.4.5:80", "%t/x", "/a%", "[1]:80", "+80", "1.2.3.4:+80",
-        ] { try expectRefused("Wake", "ListenStream", value) }
-    }
-
-    @Test("at most 64 sockets are accepted")
-    func manySockets() throws {
-        let text = manifest("Wake") + String(repeating: "ListenStream=80\n", count: 64)
-        #expect(try read(text).manifest?.listenStream.count == 64)
-        #expect(try read(text + "ListenStream=80\n").diagnostics.first?.line == 68)
-    }
 }
 
 @Suite("greenroom.conf")

@@ -19,16 +19,41 @@ private func sources(_ files: [[UInt8]], _ first: String) -> [SourceFile] {
 /// The machine's memory in bytes. Percentages of 10,000 are integers.
 let memory: UInt64 = 10_000
 
+/// The values of a machine, for the specifiers that do not depend on the app.
+let machineValues: SpecifierValues = {
+    var values = SpecifierValues()
+    values.runtimeDirectory = "/run"
+    values.stateDirectory = "/var/lib"
+    values.cacheDirectory = "/var/cache"
+    values.configurationDirectory = "/etc"
+    values.temporaryDirectory = "/tmp"
+    values.largeTemporaryDirectory = "/var/tmp"
+    values.userName = "root"
+    values.userID = 0
+    values.groupName = "root"
+    values.groupID = 0
+    values.homeDirectory = "/root"
+    values.shell = "/bin/bash"
+    values.hostName = "host.example.org"
+    values.machineID = "3d1219c7c4c5404aaa1f6d2a48adfda4"
+    values.bootID = "082f65d82ee24955a36e57ff1c6d31fb"
+    values.kernelRelease = "6.1.0-28-amd64"
+    values.architecture = "x86-64"
+    return values
+}()
+
 func read(bytes files: [UInt8]..., memory: UInt64? = memory) throws -> Reading {
     let id = try #require(AppID("a"))
-    let (manifest, diagnostics) = parseManifest(id: id, sources: sources(files, "a.app"), memory: memory)
+    let (manifest, diagnostics) = parseManifest(
+        id: id, sources: sources(files, "a.app"), memory: memory, specifiers: machineValues)
     return Reading(manifest: manifest, diagnostics: diagnostics)
 }
 
-func read(_ text: String, _ dropIns: String..., memory: UInt64? = memory) throws -> Reading {
-    let id = try #require(AppID("a"))
+func read(_ text: String, _ dropIns: String..., memory: UInt64? = memory, as name: String = "a") throws -> Reading {
+    let id = try #require(AppID(name))
     let files = sources(([text] + dropIns).map { Array($0.utf8) }, "a.app")
-    let (manifest, diagnostics) = parseManifest(id: id, sources: files, memory: memory)
+    let (manifest, diagnostics) = parseManifest(
+        id: id, sources: files, memory: memory, specifiers: machineValues)
     return Reading(manifest: manifest, diagnostics: diagnostics)
 }
 

@@ -225,8 +225,9 @@ struct HostileFileTests {
         let reset = files.map {
             SourceFile(path: $0.path, bytes: Array("[App]\nExecStart=\nExecStart=/bin/app\n".utf8))
         }
-        #expect(parseManifest(id: id, sources: reset.dropLast(), memory: nil).1 == [])
-        let (manifest, diagnostics) = parseManifest(id: id, sources: reset, memory: nil)
+        #expect(parseManifest(id: id, sources: reset.dropLast(), memory: nil, specifiers: machineValues).1 == [])
+        let (manifest, diagnostics) = parseManifest(
+            id: id, sources: reset, memory: nil, specifiers: machineValues)
         #expect(manifest == nil)
         #expect(diagnostics.map(\.description) == ["0: error: too many drop-ins: 101; expected at most 100"])
     }

@@ -133,14 +133,14 @@ struct WakeSettingTests {
             ])
     }
 
-    @Test("a misspelled key about waking is named with the nearest one, and ListenStream= has no effect yet")
+    @Test("a misspelled key about waking is named with the nearest one")
     func hints() throws {
         #expect(
-            try read(manifest("Wake", "Trafic=yes", "WakeTreshold=2", "IdleSec=5", "ListenStream=80")).lines == [
+            try read(manifest("Wake", "Trafic=yes", "WakeTreshold=2", "IdleSec=5", "ListenStrem=80")).lines == [
                 "a.app:4:1: warning: unknown key 'Trafic' in section [Wake]; did you mean 'Traffic'?",
                 "a.app:5:1: warning: unknown key 'WakeTreshold' in section [Wake]; did you mean 'WakeThreshold'?",
                 "a.app:6:1: warning: key 'IdleSec' belongs in section [Lifecycle]; it is ignored in section [Wake]",
-                "a.app:7:1: warning: ListenStream= is not implemented and is ignored",
+                "a.app:7:1: warning: unknown key 'ListenStrem' in section [Wake]; did you mean 'ListenStream'?",
             ])
     }
 }

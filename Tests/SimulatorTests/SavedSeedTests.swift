@@ -52,6 +52,12 @@ struct SavedSeedTests {
         Saved(
             seed: 7_315_564, events: 5000,
             found: "the outcome of an earlier inspection was delivered before what the app did before the next one"),
+        Saved(
+            seed: 309, events: 1500,
+            found: "an end on request counted as the app's own if its processes ended before the exit status came"),
+        Saved(
+            seed: 700_174, events: 5500,
+            found: "an app that the kernel killed for memory while it was unloaded came back"),
     ]
 
     @Test("a seed that found a fault finds none", arguments: seeds)

@@ -49,9 +49,10 @@
 //   print TEXT            appends a line to the trace
 //
 // With the arguments `kill-at entry|exit NUMBER PID FILE` it is no app: it kills another process at a system call. With
-// `descriptor KIND PROCS` it is one that has a descriptor (descriptors.c), and with `serve FILE` a server (serve.c).
+// `descriptor KIND PROCS` it is one that has a descriptor (descriptors.c), with `serve FILE` or `held COMMAND…` a server (serve.c, held.c).
 #include "descriptors.h"
 #include "fuse.h"
+#include "held.h"
 #include "serve.h"
 
 #include <errno.h>
@@ -90,8 +91,7 @@ static void trace(const char *text) {
 }
 
 static void say_bytes(const char *bytes, size_t length) {
-    if (notify_fd < 0) return;
-    sendto(notify_fd, bytes, length, 0, (struct sockaddr *)&notify_address, sizeof notify_address);
+    if (notify_fd >= 0) sendto(notify_fd, bytes, length, 0, (struct sockaddr *)&notify_address, sizeof notify_address);
 }
 static void say(const char *text) { say_bytes(text, strlen(text)); }
 
@@ -397,7 +397,6 @@ static void compute(int milliseconds) {
 
 static int is_waiting;
 static sigset_t waited;
-
 static int act(const char *what, const char *value) {
     static char large[60000];
     int number = value ? atoi(value) : 0;
@@ -476,6 +475,7 @@ int main(int count, char **arguments) {
         return kill_at(arguments[2], atol(arguments[3]), atoi(arguments[4]), arguments[5]);
     if (count == 4 && !strcmp(arguments[1], "descriptor")) return hold_descriptor(arguments[2], arguments[3]);
     if (count == 3 && !strcmp(arguments[1], "serve")) return serve(arguments[2]);
+    if (count >= 2 && !strcmp(arguments[1], "held")) return serve_held(arguments + 2);
     if (pipe2(signal_pipe, O_CLOEXEC) != 0) return 96;
     int lifecycle_signals[] = {SIGUSR1, SIGUSR2, SIGRTMIN + 1, SIGRTMIN + 2, SIGRTMIN + 3, SIGRTMIN + 4, SIGRTMIN + 5};
     for (size_t i = 0; i < sizeof lifecycle_signals / sizeof *lifecycle_signals; i++) {

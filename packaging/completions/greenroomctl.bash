@@ -21,7 +21,7 @@ _greenroomctl() {
     fi
     for ((i = 1; i < COMP_CWORD; i++)); do
         case ${COMP_WORDS[i]} in
-        --runtime | --reason | --url | --lines | -n | --since | --property | -p | --config)
+        --runtime | --reason | --url | --lines | -n | --since | --property | -p | --config | --setenv | -E)
             local option=${COMP_WORDS[i]}
             [[ ${COMP_WORDS[i + 1]:-} != = ]] || ((++i))
             ((++i))
@@ -48,11 +48,15 @@ _greenroomctl() {
         ;;
     --property | -p)
         words='id name state pid since memoryBytes residentBytes swappedBytes tasks wakes awake suspendsInSeconds trafficWakes
-            lastInput watch shortestWaitSeconds deadline foreground launches interruptions backgroundTimeRemainingSeconds
+            lastInput watch sockets connectionsWaitingSeconds unloadsInSeconds shortestWaitSeconds deadline foreground launches interruptions backgroundTimeRemainingSeconds
             launchPostponedSeconds launchWaitingSeconds memoryAwaitedBytes
             backgroundTimeLastHourSeconds backgroundTimePerHourSeconds statusText suspendProblem lastReceipt error files
-            needsReload'
+            template transient needsReload'
         mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
+        return
+        ;;
+    --setenv | -E)
+        mapfile -t COMPREPLY < <(compgen -v -- "$word")
         return
         ;;
     --url | --lines | -n) return ;;
@@ -61,11 +65,12 @@ _greenroomctl() {
         words='--json --system --user --runtime --help'
         case $verb in
         '') words+=' --version' ;;
-        launch) words+=' --background --reason --url --no-block' ;;
+        launch) words+=' --background --reason --url --setenv --no-block' ;;
         activate | background | resume | push | send) words+=' --no-block' ;;
         interrupt) words+=' --while-connected --no-block' ;;
         terminate) words+=' --remove --no-block' ;;
-        restart) words+=' --background' ;;
+        restart) words+=' --background --setenv' ;;
+        enable | disable) words+=' --now --config' ;;
         receipts) words+=' --lines --since' ;;
         log) words+=' --follow --lines --since' ;;
         watch) words+=' --verbose' ;;
@@ -74,10 +79,10 @@ _greenroomctl() {
         esac
     else
         local verbs='list status show is-active idle cat receipts receipt log watch launch activate background interrupt
-            resume terminate restart push send pressure init verify reload reexec help'
+            resume terminate restart push send enable disable pressure init verify reload reexec help'
         case $verb in
         '') words=$verbs ;;
-        status | show | is-active | idle | cat | receipts | log | watch | launch | restart) words=$(__greenroomctl_query '' list) ;;
+        list | status | show | is-active | idle | cat | receipts | log | watch | launch | restart | enable | disable) words=$(__greenroomctl_query '' list) ;;
         # Only apps in a state in which the verb changes something.
         activate) words=$(__greenroomctl_query '[!a]*' list) ;;
         background | interrupt) words=$(__greenroomctl_query '*active' list) ;;

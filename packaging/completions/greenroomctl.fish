@@ -27,7 +27,7 @@ function __greenroomctl_receipts
 end
 
 set -l verbs list status show is-active idle cat receipts receipt log watch launch activate background interrupt resume \
-    terminate restart push send pressure init verify reload reexec help
+    terminate restart push send enable disable pressure init verify reload reexec help
 set -l none "not __fish_seen_subcommand_from $verbs"
 
 complete -c greenroomctl -f
@@ -57,6 +57,8 @@ complete -c greenroomctl -n $none -a terminate -d 'Terminate an app'
 complete -c greenroomctl -n $none -a restart -d 'Terminate apps, then launch them again'
 complete -c greenroomctl -n $none -a push -d 'Send a push notification'
 complete -c greenroomctl -n $none -a send -d 'Send a notification'
+complete -c greenroomctl -n $none -a enable -d 'Give instances of templates a file'
+complete -c greenroomctl -n $none -a disable -d 'Remove the files that enable has made'
 complete -c greenroomctl -n $none -a pressure -d 'Show or simulate the memory level'
 complete -c greenroomctl -n $none -a init -d 'Create the manifest of a program'
 complete -c greenroomctl -n $none -a verify -d 'Check manifests'
@@ -64,7 +66,7 @@ complete -c greenroomctl -n $none -a reload -d 'Reload all manifests and the con
 complete -c greenroomctl -n $none -a reexec -d 'Replace the daemon; apps keep running'
 complete -c greenroomctl -n $none -a help -d 'Show help'
 
-complete -c greenroomctl -n '__fish_seen_subcommand_from status show is-active idle cat receipts log watch launch restart push send' \
+complete -c greenroomctl -n '__fish_seen_subcommand_from list status show is-active idle cat receipts log watch launch restart push send enable disable' \
     -a '(__greenroomctl_apps)'
 # Only apps in a state in which the verb changes something.
 complete -c greenroomctl -n '__fish_seen_subcommand_from activate' -a '(__greenroomctl_apps "[^a]\S*")'
@@ -78,6 +80,8 @@ complete -c greenroomctl -n '__fish_seen_subcommand_from pressure' -a 'normal wa
 complete -c greenroomctl -n '__fish_seen_subcommand_from send' \
     -a 'accessory orientation time battery proximity protectedData display screenMode settings locale account memory x-'
 complete -c greenroomctl -n '__fish_seen_subcommand_from launch restart' -l background -d 'Launch into the background'
+complete -c greenroomctl -n '__fish_seen_subcommand_from launch restart' -s E -l setenv -x -d 'Set a variable for this launch' -a '(set -nx)='
+complete -c greenroomctl -n '__fish_seen_subcommand_from enable disable' -l now -d 'Launch or terminate the instances, too'
 complete -c greenroomctl -n '__fish_seen_subcommand_from launch' -l url -x -d 'URL to open'
 complete -c greenroomctl -n '__fish_seen_subcommand_from launch' -l reason -x -d 'Launch reason' \
     -a 'user url push fetch socket timer accessory location relaunch'
@@ -91,8 +95,8 @@ complete -c greenroomctl -n '__fish_seen_subcommand_from launch activate backgro
     -l no-block -d 'Do not wait for the result'
 complete -c greenroomctl -n '__fish_seen_subcommand_from show' -s p -l property -x -d 'Show only this property' \
     -a 'id name state pid since memoryBytes residentBytes swappedBytes tasks wakes awake suspendsInSeconds trafficWakes lastInput
-    watch shortestWaitSeconds deadline foreground launches interruptions
+    watch sockets connectionsWaitingSeconds unloadsInSeconds shortestWaitSeconds deadline foreground launches interruptions
     backgroundTimeRemainingSeconds launchPostponedSeconds launchWaitingSeconds memoryAwaitedBytes
-    backgroundTimeLastHourSeconds backgroundTimePerHourSeconds statusText suspendProblem lastReceipt error files needsReload'
+    backgroundTimeLastHourSeconds backgroundTimePerHourSeconds statusText suspendProblem lastReceipt error files template transient needsReload'
 complete -c greenroomctl -n '__fish_seen_subcommand_from show' -l value -d 'Show only the values'
-complete -c greenroomctl -n '__fish_seen_subcommand_from init' -l config -xa '(__fish_complete_directories)' -d 'Create the manifest in this folder'
+complete -c greenroomctl -n '__fish_seen_subcommand_from init enable disable' -l config -xa '(__fish_complete_directories)' -d 'Use the manifests in this folder'

@@ -34,12 +34,13 @@ _greenroomctl_receipts() {
 _greenroomctl() {
     local curcontext=$curcontext state line
     local -A opt_args
-    local -a common verbs block since
+    local -a common verbs block since setenv
     local keys='id name state pid since memoryBytes residentBytes swappedBytes tasks wakes awake suspendsInSeconds trafficWakes
-        lastInput watch shortestWaitSeconds deadline foreground launches interruptions
+        lastInput watch sockets connectionsWaitingSeconds unloadsInSeconds shortestWaitSeconds deadline foreground launches interruptions
         backgroundTimeRemainingSeconds launchPostponedSeconds launchWaitingSeconds memoryAwaitedBytes
-        backgroundTimeLastHourSeconds backgroundTimePerHourSeconds statusText suspendProblem lastReceipt error files needsReload'
+        backgroundTimeLastHourSeconds backgroundTimePerHourSeconds statusText suspendProblem lastReceipt error files template transient needsReload'
     block=('--no-block[do not wait for the result]')
+    setenv=('*'{-E,--setenv=}'[set a variable for this launch]:variable:_parameters -g "*export*" -qS=')
     since=('--since=[show only those since then]:time:(today yesterday now -1h)')
     common=(
         '--json[print one JSON document]'
@@ -68,6 +69,8 @@ _greenroomctl() {
         'restart:terminate apps, then launch them again'
         'push:send a push notification'
         'send:send a notification'
+        'enable:give instances of templates a file'
+        'disable:remove the files that enable has made'
         'pressure:show or simulate the memory level'
         'init:create the manifest of a program'
         'verify:check manifests'
@@ -80,7 +83,7 @@ _greenroomctl() {
     verb) _describe 'verb' verbs ;;
     operands)
         case $line[1] in
-        status | is-active | idle | cat) _arguments $common '*:app:_greenroomctl_apps' ;;
+        list | status | is-active | idle | cat) _arguments $common '*:app:_greenroomctl_apps' ;;
         show)
             _arguments $common '*'{-p,--property=}"[show only this property]:key:($keys)" '--value[show only the values]' \
                 '*:app:_greenroomctl_apps'
@@ -95,11 +98,15 @@ _greenroomctl() {
                 '(-n --lines)'{-n,--lines=}'[show only the last N]:number' $since '*:app:_greenroomctl_apps'
             ;;
         launch)
-            _arguments $common $block '--background[launch into the background]' '--url=[URL to open]:url:_urls' \
+            _arguments $common $block $setenv '--background[launch into the background]' '--url=[URL to open]:url:_urls' \
                 '--reason=[launch reason]:reason:(user url push fetch socket timer accessory location relaunch)' \
                 '*:app:_greenroomctl_apps'
             ;;
-        restart) _arguments $common '--background[launch into the background]' '*:app:_greenroomctl_apps' ;;
+        restart) _arguments $common $setenv '--background[launch into the background]' '*:app:_greenroomctl_apps' ;;
+        enable | disable)
+            _arguments $common '--now[launch or terminate the instances, too]' \
+                '--config=[use the links in this folder]:folder:_files -/' '*:app:_greenroomctl_apps'
+            ;;
         interrupt)
             _arguments $common $block '--while-connected[end the interruption with this program]' \
                 '*:app:_greenroomctl_foreground'
@@ -121,7 +128,7 @@ _greenroomctl() {
             ;;
         pressure) _arguments $common '1:level:(normal warning critical)' ;;
         verify) _arguments $common '*:file:_files' ;;
-        list | reload | reexec) _arguments $common ;;
+        reload | reexec) _arguments $common ;;
         help) _describe 'verb' verbs ;;
         esac
         ;;

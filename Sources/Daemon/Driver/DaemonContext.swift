@@ -26,13 +26,17 @@ final class DaemonContext {
     let releaser: MemoryReleaser
     let escapes: EscapeSearch
     let runs = RunTable()
+    private(set) lazy var instances = Instances(self)
     private(set) lazy var sampler = MemorySampler(self)
     private(set) lazy var protection = MemoryProtection(self)
     let kernelKills = KernelKills()
     let autogroups: AutogroupQueue
     private(set) lazy var footprints = FootprintMeter(self)
     private(set) lazy var work = WorkMeter(self)
-    private(set) lazy var inputs = InputWatcher(loop: loop)
+    private(set) lazy var inputs = InputWatcher(loop: loop, budget: budget)
+    /// Descriptors for watches and held sockets.
+    let budget = DescriptorBudget()
+    let sockets: HeldSockets
     /// Receives the events of the OS layer. It outlives this object.
     unowned let events: any EventSink
 
@@ -55,6 +59,8 @@ final class DaemonContext {
         stored = StoredDescriptors(
             logbook: logbook, store: store, files: StateFiles.open(folder: folders.storedFiles, journal),
             journal: journal)
+        sockets = HeldSockets(
+            loop: loop, logbook: logbook, store: store, journal: journal, budget: budget, events: events)
         users = UserCache(now: loop.now)
         groups = GroupRemover(loop: loop, journal: journal)
         inboxes = InboxFolders(folders: folders, loop: loop, journal: journal)
@@ -70,9 +76,10 @@ final class DaemonContext {
     /// Valid manifests, by app.
     var manifests: [AppID: AppManifest] { library.manifests }
 
-    /// Removes the stored data of apps without a manifest, and clears the user cache. An app whose manifest has an error
+    /// Removes the sockets and the stored data of apps without a manifest, and clears the user cache. An app whose manifest has an error
     /// keeps its stored data: the error is expected to be corrected.
     func manifestsChanged() {
+        sockets.removeAll { library.manifests[$0] == nil }
         stored.removeAll { library.manifests[$0] == nil && library.broken[$0] == nil }
         users.clear()
     }

@@ -62,14 +62,17 @@ final class EffectPerformer: EffectPerforming {
             context.protection.refresh()
             context.kernelKills.look()
             context.sampler.measure()
-        // Not implemented yet.
-        case .watchSockets, .stopWatchingSockets, .rejectConnections, .removeInstance: break
+        case .watchSockets(let app): context.sockets.watch(app)
+        case .stopWatchingSockets(let app): context.sockets.stopWatching(app)
+        case .rejectConnections(let app): context.sockets.rejectConnections(app)
+        case .removeInstance(let app): context.instances.remove(app)
         case .allowSleep: sleep.allowSleep()
         case .finish: context.loop.exit(0)
         }
     }
 
     private func observe(_ report: Report) {
+        if case .stateChanged(let app, from: _, to: .notRunning, reason: _) = report { context.sockets.ended(app) }
         let now = Instant(sinceOrigin: context.loop.now())
         for observer in observers { observer.observe(report, at: now) }
     }

@@ -8,6 +8,12 @@ protocol LifecycleObserver: AnyObject {
     func observe(_ report: Report, at now: Instant)
     /// The core has handled an event, and its effects were performed.
     func observe(_ event: Event)
+    /// An instance of a template was removed, and nothing is left of it.
+    func observeRemoval(of app: AppID)
+}
+
+extension LifecycleObserver {
+    func observeRemoval(of app: AppID) {}
 }
 
 /// Writes reports to the journal, with a limit for those that an app can cause at will.
@@ -31,6 +37,8 @@ final class JournalObserver: LifecycleObserver {
     func observe(_ event: Event) {
         if case .unregistered(let app) = event { rateLimiter.remove(app) }
     }
+
+    func observeRemoval(of app: AppID) { rateLimiter.remove(app) }
 }
 
 /// Emits reports as D-Bus signals, with the same limit as the journal.
@@ -48,5 +56,10 @@ final class BusObserver: LifecycleObserver {
     func observe(_ event: Event) {
         bus.announcer.record(event)
         if case .unregistered(let app) = event { rateLimiter.remove(app) }
+    }
+
+    func observeRemoval(of app: AppID) {
+        rateLimiter.remove(app)
+        bus.announcer.recordRemoval(of: app)
     }
 }

@@ -11,9 +11,11 @@ extension Program {
     func start() throws {
         guard let recovered else {
             context.stored.restore([:], descriptors)
+            context.sockets.discard(descriptors)
             return readManifests { self.applyManifests($0, recovered: nil) }
         }
         self.recovered = nil
+        context.instances.recover(recovered)
         driver.hold(recovered)
         let hasClients = !descriptors.clients.isEmpty || descriptors.contains(RecoveredDescriptors.messageBus)
         let disabled = descriptors.takeDisabledApps()
@@ -38,6 +40,11 @@ extension Program {
         if count != nil { context.logbook.endRecovery() }
         // The previous daemon may have died at the end of a stop, or before it had read the archive.
         context.stored.restoreArchive(StateArchive(folder: options.folders.restoration, journal: journal))
+        var changes = changes
+        if count != nil {
+            // The library of this daemon does not know which manifests the previous one had.
+            changes.gone = driver.core.unsortedAppIDs.filter { context.library.manifests[$0] == nil }.sorted()
+        }
         killUnknownProcesses {
             self.service.reloader.apply(changes) {
                 self.orFail {
@@ -68,6 +75,7 @@ extension Program {
             driver.send(.started)
             context.logbook.persist([], as: Self.startedRecord)
         }
+        context.library.transient.keys.forEach(service.settleInstance)
         removeUnusedInboxes()
         context.pendingReceipts.update()
         enableSignals()

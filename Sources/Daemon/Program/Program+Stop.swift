@@ -24,7 +24,8 @@ extension Program: DaemonControl {
         driver.saveSnapshot()
         let connections = bus.connectionsForReexec()
         let descriptors =
-            context.stored.all + context.runs.all.flatMap(\.descriptorsForReexec) + bus.socketForReexec
+            context.stored.all + context.sockets.all + context.runs.all.flatMap(\.descriptorsForReexec)
+            + bus.socketForReexec
             + (bus.logind?.inhibitorForReexec ?? []) + [(RecoveredDescriptors.lock, lock.descriptor)]
             + groupLockForReexec
         try Reexecution.run(path, descriptors + connections)
@@ -96,6 +97,7 @@ extension Program: DaemonControl {
         if case .restart = stop { return bus.close(isTakenOver: true) }
         bus.close()
         context.store.remove(RecoveredDescriptors.controlSocket)
+        context.sockets.closeAll()
         context.stored.archive(in: StateArchive(folder: options.folders.restoration, journal: journal))
         context.logbook.remove()
         _ = try? removeFile(at: options.folders.notifySockets, folder: true)

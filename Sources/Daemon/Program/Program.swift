@@ -86,7 +86,10 @@ final class Program {
         let launcher = RunLauncher(
             context: context,
             inheritedEnvironment: options.mode == .user ? LaunchEnvironment.passedOn(ownEnvironment()) : [])
-        let observers: [any LifecycleObserver] = [JournalObserver(journal: journal), BusObserver(bus: bus)]
+        let observers: [any LifecycleObserver] = [
+            JournalObserver(journal: journal), BusObserver(bus: bus), InstanceObserver(service: service),
+        ]
+        context.instances.onRemoved = { app in for observer in observers { observer.observeRemoval(of: app) } }
         let performer = EffectPerformer(
             context: context, launcher: launcher, answers: answers, observers: observers, sleep: bus)
         driver.connect(performer: performer, observers: observers)

@@ -42,6 +42,8 @@ final class RecoveredDescriptors {
     static func notifySocket(_ run: RunID) -> String { "notify-\(run)" }
     static func process(_ run: RunID) -> String { "process-\(run)" }
     static func stored(_ serial: UInt64) -> String { "stored-\(serial)" }
+    static let socketPrefix = "socket-"
+    static func socket(_ serial: UInt64) -> String { socketPrefix + "\(serial)" }
     static let lock = "lock"
     static let groupLock = "group-lock"
     static let controlSocket = "control"
@@ -146,6 +148,7 @@ final class RecoveredDescriptors {
     }
 
     func contains(_ name: String) -> Bool { all[name] != nil }
+    var names: [String] { all.keys.sorted() }
 
     /// - Returns: `nil` if there is none of this name.
     func take(_ name: String) -> Descriptor? {

@@ -40,7 +40,11 @@ final class Recovery {
             if let run, !known.contains(run) { context.logbook.removeRecord(name) }
         }
         findEnclosures {
-            self.work.add(each: self.driver.core.runIDs, self.reattach) { self.restoreDescriptors(completion) }
+            self.work.add(each: self.driver.core.runIDs, self.reattach) {
+                self.context.sockets.restore(
+                    self.recovered.records, self.descriptors, runs: self.context.runs.all
+                ) { self.restoreDescriptors(completion) }
+            }
         }
     }
 

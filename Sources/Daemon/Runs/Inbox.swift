@@ -75,6 +75,11 @@ final class InboxFolders {
         if !isRemoving { removeRest() }
     }
 
+    /// Removes the inbox of an app that no longer exists, in later turns.
+    func removeInbox(of app: AppID) throws(SystemError) {
+        do throws(SystemError) { try remove(app.name) } catch { if error.errno != ENOENT { throw error } }
+    }
+
     /// Behind the sources of apps, and in turn with clients: an app may leave any number of files.
     private func removeRest() {
         loop.work.add { [weak self] in

@@ -19,7 +19,7 @@ final class InputWatcher {
     }
 
     let loop: EventLoop
-    let budget = DescriptorBudget()
+    let budget: DescriptorBudget
     let describer = SocketDescriber()
     private var inputs: [UInt64: WeakInput] = [:]
     /// Watches that are stopped, with their epoll descriptor and pidfds.
@@ -36,7 +36,10 @@ final class InputWatcher {
     /// The position of a process in its watch has so many bits; `DescriptorWatch.maximumProcesses` fits.
     private static let positionBits: UInt64 = 10
 
-    init(loop: EventLoop) { self.loop = loop }
+    init(loop: EventLoop, budget: DescriptorBudget) {
+        self.loop = loop
+        self.budget = budget
+    }
 
     // MARK: The ends of processes
 

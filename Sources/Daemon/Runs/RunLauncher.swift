@@ -168,7 +168,7 @@ final class RunLauncher {
         request.oomScoreAdjust = manifest.oomScoreAdjust ?? OOMClass.defaultBase
         request.noNewPrivileges = manifest.noNewPrivileges
         request.cgroup = enclosure.cgroupDescriptor
-        request.passedDescriptors = context.stored.passed(to: manifest.id)
+        request.passedDescriptors = context.sockets.passed(to: manifest.id) + context.stored.passed(to: manifest.id)
         return request
     }
 

@@ -1,5 +1,5 @@
-// The echo server of the benchmark. It listens on a port of 127.0.0.1 that the kernel chooses and records in BOARD, and sends
-// back what it reads. It has one loop with epoll and no timeouts.
+// The echo server of the benchmark. It listens on the socket that it is passed (LISTEN_FDS), or on a port of 127.0.0.1 that the
+// kernel chooses, records the port in BOARD, and sends back what it reads. It has one loop with epoll and no timeouts.
 //
 //   server plain BOARD SLOT                one process with one thread
 //   server threads BOARD SLOT COUNT        one process with COUNT threads, of which all but one sleep
@@ -69,6 +69,18 @@ static int listen_anywhere(uint16_t *port) {
     return listener;
 }
 
+// The first socket that sd_listen_fds(3) describes; -1: none was passed.
+static int passed_listener(uint16_t *port) {
+    const char *pid = getenv("LISTEN_PID"), *count = getenv("LISTEN_FDS");
+    if (!pid || !count || atol(pid) != getpid() || atoi(count) < 1) return -1;
+    struct sockaddr_in address;
+    socklen_t length = sizeof address;
+    if (getsockname(3, (struct sockaddr *)&address, &length) != 0) fail("getsockname");
+    if (fcntl(3, F_SETFL, O_NONBLOCK) != 0 || fcntl(3, F_SETFD, FD_CLOEXEC) != 0) fail("fcntl");
+    *port = ntohs(address.sin_port);
+    return 3;
+}
+
 static void *sleep_for_ever(void *unused) {
     for (;;) pause();
     return unused;
@@ -112,7 +124,8 @@ int main(int count, char **arguments) {
     long number = count > 4 ? atol(arguments[4]) : 1;
     signal(SIGPIPE, SIG_IGN);
     uint16_t port;
-    int listener = listen_anywhere(&port);
+    int listener = strcmp(kind, "behind") ? passed_listener(&port) : -1;
+    if (listener < 0) listener = listen_anywhere(&port);
     if (!strcmp(kind, "threads")) start_threads(number);
     if (!strcmp(kind, "processes"))
         for (long i = 1; i < number; i++) start_child(listener, -1);

@@ -136,15 +136,9 @@ struct InvariantChecker {
             if !requested.contains(request) { fail("\(effect) of an unknown request") }
             if !answered.insert(request).inserted { fail("\(effect) is a second answer") }
         case .report(let report): record(report)
-        case .watchSockets(let app):
-            if !watched.insert(app).inserted { fail("\(effect) twice") }
-        case .stopWatchingSockets(let app):
-            if watched.remove(app) == nil { fail("\(effect) of sockets that are not watched") }
-        case .rejectConnections(let app):
-            if states[app] ?? .notRunning != .notRunning { fail("\(effect) while it is \(states[app]!)") }
-        case .removeInstance(let app):
-            if states[app] ?? .notRunning != .notRunning { fail("\(effect) while it is \(states[app]!)") }
-            holders.remove(app)
+        case .watchSockets(let app), .stopWatchingSockets(let app), .rejectConnections(let app),
+            .removeInstance(let app):
+            recordSockets(effect, of: app)
         case .finish:
             if hasFinished { fail("finished twice") }
             hasFinished = true
@@ -152,6 +146,17 @@ struct InvariantChecker {
             if answered.contains(request) { fail("\(effect) after the answer") }
         case .warn(let run, _): _ = handleEverything(run, effect)
         case .recordLaunch, .writeReceipt, .dropRestorationState, .measureMemory, .allowSleep: break
+        }
+    }
+
+    private mutating func recordSockets(_ effect: Effect, of app: AppID) {
+        switch effect {
+        case .watchSockets: if !watched.insert(app).inserted { fail("\(effect) twice") }
+        case .stopWatchingSockets:
+            if watched.remove(app) == nil { fail("\(effect) of sockets that are not watched") }
+        default:
+            if states[app] ?? .notRunning != .notRunning { fail("\(effect) while it is \(states[app]!)") }
+            if case .removeInstance = effect { holders.remove(app) }
         }
     }
 

@@ -1,0 +1,138 @@
+import LifecycleCore
+import Linux
+import Manifest
+import Systemd
+
+/// Creates instances of templates when they are first asked for, and removes what the daemon has of them when nothing is left of
+/// them. An instance without a file is recorded in the logbook, so that the next daemon has it too.
+final class Instances {
+    private unowned let context: DaemonContext
+    /// Instances that the core will know once it has handled the events before.
+    private var registering: Set<AppID> = []
+    /// Called when an instance was removed.
+    var onRemoved: ((AppID) -> Void)?
+
+    init(_ context: DaemonContext) { self.context = context }
+
+    // MARK: Recovery
+
+    /// Takes over the instances of the previous daemon, before the manifests are read.
+    func recover(_ recovered: RecoveredState) {
+        context.library.recover(TransientInstance.all(in: recovered.records))
+        for case (.registered(let id, _, launches: _), _) in recovered.events where context.library.transient[id] != nil
+        {
+            registering.insert(id)
+        }
+    }
+
+    // MARK: Creation
+
+    /// Whether the core will know the instance, although it does not yet.
+    func isRegistering(_ id: AppID) -> Bool { registering.contains(id) }
+
+    /// Creates an instance that the core does not know, and sends the request that asked for it. If the daemon dies meanwhile,
+    /// the next one has both or none.
+    /// - Parameter request: sends the event.
+    func create(_ id: AppID, _ request: () -> Void) throws(InstanceProblem) {
+        let library = context.library
+        // The core has removed it, and that is still to be performed.
+        let isBeingRemoved = library.transient[id] != nil && library.manifests[id] != nil
+        let manifest: AppManifest
+        if isBeingRemoved, let known = library.manifests[id] {
+            manifest = known
+        } else {
+            manifest = try library.instantiate(id)
+            log("instance created", id)
+        }
+        registering.insert(id)
+        context.events.batch {
+            context.logbook.batch {
+                persist(id)
+                register(manifest, launches: isBeingRemoved ? 0 : nil)
+                request()
+            }
+        }
+    }
+
+    /// Passes a manifest to the core.
+    /// - Parameters:
+    ///   - launches: how often the app was launched; `nil`: as often as is recorded.
+    ///   - binding: whether its sockets are bound before.
+    func register(_ manifest: AppManifest, launches: Int? = nil, binding: Bool = true) {
+        let id = manifest.id
+        if binding { context.sockets.update(manifest) }
+        let policy = context.sockets.policy(of: manifest)
+        context.events.send(.registered(id, policy, launches: launches ?? context.launches.count(id)))
+    }
+
+    /// Records whether an app is an instance without a file: that may change when files are added or removed.
+    func persist(_ id: AppID) {
+        let name = TransientInstance.recordName(id)
+        if let instance = context.library.transient[id] {
+            context.logbook.persist(instance.savedBytes, as: name)
+        } else {
+            context.logbook.removeRecord(name)
+        }
+    }
+
+    /// The core has handled an event.
+    func observe(_ event: Event) {
+        if case .registered(let id, _, launches: _) = event { registering.remove(id) }
+    }
+
+    // MARK: Removal
+
+    /// Removes what the daemon has of an instance that the core does not know any more. The receipts, and the directories that the
+    /// manifest names, stay.
+    func remove(_ id: AppID) {
+        // Performed already by the previous daemon, or it has a file now.
+        guard context.library.transient[id] != nil else { return }
+        attempt(id) { try context.launches.remove(id) }
+        attempt(id) { try context.inboxes.removeInbox(of: id) }
+        attempt(id) { try context.receipts.removeLastReceiptFile(of: id) }
+        context.stored.removeAll(of: id)
+        if registering.contains(id) { return }
+        context.sockets.remove(id)
+        context.library.remove(id)
+        persist(id)
+        log("instance removed: nothing is left of it", id)
+        onRemoved?(id)
+    }
+
+    private func attempt(_ id: AppID, _ body: () throws -> Void) {
+        do { try body() } catch { context.journal.logWarning("\(error)", app: id) }
+    }
+
+    private func log(_ sentence: String, _ id: AppID) {
+        context.journal.log(.info, MessageID.instance, app: id, sentence)
+    }
+}
+
+/// Tells the parts of the daemon about instances.
+final class InstanceObserver: LifecycleObserver {
+    private unowned let service: ControlService
+
+    init(service: ControlService) { self.service = service }
+
+    func observe(_ report: Report, at now: Instant) {
+        if case .stateChanged(let id, from: _, to: .notRunning, reason: _) = report { service.settleInstance(id) }
+    }
+
+    func observe(_ event: Event) {
+        service.context.instances.observe(event)
+        if case .unregistered(let id) = event { service.settleInstance(id) }
+    }
+
+    func observeRemoval(of app: AppID) { service.removeTimestamps(app) }
+}
+
+extension ControlService {
+    /// Removes an instance that has neither a valid manifest nor a process any more. If an error disables it and it holds sockets,
+    /// it comes back with them once the error is corrected.
+    func settleInstance(_ id: AppID) {
+        guard let instance = library.transient[id], library.manifests[id] == nil, driver.core.state(of: id) == nil,
+            library.broken[id] == nil || !instance.holdsSockets
+        else { return }
+        context.instances.remove(id)
+    }
+}
