@@ -15,6 +15,7 @@ extension World {
         case .notified, .forked:
             if isInStorm { beginComputing(run) } else { planAnswer(.ready, run, policy.launchDeadline) }
         }
+        planConnections(run)
         if isWoken { planWake(run) }
         plan(.actSpontaneously, by: run, after: pause(run))
     }
@@ -35,6 +36,7 @@ extension World {
             if !isQuiet, apps[runs[run].app].random.chance(chance) { plan(.begin(1), by: run, after: 300) }
         case .willTerminate:
             runs[run].isTerminateAnswerDue = true
+            planTerminationAnswer(run)
             if !isQuiet, apps[runs[run].app].personality.ignoresSIGTERM, allows(.ignoresTerminate) { return }
             if runs[run].isAware {
                 planAnswer(.exitOnTerminate, run, policy.terminateDeadline)
