@@ -139,6 +139,12 @@ package final class ListeningSocket {
         acceptsConnections ? 0 : UInt64(clamping: clinux_readable_bytes(descriptor.raw))
     }
 
+    /// Whether a connection or a datagram waits.
+    package var isReadable: Bool {
+        var polled = pollfd(fd: descriptor.raw, events: Int16(POLLIN), revents: 0)
+        return poll(&polled, 1, 0) > 0 && polled.revents & Int16(POLLIN) != 0
+    }
+
     /// Resets the connection that has waited longest. The socket has to be non-blocking.
     /// - Returns: whether another one may wait.
     package func rejectConnection() throws(SystemError) -> Bool {

@@ -2,6 +2,7 @@ import Control
 import Glibc
 import JSON
 import Linux
+import Posix
 import Systemd
 import TestKit
 import Testing
@@ -146,6 +147,45 @@ struct InstanceRecoveryTests {
         #expect(try second.listed().isEmpty)
         second.crash()
         #expect(try second.successor().listed().isEmpty)
+    }
+
+    @Test(
+        "an instance that holds sockets is an app until it is removed, over SIGKILL, reexec and errors in its template")
+    func sockets() throws {
+        let root = try TestDaemon.makeFolder()
+        let sections = "[Wake]\nListenStream=\(root)/%i.socket\n"
+        var daemon = try Self.start(sections, root: root)
+        let socket = root + "/1.socket"
+        try daemon.launch("worker@1")
+        try daemon.terminate("worker@1")
+        func check(_ daemon: TestDaemon) throws {
+            let status = try daemon.status("worker@1")
+            #expect(status["state"]?.stringValue == "notRunning" && status["transient"]?.boolValue == true)
+            #expect(status["template"]?.stringValue == "worker@")
+            #expect(exists(at: socket))
+        }
+        try check(daemon)
+        _ = try daemon.call("Reexec")
+        try daemon.reconnect()
+        try check(daemon)
+        try daemon.write("worker@.app", "[App]\nType=notfy\n")
+        try daemon.reload()
+        #expect(try daemon.status("worker@1")["error"] != nil)
+        for _ in 0..<2 {
+            daemon.crash()
+            daemon = try daemon.successor()
+        }
+        #expect(try daemon.status("worker@1")["error"] != nil)
+        try daemon.write("worker@.app", Self.template + sections)
+        try daemon.reload()
+        try check(daemon)
+        // A client launches it.
+        let client = try UnixSocket.connect(to: socket)
+        try daemon.waitUntil("worker@1", is: "background")
+        try daemon.terminate("worker@1", remove: true)
+        #expect(try daemon.listed().isEmpty)
+        #expect(!exists(at: socket))
+        withExtendedLifetime(client) {}
     }
 
     @Test("an instance that an error in its template disables is there after SIGKILL of the daemon")

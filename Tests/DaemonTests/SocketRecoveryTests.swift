@@ -141,7 +141,7 @@ struct SocketRecoveryTests {
         #expect(try stage.daemon.pid("web") == pid)
     }
 
-    @Test("a socket that the store has lost is bound again at the end of the app, which another daemon has not seen")
+    @Test("a socket that the store has lost is taken back from the running app, and stored again")
     func lost() throws {
         let root = try TestDaemon.makeFolder()
         let manager = try FakeServiceManager(in: root)

@@ -25,6 +25,28 @@ struct SocketTests {
         #expect(try stage.launches("web") == 1)
     }
 
+    @Test("an app of Type=listening with held sockets is ready when it has accepted what waits there (L7)")
+    func acceptance() throws {
+        let port = try freePort()
+        let stage = try SocketStage([
+            "web": (
+                "hold ROOT/go",
+                "ListenStream=127.0.0.1:\(port)\n[App]\nType=listening\n[Lifecycle]\nLaunchDeadlineSec=5min"
+            )
+        ])
+        let client = try SocketClient(.port(port))
+        try client.send("one")
+        try stage.daemon.waitUntil("web", is: "launching")
+        // Several measurements: it waits for the file, without the processor.
+        try stage.daemon.eventually("the program is executed") { try stage.launches("web") == 1 }
+        for _ in 0..<20 { #expect(try stage.daemon.status("web")["state"]?.stringValue == "launching") }
+        try replaceFile(at: stage.path("go"), with: [])
+        #expect(try client.receive() == "one")
+        try stage.daemon.eventually("it is ready") {
+            ["background", "suspended"].contains(try stage.daemon.status("web")["state"]?.stringValue)
+        }
+    }
+
     @Test("every kind of socket launches its app, and gets what arrived before (L29)")
     func kinds() throws {
         let (stream, datagram) = (try freePort(), try freePort())

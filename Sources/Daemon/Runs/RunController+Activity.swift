@@ -1,6 +1,7 @@
 import LifecycleCore
 import Linux
 import Manifest
+import Systemd
 
 /// What a run does, for the core's decisions: processor time, and whether it listens.
 extension RunController {
@@ -44,7 +45,18 @@ extension RunController {
         }
     }
 
-    private var listenerSearch: ListenerSearch { (try? enclosure.searchListeners()) ?? ListenerSearch() }
+    private var listenerSearch: ListenerSearch {
+        guard context.sockets.holdsSockets(app) else { return (try? enclosure.searchListeners()) ?? ListenerSearch() }
+        // It has sockets that listen from its first instruction on.
+        var search = ListenerSearch()
+        let age = context.loop.now() - created
+        search.listens = !context.sockets.hasWaitingConnection(app) || age >= longestAcceptance
+        return search
+    }
+
+    /// For so long connections that wait at held sockets say that the app does not accept them yet: half of its launch deadline, so
+    /// that steady clients do not delay the launch until then.
+    private var longestAcceptance: Duration { manifest.policy.launchDeadline.map { $0 / 2 } ?? .seconds(30) }
 
     /// Reports that an app of `Type=listening` is ready, however late the daemon looks.
     func reportListener() {

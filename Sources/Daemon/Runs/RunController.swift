@@ -23,6 +23,8 @@ final class RunController {
     /// The user that the app runs as; `nil`: the daemon's.
     let owner: Owner?
     unowned let context: DaemonContext
+    /// When this object was created: at the launch, or when the run was recovered (CLOCK_MONOTONIC).
+    let created: Duration
 
     // MARK: Processes
 
@@ -125,6 +127,7 @@ final class RunController {
         self.socket = socket
         self.owner = owner
         self.context = context
+        created = context.loop.now()
         transport = SignalTransport(loop: context.loop, signals: manifest.signals, queue: notices)
         self.inbox = inbox ?? Inbox(of: manifest.id, in: context.inboxes, context.folders, owner: owner)
         transport.delegate = self

@@ -63,6 +63,9 @@ final class HeldSocketEntry {
         retryAt = nil
     }
 
+    /// The same for all sockets that can conflict with this one.
+    var addressKey: String { wanted.address.port.map { "port \($0)" } ?? wanted.address.description }
+
     /// Whether both sockets need the same address of the machine.
     func conflicts(with other: HeldSocketEntry) -> Bool {
         switch (wanted.address.port, other.wanted.address.port) {

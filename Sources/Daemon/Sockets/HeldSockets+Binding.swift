@@ -45,6 +45,7 @@ extension HeldSockets {
         entry.settings = made
         entry.given = settings[entry.app]?.made
         count += 1
+        byAddress[entry.addressKey, default: []].insert(entry.serial)
         budget.take()
         if entry.wanted.address.port == nil { local[entry.wanted.address] = entry }
         persist(entry)
@@ -62,8 +63,8 @@ extension HeldSockets {
 
     /// A socket of another app, or of the same one, that has the address.
     private func rival(of entry: HeldSocketEntry) -> HeldSocketEntry? {
-        bySerial.values.filter { $0 !== entry && $0.socket != nil && $0.conflicts(with: entry) }
-            .min { $0.serial < $1.serial }
+        (byAddress[entry.addressKey] ?? []).sorted().lazy.compactMap { self.bySerial[$0] }
+            .first { $0 !== entry && $0.socket != nil && $0.conflicts(with: entry) }
     }
 
     /// - Throws: `Problem` if a user or group does not exist.
@@ -152,6 +153,8 @@ extension HeldSockets {
         guard let socket = entry.socket else { return }
         entry.socket = nil
         count -= 1
+        byAddress[entry.addressKey]?.remove(entry.serial)
+        if byAddress[entry.addressKey]?.isEmpty ?? false { byAddress[entry.addressKey] = nil }
         budget.giveBack(1)
         if local[entry.wanted.address] === entry { local[entry.wanted.address] = nil }
         files.unwatch(entry)

@@ -81,6 +81,11 @@ extension HeldSockets {
         events.send(.socketsReady(app, input))
     }
 
+    /// Whether a connection waits to be accepted at a socket of the app.
+    func hasWaitingConnection(_ app: AppID) -> Bool {
+        (entries[app] ?? []).contains { $0.type != .datagram && $0.socket?.isReadable ?? false }
+    }
+
     // MARK: Connections that are reset
 
     /// How many connections of one socket are reset at a time, at most: others may come as fast.

@@ -24,6 +24,8 @@ final class HeldSockets {
     /// In the order of the manifest.
     var entries: [AppID: [HeldSocketEntry]] = [:]
     var bySerial: [UInt64: HeldSocketEntry] = [:]
+    /// The sockets that are held, by what of their addresses can conflict: with 10,000 apps no bind compares it with all others.
+    var byAddress: [String: Set<UInt64>] = [:]
     var settings: [AppID: Settings] = [:]
     /// The bound sockets that have a path or an abstract name.
     var local: [HeldSocket.Address: HeldSocketEntry] = [:]
