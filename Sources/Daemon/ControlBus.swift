@@ -222,7 +222,7 @@ extension Request {
     /// Whether it launches an app that is not running.
     fileprivate var createsInstances: Bool {
         switch self {
-        case .launch, .activate: true
+        case .launch, .activate, .open: true
         case .background, .interrupt, .interruptWhileConnected, .endInterruption, .terminate, .remove, .push, .send:
             false
         }

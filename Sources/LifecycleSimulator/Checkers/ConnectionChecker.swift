@@ -43,7 +43,7 @@ struct ConnectionChecker {
         guard let app else { return }
         switch event {
         case .requested(let request, _, .open(let url), by: _),
-            .requested(let request, _, .launch(.foreground, _, url: let url?, _), by: _):
+            .requested(let request, _, .launch(_, _, url: let url?, _), by: _):
             let phase = model.apps[app].phase
             let isAfterEnd = phase == .terminating || phase == .ending
             apps[app].urls.append(URL(url: url, request: request, isAfterEnd: isAfterEnd))

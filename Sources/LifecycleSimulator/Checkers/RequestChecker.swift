@@ -39,7 +39,7 @@ struct RequestChecker {
     private static func goal(_ request: Request, _ policy: AppPolicy) -> Goal {
         switch request {
         // It comes into the background (L49).
-        case .activate where policy.role == .worker: .worker
+        case .activate where policy.role == .worker, .open where policy.role == .worker: .worker
         case .activate, .open, .launch(.foreground, _, _, _): .foreground
         case .background: .background
         case .terminate, .remove: .end
