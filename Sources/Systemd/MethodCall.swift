@@ -17,7 +17,7 @@ package final class MethodCall {
 
     init(
         _ message: OpaquePointer, target: BusTarget, interface: String, method: BusMethod, peer: BusPeer,
-        serial: UInt64
+        serial: UInt64, descriptors: [SharedDescriptor] = []
     ) throws(BusError) {
         self.target = target
         self.interface = interface
@@ -25,7 +25,7 @@ package final class MethodCall {
         self.output = method.output
         self.peer = peer
         self.serial = serial
-        arguments = try MessageReader.read(message, limits: peer.limits.message)
+        arguments = try MessageReader.read(message, limits: peer.limits.message, descriptors: descriptors)
         self.message = sd_bus_message_ref(message)
         peer.unanswered[serial] = UnansweredCall(call: self)
     }
