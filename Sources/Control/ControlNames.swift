@@ -23,6 +23,7 @@ package enum ControlNames {
         case unknownApp = "UnknownApp"
         case notRunning = "NotRunning"
         case running = "Running"
+        case opensNoURLs = "OpensNoURLs"
         case ending = "Ending"
         case notInForeground = "NotInForeground"
         case notInterrupted = "NotInterrupted"

@@ -185,7 +185,13 @@ final class ControlService {
             case .unknownApp: (.unknownApp, "the app no longer exists")
             case .notRunning: (.notRunning, "it is not running")
             case .running:
-                (.running, "it is already running, and a URL is passed at launch only; use activate without a URL")
+                (.running, "it is already running, and what was asked for is passed at launch only")
+            case .opensNoURLs:
+                (
+                    .opensNoURLs,
+                    "it is running and takes URLs only at its launch: it has no connection to GREENROOM_BUS_ADDRESS that "
+                        + "handles openURL"
+                )
             case .ending: (.ending, "it is terminating")
             case .notInForeground: (.notInForeground, "it is not in the foreground")
             case .notInterrupted: (.notInterrupted, whyNotInterrupted(app))

@@ -180,7 +180,7 @@ extension LifecycleCore {
                 .overProcessorLimit, nil:
                 return true
             case .terminationIgnored(let cause, _): return cause == .selfInitiated
-            case .removed, .terminatedWithoutNotice, .unloaded, .shutdown, .jetsam: return false
+            case .removed, .terminationAnswered, .terminatedWithoutNotice, .unloaded, .shutdown, .jetsam: return false
             }
         }
     }
@@ -227,6 +227,7 @@ extension LifecycleCore {
         runs[run.number] = nil
         dropInterruptions(index)
         resetDeliveries(index)
+        apps[index].urls.pending = []
         change(index, to: .notRunning(NotRunning()), .ended, now)
         answerAll(index, .ended(receipt)) { $0.goal == .ended }
         memoryCameBack(run, bytes, now)
@@ -240,6 +241,7 @@ extension LifecycleCore {
         if let next = ending.next {
             guard let refusal = refusal(of: next, index, now) else {
                 for waiter in apps[index].waiters.indices { apps[index].waiters[waiter].isAfterEnd = false }
+                apps[index].urls.beginNext()
                 launchOnRequest(index, next, now)
                 return beginNextDeliveries(index)
             }

@@ -97,7 +97,8 @@ extension LifecycleCore {
             else { return }
             view.suspendsIn = max(.zero, max(timer.at, staysAwakeUntil(index) ?? timer.at) - now)
         case .launching?: if isAwaitingListener(index) { view.hiddenSockets = run.startUp?.hiddenSockets }
-        case nil, .foreground?, .enteringBackground?, .suspending?, .waking?, .terminating?: break
+        case .terminating(let terminating)?: view.terminationReason = terminating.cause.reason
+        case nil, .foreground?, .enteringBackground?, .suspending?, .waking?: break
         }
     }
 

@@ -390,7 +390,9 @@ struct CoreModel {
                 apps[app].isNotifiedToTerminate = true
                 apps[app].memoryBeforeEnd = apps[app].memory
             }
-        case .willResignActive, .willEnterForeground, .didBecomeActive, .memoryWarning, .tasksExpiring: break
+        case .willResignActive, .willEnterForeground, .didBecomeActive, .memoryWarning, .tasksExpiring, .openURL,
+            .willSuspend, .didResume:
+            break
         }
     }
 

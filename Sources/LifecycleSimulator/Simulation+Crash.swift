@@ -107,7 +107,7 @@ extension World {
             .inputArrived, .workMeasured, .processorMeasured:
             nil
         case .ready, .backgroundEntered, .taskBegan, .taskEnded, .timeoutExtended, .wakeCompleted, .heartbeat,
-            .heartbeatGivenUp, .stopping:
+            .heartbeatGivenUp, .stopping, .attached, .terminationAnswered:
             messagesKept ? event : nil
         case .exited(_, let cpu, let memory, let remaining):
             losesStatus() ? .exited(.unknown, cpu: cpu, memory: memory, remaining: remaining) : event

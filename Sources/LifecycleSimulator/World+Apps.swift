@@ -23,7 +23,7 @@ extension World {
     mutating func receive(_ run: Int, _ notice: Notice) {
         let policy = apps[runs[run].app].policy
         switch notice {
-        case .willResignActive, .willEnterForeground: break
+        case .willResignActive, .willEnterForeground, .openURL, .willSuspend, .didResume: break
         case .didBecomeActive:
             runs[run].isInForeground = true
             if let watchdog = policy.watchdog { plan(.heartbeat, by: run, after: watchdog.microseconds / 3) }
@@ -314,7 +314,7 @@ extension RunEvent {
             .continued,
             .taskBegan, .taskEnded, .wakeCompleted, .timeoutExtended, .heartbeatGivenUp, .stopping, .mainProcessChanged,
             .reattached, .activityMeasured, .locksFound, .inputWatched, .inputArrived, .workMeasured,
-            .processorMeasured:
+            .processorMeasured, .attached, .terminationAnswered:
             nil
         }
     }

@@ -291,6 +291,7 @@ final class RunController {
     /// Sends a notice. A memory warning has one signal for both levels, so the level is written to the inbox
     /// first (L36).
     func notify(_ notice: Notice, _ effect: EffectID) {
+        if notice.isForConnections { return }
         guard case .memoryWarning(let level) = notice else { return transport.send(notice, effect) }
         let isWritten = writeToInbox("memory", level.name)
         transport.send(notice, effect)
@@ -440,6 +441,9 @@ extension Notice {
         case .willTerminate: "willTerminate"
         case .memoryWarning: "memoryWarning"
         case .tasksExpiring: "tasksExpiring"
+        case .openURL: "openURL"
+        case .willSuspend: "willSuspend"
+        case .didResume: "didResume"
         }
     }
 }
