@@ -214,7 +214,7 @@ package final class BusServer {
     }
 
     /// Whether connections are accepted. Until then they wait in the socket, also for another program that gets it.
-    var isAccepting: Bool {
+    package var isAccepting: Bool {
         get { listening?.isEnabled ?? false }
         set { listening?.isEnabled = newValue }
     }

@@ -11,6 +11,8 @@ protocol EventSink: AnyObject {
     func isEntering(_ run: RunID) -> Bool
     /// Whether a run is launching.
     func isLaunching(_ run: RunID) -> Bool
+    /// An app as the core sees it now; `nil`: it is not known.
+    func view(of app: AppID) -> AppView?
 }
 
 /// Performs the core's effects.
@@ -118,6 +120,7 @@ final class CoreDriver: EventSink {
     /// While events wait the core does not know yet: then it counts as entering.
     func isEntering(_ run: RunID) -> Bool { core.isEntering(run) || !isIdle }
     func isLaunching(_ run: RunID) -> Bool { core.isLaunching(run) || !isIdle }
+    func view(of app: AppID) -> AppView? { core.view(of: app, at: now) }
 
     // MARK: Recovery
 
