@@ -46,12 +46,14 @@
 //   intrude PATH          sends, as the user 65534, a socket that takes 15 minutes to close to the bus at PATH; needs root
 //   chatter N             sends N datagrams of 80 messages each
 //   close                 closes all descriptors
+//   lend PATH             a child gives connections to GREENROOM_BUS_ADDRESS to whoever connects to a socket at PATH (lend.c)
 //   print TEXT            appends a line to the trace
 //
 // With the arguments `kill-at entry|exit NUMBER PID FILE` it is no app: it kills another process at a system call. With
 // `descriptor KIND PROCS` it is one that has a descriptor (descriptors.c), and with `serve FILE` a server (serve.c).
 #include "descriptors.h"
 #include "fuse.h"
+#include "lend.h"
 #include "serve.h"
 
 #include <errno.h>
@@ -404,6 +406,7 @@ static int act(const char *what, const char *value) {
     if (!strcmp(what, "say")) return say(value), 1;
     if (!strcmp(what, "begin")) return say2("X_GREENROOM_BEGIN_TASK=", value), 1;
     if (!strcmp(what, "end")) return say2("X_GREENROOM_END_TASK=", value), 1;
+    if (!strcmp(what, "lend")) return lend(value), 1;
     if (!strcmp(what, "print")) return trace(value), 1;
     if (!strcmp(what, "sleep-in-kernel")) return sleep_in_kernel(value), 1;
     if (!strcmp(what, "undumpable")) return prctl(PR_SET_DUMPABLE, 0), 0;

@@ -1,4 +1,4 @@
-import LifecycleCore
+import Posix
 import Systemd
 
 /// Counts the messages of an app's connections, in windows of one second.

@@ -29,8 +29,11 @@ final class SummaryStore {
     /// The app is launched: what its last process has set is what the new one is told.
     func launched(_ app: AppID) throws(SystemError) {
         let next = path(app) + Self.next
-        if exists(at: next) { return try checkErrno(rename(next, path(app)), "rename", next) }
-        _ = try removeFile(at: path(app))
+        if exists(at: next) {
+            try checkErrno(rename(next, path(app)), "rename", next)
+        } else {
+            _ = try removeFile(at: path(app))
+        }
     }
 
     /// The app is no longer known.
