@@ -38,8 +38,6 @@ final class ConnectionTransport {
     var limiter = MessageLimiter()
     /// Ends a pause of a flood.
     var pause: Systemd.Timer?
-    /// Why the app last changed its state, for `willTerminate`.
-    var lastReason = ""
     /// `SetIdle`
     var isIdle = false
 
@@ -147,7 +145,7 @@ final class ConnectionTransport {
         case .didEnterBackground: event.until = view?.deadline.map { now + $0.remaining }
         case .willTerminate:
             event.until = view?.deadline.map { now + $0.remaining }
-            event.reason = lastReason
+            event.reason = context.events.terminationReason(of: run.app)?.rawValue ?? ""
         case .tasksExpiring:
             event.until = view?.backgroundTimeRemaining.map { now + $0 }
             event.names = Array((view?.tasks.map(\.name) ?? []).prefix(AppEvent.maximumNames))
