@@ -34,7 +34,7 @@ package struct BusMethod {
     package let arguments: [String]
     package let results: [String]
     package let access: BusAccess
-    /// Whether the arguments of the type `h` are read. Each call must have a descriptor for each of them. Only of servers
+    /// Whether all arguments are of the type `h`, and are read. Each call must have as many descriptors. Only of servers
     /// with `BusLimits.descriptors`; others refuse all calls with descriptors.
     package let takesDescriptors: Bool
     package let handler: (MethodCall) -> Void

@@ -1,6 +1,5 @@
 import CSystemd
 import Glibc
-import Posix
 
 /// The limits of an incoming message. libsystemd checks the form of a message (signatures, UTF-8, lengths), but allows
 /// 128 MiB and 128 nested containers.
@@ -29,22 +28,16 @@ struct MessageReader {
     private let limits: MessageLimits
     private var values = 0
     private var bytes = 0
-    /// The descriptors of the message that are not read yet. libsystemd does not have them (`BusIntake`), so they are read in
-    /// the order of their values.
-    private var descriptors: ArraySlice<SharedDescriptor>
 
-    init(_ message: OpaquePointer, limits: MessageLimits = MessageLimits(), descriptors: [SharedDescriptor] = []) {
+    init(_ message: OpaquePointer, limits: MessageLimits = MessageLimits()) {
         self.message = message
         self.limits = limits
-        self.descriptors = descriptors[...]
     }
 
     /// Reads all values of the message.
-    static func read(
-        _ message: OpaquePointer, limits: MessageLimits = MessageLimits(), descriptors: [SharedDescriptor] = []
-    ) throws(BusError) -> [Variant] {
+    static func read(_ message: OpaquePointer, limits: MessageLimits = MessageLimits()) throws(BusError) -> [Variant] {
         try BusError.check(sd_bus_message_rewind(message, 1), "the message could not be read")
-        var reader = MessageReader(message, limits: limits, descriptors: descriptors)
+        var reader = MessageReader(message, limits: limits)
         return try reader.readAll(depth: 0)
     }
 
@@ -126,15 +119,9 @@ struct MessageReader {
         case UInt8(ascii: "s"): .string(try text(type))
         case UInt8(ascii: "o"): .objectPath(try text(type))
         case UInt8(ascii: "g"): .signature(try text(type))
-        case UInt8(ascii: "h"): .descriptor(try descriptor())
+        case UInt8(ascii: "h"): throw .invalid("a file descriptor, which is not accepted here")
         default: throw .invalid("a value of the unknown type \(type)")
         }
-    }
-
-    private mutating func descriptor() throws(BusError) -> SharedDescriptor {
-        guard let next = descriptors.popFirst() else { throw .invalid("a file descriptor, which is not accepted here") }
-        try BusError.check(sd_bus_message_skip(message, "h"), "a file descriptor could not be read")
-        return next
     }
 
     private func number<Number: BitwiseCopyable>(_ type: CChar, _ zero: Number) throws(BusError) -> Number {

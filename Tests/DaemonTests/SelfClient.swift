@@ -31,7 +31,7 @@ final class SelfClient {
     static func borrow(_ daemon: TestDaemon, _ name: String = "lend") throws -> Descriptor {
         let path = daemon.root + "/" + name
         var lender: Descriptor?
-        try eventually("\(path) lends") {
+        try daemon.eventually("\(path) lends") {
             lender = try? UnixSocket.connect(to: path)
             return lender != nil
         }
