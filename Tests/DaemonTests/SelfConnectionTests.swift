@@ -202,7 +202,8 @@ struct SelfConnectionTests {
         let socket = SharedDescriptor(pair.closingNear())
         #expect(client.failure("SaveSnapshot", [.descriptor(socket)])?.sentence.contains("not a memfd") == true)
         #expect(client.failure("SetStatus", [.descriptor(good)])?.name == "NotSupported")
-        #expect(client.failure("GetState") == nil)
+        // This client reads no descriptors.
+        #expect(client.failure("GetState")?.sentence.contains("a file descriptor, which is not accepted here") == true)
         try client.call("DropState")
         #expect(client.failure("GetState")?.name == "NotFound")
     }
@@ -254,5 +255,42 @@ struct SelfConnectionTests {
         #expect(try first.call("RemainingTime") == [.uint64(.max)])
         try daemon.ask("Terminate", "mail", [.bool(true)])
         #expect(entries(of: daemon.runtime + "/self").isEmpty)
+    }
+
+    @Test("an app that calls too fast waits, and others notice nothing; one that does not read is disconnected")
+    func floods() throws {
+        let daemon = try Self.daemon()
+        let client = try active(daemon)
+        let calls = try (0..<3000).map { _ in
+            try client.bus.callAsync(
+                path: ControlNames.selfPath, interface: ControlNames.selfInterface, member: "Heartbeat")
+        }
+        #expect(try client.bus.wait(for: calls[2999], until: EventLoop.now() + .seconds(60)))
+        #expect(try daemon.status("mail")["lastWarning"]?.stringValue?.contains("within 1s") == true)
+        let silent = try SelfClient.borrow(daemon)
+        let bytes = Array("\0AUTH EXTERNAL\r\nDATA\r\nNEGOTIATE_UNIX_FD\r\nBEGIN\r\nno message at all".utf8)
+        try writeAll(bytes, to: silent)
+        try daemon.eventually("the connection is closed") {
+            try daemon.status("mail")["lastWarning"]?.stringValue?.contains("not a D-Bus message") == true
+        }
+        #expect(try client.call("RemainingTime") == [.uint64(.max)])
+        #expect(try daemon.state("mail") == "active")
+    }
+
+    @Test("an app that closes its connection in the middle of a transition can connect again and answer")
+    func closed() throws {
+        let daemon = try Self.daemon()
+        let entered: UInt64
+        do {
+            let client = try active(daemon)
+            try request(daemon, "Background")
+            #expect(try client.kinds(1) == ["willResignActive"])
+            entered = try client.next().serial
+        }
+        let client = try SelfClient(daemon)
+        try client.attach(after: entered)
+        try client.answer(entered)
+        #expect(try client.next().kind == "willSuspend")
+        #expect(try daemon.receipts("mail").isEmpty)
     }
 }
