@@ -313,7 +313,9 @@ package final class DescriptorWatch {
 
     /// Whether it is a connection to the ignored socket, also if the other end is closed.
     private func isIgnored(_ number: Int32, _ verdict: WatchedDescriptor.Verdict) -> Bool {
-        guard let ignoredSocket, case .watched(let duplicate) = verdict, duplicate.domain == AF_UNIX else { return false }
+        guard let ignoredSocket, case .watched(let duplicate) = verdict, duplicate.domain == AF_UNIX else {
+            return false
+        }
         var peer = clinux_peer()
         clinux_describe_peer(number, duplicate.domain, &peer)
         return withUnsafeBytes(of: &peer.text) { $0.prefix(peer.length).elementsEqual(ignoredSocket.utf8) }

@@ -192,7 +192,7 @@ package final class BusServer {
             refuse(descriptor)
             throw error
         }
-        // `UnixSocket.listens` has asked whether somebody listens.
+        // `UnixSocket.listens` has asked whether a program listens.
         if admits != nil, caller.pid == getpid() { return refuse(descriptor) }
         if let reason = reasonToRefuse(caller) {
             warn("A connection of process \(caller.pid) (uid \(caller.uid)) to \(path) was refused: \(reason).")

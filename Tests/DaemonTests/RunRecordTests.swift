@@ -92,7 +92,7 @@ struct RunRecordTests {
     /// The position of the number of the only notice's case: the byte that changes with another notice.
     private func newCase(in bytes: [UInt8]) throws -> Int? {
         var other = try makeRecord()
-        other.notices = NoticeQueue(waiting: [.willResignActive(.background)], isSending: true, lastEffect: .none)
+        other.notices = NoticeQueue(waiting: [.willEnterForeground], isSending: true, lastEffect: .none)
         return zip(bytes, other.bytes).enumerated().first { $0.element.0 != $0.element.1 }?.offset
     }
 }

@@ -110,7 +110,7 @@ struct SelfConnectionTests {
         #expect(entered.kind == "didEnterBackground")
         let second = try SelfClient(daemon)
         try second.attach()
-        // It waits for its answer, whoever gives it.
+        // Any of the connections may answer it.
         #expect(try second.next() == entered || second.serial == entered.serial)
         try second.answer(entered.serial)
         #expect(client.failure("Answer", [.uint64(entered.serial), .dictionary([])])?.name == "NotOpen")
@@ -123,7 +123,9 @@ struct SelfConnectionTests {
         #expect(try daemon.state("mail") == "active")
     }
 
-    @Test("tasks have tokens: a repeated call is the same task, and the end of one that never began is an error (L21, L24)")
+    @Test(
+        "tasks have tokens: a repeated call is the same task, and the end of one that never began is an error (L21, L24)"
+    )
     func tasks() throws {
         let daemon = try Self.daemon()
         let client = try active(daemon)
@@ -208,7 +210,9 @@ struct SelfConnectionTests {
         #expect(client.failure("GetState")?.name == "NotFound")
     }
 
-    @Test("a killed daemon's clients connect to the same address, and get what they have not got, once (L3)", arguments: [true, false])
+    @Test(
+        "a killed daemon's clients connect to the same address, and get what they have not got, once (L3)",
+        arguments: [true, false])
     func killedDaemon(withStore: Bool) throws {
         let root = try TestDaemon.makeFolder()
         let manager = withStore ? try FakeServiceManager(in: root) : nil
@@ -257,7 +261,7 @@ struct SelfConnectionTests {
         #expect(entries(of: daemon.runtime + "/self").isEmpty)
     }
 
-    @Test("an app that calls too fast waits, and others notice nothing; one that does not read is disconnected")
+    @Test("an app that calls too fast waits, and others notice nothing; one that sends no D-Bus is disconnected")
     func floods() throws {
         let daemon = try Self.daemon()
         let client = try active(daemon)
@@ -292,5 +296,25 @@ struct SelfConnectionTests {
         try client.answer(entered)
         #expect(try client.next().kind == "willSuspend")
         #expect(try daemon.receipts("mail").isEmpty)
+    }
+
+    @Test("the installed XML is the introspection data of a connection, and docs/DBUS.md has each of its words")
+    func introspection() throws {
+        let daemon = try Self.daemon()
+        let client = try active(daemon)
+        let answer = try client.bus.call(
+            path: ControlNames.selfPath, interface: "org.freedesktop.DBus.Introspectable", member: "Introspect")
+        let lines = (answer[0].stringValue ?? "").split(separator: "\n", omittingEmptySubsequences: false)
+        let start = try #require(lines.firstIndex { $0.contains("\"\(ControlNames.selfInterface)\"") })
+        let end = try #require(lines[start...].firstIndex { $0.contains("</interface>") })
+        let live = lines[start...end].joined(separator: "\n")
+        let file = "\(PrivateBus.data)/\(ControlNames.selfInterface).xml"
+        #expect(TestDaemon.text(of: file).contains("\n\(live)\n"), "\(file) differs from the daemon:\n\(live)")
+        let text = TestDaemon.text(of: "\(PrivateBus.data)/../docs/DBUS.md")
+        for line in lines[start...end] where line.contains("<method ") || line.contains("<signal ") {
+            let name = try #require(line.split(separator: "\"").dropFirst().first)
+            #expect(text.contains("`\(name)`"), "docs/DBUS.md lacks \(name)")
+        }
+        for kind in SelfClient.kinds { #expect(text.contains("`\(kind)`"), "docs/DBUS.md lacks \(kind)") }
     }
 }

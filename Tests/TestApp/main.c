@@ -46,7 +46,7 @@
 //   intrude PATH          sends, as the user 65534, a socket that takes 15 minutes to close to the bus at PATH; needs root
 //   chatter N             sends N datagrams of 80 messages each
 //   close                 closes all descriptors
-//   lend PATH             a child gives connections to GREENROOM_BUS_ADDRESS to whoever connects to a socket at PATH (lend.c)
+//   lend PATH             a child gives connections to GREENROOM_BUS_ADDRESS to programs that connect to a socket at PATH (lend.c)
 //   print TEXT            appends a line to the trace
 //
 // With the arguments `kill-at entry|exit NUMBER PID FILE` it is no app: it kills another process at a system call. With

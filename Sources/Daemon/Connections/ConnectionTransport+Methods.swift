@@ -29,7 +29,8 @@ extension ConnectionTransport {
         let options = call.arguments[0]
         let kinds = try kinds(options["handles"], call)
         guard let serial = options["serial"].map({ $0.uintValue }) ?? 0 else {
-            throw refuse(.invalidArgument, call, "the option serial is a \(options["serial"]?.signature ?? ""); expected a t")
+            throw refuse(
+                .invalidArgument, call, "the option serial is a \(options["serial"]?.signature ?? ""); expected a t")
         }
         if let library = options["library"]?.stringValue {
             let name = library.printable(upTo: Self.maximumLibrary)

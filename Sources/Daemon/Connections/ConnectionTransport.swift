@@ -250,7 +250,9 @@ final class ConnectionTransport {
             }
         }
         for event in waiting {
-            if case .notice(let notice) = event.content, !notice.isForConnections { run.transport.send(notice, event.effect) }
+            if case .notice(let notice) = event.content, !notice.isForConnections {
+                run.transport.send(notice, event.effect)
+            }
         }
     }
 }

@@ -71,7 +71,7 @@ final class EffectPerformer: EffectPerforming {
         }
     }
 
-    /// Passes on what an app's own connections are told of a report.
+    /// Passes on what an app's own connections report of this.
     private func tell(_ report: Report, _ id: EffectID) {
         switch report {
         case .taskBegan(let app, let name): runs[app]?.connections.taskDecided(name, isRefused: false)

@@ -6,7 +6,7 @@ extension RunController {
     /// Writes files. One that cannot be written now is kept, and written later. Its wake may then be over, so the app need not
     /// complete it.
     ///
-    /// What a connection has told the app is not announced by a signal as well. Its file is there all the same.
+    /// What a connection has reported is not announced by a signal as well. Its file is there all the same.
     func deliver(_ notifications: [Notification], _ effect: EffectID) {
         limitEventFiles(adding: notifications.filter { $0.id > 0 }.map(Inbox.fileName))
         var isWritten = false
@@ -14,13 +14,13 @@ extension RunController {
         defer { connections.endEffect(effect) }
         for notification in notifications {
             let hasFile = writeToInbox(Inbox.fileName(notification), notification.payload)
-            let isTold = isRepeated || connections.tell(notification, effect)
+            let isReported = isRepeated || connections.tell(notification, effect)
             if hasFile {
-                if !isTold { isWritten = true }
-            } else if notification.id > 0, !isTold {
+                if !isReported { isWritten = true }
+            } else if notification.id > 0, !isReported {
                 send(.notificationDelayed(wake: notification.id))
             }
-            if notification.kind == "memory", !isTold { transport.send(.memoryWarning(.warning), effect) }
+            if notification.kind == "memory", !isReported { transport.send(.memoryWarning(.warning), effect) }
         }
         if isWritten { transport.announceFiles() }
     }
