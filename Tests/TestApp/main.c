@@ -17,8 +17,7 @@
 //   tasks N               begins N background tasks
 //   allocate BYTES        allocates memory and writes to it
 //   share BYTES           writes to a memfd of that size, which a child maps and writes to as well
-//   keep BYTES            writes to a memfd of that size without mapping it
-//   map PATH              maps a file and writes to each page
+//   keep BYTES, map PATH  writes to a memfd of that size without mapping it; maps a file and writes to each page
 //   undumpable            keeps other processes of its user from looking into it (PR_SET_DUMPABLE)
 //   fork N                starts N processes in sessions of their own, whose parents have exited
 //   store NAME[=TEXT]     stores a memfd with a text ("hi" by default), with FDSTORE=1
@@ -55,7 +54,6 @@
 #include "fuse.h"
 #include "lend.h"
 #include "serve.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -406,8 +404,7 @@ static int act(const char *what, const char *value) {
     if (!strcmp(what, "say")) return say(value), 1;
     if (!strcmp(what, "begin")) return say2("X_GREENROOM_BEGIN_TASK=", value), 1;
     if (!strcmp(what, "end")) return say2("X_GREENROOM_END_TASK=", value), 1;
-    if (!strcmp(what, "lend")) return lend(value), 1;
-    if (!strcmp(what, "print")) return trace(value), 1;
+    if (!strcmp(what, "lend")) return lend(value), 1; else if (!strcmp(what, "print")) return trace(value), 1;
     if (!strcmp(what, "sleep-in-kernel")) return sleep_in_kernel(value), 1;
     if (!strcmp(what, "undumpable")) return prctl(PR_SET_DUMPABLE, 0), 0;
     if (!strcmp(what, "trace-self")) return trace_self(), 0;

@@ -8,11 +8,11 @@ struct ConnectionRecord: Hashable {
     /// The kinds that the connections handle together. After a death of the daemon their clients connect again.
     var handled: Set<EventKind> = []
 
-    /// What a process that connects is told about the launch.
+    /// What a process that connects learns about the launch.
     var launch = LaunchRecord()
 }
 
-/// The launch of a run, as its processes are told.
+/// The launch of a run, as its processes learn it.
 struct LaunchRecord: Hashable {
     var state = ""
     var reason = ""

@@ -83,11 +83,11 @@ extension ConnectionTransport {
     /// clients connect again.
     func listenAgain() throws {
         guard server != nil, !isInPlace else { return }
-        forgetPeers()
+        removePeers()
         try listen()
     }
 
-    private func forgetPeers() {
+    private func removePeers() {
         for peer in server?.peers ?? [] {
             context.connections.remove(peer)
             detach(peer)

@@ -3,11 +3,11 @@ import Linux
 import Posix
 import Systemd
 
-/// The connections of the processes of one run (`GREENROOM_BUS_ADDRESS`): their socket, what they are told, and what they say.
+/// The connections of the processes of one run (`GREENROOM_BUS_ADDRESS`): their socket, what they report to the app, and what the app says.
 ///
 /// It decides nothing about the lifecycle: a notice of the core goes over the connections if one of them handles its kind,
 /// otherwise as a signal (`RunController.notify`). Everything that a client needs to continue after the death of the daemon is
-/// recorded before it is told (`EventQueue`, `ConnectionRecords`).
+/// recorded before it is sent (`EventQueue`, `ConnectionRecords`).
 final class ConnectionTransport {
     /// A connection that takes part.
     struct Participant {

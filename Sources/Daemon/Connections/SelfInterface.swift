@@ -2,7 +2,7 @@ import Control
 import LifecycleCore
 import Systemd
 
-/// org.greenroom.Self1 as introspection shows it. Who may call it is decided when a process connects.
+/// org.greenroom.Self1 as introspection shows it. Access is decided when a process connects.
 struct SelfInterface {
     static let busName = ControlNames.busName
     static let path = ControlNames.selfPath

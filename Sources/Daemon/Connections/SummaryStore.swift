@@ -26,7 +26,7 @@ final class SummaryStore {
         try replaceFile(at: path(app) + Self.next, with: Array(text.utf8))
     }
 
-    /// The app is launched: what its last process has set is what the new one is told.
+    /// The app is launched: what its last process has set is what the new one gets.
     func launched(_ app: AppID) throws(SystemError) {
         let next = path(app) + Self.next
         if exists(at: next) {
