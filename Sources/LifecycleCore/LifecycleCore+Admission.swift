@@ -15,13 +15,21 @@ extension LifecycleCore {
 
     /// Launches an app, or lets the launch wait for a slot. A launch that waits already is joined.
     mutating func launch(_ index: Int, _ launch: Launch, isRequested: Bool, _ now: Instant) {
-        var queued = QueuedLaunch(
-            launch: launch, wake: launch.reason.wakes ? launch.reason : nil, since: now, isRequested: isRequested)
+        let wake = launch.reason.wakes ? launch.reason : nil
+        self.launch(index, QueuedLaunch(launch: launch, wake: wake, since: now, isRequested: isRequested), now)
+    }
+
+    mutating func launch(_ index: Int, _ launch: QueuedLaunch, _ now: Instant) {
+        var queued = launch
         if let earlier = apps[index].queuedLaunch {
             queued.join(earlier)
         } else {
             resetDeliveries(index)
         }
+        // Clients of its sockets wait for this launch, whatever it is for.
+        if apps[index].sockets.wait?.isPostponed ?? false { queued.join(launchForClients(index, now)) }
+        apps[index].sockets.wait?.isPostponed = false
+        apps[index].isToRemove = false
         // A slot that became free in this event is for a launch that waits already.
         if queued.launch.state == .foreground || hasLaunchSlot && launchQueue.count == 0 {
             return beginLaunch(index, queued, now)
@@ -114,13 +122,15 @@ extension LifecycleCore {
 
 extension QueuedLaunch {
     /// Takes over what an earlier launch of the same app that still waits was for.
-    fileprivate mutating func join(_ earlier: QueuedLaunch) {
+    mutating func join(_ earlier: QueuedLaunch) {
         since = earlier.since
         isRequested = isRequested || earlier.isRequested
         let isUnrequested = launch.isUnrequested && earlier.launch.isUnrequested
+        let environment = launch.environment.isEmpty ? earlier.launch.environment : launch.environment
         let isOwnWorkFirst = earlier.launch.reason.wakes && earlier.launch.reason.yields(to: launch.reason)
         if launch.state == .background, launch.reason.wakes, !isOwnWorkFirst { launch = earlier.launch }
         launch.url = launch.url ?? earlier.launch.url
+        launch.environment = environment
         launch.isUnrequested = isUnrequested
         if let reason = earlier.wake, wake.map({ !reason.yields(to: $0) }) ?? true { wake = reason }
     }

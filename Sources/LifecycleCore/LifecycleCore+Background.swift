@@ -97,9 +97,8 @@ extension LifecycleCore {
             update(index, .background(background))
             self[run: index].lockHold = nil
         case .suspending?, .suspended?: wake(index, pending: nil, for: nil, isUnrequested: true, now)
-        case nil, .launching?, .foreground?,
-            .enteringBackground?, .waking?, .terminating?:
-            break
+        case .waking?: cancelUnloading(index)
+        case nil, .launching?, .foreground?, .enteringBackground?, .terminating?: break
         }
     }
 

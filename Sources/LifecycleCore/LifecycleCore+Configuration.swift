@@ -13,6 +13,7 @@ extension LifecycleCore {
         }
         var app = App(id: id, policy: policy, since: now, launches: launches)
         app.credit.level = jetsamLevel
+        app.awaitsRequest = policy.isTransient
         let index = freeIndices.popLast() ?? apps.count
         if index == apps.count { apps.append(app) } else { apps[index] = app }
         indices[id] = index

@@ -2,7 +2,7 @@
 extension LifecycleCore {
     enum TimerKind: Hashable, Sendable {
         case deadline, backgroundTime, wake, expirationNotice, taskEnd, suspend, freezeTakesLong, endTakesLong, relaunch
-        case startUp, memoryLimit, input, work, watchAgain, processor
+        case startUp, memoryLimit, input, work, watchAgain, processor, sockets, unload
     }
 
     /// The nearest thing that is due for an app.
@@ -52,7 +52,9 @@ extension LifecycleCore {
     func nextLifecycleTimer(_ index: Int) -> (at: Instant, kind: TimerKind)? {
         var timer = NextTimer()
         switch apps[index].life {
-        case .notRunning(let notRunning): timer.consider(notRunning.relaunch?.at, .relaunch)
+        case .notRunning(let notRunning):
+            timer.consider(notRunning.relaunch?.at, .relaunch)
+            timer.consider(clientsDue(index), .sockets)
         case .ending(let ending): timer.consider(ending.warnAt, .endTakesLong)
         case .running(let running):
             let stored = running.sharedStorage
@@ -77,6 +79,7 @@ extension LifecycleCore {
                 timer.consider(suspendedLimitDue(index, running.run), .memoryLimit)
                 timer.consider(suspended.inputDue, .input)
                 timer.consider(suspended.deferred?.due, .input)
+                timer.consider(unloadDue(index, suspended), .unload)
             }
         }
         return timer.next
@@ -128,6 +131,8 @@ extension LifecycleCore {
         case .work: lookIsDue(index, now)
         case .watchAgain: watchAgain(index, now)
         case .processor: processorLookIsDue(index, now)
+        case .sockets: clientsAreDue(index, now)
+        case .unload: unload(index, now)
         }
     }
 

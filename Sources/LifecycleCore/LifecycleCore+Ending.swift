@@ -146,12 +146,13 @@ extension LifecycleCore {
         let isFailure = hasFailed || receipt.state == .launching
         let isEarly = receipt.state == .launching || now - self[run: index].created < Self.earlyEnd
         let isAlwaysWanted = policy.relaunch == .always || index == home
-        if isEarly, isFailure || isAlwaysWanted {
+        if isEarly, isFailure || isAlwaysWanted || exitsTooOften(index, now) {
             apps[index].earlyEnds += 1
             apps[index].postponedUntil = now + postponement(after: apps[index].earlyEnds)
         } else {
             apps[index].earlyEnds = 0
             apps[index].postponedUntil = nil
+            if !isEarly { apps[index].sockets.earlyExits = nil }
         }
         // A program that was never executed, or that the kernel killed for memory, cannot have failed because of its restoration
         // state.

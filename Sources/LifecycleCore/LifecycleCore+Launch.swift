@@ -73,6 +73,7 @@ extension LifecycleCore {
     mutating func becameReady(_ index: Int, _ now: Instant) {
         guard case .launching(let launching)? = apps[index].execution else { return }
         metTransitionDeadline(index, now)
+        apps[index].sockets.wait = nil
         switch launching.pending {
         case .terminate: return terminate(index, .requested, now)
         case .foreground: if mayEnterForeground(index, now) { return enterForeground(index, .ready, now) }

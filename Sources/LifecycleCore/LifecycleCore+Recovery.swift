@@ -10,6 +10,7 @@ extension LifecycleCore {
         }
         requests = NumberTable()
         shutdown = nil
+        recoverSockets()
         // The dead daemon cannot have received the report that the machine is awake.
         awoke(now)
         if memoryState.isMeasuring {

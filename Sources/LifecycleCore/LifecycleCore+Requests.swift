@@ -9,6 +9,7 @@ extension LifecycleCore {
         _ request: RequestID, _ id: AppID, _ what: Request, _ requester: Requester, _ now: Instant
     ) {
         guard let index = indices[id] else { return answer(request, .refused(.unknownApp)) }
+        instanceRequested(index, what)
         guard shutdown == nil else { return answer(request, .refused(.shuttingDown)) }
         guard apps[index].waiters.count < Self.maximumWaiters || what.endsApp else {
             return answer(request, .refused(.tooMany("\(Self.maximumWaiters) requests are pending")))
@@ -131,6 +132,13 @@ extension LifecycleCore {
         return apps[index].ending?.next
     }
 
+    /// A launch for after the end which is under way, with the variables of one that was requested before if it has none.
+    private func withEnvironment(_ launch: Launch, _ index: Int) -> Launch {
+        var launch = launch
+        if launch.environment.isEmpty { launch.environment = nextLaunch(index)?.environment ?? [] }
+        return launch
+    }
+
     /// Wakes an app after the end which is under way. A launch into the foreground that was requested before stays.
     mutating func wakeAfterEnd(_ index: Int, _ launch: Launch, _ wake: PendingWake, _ notification: Notification?) {
         if let notification { apps[index].notifications.fileForNext(notification) }
@@ -139,6 +147,7 @@ extension LifecycleCore {
         if next.state == .foreground { return }
         var joined = next.reason.yields(to: launch.reason) ? launch : next
         joined.url = launch.url ?? next.url
+        joined.environment = launch.environment.isEmpty ? next.environment : launch.environment
         joined.isUnrequested = next.isUnrequested && launch.isUnrequested
         setNext(index, joined)
     }
@@ -151,8 +160,10 @@ extension LifecycleCore {
     // MARK: Launch and activate
 
     private mutating func launchRequested(_ request: RequestID, _ index: Int, _ launch: Launch, _ now: Instant) {
-        // A URL reaches only the process that is launched with it (L8).
-        if launch.url != nil, hasProcessThatStays(index) { return answer(request, .refused(.running)) }
+        // A URL reaches only the process that is launched with it (L8). So do variables.
+        if launch.url != nil || !launch.environment.isEmpty, hasProcessThatStays(index) {
+            return answer(request, .refused(.running))
+        }
         if launch.url != nil, apps[index].queuedLaunch?.launch.url != nil {
             return answer(request, .refused(.tooMany("a launch with another URL is pending")))
         }
@@ -182,7 +193,7 @@ extension LifecycleCore {
             wait(request, index, for: .awake)
         case .foreground, .background, .suspending, .suspended: answer(request, .done(apps[index].state))
         case .terminating, .ending:
-            setNext(index, launch)
+            setNext(index, withEnvironment(launch, index))
             leaveForegroundSlot(index)
             sentAway(index)
             supersede(index, .foreground, by: .background)
@@ -210,7 +221,7 @@ extension LifecycleCore {
             takeForegroundSlotOnRequest(index, now)
             if !absence.isSleeping { enterForeground(index, .requested, now) }
         case .suspending, .suspended: if !absence.isSleeping { wake(index, pending: .foreground, for: nil, now) }
-        case .terminating, .ending: setNext(index, launch)
+        case .terminating, .ending: setNext(index, withEnvironment(launch, index))
         }
         wait(request, index, for: .foreground, afterEnd: isEnding(index))
         takeForegroundSlotOnRequest(index, now)

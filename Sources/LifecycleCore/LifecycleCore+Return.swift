@@ -35,7 +35,9 @@ extension LifecycleCore {
     /// The state into which an app comes back after jetsam has ended it; `nil`: it does not come back.
     mutating func stateAfterJetsam(_ index: Int, _ ending: Ending, _ memory: UInt64, _ now: Instant) -> LaunchState? {
         let run = self[run: index]
-        guard isToRun(index), shutdown == nil, !run.isTerminationRequested else { return nil }
+        guard isToRun(index), shutdown == nil, !run.isTerminationRequested, ending.termination != .unloaded else {
+            return nil
+        }
         let wasTooEarly = apps[index].returnedRun == run.id && now - run.created < Self.returnTrial
         apps[index].returnFailures = wasTooEarly ? apps[index].returnFailures + 1 : 0
         apps[index].lastFootprint = memory

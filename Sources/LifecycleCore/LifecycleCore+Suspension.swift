@@ -131,7 +131,9 @@ extension LifecycleCore {
         beginPendingWakes(index, waking.wake, now)
         switch waking.pending {
         case .foreground: if mayEnterForeground(index, now) { return enterForeground(index, .requested, now) }
-        case .terminate: return terminate(index, shutdown == nil ? .requested : .shutdown, now)
+        case .terminate:
+            let cause: TerminationCause = waking.isUnloading ? .unloaded : shutdown == nil ? .requested : .shutdown
+            return terminate(index, cause, now)
         case .background, nil: break
         }
         if waking.continuesStopped { continueIfStopped(index) } else { continueIfNeeded(index) }

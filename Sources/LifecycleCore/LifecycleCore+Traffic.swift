@@ -122,8 +122,9 @@ extension LifecycleCore {
         if hasRequest, shutdown == nil, apps[index].phase == .suspended { wakeForRequest(index, isOwn: true, now) }
     }
 
-    private mutating func wake(_ index: Int, by input: Input, _ now: Instant) {
-        let wakesOnTraffic = apps[index].policy.wakesOnTraffic
+    /// `isHeld`: at a socket that the daemon holds, which wakes the app whatever `Traffic=` says (L29).
+    mutating func wake(_ index: Int, by input: Input, isHeld: Bool = false, _ now: Instant) {
+        let wakesOnTraffic = isHeld || apps[index].policy.wakesOnTraffic
         // What the app does for itself, and what it does only so that a peer is not blocked.
         let isUnrequested = !input.isFromOutside || !wakesOnTraffic
         if isUnrequested, deferWithoutTime(index, input, now) { return }
@@ -137,7 +138,8 @@ extension LifecycleCore {
         wake(index, pending: nil, for: reason, isUnrequested: isUnrequested, because: .woken, now)
         report(.inputArrived(apps[index].id, input))
         self[run: index].traffic.quickWakes = quickWakes
-        countWake(index, input, suspendedFor, now)
+        // What only drains a peer's buffer is limited by L53.
+        countWake(index, input, isQuick: suspendedFor < Self.quickWake && wakesOnTraffic, now)
     }
 
     /// A worker was frozen with a request that it has read and not answered: no input would wake it.
@@ -158,13 +160,11 @@ extension LifecycleCore {
         return true
     }
 
-    private mutating func countWake(_ index: Int, _ input: Input, _ suspendedFor: Duration, _ now: Instant) {
+    private mutating func countWake(_ index: Int, _ input: Input, isQuick: Bool, _ now: Instant) {
         var traffic = self[run: index].traffic
         traffic.wakes = min(traffic.wakes + 1, Traffic.maximumWakes)
         traffic.lastInput = input
         traffic.lastInputAt = now
-        // What only drains a peer's buffer is limited by L53.
-        let isQuick = suspendedFor < Self.quickWake && apps[index].policy.wakesOnTraffic
         traffic.quickWakes = isQuick ? min(traffic.quickWakes + 1, Traffic.maximumQuickWakes) : 0
         traffic.awakeUntil = nil
         let excess = traffic.quickWakes - Self.toleratedQuickWakes

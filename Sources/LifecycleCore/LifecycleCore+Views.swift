@@ -68,6 +68,8 @@ extension LifecycleCore {
             memoryAwaited: app.memoryWait.map { _ in app.lastFootprint },
             unrequestedTime: app.unrequestedTime.used(at: now), unrequestedTimeLimit: app.policy.backgroundTimePerHour,
             awake: awake(app, now), wakes: run.map { wakeViews($0, now) } ?? [])
+        view.isTransient = app.policy.isTransient
+        view.connectionsWaiting = app.sockets.wait.flatMap { $0.isPostponed ? now - $0.since : nil }
         addTraffic(to: &view, app, index, now)
         return view
     }
@@ -84,6 +86,7 @@ extension LifecycleCore {
         case .suspended(let suspended)?:
             view.watch = suspended.isWatching ? suspended.watch : nil
             view.heldLocks = run.lockHold?.locks
+            view.unloadsIn = unloadDue(index, suspended).map { max(.zero, $0 - now) }
             view.deferredWake = suspended.deferred.map {
                 AppView.DeferredWake(input: $0.input, remaining: max(.zero, $0.due - now))
             }

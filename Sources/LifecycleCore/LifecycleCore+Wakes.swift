@@ -50,6 +50,7 @@ extension LifecycleCore {
         case .waking:
             file(index, notification)
             deliverNotifications(index, inForeground: apps[index].execution?.pending == .foreground)
+            cancelUnloading(index)
             addPendingWake(index, wake)
             // The time of the task or of the wake that it is thawed for would be over before that of this wake.
             makeTimeForWake(index, now)

@@ -15,7 +15,8 @@ extension LifecycleCore {
     private func isLookedAt(_ index: Int, _ background: Background) -> Bool {
         if apps[index].policy.role == .worker { return background.idleSince != nil }
         let run = self[run: index]
-        guard apps[index].policy.wakesOnTraffic, run.startUp == nil, !run.traffic.isUnwatchable else { return false }
+        let policy = apps[index].policy
+        guard policy.wakesOnTraffic || policy.holdsSockets, run.startUp == nil, !run.traffic.isUnwatchable else { return false }
         return !run.assertions.isEmpty && !run.assertions.hasTasks && run.assertions.wakes.allSatisfy(\.isByTraffic)
     }
 

@@ -192,7 +192,9 @@ package struct LifecycleCore: Hashable, Sendable {
             countUnrequestedTime(index, now)
             followWork(index, now)
             followProcessorUse(index, now)
+            followSockets(index, now)
             refresh(index)
+            if isGone(index) { removeInstance(index, now) }
             apps[index].isTouched = false
         }
         while touched.popLast() != nil {}

@@ -64,6 +64,11 @@ struct RandomEventTests {
         policy.jetsamPriority = random.pick([0, 0, 5])
         policy.usesProtectedData = random.isOne(in: 3)
         policy.memoryHigh = random.pick([nil, 15 * mebibyte])
+        policy.holdsSockets = random.isOne(in: 2)
+        policy.connectionWait = random.pick([nil, .seconds(60), .seconds(5), .milliseconds(1)])
+        policy.unloadAfter = random.pick([nil, nil, .seconds(3), .milliseconds(1)])
+        policy.isTransient = random.isOne(in: 6)
+        policy.role = random.pick([.app, .app, .worker])
     }
 
     /// Lets all apps behave, sends no more requests and lets time pass.
@@ -81,6 +86,7 @@ struct RandomEventTests {
                 }
             }
         }
+        harness.kernel.clients = [:]
         harness.simulate(.normal)
         harness.handle(.awoke)
         harness.handle(.unlocked)
@@ -108,7 +114,7 @@ struct RandomEventTests {
             harness.advance(random.pick([.zero, .milliseconds(1), .milliseconds(700), .seconds(2), .seconds(6)]))
         case 13...15: randomAppEvent(harness, app, &random)
         case 16: changeBehaviour(harness, app, &random)
-        case 17: processEnds(harness, app, &random)
+        case 17: if random.isOne(in: 2) { client(harness, app, &random) } else { processEnds(harness, app, &random) }
         case 18: machine(harness, &random)
         default: configuration(harness, app, &random)
         }
@@ -117,7 +123,7 @@ struct RandomEventTests {
     private static func sendRequest(_ harness: Harness, _ app: String, _ random: inout RandomGenerator) {
         let requests: [Request] = [
             .launch(.foreground, reason: .user, url: nil), .launch(.background, reason: .user, url: nil),
-            .launch(.background, reason: .fetch, url: nil), .launch(.background, reason: .socket, url: nil),
+            .launch(.background, reason: .fetch, url: nil, environment: ["A=1"]), .launch(.background, reason: .socket, url: nil),
             .activate, .activate, .background, .interrupt, .endInterruption, .terminate, .remove, .push(payload: "p"),
             .send(Notification(kind: "battery", payload: random.pick(["1", "2"]))!),
             .send(Notification(kind: "time", payload: "")!),
@@ -177,6 +183,17 @@ struct RandomEventTests {
         let status = random.pick([ExitStatus.exited(0), .exited(1), .signaled(11, coreDumped: true)])
         let ends: [Event] = [.run(run, .exited(status, cpu: .zero, memory: 0)), .run(run, .emptied)]
         for event in random.isOne(in: 3) ? ends.reversed() : ends { harness.handle(event) }
+    }
+
+    /// A client comes to a held socket, or leaves. Some reports are late.
+    private static func client(_ harness: Harness, _ app: String, _ random: inout RandomGenerator) {
+        switch Int.random(in: 0..<4, using: &random) {
+        case 0: harness.kernel.clients[id(app)] = nil
+        case 1: harness.connect(app, Input(kind: .datagram, pid: 0, descriptor: 4, bytes: 9))
+        default: harness.connect(app)
+        }
+        if random.isOne(in: 4) { harness.handle(.socketsReady(id(app), Harness.connection)) }
+        if random.isOne(in: 20) { harness.kernel.clients[id(app)] = nil }
     }
 
     private static func machine(_ harness: Harness, _ random: inout RandomGenerator) {

@@ -32,6 +32,11 @@ struct SavingTests {
         harness.configure { $0.launchesAtOnce = 1 }
         harness.launch("shop")
         harness.request("chat", .launch(.background, reason: .url, url: "chat:later"))
+        harness.register("store@1") {
+            $0.isTransient = true
+            $0.holdsSockets = true
+        }
+        harness.connect("store@1")
         harness.simulate(.critical)
         return harness
     }
@@ -172,6 +177,8 @@ struct SavingTests {
         var policy = AppPolicy()
         policy.launchAtStart = .background
         policy.memoryHigh = .max
+        (policy.holdsSockets, policy.isTransient) = (true, true)
+        (policy.connectionWait, policy.unloadAfter) = (nil, .seconds(600))
         let others: [Event] = [
             .registered(photos, policy, launches: 3), .unregistered(photos), .configured(ManagerPolicy()), .started,
             .recovered, .sleepRequested, .awoke, .locked, .unlocked, .requestAbandoned(RequestID(4)),
@@ -184,6 +191,9 @@ struct SavingTests {
             .requested(RequestID(5), photos, .activate, by: .app(photos)),
             .requested(RequestID(3), photos, .launch(.foreground, reason: .url, url: "a:b")),
             .requested(RequestID(5), photos, .interruptWhileConnected),
+            .requested(
+                RequestID(6), photos, .launch(.background, reason: .user, url: nil, environment: ["A=1", "B=«ä»"])),
+            .socketsReady(photos, Input(kind: .listener, pid: 0, descriptor: 3, bytes: 0, peer: "[::]:80")),
             .run(RunID(1), .exited(.lost, cpu: .zero, memory: 0)),
         ]
         for event in others + Self.events(RunID(1 << 40)) {

@@ -202,6 +202,7 @@ extension Waking: SavedRecord {
         try coder.optional(3, &wake)
         // 4 was the interval before the next freeze (0.2.0).
         try coder.flag(5, &continuesStopped)
+        try coder.flag(6, &isUnloading)
     }
 }
 

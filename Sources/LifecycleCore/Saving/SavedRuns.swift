@@ -261,6 +261,11 @@ extension App: SavedRecord {
         try coder.list(22, &afterEnd, upTo: LifecycleCore.maximumWakes)
         try coder.sparse(23, &lastNumber)
         wakes = PendingWakes(pending: pending, afterEnd: afterEnd, lastNumber: min(lastNumber, SavedLimits.counter))
+        try coder.flag(24, &sockets.isWatched)
+        try coder.optional(25, &sockets.wait)
+        try coder.optional(26, &sockets.earlyExits)
+        try coder.flag(27, &awaitsRequest)
+        try coder.flag(28, &isToRemove)
         #if NEXT_RELEASE
             var later: UInt64? = 90
             try coder.optional(90, &later)

@@ -140,6 +140,30 @@ extension LockHold: SavedRecord {
     }
 }
 
+extension SocketWait: SavedRecord {
+    package static var blank: SocketWait { SocketWait(since: .origin) }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.required(1, &since)
+        try coder.flag(2, &isDatagram)
+        try coder.flag(3, &isPostponed)
+        try coder.optional(4, &watchedSince)
+    }
+}
+
+extension EarlyExits: SavedRecord {
+    package static var blank: EarlyExits { EarlyExits(since: .origin) }
+
+    package mutating func code<Coder: RecordCoder>(_ coder: inout Coder) throws(Coder.Failure) {
+        try coder.required(1, &since)
+        try coder.required(2, &count)
+    }
+
+    package var fault: String? {
+        0...LifecycleCore.maximumEarlyExits ~= count ? nil : "\(count) early exits"
+    }
+}
+
 extension WorkLook: SavedRecord {
     package static var blank: WorkLook { WorkLook(nextAt: .origin, measuredAt: .origin) }
 

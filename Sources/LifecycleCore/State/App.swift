@@ -34,6 +34,12 @@ struct App: Hashable, Sendable {
     var isTaken = false
     /// For `JetsamOrder=balanced` (L38).
     var credit = JetsamCredit()
+    /// L29.
+    var sockets = SocketState()
+    /// A transient instance that was created for a request which has not come yet.
+    var awaitsRequest = false
+    /// A transient instance that a user removed (L42): it goes at its end, although the daemon holds sockets for it.
+    var isToRemove = false
 
     init(id: AppID, policy: AppPolicy, since: Instant, launches: Int) {
         self.id = id

@@ -75,6 +75,8 @@ struct Waking: Hashable, Sendable {
     /// It is to run, although nothing holds it awake: input has woken it, or a user. A main process that has stopped itself is
     /// continued.
     var continuesStopped = false
+    /// It is thawed to be ended, because it was suspended for `UnloadAfterSec=`. A request for anything else ends that.
+    var isUnloading = false
 }
 
 struct Terminating: Hashable, Sendable {
@@ -174,6 +176,7 @@ extension Execution {
             self = .enteringBackground(entering)
         case .waking(var waking):
             waking.pending = pending
+            waking.isUnloading = false
             self = .waking(waking)
         case .foreground, .background, .suspending, .suspended, .terminating:
             preconditionFailure("no transition is under way in \(self)")

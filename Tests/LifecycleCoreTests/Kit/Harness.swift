@@ -185,6 +185,13 @@ final class Harness {
         handle(.run(run, .emptied))
     }
 
+    /// A client connects to a socket that the daemon holds for an app, and waits.
+    func connect(_ name: String, _ input: Input = Harness.connection) {
+        for event in kernel.connect(id(name), input) { handle(event) }
+    }
+
+    static let connection = Input(kind: .listener, pid: 0, descriptor: 3, bytes: 0, peer: "[::]:80")
+
     func crash(_ name: String) { exit(name, .signaled(11, coreDumped: false)) }
 
     // MARK: Results

@@ -28,6 +28,9 @@ struct InvariantChecker {
     /// How many wakes of an app are open: each has its own deadline.
     private var openWakes: [AppID: Set<UInt64>] = [:]
     private var workers: Set<AppID> = []
+    /// Apps for which the daemon holds sockets, and those whose sockets it watches.
+    private var holders: Set<AppID> = []
+    private var watched: Set<AppID> = []
     private var hasFinished = false
     private var isConsistent = true
     private var lastEvent: Event?
@@ -39,9 +42,15 @@ struct InvariantChecker {
     ) {
         lastEvent = event
         if case .requestAbandoned(let request) = event { answered.insert(request) }
-        if case .recovered = event { answered.formUnion(requested) }
+        if case .recovered = event {
+            answered.formUnion(requested)
+            watched = []
+        }
+        if case .socketsReady(let app, _) = event { watched.remove(app) }
+        if case .unregistered(let app) = event { holders.remove(app) }
         if case .registered(let app, let policy, _) = event {
             if policy.role == .worker { workers.insert(app) } else { workers.remove(app) }
+            if policy.holdsSockets { holders.insert(app) } else { holders.remove(app) }
         }
         if case .run(let run, .inputArrived) = event { runs[run]?.hasInput = true }
         if case .run(let run, .freezeLost(let attempt)) = event, let known = runs[run], states[known.app] == .suspended,
@@ -127,7 +136,15 @@ struct InvariantChecker {
             if !requested.contains(request) { fail("\(effect) of an unknown request") }
             if !answered.insert(request).inserted { fail("\(effect) is a second answer") }
         case .report(let report): record(report)
-        case .watchSockets, .stopWatchingSockets, .rejectConnections, .removeInstance: break
+        case .watchSockets(let app):
+            if !watched.insert(app).inserted { fail("\(effect) twice") }
+        case .stopWatchingSockets(let app):
+            if watched.remove(app) == nil { fail("\(effect) of sockets that are not watched") }
+        case .rejectConnections(let app):
+            if states[app] ?? .notRunning != .notRunning { fail("\(effect) while it is \(states[app]!)") }
+        case .removeInstance(let app):
+            if states[app] ?? .notRunning != .notRunning { fail("\(effect) while it is \(states[app]!)") }
+            holders.remove(app)
         case .finish:
             if hasFinished { fail("finished twice") }
             hasFinished = true
@@ -207,6 +224,20 @@ struct InvariantChecker {
 
     // MARK: After each event
 
+    /// L29: sockets are watched only while the app cannot accept, and always while it is suspended.
+    private mutating func checkSockets(_ core: LifecycleCore) {
+        if watched.isEmpty, holders.isEmpty { return }
+        for app in watched where !holders.contains(app) { fail("the sockets of \(app) are watched, which has none") }
+        for app in holders {
+            let isWatched = watched.contains(app)
+            switch core.state(of: app) {
+            case .notRunning: continue
+            case .suspended: if !isWatched, !core.isShuttingDown { fail("the sockets of \(app) are not watched") }
+            case let state: if isWatched { fail("the sockets of \(app) are watched: \(state as Any)") }
+            }
+        }
+    }
+
     private mutating func check(_ event: Event, _ core: LifecycleCore, _ manager: ManagerPolicy, at now: Instant) {
         var foreground = 0
         var areAllSuspended = true
@@ -225,10 +256,14 @@ struct InvariantChecker {
                 fail("\(app) is not running, but has open deadlines: \(deadlines[app]!)")
             }
         }
+        checkSockets(core)
         if foreground > max(1, manager.foregroundLimit) { fail("\(foreground) apps are in the foreground") }
         let hasInput = current.values.contains { runs[$0]?.hasInput == true }
         if areAllSuspended, !hasInput, core.memory.level == .normal, let next = core.nextDeadline,
-            !core.appIDs.contains(where: { core.view(of: $0, at: now)?.deferredWake != nil })
+            !core.appIDs.contains(where: {
+                let view = core.view(of: $0, at: now)
+                return view?.deferredWake != nil || view?.unloadsIn != nil
+            })
         {
             fail("all apps are suspended, but a timer is armed in \(next - now)")
         }

@@ -59,6 +59,8 @@ struct Kernel {
         var processor: (used: Duration, waited: Duration)? = (.zero, .zero)
         /// The file locks that it holds.
         var locks: FileLocks?
+        /// Whether it accepts the clients that wait at its held sockets when it runs.
+        var accepts = true
 
         var remaining: RemainingProcesses? {
             children.isEmpty ? nil : RemainingProcesses(count: children.count, names: children)
@@ -74,6 +76,9 @@ struct Kernel {
     }
 
     var behaviours: [AppID: Behaviour] = [:]
+    /// What waits at the sockets that the daemon holds, by app.
+    var clients: [AppID: Input] = [:]
+    private(set) var watchedSockets: Set<AppID> = []
     var processes: [RunID: Process] = [:]
     private var order: [RunID] = []
     private var lastPID: Int32 = 100
@@ -107,6 +112,7 @@ struct Kernel {
         case .thaw(let run, let attempt):
             guard behaviour(of: run).thaws else { return [] }
             processes[run]?.isFrozen = false
+            if let app = app(of: run), behaviour(of: run).accepts { clients[app] = nil }
             return [.run(run, .thawed(attempt: attempt))]
         case .continueStopped(let run): return [.run(run, .continued)]
         case .inspect(let run):
@@ -136,13 +142,34 @@ struct Kernel {
             guard behaviour(of: run).dies else { return [] }
             return end(run, .signaled(9, coreDumped: false)) + endChildren(of: run)
         case .measureMemory: return measures ? [.memoryMeasured(reading)] : []
+        case .watchSockets(let app):
+            guard let input = clients[app] else {
+                watchedSockets.insert(app)
+                return []
+            }
+            return [.socketsReady(app, input)]
+        case .stopWatchingSockets(let app):
+            watchedSockets.remove(app)
+            return []
+        case .rejectConnections(let app):
+            if clients[app]?.kind != .datagram { clients[app] = nil }
+            return []
+        case .removeInstance(let app):
+            clients[app] = nil
+            return []
         case .stopWatchingInput, .throttle, .unthrottle, .limitProcessor, .setOOMClass, .deliver, .recordLaunch,
             .writeReceipt,
             .dropRestorationState,
             .identify, .answer, .warn, .report,
-            .allowSleep, .watchSockets, .stopWatchingSockets, .rejectConnections, .removeInstance, .finish:
+            .allowSleep, .finish:
             return []
         }
+    }
+
+    /// A client comes to a held socket.
+    mutating func connect(_ app: AppID, _ input: Input) -> [Event] {
+        clients[app] = input
+        return watchedSockets.remove(app) == nil ? [] : [.socketsReady(app, input)]
     }
 
     func inspection(_ behaviour: Behaviour) -> Inspection {
@@ -157,6 +184,7 @@ struct Kernel {
         let spawned = Event.run(run, .spawned(pid: lastPID))
         switch behaviours[app]?.launching ?? .becomesReady {
         case .becomesReady:
+            if behaviours[app]?.accepts ?? true { clients[app] = nil }
             return [spawned, .run(run, .executed)] + (readiness == .notified ? [.run(run, .ready)] : [])
         case .executes: return [spawned, .run(run, .executed)]
         case .spawns: return [spawned]
