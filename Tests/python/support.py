@@ -29,6 +29,7 @@ class Fake:
         self.player = fake_greenroom.Player(self.folder.name, [])
         self.player.process = mock.Mock(poll=lambda: 0)
         self.error = None
+        self.apps = []
         path = self.folder.name + "/transcript"
         pathlib.Path(path).write_text(transcript, encoding="utf-8")
         self.steps = fake_greenroom.steps(path)
@@ -42,8 +43,10 @@ class Fake:
         try:
             for _, name, arguments in self.steps:
                 getattr(self.player, "do_" + name)(*arguments)
-        except Exception as error:  # The test reports it.
+        except Exception as error:  # The test reports it, and the app does not wait for what will not come.
             self.error = error
+            for app in self.apps:
+                app.stop()
 
     def finish(self, test):
         self.thread.join(60)
@@ -55,11 +58,12 @@ class Fake:
 
 class AppTest(unittest.TestCase):
     def fake(self, transcript):
-        fake = Fake(self, transcript)
-        self.addCleanup(fake.finish, self)
-        return fake
+        self.played = Fake(self, transcript)
+        self.addCleanup(self.played.finish, self)
 
     def app(self):
         app = greenroom.App()
+        if hasattr(self, "played"):
+            self.played.apps.append(app)
         self.addCleanup(lambda: app._connection and app._connection.close())
         return app

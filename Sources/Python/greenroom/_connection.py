@@ -82,6 +82,7 @@ class Connection:
         self._size = 0
         self._serial = 0
         self._closed = False
+        self._options: dict[str, _wire.Variant] | None = None
         self._socket: socket.socket | None = None
         self._decoder = _wire.Decoder()
         self._pauses_end = threading.Event()
@@ -130,7 +131,7 @@ class Connection:
         """Sends Attach again, because the process now takes part or handles other events."""
         options = self._attach()
         if options is not None:
-            self._front(self._attach_call(options))
+            self._front(options)
 
     def flush(self, timeout: float) -> None:
         """Waits until every queued call has its reply, for `timeout` seconds at most."""
@@ -219,8 +220,9 @@ class Connection:
             repeated = [call for call in self._open.values() if call.member != "Attach"]
             self._open.clear()
             self._queue.extendleft(reversed(repeated))
+            self._options = None
         if options is not None:
-            self._front(self._attach_call(options))
+            self._front(options)
 
     def _attach_call(self, options: dict[str, _wire.Variant]) -> Call:
         message = _wire.Message(_wire.METHOD_CALL, 1, 0, PATH, INTERFACE, "Attach", signature="a{sv}", body=[options])
@@ -235,8 +237,13 @@ class Connection:
         elif not future.cancelled():
             log.warning("greenroomd does not accept this process: %s", future.exception())
 
-    def _front(self, call: Call) -> None:
+    def _front(self, options: dict[str, _wire.Variant]) -> None:
+        """Queues Attach before all other calls, unless this connection has sent the same."""
+        call = self._attach_call(options)
         with self._lock:
+            if self._options == options:
+                return
+            self._options = options
             for other in [other for other in self._queue if other.member == "Attach"]:
                 self._queue.remove(other)
                 self._size -= len(other.data)
