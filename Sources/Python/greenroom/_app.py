@@ -133,8 +133,7 @@ class App:
         self._arrived: asyncio.Event | None = None
         self._wakes: set[asyncio.Task[None]] = set()
         self._tasks: dict[str, Task] = {}
-        # Events that are received and not finished, and the last one received: what a new connection need not repeat.
-        self._pending: set[int] = set()
+        # The serial of the last event that was received: what a new connection need not repeat. 0: none, not even a launch.
         self._last = 0
 
     # ---- Handlers
@@ -324,17 +323,10 @@ class App:
         """Answers an event whose handlers have returned."""
         if event.kind == "willTerminate":
             self._ended = True
-        if event.kind not in _ANSWERED or event.serial == 0:
-            self._finished(event.serial)
-            return
-        answer = {"result": _wire.Variant("s", _combined(results))} if event.kind in _WAKES else {}
-        future = self._send("Answer", "ta{sv}", [event.serial, answer])
-        # NotOpen: another process of the app was first, or the daemon has given up. Both end the event.
-        future.add_done_callback(lambda _: self._finished(event.serial))
-
-    def _finished(self, serial: int) -> None:
-        with self._lock:
-            self._pending.discard(serial)
+        if event.kind in _ANSWERED and event.serial > 0:
+            answer = {"result": _wire.Variant("s", _combined(results))} if event.kind in _WAKES else {}
+            # The reply is not needed. NotOpen: another process of the app was first, or the answer is a repeated one.
+            self._send("Answer", "ta{sv}", [event.serial, answer])
 
     def _leave(self) -> None:
         if self._connection is not None:
@@ -366,8 +358,9 @@ class App:
     def _options(self) -> dict[str, _wire.Variant] | None:
         if not self._started:
             return None
+        # Events that are being handled are in memory, and their answers are repeated: only later ones have to be sent.
         with self._lock:
-            serial = min(self._pending) - 1 if self._pending else self._last
+            serial = self._last
         # Tasks are cancelled when they expire, with or without a handler.
         handles = sorted({*self._handlers, "tasksExpiring"})
         return {
@@ -378,14 +371,16 @@ class App:
     def _attached(self, answer: dict[str, Any]) -> None:
         summary = answer.get("stateSummary")
         self.last_summary = summary if isinstance(summary, str) else None
+        serial = answer.get("serial")
+        with self._lock:
+            self._last = max(self._last, serial if isinstance(serial, int) else 0)
 
     def _received(self, serial: int, kind: str, details: dict[str, Any]) -> None:
         with self._lock:
-            # A new connection repeats events that are being handled, or whose answer is on its way.
+            # Events that are being handled, or whose answer is on its way, are not handled again.
             if serial <= self._last or kind not in _ARGUMENTS:
                 return
             self._last = serial
-            self._pending.add(serial)
             expiring = [task for task in list(self._tasks.values()) if task.name in details.get("names", [])]
         if kind == "tasksExpiring":
             for task in expiring:
