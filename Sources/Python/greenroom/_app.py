@@ -128,6 +128,7 @@ class App:
         self._lock = threading.RLock()
         self._started = False
         self._ended = False
+        self._left = False
         self._events: queue.SimpleQueue[_Event | None] = queue.SimpleQueue()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._arrived: asyncio.Event | None = None
@@ -329,7 +330,8 @@ class App:
             self._send("Answer", "ta{sv}", [event.serial, answer])
 
     def _leave(self) -> None:
-        if self._connection is not None:
+        if self._connection is not None and not self._left:
+            self._left = True
             self._connection.flush(FLUSH_SECONDS)
 
     def _signaled(self, number: int, _frame: object = None) -> None:

@@ -32,8 +32,9 @@ MAX_CALLS = 1000
 MAX_BYTES = 4 << 20
 # Events that the program has not handled. The daemon has at most 256 that wait; the rest are repeated after a reconnect.
 MAX_EVENTS = 4096
-# The pauses between attempts to connect, in seconds. The first is short, as a daemon that is replaced is back within it.
-FIRST_PAUSE, LAST_PAUSE = 0.05, 5.0
+# The pauses between attempts to connect, in seconds. A daemon that is replaced is back within a few of the first. A new daemon
+# waits 3 seconds for the processes that were connected to the one before, so the last is shorter than that.
+FIRST_PAUSE, LAST_PAUSE = 0.05, 1.0
 # How long a daemon may take to accept a connection, in seconds.
 HANDSHAKE_SECONDS = 5.0
 
@@ -188,7 +189,7 @@ class Connection:
             self._disconnect()
             while not self._closed:
                 self._pauses_end.wait(pause)
-                pause = min(2 * pause, LAST_PAUSE)
+                pause = min(1.5 * pause, LAST_PAUSE)
                 if self._backlog() < MAX_EVENTS // 2:
                     break
         self._fail_all()
