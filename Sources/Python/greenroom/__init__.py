@@ -14,8 +14,9 @@
 docs/APPS.md (/usr/share/doc/greenroom/APPS.md) is a guide.
 """
 
-from ._app import App, Launch, Result
+from ._app import App
 from ._errors import Error, Refused, TaskExpired, Unavailable
+from ._events import Launch, Result
 from ._task import Task
 
 __all__ = ["App", "Error", "Launch", "Refused", "Result", "Task", "TaskExpired", "Unavailable"]

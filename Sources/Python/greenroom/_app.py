@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import atexit
 import concurrent.futures
-import enum
-import functools
 import inspect
 import json
 import logging
@@ -16,13 +14,13 @@ import queue
 import signal
 import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
 from . import _storage, _wire
 from ._connection import Connection, Reply
 from ._errors import Error, Refused, Unavailable
+from ._events import ANSWERED, ARGUMENTS, WAKES, Event, Launch, Result, combined, seconds, with_fewer_arguments
 from ._task import Task
 
 VERSION = "0.2.0"
@@ -31,80 +29,8 @@ CALL_SECONDS = 10.0
 # How long the end of the program waits for what it has sent, in seconds.
 FLUSH_SECONDS = 1.0
 
-# The kinds of events, with the details that a handler gets as its arguments, and the value of one that is missing.
-_ARGUMENTS: dict[str, dict[str, Any]] = {
-    "openURL": {"url": ""},
-    "didBecomeActive": {"cause": "launch"},
-    "willResignActive": {"cause": "background"},
-    "willEnterForeground": {},
-    "didEnterBackground": {"remainingSeconds": math.inf},
-    "willTerminate": {"reason": "", "deadlineSeconds": math.inf},
-    "memoryWarning": {"level": "warning"},
-    "tasksExpiring": {"names": [], "remainingSeconds": 0.0},
-    "push": {"payload": "", "id": 0},
-    "wake": {"reason": "", "id": 0},
-    "notification": {"kind": "", "payload": ""},
-    "willSuspend": {},
-    "didResume": {"suspendedSeconds": 0.0, "changed": []},
-}
-_ANSWERED = {"didEnterBackground", "willTerminate", "push", "wake"}
-# Wakes take up to 30 seconds. With asyncio they are handled beside other events, so that none of those waits.
-_WAKES = {"push", "wake"}
-
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 log = logging.getLogger("greenroom")
-
-
-class Result(enum.StrEnum):
-    """What a push or a fetch led to. A handler may also return True for NEW_DATA and False for NO_DATA."""
-
-    NEW_DATA = "new-data"
-    NO_DATA = "no-data"
-    FAILED = "failed"
-
-
-@dataclass(frozen=True)
-class Launch:
-    """How and why this process was launched."""
-
-    #: The ID of the app, or "" without Greenroom.
-    app: str
-    #: Whether the app was launched into the foreground.
-    foreground: bool
-    #: user, url, push, fetch, socket, timer, accessory, location or relaunch.
-    reason: str
-    #: The URL of a launch with the reason `url`. It is also an event for `on_url`.
-    url: str | None
-    #: Whether this is the first launch of the app.
-    first: bool
-    #: How the previous process of the app ended: the keys of `greenroomctl --json receipt`. None if there was none.
-    last_end: Mapping[str, Any] | None
-
-    @staticmethod
-    def from_environment(environment: Mapping[str, str] = os.environ) -> Launch:
-        """Reads the variables that Greenroom sets. Without them it is a launch by the user into the foreground."""
-        get = environment.get
-        return Launch(
-            app=get("GREENROOM_APP", ""), foreground=get("GREENROOM_LAUNCH_STATE", "inactive") == "inactive",
-            reason=get("GREENROOM_LAUNCH_REASON", "user"), url=get("GREENROOM_LAUNCH_URL"),
-            first=get("GREENROOM_FIRST_LAUNCH") == "1", last_end=_storage.receipt(get("GREENROOM_LAST_RECEIPT")),
-        )
-
-
-@dataclass(frozen=True)
-class _Event:
-    serial: int
-    kind: str
-    details: Mapping[str, Any]
-
-    def arguments(self) -> list[Any]:
-        """The arguments of a handler. A detail that is missing, or has another type, has its default value."""
-        values = []
-        for name, default in _ARGUMENTS[self.kind].items():
-            value = self.details.get(name, default)
-            matches = isinstance(value, (int, float) if isinstance(default, float) else type(default))
-            values.append(value if matches else default)
-        return values
 
 
 class App:
@@ -129,7 +55,7 @@ class App:
         self._started = False
         self._ended = False
         self._left = False
-        self._events: queue.SimpleQueue[_Event | None] = queue.SimpleQueue()
+        self._events: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._arrived: asyncio.Event | None = None
         self._wakes: set[asyncio.Task[None]] = set()
@@ -140,7 +66,7 @@ class App:
     # ---- Handlers
 
     def _register(self, kind: str, handler: Handler) -> Handler:
-        self._handlers.setdefault(kind, []).append(_with_fewer_arguments(handler, len(_ARGUMENTS[kind])))
+        self._handlers.setdefault(kind, []).append(with_fewer_arguments(handler, len(ARGUMENTS[kind])))
         if self._started and self._connection is not None:
             self._connection.reattach()
         return handler
@@ -214,7 +140,7 @@ class App:
             connection.call("Ready")
         else:
             _storage.notify("READY=1")
-            self._put(_Event(0, "didBecomeActive", {"cause": "launch"}))
+            self._put(Event(0, "didBecomeActive", {"cause": "launch"}))
 
     def run(self) -> Awaitable[None]:
         """Calls the handlers until the app has to end, or `stop()` is called.
@@ -282,14 +208,14 @@ class App:
                 event = self._events.get_nowait()
             except queue.Empty:
                 return
-            if event is not None and event.kind in _WAKES:
+            if event is not None and event.kind in WAKES:
                 wake = asyncio.ensure_future(self._handle_async(event))
                 self._wakes.add(wake)
                 wake.add_done_callback(self._wakes.discard)
             elif event is not None:
                 await self._handle_async(event)
 
-    async def _handle_async(self, event: _Event) -> None:
+    async def _handle_async(self, event: Event) -> None:
         results = []
         for handler in self._handlers_of(event):
             result = self._called(handler, event)
@@ -309,23 +235,23 @@ class App:
         self._ended = True
         self._put(None)
 
-    def _handlers_of(self, event: _Event) -> list[Callable[..., Any]]:
+    def _handlers_of(self, event: Event) -> list[Callable[..., Any]]:
         return self._handlers.get(event.kind, [])
 
     @staticmethod
-    def _called(handler: Callable[..., Any], event: _Event) -> Any:
+    def _called(handler: Callable[..., Any], event: Event) -> Any:
         try:
             return handler(*event.arguments())
         except Exception:
             log.exception("the handler of %s failed", event.kind)
             return Result.FAILED
 
-    def _finish(self, event: _Event, results: list[Any]) -> None:
+    def _finish(self, event: Event, results: list[Any]) -> None:
         """Answers an event whose handlers have returned."""
         if event.kind == "willTerminate":
             self._ended = True
-        if event.kind in _ANSWERED and event.serial > 0:
-            answer = {"result": _wire.Variant("s", _combined(results))} if event.kind in _WAKES else {}
+        if event.kind in ANSWERED and event.serial > 0:
+            answer = {"result": _wire.Variant("s", combined(results))} if event.kind in WAKES else {}
             # The reply is not needed. NotOpen: another process of the app was first, or the answer is a repeated one.
             self._send("Answer", "ta{sv}", [event.serial, answer])
 
@@ -336,9 +262,9 @@ class App:
 
     def _signaled(self, number: int, _frame: object = None) -> None:
         name = signal.Signals(number).name
-        self._put(_Event(0, "willTerminate", {"reason": name}))
+        self._put(Event(0, "willTerminate", {"reason": name}))
 
-    def _put(self, event: _Event | None) -> None:
+    def _put(self, event: Event | None) -> None:
         self._events.put(event)
         if (loop := self._loop) is not None and self._arrived is not None:
             try:
@@ -380,14 +306,14 @@ class App:
     def _received(self, serial: int, kind: str, details: dict[str, Any]) -> None:
         with self._lock:
             # Events that are being handled, or whose answer is on its way, are not handled again.
-            if serial <= self._last or kind not in _ARGUMENTS:
+            if serial <= self._last or kind not in ARGUMENTS:
                 return
             self._last = serial
             expiring = [task for task in list(self._tasks.values()) if task.name in details.get("names", [])]
         if kind == "tasksExpiring":
             for task in expiring:
                 task._expire()
-        self._put(_Event(serial, kind, details))
+        self._put(Event(serial, kind, details))
 
     def _send(
         self, member: str, signature: str = "", body: list[Any] | None = None, latest: bool = False
@@ -424,7 +350,7 @@ class App:
     @property
     def remaining_time(self) -> float:
         """The background time in seconds: infinite in the foreground, and without Greenroom."""
-        return _seconds(self._call("RemainingTime").body) if self.in_greenroom else math.inf
+        return seconds(self._call("RemainingTime").body) if self.in_greenroom else math.inf
 
     # ---- What the app says about itself
 
@@ -523,32 +449,3 @@ class _Signals:
     def __exit__(self, *_: object) -> None:
         for number, earlier in self._earlier.items():
             signal.signal(number, earlier)
-
-
-def _with_fewer_arguments(handler: Callable[..., Any], offered: int) -> Callable[..., Any]:
-    """The handler, which is called with as many of the offered arguments as it takes."""
-    parameters = inspect.signature(handler).parameters.values()
-    if any(each.kind is each.VAR_POSITIONAL for each in parameters):
-        return handler
-    positional = [each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
-    if len([each for each in positional if each.default is each.empty]) > offered:
-        raise TypeError(f"{getattr(handler, '__name__', handler)}: a handler of this event gets {offered} arguments")
-    count = min(len(positional), offered)
-
-    @functools.wraps(handler)
-    def called(*arguments: Any) -> Any:
-        return handler(*arguments[:count])
-
-    return called
-
-
-def _combined(results: list[Any]) -> str:
-    """The result of several handlers of a wake: failed if one failed, new-data if one has new data."""
-    named = {Result.NO_DATA if each is False else each if isinstance(each, Result) else Result.NEW_DATA for each in results}
-    return next(each for each in (Result.FAILED, Result.NEW_DATA, Result.NO_DATA) if each in named or not named)
-
-
-def _seconds(body: list[Any]) -> float:
-    """A time span in microseconds; the largest number stands for no limit."""
-    value = cast(int, body[0]) if body and isinstance(body[0], int) else 0
-    return math.inf if value == 2**64 - 1 else value / 1e6

@@ -27,7 +27,7 @@ from ._errors import Error, Refused
 
 PATH = "/org/greenroom/self"
 INTERFACE = "org.greenroom.Self1"
-# Calls that wait for the daemon, and their size. An app that makes more is told so at once.
+# Calls that wait for the daemon, and their size. More are refused at once.
 MAX_CALLS = 1000
 MAX_BYTES = 4 << 20
 # Events that the program has not handled. The daemon has at most 256 that wait; the rest are repeated after a reconnect.

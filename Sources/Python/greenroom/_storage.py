@@ -42,10 +42,10 @@ def sealed(name: str, data: bytes) -> Iterator[int]:
 def content(descriptors: list[int]) -> bytes:
     """Reads the content of the first descriptor, and closes all."""
     try:
-        parts = []
-        while descriptors and (part := os.pread(descriptors[0], 1 << 20, sum(map(len, parts)))):
-            parts.append(part)
-        return b"".join(parts)
+        data = b""
+        while descriptors and (part := os.pread(descriptors[0], 1 << 20, len(data))):
+            data += part
+        return data
     finally:
         for descriptor in descriptors:
             os.close(descriptor)
