@@ -58,6 +58,9 @@ struct SavedSeedTests {
         Saved(
             seed: 700_174, events: 5500,
             found: "an app that the kernel killed for memory while it was unloaded came back"),
+        Saved(
+            seed: 2_078_787_023_388, events: 5500,
+            found: "the checker took a datagram for a connection, because one had waited before the app was removed"),
     ]
 
     @Test("a seed that found a fault finds none", arguments: seeds)

@@ -41,7 +41,7 @@ struct SocketChecker {
         wasPostponed = core.view(of: id, at: Instant(now))?.launchPostponed != nil
         guard model.apps[app].phase == .notRunning else { return }
         if let watched = apps[app].watchedSince, now - watched > Self.repeatedReport {
-            (apps[app].since, apps[app].isDatagram) = (nil, true)
+            forgetClients(of: app)
         }
         apps[app].watchedSince = nil
         apps[app].since = apps[app].since ?? now
@@ -66,16 +66,17 @@ struct SocketChecker {
         case .spawn(let id, _, let launch):
             guard reported?.app == app, launch.reason == .socket else { return }
             findings.check(!wasPostponed, .connectionsAreServed, "\(id) is launched although L11 holds that back")
-        case .report(.deadlineMet(_, .launch, _, _)): becameReady(app)
+        case .report(.deadlineMet(_, .launch, _, _)): forgetClients(of: app)
         case .report(.stateChanged(_, .launching, let state, _)):
-            if case .run(_, .ready) = event { becameReady(app) }
-            if state != .terminating { becameReady(app) }
+            if case .run(_, .ready) = event { forgetClients(of: app) }
+            if state != .terminating { forgetClients(of: app) }
         case .rejectConnections(let id): checkRejection(app, id, model, now, &findings)
         default: break
         }
     }
 
-    private mutating func becameReady(_ app: Int) {
+    /// Ends the wait: what is reported next begins a new one, of its own kind.
+    private mutating func forgetClients(of app: Int) {
         (apps[app].since, apps[app].watchedSince, apps[app].isDatagram) = (nil, nil, true)
     }
 
@@ -92,7 +93,7 @@ struct SocketChecker {
             limit.map { limit in waited.map { $0 >= limit } ?? false } ?? false, .rejectionsAreFair,
             "connections of \(id) are reset that have waited for \(waited ?? 0) µs of \(limit ?? .max)")
         apps[app].isRejected = true
-        becameReady(app)
+        forgetClients(of: app)
     }
 
     // MARK: After all effects of an event
@@ -102,10 +103,10 @@ struct SocketChecker {
     ) {
         let known = model.apps[app]
         let isHeld = known.policy.holdsSockets && known.isRegistered
-        guard isHeld || apps[app].isWatched else { return apps[app].since = nil }
+        guard isHeld || apps[app].isWatched else { return forgetClients(of: app) }
         let view = core.view(of: known.id, at: Instant(now))
         if let reported, reported.app == app { checkReport(app, reported.phase, known, view, &findings) }
-        if !isHeld { apps[app].since = nil }
+        if !isHeld { forgetClients(of: app) }
         if apps[app].isRejected {
             findings.check(
                 view?.launchPostponed != nil, .rejectionsAreFair,
