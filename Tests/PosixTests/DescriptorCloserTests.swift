@@ -5,28 +5,35 @@ import Testing
 
 @Suite("Closing descriptors on a helper thread")
 struct DescriptorCloserTests {
+    // Sockets that linger are made in a process of their own: a program that another test launches may inherit them for a
+    // moment, and closing them would not wait then.
+
     @Test("a close that blocks does not block the caller, and is pending until it is done")
     func lingering() throws {
-        let closer = DescriptorCloser()
-        let (writer, reader) = try #require(lingeringConnection())
-        closer.close(Descriptor(adopting: writer))
-        #expect(closer.pending == 1)
-        close(reader)
-        while closer.pending > 0 { poll(nil, 0, 1) }
+        try inOwnProcess {
+            let closer = DescriptorCloser()
+            let (writer, reader) = try #require(lingeringConnection())
+            closer.close(Descriptor(adopting: writer))
+            #expect(closer.pending == 1)
+            close(reader)
+            while closer.pending > 0 { poll(nil, 0, 1) }
+        }
     }
 
     @Test("a descriptor with a closer is closed by the closer, wherever the descriptor is dropped")
     func dropped() throws {
-        let closer = DescriptorCloser()
-        let (writer, reader) = try #require(lingeringConnection())
-        do {
-            let shared = SharedDescriptor(Descriptor(adopting: writer), closer: closer)
-            #expect(closer.pending == 0)
-            withExtendedLifetime(shared) {}
+        try inOwnProcess {
+            let closer = DescriptorCloser()
+            let (writer, reader) = try #require(lingeringConnection())
+            do {
+                let shared = SharedDescriptor(Descriptor(adopting: writer), closer: closer)
+                #expect(closer.pending == 0)
+                withExtendedLifetime(shared) {}
+            }
+            #expect(closer.pending == 1)
+            close(reader)
+            while closer.pending > 0 { poll(nil, 0, 1) }
         }
-        #expect(closer.pending == 1)
-        close(reader)
-        while closer.pending > 0 { poll(nil, 0, 1) }
     }
 
     @Test("all descriptors are closed, including those that are queued when the closer is dropped")
@@ -73,14 +80,16 @@ struct DescriptorCloserTests {
 
     @Test("files are closed on a thread of their own, which a socket does not hold up")
     func files() throws {
-        let closer = DescriptorCloser()
-        let (writer, reader) = try #require(lingeringConnection())
-        closer.close(Descriptor(adopting: writer))
-        closer.close(Descriptor(adopting: open("/dev/null", O_RDONLY)))
-        while closer.pendingFiles > 0 { poll(nil, 0, 1) }
-        #expect(closer.pending == 1)
-        close(reader)
-        while closer.pending > 0 { poll(nil, 0, 1) }
+        try inOwnProcess {
+            let closer = DescriptorCloser()
+            let (writer, reader) = try #require(lingeringConnection())
+            closer.close(Descriptor(adopting: writer))
+            closer.close(Descriptor(adopting: open("/dev/null", O_RDONLY)))
+            while closer.pendingFiles > 0 { poll(nil, 0, 1) }
+            #expect(closer.pending == 1)
+            close(reader)
+            while closer.pending > 0 { poll(nil, 0, 1) }
+        }
     }
 
     @Test("the thread blocks every signal, and exists only while there are jobs")
