@@ -9,8 +9,8 @@ func measureDescriptors(_ bench: Bench) throws {
     let count = bench.isQuick ? 50 : 300
     bench.report.section(
         "Launch with many descriptors",
-        "\(count) starts of /bin/true by the daemon's code until it is executed, with many descriptors open; peer: with \(few)"
-    )
+        "\(count) starts of /bin/true by the daemon's code until it is executed, with many descriptors open; "
+            + "peer: with \(few)")
     raiseLimit(to: (many.max() ?? 0) + 500)
     let file = try Descriptor.open("/dev/null", O_RDONLY)
     for open in many {
@@ -40,8 +40,8 @@ private func measure(
     }
     var request = SpawnRequest(executable: "/bin/true")
     for number in 0..<passed {
-        let socket = Descriptor(
-            adopting: socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0))
+        let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
+        let socket = Descriptor(adopting: socket(AF_UNIX, type, 0))
         request.passedDescriptors.append(PassedDescriptor(SharedDescriptor(socket), name: "s\(number)"))
     }
     for _ in 0..<count {

@@ -96,7 +96,7 @@ struct InstanceRecoveryTests {
     @Test(
         "a daemon that is killed while instances are created: the next one has them with their launches, or not at all")
     func killedWhileCreating() throws {
-        // It is launched once it is executed. The READY=1 of another one could be lost, and is then waited for.
+        // They are launched once they are executed. The READY=1 of others could be lost, and is then waited for.
         var daemon = try TestDaemon(["worker@": "[App]\nExecStart=/bin/sleep 1000\n"])
         for round in 0..<6 {
             var pending: [BusConnection.Pending] = []
@@ -108,7 +108,8 @@ struct InstanceRecoveryTests {
             daemon = next
         }
         // Nothing is left behind, and each can be created again.
-        for app in try daemon.listed() { try daemon.terminate(app) }
+        let ends = try daemon.listed().map { try daemon.begin("Terminate", $0, [.bool(false)]) }
+        for end in ends { _ = try daemon.finish(end) }
         #expect(try daemon.listed().isEmpty)
         #expect(entries(of: daemon.state + "/launches").isEmpty)
         #expect(try daemon.launch("worker@0.0")["state"]?.stringValue == "active")
@@ -150,8 +151,7 @@ struct InstanceRecoveryTests {
         #expect(try second.successor().listed().isEmpty)
     }
 
-    @Test(
-        "an instance that holds sockets is an app until it is removed, over SIGKILL, reexec and errors in its template")
+    @Test("an instance that holds sockets is an app until it is removed, over SIGKILL, reexec and errors")
     func sockets() throws {
         let root = try TestDaemon.makeFolder()
         let sections = "[Wake]\nListenStream=\(root)/%i.socket\n"
