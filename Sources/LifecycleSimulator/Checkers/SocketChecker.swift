@@ -41,7 +41,7 @@ struct SocketChecker {
         wasPostponed = core.view(of: id, at: Instant(now))?.launchPostponed != nil
         guard model.apps[app].phase == .notRunning else { return }
         if let watched = apps[app].watchedSince, now - watched > Self.repeatedReport {
-            forgetClients(of: app)
+            endWait(of: app)
         }
         apps[app].watchedSince = nil
         apps[app].since = apps[app].since ?? now
@@ -66,17 +66,17 @@ struct SocketChecker {
         case .spawn(let id, _, let launch):
             guard reported?.app == app, launch.reason == .socket else { return }
             findings.check(!wasPostponed, .connectionsAreServed, "\(id) is launched although L11 holds that back")
-        case .report(.deadlineMet(_, .launch, _, _)): forgetClients(of: app)
+        case .report(.deadlineMet(_, .launch, _, _)): endWait(of: app)
         case .report(.stateChanged(_, .launching, let state, _)):
-            if case .run(_, .ready) = event { forgetClients(of: app) }
-            if state != .terminating { forgetClients(of: app) }
+            if case .run(_, .ready) = event { endWait(of: app) }
+            if state != .terminating { endWait(of: app) }
         case .rejectConnections(let id): checkRejection(app, id, model, now, &findings)
         default: break
         }
     }
 
     /// Ends the wait: what is reported next begins a new one, of its own kind.
-    private mutating func forgetClients(of app: Int) {
+    private mutating func endWait(of app: Int) {
         (apps[app].since, apps[app].watchedSince, apps[app].isDatagram) = (nil, nil, true)
     }
 
@@ -93,7 +93,7 @@ struct SocketChecker {
             limit.map { limit in waited.map { $0 >= limit } ?? false } ?? false, .rejectionsAreFair,
             "connections of \(id) are reset that have waited for \(waited ?? 0) µs of \(limit ?? .max)")
         apps[app].isRejected = true
-        forgetClients(of: app)
+        endWait(of: app)
     }
 
     // MARK: After all effects of an event
@@ -103,10 +103,10 @@ struct SocketChecker {
     ) {
         let known = model.apps[app]
         let isHeld = known.policy.holdsSockets && known.isRegistered
-        guard isHeld || apps[app].isWatched else { return forgetClients(of: app) }
+        guard isHeld || apps[app].isWatched else { return endWait(of: app) }
         let view = core.view(of: known.id, at: Instant(now))
         if let reported, reported.app == app { checkReport(app, reported.phase, known, view, &findings) }
-        if !isHeld { forgetClients(of: app) }
+        if !isHeld { endWait(of: app) }
         if apps[app].isRejected {
             findings.check(
                 view?.launchPostponed != nil, .rejectionsAreFair,
