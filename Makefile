@@ -17,7 +17,7 @@ export PREFIX ?= /usr
 BIN      = $(shell $(SWIFT) build -c $(CONFIG) --show-bin-path)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build programs install deb vm-test demo test check fmt sim sim-ci sim-memory chaos soak fuzz bench freeze-map clean
+.PHONY: help deps build programs install deb vm-test demo test test-python check fmt sim sim-ci sim-memory chaos soak fuzz bench freeze-map clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -60,8 +60,13 @@ test: deps ## run all unit and integration tests, and every command of the docum
 	@Sources/scripts/deps clients documents $(if $(filter 0,$(shell id -u)),examples)
 	$(SWIFT) build --build-tests
 	@SWIFT="$(SWIFT)" Sources/scripts/test
+	@$(MAKE) --no-print-directory test-python
 	@Tests/documents/run "$$($(SWIFT) build --show-bin-path)"
 	@Tests/examples/run "$$($(SWIFT) build --show-bin-path)"
+
+test-python: ## test the Python library, with a fake daemon
+	@Tests/python/run
+	@Tests/contract/run
 
 check: deps ## check format, warnings, imports, function lengths, wording, documents, man pages and packaging
 	@Sources/scripts/check

@@ -131,4 +131,5 @@ int clinux_get_seals(int descriptor) {
 }
 
 const int clinux_all_seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
+const int clinux_content_seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
 const int clinux_size_seals = F_SEAL_SHRINK | F_SEAL_GROW;

@@ -9,6 +9,9 @@ package enum ControlNames {
     package static let appInterface = "org.greenroom.App1"
     /// `LifecycleEvent(a{sv})`: the one signal of the manager, with a `LifecycleEvent` record.
     package static let lifecycleEventSignal = "LifecycleEvent"
+    /// The object that an app's own connection serves (`GREENROOM_BUS_ADDRESS`).
+    package static let selfPath = "/org/greenroom/self"
+    package static let selfInterface = "org.greenroom.Self1"
     package static let version = "0.2.0"
 
     /// The version with what distinguishes builds of it: only the build that logged an event replays it.
@@ -23,6 +26,9 @@ package enum ControlNames {
         case unknownApp = "UnknownApp"
         case notRunning = "NotRunning"
         case running = "Running"
+        case opensNoURLs = "OpensNoURLs"
+        case noHandler = "NoHandler"
+        case severalHandlers = "SeveralHandlers"
         case ending = "Ending"
         case notInForeground = "NotInForeground"
         case notInterrupted = "NotInterrupted"
@@ -37,6 +43,10 @@ package enum ControlNames {
         case accessDenied = "AccessDenied"
         case unknownReceipt = "UnknownReceipt"
         case failed = "Failed"
+        /// Of Self1: an event or a task that is not open.
+        case notOpen = "NotOpen"
+        /// Of Self1: there is no restoration state.
+        case notFound = "NotFound"
 
         package var name: String { "org.greenroom.Error." + rawValue }
 

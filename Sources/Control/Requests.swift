@@ -21,6 +21,8 @@ package struct RequestResult: Record {
     /// The number of a push, or of another wake, that was accepted: it names the wake (`X_GREENROOM_WAKE_ID=`) and the file of the
     /// push; absent for other requests.
     package var wakeID: UInt64?
+    /// The app that was given the URL; only in the answer to `Open`.
+    package var app: String?
 
     package init() {}
 
@@ -32,7 +34,7 @@ package struct RequestResult: Record {
     package static let fields: [RecordField<RequestResult>] = [
         .required("outcome", \.outcome), .optional("state", \.state), .optional("explanation", \.explanation),
         .optional("lastReceipt", \.lastReceipt), .optional("needsReload", \.needsReload),
-        .optional("wakeId", \.wakeID),
+        .optional("wakeId", \.wakeID), .optional("app", \.app),
     ]
 }
 

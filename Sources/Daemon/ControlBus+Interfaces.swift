@@ -65,6 +65,7 @@ extension ControlBus {
             BusMethod("Send", in: "sss", out: "a{sv}", arguments: ["app", "kind", "payload"], results: ["result"]) {
                 [unowned self] call in self.sendNotification(call)
             },
+            openMethod(),
         ]
     }
 
@@ -116,6 +117,7 @@ extension ControlBus {
                 BusMethod("Terminate", in: "b", out: "a{sv}", arguments: ["remove"], results: ["result"]) {
                     [unowned self] call in self.request(call, call.target.id, call.flag(0) ? .remove : .terminate)
                 },
+                openMethodOfApp(),
             ],
             properties: [
                 property("Id", "s", .constant), property("Name", "s"), property("State", "s"), property("Pid", "u"),
@@ -141,9 +143,6 @@ extension ControlBus {
         service.loop.callLater { [self] in prepareReexec(call.peer) }
     }
 
-    /// The longest URL in bytes; browsers accept as much in the address bar.
-    private static let maximumURL = 8192
-
     private func launch(_ call: MethodCall, _ app: String, _ options: [(String, Variant)]) {
         // Unlike in a record that is read, an unknown option is refused: it would change what the caller expects.
         let known = LaunchOptions.fields.map(\.key)
@@ -160,8 +159,7 @@ extension ControlBus {
             }
             if reason == .user, options.url != nil { reason = .url }
             if let url = options.url, !Self.isURL(url) {
-                return invalid(
-                    call, "Invalid URL; expected 1 to \(Self.maximumURL) bytes without spaces and control characters.")
+                return invalid(call, "Invalid URL; \(Self.expectedURL).")
             }
             let variables = options.environment
             if let problem = LaunchVariables.problem(of: variables) { return invalid(call, problem) }
@@ -169,10 +167,6 @@ extension ControlBus {
         } catch {
             invalid(call, "Invalid launch options: \(error).")
         }
-    }
-
-    private static func isURL(_ text: String) -> Bool {
-        !text.isEmpty && text.utf8.count <= maximumURL && text.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7f }
     }
 
     private func push(_ call: MethodCall) {
@@ -193,7 +187,7 @@ extension ControlBus {
         request(call, call.text(0), .send(notification))
     }
 
-    private func invalid(_ call: MethodCall, _ sentence: String) {
+    func invalid(_ call: MethodCall, _ sentence: String) {
         call.fail(ControlNames.Failure.invalidArgument.error(sentence))
     }
 
@@ -230,9 +224,9 @@ extension ControlBus {
 
 /// The bus has already checked the arguments against the method's signature.
 extension MethodCall {
-    fileprivate func text(_ index: Int) -> String { arguments[index].stringValue ?? "" }
+    func text(_ index: Int) -> String { arguments[index].stringValue ?? "" }
     fileprivate func flag(_ index: Int) -> Bool { arguments[index].boolValue ?? false }
-    fileprivate func options(_ index: Int) -> [(String, Variant)] {
+    func options(_ index: Int) -> [(String, Variant)] {
         if case .dictionary(let entries) = arguments[index] { entries } else { [] }
     }
 }

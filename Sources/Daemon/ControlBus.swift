@@ -156,6 +156,7 @@ final class ControlBus {
         switch answer {
         case .done(let state):
             var result = RequestResult(.done, state: state.rawValue)
+            if call.member == "Open" { result.app = app }
             if call.member == "Launch", let id = AppID(app), service.library.needsReload(id) {
                 result.needsReload = true
             }
@@ -222,7 +223,7 @@ extension Request {
     /// Whether it launches an app that is not running.
     fileprivate var createsInstances: Bool {
         switch self {
-        case .launch, .activate: true
+        case .launch, .activate, .open: true
         case .background, .interrupt, .interruptWhileConnected, .endInterruption, .terminate, .remove, .push, .send:
             false
         }
@@ -235,6 +236,7 @@ extension MethodCall {
         switch member {
         case "InterruptWhileConnected": "interrupt '\(app)'"
         case "Background": "move '\(app)' to the background"
+        case "Open": "open a URL in '\(app)'"
         case "Push": "push to '\(app)'"
         case "Send": "send a notification to '\(app)'"
         case "SimulatePressure": "simulate memory pressure"

@@ -176,9 +176,12 @@ final class ControlService {
             case .unknownApp: (.unknownApp, "the app no longer exists")
             case .notRunning: (.notRunning, "it is not running")
             case .running:
+                (.running, "it is already running, and variables are passed at launch only; use launch without them")
+            case .opensNoURLs:
                 (
-                    .running,
-                    "it is already running, and a URL and variables are passed at launch only; use activate without them"
+                    .opensNoURLs,
+                    "it is running and takes URLs only at its launch: it has no connection to GREENROOM_BUS_ADDRESS that "
+                        + "handles openURL"
                 )
             case .ending: (.ending, "it is terminating")
             case .notInForeground: (.notInForeground, "it is not in the foreground")

@@ -14,8 +14,8 @@ package struct Folders: Hashable, Sendable {
     package enum Mode: Hashable, Sendable { case system, user }
 
     /// The greatest length of `runtime` in bytes: `sun_path` has 108 bytes with the NUL (unix(7)), and the longest name
-    /// below the folder is `/notify/` and the number of a run, up to twenty digits.
-    package static let maximumRuntimeLength = 107 - "/notify/".utf8.count - 20
+    /// below the folder is `/self/`, the number of a run, up to twenty digits, and `/bus`.
+    package static let maximumRuntimeLength = 107 - "/self/".utf8.count - 20 - "/bus".utf8.count
 
     /// The default folders.
     /// - Parameter environment: looks up a variable. For the mode `user` those are HOME and the XDG variables.
@@ -71,6 +71,7 @@ package struct Folders: Hashable, Sendable {
     package var busSocket: String { runtime + "/bus" }
     package var lock: String { runtime + "/lock" }
     package var notifySockets: String { runtime + "/notify" }
+    package var connections: String { runtime + "/self" }
     package var logbook: String { runtime + "/logbook" }
     package var storedFiles: String { runtime + "/stored" }
     package var inboxes: String { runtime + "/inbox" }
@@ -78,5 +79,6 @@ package struct Folders: Hashable, Sendable {
     package var restoration: String { state + "/restoration" }
     package var olderReceipts: String { receipts + ".1" }
     package var lastReceipts: String { runtime + "/last" }
+    package var summaries: String { state + "/summaries" }
     package var launches: String { state + "/launches" }
 }

@@ -9,6 +9,8 @@ struct LaunchEnvironment {
     /// The user of the app; `nil`: the daemon's.
     var user: UserRecord?
     var notifySocket: String
+    /// The address of the app's own connections; `nil`: they have none.
+    var busAddress: String?
     var inbox: String
     var lastReceipt: String?
     /// `GREENROOM_RUN=…`: identifies the app's processes in process-group mode.
@@ -56,6 +58,7 @@ struct LaunchEnvironment {
         if launch.isFirst { all.append("GREENROOM_FIRST_LAUNCH=1") }
         if let lastReceipt { all.append("GREENROOM_LAST_RECEIPT=\(lastReceipt)") }
         all.append("GREENROOM_INBOX=\(inbox)")
+        if let busAddress { all.append("GREENROOM_BUS_ADDRESS=\(busAddress)") }
         if manifest.effectiveNotifyAccess != .none { all.append("NOTIFY_SOCKET=\(notifySocket)") }
         if let watchdog = manifest.policy.watchdog { all.append("WATCHDOG_USEC=\(watchdog.microseconds)") }
         all += directory("STATE_DIRECTORY", manifest.stateDirectory, below: folders.appState)

@@ -266,6 +266,11 @@ final class StoredDescriptors {
 
     // MARK: Passing on
 
+    /// A descriptor of this name with an offset of its own; `nil`: none is stored.
+    func copy(of name: String, _ app: AppID) -> SharedDescriptor? {
+        entries[app]?.first { $0.name == name }.map { MemoryFile.fromStart($0.descriptor) }
+    }
+
     /// The descriptors for the app's next process, in the order in which they were stored. They stay stored, as with
     /// systemd. A state or a snapshot is at offset 0, wherever the app that stored it has left it. A state that could not be
     /// sealed and has grown too large is removed.

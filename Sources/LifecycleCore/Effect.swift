@@ -74,6 +74,8 @@ package struct Launch: Hashable, Sendable {
     /// Variables for this launch alone, as `NAME=value`. They override those of the manifest.
     package var environment: [String] = []
 
+    /// The longest URL, in bytes.
+    package static let maximumURLBytes = 8 << 10
     /// The most variables of a launch, and the most bytes of all together.
     package static let maximumVariables = 64
     package static let maximumVariableBytes = 16 << 10
@@ -87,29 +89,6 @@ package struct Launch: Hashable, Sendable {
         self.url = url
         self.isUnrequested = isUnrequested
         self.environment = environment
-    }
-}
-
-/// A notice to an app (L3), in UIKit's words. An app learns of its launch from `execve`.
-package enum Notice: Hashable, Sendable {
-    case willResignActive
-    case didEnterBackground
-    case willEnterForeground
-    case didBecomeActive
-    case willTerminate
-    case memoryWarning(MemoryLevel)
-    case tasksExpiring
-
-    /// Whether the app has a deadline to answer it.
-    package var isAnswered: Bool { deadlineKind != nil }
-
-    /// The deadline to answer it.
-    package var deadlineKind: DeadlineKind? {
-        switch self {
-        case .didEnterBackground: .background
-        case .willTerminate: .terminate
-        case .willResignActive, .willEnterForeground, .didBecomeActive, .memoryWarning, .tasksExpiring: nil
-        }
     }
 }
 
@@ -145,6 +124,8 @@ package enum Refusal: Hashable, Sendable {
     case notRunning
     /// The request needs a process that is still to be launched, and the app has one.
     case running
+    /// The app runs and has no connection that handles `openURL` (L8).
+    case opensNoURLs
     /// The app is ending.
     case ending
     /// Only an app in the foreground can be interrupted.

@@ -118,6 +118,10 @@ package enum RunEvent: Hashable, Sendable {
     case stopping
     /// `MAINPID=`: another process of the app is the main process now.
     case mainProcessChanged(pid: Int32)
+    /// A process of the app has connected, or a connection has ended: what all connections of the run handle together.
+    case attached(HandledNotices)
+    /// The app has finished what it does after `willTerminate`: what is left of it may be killed at once (L46).
+    case terminationAnswered
 }
 
 /// The origin of a request (L53): a request is a user's if it comes from outside every app.
@@ -147,6 +151,8 @@ package enum Request: Hashable, Sendable {
     case push(payload: String)
     /// L31.
     case send(Notification)
+    /// L8: brings the app to the foreground, or launches it there, and gives it the URL.
+    case open(url: String)
 }
 
 /// Why a program could not be started.

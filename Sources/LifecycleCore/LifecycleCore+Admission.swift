@@ -61,6 +61,7 @@ extension LifecycleCore {
         guard apps[index].queuedLaunch != nil else { return }
         apps[index].life = .notRunning(NotRunning())
         resetDeliveries(index)
+        apps[index].urls.pending = []
         answerAll(index, .superseded(by: .notRunning)) { _ in true }
     }
 

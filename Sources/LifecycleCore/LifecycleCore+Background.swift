@@ -45,7 +45,7 @@ extension LifecycleCore {
         case .didEnterBackground where !delivered: answeredBackground(index, now)
         case .willTerminate where !delivered: terminationUndelivered(index, now)
         case .didEnterBackground, .willTerminate, .willResignActive, .willEnterForeground, .didBecomeActive,
-            .memoryWarning, .tasksExpiring:
+            .memoryWarning, .tasksExpiring, .openURL, .willSuspend, .didResume:
             break
         }
     }

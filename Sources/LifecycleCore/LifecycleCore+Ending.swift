@@ -182,7 +182,7 @@ extension LifecycleCore {
             // All processes ended before the exit status of the main process was known.
             case nil: return ending.termination.map { $0 == .selfInitiated } ?? true
             case .terminationIgnored(let cause, _): return cause == .selfInitiated
-            case .removed, .terminatedWithoutNotice, .unloaded, .shutdown, .jetsam: return false
+            case .removed, .terminationAnswered, .terminatedWithoutNotice, .unloaded, .shutdown, .jetsam: return false
             }
         }
     }
@@ -229,6 +229,7 @@ extension LifecycleCore {
         runs[run.number] = nil
         dropInterruptions(index)
         resetDeliveries(index)
+        apps[index].urls.pending = []
         change(index, to: .notRunning(NotRunning()), .ended, now)
         answerAll(index, .ended(receipt)) { $0.goal == .ended }
         memoryCameBack(run, bytes, now)
@@ -242,6 +243,7 @@ extension LifecycleCore {
         if let next = ending.next {
             guard let refusal = refusal(of: next, index, now) else {
                 for waiter in apps[index].waiters.indices { apps[index].waiters[waiter].isAfterEnd = false }
+                apps[index].urls.beginNext()
                 launchOnRequest(index, next, now)
                 return beginNextDeliveries(index)
             }

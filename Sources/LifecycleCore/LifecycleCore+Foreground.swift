@@ -13,6 +13,7 @@ extension LifecycleCore {
         deliverNotifications(index, inForeground: true)
         let watchdog = begin(index, .watchdog, apps[index].policy.watchdog, now)
         change(index, to: .foreground(Foreground(watchdog: watchdog)), reason, now)
+        openURLs(index)
         becomeActiveIfUninterrupted(index, reason, now)
     }
 
@@ -43,7 +44,7 @@ extension LifecycleCore {
             self[run: index].interruptions == 0
         else { return }
         foreground.scenes.main.activation = .foregroundActive
-        effects.append(.notify(self[run: index].id, .didBecomeActive))
+        effects.append(.notify(self[run: index].id, .didBecomeActive(reason.activation)))
         change(index, to: .foreground(foreground), reason, now)
     }
 
@@ -51,7 +52,8 @@ extension LifecycleCore {
     mutating func resignActive(_ index: Int, _ reason: StateReason, _ now: Instant) {
         guard case .foreground(var foreground)? = apps[index].execution, foreground.isActive else { return }
         foreground.scenes.main.activation = .foregroundInactive
-        effects.append(.notify(self[run: index].id, .willResignActive))
+        effects.append(
+            .notify(self[run: index].id, .willResignActive(reason == .interrupted ? .interruption : .background)))
         change(index, to: .foreground(foreground), reason, now)
     }
 
@@ -74,5 +76,19 @@ extension LifecycleCore {
         guard case .foreground(let foreground)? = apps[index].execution else { return }
         let deadline = foreground.watchdog ?? begin(index, .watchdog, .zero, now)
         if let deadline { miss(index, deadline, cpu: nil, now) }
+    }
+}
+
+extension StateReason {
+    /// Why an app becomes active that changes its state for this reason.
+    fileprivate var activation: ActivationCause {
+        switch self {
+        case .ready: .launch
+        case .interruptionEnded: .interruptionEnded
+        case .launched, .requested, .displaced, .interrupted, .idle, .woken, .ended, .jetsam, .taskBegan,
+            .missedDeadline, .tooManyTasks, .exitsOnSuspend, .shutdown, .continued, .sleep, .locked, .awoke, .unlocked,
+            .cpuLimit, .unloaded:
+            .return
+        }
     }
 }

@@ -32,6 +32,7 @@ extension LifecycleCore {
         launch.isFirst = apps[index].launches == 0
         // The manifest may have made it a worker since the launch was planned.
         launch.state = apps[index].policy.reached(from: launch.state)
+        takeLaunchURL(index, &launch)
         let id = RunID(nextRun)
         nextRun += 1
         runs[id.number] = index

@@ -67,10 +67,13 @@ extension LifecycleCore {
     mutating func dropNextDeliveries(_ index: Int) {
         apps[index].notifications.dropNext()
         apps[index].wakes.dropNext()
+        apps[index].urls.afterEnd = []
     }
 
-    mutating func deliverNotifications(_ index: Int, inForeground: Bool) {
+    @discardableResult
+    mutating func deliverNotifications(_ index: Int, inForeground: Bool) -> [Notification] {
         let due = apps[index].notifications.take(inForeground: inForeground)
         if !due.isEmpty { effects.append(.deliver(self[run: index].id, due)) }
+        return due
     }
 }

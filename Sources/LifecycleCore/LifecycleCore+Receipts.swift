@@ -9,6 +9,7 @@ extension LifecycleCore {
         let run = self[run: index]
         var verdict = Verdict(life, exit.status, run.outOfMemory)
         if case .terminationIgnored(_, let use)? = cause { verdict.deadline = use }
+        if case .terminationAnswered(_, let use)? = cause { verdict.deadline = use }
         if let remaining = exit.remaining { verdict.explanation.add(remaining) }
         let deadline = apps[index].transitionDeadline
         var receipt = Receipt(
@@ -135,10 +136,11 @@ private struct Verdict {
 
     /// The end of an app that got `willTerminate`.
     private init(terminated cause: TerminationCause, _ status: ExitStatus) {
-        guard let how = status.howTerminated else {
-            self.init(own: status)
-            return
-        }
+        if let how = status.howTerminated { self.init(terminated: cause, how: how) } else { self.init(own: status) }
+    }
+
+    /// `how`: the rest of the sentence.
+    private init(terminated cause: TerminationCause, how: String) {
         switch cause {
         case .requested: self.init(.exit, Receipt.Code.exited, "Terminated on request: \(how).")
         case .exitsOnSuspend:
@@ -163,7 +165,7 @@ private struct Verdict {
         case .missedDeadline, .leakedTasks, .wakeNotCompleted, .tooManyTasks, .terminationIgnored, .overMemoryLimit,
             .heldLocks, .overProcessorLimit:
             failure = .failed
-        case .removed, .terminatedWithoutNotice, .unloaded, .shutdown, .jetsam: break
+        case .removed, .terminationAnswered, .terminatedWithoutNotice, .unloaded, .shutdown, .jetsam: break
         }
     }
 
@@ -220,6 +222,9 @@ private struct Verdict {
             self.init(
                 .jetsam, Receipt.Code.perProcessLimit,
                 "Killed\(state): exceeded \(key) (\(limit.sizeText)) with \(size.sizeText) of memory.")
+        case .terminationAnswered(let cause, let use):
+            self.init(terminated: cause, how: "killed once it had answered")
+            deadline = use
         case .terminationIgnored(let cause, let use):
             self.init(
                 .watchdog, Receipt.Code.missedDeadline,

@@ -38,6 +38,10 @@ extension LifecycleCore {
         case .remove: removeRequested(request, index, now)
         case .push(let payload): pushRequested(request, index, payload, isUnrequested: isUnrequested, now)
         case .send(let notification): sendRequested(request, index, notification, now)
+        case .open(let url):
+            let reached = apps[index].policy.reached(from: .foreground)
+            let launch = Launch(state: reached, reason: .url, url: url, isUnrequested: isUnrequested)
+            launchRequested(request, index, launch, now)
         }
     }
 
@@ -160,12 +164,13 @@ extension LifecycleCore {
     // MARK: Launch and activate
 
     private mutating func launchRequested(_ request: RequestID, _ index: Int, _ launch: Launch, _ now: Instant) {
-        // A URL reaches only the process that is launched with it (L8). So do variables.
-        if launch.url != nil || !launch.environment.isEmpty, hasProcessThatStays(index) {
-            return answer(request, .refused(.running))
-        }
-        if launch.url != nil, apps[index].queuedLaunch?.launch.url != nil {
-            return answer(request, .refused(.tooMany("a launch with another URL is pending")))
+        // Variables reach only the process that is launched with them.
+        if !launch.environment.isEmpty, hasProcessThatStays(index) { return answer(request, .refused(.running)) }
+        var launch = launch
+        if let url = launch.url {
+            if let refusal = urlRefusal(index, url, launch, now) { return answer(request, .refused(refusal)) }
+            fileURL(index, url, request)
+            launch.url = nil
         }
         switch launch.state {
         case .foreground: activateRequested(request, index, launch, now)
@@ -216,7 +221,9 @@ extension LifecycleCore {
         case .launching, .enteringBackground, .waking:
             setPending(index, .foreground)
             supersede(index, .ended, by: .active)
-        case .foreground: continueIfStopped(index)
+        case .foreground:
+            continueIfStopped(index)
+            openURLs(index)
         case .background:
             takeForegroundSlotOnRequest(index, now)
             if !absence.isSleeping { enterForeground(index, .requested, now) }
@@ -335,7 +342,10 @@ extension LifecycleCore {
         _ request: RequestID, _ index: Int, _ launch: Launch, _ notification: Notification?, _ now: Instant
     ) {
         let outcome = wakeOrLaunch(index, launch, notification, now)
-        if case .refused(let refusal) = outcome { return answer(request, .refused(refusal)) }
+        if case .refused(let refusal) = outcome {
+            withdrawURL(index, of: request)
+            return answer(request, .refused(refusal))
+        }
         effects.append(.identify(request, event: apps[index].wakes.lastNumber))
         switch outcome {
         case .awake: answer(request, .done(apps[index].state))
@@ -391,6 +401,7 @@ extension LifecycleCore {
         apps[index].isToRemove = apps[index].policy.isTransient
         effects.append(.dropRestorationState(apps[index].id))
         resetDeliveries(index)
+        apps[index].urls = URLQueue()
         if apps[index].phase == .notRunning {
             cancelQueuedLaunch(index)
             apps[index].life = .notRunning(NotRunning())
@@ -416,7 +427,7 @@ extension Request {
     /// Whether it brings the app to the foreground.
     fileprivate var isForForeground: Bool {
         switch self {
-        case .activate, .launch(.foreground, reason: _, url: _, environment: _): true
+        case .activate, .open, .launch(.foreground, reason: _, url: _, environment: _): true
         case .launch, .background, .interrupt, .interruptWhileConnected, .endInterruption, .terminate, .remove, .push,
             .send:
             false
@@ -427,7 +438,8 @@ extension Request {
     fileprivate var endsApp: Bool {
         switch self {
         case .terminate, .remove: true
-        case .launch, .activate, .background, .interrupt, .interruptWhileConnected, .endInterruption, .push, .send:
+        case .launch, .activate, .background, .interrupt, .interruptWhileConnected, .endInterruption, .push, .send,
+            .open:
             false
         }
     }

@@ -233,11 +233,12 @@ extension ProcessLife {
             case .selfInitiated, .jetsam, nil: break
             }
             switch ending.cause {
-            case .jetsam, .terminationIgnored(.jetsam, _): return true
+            case .jetsam, .terminationIgnored(.jetsam, _), .terminationAnswered(.jetsam, _): return true
             // All processes ended before the exit status of the main process was known.
             case nil: return ending.termination?.isJetsam ?? false
             case .missedDeadline, .leakedTasks, .wakeNotCompleted, .tooManyTasks, .removed, .terminatedWithoutNotice,
-                .unloaded, .shutdown, .terminationIgnored, .overMemoryLimit, .heldLocks, .overProcessorLimit:
+                .unloaded, .shutdown, .terminationIgnored, .terminationAnswered, .overMemoryLimit, .heldLocks,
+                .overProcessorLimit:
                 return false
             }
         }

@@ -10,6 +10,7 @@ extension LifecycleCore {
     /// The last assertion ended `SuspendDelaySec=` ago.
     mutating func suspend(_ index: Int, _ background: Background, _ now: Instant) {
         if apps[index].policy.exitsOnSuspend { return terminate(index, .exitsOnSuspend, now) }
+        notifyOfSuspension(index, now)
         self[run: index].freezeAttempt += 1
         effects.append(.freeze(self[run: index].id, attempt: self[run: index].freezeAttempt))
         var look = apps[index].policy.role == .worker ? background.look : nil
@@ -76,7 +77,7 @@ extension LifecycleCore {
             self[run: index].traffic.quickWakes = 0
         }
         endWatch(index)
-        deliverNotifications(index, inForeground: pending == .foreground)
+        let delivered = deliverNotifications(index, inForeground: pending == .foreground)
         if pending == .foreground {
             endProcessorThrottle(index)
             unthrottle(index)
@@ -90,6 +91,7 @@ extension LifecycleCore {
         let continuesStopped = stated == .woken || stated == .requested
         let waking = Waking(pending: pending, wake: reason, continuesStopped: continuesStopped)
         thaw(index, waking, stated ?? cause, now)
+        notifyOfResumption(index, delivered, now)
         unthrottleForWake(index, reason)
         memoryState.checkSoon(now)
     }

@@ -1,7 +1,7 @@
 /// Background tasks (L21 … L27).
 extension LifecycleCore {
     /// L27: an app with more is killed.
-    static let maximumTasks = 1000
+    package static let maximumTasks = 1000
 
     mutating func taskBegan(_ index: Int, _ name: String, _ owner: Int32, _ now: Instant) {
         begin(Assertion(kind: .task(name: name), owner: .process(owner), began: now), index, now)

@@ -165,6 +165,8 @@ package struct LifecycleCore: Hashable, Sendable {
         case .mainProcessChanged(let pid):
             self[run: index].pid = pid
             self[run: index].isStopped = false
+        case .attached(let handled): attached(index, handled, now)
+        case .terminationAnswered: terminationAnswered(index, now)
         case .reattached(let messagesKept, let noticesDelayed): reattached(index, messagesKept, noticesDelayed, now)
         }
     }

@@ -196,6 +196,8 @@ struct CoreModel {
             apps[app].memory = inspection.memory
         case .run(let run, .backgroundEntered), .run(let run, .notified(.didEnterBackground, delivered: true, _)):
             if let app = currentApp(of: run) { apps[app].takesPart = true }
+        case .run(let run, .attached(let handled)):
+            if let app = currentApp(of: run), handled.contains(.didEnterBackground) { apps[app].takesPart = true }
         case .memoryMeasured(let reading):
             (measuredSince, measuringSince) = (measuringSince, nil)
             for size in reading.sizes { record(size) }
@@ -396,7 +398,9 @@ struct CoreModel {
                 apps[app].isNotifiedToTerminate = true
                 apps[app].memoryBeforeEnd = apps[app].memory
             }
-        case .willResignActive, .willEnterForeground, .didBecomeActive, .memoryWarning, .tasksExpiring: break
+        case .willResignActive, .willEnterForeground, .didBecomeActive, .memoryWarning, .tasksExpiring, .openURL,
+            .willSuspend, .didResume:
+            break
         }
     }
 

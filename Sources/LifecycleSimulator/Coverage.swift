@@ -16,6 +16,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
     case recovered, reattached, activityMeasured, outOfMemory, notificationDelayed
     case locksFound, inputWatched, inputArrived, workMeasured
     case processorMeasured, socketsReady
+    case attached, terminationAnswered, open
 
     package var name: String { String(describing: self) }
 
@@ -77,6 +78,8 @@ package enum EventKind: Int, CaseIterable, Sendable {
         case .workMeasured: self = .workMeasured
         case .notificationDelayed: self = .notificationDelayed
         case .processorMeasured: self = .processorMeasured
+        case .attached: self = .attached
+        case .terminationAnswered: self = .terminationAnswered
         }
     }
 
@@ -97,6 +100,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
         case .remove: self = .remove
         case .push: self = .push
         case .send: self = .send
+        case .open: self = .open
         }
     }
 

@@ -133,6 +133,7 @@ extension Line {
             case .notRunning: add("not running")
             case .running: add("already running")
             case .ending: add("ending")
+            case .opensNoURLs: add("opens no URLs")
             case .notInForeground: add("not in the foreground")
             case .notInterrupted: add("not interrupted")
             case .modeNotDeclared(let mode): add("no mode ", mode)

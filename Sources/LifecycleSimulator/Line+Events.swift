@@ -148,6 +148,8 @@ extension Line {
         case .mainProcessChanged(let pid):
             add(" has main process ")
             add(pid)
+        case .attached(let handled): add(handled)
+        case .terminationAnswered: add(" has finished")
         }
     }
 
@@ -194,6 +196,10 @@ extension Line {
             add("push “")
             add(payload)
             add("” to")
+        case .open(let url):
+            add("open “")
+            add(url)
+            add("” with")
         case .send(let notification):
             add("send ")
             add(notification)
@@ -289,22 +295,6 @@ extension Line {
         case .percent(let percent):
             add(percent)
             add(" %")
-        }
-    }
-}
-
-extension Notice {
-    var word: String {
-        switch self {
-        case .willResignActive: "willResignActive"
-        case .didEnterBackground: "didEnterBackground"
-        case .willEnterForeground: "willEnterForeground"
-        case .didBecomeActive: "didBecomeActive"
-        case .willTerminate: "willTerminate"
-        case .memoryWarning(.normal): "memoryWarning (normal)"
-        case .memoryWarning(.warning): "memoryWarning (warning)"
-        case .memoryWarning(.critical): "memoryWarning (critical)"
-        case .tasksExpiring: "tasksExpiring"
         }
     }
 }

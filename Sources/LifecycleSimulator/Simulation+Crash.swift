@@ -107,12 +107,13 @@ extension World {
             .inputArrived, .workMeasured, .processorMeasured:
             nil
         case .ready, .backgroundEntered, .taskBegan, .taskEnded, .timeoutExtended, .wakeCompleted, .heartbeat,
-            .heartbeatGivenUp, .stopping:
+            .heartbeatGivenUp, .stopping, .terminationAnswered:
             messagesKept ? event : nil
         case .exited(_, let cpu, let memory, let remaining):
             losesStatus() ? .exited(.unknown, cpu: cpu, memory: memory, remaining: remaining) : event
         // The next daemon looks at each run that is to be frozen.
-        case .freezeLost, .outOfMemory, .notificationDelayed: event
+        // Libraries connect again.
+        case .freezeLost, .outOfMemory, .notificationDelayed, .attached: event
         case .spawned, .executed, .spawnFailed, .notified, .emptied, .stopped, .continued, .mainProcessChanged,
             .reattached:
             event

@@ -15,6 +15,7 @@ extension World {
         case .notified, .forked:
             if isInStorm { beginComputing(run) } else { planAnswer(.ready, run, policy.launchDeadline) }
         }
+        planConnections(run)
         if isWoken { planWake(run) }
         plan(.actSpontaneously, by: run, after: pause(run))
     }
@@ -23,7 +24,7 @@ extension World {
     mutating func receive(_ run: Int, _ notice: Notice) {
         let policy = apps[runs[run].app].policy
         switch notice {
-        case .willResignActive, .willEnterForeground: break
+        case .willResignActive, .willEnterForeground, .openURL, .willSuspend, .didResume: break
         case .didBecomeActive:
             runs[run].isInForeground = true
             if let watchdog = policy.watchdog { plan(.heartbeat, by: run, after: watchdog.microseconds / 3) }
@@ -35,6 +36,7 @@ extension World {
             if !isQuiet, apps[runs[run].app].random.chance(chance) { plan(.begin(1), by: run, after: 300) }
         case .willTerminate:
             runs[run].isTerminateAnswerDue = true
+            planTerminationAnswer(run)
             if !isQuiet, apps[runs[run].app].personality.ignoresSIGTERM, allows(.ignoresTerminate) { return }
             if runs[run].isAware {
                 planAnswer(.exitOnTerminate, run, policy.terminateDeadline)
@@ -315,7 +317,7 @@ extension RunEvent {
             .continued,
             .taskBegan, .taskEnded, .wakeCompleted, .timeoutExtended, .heartbeatGivenUp, .stopping, .mainProcessChanged,
             .reattached, .activityMeasured, .locksFound, .inputWatched, .inputArrived, .workMeasured,
-            .processorMeasured:
+            .processorMeasured, .attached, .terminationAnswered:
             nil
         }
     }

@@ -64,6 +64,7 @@ extension World {
         let app = apps[userRandom.below(candidates)].id
         let what = randomRequest()
         deliver(.requested(request, app, what), after: 0)
+        if case .open = what { openSeveral(app) }
         // Half of the clients that an interruption is tied to disconnect soon.
         if what == .interruptWhileConnected, lastRequest % 2 == 0, scenario.rates[Fault.requestAbandoned.rawValue] > 0 {
             deliver(.requestAbandoned(request), after: 20 * .millisecond)
@@ -75,7 +76,7 @@ extension World {
         case 0: return .activate
         case 1:
             let isURL = userRandom.chance(300)
-            return .launch(.foreground, reason: isURL ? .url : .user, url: isURL ? "app:there" : nil)
+            return isURL ? urlRequest() : .launch(.foreground, reason: .user, url: nil)
         case 2: return .launch(.background, reason: .user, url: nil)
         case 3:
             let reasons: [LaunchReason] = [.push, .fetch, .socket, .timer, .accessory, .location]

@@ -81,6 +81,7 @@ struct World {
     var traffic: FakeTraffic
     /// The sockets that the daemon holds.
     var sockets: FakeSockets
+    var connections: FakeConnections
 
     var manager = ManagerPolicy()
     var lastRequest: UInt64 = 0
@@ -113,6 +114,7 @@ struct World {
         memory = MemoryFeatures(seed: scenario.seed)
         traffic = FakeTraffic(scenario)
         sockets = FakeSockets(scenario)
+        connections = FakeConnections(scenario)
         evasionRandom = Random(seed: scenario.seed ^ 0x65_7661_6465)
         apps = zip(scenario.apps, scenario.personalities).enumerated().map { index, app in
             FakeApp(id: app.0, personality: app.1, random: random.stream(100 + UInt64(index)))

@@ -54,6 +54,8 @@ package final class DescriptorWatch {
     let closer: DescriptorCloser
     /// The app, for the helper threads; empty: not known.
     let owner: String
+    /// What the daemon tells the app over connections to this socket is no input.
+    let ignoredSocket: String?
     /// For the last close of what can block for long, so that it delays no other.
     private(set) lazy var slowCloser = DescriptorCloser()
     /// Describes a TCP socket at which bytes wait, by its inode, without its lock; `nil`: it is not known. Then a helper thread
@@ -138,11 +140,12 @@ package final class DescriptorWatch {
     ///   - cgroup: the ID of the app's cgroup, if it has one.
     ///   - closer: closes what may block.
     ///   - owner: the app.
+    ///   - ignoredSocket: the path of a socket whose connections are no input.
     package init(
         _ processes: [Process], omitted: Int = 0, proc: ProcFS = ProcFS(), onlyPeers: Bool,
         fullnessMattersBelow: UInt64 = .max, leftBefore: LeftInput = LeftInput(),
         limit: Int = DescriptorWatch.maximum, cgroup: UInt64? = nil, budget: DescriptorBudget,
-        closer: DescriptorCloser, owner: String = ""
+        closer: DescriptorCloser, owner: String = "", ignoredSocket: String? = nil
     ) throws(SystemError) {
         let made = try Epoll()
         self.processes = processes
@@ -155,6 +158,7 @@ package final class DescriptorWatch {
         self.budget = budget
         self.closer = closer
         self.owner = owner
+        self.ignoredSocket = ignoredSocket
         tables = processes.indices.map { DescriptorTable(process: $0, thread: processes[$0].pid) }
         hasEnded = [Bool](repeating: false, count: processes.count)
         epoll = made
@@ -301,9 +305,20 @@ package final class DescriptorWatch {
             // The process has ended. Its descriptors cannot change otherwise: it is frozen.
             return finish(index, error.meansGone || error.errno == EBADF ? .nothing : .refused(error.problem))
         }
-        let verdict = judge(number, item, holder)
+        let judged = judge(number, item, holder)
+        let verdict = isIgnored(number, judged) ? .nothing : judged
         if onlyListeners, !verdict.isListener { return discard(number, verdict) }
         finish(index, add(number, verdict))
+    }
+
+    /// Whether it is a connection to the ignored socket, also if the other end is closed.
+    private func isIgnored(_ number: Int32, _ verdict: WatchedDescriptor.Verdict) -> Bool {
+        guard let ignoredSocket, case .watched(let duplicate) = verdict, duplicate.domain == AF_UNIX else {
+            return false
+        }
+        var peer = clinux_peer()
+        clinux_describe_peer(number, duplicate.domain, &peer)
+        return withUnsafeBytes(of: &peer.text) { $0.prefix(peer.length).elementsEqual(ignoredSocket.utf8) }
     }
 
     private func finish(_ index: Int, _ verdict: WatchedDescriptor.Verdict) {

@@ -36,6 +36,12 @@ package enum MemoryFile {
         return seals >= 0 && seals & clinux_all_seals == clinux_all_seals
     }
 
+    /// Whether neither the size nor the contents can change any more. Further seals may be added.
+    package static func hasSealedContents(_ file: borrowing Descriptor) -> Bool {
+        let seals = clinux_get_seals(file.raw)
+        return seals >= 0 && seals & clinux_content_seals == clinux_content_seals
+    }
+
     /// Whether the file is a memfd: other files have no seals.
     package static func isMemoryFile(_ file: borrowing Descriptor) -> Bool { clinux_get_seals(file.raw) >= 0 }
 

@@ -26,6 +26,8 @@ package struct AppManifest: Hashable, Sendable {
     package var notifyAccess = NotifyAccess.all
     package var oomScoreAdjust: Int?
     package var noNewPrivileges = false
+    /// The schemes of URLs that the app opens, in lower case (L8).
+    package var urlSchemes: [String] = []
     package var signals = LifecycleSignals()
     /// The sockets that the daemon holds for the app, in the order of the file (L29).
     package var sockets = SocketSettings()

@@ -47,6 +47,7 @@ extension AppManifest {
                 parseNumber(text, in: -1000...1000).map { .some($0) }
             },
             .flag("App", "NoNewPrivileges", \.noNewPrivileges),
+            urlSchemes(specifiers),
             .value("App", "NotifyAccess", "none, main, exec or all", \.notifyAccess) { NotifyAccess(rawValue: $0) },
             .value("App", "LaunchAtStart", "no, foreground or background", \.policy.launchAtStart) {
                 text -> LaunchState?? in

@@ -5,8 +5,8 @@ import Posix
 /// Reads a peer's socket and passes the bytes on to libsystemd through a pair of sockets, so that no descriptor of the peer
 /// reaches libsystemd.
 ///
-/// Descriptors are agreed on in the handshake all the same, and a call that has some gets an error: a client that may send
-/// none ends its connection when it is to send one (GDBus, libdbus).
+/// Descriptors are agreed on in the handshake all the same. A call that has some gets an error, unless its method takes them: a
+/// client that may send none ends its connection when it is to send one (GDBus, libdbus).
 ///
 /// libsystemd accepts descriptors from a peer whatever was negotiated, and closes them on the loop's thread. close(2) of a
 /// peer's descriptor can block for as long as the peer likes; so can close(2) of a socket with unread descriptors in it. A
@@ -29,8 +29,10 @@ final class BusIntake {
     /// Until libsystemd has finished the handshake of a connection that is resumed: the near end of the pair to which it
     /// writes its part, and the far end.
     private var standIn: StandIn?
-    /// Serials of messages that had descriptors, and that libsystemd has not handled yet.
-    private var refused: [UInt32] = []
+    /// The messages that had descriptors, and that libsystemd has not handled yet, with those that are kept.
+    private var descriptors: [(serial: UInt32, kept: [SharedDescriptor])] = []
+    /// The most descriptors of a message that are kept.
+    private let mostDescriptors: Int
     /// The connection's part of the budget for large messages; `nil`: there is none.
     private let share: IncomingBudget.Share?
     /// Whether no message is begun: the next program is to read it. A message of which a part was read is read to its end.
@@ -40,7 +42,7 @@ final class BusIntake {
     /// - Parameter resumption: the previous program began the connection.
     init(
         socket: consuming Descriptor, bus: OpaquePointer, closer: DescriptorCloser, resumption: BusResumption? = nil,
-        share: IncomingBudget.Share? = nil
+        share: IncomingBudget.Share? = nil, mostDescriptors: Int = 0
     ) throws(SystemError) {
         let socket = SharedDescriptor(socket, closer: closer)
         let pair = try SocketPair()
@@ -48,6 +50,7 @@ final class BusIntake {
         self.socket = socket
         self.closer = closer
         self.share = share
+        self.mostDescriptors = mostDescriptors
         var handshake: [UInt8] = []
         switch resumption {
         case .none: framing = MessageFraming()
@@ -106,7 +109,7 @@ final class BusIntake {
     func hungUp() { if share?.isWaiting ?? false { writing = nil } }
 
     /// Whether libsystemd has read all that was passed on, and that were whole messages.
-    var isQuiet: Bool { framing.isAtStart && refused.isEmpty && reading.descriptor.readableBytes == 0 }
+    var isQuiet: Bool { framing.isAtStart && descriptors.isEmpty && reading.descriptor.readableBytes == 0 }
 
     deinit { close() }
 
@@ -134,24 +137,29 @@ final class BusIntake {
             // libsystemd takes the end of the pair for the end of the connection.
             return writing = nil
         }
-        guard let received else { return }
+        guard var received else { return }
         if received.bytes.isEmpty { return writing = nil }
         var bytes = received.bytes
+        let hasDescriptors = received.descriptors.count > 0 || received.lostDescriptors
         do throws(MessageFraming.UnknownMessage) {
-            refused += try framing.follow(
-                &bytes, hasDescriptors: received.descriptors.count > 0 || received.lostDescriptors)
+            let serials = try framing.follow(&bytes, hasDescriptors: hasDescriptors)
+            var kept: [SharedDescriptor] = []
+            // Of several messages in one sendmsg(2) it is not known whose they are.
+            if serials.count == 1, !received.lostDescriptors, received.descriptors.count <= mostDescriptors {
+                while let next = received.descriptors.takeFirst() { kept.append(SharedDescriptor(next)) }
+            }
+            descriptors += serials.map { ($0, kept) }
         } catch {
             throw .receivedDescriptors
         }
-        refused.removeFirst(max(0, refused.count - Self.keptSerials))
+        descriptors.removeFirst(max(0, descriptors.count - Self.keptSerials))
         let sent = send(number, bytes, bytes.count, Int32(MSG_DONTWAIT | MSG_NOSIGNAL))
         if sent != bytes.count { writing = nil }
     }
 
-    /// Whether the message with this serial had descriptors.
-    func takeRefused(_ serial: UInt64) -> Bool {
-        guard let index = refused.firstIndex(where: { UInt64($0) == serial }) else { return false }
-        refused.remove(at: index)
-        return true
+    /// The descriptors of the message with this serial, as far as they are kept; `nil`: it had none.
+    func takeDescriptors(_ serial: UInt64) -> [SharedDescriptor]? {
+        guard let index = descriptors.firstIndex(where: { UInt64($0.serial) == serial }) else { return nil }
+        return descriptors.remove(at: index).kept
     }
 }

@@ -34,6 +34,9 @@ package struct BusMethod {
     package let arguments: [String]
     package let results: [String]
     package let access: BusAccess
+    /// Whether all arguments are of the type `h`, and are read. Each call must have as many descriptors. Only of servers
+    /// with `BusLimits.descriptors`; others refuse all calls with descriptors.
+    package let takesDescriptors: Bool
     package let handler: (MethodCall) -> Void
 
     /// - Parameters:
@@ -41,7 +44,8 @@ package struct BusMethod {
     ///   - arguments, results: for introspection, a name for each complete type (`[A-Za-z0-9_]`); for both or neither.
     package init(
         _ name: String, in input: String = "", out output: String = "", arguments: [String] = [],
-        results: [String] = [], access: BusAccess = .owner, handler: @escaping (MethodCall) -> Void
+        results: [String] = [], access: BusAccess = .owner, takesDescriptors: Bool = false,
+        handler: @escaping (MethodCall) -> Void
     ) {
         self.name = name
         self.input = input
@@ -49,6 +53,7 @@ package struct BusMethod {
         self.arguments = arguments
         self.results = results
         self.access = access
+        self.takesDescriptors = takesDescriptors
         self.handler = handler
     }
 }

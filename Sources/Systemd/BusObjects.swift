@@ -37,6 +37,11 @@ package final class BusObjects {
         managerPaths.append(path)
     }
 
+    /// Whether a method of this name takes descriptors.
+    func takesDescriptors(_ member: String) -> Bool {
+        entries.contains { $0.vtables.contains { $0.methods[member]?.takesDescriptors ?? false } }
+    }
+
     struct Collection {
         let contains: (String) -> Bool
         let list: () -> [String]

@@ -10,7 +10,8 @@ extension BusPeer {
     func filter(_ message: OpaquePointer) -> Bool {
         transport.messageArrived()
         hasReceived = true
-        if refuseDescriptors(message) { return true }
+        onMessage?()
+        if isGone || takeDescriptors(message) { return true }
         if sd_bus_message_is_method_call(message, nil, nil) > 0 {
             let isLarge =
                 sd_bus_message_is_method_call(message, "org.freedesktop.DBus.ObjectManager", nil) > 0
@@ -25,12 +26,21 @@ extension BusPeer {
         return false
     }
 
-    /// Answers a call that had descriptors, which no method takes.
-    /// - Returns: whether the message had any.
-    private func refuseDescriptors(_ message: OpaquePointer) -> Bool {
+    /// Keeps the descriptors of a call for its method, if that takes descriptors; otherwise the call is answered with an error.
+    /// - Returns: whether the message is dropped.
+    private func takeDescriptors(_ message: OpaquePointer) -> Bool {
         var serial: UInt64 = 0
-        guard sd_bus_message_get_cookie(message, &serial) >= 0, transport.takeRefused(serial) else { return false }
+        descriptors = []
+        guard sd_bus_message_get_cookie(message, &serial) >= 0, let arrived = transport.takeDescriptors(serial) else {
+            return false
+        }
         guard sd_bus_message_is_method_call(message, nil, nil) > 0 else { return true }
+        if !arrived.isEmpty, let member = sd_bus_message_get_member(message),
+            objects?.takesDescriptors(String(cString: member)) ?? false
+        {
+            descriptors = arrived
+            return false
+        }
         checkQueue(limit: limits.queuedMessages)
         if isGone { return true }
         var problem = sd_bus_error()
@@ -46,8 +56,11 @@ extension BusPeer {
             let vtable = binding.vtable, let method = vtable.methods[String(cString: member)],
             let target = binding.objects.target(String(cString: path))
         else { throw .failed("There is no such method here.") }
+        let descriptors = method.takesDescriptors ? self.descriptors : []
+        self.descriptors = []
         let call = try MethodCall(
-            message, target: target, interface: vtable.interface.name, method: method, peer: self, serial: nextSerial())
+            message, target: target, interface: vtable.interface.name, method: method, peer: self, serial: nextSerial(),
+            descriptors: descriptors)
         guard method.access == .owner else { return method.handler(call) }
         call.identify { [weak self] result in
             switch result {

@@ -48,16 +48,16 @@ extension BusPeer {
         return sd_bus_get_n_queued_read(bus, &count) < 0 || count > 0
     }
 
-    /// Begins no further message of the client: it waits in the kernel for the next program. One of which a part has arrived
+    /// Begins no further message of the client: it waits in the kernel, for example for the next program. One of which a part has arrived
     /// is read and handled.
-    func hold() {
+    package func hold() {
         transport.setHeld(true)
         update()
         if isReading { continuation.schedule() }
     }
 
     /// Reads messages again.
-    func endHold() {
+    package func endHold() {
         onHeldTurn = nil
         transport.setHeld(false)
         guard !isGone else { return }

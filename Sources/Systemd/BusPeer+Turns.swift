@@ -8,8 +8,13 @@ import Posix
 extension BusPeer {
     /// Reads or writes what is possible, and handles at most one message.
     func turn() {
-        guard !isGone else { return }
-        defer { onHeldTurn?() }
+        guard !isGone, !isInTurn else { return }
+        isInTurn = true
+        defer {
+            isInTurn = false
+            descriptors = []
+            onHeldTurn?()
+        }
         let wasReady = isReady
         let result: Int32
         let hasRead: Bool
@@ -29,6 +34,16 @@ extension BusPeer {
         }
         if !isSettled { settle(handled: result > 0, isDrained: wasReady && hasRead) }
         update()
+    }
+
+    /// Handles what has arrived: at most `limit` turns. For what the other side sent before its end.
+    package func drain(limit: Int) {
+        guard !isInTurn else { return }
+        var rest = limit
+        while rest > 0, !isGone, isReading || (transport.socket?.descriptor.readableBytes ?? 0) > 0 {
+            turn()
+            rest -= 1
+        }
     }
 
     /// Finishes the handshake, and handles the messages that arrived together with it: libsystemd has read them, so

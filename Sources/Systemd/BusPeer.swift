@@ -34,6 +34,8 @@ package final class BusPeer {
     package var onReady: (() -> Void)?
     /// Called for each signal that arrives.
     package var onSignal: ((BusSignal) -> Void)?
+    /// Called for each message that arrives, before anything else happens to it.
+    package var onMessage: (() -> Void)?
     /// Called once from the loop when the outgoing queue is empty. Set it while `isCongested`.
     package var onDrained: (() -> Void)?
     /// Called after each turn of a connection that is held, and once it has ended.
@@ -54,6 +56,10 @@ package final class BusPeer {
     var outgoing: [UInt64: OutgoingCall] = [:]
     /// On a bus: callers that wait for an answer of this connection.
     var watchedSenders: [String: WatchedSender] = [:]
+    /// The descriptors of the message that is being handled, for its method.
+    var descriptors: [SharedDescriptor] = []
+    /// Whether a message is being handled: libsystemd does that for one at a time.
+    var isInTurn = false
     /// Whether libsystemd's buffer holds nothing that arrived together with the handshake.
     var isSettled = false
     /// Whether this side serves a private socket.
@@ -87,7 +93,8 @@ package final class BusPeer {
             if case .server = role {
                 try Self.makeServer(bus)
                 intake = try BusIntake(
-                    socket: descriptor, bus: bus, closer: closer, resumption: resumption, share: share)
+                    socket: descriptor, bus: bus, closer: closer, resumption: resumption, share: share,
+                    mostDescriptors: limits.descriptors)
             } else {
                 intake = nil
                 try check(sd_bus_set_fd(bus, descriptor.raw, descriptor.raw), "sd_bus_set_fd")
@@ -283,6 +290,7 @@ package final class BusPeer {
         let onGone = self.onGone
         self.onGone = nil
         onSignal = nil
+        onMessage = nil
         onReady = nil
         onDrained = nil
         let onHeldTurn = self.onHeldTurn

@@ -21,6 +21,8 @@ package final class BusServer {
         package var handshake = Duration.seconds(5)
         package var peer = BusLimits()
         package var incoming = IncomingBudget.Limits()
+        /// Whether a descriptor is kept with which a connection can be refused when there are no others. Without one `accept` pauses.
+        package var keepsSpare = true
 
         package init() {}
 
@@ -52,6 +54,7 @@ package final class BusServer {
     private let names: [String]
     private let limits: Limits
     private let permittedUsers: Set<UInt32>
+    private let admits: ((PeerCredentials) -> String?)?
     let priority: EventPriority
     private var isLeftInPlace = false
     private let identity: FileIdentity?
@@ -64,7 +67,7 @@ package final class BusServer {
     private var warnings = (until: Duration.zero, count: 0)
     /// Close the sockets of each user and the descriptors that it sends. Refused users share one.
     private var closers: [UInt32: DescriptorCloser] = [:]
-    private let closerOfRefused = DescriptorCloser()
+    private let closerOfRefused: DescriptorCloser
     /// Ends a pause of `accept`.
     private var pause: Timer?
     /// A spare descriptor. It is closed when no other is free, so that a waiting connection can be accepted and refused.
@@ -76,12 +79,16 @@ package final class BusServer {
     ///   - adopted: the socket of a previous server. It is used if it listens at this path, otherwise closed.
     ///   - mode: of the socket's file.
     ///   - names: the bus names that the server answers to (`org.greenroom`).
+    ///   - owner: of the socket's file; `nil`: this process.
     ///   - permittedUsers: the uids that may connect; by default root and the user of this process.
+    ///   - closer: closes all sockets and descriptors that are sent; `nil`: one for each user.
+    ///   - admits: why a process may not connect, as the end of a sentence; `nil`: it may.
     /// - Throws: ENAMETOOLONG for a path of more than 107 bytes; EADDRINUSE if another program listens there.
     package init(
         loop: EventLoop, path: String, adopting adopted: consuming Descriptor? = nil, mode: UInt32 = 0o600,
-        names: [String], objects: BusObjects, permittedUsers: Set<UInt32> = [0, geteuid()],
-        limits: Limits = Limits(), priority: EventPriority = .peer
+        owner: Owner? = nil, names: [String], objects: BusObjects, permittedUsers: Set<UInt32> = [0, geteuid()],
+        limits: Limits = Limits(), priority: EventPriority = .peer, closer: DescriptorCloser? = nil,
+        admits: ((PeerCredentials) -> String?)? = nil
     ) throws(SystemError) {
         self.loop = loop
         self.path = path
@@ -89,6 +96,9 @@ package final class BusServer {
         self.objects = objects
         self.limits = limits
         self.permittedUsers = permittedUsers
+        self.admits = admits
+        if let closer { closers = Dictionary(uniqueKeysWithValues: permittedUsers.map { ($0, closer) }) }
+        closerOfRefused = closer ?? DescriptorCloser()
         self.priority = priority
         incoming = IncomingBudget(loop: loop, limits: limits.incoming)
         if let adopted, UnixSocket.listens(adopted, at: path) {
@@ -97,6 +107,9 @@ package final class BusServer {
         } else {
             listener = SharedDescriptor(try UnixSocket.listen(at: path, mode: mode))
             isAdopted = false
+            if let owner {
+                try checkErrno(fchownat(AT_FDCWD, path, owner.uid, owner.gid, AT_SYMLINK_NOFOLLOW), "chown", path)
+            }
         }
         // A socket of a previous version may have another mode and a shorter backlog.
         if isAdopted {
@@ -104,7 +117,7 @@ package final class BusServer {
             try UnixSocket.setBacklog(UnixSocket.longestBacklog, of: listener.descriptor)
         }
         identity = FileIdentity(path)
-        spare = Self.openSpare()
+        if limits.keepsSpare { spare = Self.openSpare() }
         handshakeTimer = try loop.makeTimer(priority: priority) { [weak self] _ in self?.dropSilentPeers() }
         listening = try loop.addDescriptor(listener, events: .readable, priority: priority) { [weak self] _ in
             self?.accept()
@@ -179,6 +192,8 @@ package final class BusServer {
             refuse(descriptor)
             throw error
         }
+        // `UnixSocket.listens` has asked whether a program listens.
+        if admits != nil, caller.pid == getpid() { return refuse(descriptor) }
         if let reason = reasonToRefuse(caller) {
             warn("A connection of process \(caller.pid) (uid \(caller.uid)) to \(path) was refused: \(reason).")
             return refuse(descriptor)
@@ -199,7 +214,7 @@ package final class BusServer {
     }
 
     /// Whether connections are accepted. Until then they wait in the socket, also for another program that gets it.
-    var isAccepting: Bool {
+    package var isAccepting: Bool {
         get { listening?.isEnabled ?? false }
         set { listening?.isEnabled = newValue }
     }
@@ -241,6 +256,7 @@ package final class BusServer {
         guard permittedUsers.contains(caller.uid) else {
             return "only uid \(permittedUsers.sorted().map(String.init).joined(separator: " and ")) may connect"
         }
+        if let reason = admits?(caller) { return reason }
         if peers.count >= limits.peers { return "\(peers.count) connections are open" }
         if caller.uid == 0 { return nil }
         let same = peers.count { $0.credentials?.uid == caller.uid }
@@ -267,6 +283,10 @@ package final class BusServer {
     }
 
     private func refuseWithoutDescriptors() {
+        guard limits.keepsSpare else {
+            warn("Connections to \(path) have to wait: there are no descriptors left.")
+            return pauseAccepting()
+        }
         spare = nil
         if case .connection(let descriptor) = UnixSocket.accept(on: listener.descriptor) { refuse(descriptor) }
         spare = Self.openSpare()

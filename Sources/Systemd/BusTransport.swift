@@ -15,6 +15,9 @@ package struct BusLimits: Sendable {
     /// those of all connections.
     package var incomingBytes = 8 << 20
     package var message = MessageLimits()
+    /// The most descriptors of one message that are kept for its method (`BusMethod.takesDescriptors`). Those beyond, and
+    /// those of other messages, are closed.
+    package var descriptors = 0
 
     package init() {}
 }
@@ -135,8 +138,8 @@ final class BusTransport {
         return (result, hasRead)
     }
 
-    /// Whether the message with this serial had descriptors. It is asked for once.
-    func takeRefused(_ serial: UInt64) -> Bool { intake?.takeRefused(serial) ?? false }
+    /// The descriptors of the message with this serial; `nil`: it had none. It is asked for once.
+    func takeDescriptors(_ serial: UInt64) -> [SharedDescriptor]? { intake?.takeDescriptors(serial) }
 
     /// The socket of the other side; `nil` without an intake.
     var socket: SharedDescriptor? { intake?.socket }

@@ -17,7 +17,7 @@ package final class MethodCall {
 
     init(
         _ message: OpaquePointer, target: BusTarget, interface: String, method: BusMethod, peer: BusPeer,
-        serial: UInt64
+        serial: UInt64, descriptors: [SharedDescriptor] = []
     ) throws(BusError) {
         self.target = target
         self.interface = interface
@@ -25,7 +25,15 @@ package final class MethodCall {
         self.output = method.output
         self.peer = peer
         self.serial = serial
-        arguments = try MessageReader.read(message, limits: peer.limits.message)
+        if method.takesDescriptors {
+            // libsystemd does not have them (`BusIntake`), so it cannot read the values either: they are in their order.
+            guard descriptors.count == method.input.utf8.count else {
+                throw .invalid("\(descriptors.count) file descriptors; \(method.input.utf8.count) are expected")
+            }
+            arguments = descriptors.map { .descriptor($0) }
+        } else {
+            arguments = try MessageReader.read(message, limits: peer.limits.message)
+        }
         self.message = sd_bus_message_ref(message)
         peer.unanswered[serial] = UnansweredCall(call: self)
     }

@@ -16,7 +16,7 @@ enum Help {
             Query:
             \(lines([.list, .status, .show, .isActive, .idle, .cat, .receipts, .receipt, .log, .watch]))
             Control:
-            \(lines([.launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .push, .send]))
+            \(lines([.launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .push, .send, .open]))
             Instances of templates (worker@.app):
             \(lines([.enable, .disable]))
             Daemon:
@@ -46,11 +46,12 @@ enum Help {
     private static func details(_ verb: Verb) -> String? {
         switch verb {
         case .list, .status, .show, .isActive, .idle, .cat, .receipts, .receipt, .log, .watch: queryDetails(verb)
-        case .launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .push, .send:
+        case .launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .push, .send,
+            .open:
             controlDetails(verb)
         case .enable, .disable: templateDetails(verb)
         case .pressure, .initialize, .verify, .reload, .reexec: daemonDetails(verb)
-        case .help, .open, .snapshot: nil
+        case .help, .snapshot: nil
         }
     }
 
@@ -192,6 +193,14 @@ enum Help {
             Kinds: accessory, orientation, time, battery, proximity, protectedData, display, screenMode, settings, locale,
             account, memory, and kinds of your own, which start with 'x-'. A suspended app receives the latest
             notification of each kind when it runs again.
+            """
+        case .open:
+            """
+              --no-block              Do not wait for the result; a refusal is still reported
+
+            Brings the app to the foreground, or launches it there. Without APP it is the one app whose manifest names the
+            scheme of the URL (URLSchemes=). A running app takes URLs only if it has a connection to greenroomd that handles
+            them.
             """
         default: nil
         }

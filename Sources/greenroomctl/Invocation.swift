@@ -70,7 +70,10 @@ package struct Invocation: Equatable, Sendable {
     }
 
     /// The operands that name apps.
-    var apps: ArraySlice<String> { operands.prefix(verb.appOperands) }
+    var apps: ArraySlice<String> {
+        // A URL alone names no app.
+        operands.prefix(verb == .open && operands.count == 1 ? 0 : verb.appOperands)
+    }
 
     /// Whether the command line can name more than one app: the answer is a list then.
     var namesSeveral: Bool { apps.count > 1 || apps.contains(where: isPattern) }
@@ -114,6 +117,7 @@ package struct Invocation: Equatable, Sendable {
         case .verify: "FILE"
         case .initialize: operands.isEmpty ? "NAME" : "COMMAND"
         case .send where operands.count == 1: "KIND"
+        case .open: "URL"
         default: "APP"
         }
     }

@@ -59,7 +59,8 @@ struct Session {
         case .isActive: try isActive()
         case .idle: try idle()
         case .cat: try cat()
-        case .launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .push, .send: try request()
+        case .launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .push, .send, .open:
+            try request()
         case .enable: try enable()
         case .disable: try disable()
         case .initialize: try initialize()
@@ -69,7 +70,7 @@ struct Session {
         case .reexec: try reexec()
         case .help: 0
         case .log: try log()
-        case .open, .snapshot: throw Failure("\(invocation.verb.rawValue): not implemented")
+        case .snapshot: throw Failure("\(invocation.verb.rawValue): not implemented")
         }
     }
 

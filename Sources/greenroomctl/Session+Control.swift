@@ -7,7 +7,7 @@ import Systemd
 extension Session {
     func request() throws(Failure) -> Int32 {
         let client = try connect()
-        let names = try expand(apps, client)
+        let names = invocation.verb == .open && apps.isEmpty ? [""] : try expand(apps, client)
         var status: Int32 = 0
         var documents: [JSONValue] = []
         let options = try launchOptions()
@@ -73,7 +73,7 @@ extension Session {
             let members = result.json.objectValue ?? []
             documents.append(.object(invocation.namesSeveral ? [("app", .string(app))] + members : members))
         }
-        let line = "\(escaped(app)): \(sentence(result))"
+        let line = "\(escaped(result.app ?? app)): \(sentence(result))"
         guard isSuccess(result) else {
             report(Failure(line, hint: result.lastReceipt.map { "See: greenroomctl receipt \($0.id)" }))
             return false
@@ -116,12 +116,13 @@ extension Session {
             return [call("Terminate", .bool(false), isIdempotent: true), launch]
         case .push: return [call("Push", operand(1))]
         case .send: return [call("Send", operand(1), operand(2))]
+        case .open: return [call("Open", operand(operands.count - 1), .dictionary([]))]
         case .activate: return [call("Activate", isIdempotent: true)]
         case .background: return [call("Background", isIdempotent: true)]
         case .interrupt: return [call(invocation.has(.whileConnected) ? "InterruptWhileConnected" : "Interrupt")]
         case .resume: return [call("Resume")]
         case .list, .status, .show, .isActive, .idle, .cat, .receipts, .receipt, .watch, .pressure, .initialize,
-            .enable, .disable, .verify, .reload, .help, .open, .snapshot, .log, .reexec:
+            .enable, .disable, .verify, .reload, .help, .snapshot, .log, .reexec:
             preconditionFailure("\(invocation.verb) is not a request")
         }
     }

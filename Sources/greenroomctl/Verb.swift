@@ -3,7 +3,7 @@ package enum Verb: String, CaseIterable, Sendable {
     case list, status, show
     case isActive = "is-active"
     case idle, cat, receipts, receipt, log, watch
-    case launch, activate, background, interrupt, resume, terminate, restart, push, send
+    case launch, activate, background, interrupt, resume, terminate, restart, push, send, open
     case enable, disable
     case pressure
     /// `init`, which is no name for a case.
@@ -11,7 +11,7 @@ package enum Verb: String, CaseIterable, Sendable {
     case verify, reload, reexec
     case help
     // Not implemented.
-    case open, snapshot
+    case snapshot
 
     /// The arguments in the usage line.
     var usage: String {
@@ -34,7 +34,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case .initialize: "NAME [--config DIR] -- COMMAND…"
         case .verify: "FILE…"
         case .help: "[VERB]"
-        case .open: "APP URL"
+        case .open: "[APP] URL [--no-block]"
         case .snapshot: "APP"
         case .log: "[APP…] [-f] [-n N] [--since TIME]"
         }
@@ -43,13 +43,13 @@ package enum Verb: String, CaseIterable, Sendable {
     /// The usage without options, for the list of verbs.
     var shortUsage: String {
         switch self {
-        case .list, .status, .idle, .receipt, .watch, .reload, .reexec, .isActive, .cat, .verify, .help, .open,
-            .snapshot:
+        case .list, .status, .idle, .receipt, .watch, .reload, .reexec, .isActive, .cat, .verify, .help, .snapshot:
             usage
         case .show, .receipts, .log: "[APP…]"
         case .launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .enable, .disable: "APP…"
         case .push: "APP"
         case .send: "APP KIND"
+        case .open: "[APP] URL"
         case .pressure: "[LEVEL]"
         case .initialize: "NAME -- COMMAND…"
         }
@@ -68,7 +68,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case .push: 1...2
         case .send: 2...3
         case .initialize: 2...Int.max
-        case .open: 2...2
+        case .open: 1...2
         }
     }
 
@@ -83,7 +83,7 @@ package enum Verb: String, CaseIterable, Sendable {
         }
     }
 
-    var isImplemented: Bool { self != .open && self != .snapshot }
+    var isImplemented: Bool { self != .snapshot }
 
     /// The line in the list of verbs.
     var summary: String {
@@ -113,7 +113,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case .verify: "Check manifests as the daemon does, without a daemon"
         case .reload: "Reload all manifests and the configuration"
         case .help: "Show this help, or the help of a verb"
-        case .open: "Open a URL in an app"
+        case .open: "Open a URL in an app, or in the one that opens URLs of this scheme"
         case .snapshot: "Show the last snapshot of an app"
         case .log: "Show the journal entries and the output of apps, or all entries"
         case .reexec: "Replace the daemon; apps keep running"
@@ -211,7 +211,7 @@ package enum Option: String, CaseIterable, Sendable {
         case .setenv: [.launch, .restart]
         case .now: [.enable, .disable]
         case .whileConnected: [.interrupt]
-        case .noBlock: [.launch, .activate, .background, .interrupt, .resume, .terminate, .push, .send]
+        case .noBlock: [.launch, .activate, .background, .interrupt, .resume, .terminate, .push, .send, .open]
         }
     }
 }

@@ -29,6 +29,7 @@ final class FakeDaemon {
         ("InterruptWhileConnected", "s", "a{sv}", .owner), ("Resume", "s", "a{sv}", .owner),
         ("Terminate", "sb", "a{sv}", .owner),
         ("Push", "ss", "a{sv}", .owner), ("Send", "sss", "a{sv}", .owner), ("Receipts", "su", "aa{sv}", .anyone),
+        ("Open", "ssa{sv}", "a{sv}", .owner),
         ("Receipt", "t", "a{sv}", .anyone), ("Pressure", "", "a{sv}", .anyone),
         ("SimulatePressure", "s", "a{sv}", .owner), ("Reload", "", "a{sv}", .owner), ("Version", "", "s", .anyone),
     ]

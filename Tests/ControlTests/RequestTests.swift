@@ -25,6 +25,7 @@ struct RequestTests {
             (["push", "a", "hello"], "Push", [.string("a"), .string("hello")]),
             (["send", "a", "time"], "Send", [.string("a"), .string("time"), .string("")]),
             (["send", "a", "x-b", "--", "--c"], "Send", [.string("a"), .string("x-b"), .string("--c")]),
+            (["open", "a", "x:y"], "Open", [.string("a"), .string("x:y"), .dictionary([])]),
         ]
         let daemon = try FakeDaemon()
         for (line, member, arguments) in expected {
@@ -38,6 +39,19 @@ struct RequestTests {
             #expect(daemon.calls.last?.member == member)
             #expect(daemon.calls.last?.arguments == arguments, "\(line)")
         }
+    }
+
+    @Test("a URL without an app is for the app that the daemon finds, which is named (L8)")
+    func opensWithHandler() throws {
+        let daemon = try FakeDaemon()
+        var result = RequestResult(.done, state: "active")
+        result.app = "mail"
+        daemon.answer("Open", result)
+        let program = try RunningProgram(
+            ["--runtime", daemon.runtime, "open", "mailto:me"], environment: [], terminal: false)
+        let outcome = try program.finish(in: daemon.loop)
+        #expect(outcome.output == "mail: active\n" && outcome.status == 0, "\(outcome)")
+        #expect(daemon.calls.last?.arguments == [.string(""), .string("mailto:me"), .dictionary([])])
     }
 
     @Test("if the app ends instead, the command fails with the cause and names the receipt")
@@ -294,9 +308,9 @@ struct RequestTests {
         #expect(runtime.errors.hasSuffix("'greenroomctl help launch' for more information.\n"))
         let config = try run("--confg", "status.d", "launch", "a")
         #expect(config.errors.hasSuffix("'greenroomctl help launch' for more information.\n"))
-        let open = try run("open", "photos", "x:y")
-        #expect(open.status == 1)
-        #expect(open.errors == "greenroomctl: open: not implemented\n")
+        let snapshot = try run("snapshot", "photos")
+        #expect(snapshot.status == 1)
+        #expect(snapshot.errors == "greenroomctl: snapshot: not implemented\n")
         #expect(try run("--version").output == "greenroomctl \(ControlNames.version)\n")
     }
 }

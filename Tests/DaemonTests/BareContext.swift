@@ -23,6 +23,8 @@ final class EventList: EventSink {
     func batch(_ body: () -> Void) { body() }
     func isEntering(_ run: RunID) -> Bool { false }
     func isLaunching(_ run: RunID) -> Bool { false }
+    func view(of app: AppID) -> AppView? { nil }
+    func terminationReason(of app: AppID) -> StateReason? { nil }
 }
 
 extension Journal {

@@ -124,7 +124,7 @@ struct LifecycleTests {
         let daemon = try TestDaemon(["photos": "[App]\nExecStart=/bin/sleep 1000\n"])
         let options: [Variant] = [.string("photos"), .dictionary([("url", .string("photos://1"))])]
         _ = try daemon.call("Launch", options)
-        #expect(daemon.failure("Launch", options) == "Running")
+        #expect(daemon.failure("Launch", options) == "OpensNoURLs")
     }
 
     @Test("activating an app moves the active app to the background (L12)")

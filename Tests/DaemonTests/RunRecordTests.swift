@@ -17,7 +17,7 @@ struct RunRecordTests {
         record.statusText = String(repeating: "x", count: NotifyDatagram.maximumStatus)
         record.errno = -1
         record.notices = NoticeQueue(
-            waiting: [.willResignActive, .memoryWarning(.critical), .willTerminate], isSending: true,
+            waiting: [.willResignActive(.background), .memoryWarning(.critical), .willTerminate], isSending: true,
             lastEffect: EffectID(event: 1 << 40, index: 3))
         return record
     }
@@ -62,7 +62,7 @@ struct RunRecordTests {
     @Test("a queue with one notice more than the capacity is read: it is recorded before all are sent")
     func largest() throws {
         var record = try makeRecord()
-        let waiting = [Notice](repeating: .didBecomeActive, count: NoticeQueue.capacity + 1)
+        let waiting = [Notice](repeating: .didBecomeActive(.return), count: NoticeQueue.capacity + 1)
         record.notices = NoticeQueue(waiting: waiting, isSending: false, lastEffect: .none)
         #expect(try RunRecord(reading: record.bytes).notices.waiting.count == NoticeQueue.capacity + 1)
     }
@@ -92,7 +92,7 @@ struct RunRecordTests {
     /// The position of the number of the only notice's case: the byte that changes with another notice.
     private func newCase(in bytes: [UInt8]) throws -> Int? {
         var other = try makeRecord()
-        other.notices = NoticeQueue(waiting: [.willResignActive], isSending: true, lastEffect: .none)
+        other.notices = NoticeQueue(waiting: [.willEnterForeground], isSending: true, lastEffect: .none)
         return zip(bytes, other.bytes).enumerated().first { $0.element.0 != $0.element.1 }?.offset
     }
 }

@@ -115,7 +115,8 @@ struct SignalTransportTests {
     }
 
     private static let effects: [(Notice, EffectID)] = [
-        (.willResignActive, EffectID(event: 1, index: 1)), (.didEnterBackground, EffectID(event: 1, index: 3)),
+        (.willResignActive(.background), EffectID(event: 1, index: 1)),
+        (.didEnterBackground, EffectID(event: 1, index: 3)),
     ]
 
     @Test("new files in the inbox are announced by one signal, until the app has taken it (L32)")
@@ -135,9 +136,11 @@ struct SignalTransportTests {
     func notCaught() throws {
         let world = World(try EventLoop())
         world.caught = 0
-        for event: UInt64 in 1...2 { world.transport.send(.willResignActive, EffectID(event: event, index: 1)) }
+        for event: UInt64 in 1...2 {
+            world.transport.send(.willResignActive(.background), EffectID(event: event, index: 1))
+        }
         // The manifest names no signal for this one.
-        world.transport.send(.didBecomeActive, EffectID(event: 3, index: 1))
+        world.transport.send(.didBecomeActive(.return), EffectID(event: 3, index: 1))
         for _ in 1...2 { world.transport.announceFiles() }
         #expect(world.taken.isEmpty && world.transport.queue.isEmpty)
         #expect(
@@ -203,7 +206,7 @@ struct SignalTransportTests {
             let (world, isOver) = try play(dyingAfter: steps, takesSignalsAtOnce: takesSignalsAtOnce)
             if takesSignalsAtOnce, world.diedAfter == "send 40" {
                 inDoubt += 1
-                #expect(world.taken == [40, 40, 41] && world.sentAgain == [.willResignActive])
+                #expect(world.taken == [40, 40, 41] && world.sentAgain == [.willResignActive(.background)])
             } else if takesSignalsAtOnce, world.diedAfter == "send 41" {
                 inDoubt += 1
                 #expect(world.taken == [40, 41, 41] && world.sentAgain == [.didEnterBackground])
@@ -226,7 +229,7 @@ struct SignalTransportTests {
         world.takesSignalsAtOnce = false
         // accepted, about to be sent, sent.
         world.stepsLeft = 3
-        world.transport.send(.willResignActive, EffectID(event: 1, index: 1))
+        world.transport.send(.willResignActive(.background), EffectID(event: 1, index: 1))
         #expect(world.isDead && world.pending == [40])
         world.start()
         world.transport.resume()
@@ -238,11 +241,11 @@ struct SignalTransportTests {
     func performedAgain() throws {
         let world = World(try EventLoop())
         let effect = EffectID(event: 7, index: 2)
-        world.transport.send(.willResignActive, effect)
+        world.transport.send(.willResignActive(.background), effect)
         world.start()
-        world.transport.send(.willResignActive, effect)
+        world.transport.send(.willResignActive(.background), effect)
         #expect(world.taken == [40])
-        world.transport.send(.willResignActive, EffectID(event: 8, index: 1))
+        world.transport.send(.willResignActive(.background), EffectID(event: 8, index: 1))
         #expect(world.taken == [40, 40])
     }
 }

@@ -13,13 +13,13 @@ struct AbsenceTests {
         harness.launch("photos")
         var mark = harness.mark
         harness.handle(.sleepRequested)
-        #expect(harness.notices("photos", since: mark) == [.willResignActive, .didEnterBackground])
+        #expect(harness.notices("photos", since: mark) == [.willResignActive(.background), .didEnterBackground])
         #expect(harness.state("photos") == .background)
         #expect(allowed(harness) == 1)
         #expect(!harness.view("photos").isForeground)
         mark = harness.mark
         harness.handle(.awoke)
-        #expect(harness.notices("photos", since: mark) == [.willEnterForeground, .didBecomeActive])
+        #expect(harness.notices("photos", since: mark) == [.willEnterForeground, .didBecomeActive(.return)])
         #expect(harness.changes("photos", since: mark) == ["inactive: awoke", "active: awoke"])
     }
 

@@ -45,7 +45,7 @@ struct BackgroundTests {
         harness.launch("photos")
         let mark = harness.mark
         let request = harness.background("photos")
-        #expect(harness.notices("photos", since: mark) == [.willResignActive, .didEnterBackground])
+        #expect(harness.notices("photos", since: mark) == [.willResignActive(.background), .didEnterBackground])
         #expect(!harness.isAnswered(request))
         harness.handle(.run(harness.run("photos"), .backgroundEntered))
         #expect(harness.answers[request] == .done(.background))
@@ -63,7 +63,7 @@ struct BackgroundTests {
         #expect(harness.notices("photos", since: mark) == [])
         harness.advance(.seconds(4))
         harness.handle(.run(harness.run("photos"), .backgroundEntered))
-        #expect(harness.notices("photos", since: mark) == [.willEnterForeground, .didBecomeActive])
+        #expect(harness.notices("photos", since: mark) == [.willEnterForeground, .didBecomeActive(.return)])
         #expect(harness.answers[activate] == .done(.active))
         #expect(!harness.effects.contains(.throttle(harness.run("photos"))))
     }

@@ -22,7 +22,10 @@ struct ClientInterruptionTests {
         #expect(harness.state("photos") == .inactive)
         harness.request("photos", .endInterruption)
         #expect(harness.state("photos") == .active)
-        #expect(harness.notices("photos").suffix(2) == [.willResignActive, .didBecomeActive])
+        #expect(
+            harness.notices("photos").suffix(2) == [
+                .willResignActive(.interruption), .didBecomeActive(.interruptionEnded),
+            ])
     }
 
     @Test("the app is active when the last interruption ends with its client (L13)")
@@ -80,7 +83,7 @@ struct ClientInterruptionTests {
         var core = LifecycleCore(recovering: try SavedCore(reading: harness.core.saved.bytes))
         #expect(core.difference(from: harness.core) == nil)
         let effects = core.handle(.recovered, at: harness.now)
-        #expect(effects.contains(.notify(harness.run("photos"), .didBecomeActive)))
+        #expect(effects.contains(.notify(harness.run("photos"), .didBecomeActive(.interruptionEnded))))
         #expect(core.state(of: id("photos")) == .active)
     }
 }

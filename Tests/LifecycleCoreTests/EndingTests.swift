@@ -121,7 +121,7 @@ struct EndingTests {
         harness.handle(.run(run, .stopping))
         harness.handle(.run(run, .notified(.willTerminate, delivered: false, cpu: .zero)))
         #expect(harness.killed() == [])
-        #expect(harness.notices("photos").last == .didBecomeActive)
+        #expect(harness.notices("photos").last == .didBecomeActive(.launch))
     }
 
     // MARK: L45, L47

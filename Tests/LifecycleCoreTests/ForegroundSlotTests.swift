@@ -11,7 +11,7 @@ struct ForegroundSlotTests {
         let mark = harness.mark
         let request = harness.launch("mail")
         #expect(harness.answers[request] == .done(.active))
-        #expect(harness.notices("photos", since: mark) == [.willResignActive, .didEnterBackground])
+        #expect(harness.notices("photos", since: mark) == [.willResignActive(.background), .didEnterBackground])
         #expect(harness.changes("photos", since: mark) == ["inactive: displaced", "background: displaced"])
         #expect(harness.view("mail").isForeground)
         #expect(!harness.view("photos").isForeground)

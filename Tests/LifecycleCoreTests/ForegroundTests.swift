@@ -14,7 +14,10 @@ struct ForegroundTests {
         #expect(harness.answers[interrupt] == .done(.inactive))
         let resume = harness.request("photos", .endInterruption)
         #expect(harness.answers[resume] == .done(.active))
-        #expect(harness.notices("photos", since: mark) == [.willResignActive, .didBecomeActive])
+        #expect(
+            harness.notices("photos", since: mark) == [
+                .willResignActive(.interruption), .didBecomeActive(.interruptionEnded),
+            ])
         #expect(harness.changes("photos", since: mark) == ["inactive: interrupted", "active: interruptionEnded"])
     }
 
@@ -27,7 +30,7 @@ struct ForegroundTests {
         #expect(harness.view("photos").interruptions == 3)
         for _ in 0..<2 { harness.request("photos", .endInterruption) }
         #expect(harness.state("photos") == .inactive)
-        #expect(harness.notices("photos", since: mark) == [.willResignActive])
+        #expect(harness.notices("photos", since: mark) == [.willResignActive(.interruption)])
         harness.request("photos", .endInterruption)
         #expect(harness.state("photos") == .active)
         let more = harness.request("photos", .endInterruption)
@@ -57,7 +60,10 @@ struct ForegroundTests {
         harness.launch("photos")
         harness.request("photos", .interrupt)
         harness.background("photos")
-        #expect(harness.notices("photos") == [.didBecomeActive, .willResignActive, .didEnterBackground])
+        #expect(
+            harness.notices("photos") == [
+                .didBecomeActive(.launch), .willResignActive(.interruption), .didEnterBackground,
+            ])
         harness.activate("photos")
         #expect(harness.state("photos") == .active)
     }
@@ -72,7 +78,7 @@ struct ForegroundTests {
         #expect(harness.answers[launch] == .done(.inactive))
         #expect(harness.notices("photos") == [])
         harness.request("photos", .endInterruption)
-        #expect(harness.notices("photos") == [.didBecomeActive])
+        #expect(harness.notices("photos") == [.didBecomeActive(.interruptionEnded)])
     }
 
     @Test("an interruption that ended before the app was ready has no effect (L13)")
@@ -117,7 +123,7 @@ struct ForegroundTests {
         harness.move("photos", to: stage)
         let mark = harness.mark
         let request = harness.activate("photos")
-        #expect(harness.notices("photos", since: mark) == [.willEnterForeground, .didBecomeActive])
+        #expect(harness.notices("photos", since: mark) == [.willEnterForeground, .didBecomeActive(.return)])
         #expect(harness.answers[request] == .done(.active))
         #expect(harness.launches("photos").count == 1)
     }
@@ -138,7 +144,7 @@ struct ForegroundTests {
         #expect(
             order == [
                 .unthrottle(run), .thaw(run, attempt: 1), .notify(run, .willEnterForeground),
-                .notify(run, .didBecomeActive),
+                .notify(run, .didBecomeActive(.return)),
             ])
         // The request is not answered before the app runs.
         #expect(

@@ -40,7 +40,7 @@ struct NotificationTests {
         let run = harness.run("photos")
         harness.handle(.run(run, .ready))
         let delivery = harness.effects.firstIndex { if case .deliver = $0 { true } else { false } }
-        let active = harness.effects.firstIndex(of: .notify(run, .didBecomeActive))
+        let active = harness.effects.firstIndex(of: .notify(run, .didBecomeActive(.launch)))
         #expect(harness.delivered("photos").map(\.payload) == ["20"])
         #expect(delivery! < active!)
     }

@@ -145,7 +145,7 @@ struct RequestTests {
         harness.request("photos", .launch(.foreground, reason: .url, url: "photos://1"))
         harness.request("photos", .launch(.foreground, reason: .url, url: "photos://2"))
         harness.exit("photos")
-        #expect(harness.launches("photos").map(\.url) == [nil, "photos://2"])
+        #expect(harness.launches("photos").map(\.url) == [nil, "photos://1"])
         #expect(harness.unanswered.isEmpty)
     }
 

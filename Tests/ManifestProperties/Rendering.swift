@@ -21,6 +21,7 @@ private func app(_ manifest: AppManifest) -> [String] {
     var lines = [
         "[App]", line("Name", doubled(manifest.name, "%")), "Type=\(type(policy.readiness))",
         "StartupSec=\(formatTimeSpan(policy.startUpTime))", "UMask=\(String(manifest.umask, radix: 8))",
+        "URLSchemes=\(manifest.urlSchemes.joined(separator: " "))",
         "NoNewPrivileges=\(manifest.noNewPrivileges ? "yes" : "no")",
         "[Lifecycle]", "TerminateSuspended=\(policy.terminateSuspended.rawValue)", "[App]",
         "KillMode=\(policy.killMode.rawValue)",

@@ -91,6 +91,7 @@ struct DropInTests {
         full.policy.usesProtectedData = true
         full.oomScoreAdjust = 1
         full.noNewPrivileges = true
+        full.urlSchemes = ["mailto", "x-photos"]
         full.notifyAccess = .main
         full.signals.terminate = 2
         full.signals.resignActive = 10

@@ -7,7 +7,7 @@ struct MutantTests {
     @Test("a mutant of the core is found by the rule that it violates", arguments: MutantCase.all)
     func mutantIsFound(mutantCase: MutantCase) {
         var found: [Rule] = []
-        for seed in 1...200 as ClosedRange<UInt64> {
+        for seed in 1...600 as ClosedRange<UInt64> {
             var number = -1
             var simulation = Simulation(SimulationOptions(seed: seed, events: 1500)) { firstRun, firstReceipt in
                 number += 1

@@ -17,8 +17,7 @@
 //   tasks N               begins N background tasks
 //   allocate BYTES        allocates memory and writes to it
 //   share BYTES           writes to a memfd of that size, which a child maps and writes to as well
-//   keep BYTES            writes to a memfd of that size without mapping it
-//   map PATH              maps a file and writes to each page
+//   keep BYTES, map PATH  writes to a memfd of that size without mapping it; maps a file and writes to each page
 //   undumpable            keeps other processes of its user from looking into it (PR_SET_DUMPABLE)
 //   fork N                starts N processes in sessions of their own, whose parents have exited
 //   store NAME[=TEXT]     stores a memfd with a text ("hi" by default), with FDSTORE=1
@@ -46,6 +45,7 @@
 //   intrude PATH          sends, as the user 65534, a socket that takes 15 minutes to close to the bus at PATH; needs root
 //   chatter N             sends N datagrams of 80 messages each
 //   close                 closes all descriptors
+//   lend PATH             a child gives connections to GREENROOM_BUS_ADDRESS to programs that connect to a socket at PATH (lend.c)
 //   print TEXT            appends a line to the trace
 //
 // With the arguments `kill-at entry|exit NUMBER PID FILE` it is no app: it kills another process at a system call. With
@@ -53,8 +53,8 @@
 #include "descriptors.h"
 #include "fuse.h"
 #include "held.h"
+#include "lend.h"
 #include "serve.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -403,7 +403,7 @@ static int act(const char *what, const char *value) {
     if (!strcmp(what, "say")) return say(value), 1;
     if (!strcmp(what, "begin")) return say2("X_GREENROOM_BEGIN_TASK=", value), 1;
     if (!strcmp(what, "end")) return say2("X_GREENROOM_END_TASK=", value), 1;
-    if (!strcmp(what, "print")) return trace(value), 1;
+    if (!strcmp(what, "lend")) return lend(value), 1; else if (!strcmp(what, "print")) return trace(value), 1;
     if (!strcmp(what, "sleep-in-kernel")) return sleep_in_kernel(value), 1;
     if (!strcmp(what, "undumpable")) return prctl(PR_SET_DUMPABLE, 0), 0;
     if (!strcmp(what, "trace-self")) return trace_self(), 0;

@@ -66,7 +66,7 @@ _greenroomctl() {
         case $verb in
         '') words+=' --version' ;;
         launch) words+=' --background --reason --url --setenv --no-block' ;;
-        activate | background | resume | push | send) words+=' --no-block' ;;
+        activate | background | resume | push | send | open) words+=' --no-block' ;;
         interrupt) words+=' --while-connected --no-block' ;;
         terminate) words+=' --remove --no-block' ;;
         restart) words+=' --background --setenv' ;;
@@ -79,7 +79,7 @@ _greenroomctl() {
         esac
     else
         local verbs='list status show is-active idle cat receipts receipt log watch launch activate background interrupt
-            resume terminate restart push send enable disable pressure init verify reload reexec help'
+            resume terminate restart push send open enable disable pressure init verify reload reexec help'
         case $verb in
         '') words=$verbs ;;
         list | status | show | is-active | idle | cat | receipts | log | watch | launch | restart | enable | disable) words=$(__greenroomctl_query '' list) ;;
@@ -88,7 +88,7 @@ _greenroomctl() {
         background | interrupt) words=$(__greenroomctl_query '*active' list) ;;
         resume) words=$(__greenroomctl_query inactive list) ;;
         terminate) words=$(__greenroomctl_query '[!n]*' list) ;;
-        push) ((operands == 0)) && words=$(__greenroomctl_query '' list) ;;
+        push | open) ((operands == 0)) && words=$(__greenroomctl_query '' list) ;;
         send)
             case $operands in
             0) words=$(__greenroomctl_query '' list) ;;

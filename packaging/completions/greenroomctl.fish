@@ -27,7 +27,7 @@ function __greenroomctl_receipts
 end
 
 set -l verbs list status show is-active idle cat receipts receipt log watch launch activate background interrupt resume \
-    terminate restart push send enable disable pressure init verify reload reexec help
+    terminate restart push send open enable disable pressure init verify reload reexec help
 set -l none "not __fish_seen_subcommand_from $verbs"
 
 complete -c greenroomctl -f
@@ -57,6 +57,7 @@ complete -c greenroomctl -n $none -a terminate -d 'Terminate an app'
 complete -c greenroomctl -n $none -a restart -d 'Terminate apps, then launch them again'
 complete -c greenroomctl -n $none -a push -d 'Send a push notification'
 complete -c greenroomctl -n $none -a send -d 'Send a notification'
+complete -c greenroomctl -n $none -a open -d 'Open a URL'
 complete -c greenroomctl -n $none -a enable -d 'Give instances of templates a file'
 complete -c greenroomctl -n $none -a disable -d 'Remove the files that enable has made'
 complete -c greenroomctl -n $none -a pressure -d 'Show or simulate the memory level'
@@ -66,7 +67,7 @@ complete -c greenroomctl -n $none -a reload -d 'Reload all manifests and the con
 complete -c greenroomctl -n $none -a reexec -d 'Replace the daemon; apps keep running'
 complete -c greenroomctl -n $none -a help -d 'Show help'
 
-complete -c greenroomctl -n '__fish_seen_subcommand_from list status show is-active idle cat receipts log watch launch restart push send enable disable' \
+complete -c greenroomctl -n '__fish_seen_subcommand_from list status show is-active idle cat receipts log watch launch restart push send open enable disable' \
     -a '(__greenroomctl_apps)'
 # Only apps in a state in which the verb changes something.
 complete -c greenroomctl -n '__fish_seen_subcommand_from activate' -a '(__greenroomctl_apps "[^a]\S*")'
@@ -91,7 +92,7 @@ complete -c greenroomctl -n '__fish_seen_subcommand_from receipts log' -s n -l l
 complete -c greenroomctl -n '__fish_seen_subcommand_from log' -s f -l follow -d 'Print new entries as they arrive'
 complete -c greenroomctl -n '__fish_seen_subcommand_from watch' -s v -l verbose -d 'Print deadlines that start and are met'
 complete -c greenroomctl -n '__fish_seen_subcommand_from receipts log' -l since -x -a 'today yesterday now -1h' -d 'Show only those since then'
-complete -c greenroomctl -n '__fish_seen_subcommand_from launch activate background interrupt resume terminate push send' \
+complete -c greenroomctl -n '__fish_seen_subcommand_from launch activate background interrupt resume terminate push send open' \
     -l no-block -d 'Do not wait for the result'
 complete -c greenroomctl -n '__fish_seen_subcommand_from show' -s p -l property -x -d 'Show only this property' \
     -a 'id name state pid since memoryBytes residentBytes swappedBytes tasks wakes awake suspendsInSeconds trafficWakes lastInput

@@ -69,6 +69,7 @@ _greenroomctl() {
         'restart:terminate apps, then launch them again'
         'push:send a push notification'
         'send:send a notification'
+        'open:open a URL'
         'enable:give instances of templates a file'
         'disable:remove the files that enable has made'
         'pressure:show or simulate the memory level'
@@ -117,6 +118,7 @@ _greenroomctl() {
         terminate)
             _arguments $common $block '--remove[kill at once, drop the restoration state]' '*:app:_greenroomctl_running'
             ;;
+        open) _arguments $common $block '1:app or URL:_greenroomctl_apps' '2:URL:_urls' ;;
         push) _arguments $common $block '1:app:_greenroomctl_apps' '2:payload' ;;
         send)
             _arguments $common $block '1:app:_greenroomctl_apps' '3:payload' \

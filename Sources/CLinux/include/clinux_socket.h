@@ -52,5 +52,7 @@ int clinux_add_seals(int descriptor, int seals);
 int clinux_get_seals(int descriptor);
 /// F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE: neither the contents nor the seals can change any more.
 extern const int clinux_all_seals;
+/// F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE: neither size nor contents can change any more.
+extern const int clinux_content_seals;
 /// F_SEAL_SHRINK | F_SEAL_GROW: the size cannot change any more.
 extern const int clinux_size_seals;

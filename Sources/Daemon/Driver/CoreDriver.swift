@@ -11,6 +11,10 @@ protocol EventSink: AnyObject {
     func isEntering(_ run: RunID) -> Bool
     /// Whether a run is launching.
     func isLaunching(_ run: RunID) -> Bool
+    /// An app as the core sees it now; `nil`: it is not known.
+    func view(of app: AppID) -> AppView?
+    /// Why an app terminates; `nil`: it does not.
+    func terminationReason(of app: AppID) -> StateReason?
 }
 
 /// Performs the core's effects.
@@ -118,6 +122,8 @@ final class CoreDriver: EventSink {
     /// While events wait the core does not know yet: then it counts as entering.
     func isEntering(_ run: RunID) -> Bool { core.isEntering(run) || !isIdle }
     func isLaunching(_ run: RunID) -> Bool { core.isLaunching(run) || !isIdle }
+    func view(of app: AppID) -> AppView? { core.view(of: app, at: now) }
+    func terminationReason(of app: AppID) -> StateReason? { core.terminationReason(of: app) }
 
     // MARK: Recovery
 

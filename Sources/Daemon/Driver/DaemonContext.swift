@@ -27,6 +27,8 @@ final class DaemonContext {
     let escapes: EscapeSearch
     let runs = RunTable()
     private(set) lazy var instances = Instances(self)
+    let connections = AppConnections()
+    let summaries: SummaryStore
     private(set) lazy var sampler = MemorySampler(self)
     private(set) lazy var protection = MemoryProtection(self)
     let kernelKills = KernelKills()
@@ -64,6 +66,7 @@ final class DaemonContext {
         users = UserCache(now: loop.now)
         groups = GroupRemover(loop: loop, journal: journal)
         inboxes = InboxFolders(folders: folders, loop: loop, journal: journal)
+        summaries = SummaryStore(folders: folders)
         let retries = StorageRetry(loop: loop)
         self.retries = retries
         pendingReceipts = PendingReceipts(receipts: receipts, logbook: logbook, retries: retries)

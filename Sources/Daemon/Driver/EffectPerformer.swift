@@ -57,7 +57,9 @@ final class EffectPerformer: EffectPerforming {
         case .identify(let request, let event): answers.identify(request, event: event)
         case .answer(let request, let answer): answers.answer(request, answer)
         case .warn(let run, let warning): runs[run]?.warn(warning)
-        case .report(let report): observe(report)
+        case .report(let report):
+            tell(report, id)
+            observe(report)
         case .measureMemory:
             context.protection.refresh()
             context.kernelKills.look()
@@ -68,6 +70,16 @@ final class EffectPerformer: EffectPerforming {
         case .removeInstance(let app): context.instances.remove(app)
         case .allowSleep: sleep.allowSleep()
         case .finish: context.loop.exit(0)
+        }
+    }
+
+    /// Passes on what an app's own connections report of this.
+    private func tell(_ report: Report, _ id: EffectID) {
+        switch report {
+        case .taskBegan(let app, let name): runs[app]?.connections.taskDecided(name, isRefused: false)
+        case .taskRefused(let app, let name): runs[app]?.connections.taskDecided(name, isRefused: true)
+        case .deadlineStarted(let app, .wake, _, let wake): runs[app]?.connections.tellWake(wake, id)
+        default: break
         }
     }
 

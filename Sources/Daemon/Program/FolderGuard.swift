@@ -43,7 +43,8 @@ final class FolderGuard {
     private var isIntact: Bool {
         let folders = context.folders
         return program.lock.isInPlace && program.bus.isSocketInPlace && context.logbook.isInPlace
-            && exists(at: folders.notifySockets) && exists(at: folders.inboxes) && exists(at: folders.lastReceipts)
+            && exists(at: folders.notifySockets) && exists(at: folders.connections) && exists(at: folders.inboxes)
+            && exists(at: folders.lastReceipts)
     }
 
     private func check() {
@@ -85,6 +86,7 @@ extension RunController {
     fileprivate func makeFilesAgain() {
         attempt {
             try inbox.makeAgain()
+            try connections.listenAgain()
             if exists(at: socket.path) { return }
             try socket.bindAgain(owner: owner)
             context.store.remove(RecoveredDescriptors.notifySocket(id))

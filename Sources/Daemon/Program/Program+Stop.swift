@@ -101,6 +101,7 @@ extension Program: DaemonControl {
         context.stored.archive(in: StateArchive(folder: options.folders.restoration, journal: journal))
         context.logbook.remove()
         _ = try? removeFile(at: options.folders.notifySockets, folder: true)
+        _ = try? removeFile(at: options.folders.connections, folder: true)
         _ = try? context.receipts.removeLastReceiptFiles()
         do {
             if try context.containment.removeRoot() == .busy {

@@ -27,6 +27,7 @@ extension Startup {
     static func createSubfolders(_ folders: Folders) throws {
         try createDirectories(at: folders.notifySockets, mode: 0o711)
         try createDirectories(at: folders.inboxes, mode: 0o711)
+        try createDirectories(at: folders.connections, mode: 0o711)
         try createDirectories(at: folders.lastReceipts, mode: 0o711)
     }
 

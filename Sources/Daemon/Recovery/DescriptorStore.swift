@@ -59,6 +59,9 @@ extension RunController {
     var descriptorsForReexec: [(name: String, descriptor: SharedDescriptor)] {
         var all = [(name: RecoveredDescriptors.notifySocket(id), descriptor: socket.descriptor)]
         if let process { all.append((RecoveredDescriptors.process(id), process.descriptor)) }
+        if let listener = connections.server?.listener {
+            all.append((RecoveredDescriptors.connectionSocket(id), listener))
+        }
         return all
     }
 

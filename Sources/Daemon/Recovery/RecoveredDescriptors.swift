@@ -40,6 +40,7 @@ final class RecoveredDescriptors {
     }
 
     static func notifySocket(_ run: RunID) -> String { "notify-\(run)" }
+    static func connectionSocket(_ run: RunID) -> String { "self-\(run)" }
     static func process(_ run: RunID) -> String { "process-\(run)" }
     static func stored(_ serial: UInt64) -> String { "stored-\(serial)" }
     static let socketPrefix = "socket-"

@@ -18,6 +18,7 @@ final class Recovery {
     private var search: EnclosureSearch?
     /// What could not be written to the inboxes.
     private let pendingFiles: [RunID: PendingFiles]
+    private let connections: [RunID: ConnectionRecords.Recovered]
 
     init(
         _ recovered: RecoveredState, driver: CoreDriver, context: DaemonContext, descriptors: RecoveredDescriptors
@@ -27,6 +28,7 @@ final class Recovery {
         self.context = context
         self.descriptors = descriptors
         pendingFiles = PendingFiles.all(in: recovered.records)
+        connections = ConnectionRecords.all(in: recovered.records)
     }
 
     /// Recovers all runs in pieces, before the daemon does anything else for apps. Until then no message of an app is read
@@ -36,7 +38,8 @@ final class Recovery {
         // The record was written before the event that created the run was handled. That event will create it again.
         let known = Set(driver.core.runIDs)
         for name in recovered.records.keys {
-            let run = RunRecord.run(named: name) ?? PendingFiles.run(named: name)
+            let run =
+                RunRecord.run(named: name) ?? PendingFiles.run(named: name) ?? ConnectionRecords.run(named: name)
             if let run, !known.contains(run) { context.logbook.removeRecord(name) }
         }
         findEnclosures {
@@ -81,7 +84,8 @@ final class Recovery {
         /// The runs that receive a notice only now, or that are started only now.
         var delayed: Set<RunID> = []
         work.add(each: context.runs.all) { run in
-            if !self.reattached.contains(run.id) || run.transport.isUsed { delayed.insert(run.id) }
+            let isDelayed = run.transport.isUsed || run.connections.hasWaitingNotices
+            if !self.reattached.contains(run.id) || isDelayed { delayed.insert(run.id) }
             run.transport.resume()
         } completion: {
             self.driver.send(.recovered)
@@ -172,6 +176,7 @@ final class Recovery {
         context.runs.insert(run)
         run.restore(record, process: try mainProcess(id, record, enclosure))
         if let pending = pendingFiles[id] { run.restorePending(pending) }
+        run.restoreConnections(connections[id], descriptors.take(RecoveredDescriptors.connectionSocket(id)))
         run.restoreFrozen(driver.core.freezeAttempt(ofSuspended: id), mayDiffer: recovered.lacksEvents)
         // The descriptor store does not contain them.
         if !isStored { run.storeDescriptors() }
@@ -217,6 +222,7 @@ final class Recovery {
         // Messages that the app sent before it ended, or before a deadline, still count.
         run.socket.drain()
         run.socket.beginReading()
+        run.connections.beginServing()
         if run.starting != nil { return }
         if run.process != nil {
             run.checkFrozen()

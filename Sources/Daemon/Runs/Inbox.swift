@@ -230,10 +230,14 @@ final class Inbox {
 
     /// The name of the file of a notification: its kind, and of an event `KIND.NUMBER`. Kinds contain no dot.
     static func fileName(_ notification: Notification) -> String {
-        guard notification.id > 0 else { return notification.kind }
-        let number = String(notification.id)
+        fileName(kind: notification.kind, id: notification.id)
+    }
+
+    static func fileName(kind: String, id: UInt64) -> String {
+        guard id > 0 else { return kind }
+        let number = String(id)
         let zeros = String(repeating: "0", count: max(0, digits - number.utf8.count))
-        return "\(notification.kind).\(zeros)\(number)"
+        return "\(kind).\(zeros)\(number)"
     }
 
     /// Writes a file in place of the previous one of this name. It replaces whatever the app has put there, and no symbolic

@@ -74,6 +74,7 @@ extension RunController {
         guard let process else { return }
         // Its last message may name another main process (`MAINPID=`). Then the run continues.
         socket.drain()
+        connections.drain()
         guard self.process === process else { return }
         exitSource = nil
         enclosure.mainProcessEnded()

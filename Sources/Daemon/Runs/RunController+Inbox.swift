@@ -5,16 +5,22 @@ import Posix
 extension RunController {
     /// Writes files. One that cannot be written now is kept, and written later. Its wake may then be over, so the app need not
     /// complete it.
+    ///
+    /// What a connection has reported is not announced by a signal as well. Its file is there all the same.
     func deliver(_ notifications: [Notification], _ effect: EffectID) {
         limitEventFiles(adding: notifications.filter { $0.id > 0 }.map(Inbox.fileName))
         var isWritten = false
+        let isRepeated = effect <= connections.record.lastEffect
+        defer { connections.endEffect(effect) }
         for notification in notifications {
-            if writeToInbox(Inbox.fileName(notification), notification.payload) {
-                isWritten = true
-            } else if notification.id > 0 {
+            let hasFile = writeToInbox(Inbox.fileName(notification), notification.payload)
+            let isReported = isRepeated || connections.tell(notification, effect)
+            if hasFile {
+                if !isReported { isWritten = true }
+            } else if notification.id > 0, !isReported {
                 send(.notificationDelayed(wake: notification.id))
             }
-            if notification.kind == "memory" { transport.send(.memoryWarning(.warning), effect) }
+            if notification.kind == "memory", !isReported { transport.send(.memoryWarning(.warning), effect) }
         }
         if isWritten { transport.announceFiles() }
     }
@@ -55,6 +61,12 @@ extension RunController {
                     "the app left \(Inbox.maximumEvents) events in its inbox; the oldest one, \(oldest), was removed")
             }
         }
+    }
+
+    /// Removes the file of an event that the app has handled.
+    func removeEventFile(kind: String, payload: String, id: UInt64) {
+        guard id > 0 else { return }
+        attemptInInbox { _ = try inbox.remove(Inbox.fileName(kind: kind, id: id)) }
     }
 
     /// Finds the files of events that previous daemons wrote: they count against the limit too.
@@ -127,7 +139,7 @@ extension ControlService {
         switch request {
         case .push, .send: break
         case .launch, .activate, .background, .interrupt, .interruptWhileConnected, .endInterruption, .terminate,
-            .remove:
+            .remove, .open:
             return nil
         }
         guard let run = driver.core.run(of: app).flatMap({ context.runs[$0] }), let problem = run.inboxProblem else {

@@ -22,7 +22,7 @@ extension RunController {
                 processes, omitted: omitted, onlyPeers: onlyPeers,
                 fullnessMattersBelow: manifest.policy.wakeThreshold.bytes, leftBefore: leftInput.before(attempt),
                 limit: budget.limit(with: socket.closer), cgroup: enclosure.cgroupID, budget: budget,
-                closer: socket.closer, owner: app.name)
+                closer: socket.closer, owner: app.name, ignoredSocket: connections.path)
             let input = RunInput(watch, of: self, attempt: attempt)
             self.input = input
             input.begin()

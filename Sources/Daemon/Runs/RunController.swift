@@ -20,6 +20,7 @@ final class RunController {
     let transport: SignalTransport
     let socket: NotifySocket
     let inbox: Inbox
+    private(set) lazy var connections = ConnectionTransport(self)
     /// The user that the app runs as; `nil`: the daemon's.
     let owner: Owner?
     unowned let context: DaemonContext
@@ -280,6 +281,7 @@ final class RunController {
     private func reportAnswers() {
         if starting != nil { execDecided() }
         socket.drain()
+        connections.drain()
         reportListener()
         guard let process, starting == nil else { return }
         if process.isOver {
@@ -291,11 +293,16 @@ final class RunController {
         }
     }
 
-    /// Sends a notice. A memory warning has one signal for both levels, so the level is written to the inbox
+    /// Sends a notice over the connections of the app, or as a signal. A memory warning has one signal for both levels, so the level is written to the inbox
     /// first (L36).
     func notify(_ notice: Notice, _ effect: EffectID) {
-        guard case .memoryWarning(let level) = notice else { return transport.send(notice, effect) }
+        let isTaken = connections.take(notice, effect)
+        guard case .memoryWarning(let level) = notice else {
+            if !isTaken, !notice.isForConnections { transport.send(notice, effect) }
+            return
+        }
         let isWritten = writeToInbox("memory", level.name)
+        if isTaken { return }
         transport.send(notice, effect)
         if isWritten { transport.announceFiles() }
     }
@@ -367,6 +374,7 @@ final class RunController {
         removeRecord()
         removePendingFiles()
         releaseMainProcess()
+        connections.close()
         socket.close()
         attempt { try context.inboxes.empty(inbox) }
         context.groups.remove(enclosure)
@@ -443,6 +451,9 @@ extension Notice {
         case .willTerminate: "willTerminate"
         case .memoryWarning: "memoryWarning"
         case .tasksExpiring: "tasksExpiring"
+        case .openURL: "openURL"
+        case .willSuspend: "willSuspend"
+        case .didResume: "didResume"
         }
     }
 }

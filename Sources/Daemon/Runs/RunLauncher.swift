@@ -67,8 +67,15 @@ final class RunLauncher {
             id: id, manifest: manifest, enclosure: enclosure, socket: socket, owner: user?.owner, inbox: inbox,
             context: context)
         context.runs.insert(run)
+        do {
+            try run.connections.begin(launch)
+        } catch {
+            run.remove()
+            throw Failure(Stage.notifySocket, error)
+        }
         let environment = LaunchEnvironment(
-            manifest: manifest, launch: launch, user: user?.record, notifySocket: socket.path, inbox: inbox.path,
+            manifest: manifest, launch: launch, user: user?.record, notifySocket: socket.path,
+            busAddress: run.connections.address, inbox: inbox.path,
             lastReceipt: lastReceipt(of: app), marker: enclosure.environmentMarker, inherited: inheritedEnvironment)
         var request = makeRequest(manifest, user, environment.entries(folders: context.folders), enclosure)
         let output = outputStream(app)

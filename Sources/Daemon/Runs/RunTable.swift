@@ -6,13 +6,27 @@ final class RunTable {
     private var controllers: [RunID: RunController] = [:]
     private var mainProcesses: [Int32: RunID] = [:]
 
+    private var latest: [AppID: RunID] = [:]
+
     subscript(run: RunID) -> RunController? { controllers[run] }
+
+    /// The run of an app that was created last, if it is not over.
+    subscript(app: AppID) -> RunController? { latest[app].flatMap { controllers[$0] } }
 
     /// In the order of their numbers.
     var all: [RunController] { controllers.values.sorted { $0.id < $1.id } }
 
-    func insert(_ run: RunController) { controllers[run.id] = run }
-    func remove(_ run: RunController) { if contains(run) { controllers[run.id] = nil } }
+    func insert(_ run: RunController) {
+        controllers[run.id] = run
+        latest[run.app] = run.id
+    }
+
+    func remove(_ run: RunController) {
+        guard contains(run) else { return }
+        controllers[run.id] = nil
+        if latest[run.app] == run.id { latest[run.app] = nil }
+    }
+
     func contains(_ run: RunController) -> Bool { controllers[run.id] === run }
 
     /// The runs that are not frozen. The size of a frozen run cannot change.

@@ -223,6 +223,7 @@ final class SignalTransport {
         case .willTerminate: "Terminate"
         case .memoryWarning: "MemoryWarning"
         case .tasksExpiring: "TaskExpiring"
+        case .openURL, .willSuspend, .didResume: ""
         }
     }
 
@@ -235,6 +236,7 @@ final class SignalTransport {
         case .willTerminate: signals.terminate
         case .memoryWarning: signals.memoryWarning
         case .tasksExpiring: signals.taskExpiring
+        case .openURL, .willSuspend, .didResume: nil
         }
     }
 }

@@ -86,6 +86,8 @@ extension RunEvent: SavedUnion {
         case .locksFound(let attempt, let locks): writer.put(case: 30, attempt, locks)
         case .notificationDelayed(let wake): writer.put(case: 40, wake)
         case .processorMeasured(let used, let waited): writer.put(case: 41, used, waited)
+        case .attached(let handled): writer.put(case: 50, UInt64(handled.rawValue))
+        case .terminationAnswered: writer.put(case: 51)
         }
     }
 
@@ -130,6 +132,8 @@ extension RunEvent: SavedUnion {
             self = .wakeCompleted(result, id: id)
         case 40: self = .notificationDelayed(wake: try values.next())
         case 41: self = .processorMeasured(used: try values.next(), waited: try values.next())
+        case 50: self = .attached(HandledNotices(rawValue: UInt32(truncatingIfNeeded: try values.next() as UInt64)))
+        case 51: self = .terminationAnswered
         default: return nil
         }
     }
@@ -194,33 +198,6 @@ extension HiddenSockets: SavedRecord {
     }
 }
 
-extension Notice: SavedUnion {
-    package func save(to writer: inout ByteWriter) {
-        switch self {
-        case .willResignActive: writer.put(case: 1)
-        case .didEnterBackground: writer.put(case: 2)
-        case .willEnterForeground: writer.put(case: 3)
-        case .didBecomeActive: writer.put(case: 4)
-        case .willTerminate: writer.put(case: 5)
-        case .memoryWarning(let level): writer.put(case: 6, level)
-        case .tasksExpiring: writer.put(case: 7)
-        }
-    }
-
-    package init?(case number: UInt64, _ values: inout RecordReader) throws(SavedError) {
-        switch number {
-        case 1: self = .willResignActive
-        case 2: self = .didEnterBackground
-        case 3: self = .willEnterForeground
-        case 4: self = .didBecomeActive
-        case 5: self = .willTerminate
-        case 6: self = .memoryWarning(try values.next())
-        case 7: self = .tasksExpiring
-        default: return nil
-        }
-    }
-}
-
 extension Request: SavedUnion {
     package func save(to writer: inout ByteWriter) {
         switch self {
@@ -235,6 +212,7 @@ extension Request: SavedUnion {
         case .push(let payload): writer.put(case: 8, payload)
         case .send(let notification): writer.put(case: 9, notification)
         case .interruptWhileConnected: writer.put(case: 10)
+        case .open(let url): writer.put(case: 20, url)
         }
     }
 
@@ -253,6 +231,7 @@ extension Request: SavedUnion {
         case 8: self = .push(payload: try values.next())
         case 9: self = .send(try values.next())
         case 10: self = .interruptWhileConnected
+        case 20: self = .open(url: try values.next())
         default: return nil
         }
     }

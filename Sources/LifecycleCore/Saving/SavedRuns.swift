@@ -161,6 +161,10 @@ extension Run: SavedRecord {
         try coder.optional(23, &lockHold)
         try coder.optional(24, &traffic.unwatchableSince)
         try coder.sparse(26, &processor)
+        var handled = UInt64(self.handled.rawValue)
+        try coder.sparse(27, &handled)
+        self.handled = HandledNotices(rawValue: UInt32(truncatingIfNeeded: handled))
+        try coder.optional(28, &sleptSince)
         #if NEXT_RELEASE
             var later: String? = "a field of the next release"
             try coder.optional(30, &later)
@@ -266,6 +270,7 @@ extension App: SavedRecord {
         try coder.optional(26, &sockets.earlyExits)
         try coder.flag(27, &awaitsRequest)
         try coder.flag(28, &isToRemove)
+        try coder.sparse(40, &urls)
         #if NEXT_RELEASE
             var later: UInt64? = 90
             try coder.optional(90, &later)

@@ -15,6 +15,7 @@ struct App: Hashable, Sendable {
     var lastReceipt: UInt64?
     var notifications = NotificationQueue()
     var wakes = PendingWakes()
+    var urls = URLQueue()
     var waiters: [Waiter] = []
     /// Early ends in a row (L11).
     var earlyEnds = 0

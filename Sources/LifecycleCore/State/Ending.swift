@@ -83,6 +83,8 @@ enum KillCause: Hashable, Sendable {
     case wakeNotCompleted(LaunchReason, Receipt.DeadlineUse)
     case tooManyTasks(Int)
     case removed
+    /// It answered `willTerminate`: it had finished. `nil`: it had no deadline for it.
+    case terminationAnswered(TerminationCause, Receipt.DeadlineUse?)
     /// On request, while it could not receive a notice.
     case terminatedWithoutNotice
     /// `UnloadAfterSec=`, of an app that has saved what it has (L46).

@@ -153,6 +153,10 @@ struct Run: Hashable, Sendable {
     /// It takes part: it was notified that it is in the background, or said so itself. So it saves what it has before it is
     /// suspended (L46).
     var takesPart = false
+    /// What its connections handle.
+    var handled: HandledNotices = []
+    /// When its last freeze began, until it is thawed.
+    var sleptSince: Instant?
     /// What the app does in the background now is not what a user asked for (L53). The next request of a user changes that.
     var isUnrequested = false
     /// Why the kernel killed it; `nil`: it did not.

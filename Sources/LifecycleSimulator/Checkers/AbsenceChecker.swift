@@ -47,7 +47,7 @@ struct AbsenceChecker {
         case .requested(_, _, let request, by: _):
             isUnchanged = false
             switch request {
-            case .activate, .launch(.foreground, _, _, _): if let app { isRequested[app] = true }
+            case .activate, .open, .launch(.foreground, _, _, _): if let app { isRequested[app] = true }
             case .launch, .background, .interrupt, .interruptWhileConnected, .endInterruption, .terminate, .remove,
                 .push, .send:
                 break

@@ -36,6 +36,7 @@ struct Checkers {
     private var sockets: SocketChecker
     private var unloads: UnloadChecker
     private var instances: InstanceChecker
+    private var connections: ConnectionChecker
 
     /// Checks of the whole state are slow: they are done once in this number of events.
     static let deepInterval = 64
@@ -70,6 +71,7 @@ struct Checkers {
         sockets = SocketChecker(apps: apps)
         unloads = UnloadChecker(apps: apps)
         instances = InstanceChecker(apps: apps)
+        connections = ConnectionChecker(apps: apps)
     }
 
     /// Records an event. Called before the core handles it.
@@ -108,6 +110,7 @@ struct Checkers {
         processors.record(event, of: app, model, at: world.now)
         sockets.record(event, of: app, model, core, at: world.now)
         instances.record(event, of: app, model)
+        connections.record(event, of: model.phase(of: event, app) == .past ? nil : app, model)
     }
 
     mutating func begin(_ effects: [Effect], of event: Event, _ model: CoreModel) {
@@ -128,6 +131,7 @@ struct Checkers {
         instances.record(effect, of: app, model, &findings)
         states.record(effect, of: app, model, &findings)
         notices.record(effect, of: app, model, at: now, &findings)
+        connections.record(effect, of: app, model, &findings)
         answers.record(effect, of: app, in: event, world, deadlines, &findings)
         deadlines.record(effect, of: app, in: event, model, at: now, &findings)
         requests.record(effect, model, &findings)
@@ -194,6 +198,7 @@ struct Checkers {
             processors.verify(of: app, model, world, at: now, &findings)
             verifyTraffic(of: app, model, world, core)
         }
+        connections.verify(model, concerning: apps, &findings)
         locks.verify(model, &findings)
         traffic.verify(model, world, at: now, &findings)
         verifyTraffic(model, world, core)

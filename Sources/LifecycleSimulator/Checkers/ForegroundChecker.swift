@@ -16,7 +16,7 @@ struct ForegroundChecker {
         current = nil
         guard let app, case .requested(let id, _, let request, by: _) = event else { return }
         switch request {
-        case .activate, .launch(.foreground, _, _, _):
+        case .activate, .open, .launch(.foreground, _, _, _):
             current = (id, app, activated[app])
             activate(app)
         case .launch, .background, .interrupt, .interruptWhileConnected, .endInterruption, .terminate, .remove, .push,

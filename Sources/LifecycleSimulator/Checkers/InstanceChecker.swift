@@ -30,7 +30,7 @@ struct InstanceChecker {
             apps[app].isFresh = false
             switch request {
             case .remove: (apps[app].isRemoveAsked, apps[app].mayBeRemoved) = (true, true)
-            case .launch, .activate, .push: apps[app].isRemoveAsked = false
+            case .launch, .activate, .open, .push: apps[app].isRemoveAsked = false
             case .background, .interrupt, .interruptWhileConnected, .endInterruption, .terminate, .send: break
             }
         default: break

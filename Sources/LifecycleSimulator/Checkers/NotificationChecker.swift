@@ -65,7 +65,7 @@ struct NotificationChecker {
         case .terminate, .remove:
             inboxes[app].afterEnd = []
             discard(app, model)
-        case .launch, .activate, .background, .interrupt, .interruptWhileConnected, .endInterruption: break
+        case .launch, .activate, .open, .background, .interrupt, .interruptWhileConnected, .endInterruption: break
         }
     }
 

@@ -39,8 +39,8 @@ struct RequestChecker {
     private static func goal(_ request: Request, _ policy: AppPolicy) -> Goal {
         switch request {
         // It comes into the background (L49).
-        case .activate where policy.role == .worker: .worker
-        case .activate, .launch(.foreground, _, _, _): .foreground
+        case .activate where policy.role == .worker, .open where policy.role == .worker: .worker
+        case .activate, .open, .launch(.foreground, _, _, _): .foreground
         case .background: .background
         case .terminate, .remove: .end
         case .push: .wake
@@ -137,7 +137,8 @@ struct RequestChecker {
     private static func mayRefuseEnd(_ refusal: Refusal) -> Bool {
         switch refusal {
         case .unknownApp, .notRunning, .shuttingDown: true
-        case .running, .ending, .notInForeground, .notInterrupted, .modeNotDeclared, .launchPostponed, .tooMany,
+        case .running, .opensNoURLs, .ending, .notInForeground, .notInterrupted, .modeNotDeclared, .launchPostponed,
+            .tooMany,
             .backgroundTimeUsedUp, .requesterNotInForeground:
             false
         }

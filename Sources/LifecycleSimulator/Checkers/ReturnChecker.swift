@@ -61,6 +61,7 @@ struct ReturnChecker {
         case .requested(_, _, .terminate, by: _), .requested(_, _, .remove, by: _), .unregistered: discard(app)
         // The app is launched for the request, or for the end that the request asks for is none of jetsam's.
         case .requested(let request, _, .activate, by: _), .requested(let request, _, .launch, by: _),
+            .requested(let request, _, .open, by: _),
             .requested(let request, _, .push, by: _):
             current = Current(request: request, app: app, taken: taken[app], wasLaunchAsked: isLaunchAsked[app])
             taken[app] = nil

@@ -191,6 +191,8 @@ struct InvariantChecker {
         case .willTerminate: (expected, next) = ([.nothing, .inactive, .active, .background], .terminating)
         case .tasksExpiring: (expected, next) = ([.background], nil)
         case .memoryWarning: (expected, next) = ([.nothing, .inactive, .active, .background], nil)
+        case .openURL: (expected, next) = ([.nothing, .inactive, .active], nil)
+        case .willSuspend, .didResume: (expected, next) = ([.background], nil)
         }
         if !expected.contains(known.lastNotice) { fail("\(known.app) gets \(notice) after \(known.lastNotice)") }
         if let next { runs[run]?.lastNotice = next }

@@ -214,7 +214,9 @@ struct Kernel {
             case .ignores: return [notified]
             case .cannotBeNotified: return [.run(run, .notified(notice, delivered: false, cpu: behaviour.cpu))]
             }
-        case .willResignActive, .willEnterForeground, .didBecomeActive, .memoryWarning, .tasksExpiring: return []
+        case .willResignActive, .willEnterForeground, .didBecomeActive, .memoryWarning, .tasksExpiring, .openURL,
+            .willSuspend, .didResume:
+            return []
         }
     }
 

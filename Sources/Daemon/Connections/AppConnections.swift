@@ -1,0 +1,25 @@
+import Systemd
+
+/// The object that the connections of all runs serve, and which connection belongs to which run.
+final class AppConnections {
+    private(set) lazy var objects = makeObjects()
+    private struct WeakTransport {
+        weak var value: ConnectionTransport?
+    }
+    private var owners: [ObjectIdentifier: WeakTransport] = [:]
+
+    func insert(_ transport: ConnectionTransport, for peer: BusPeer) {
+        owners[ObjectIdentifier(peer)] = WeakTransport(value: transport)
+    }
+
+    func remove(_ peer: BusPeer) { owners[ObjectIdentifier(peer)] = nil }
+
+    /// The run's connections that the caller belongs to; `nil`: its run is over.
+    subscript(call: MethodCall) -> ConnectionTransport? { owners[ObjectIdentifier(call.peer)]?.value }
+
+    private func makeObjects() -> BusObjects {
+        let objects = BusObjects()
+        objects.add(at: SelfInterface.path, [SelfInterface(connections: self).interface])
+        return objects
+    }
+}

@@ -1,0 +1,231 @@
+import Control
+import LifecycleCore
+import Linux
+import Posix
+import Systemd
+
+/// The methods of org.greenroom.Self1. A refusal is an error with a sentence for the caller, and a warning in the app's log and
+/// its status.
+extension ConnectionTransport {
+    /// The longest token of a task, and the longest state summary, in bytes.
+    private static let maximumToken = 64
+    private static let maximumKinds = 64
+    /// The longest name of a library that is logged, in bytes.
+    private static let maximumLibrary = 128
+
+    private func refuse(_ failure: ControlNames.Failure, _ call: MethodCall, _ reason: String) -> BusError {
+        run.socket.warn("\(call.member) was refused: \(reason)")
+        return failure.error("\(call.member) was refused: \(reason).")
+    }
+
+    // MARK: Lifecycle
+
+    func say(_ event: RunEvent, _ call: MethodCall) {
+        run.send(event)
+        call.reply()
+    }
+
+    func attach(_ call: MethodCall) throws(BusError) {
+        let options = call.arguments[0]
+        let kinds = try kinds(options["handles"], call)
+        guard let serial = options["serial"].map({ $0.uintValue }) ?? 0 else {
+            throw refuse(
+                .invalidArgument, call, "the option serial is a \(options["serial"]?.signature ?? ""); expected a t")
+        }
+        if let library = options["library"]?.stringValue {
+            let name = library.printable(upTo: Self.maximumLibrary)
+            context.journal.log(
+                .debug, MessageID.bus, app: run.app,
+                "process \(call.peer.credentials?.pid ?? 0) takes part with \(name), after the event \(serial)")
+        }
+        attach(call.peer, kinds, after: serial) { position in call.reply([launchAnswer(position)]) }
+    }
+
+    private func kinds(_ option: Variant?, _ call: MethodCall) throws(BusError) -> Set<EventKind> {
+        guard let option else { return [] }
+        guard case .array("s", let names) = option, names.count <= Self.maximumKinds else {
+            throw refuse(
+                .invalidArgument, call, "the option handles is not an array of at most \(Self.maximumKinds) strings")
+        }
+        // A newer library may handle kinds that this version does not send.
+        return Set(names.compactMap { $0.stringValue.flatMap(EventKind.init(rawValue:)) })
+    }
+
+    /// - Parameter position: the serial after which events follow.
+    private func launchAnswer(_ position: UInt64) -> Variant {
+        let launch = record.launch
+        var all: [(String, Variant)] = [
+            ("app", .string(run.app.name)), ("run", .uint64(run.id.number)),
+            ("launchState", .string(launch.state)), ("launchReason", .string(launch.reason)),
+            ("firstLaunch", .bool(launch.isFirst)),
+            ("state", .string(context.events.view(of: run.app)?.state.rawValue ?? "")),
+            ("serial", .uint64(position)), ("daemonVersion", .string(ControlNames.version)),
+        ]
+        if let url = launch.url { all.append(("launchUrl", .string(url))) }
+        if let receipt = context.receipts.last(of: run.app) { all.append(("lastReceipt", receipt.variant)) }
+        if let summary = context.summaries.last(of: run.app) { all.append(("stateSummary", .string(summary))) }
+        return .dictionary(all)
+    }
+
+    func answer(_ call: MethodCall) throws(BusError) {
+        let (serial, options) = (call.arguments[0].uintValue ?? 0, call.arguments[1])
+        guard let event = queue.open(serial) else {
+            throw refuse(
+                .notOpen, call, "no event \(serial) waits for an answer; it was answered, or is over, or never came")
+        }
+        let outcome: RunEvent
+        if let wake = event.wake {
+            guard let name = options["result"]?.stringValue, let result = WakeResult(rawValue: name) else {
+                let names = WakeResult.allCases.map(\.rawValue).joined(separator: ", ")
+                throw refuse(.invalidArgument, call, "the option result is not one of \(names)")
+            }
+            outcome = .wakeCompleted(result, id: wake)
+        } else if event.kind == .willTerminate {
+            outcome = .terminationAnswered
+        } else {
+            outcome = .backgroundEntered
+        }
+        context.events.batch {
+            // One entry of the logbook: the next daemon finds both or neither.
+            context.logbook.batch {
+                queue.remove { $0.serial == serial }
+                run.send(outcome)
+            }
+        }
+        // The file of a push that is handled would be handled again by the next process.
+        if event.kind == .push, case .notification(let kind, let payload, let id) = event.content {
+            run.removeEventFile(kind: kind, payload: payload, id: id)
+        }
+        call.reply()
+    }
+
+    // MARK: Tasks
+
+    var remainingMicroseconds: UInt64 {
+        guard let view = context.events.view(of: run.app), !view.isForeground, let left = view.backgroundTimeRemaining
+        else { return .max }
+        return UInt64(max(0, left.microseconds))
+    }
+
+    func beginTask(_ call: MethodCall) throws(BusError) {
+        let (name, token) = (call.arguments[0].stringValue ?? "", call.arguments[1].stringValue ?? "")
+        guard (1...NotifyDatagram.maximumTaskName).contains(name.utf8.count),
+            !name.unicodeScalars.contains(where: \.isControl)
+        else {
+            throw refuse(
+                .invalidArgument, call,
+                "the name has not 1 to \(NotifyDatagram.maximumTaskName) bytes without control characters")
+        }
+        guard (1...Self.maximumToken).contains(token.utf8.count), token.utf8.allSatisfy({ (0x21...0x7e).contains($0) })
+        else {
+            throw refuse(
+                .invalidArgument, call,
+                "the token has not 1 to \(Self.maximumToken) printable ASCII characters without spaces")
+        }
+        // The call is repeated: the first answer was lost with the previous daemon.
+        if tasks[token] != nil, !beginning.contains(where: { $0.token == token }) {
+            return call.reply([.uint64(remainingMicroseconds)])
+        }
+        let open = max(tasks.count, context.events.view(of: run.app)?.tasks.count ?? 0)
+        guard open < LifecycleCore.maximumTasks, !beginning.contains(where: { $0.token == token }) else {
+            throw refuse(.tooMany, call, "\(open) tasks are open, or the call is repeated before its answer")
+        }
+        let owner = call.peer.credentials?.pid ?? 0
+        beginning.append(BeginningTask(name: name, token: token, call: call))
+        context.events.batch {
+            context.logbook.batch {
+                tasks[token] = name
+                context.logbook.persist(Array(name.utf8), as: ConnectionRecords.task(run.id, token))
+                run.send(.taskBegan(name: name, owner: owner))
+            }
+        }
+    }
+
+    /// The core has decided about a task.
+    func taskDecided(_ name: String, isRefused: Bool) {
+        guard let index = beginning.firstIndex(where: { $0.name == name }) else { return }
+        let task = beginning.remove(at: index)
+        guard isRefused else { return task.call.reply([.uint64(remainingMicroseconds)]) }
+        removeTask(task.token)
+        task.call.fail(
+            refuse(
+                .backgroundTimeUsedUp, task.call,
+                "the app has no background time for the task \(name), or it is ending"))
+    }
+
+    func endTask(_ call: MethodCall) throws(BusError) {
+        let token = call.arguments[0].stringValue ?? ""
+        guard let name = tasks[token], !beginning.contains(where: { $0.token == token }) else {
+            throw refuse(.notOpen, call, "no task with the token \(token.printable(upTo: Self.maximumToken)) is open")
+        }
+        context.events.batch {
+            context.logbook.batch {
+                removeTask(token)
+                run.send(.taskEnded(name: name))
+            }
+        }
+        call.reply()
+    }
+
+    private func removeTask(_ token: String) {
+        tasks[token] = nil
+        context.logbook.removeRecord(ConnectionRecords.task(run.id, token))
+    }
+
+    // MARK: Status and state
+
+    func setStatus(_ call: MethodCall) {
+        run.statusText = (call.arguments[0].stringValue ?? "").printable(upTo: NotifyDatagram.maximumStatus)
+        run.persistRecord()
+        call.reply()
+    }
+
+    func setStateSummary(_ call: MethodCall) throws(BusError) {
+        let text = call.arguments[0].stringValue ?? ""
+        guard text.utf8.count <= SummaryStore.maximumBytes else {
+            throw refuse(
+                .invalidArgument, call,
+                "the summary has \(text.utf8.count) bytes; the limit is \(SummaryStore.maximumBytes)")
+        }
+        do {
+            try context.summaries.set(text, of: run.app)
+        } catch {
+            throw refuse(.failed, call, "it cannot be kept: \(error)")
+        }
+        call.reply()
+    }
+
+    /// Keeps a sealed memfd as the restoration state or the snapshot (L11).
+    func save(_ call: MethodCall, _ name: String) throws(BusError) {
+        guard case .descriptor(let shared) = call.arguments[0] else {
+            throw refuse(.invalidArgument, call, "it has no descriptor")
+        }
+        guard MemoryFile.isMemoryFile(shared.descriptor) else {
+            throw refuse(.invalidArgument, call, "the descriptor is not a memfd (memfd_create(2))")
+        }
+        guard MemoryFile.hasSealedContents(shared.descriptor) else {
+            throw refuse(
+                .invalidArgument, call, "the memfd is not sealed; expected F_SEAL_SHRINK, F_SEAL_GROW and F_SEAL_WRITE")
+        }
+        let addition: StoredDescriptors.Addition
+        do {
+            addition = context.stored.add(
+                try shared.descriptor.duplicate(), name, of: run.app, closer: run.socket.closer)
+        } catch {
+            throw refuse(.failed, call, "\(error)")
+        }
+        switch addition {
+        case .refused(let reason): throw refuse(.invalidArgument, call, reason)
+        case .stored(_, let problem):
+            if let problem { run.socket.warn(problem) }
+            call.reply()
+        }
+    }
+
+    func getState(_ call: MethodCall) throws(BusError) {
+        guard let state = context.stored.copy(of: StoredDescriptors.state, run.app) else {
+            throw ControlNames.Failure.notFound.error("The app has no restoration state.")
+        }
+        call.reply([.descriptor(state)])
+    }
+}

@@ -1,0 +1,138 @@
+import Glibc
+import LifecycleCore
+import Linux
+import Posix
+import Systemd
+
+/// The socket of a run's connections: `self/RUN/bus` in the runtime folder. Its folder is readable by the app's user alone.
+extension ConnectionTransport {
+    private var folder: String { String(path.dropLast("/bus".count)) }
+
+    private static var limits: BusServer.Limits {
+        var limits = BusServer.Limits()
+        limits.peers = maximumConnections
+        limits.peersPerUser = maximumConnections
+        limits.keepsSpare = false
+        limits.peer.incomingBytes = 64 << 10
+        limits.peer.message.bytes = 64 << 10
+        limits.peer.message.values = 1000
+        limits.peer.message.depth = 8
+        limits.peer.queuedMessages = UInt64(EventQueue.capacity) + 64
+        limits.peer.queuedLargeAnswers = 8
+        limits.peer.descriptors = 1
+        limits.incoming.free = 64 << 10
+        return limits
+    }
+
+    /// Creates the socket, or takes over that of the previous daemon.
+    /// - Parameter isServing: if false, connections wait in the socket until `beginServing`.
+    /// - Throws: `SystemError` if it cannot be bound or watched.
+    func listen(adopting adopted: consuming Descriptor? = nil, isServing: Bool = true) throws {
+        try createDirectories(at: context.folders.connections, mode: 0o711)
+        try createDirectories(at: folder, mode: 0o700, owner: run.owner)
+        let server = try BusServer(
+            loop: loop, path: path, adopting: adopted, mode: 0o600, owner: run.owner, names: [SelfInterface.busName],
+            objects: context.connections.objects, permittedUsers: [0, run.owner?.uid ?? geteuid()],
+            limits: Self.limits, priority: .normal, closer: run.socket.closer,
+            admits: { [weak self] in self?.reasonToRefuse($0) ?? nil })
+        server.isAccepting = isServing
+        server.onPeer = { [weak self] peer in
+            guard let self else { return }
+            self.context.connections.insert(self, for: peer)
+            peer.onMessage = { [weak self] in self?.countMessage() }
+            if self.pause?.isArmed == true { peer.hold() }
+        }
+        server.onPeerGone = { [weak self] peer, reason in self?.ended(peer, reason) }
+        server.onWarning = { [weak self] in self?.run.socket.warn($0) }
+        self.server = server
+        if !server.isAdopted {
+            context.store.remove(RecoveredDescriptors.connectionSocket(run.id))
+            context.store.store(server.listener, RecoveredDescriptors.connectionSocket(run.id))
+        }
+    }
+
+    /// The run is about to be started.
+    func begin(_ launch: Launch) throws {
+        record.launch = LaunchRecord(launch, at: loop.now())
+        context.logbook.persist(record.launch.savedBytes, as: ConnectionRecords.launch(run.id))
+        run.attempt { try context.summaries.launched(run.app) }
+        try listen()
+    }
+
+    private func reasonToRefuse(_ caller: PeerCredentials) -> String? {
+        // 0: outside of this pid namespace.
+        guard caller.pid > 0 else { return "its process is not visible here" }
+        if caller.pid == run.mainPID { return nil }
+        return (try? run.enclosure.contains(caller.pid)) ?? false ? nil : "it is not a process of this app"
+    }
+
+    private func ended(_ peer: BusPeer, _ reason: String) {
+        context.connections.remove(peer)
+        beginning.removeAll { $0.call.peer === peer }
+        detach(peer)
+        // That is how programs end their connections.
+        if reason != "the connection ended", !SystemError.isOfDisconnect(reason) {
+            run.socket.warn("a connection of process \(peer.credentials?.pid ?? 0) was closed: \(reason)")
+        }
+    }
+
+    /// Whether clients that connect to the path reach this daemon.
+    var isInPlace: Bool { server?.isInPlace ?? true }
+
+    /// Makes the socket again, if its file was removed. The connections stay, and belong to the old one: so they end, and their
+    /// clients connect again.
+    func listenAgain() throws {
+        guard server != nil, !isInPlace else { return }
+        removePeers()
+        try listen()
+    }
+
+    private func removePeers() {
+        for peer in server?.peers ?? [] {
+            context.connections.remove(peer)
+            detach(peer)
+        }
+        server?.leaveInPlace()
+        server = nil
+    }
+
+    /// The run is over: its connections end, and its socket and records are removed.
+    func close() {
+        drain()
+        for peer in server?.peers ?? [] { context.connections.remove(peer) }
+        pause = nil
+        beginning = []
+        let wasListening = server != nil
+        server = nil
+        context.store.remove(RecoveredDescriptors.connectionSocket(run.id))
+        context.logbook.removeRecord(ConnectionRecords.state(run.id))
+        context.logbook.removeRecord(ConnectionRecords.launch(run.id))
+        queue.remove { _ in true }
+        for token in tasks.keys { context.logbook.removeRecord(ConnectionRecords.task(run.id, token)) }
+        tasks = [:]
+        guard wasListening else { return }
+        run.attempt {
+            _ = try removeFile(at: path)
+            _ = try removeFile(at: folder, folder: true)
+        }
+    }
+}
+
+extension SystemError {
+    /// Whether a reason for the end of a connection says that the other side has closed it.
+    fileprivate static func isOfDisconnect(_ reason: String) -> Bool {
+        [ECONNRESET, EPIPE, ENOTCONN, ESHUTDOWN].contains { reason.hasSuffix(text(of: $0)) }
+    }
+}
+
+extension RunController {
+    /// Takes over the connections of the previous daemon's run. A release before 0.3.0 has recorded none: then its processes know
+    /// no address.
+    func restoreConnections(_ recovered: ConnectionRecords.Recovered?, _ socket: consuming Descriptor?) {
+        guard let recovered, recovered.isFound else { return }
+        connections.restore(recovered)
+        do { try connections.listen(adopting: socket, isServing: false) } catch {
+            logWarning("its connections cannot be served: \(error)")
+        }
+    }
+}

@@ -1,0 +1,258 @@
+import LifecycleCore
+import Linux
+import Posix
+import Systemd
+
+/// The connections of the processes of one run (`GREENROOM_BUS_ADDRESS`): their socket, what they report to the app, and what the app says.
+///
+/// It decides nothing about the lifecycle: a notice of the core goes over the connections if one of them handles its kind,
+/// otherwise as a signal (`RunController.notify`). Everything that a client needs to continue after the death of the daemon is
+/// recorded before it is sent (`EventQueue`, `ConnectionRecords`).
+final class ConnectionTransport {
+    /// A connection that takes part.
+    struct Participant {
+        let peer: BusPeer
+        var kinds: Set<EventKind>
+    }
+
+    /// The most connections of a run.
+    static let maximumConnections = 8
+    /// How long the clients of the previous daemon have to connect again, before their notices go as signals.
+    static let reconnectTime = Duration.seconds(3)
+    /// How long an app may take to connect: until then pushes and notifications are kept for it.
+    static let youth = Duration.seconds(60)
+
+    unowned let run: RunController
+    let path: String
+    var server: BusServer?
+    private(set) var participants: [Participant] = []
+    /// The kinds that the previous daemon's clients handled, until they have connected again.
+    private(set) var awaited: Set<EventKind> = []
+    private var awaitTimer: Systemd.Timer?
+    var record = ConnectionRecord()
+    private(set) lazy var queue = makeQueue([])
+    /// The names of open tasks, by the token that the app has chosen.
+    var tasks: [String: String] = [:]
+    /// Calls of `BeginTask` that wait for the core's decision, oldest first.
+    var beginning: [BeginningTask] = []
+    var limiter = MessageLimiter()
+    /// Ends a pause of a flood.
+    var pause: Systemd.Timer?
+    /// `SetIdle`
+    var isIdle = false
+
+    struct BeginningTask {
+        let name: String
+        let token: String
+        let call: MethodCall
+    }
+
+    init(_ run: RunController) {
+        self.run = run
+        path = run.context.folders.connections + "/\(run.id)/bus"
+    }
+
+    var context: DaemonContext { run.context }
+    var loop: EventLoop { run.context.loop }
+    var address: String { BusAddress.unix(path: path) }
+
+    private func makeQueue(_ events: [AppEvent]) -> EventQueue {
+        let (logbook, id) = (context.logbook, run.id)
+        return EventQueue(events, lastSerial: record.lastSerial) { serial, event in
+            let name = ConnectionRecords.event(id, serial)
+            if let event { logbook.persist(event.savedBytes, as: name) } else { logbook.removeRecord(name) }
+        }
+    }
+
+    /// Whether a connection has ever taken part.
+    var hasAttached: Bool { !record.handled.isEmpty || !participants.isEmpty }
+
+    // MARK: Participants
+
+    /// The kinds that all connections handle together.
+    var handled: Set<EventKind> { participants.reduce(into: []) { $0.formUnion($1.kinds) } }
+
+    /// A connection takes part from now on.
+    /// - Parameters:
+    ///   - serial: of the last event that its client has got; 0: none.
+    ///   - reply: sends the answer, with the serial after which events follow. Called before the first of them.
+    func attach(_ peer: BusPeer, _ kinds: Set<EventKind>, after serial: UInt64, _ reply: (UInt64) -> Void) {
+        participants.removeAll { $0.peer === peer }
+        let participant = Participant(peer: peer, kinds: kinds)
+        participants.append(participant)
+        let due = queue.due(after: min(serial, queue.lastSerial), kinds)
+        reply((due.first?.serial ?? queue.lastSerial + 1) - 1)
+        for event in due { send(event, to: participant) }
+        let first = due.filter { !$0.isSent }
+        context.logbook.batch { queue.markSent(Set(first.map(\.serial))) }
+        for event in first {
+            if case .notice(let notice) = event.content { run.notified(notice, delivered: true) }
+        }
+        changed()
+    }
+
+    /// A connection has ended.
+    func detach(_ peer: BusPeer) {
+        guard participants.contains(where: { $0.peer === peer }) else { return }
+        participants.removeAll { $0.peer === peer }
+        changed()
+    }
+
+    private func changed() {
+        let all = handled.union(awaited)
+        guard all != record.handled else { return }
+        record.handled = all
+        context.events.batch {
+            context.logbook.batch {
+                persist()
+                run.send(.attached(HandledNotices(all)))
+            }
+        }
+    }
+
+    func persist() {
+        guard context.runs.contains(run) else { return }
+        record.lastSerial = queue.lastSerial
+        context.logbook.persist(record.savedBytes, as: ConnectionRecords.state(run.id))
+    }
+
+    // MARK: Events
+
+    /// Takes over a notice of the core.
+    /// - Returns: false if it is to be sent as a signal.
+    func take(_ notice: Notice, _ effect: EffectID) -> Bool {
+        // The previous daemon has recorded it before it died.
+        if effect <= record.lastEffect { return true }
+        if effect <= run.transport.queue.lastEffect { return false }
+        let kind = EventKind(notice)
+        if kind.isTransition { closeTransitions() }
+        guard record.handled.contains(kind) else { return false }
+        var event = AppEvent(serial: 0, .notice(notice))
+        describe(&event)
+        let isSent = add(event, effect)
+        if isSent { run.notified(notice, delivered: true) }
+        if notice == .willTerminate, !isSent { awaitOver() }
+        return true
+    }
+
+    /// A transition that began later ends the one before: its answer counts for nothing.
+    private func closeTransitions() { queue.remove { $0.kind == .didEnterBackground } }
+
+    private func describe(_ event: inout AppEvent) {
+        let view = context.events.view(of: run.app)
+        let now = loop.now()
+        switch event.kind {
+        case .didEnterBackground: event.until = view?.deadline.map { now + $0.remaining }
+        case .willTerminate:
+            event.until = view?.deadline.map { now + $0.remaining }
+            event.reason = context.events.terminationReason(of: run.app)?.rawValue ?? ""
+        case .tasksExpiring:
+            event.until = view?.backgroundTimeRemaining.map { now + $0 }
+            event.names = Array((view?.tasks.map(\.name) ?? []).prefix(AppEvent.maximumNames))
+        case .openURL, .didBecomeActive, .willResignActive, .willEnterForeground, .memoryWarning, .push, .wake,
+            .notification, .willSuspend, .didResume:
+            break
+        }
+    }
+
+    /// Tells the app of a notification, if it has a connection or may still make one.
+    /// - Returns: whether a connection has got it.
+    func tell(_ notification: Notification, _ effect: EffectID) -> Bool {
+        let event = AppEvent(
+            serial: 0,
+            .notification(kind: notification.kind, payload: notification.payload, id: notification.id))
+        let isHandled = record.handled.contains(event.kind)
+        let isYoung = !hasAttached && loop.now() - record.launch.began < Self.youth
+        return isHandled || isYoung ? add(event, effect) : false
+    }
+
+    /// Tells the app of a wake that is not for a push.
+    func tellWake(_ id: UInt64, _ effect: EffectID) {
+        guard effect > record.lastEffect, record.handled.contains(.wake),
+            let wake = context.events.view(of: run.app)?.wakes.first(where: { $0.id == id }), wake.reason != .push
+        else { return }
+        var event = AppEvent(serial: 0, .wake(id: id, reason: wake.reason.rawValue))
+        event.until = loop.now() + wake.remaining
+        add(event, effect)
+        endEffect(effect)
+    }
+
+    /// Records an event, and sends it to the connections that handle it.
+    /// - Returns: whether there is one.
+    @discardableResult
+    private func add(_ content: AppEvent, _ effect: EffectID) -> Bool {
+        let receivers = participants.filter { $0.kinds.contains(content.kind) }
+        var content = content
+        content.effect = effect
+        content.isSent = !receivers.isEmpty
+        var (event, lost): (AppEvent, [EventKind]) = (content, [])
+        context.logbook.batch {
+            (event, lost) = queue.add(content)
+            if case .notice = content.content { record.lastEffect = effect }
+            persist()
+        }
+        if let first = lost.first {
+            run.socket.warn(
+                "\(EventQueue.capacity) events wait for its connection, or 1 MB of them; the oldest, \(first.rawValue), was dropped"
+            )
+        }
+        for receiver in receivers { send(event, to: receiver) }
+        return !receivers.isEmpty
+    }
+
+    /// All events of this effect are recorded.
+    func endEffect(_ effect: EffectID) {
+        guard effect > record.lastEffect else { return }
+        record.lastEffect = effect
+        persist()
+    }
+
+    private func send(_ event: AppEvent, to participant: Participant) {
+        try? participant.peer.emitSignal(
+            path: SelfInterface.path, interface: SelfInterface.name, member: SelfInterface.eventSignal,
+            [.uint64(event.serial), .string(event.kind.rawValue), .dictionary(event.details(at: loop.now()))])
+    }
+
+    // MARK: Recovery
+
+    /// Whether notices wait that the previous daemon's clients have not got.
+    var hasWaitingNotices: Bool { queue.events.contains { !$0.isSent && $0.kind.isAnswered } }
+
+    /// Takes over what the previous daemon recorded. Its clients connect again.
+    func restore(_ recovered: ConnectionRecords.Recovered) {
+        record = recovered.state
+        queue = makeQueue(recovered.events)
+        tasks = recovered.tasks
+        awaited = record.handled
+    }
+
+    /// From now on clients that connect are served, and those of the previous daemon are waited for.
+    func beginServing() {
+        server?.isAccepting = true
+        guard !awaited.isEmpty else { return }
+        awaitTimer = try? loop.makeTimer { [weak self] _ in self?.awaitOver() }
+        awaitTimer?.arm(at: loop.now() + Self.reconnectTime)
+    }
+
+    /// Clients that have not connected by now get signals, as far as the manifest names any.
+    private func awaitOver() {
+        awaitTimer = nil
+        guard !awaited.isEmpty else { return }
+        awaited = []
+        changed()
+        let kinds = handled
+        var waiting: [AppEvent] = []
+        context.logbook.batch {
+            queue.remove { event in
+                guard case .notice = event.content, !event.isSent, !kinds.contains(event.kind) else { return false }
+                waiting.append(event)
+                return true
+            }
+        }
+        for event in waiting {
+            if case .notice(let notice) = event.content, !notice.isForConnections {
+                run.transport.send(notice, event.effect)
+            }
+        }
+    }
+}

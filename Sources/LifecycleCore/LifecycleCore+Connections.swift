@@ -1,0 +1,121 @@
+/// What apps with a connection of their own get and say beyond signals and notify messages: URLs (L8), what a suspension
+/// was like for them, and the early answer to `willTerminate`.
+extension LifecycleCore {
+    /// The connections of a run handle other notices now. An app that handles `didEnterBackground` has to answer it (L17).
+    mutating func attached(_ index: Int, _ handled: HandledNotices, _ now: Instant) {
+        guard apps[index].ending == nil else { return }
+        self[run: index].handled = handled
+        if handled.contains(.didEnterBackground) { setTakesPart(index, now) }
+        if apps[index].phase == .foreground { openURLs(index) }
+    }
+
+    // MARK: URLs (L8)
+
+    /// Why an app is not given a URL now; `nil`: it is.
+    func urlRefusal(_ index: Int, _ url: String, _ launch: Launch, _ now: Instant) -> Refusal? {
+        guard url.utf8.count <= Launch.maximumURLBytes else {
+            return .tooMany("a URL has at most \(Launch.maximumURLBytes) bytes")
+        }
+        let urls = apps[index].urls
+        switch apps[index].phase {
+        case .notRunning: if let refusal = refusal(of: launch, index, now) { return refusal }
+        // Whether it handles URLs is known when it is ready.
+        case .launching: if apps[index].policy.role == .worker { return .opensNoURLs }
+        case .foreground, .enteringBackground, .background, .suspending, .suspended, .waking:
+            if launch.state == .background { return apps[index].policy.role == .worker ? .opensNoURLs : .running }
+            guard self[run: index].handled.contains(.openURL) else { return .opensNoURLs }
+        case .terminating, .ending:
+            guard urls.afterEnd.count < URLQueue.maximum else { break }
+            return nil
+        }
+        guard urls.pending.count < URLQueue.maximum else {
+            return .tooMany("\(URLQueue.maximum) URLs are pending")
+        }
+        return nil
+    }
+
+    /// Keeps a URL for the process that runs, or for the one that comes.
+    mutating func fileURL(_ index: Int, _ url: String, _ request: RequestID) {
+        let entry = URLQueue.Entry(url: url, request: request)
+        switch apps[index].phase {
+        case .terminating, .ending: apps[index].urls.afterEnd.append(entry)
+        case .notRunning, .launching, .foreground, .enteringBackground, .background, .suspending, .suspended, .waking:
+            apps[index].urls.pending.append(entry)
+        }
+    }
+
+    /// The request is refused after all.
+    mutating func withdrawURL(_ index: Int, of request: RequestID) {
+        apps[index].urls.pending.removeAll { $0.request == request }
+        apps[index].urls.afterEnd.removeAll { $0.request == request }
+    }
+
+    /// The clients of the dead daemon are gone.
+    mutating func forgetURLRequesters(_ index: Int) {
+        for position in apps[index].urls.pending.indices { apps[index].urls.pending[position].request = nil }
+        for position in apps[index].urls.afterEnd.indices { apps[index].urls.afterEnd[position].request = nil }
+    }
+
+    /// The app is in the foreground: sends it the URLs that wait. One that handles none has got that of its launch in its
+    /// environment, and the others are refused.
+    mutating func openURLs(_ index: Int) {
+        if apps[index].urls.pending.isEmpty { return }
+        let waiting = apps[index].urls.pending
+        guard self[run: index].handled.contains(.openURL) else {
+            apps[index].urls.pending = waiting.filter(\.isOfLaunch)
+            for entry in waiting where !entry.isOfLaunch { refuseURL(index, entry) }
+            return
+        }
+        apps[index].urls.pending = []
+        for entry in waiting { effects.append(.notify(self[run: index].id, .openURL(entry.url))) }
+    }
+
+    private mutating func refuseURL(_ index: Int, _ entry: URLQueue.Entry) {
+        guard let request = entry.request, apps[index].waiters.contains(where: { $0.request == request }) else {
+            return
+        }
+        apps[index].waiters.removeAll { $0.request == request }
+        answer(request, .refused(.opensNoURLs))
+    }
+
+    /// A process is created for the launch: the oldest URL is in its environment.
+    mutating func takeLaunchURL(_ index: Int, _ launch: inout Launch) {
+        // A launch that an earlier release has planned names its URL itself.
+        if apps[index].urls.pending.isEmpty, let url = launch.url { apps[index].urls.pending = [.init(url: url)] }
+        guard !apps[index].urls.pending.isEmpty else { return launch.url = nil }
+        apps[index].urls.pending[0].isOfLaunch = true
+        launch.url = apps[index].urls.pending[0].url
+        if launch.reason == .user { launch.reason = .url }
+    }
+
+    // MARK: Suspension
+
+    /// Sent before the freeze.
+    mutating func notifyOfSuspension(_ index: Int, _ now: Instant) {
+        if !self[run: index].handled.isEmpty { self[run: index].sleptSince = now }
+        guard self[run: index].handled.contains(.willSuspend) else { return }
+        effects.append(.notify(self[run: index].id, .willSuspend))
+    }
+
+    /// Sent after the thaw. `delivered`: what was delivered with it.
+    mutating func notifyOfResumption(_ index: Int, _ delivered: [Notification], _ now: Instant) {
+        guard let since = self[run: index].sleptSince else { return }
+        self[run: index].sleptSince = nil
+        guard self[run: index].handled.contains(.didResume) else { return }
+        var changed: [String] = []
+        for notification in delivered where !changed.contains(notification.kind) { changed.append(notification.kind) }
+        effects.append(.notify(self[run: index].id, .didResume(after: now - since, changed: changed)))
+    }
+
+    // MARK: The end
+
+    /// The app has finished: nothing of it need be waited for.
+    mutating func terminationAnswered(_ index: Int, _ now: Instant) {
+        guard case .terminating(let terminating)? = apps[index].execution, terminating.cause != .selfInitiated else {
+            return
+        }
+        let use = terminating.deadline.map { deadlineUse(index, $0, cpu: nil, now) }
+        metTransitionDeadline(index, now)
+        kill(index, .terminationAnswered(terminating.cause, use), terminating.cause.reason, now)
+    }
+}

@@ -1,0 +1,33 @@
+import LifecycleCore
+
+extension Notice {
+    var word: String {
+        switch self {
+        case .willResignActive(.interruption): "willResignActive (interruption)"
+        case .willResignActive(.background): "willResignActive"
+        case .didEnterBackground: "didEnterBackground"
+        case .willEnterForeground: "willEnterForeground"
+        case .didBecomeActive(.launch): "didBecomeActive (launch)"
+        case .didBecomeActive(.return): "didBecomeActive (return)"
+        case .didBecomeActive(.interruptionEnded): "didBecomeActive (interruption ended)"
+        case .willTerminate: "willTerminate"
+        case .memoryWarning(.normal): "memoryWarning (normal)"
+        case .memoryWarning(.warning): "memoryWarning (warning)"
+        case .memoryWarning(.critical): "memoryWarning (critical)"
+        case .tasksExpiring: "tasksExpiring"
+        case .openURL(let url): "openURL “\(url)”"
+        case .willSuspend: "willSuspend"
+        case .didResume(_, let changed): "didResume, changed: \(changed.joined(separator: " "))"
+        }
+    }
+}
+
+extension Line {
+    mutating func add(_ handled: HandledNotices) {
+        add(handled.isEmpty ? " has no connection" : " handles")
+        if handled.contains(.didEnterBackground) { add(" didEnterBackground") }
+        if handled.contains(.openURL) { add(" openURL") }
+        if handled.contains(.willSuspend) { add(" willSuspend") }
+        if handled.contains(.didResume) { add(" didResume") }
+    }
+}

@@ -1,0 +1,63 @@
+import LifecycleCore
+
+/// Apps that connect to the daemon, and what they say and get by that. They have a random stream of their own.
+struct FakeConnections {
+    var random: Random
+    /// Apps connect in this seed.
+    let areUsed: Bool
+
+    init(_ scenario: Scenario) {
+        var random = Random(seed: scenario.seed ^ 0x62_7573_6573)
+        let isDrawn = random.chance(600)
+        areUsed = isDrawn && scenario.storm == nil
+        self.random = random
+    }
+}
+
+extension World {
+    /// A program was executed: it may connect, now, once it runs for a while, or in the middle of a transition, and may connect
+    /// again and handle something else.
+    mutating func planConnections(_ run: Int) {
+        guard connections.areUsed, runs[run].isAware, runs[run].readiness != .listening,
+            connections.random.chance(700)
+        else { return }
+        // A library connects before it says that the program is ready.
+        var time = connections.random.chance(800) ? 0 : connections.random.within(0...5 * .second)
+        for number in 0..<connections.random.within(1...4) {
+            let handled = number == 0 ? drawHandled() : connections.random.pick([drawHandled(), drawHandled(), []])
+            plan(.send(.run(runs[run].id, .attached(handled))), by: run, after: Microseconds(time))
+            time += connections.random.within(1 * .millisecond...20 * .second)
+        }
+    }
+
+    private mutating func drawHandled() -> HandledNotices {
+        if connections.random.chance(500) { return [.didEnterBackground, .openURL, .willSuspend, .didResume] }
+        return HandledNotices(rawValue: UInt32(connections.random.below(16)))
+    }
+
+    /// The app was told to terminate: one with a connection may say that it has finished, before it exits or instead.
+    mutating func planTerminationAnswer(_ run: Int) {
+        guard connections.areUsed, runs[run].isAware, connections.random.chance(400) else { return }
+        plan(
+            .send(.run(runs[run].id, .terminationAnswered)), by: run,
+            after: connections.random.within(0...3 * .second))
+    }
+
+    /// A URL that no other request has.
+    mutating func urlRequest() -> Request {
+        let url = "app:\(lastRequest)"
+        guard connections.areUsed else { return .launch(.foreground, reason: .url, url: url) }
+        return connections.random.chance(800) ? .open(url: url) : .launch(.foreground, reason: .url, url: url)
+    }
+
+    /// Several URLs at once, for an app that launches, returns or ends.
+    mutating func openSeveral(_ app: AppID) {
+        guard connections.areUsed, connections.random.chance(300) else { return }
+        for _ in 0..<connections.random.within(1...3) {
+            lastRequest += 1
+            deliver(
+                .requested(RequestID(lastRequest), app, .open(url: "app:\(lastRequest)")),
+                after: connections.random.within(0...200 * .millisecond))
+        }
+    }
+}
