@@ -30,7 +30,7 @@ struct SelfOrderTests {
 
     /// A daemon whose app is active, and has a connection.
     private func active(_ more: String = "") throws -> (TestDaemon, SelfClient) {
-        let daemon = try SelfConnectionTests.daemon(more)
+        let daemon = try SelfConnectionTests.daemon(SelfStage.quick + more)
         return (daemon, try SelfStage.launch(daemon, "mail", "lend"))
     }
 
@@ -45,7 +45,7 @@ struct SelfOrderTests {
 
     @Test("several URLs, cold: the app is ready, gets them in order, then becomes active (L8)")
     func cold() throws {
-        let daemon = try SelfConnectionTests.daemon()
+        let daemon = try SelfConnectionTests.daemon(SelfStage.quick)
         for number in 1...3 { try open(daemon, "mail:\(number)") }
         let client = try SelfClient(daemon)
         let launch = try client.attach()

@@ -13,12 +13,15 @@ final class SelfStage {
     private let other: SelfClient
     private var before: [String] = []
 
+    /// No client answers `willTerminate` when the daemon of a test ends.
+    static let quick = "TerminateDeadlineSec=100ms\n"
+
     init(_ more: String = "", script: String = "") throws {
         let root = try TestDaemon.makeFolder()
         daemon = try TestDaemon(
             [
-                "mail": SelfConnectionTests.manifest(root, more, script: script),
-                "other": SelfConnectionTests.manifest(root, lend: "lend-other"),
+                "mail": SelfConnectionTests.manifest(root, Self.quick + more, script: script),
+                "other": SelfConnectionTests.manifest(root, Self.quick, lend: "lend-other"),
             ], configuration: "[Manager]\nForegroundLimit=2\n", root: root)
         other = try SelfStage.launch(daemon, "other", "lend-other")
         try request("Launch", "mail", [.dictionary([])])
