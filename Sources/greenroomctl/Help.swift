@@ -21,6 +21,8 @@ enum Help {
             \(lines([.enable, .disable]))
             Daemon:
             \(lines([.pressure, .initialize, .verify, .reload, .reexec, .help]))
+            Inside an app:
+            \(lines([.app]))
             APP is an ID, with or without '.app', such as photos or worker@42, or a pattern such as 'worker@*'.
 
             Options, anywhere on the line:
@@ -51,6 +53,7 @@ enum Help {
             controlDetails(verb)
         case .enable, .disable: templateDetails(verb)
         case .pressure, .initialize, .verify, .reload, .reexec: daemonDetails(verb)
+        case .app: appDetails
         case .help, .snapshot: nil
         }
     }
@@ -227,6 +230,28 @@ enum Help {
             """
         default: nil
         }
+    }
+
+    private static var appDetails: String {
+        let commands = AppCommand.allCases.map { command in
+            "  " + "\(command.rawValue) \(command.usage)".padded(to: 52) + command.summaryLine + "\n"
+        }
+        return commands.joined() + """
+
+              --after SERIAL          events, wait: the last event that was handled. Later ones are printed, again if need be
+              --timeout TIME          wait: give up after TIME, with the exit status 124
+              --result RESULT         answer: of a push or wake: new-data (default), no-data or failed
+
+            For the processes of an app: GREENROOM_BUS_ADDRESS names the daemon. KIND: openURL, didBecomeActive, willResignActive,
+            willEnterForeground, didEnterBackground, willTerminate, memoryWarning, tasksExpiring, push, wake, notification,
+            willSuspend, didResume; without KIND all. didEnterBackground, willTerminate, push and wake have to be answered.
+
+            greenroomctl app events didEnterBackground push | while read -r serial kind rest; do … ; done
+
+            'task' exits with the status of COMMAND, or with 125 if there is no background time. When the time ends, it sends
+            SIGTERM to COMMAND. 'restore' exits with 3 if there is no state. Keys of 'launch': app, state, reason, url, first,
+            summary, end, endCode.
+            """
     }
 
     private static func daemonDetails(_ verb: Verb) -> String? {

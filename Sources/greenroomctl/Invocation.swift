@@ -118,6 +118,7 @@ package struct Invocation: Equatable, Sendable {
         case .initialize: operands.isEmpty ? "NAME" : "COMMAND"
         case .send where operands.count == 1: "KIND"
         case .open: "URL"
+        case .app: "COMMAND"
         default: "APP"
         }
     }
@@ -129,6 +130,7 @@ package struct Invocation: Equatable, Sendable {
             return "receipt: invalid ID '\(escaped(text))'; expected a number\(hint)"
         }
         if let sentence = invalidApp() { return sentence }
+        if verb == .app, let sentence = AppCommand.problem(operands, options) { return sentence }
         if verb == .pressure, let text = operands.first, MemoryLevelName(rawValue: text) == nil {
             return "pressure: invalid level '\(escaped(text))'"
                 + Self.expectation(text, MemoryLevelName.allCases.map(\.rawValue))
