@@ -201,8 +201,8 @@ enum Help {
             """
               --no-block              Do not wait for the result; a refusal is still reported
 
-            Brings the app to the foreground, or launches it there. Without APP it is the one app whose manifest names the
-            scheme of the URL (URLSchemes=). A running app takes URLs only if it has a connection to greenroomd that handles
+            Brings the app to the foreground, or launches it there. Without APP it is the app whose manifest names the
+            scheme of the URL (URLSchemes=); of several, the one that DefaultHandlers= in greenroom.conf names. A running app takes URLs only if it has a connection to greenroomd that handles
             them.
             """
         default: nil
@@ -267,6 +267,8 @@ enum Help {
         case .initialize:
             """
               --config DIR            Create the manifest in DIR/apps
+              --url-scheme SCHEME     The app opens URLs of this scheme; the option may be repeated, and SCHEME may be a list
+                                      with commas. Also creates a desktop entry, so that browsers and xdg-open find the app.
 
             Creates NAME.app for a program in the folder of the daemon's manifests: /etc/greenroom/apps, or for a user's daemon
             ~/.config/greenroom/apps. An existing file is not changed. NAME may be a template such as worker@; specifiers in

@@ -32,7 +32,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case .push: "APP [PAYLOAD] [--no-block]"
         case .send: "APP KIND [PAYLOAD] [--no-block]"
         case .pressure: "[warning|critical|normal]"
-        case .initialize: "NAME [--config DIR] -- COMMAND…"
+        case .initialize: "NAME [--url-scheme SCHEME]… [--config DIR] -- COMMAND…"
         case .verify: "FILE…"
         case .help: "[VERB]"
         case .open: "[APP] URL [--no-block]"
@@ -194,7 +194,7 @@ package enum Option: String, CaseIterable, Sendable {
         case .since, .timeout: "TIME"
         case .after: "SERIAL"
         case .result: "RESULT"
-        case .urlScheme: "NAME"
+        case .urlScheme: "SCHEME"
         case .property: "KEY"
         case .setenv: "NAME[=VALUE]"
         case .json, .user, .system, .help, .version, .background, .remove, .verbose, .follow, .value, .whileConnected,
