@@ -307,14 +307,17 @@ package final class BusConnection {
     ///   - descriptors: others that are watched, and for which events of poll(2).
     ///   - deadline: as in `wait(for:until:)`.
     /// - Returns: the events of the other descriptors. All are 0 if a signal has arrived, or the time is over.
-    package func waitForInput(or descriptors: [(number: Int32, events: Int16)], until deadline: Duration?) throws(BusError)
+    package func waitForInput(or descriptors: [(number: Int32, events: Int16)], until deadline: Duration?)
+        throws(BusError)
         -> [Int16]
     {
         while sd_bus_process(bus, nil) > 0 {}
         guard isOpen else { throw .disconnected("\(name) ended the connection") }
         let nothing = descriptors.map { _ in Int16(0) }
         guard signals.isEmpty else { return nothing }
-        var polled = [pollfd(fd: sd_bus_get_fd(bus), events: Int16(truncatingIfNeeded: sd_bus_get_events(bus)), revents: 0)]
+        var polled = [
+            pollfd(fd: sd_bus_get_fd(bus), events: Int16(truncatingIfNeeded: sd_bus_get_events(bus)), revents: 0)
+        ]
         polled += descriptors.map { pollfd(fd: $0.number, events: $0.events, revents: 0) }
         let left = deadline.map { ($0 - EventLoop.now()).wholeMicroseconds / 1000 + 1 }
         let found = poll(&polled, nfds_t(polled.count), left.map { Int32(min($0, UInt64(Int32.max))) } ?? -1)

@@ -10,6 +10,9 @@ final class AppClient {
     /// A daemon that is replaced listens again within milliseconds; one that is stopped may stay away.
     private static let delays = (first: Int32(20), last: Int32(1000))
 
+    /// A daemon that dies meanwhile ends the handshake, too, but not as often.
+    private static let maximumRefusals = 4
+
     private let path: String
     private(set) var bus: BusConnection
 
@@ -28,22 +31,33 @@ final class AppClient {
 
     /// - Parameter limit: until when to wait for a daemon; `nil`: as long as it takes.
     private static func connect(_ path: String, until limit: Duration?) throws(Failure) -> BusConnection {
-        var delay = delays.first
+        var (delay, refusals) = (delays.first, 0)
         while true {
-            if let bus = try attempt(path, isLast: limit.map { EventLoop.now() >= $0 } ?? false) { return bus }
+            let isLast = limit.map { EventLoop.now() >= $0 || refusals >= maximumRefusals } ?? false
+            if let bus = try attempt(path, isLast: isLast, &refusals) { return bus }
             poll(nil, 0, delay)
             delay = min(2 * delay, delays.last)
         }
     }
 
     /// - Returns: `nil` if no daemon listens.
-    private static func attempt(_ path: String, isLast: Bool) throws(Failure) -> BusConnection? {
+    private static func attempt(
+        _ path: String, isLast: Bool, _ refusals: inout Int
+    ) throws(Failure) -> BusConnection? {
         do throws(BusError) {
             return try BusConnection(path: path)
         } catch {
-            guard error.isOfLostConnection || error.isOfNoServer, !isLast else { throw failure(error) }
+            let isRefused = error.isOfLostConnection
+            if isRefused { refusals += 1 }
+            guard isRefused || error.isOfNoServer, !isLast else { throw isRefused ? refused(path) : failure(error) }
             return nil
         }
+    }
+
+    private static func refused(_ path: String) -> Failure {
+        Failure(
+            "greenroomd at \(escaped(path)) refused the connection: this is no process of the app, or the app has too "
+                + "many connections.", hint: "The log of the app has the reason.")
     }
 
     /// Connects to the next daemon, however long it takes until there is one.
@@ -51,7 +65,8 @@ final class AppClient {
 
     /// Connects to the next daemon, if there is one.
     func reconnectIfListening() throws(Failure) -> Bool {
-        guard let next = try Self.attempt(path, isLast: false) else { return false }
+        var refusals = 0
+        guard let next = try Self.attempt(path, isLast: false, &refusals) else { return false }
         bus = next
         return true
     }

@@ -34,7 +34,7 @@ struct AppLaunch {
         case "first": answer["firstLaunch"]?.boolValue ?? false ? "yes" : "no"
         case "summary": string("stateSummary")
         case "end": escaped(receipt?.explanation ?? "")
-        case "endCode": receipt.map { escaped("\($0.namespace) \($0.code)") } ?? ""
+        case "endCode": receipt.map { escaped("\($0.namespace)/\($0.code)") } ?? ""
         default: string(key)
         }
     }

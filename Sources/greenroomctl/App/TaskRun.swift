@@ -94,7 +94,8 @@ final class TaskRun {
         guard event.kind == AppEvent.tasksExpiring, case .array(_, let names)? = event.details["names"],
             names.contains(where: { $0.stringValue == name })
         else { return }
-        let sentence = "The background time ends: sending SIGTERM to '\(escaped(command[0]))' (task '\(escaped(name))')."
+        let sentence =
+            "The background time ends: sending SIGTERM to '\(escaped(command[0]))' (task '\(escaped(name))')."
         printError(Failure(sentence), asJSON: false, width: screen.errorWidth)
         kill(child, SIGTERM)
     }
