@@ -41,9 +41,9 @@ void fork_register(greenroom_app *app) {
 
 void fork_unregister(greenroom_app *app) {
     pthread_mutex_lock(&lock);
-    for (greenroom_app **place = &apps; *place; place = &(*place)->next) {
-        if (*place == app) {
-            *place = app->next;
+    for (greenroom_app **link = &apps; *link; link = &(*link)->next) {
+        if (*link == app) {
+            *link = app->next;
             break;
         }
     }

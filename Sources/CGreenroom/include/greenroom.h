@@ -122,7 +122,7 @@ int greenroom_kind_from_string(const char *name);
 
 /*
  * Creates the object, from the environment variables that Greenroom sets. It does not wait; the connection is made with the first
- * call that needs it. The program frees it with greenroom_app_free().
+ * call that needs it. The program frees it with greenroom_app_free(). Returns -EINVAL if GREENROOM_BUS_ADDRESS names no Unix socket.
  */
 int greenroom_app_new(greenroom_app **ret);
 
@@ -135,10 +135,14 @@ greenroom_app *greenroom_app_free(greenroom_app *app);
 
 /*
  * Returns 1 if the object is inert: Greenroom did not launch this process, or it is a child of the process that created the object.
- * Returns 0 otherwise. An inert object behaves like this: greenroom_start() sends READY=1 to a service manager (sd_notify(3)) and
- * lets the app become active; status, heartbeat and stopping go there as well; the state is the file restoration-state in the folder
- * STATE_DIRECTORY, if that is set; all else succeeds without effect. In a child made by fork no event is handled:
- * greenroom_start(), greenroom_dispatch(), greenroom_wait() and greenroom_run() return -ECHILD.
+ * Returns 0 otherwise.
+ *
+ * Outside of Greenroom, greenroom_start() sends READY=1 to a service manager (sd_notify(3)) and lets the app become active; status,
+ * heartbeat and stopping go there as well; the state is the file restoration-state in the folder STATE_DIRECTORY, if that is set; all
+ * else succeeds without effect.
+ *
+ * In a child made by fork, the functions of the loop and of the state, and greenroom_answer(), return -ECHILD; all else succeeds without
+ * effect. The child may free the object.
  */
 int greenroom_is_inert(greenroom_app *app);
 
@@ -281,7 +285,7 @@ typedef struct greenroom_end {
  */
 int greenroom_last_end(greenroom_app *app, const greenroom_end **ret);
 
-/* Gets what greenroom_set_summary() was told by the previous process of the app; otherwise as greenroom_last_end(). */
+/* Gets what the previous process of the app passed to greenroom_set_summary(); otherwise as greenroom_last_end(). */
 int greenroom_last_summary(greenroom_app *app, const char **ret);
 
 /* ---- Answers of calls that do not wait */
@@ -379,7 +383,7 @@ int greenroom_save_snapshot_async(greenroom_app *app, const void *data, size_t s
 
 /* ---- What the app says about itself */
 
-/* Sets the text that `greenroomctl status` shows. It does not wait. */
+/* Sets the text that `greenroomctl status` shows. It does not wait. Returns -EMSGSIZE if it has more than 32 KiB. */
 int greenroom_set_status(greenroom_app *app, const char *text);
 
 /* Describes the state of the app for its next process (greenroom_last_summary()), in at most 1 KiB, and waits for the answer. */
