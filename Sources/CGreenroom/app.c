@@ -169,7 +169,7 @@ PUBLIC int greenroom_app_new(greenroom_app **ret) {
 PUBLIC greenroom_app *greenroom_app_free(greenroom_app *app) {
     if (!app)
         return NULL;
-    if (mode_of(app) == MODE_LIVE && !app->has_left)
+    if (mode_of(app) == MODE_LIVE)
         connection_flush(app, FLUSH_USEC);
     fork_unregister(app);
     signals_release(app);

@@ -263,7 +263,7 @@ void task_refused(greenroom_app *app, const char *token);
 int loop_open(greenroom_app *app);
 void loop_close(greenroom_app *app);
 /// Called before the connection is closed: a descriptor stays in an epoll set while a child has a copy of it.
-void loop_forget_bus(greenroom_app *app);
+void loop_remove_bus(greenroom_app *app);
 /// Sets the descriptors to what the object waits for. Called at the end of each function that changes it.
 void loop_arm(greenroom_app *app);
 

@@ -48,7 +48,7 @@ void loop_close(greenroom_app *app) {
 
 // MARK: What the object waits for
 
-void loop_forget_bus(greenroom_app *app) {
+void loop_remove_bus(greenroom_app *app) {
     if (app->polled_bus >= 0)
         epoll_ctl(app->epoll, EPOLL_CTL_DEL, app->polled_bus, NULL);
     app->polled_bus = -1;
