@@ -139,6 +139,10 @@ static void outside(void) {
     greenroom_app_free(app);
     greenroom_task_end(task);
     app = new_app();
+    CHECK(greenroom_dispatch(app) == 1 && greenroom_stop(app) == 0 && is_readable(greenroom_get_fd(app)));
+    CHECK(greenroom_dispatch(app) == 0 && !is_readable(greenroom_get_fd(app)));
+    greenroom_app_free(app);
+    app = new_app();
     CHECK(greenroom_catch_signals(app) == 0 && raise(SIGTERM) == 0 && greenroom_run(app) == 0);
     greenroom_app_free(app);
 }
@@ -306,10 +310,10 @@ static int fork_child(greenroom_app *own, const greenroom_event *event, void *us
     CHECK(greenroom_set_summary(own, "child") == 0 && greenroom_answer(own, 1, 0) == -ECHILD && greenroom_stop(own) == 0);
     CHECK(greenroom_task_begin(own, "child", &none) == 0 && greenroom_task_end(none) == NULL);
     greenroom_task_end(task);
-    greenroom_app_free(own);
     // It outlives the connection of its parent.
     char byte;
     CHECK(read(line[0], &byte, 1) == 0);
+    greenroom_app_free(own);
     exit(0);
 }
 
