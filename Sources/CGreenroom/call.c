@@ -1,6 +1,6 @@
 /*
- * The queue of calls. A call stays in it until its reply has arrived: one whose reply was lost with the connection is sent again. Every
- * method of the interface may be repeated.
+ * The queue of calls. A call stays in it until its reply has arrived: one whose reply was lost with the connection is sent again.
+ * Every method of the interface may be repeated.
  */
 #include "internal.h"
 

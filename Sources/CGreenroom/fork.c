@@ -1,5 +1,6 @@
 /*
- * Children made by fork. They take no part, and must not hold the connection open: greenroomd would not notice the end of their parent.
+ * Children made by fork. They take no part, and must not hold the connection open: greenroomd would not notice the end of their
+ * parent.
  */
 #include "internal.h"
 

@@ -1,6 +1,6 @@
 /*
- * The descriptor for the program's loop: an epoll set of the connection, a timer, the signals, and an eventfd that is readable while
- * something waits in memory.
+ * The descriptor for the program's loop: an epoll set of the connection, a timer, the signals, and an eventfd that is readable
+ * while something waits in memory.
  */
 #include "internal.h"
 
