@@ -19,8 +19,6 @@ KINDS = {
     "tasksExpiring": {"names": ["a", "b"], "remainingSeconds": 1.5}, "notification": {"kind": "time", "payload": "x"},
     "didResume": {"suspendedSeconds": 0.5, "changed": ["a"]}, "memoryWarning": {"level": "critical"}, "future": {"a": {"b": [""]}},
 }
-# Serials of damaged events may have any value below.
-LAST = 2**64 - 1
 
 
 class Hostile(fake_greenroom.Player):
@@ -65,6 +63,7 @@ def main(program):
     chance = random.Random(seed)
     with tempfile.TemporaryDirectory(prefix="greenroom-hostile") as folder, open(folder + "/log", "w") as log:
         player = Hostile(folder, [program])
+        standard_error = os.dup(2)
         os.dup2(log.fileno(), 2)
         try:
             player.do_connect()
@@ -75,7 +74,13 @@ def main(program):
                 player.serial += 1
                 player.do_event(player.serial, "openURL", f'{{"url": "round:{number}"}}')
                 player.answer_calls(f"url round:{number}")
+            # Memory that is lost is an exit status of the sanitizer.
+            player.do_terminate()
+            player.answer_calls("terminate SIGTERM")
+            player.do_ended()
+            player.do_exit(0)
         except (fake_greenroom.Mismatch, OSError, _wire.WireError) as error:
+            os.dup2(standard_error, 2)
             with open(folder + "/log") as text:
                 sys.exit(f"hostile.py: FUZZ_SEED={seed}: {error}\n{text.read()[-8000:]}")
         finally:
