@@ -1,4 +1,5 @@
 import CGreenroom
+import Glibc
 
 extension App {
     // MARK: Restoration
@@ -50,7 +51,7 @@ extension App {
     // MARK: What the app reports
 
     /// Sets the text that `greenroomctl status` shows. Does not wait.
-    public func setStatus(_ text: String) { connection.post { _ = greenroom_set_status($0, text) } }
+    public func setStatus(_ text: String) { connection.report { _ = greenroom_set_status($0, text) } }
 
     /// Describes the state of the app for its next process, which finds it as `lastSummary`.
     ///
@@ -77,10 +78,10 @@ extension App {
     /// Reports that the app is alive. Does not wait.
     ///
     /// An app whose manifest has a watchdog (`WatchdogSec=`) calls this more often than that time, or it is killed.
-    public func heartbeat() { connection.post { _ = greenroom_heartbeat($0) } }
+    public func heartbeat() { connection.report { _ = greenroom_heartbeat($0) } }
 
     /// Hints that the app has nothing to do until something arrives (true), or has (false). Does not wait.
-    public func setIdle(_ isIdle: Bool = true) { connection.post { _ = greenroom_set_idle($0, isIdle ? 1 : 0) } }
+    public func setIdle(_ isIdle: Bool = true) { connection.report { _ = greenroom_set_idle($0, isIdle ? 1 : 0) } }
 
     /// Calls a function of the C library that waits for greenroomd.
     private func call(

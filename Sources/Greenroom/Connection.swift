@@ -40,6 +40,8 @@ final class Connection: @unchecked Sendable {
 
     /// With this many events that the app has not handled, the library stops reading. greenroomd then keeps 256 more.
     private static let maximumDeliveries = 1024
+    /// With this many commands that wait, reports are dropped. The C library refuses as many calls.
+    private static let maximumReports = 1000
     /// For how long the end of the process waits until what it has sent has arrived: the second that `greenroom_app_free()` waits,
     /// and one for a call before it.
     private static let closingTime = Duration.seconds(2)
@@ -64,6 +66,17 @@ final class Connection: @unchecked Sendable {
         greenroom_set_library(library, "Swift \(libraryVersion)")
         let wakeable = Wakeable(library: library)
         state.update { $0.awake = wakeable }
+        startThread()
+    }
+
+    /// Starts the thread. Signals are left to the threads of the program, except those that a thread causes itself.
+    private func startThread() {
+        var blocked = sigset_t()
+        var before = sigset_t()
+        sigfillset(&blocked)
+        for number in [SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGFPE, SIGABRT] { sigdelset(&blocked, number) }
+        pthread_sigmask(SIG_SETMASK, &blocked, &before)
+        defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
         var thread = pthread_t()
         let failure = pthread_create(
             &thread, nil,
@@ -97,6 +110,14 @@ final class Connection: @unchecked Sendable {
             if let awake = state.awake { greenroom_wake(awake.library) }
             return true
         }
+    }
+
+    /// Leaves a command that may be lost, because the next one of its kind says the same or more.
+    ///
+    /// So a program that reports in a loop uses no more memory while greenroomd is away.
+    func report(_ command: @escaping Command) {
+        guard state.update({ $0.commands.count }) < Self.maximumReports else { return }
+        post(command)
     }
 
     /// Runs a command on the thread and waits for its result.
@@ -183,13 +204,9 @@ final class Connection: @unchecked Sendable {
         end()
     }
 
-    /// Answers an event of greenroomd. Without a thread the process is about to end.
+    /// Answers an event. Without a thread the process is about to end.
     func answer(_ serial: UInt64, _ result: Int32 = Int32(GREENROOM_NEW_DATA)) {
-        guard serial > 0 else { return }
-        post { library in
-            // Another process of the app may have answered before.
-            _ = greenroom_answer(library, serial, result)
-        }
+        post { _ = greenroom_answer($0, serial, result) }
     }
 
     /// Sends what is left, for 1s at most, after the app has ended.
@@ -312,8 +329,7 @@ final class Connection: @unchecked Sendable {
             announce(&state)
             return true
         }
-        let isAnsweredLater = event.serial > 0 && (read.isAnswered || read.isWake)
-        return Int32(isAnsweredLater || !isAccepted ? GREENROOM_LATER : GREENROOM_NEW_DATA)
+        return Int32(read.isAnswered || read.isWake || !isAccepted ? GREENROOM_LATER : GREENROOM_NEW_DATA)
     }
 
     // MARK: Background tasks, on the thread
