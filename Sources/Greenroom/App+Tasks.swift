@@ -101,7 +101,8 @@ private struct TaskRequest: Sendable {
     let connection: Connection
 
     init(_ name: String, _ connection: Connection) {
-        var scalars = String.UnicodeScalarView(name.unicodeScalars.map { $0.properties.generalCategory == .control ? " " : $0 })
+        var scalars = String.UnicodeScalarView(
+            name.unicodeScalars.map { $0.properties.generalCategory == .control ? " " : $0 })
         while scalars.reduce(0, { $0 + UTF8.width($1) }) > 128 { scalars.removeLast() }
         self.name = String(scalars)
         self.connection = connection

@@ -22,8 +22,8 @@ import Glibc
 /// `STATE_DIRECTORY` (or is not kept), the app becomes active at once, and SIGTERM or Ctrl-C ends `run(_:)`.
 ///
 /// The object may be used on every thread and by every actor; the calls that wait for greenroomd usually take less than a
-/// millisecond, and at most 10s. The library has one thread of its own. Handlers do not run on it, but where `run(_:)` or the loop
-/// over `events` runs. Only the expiration handler of `beginBackgroundTask(named:expirationHandler:)` does.
+/// millisecond, and at most 10s. The library has one thread of its own. Handlers do not run on it, but where `run(_:)`, `handleEvents(with:)`
+/// or the loop over `events` runs. Only the expiration handler of `beginBackgroundTask(named:expirationHandler:)` does.
 public final class App: Sendable {
     /// The app of this process.
     public static let shared = App()
@@ -73,11 +73,15 @@ public final class App: Sendable {
         while dispatch(to: delegate, for: nil) {}
     }
 
-    /// Runs the app as a part of a program with Swift concurrency.
+    /// As `run(_:)`, in a program with Swift concurrency.
+    ///
+    /// ```swift
+    /// await App.shared.handleEvents(with: Reader())
+    /// ```
     ///
     /// The delegate is called on the actor that awaits this, which is free while no event is handled. Cancelling the task ends it,
     /// but not the app: it continues with the next call.
-    public nonisolated(nonsending) func run(_ delegate: some AppDelegate) async {
+    public nonisolated(nonsending) func handleEvents(with delegate: some AppDelegate) async {
         launch(delegate)
         for await event in events { delegate.handle(event) }
     }

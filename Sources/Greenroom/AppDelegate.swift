@@ -16,8 +16,8 @@
 /// App.shared.run(Reader())
 /// ```
 ///
-/// The methods are called one after the other: by `App.run(_:)` on its thread, or, with Swift concurrency, on the actor that
-/// awaits it. So a delegate needs no locks and need not be `Sendable`. If a method throws, the error is logged, the event is
+/// The methods are called one after the other: by `App.run(_:)` on its thread, or by
+/// `App.handleEvents(with:)` on the actor that awaits it. So a delegate needs no locks and need not be `Sendable`. If a method throws, the error is logged, the event is
 /// answered, and a wake has failed.
 ///
 /// The delegate of an app whose state belongs to the main actor says so: `final class Reader: @MainActor AppDelegate`.
@@ -132,7 +132,8 @@ extension AppDelegate {
             case .open(let url): try open(url: url)
             case .didReceivePush(let push): try didReceivePush(push).map(push.complete)
             case .didWake(let wake): try didWake(wake).map(wake.complete)
-            case .didReceiveNotification(let kind, let payload): try didReceiveNotification(kind: kind, payload: payload)
+            case .didReceiveNotification(let kind, let payload):
+                try didReceiveNotification(kind: kind, payload: payload)
             case .willSuspend: try willSuspend()
             case .didResume(let time, let changed): try didResume(after: time, changed: changed)
             }

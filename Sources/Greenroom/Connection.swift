@@ -29,6 +29,8 @@ final class Connection: @unchecked Sendable {
         /// No more events come after those that wait.
         var hasEnded = false
         var isClosed = false
+        /// Whether `descriptor` is readable.
+        var isReadable = false
 
         var isReading: Bool { hasStarted && !hasEnded && deliveries.count < Connection.maximumDeliveries }
     }
@@ -48,6 +50,8 @@ final class Connection: @unchecked Sendable {
 
     /// Readable while an event waits for the app, and when it has to end.
     let descriptor: Int32
+    /// The other end of the socket pair. It has written one byte while `descriptor` is to be readable.
+    private let writer: Int32
     private let process = getpid()
     private let state = Monitor(State())
     private var library: OpaquePointer?
@@ -58,10 +62,13 @@ final class Connection: @unchecked Sendable {
     ///
     /// Without memory and descriptors the process ends, as there is no app without this.
     init() {
-        descriptor = eventfd(0, Int32(EFD_CLOEXEC.rawValue | EFD_NONBLOCK.rawValue))
+        var ends: [Int32] = [-1, -1]
+        let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
+        guard socketpair(AF_UNIX, type, 0, &ends) == 0 else { fatalError("greenroom: no descriptors: error \(errno)") }
+        (descriptor, writer) = (ends[0], ends[1])
         let result = greenroom_app_new(&library)
-        guard result >= 0, let library, descriptor >= 0 else {
-            fatalError("greenroom: no memory or no descriptors: error \(result < 0 ? -result : errno)")
+        guard result >= 0, let library else {
+            fatalError("greenroom: no memory or no descriptors: error \(-result)")
         }
         greenroom_set_library(library, "Swift \(libraryVersion)")
         let wakeable = Wakeable(library: library)
@@ -230,9 +237,9 @@ final class Connection: @unchecked Sendable {
     private func take(_ state: inout State) -> Delivery?? {
         guard !state.deliveries.isEmpty else { return state.hasEnded ? .some(nil) : nil }
         let first = state.deliveries.removeFirst()
-        if state.deliveries.isEmpty, !state.hasEnded {
-            var count: eventfd_t = 0
-            eventfd_read(descriptor, &count)
+        if state.deliveries.isEmpty, !state.hasEnded, exchange(&state.isReadable, false) {
+            var byte: UInt8 = 0
+            read(descriptor, &byte, 1)
         }
         return first
     }
@@ -270,7 +277,10 @@ final class Connection: @unchecked Sendable {
     }
 
     private func announce(_ state: inout State) {
-        eventfd_write(descriptor, 1)
+        if !exchange(&state.isReadable, true) {
+            var byte: UInt8 = 0
+            write(writer, &byte, 1)
+        }
         // A continuation only schedules its task, so it may be resumed under the lock.
         for waiter in state.waiters.values { waiter.resume() }
         state.waiters = [:]
@@ -311,7 +321,7 @@ final class Connection: @unchecked Sendable {
         var number: UInt32 = 1
         while greenroom_kind_to_string(greenroom_kind(number)) != nil {
             let kind = greenroom_kind(number)
-            let handler: greenroom_handler_t? = kinds.contains(kind) ? { receive($0, $1, $2) } : nil
+            let handler: greenroom_handler_t? = kinds.contains(kind) ? { receiveEvent($0, $1, $2) } : nil
             greenroom_set_handler(library, kind, handler, Unmanaged.passUnretained(self).toOpaque())
             number += 1
         }
@@ -337,7 +347,8 @@ final class Connection: @unchecked Sendable {
     /// Begins a background task.
     ///
     /// - Returns: its number, for `endTask`.
-    func beginTask(_ name: String, _ expiration: Expiration, _ library: OpaquePointer) throws(GreenroomError) -> UInt64 {
+    func beginTask(_ name: String, _ expiration: Expiration, _ library: OpaquePointer) throws(GreenroomError) -> UInt64
+    {
         var task: OpaquePointer?
         try check(greenroom_task_begin(library, name, &task), library)
         guard let task else { throw .ended }
@@ -356,7 +367,7 @@ final class Connection: @unchecked Sendable {
     }
 }
 
-private func receive(
+private func receiveEvent(
     _ library: OpaquePointer?, _ event: UnsafePointer<greenroom_event>?, _ context: UnsafeMutableRawPointer?
 ) -> Int32 {
     guard let event, let context else { return Int32(GREENROOM_FAILED) }

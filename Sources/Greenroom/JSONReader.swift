@@ -113,7 +113,8 @@ struct JSONReader {
     /// The scalar of a UTF-16 unit, and of the one that follows if it is the first half of a pair.
     private mutating func scalar(_ first: UInt16) -> Unicode.Scalar? {
         guard UTF16.isLeadSurrogate(first) else { return Unicode.Scalar(first) }
-        guard position + 1 < bytes.count, bytes[position] == UInt8(ascii: "\\"), bytes[position + 1] == UInt8(ascii: "u")
+        guard position + 1 < bytes.count, bytes[position] == UInt8(ascii: "\\"),
+            bytes[position + 1] == UInt8(ascii: "u")
         else { return nil }
         position += 2
         guard let second = unit(), UTF16.isTrailSurrogate(second) else { return nil }

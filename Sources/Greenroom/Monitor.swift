@@ -51,14 +51,23 @@ final class Monitor<State>: @unchecked Sendable {
             }
             let remaining = ContinuousClock.now.duration(to: end)
             guard remaining > .zero else { return nil }
-            var time = timespec()
-            clock_gettime(CLOCK_MONOTONIC, &time)
-            // A condition does not wait for centuries: the sum must not overflow.
-            let wait = min(remaining, .seconds(1_000_000)).components
-            let nanoseconds = time.tv_nsec + Int(wait.attoseconds / 1_000_000_000)
-            time.tv_sec += Int(wait.seconds) + nanoseconds / 1_000_000_000
-            time.tv_nsec = nanoseconds % 1_000_000_000
-            pthread_cond_timedwait(condition, mutex, &time)
+            waitOnce(remaining)
+        }
+    }
+
+    /// Waits for an update, for at most this time, or shorter.
+    private func waitOnce(_ time: Duration) {
+        // Two numbers instead of a `timespec`, whose members are not visible to every build of this module.
+        var end = (seconds: 0, nanoseconds: 0)
+        withUnsafeMutablePointer(to: &end) { numbers in
+            let pointer = UnsafeMutableRawPointer(numbers).assumingMemoryBound(to: timespec.self)
+            clock_gettime(CLOCK_MONOTONIC, pointer)
+            // No wait lasts for centuries: the sum must not overflow.
+            let wait = min(time, .seconds(1_000_000)).components
+            let nanoseconds = numbers.pointee.nanoseconds + Int(wait.attoseconds / 1_000_000_000)
+            numbers.pointee.seconds += Int(wait.seconds) + nanoseconds / 1_000_000_000
+            numbers.pointee.nanoseconds = nanoseconds % 1_000_000_000
+            pthread_cond_timedwait(condition, mutex, pointer)
         }
     }
 }

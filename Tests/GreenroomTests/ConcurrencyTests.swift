@@ -44,13 +44,13 @@ struct ConcurrencyTests {
         for name in ["GREENROOM_BUS_ADDRESS", "NOTIFY_SOCKET", "STATE_DIRECTORY"] { unsetenv(name) }
     }
 
-    @Test("run() calls a delegate of the main actor on the main actor")
+    @Test("handleEvents(with:) calls a delegate of the main actor on the main actor")
     @MainActor
     func mainActor() async throws {
         try await inOwnProcess {
             leaveGreenroom()
             let delegate = MainDelegate()
-            await App.shared.run(delegate)
+            await App.shared.handleEvents(with: delegate)
             #expect(delegate.calls == ["didFinishLaunching", "didBecomeActive"])
         }
     }

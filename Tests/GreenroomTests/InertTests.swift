@@ -35,7 +35,9 @@ private final class Recorder: AppDelegate {
 
 /// Sets the environment of a program that Greenroom did not launch.
 private func leaveGreenroom() {
-    for name in ["GREENROOM_BUS_ADDRESS", "GREENROOM_APP", "GREENROOM_LAUNCH_REASON", "NOTIFY_SOCKET", "STATE_DIRECTORY"] {
+    for name in [
+        "GREENROOM_BUS_ADDRESS", "GREENROOM_APP", "GREENROOM_LAUNCH_REASON", "NOTIFY_SOCKET", "STATE_DIRECTORY",
+    ] {
         unsetenv(name)
     }
 }

@@ -11,7 +11,8 @@ struct JSONReaderTests {
 
     @Test("texts, numbers and Booleans of an object are read, and other values are skipped")
     func values() {
-        let text = #" { "a" : "b\"\\\/\n\u00e4\ud83e\udd8a", "n": -1.5e3, "t":true,"f":false,"x":null,"o":{"a":[1,{}]},"e":[] } "#
+        let text =
+            #" { "a" : "b\"\\\/\n\u00e4\ud83e\udd8a", "n": -1.5e3, "t":true,"f":false,"x":null,"o":{"a":[1,{}]},"e":[] } "#
         #expect(
             read(text) == [
                 "a": .text("b\"\\/\nä🦊"), "n": .number("-1.5e3"), "t": .bool(true), "f": .bool(false), "x": .other,
@@ -23,9 +24,11 @@ struct JSONReaderTests {
     @Test(
         "bytes that are no JSON object are no receipt",
         arguments: [
-            "", "{", "}", "[]", "1", "\"a\"", "{\"a\"}", "{\"a\":}", "{\"a\":1", "{\"a\":1}x", "{\"a\":1,}", "{,}", "{a:1}",
+            "", "{", "}", "[]", "1", "\"a\"", "{\"a\"}", "{\"a\":}", "{\"a\":1", "{\"a\":1}x", "{\"a\":1,}", "{,}",
+            "{a:1}",
             "{\"a\":\"b}", "{\"a\":\"\\x\"}", "{\"a\":\"\\u12\"}", "{\"a\":\"\\ud800\"}", "{\"a\":\"\\ud800\\u0020\"}",
-            "{\"a\":nul}", "{\"a\":1 2}", "{\"a\":\"\n\"}", "{\"a\":[1,]}", "{\"a\":\\", "{\"a\":\"\\", "{\"a\":\"\\udc00\"}",
+            "{\"a\":nul}", "{\"a\":1 2}", "{\"a\":\"\n\"}", "{\"a\":[1,]}", "{\"a\":\\", "{\"a\":\"\\",
+            "{\"a\":\"\\udc00\"}",
         ])
     func damaged(_ text: String) {
         #expect(read(text) == nil)

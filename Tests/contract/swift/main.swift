@@ -31,7 +31,8 @@ func readEvents() async throws {
         case .open(let url): delegate.open(url: url)
         case .didReceivePush(let push): await receive(push, delegate)
         case .didWake(let wake): delegate.didWake(wake).map(wake.complete)
-        case .didReceiveNotification(let kind, let payload): delegate.didReceiveNotification(kind: kind, payload: payload)
+        case .didReceiveNotification(let kind, let payload):
+            delegate.didReceiveNotification(kind: kind, payload: payload)
         case .willSuspend: delegate.willSuspend()
         case .didResume(let time, let changed): delegate.didResume(after: time, changed: changed)
         }
@@ -71,9 +72,9 @@ func receive(_ push: Wake, _ delegate: ContractApp) async {
 switch CommandLine.arguments.dropFirst().first {
 case "blocking": runBlocking()
 case "loop": runLoop()
-case "async": await App.shared.run(ContractApp())
+case "async": await App.shared.handleEvents(with: ContractApp())
 case "events": try await readEvents()
 default:
-    fputs("usage: greenroom-contract blocking|loop|async|events\n", stderr)
+    print("usage: greenroom-contract blocking|loop|async|events")
     exit(2)
 }
