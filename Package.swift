@@ -106,7 +106,7 @@ let package = Package(
             "DaemonTests",
             [
                 "Daemon", "LifecycleCore", "Posix", "Linux", "Systemd", "JSON", "Control", "Manifest", "greenroomd",
-                "greenroomctl", "greenroom-testapp", "TestKit",
+                "greenroomctl", "greenroom-testapp", "greenroom-reader", "TestKit",
             ]),
     ],
     cLanguageStandard: .gnu17

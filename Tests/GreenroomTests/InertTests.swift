@@ -119,7 +119,7 @@ struct InertTests {
             do {
                 try App.shared.save(bytes: bytes + [1])
                 Issue.record("not refused")
-            } catch .refused(let name, let sentence) {
+            } catch GreenroomError.refused(let name, let sentence) {
                 #expect(name == "org.freedesktop.DBus.Error.LimitsExceeded")
                 #expect(sentence.contains("1048577"))
             } catch {
