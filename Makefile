@@ -17,7 +17,7 @@ export PREFIX ?= /usr
 BIN      = $(shell $(SWIFT) build -c $(CONFIG) --show-bin-path)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build programs install deb vm-test demo test test-python check fmt sim sim-ci sim-memory chaos soak fuzz bench freeze-map clean
+.PHONY: help deps build programs install deb vm-test demo test test-python test-swift check fmt sim sim-ci sim-memory chaos soak fuzz bench freeze-map clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -67,6 +67,7 @@ test: deps ## run all unit and integration tests, and every command of the docum
 	@SWIFT="$(SWIFT)" Sources/scripts/test
 	@Tests/clibrary/run
 	@$(MAKE) --no-print-directory test-python
+	@Tests/contract/swift/run "$$($(SWIFT) build --show-bin-path)"
 	@Tests/documents/run "$$($(SWIFT) build --show-bin-path)"
 	@Tests/examples/run "$$($(SWIFT) build --show-bin-path)"
 
@@ -77,6 +78,11 @@ test-python: ## test the Python library, with a fake daemon
 test-c: ## test the C library, with a fake daemon
 	@Tests/contract/run c
 	@Tests/clibrary/run
+
+test-swift: deps ## test the Swift library, with a fake daemon
+	$(SWIFT) build --build-tests
+	@$(SWIFT) test --skip-build --filter GreenroomTests
+	@Tests/contract/swift/run "$$($(SWIFT) build --show-bin-path)"
 
 check: deps ## check format, warnings, imports, function lengths, wording, documents, man pages and packaging
 	@Sources/scripts/check
