@@ -12,7 +12,10 @@ extension App {
     /// When the background time is nearly over (5s before, by default), the body is cancelled, as a `Task` is. The body runs on the
     /// caller's actor. Without Greenroom it just runs.
     ///
-    /// - Parameter name: 1 to 128 bytes, for people: `greenroomctl status` shows it. A longer name is truncated.
+    /// - Parameters:
+    ///   - name: 1 to 128 bytes, for people: `greenroomctl status` shows it. A longer name is truncated.
+    ///   - isolation: the caller's actor.
+    ///   - body: the work.
     /// - Throws: `GreenroomError.refused` with a sentence if the app has no background time, `GreenroomError.taskExpired` if the
     ///   body ended with `CancellationError` because of that; otherwise what the body throws.
     public func withBackgroundTask<Value>(
@@ -48,7 +51,9 @@ extension App {
     ///
     /// The body finishes soon when `BackgroundTask.isExpiring` becomes true.
     ///
-    /// - Parameter name: 1 to 128 bytes, for people: `greenroomctl status` shows it. A longer name is truncated.
+    /// - Parameters:
+    ///   - name: 1 to 128 bytes, for people: `greenroomctl status` shows it. A longer name is truncated.
+    ///   - body: the work.
     /// - Throws: `GreenroomError.refused` with a sentence if the app has no background time; otherwise what the body throws.
     public func withBackgroundTask<Value>(
         named name: String, _ body: (_ task: BackgroundTask) throws -> Value

@@ -96,7 +96,9 @@ public final class App: Sendable {
     ///
     /// Use it from one thread at a time. The first call finishes launching.
     ///
-    /// - Parameter time: for how long to wait for events; `nil`: until the app has to end. By default it does not wait.
+    /// - Parameters:
+    ///   - delegate: handles the events.
+    ///   - time: for how long to wait for events; `nil`: until the app has to end. By default it does not wait.
     /// - Returns: whether the app continues to run.
     public func dispatch(to delegate: some AppDelegate, for time: Duration? = .zero) -> Bool {
         launch(delegate)

@@ -1,14 +1,16 @@
 /// Handles the events of the app, with the names that UIKit's app delegate has.
 ///
-/// All methods have an implementation that does nothing: an app implements those that it needs. If it misspells one, the
-/// compiler warns that the method nearly matches a requirement.
+/// All methods have an implementation that does nothing: an app implements those that it needs. If they are in an extension with the
+/// conformance, as here, the compiler warns of one that is misspelled, which would not be called.
 ///
 /// ```swift
 /// import Greenroom
 ///
-/// final class Reader: AppDelegate {
+/// final class Reader {
 ///     var page = "1"
+/// }
 ///
+/// extension Reader: AppDelegate {
 ///     func restoreState(_ state: RestorationState) { page = state.text ?? page }
 ///     func didEnterBackground() throws { try App.shared.save(page) }
 /// }
@@ -66,11 +68,11 @@ public protocol AppDelegate: AnyObject {
     /// At a launch it comes between `didFinishLaunching` and `didBecomeActive`, later between `willEnterForeground` and that.
     func open(url: String) throws
 
-    /// A push has arrived. Returns what came of it, or `nil` if `Wake.complete(_:)` is called later, within 30s.
-    func didReceivePush(_ push: Wake) throws -> WakeResult?
+    /// A push has arrived. Returns what came of it; with `later` the app calls `Wake.complete(_:)`, within 30s.
+    func didReceivePush(_ push: Wake) throws -> WakeResult
 
     /// The app was woken for another reason than a push. Returns what came of it, as `didReceivePush`.
-    func didWake(_ wake: Wake) throws -> WakeResult?
+    func didWake(_ wake: Wake) throws -> WakeResult
 
     /// Something has changed, for example the locale.
     func didReceiveNotification(kind: String, payload: String) throws
@@ -108,9 +110,9 @@ extension AppDelegate {
     /// Does nothing.
     public func open(url: String) {}
     /// Returns `noData`.
-    public func didReceivePush(_ push: Wake) -> WakeResult? { .noData }
+    public func didReceivePush(_ push: Wake) -> WakeResult { .noData }
     /// Returns `noData`.
-    public func didWake(_ wake: Wake) -> WakeResult? { .noData }
+    public func didWake(_ wake: Wake) -> WakeResult { .noData }
     /// Does nothing.
     public func didReceiveNotification(kind: String, payload: String) {}
     /// Does nothing.
@@ -130,8 +132,8 @@ extension AppDelegate {
             case .didReceiveMemoryWarning(let level): try didReceiveMemoryWarning(level: level)
             case .tasksWillExpire(let names, let remaining): try tasksWillExpire(names: names, remaining: remaining)
             case .open(let url): try open(url: url)
-            case .didReceivePush(let push): try didReceivePush(push).map(push.complete)
-            case .didWake(let wake): try didWake(wake).map(wake.complete)
+            case .didReceivePush(let push): push.complete(try didReceivePush(push))
+            case .didWake(let wake): wake.complete(try didWake(wake))
             case .didReceiveNotification(let kind, let payload):
                 try didReceiveNotification(kind: kind, payload: payload)
             case .willSuspend: try willSuspend()

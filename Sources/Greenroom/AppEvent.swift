@@ -113,11 +113,13 @@ public enum MemoryLevel: String, Sendable {
 }
 
 /// What the work after a push or a fetch has led to.
-public enum WakeResult: String, Sendable {
+public enum WakeResult: Sendable {
     /// There is new data.
-    case newData = "new-data"
+    case newData
     /// There is none.
-    case noData = "no-data"
+    case noData
     /// It is unknown whether there is.
     case failed
+    /// The work continues, and `Wake.complete(_:)` is called when it is done.
+    case later
 }

@@ -26,15 +26,16 @@ public final class Wake: Sendable {
 
     deinit { complete(.failed) }
 
-    /// Reports what has come of the wake. Afterwards the app may be suspended. Only the first call counts.
+    /// Reports what has come of the wake. Afterwards the app may be suspended. Only the first call counts; one with `later` does not.
     public func complete(_ result: WakeResult) {
+        let answer: Int
+        switch result {
+        case .newData: answer = GREENROOM_NEW_DATA
+        case .noData: answer = GREENROOM_NO_DATA
+        case .failed: answer = GREENROOM_FAILED
+        case .later: return
+        }
         guard isCompleted.update({ completed in !exchange(&completed, true) }) else { return }
-        let answer =
-            switch result {
-            case .newData: GREENROOM_NEW_DATA
-            case .noData: GREENROOM_NO_DATA
-            case .failed: GREENROOM_FAILED
-            }
         connection.answer(serial, Int32(answer))
     }
 }

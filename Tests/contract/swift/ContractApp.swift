@@ -31,7 +31,7 @@ final class ContractApp: AppDelegate {
     func didReceiveMemoryWarning(level: MemoryLevel) { say("memory \(level)") }
     func tasksWillExpire(names: [String], remaining: Duration) { say("expiring \(names.joined(separator: " "))") }
 
-    func didReceivePush(_ push: Wake) throws -> WakeResult? {
+    func didReceivePush(_ push: Wake) throws -> WakeResult {
         switch push.payload {
         case "task":
             do {
@@ -48,18 +48,18 @@ final class ContractApp: AppDelegate {
             say(isExpired ? "expired long" : "not expired")
         case "later":
             later.append(push)
-            return nil
+            return .later
         case "now":
             for wake in later { wake.complete(.newData) }
             later = []
-        case "drop": return nil
+        case "drop": return .later
         case "throw": throw GreenroomError.ended
         default: break
         }
         return push.payload == "none" ? .noData : .newData
     }
 
-    func didWake(_ wake: Wake) -> WakeResult? {
+    func didWake(_ wake: Wake) -> WakeResult {
         say("wake \(wake.reason)")
         return wake.reason == "fetch" ? .failed : .newData
     }

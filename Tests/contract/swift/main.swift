@@ -30,7 +30,7 @@ func readEvents() async throws {
         case .tasksWillExpire(let names, let remaining): delegate.tasksWillExpire(names: names, remaining: remaining)
         case .open(let url): delegate.open(url: url)
         case .didReceivePush(let push): await receive(push, delegate)
-        case .didWake(let wake): delegate.didWake(wake).map(wake.complete)
+        case .didWake(let wake): wake.complete(delegate.didWake(wake))
         case .didReceiveNotification(let kind, let payload):
             delegate.didReceiveNotification(kind: kind, payload: payload)
         case .willSuspend: delegate.willSuspend()
@@ -62,7 +62,7 @@ func receive(_ push: Wake, _ delegate: ContractApp) async {
         push.complete(.newData)
     default:
         do {
-            try delegate.didReceivePush(push).map(push.complete)
+            push.complete(try delegate.didReceivePush(push))
         } catch {
             push.complete(.failed)
         }

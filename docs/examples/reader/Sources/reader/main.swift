@@ -2,10 +2,12 @@
 
 import Greenroom
 
-final class Reader: AppDelegate {
+final class Reader {
     private let app = App.shared
     private var page = 1 { didSet { app.setStatus("page \(page)") } }
+}
 
+extension Reader: AppDelegate {
     func restoreState(_ state: RestorationState) {
         page = state.text.flatMap { Int($0) } ?? page
     }
@@ -19,7 +21,7 @@ final class Reader: AppDelegate {
     }
 
     /// A push has the page on which the user reads on another device.
-    func didReceivePush(_ push: Wake) throws -> WakeResult? {
+    func didReceivePush(_ push: Wake) throws -> WakeResult {
         guard let other = Int(push.payload), other != page else { return .noData }
         page = other
         try app.save("\(page)")
