@@ -29,6 +29,7 @@ build: deps ## build all programs (release, statically linked Swift runtime); .b
 	$(SWIFT) build -c $(CONFIG) $(STATIC)
 	@mkdir -p .build/bin
 	@for program in greenroomd greenroomctl; do ln -sfn "$(BIN)/$$program" .build/bin/$$program; done
+	@packaging/build-libgreenroom .build/lib
 	@echo 'Add the programs to PATH:  export PATH="$$PWD/.build/bin:$$PATH"'
 
 # Builds only the programs that are installed, and installs no Debian packages.
@@ -36,7 +37,11 @@ programs:
 	$(SWIFT) build -c $(CONFIG) $(STATIC) --product greenroomd
 	$(SWIFT) build -c $(CONFIG) $(STATIC) --product greenroomctl
 
-install: ## install the built programs: DESTDIR= PREFIX=/usr
+.PHONY: libgreenroom test-c
+libgreenroom: ## build the C library: .build/lib/libgreenroom.so.1
+	@packaging/build-libgreenroom .build/lib
+
+install: ## install the built programs and libraries: DESTDIR= PREFIX=/usr
 	@packaging/install "$(BIN)"
 
 deb: ## build the Debian package and check it with lintian
@@ -60,6 +65,7 @@ test: deps ## run all unit and integration tests, and every command of the docum
 	@Sources/scripts/deps clients documents $(if $(filter 0,$(shell id -u)),examples)
 	$(SWIFT) build --build-tests
 	@SWIFT="$(SWIFT)" Sources/scripts/test
+	@Tests/clibrary/run
 	@$(MAKE) --no-print-directory test-python
 	@Tests/contract/swift/run "$$($(SWIFT) build --show-bin-path)"
 	@Tests/documents/run "$$($(SWIFT) build --show-bin-path)"
@@ -68,6 +74,10 @@ test: deps ## run all unit and integration tests, and every command of the docum
 test-python: ## test the Python library, with a fake daemon
 	@Tests/python/run
 	@Tests/contract/run
+
+test-c: ## test the C library, with a fake daemon
+	@Tests/contract/run c
+	@Tests/clibrary/run
 
 test-swift: deps ## test the Swift library, with a fake daemon
 	$(SWIFT) build --build-tests

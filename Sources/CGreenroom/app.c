@@ -169,7 +169,7 @@ PUBLIC int greenroom_app_new(greenroom_app **ret) {
 PUBLIC greenroom_app *greenroom_app_free(greenroom_app *app) {
     if (!app)
         return NULL;
-    if (mode_of(app) == MODE_LIVE && !app->has_left)
+    if (mode_of(app) == MODE_LIVE)
         connection_flush(app, FLUSH_USEC);
     fork_unregister(app);
     signals_release(app);
@@ -339,7 +339,7 @@ PUBLIC int greenroom_set_status(greenroom_app *app, const char *text) {
     struct call *call = call_new(app, "SetStatus", ARGUMENTS_TEXT, VALUES_NONE);
     if (!call)
         return fail_memory(app);
-    int r = call_set_text(call, "greenroom_set_status", text);
+    int r = call_set_text(call, text);
     if (r >= 0 && mode_of(app) == MODE_LIVE)
         return call_latest(call);
     if (r >= 0 && mode_of(app) == MODE_OUTSIDE)
@@ -354,7 +354,7 @@ static int set_summary(greenroom_app *app, const char *text, bool is_async, gree
     struct call *call = call_new(app, "SetStateSummary", ARGUMENTS_TEXT, VALUES_NONE);
     if (!call)
         return fail_memory(app);
-    int r = call_set_text(call, "greenroom_set_summary", text);
+    int r = call_set_text(call, text);
     if (r < 0) {
         call_free(call);
         return r;

@@ -1,6 +1,6 @@
 /*
- * The queue of calls. A call stays in it until its reply has arrived: one whose reply was lost with the connection is sent again. Every
- * method of the interface may be repeated.
+ * The queue of calls. A call stays in it until its reply has arrived: one whose reply was lost with the connection is sent again.
+ * Every method of the interface may be repeated.
  */
 #include "internal.h"
 
@@ -38,12 +38,12 @@ void call_free(struct call *call) {
     free(call);
 }
 
-int call_set_text(struct call *call, const char *function, const char *text) {
+int call_set_text(struct call *call, const char *text) {
     if (!text)
-        return fail(call->app, -EINVAL, "%s: expected a text.", function);
+        return fail(call->app, -EINVAL, "%s: expected a text.", call->member);
     size_t length = strlen(text);
     if (length > MAX_TEXT)
-        return fail(call->app, -EMSGSIZE, "%s: the text has %zu bytes; expected at most %zu.", function, length, MAX_TEXT);
+        return fail(call->app, -EMSGSIZE, "%s: the text has %zu bytes; expected at most %zu.", call->member, length, MAX_TEXT);
     call->text = strdup(text);
     call->size += length;
     return call->text ? 0 : fail_memory(call->app);
@@ -51,27 +51,27 @@ int call_set_text(struct call *call, const char *function, const char *text) {
 
 // MARK: The queue
 
-static void insert(struct call *call, struct call **place) {
+static void insert(struct call *call, struct call **link) {
     greenroom_app *app = call->app;
-    call->next = *place;
-    *place = call;
+    call->next = *link;
+    *link = call;
     app->n_calls++;
     app->call_bytes += call->size;
 }
 
-static struct call **last_place(greenroom_app *app) {
-    struct call **place = &app->calls;
-    while (*place)
-        place = &(*place)->next;
-    return place;
+static struct call **last_link(greenroom_app *app) {
+    struct call **link = &app->calls;
+    while (*link)
+        link = &(*link)->next;
+    return link;
 }
 
 void call_remove(struct call *call) {
     greenroom_app *app = call->app;
-    for (struct call **place = &app->calls; *place; place = &(*place)->next) {
-        if (*place != call)
+    for (struct call **link = &app->calls; *link; link = &(*link)->next) {
+        if (*link != call)
             continue;
-        *place = call->next;
+        *link = call->next;
         call->next = NULL;
         app->n_calls--;
         app->call_bytes -= call->size;
@@ -90,7 +90,7 @@ static int insert_last(struct call *call, bool is_limited) {
     greenroom_app *app = call->app;
     if (is_limited && (app->n_calls >= MAX_CALLS || app->call_bytes + call->size > MAX_CALL_BYTES))
         return fail(app, -ENOBUFS, "%s: too many calls wait for greenroomd.", call->member);
-    insert(call, last_place(app));
+    insert(call, last_link(app));
     return 0;
 }
 
@@ -106,13 +106,13 @@ void call_must(struct call *call) { (void)call_queue(call, false); }
 
 int call_latest(struct call *call) {
     greenroom_app *app = call->app;
-    for (struct call **place = &app->calls; *place; place = &(*place)->next) {
-        struct call *other = *place;
+    for (struct call **link = &app->calls; *link; link = &(*link)->next) {
+        struct call *other = *link;
         if (other->slot || strcmp(other->member, call->member) != 0)
             continue;
         call_remove(other);
         call_free(other);
-        insert(call, place);
+        insert(call, link);
         call_begin(app);
         return 0;
     }
@@ -166,10 +166,10 @@ void call_done(struct call *call) {
         call_free(call);
         return;
     }
-    struct call **place = &app->replies;
-    while (*place)
-        place = &(*place)->next;
-    *place = call;
+    struct call **link = &app->replies;
+    while (*link)
+        link = &(*link)->next;
+    *link = call;
 }
 
 void call_deliver_replies(greenroom_app *app) {

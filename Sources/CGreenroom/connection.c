@@ -44,7 +44,7 @@ static void lose(greenroom_app *app, const char *reason) {
     uint64_t now = now_usec();
     if (app->is_ready && now - app->connected_at > LAST_PAUSE_USEC)
         app->pause = FIRST_PAUSE_USEC;
-    loop_forget_bus(app);
+    loop_remove_bus(app);
     close_bus(app);
     app->connect_at = now + app->pause;
     app->pause = app->pause * 3 / 2 < LAST_PAUSE_USEC ? app->pause * 3 / 2 : LAST_PAUSE_USEC;

@@ -312,12 +312,12 @@ PUBLIC int greenroom_answer(greenroom_app *app, uint64_t serial, int result) {
         return fail_child(app, "greenroom_answer");
     if (result < GREENROOM_NEW_DATA || result > GREENROOM_FAILED)
         return fail(app, -EINVAL, "greenroom_answer: there is no result %d.", result);
-    for (struct later **place = &app->later; *place; place = &(*place)->next) {
-        struct later *later = *place;
+    for (struct later **link = &app->later; *link; link = &(*link)->next) {
+        struct later *later = *link;
         if (later->serial != serial)
             continue;
         greenroom_kind kind = later->kind;
-        *place = later->next;
+        *link = later->next;
         free(later);
         int r = finish(app, kind, serial, result);
         loop_arm(app);

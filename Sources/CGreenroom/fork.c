@@ -1,5 +1,6 @@
 /*
- * Children made by fork. They take no part, and must not hold the connection open: greenroomd would not notice the end of their parent.
+ * Children made by fork. They take no part, and must not hold the connection open: greenroomd would not notice the end of their
+ * parent.
  */
 #include "internal.h"
 
@@ -41,9 +42,9 @@ void fork_register(greenroom_app *app) {
 
 void fork_unregister(greenroom_app *app) {
     pthread_mutex_lock(&lock);
-    for (greenroom_app **place = &apps; *place; place = &(*place)->next) {
-        if (*place == app) {
-            *place = app->next;
+    for (greenroom_app **link = &apps; *link; link = &(*link)->next) {
+        if (*link == app) {
+            *link = app->next;
             break;
         }
     }

@@ -109,7 +109,7 @@ struct greenroom_task {
     greenroom_app *app;
     char *name;
     char token[33];
-    bool is_expiring, is_told;
+    bool is_expiring, is_notified;
     greenroom_expired_t expired;
     void *userdata;
 };
@@ -177,7 +177,7 @@ uint64_t after_usec(uint64_t span);
 struct call *call_new(greenroom_app *app, const char *member, enum arguments arguments, enum values values);
 void call_free(struct call *call);
 /// Sets the text of a call. Returns -EINVAL, -EMSGSIZE or -ENOMEM.
-int call_set_text(struct call *call, const char *function, const char *text);
+int call_set_text(struct call *call, const char *text);
 /// Queues a call, which belongs to the queue then. Returns -ENOBUFS, and does not queue it, if too many wait.
 int call_queue(struct call *call, bool is_limited);
 /// Queues a call without a limit and without interest in its reply: an answer, or the end of a task.
@@ -263,7 +263,7 @@ void task_refused(greenroom_app *app, const char *token);
 int loop_open(greenroom_app *app);
 void loop_close(greenroom_app *app);
 /// Called before the connection is closed: a descriptor stays in an epoll set while a child has a copy of it.
-void loop_forget_bus(greenroom_app *app);
+void loop_remove_bus(greenroom_app *app);
 /// Sets the descriptors to what the object waits for. Called at the end of each function that changes it.
 void loop_arm(greenroom_app *app);
 

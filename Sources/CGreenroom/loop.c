@@ -1,6 +1,6 @@
 /*
- * The descriptor for the program's loop: an epoll set of the connection, a timer, the signals, and an eventfd that is readable while
- * something waits in memory.
+ * The descriptor for the program's loop: an epoll set of the connection, a timer, the signals, and an eventfd that is readable
+ * while something waits in memory.
  */
 #include "internal.h"
 
@@ -48,7 +48,7 @@ void loop_close(greenroom_app *app) {
 
 // MARK: What the object waits for
 
-void loop_forget_bus(greenroom_app *app) {
+void loop_remove_bus(greenroom_app *app) {
     if (app->polled_bus >= 0)
         epoll_ctl(app->epoll, EPOLL_CTL_DEL, app->polled_bus, NULL);
     app->polled_bus = -1;

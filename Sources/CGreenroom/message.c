@@ -130,6 +130,9 @@ void message_read_reply(struct call *call, sd_bus_message *message) {
         return;
     }
     call->error = read_values(call, message);
+    // sd-bus has these two for values that are missing, or have another type.
+    if (call->error == -ENXIO || call->error == -EBUSY)
+        call->error = -EBADMSG;
     if (call->error >= 0) {
         call->error = 0;
         return;

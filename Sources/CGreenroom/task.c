@@ -37,9 +37,9 @@ static int new_task(greenroom_app *app, const char *name, greenroom_task **ret) 
 }
 
 static void unlink_task(greenroom_task *task) {
-    for (greenroom_task **place = task->app ? &task->app->tasks : NULL; place && *place; place = &(*place)->next) {
-        if (*place == task) {
-            *place = task->next;
+    for (greenroom_task **link = task->app ? &task->app->tasks : NULL; link && *link; link = &(*link)->next) {
+        if (*link == task) {
+            *link = task->next;
             break;
         }
     }
@@ -60,7 +60,7 @@ static int begin_call(greenroom_task *task, const char *name, struct call **ret)
     struct call *call = call_new(app, "BeginTask", ARGUMENTS_TASK, VALUES_TIME);
     if (!call)
         return fail_memory(app);
-    int r = call_set_text(call, "greenroom_task_begin", name);
+    int r = call_set_text(call, name);
     if (r < 0) {
         call_free(call);
         return r;
@@ -169,7 +169,7 @@ PUBLIC void greenroom_task_set_expired(greenroom_task *task, greenroom_expired_t
 
 static greenroom_task *next_expired(greenroom_app *app) {
     greenroom_task *task = app->tasks;
-    while (task && !(task->is_expiring && !task->is_told && task->expired))
+    while (task && !(task->is_expiring && !task->is_notified && task->expired))
         task = task->next;
     return task;
 }
@@ -179,7 +179,7 @@ bool task_has_expired(greenroom_app *app) { return next_expired(app) != NULL; }
 void task_tell_expired(greenroom_app *app) {
     // A handler may end any task.
     for (greenroom_task *task; (task = next_expired(app));) {
-        task->is_told = true;
+        task->is_notified = true;
         task->expired(task, task->userdata);
     }
 }

@@ -9,15 +9,17 @@ static int count;
 
 /* Every action is visible in the transcript, as a summary. */
 static void say(greenroom_app *app, const char *format, ...) {
-    char text[4096], refusal[4096];
+    char *text, refusal[4096];
     va_list values;
     va_start(values, format);
-    vsnprintf(text, sizeof text, format, values);
+    if (vasprintf(&text, format, values) < 0)
+        abort();
     va_end(values);
     if (greenroom_set_summary(app, text) < 0) {
         snprintf(refusal, sizeof refusal, "refused: %s", greenroom_last_error(app));
         greenroom_set_summary(app, refusal);
     }
+    free(text);
 }
 
 static const char *joined(const greenroom_event *event) {
@@ -47,6 +49,8 @@ static int push(greenroom_app *app, const char *payload) {
         say(app, "task");
         greenroom_task_end(task);
     }
+    if (strcmp(payload, "large") == 0)
+        say(app, "%0100000d", 0);
     return strcmp(payload, "none") == 0 ? GREENROOM_NO_DATA : GREENROOM_NEW_DATA;
 }
 
@@ -71,7 +75,7 @@ static int handle(greenroom_app *app, const greenroom_event *event, void *userda
         say(app, "memory %s", event->level);
         break;
     case GREENROOM_TASKS_EXPIRING:
-        say(app, "expiring%s", joined(event));
+        say(app, "expiring%s", event->n_names > 0 ? joined(event) : " ");
         break;
     case GREENROOM_PUSH:
         return push(app, event->payload);

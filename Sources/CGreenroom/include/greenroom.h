@@ -18,19 +18,21 @@
  *
  * Conventions of all functions:
  *
- * - They return 0 or a positive number, or a negative errno. -EPERM: greenroomd refused the request, and greenroom_last_error() is
- *   its sentence. -ETIMEDOUT: greenroomd did not answer within 10 s, for example because it is being restarted; the app continues to
- *   run. -ENOBUFS: more than 1,000 calls or 4 MiB of them wait for greenroomd. -EINVAL: an argument is invalid. -ENOMEM.
- * - Outside of Greenroom, and in a child made by fork, the object is inert: the same program runs, tasks and reports do nothing,
- *   and the state is a file. greenroom_is_inert() describes it.
- * - If greenroomd is killed or replaced, the library connects again, repeats calls without an answer, and neither misses nor repeats
- *   an event.
- * - An object is not thread-safe: one thread at a time may use it and its tasks. Only greenroom_wake() may be called at any time from
- *   any thread. The library starts no threads.
- * - Functions that wait for greenroomd (their description says so) call no handler meanwhile. Events that arrive are kept in order for
- *   greenroom_dispatch(). All may be called by handlers. Each has a variant that does not wait (..._async).
- * - Strings are UTF-8 with a NUL. Strings and arrays that the library returns or passes to a handler belong to it; their description
- *   says until when they are valid. Strings that it gets are copied.
+ * - They return 0 or a positive number, or a negative errno. -EPERM: greenroomd refused the request, and greenroom_last_error()
+ *   is its sentence. -ETIMEDOUT: greenroomd did not answer within 10 s, for example because it is being restarted; the app
+ *   continues to run. -ENOBUFS: more than 1,000 calls or 4 MiB of them wait for greenroomd. -EINVAL: an argument is invalid.
+ *   -ENOMEM.
+ * - Outside of Greenroom, and in a child made by fork, the object is inert: the same program runs, tasks and reports do
+ *   nothing, and the state is a file. greenroom_is_inert() describes it.
+ * - If greenroomd is killed or replaced, the library connects again, repeats calls without an answer, and neither misses nor
+ *   repeats an event.
+ * - An object is not thread-safe: one thread at a time may use it and its tasks. Only greenroom_wake() may be called at any
+ *   time from any thread. The library starts no threads.
+ * - Functions that wait for greenroomd (their description says so) call no handler meanwhile. Events that arrive are kept in
+ *   order for greenroom_dispatch(). All may be called by handlers. Those that ask for a
+ *   change, the time or the state have a variant that does not wait (..._async).
+ * - Strings are UTF-8 with a NUL. Strings and arrays that the library returns or passes to a handler belong to it; their
+ *   description says until when they are valid. Strings that it gets are copied.
  * - The ABI is stable. Later releases add functions, constants and fields at the ends of the structs, which only the library
  *   allocates. A program ignores values that it does not know.
  */
@@ -60,7 +62,7 @@ typedef enum greenroom_kind {
     GREENROOM_WILL_RESIGN_ACTIVE = 3,   /* It stops being active. cause: interruption or background */
     GREENROOM_WILL_ENTER_FOREGROUND = 4, /* It returns from the background */
     GREENROOM_DID_ENTER_BACKGROUND = 5, /* It has left the foreground: save the state. remaining_usec to answer. Answered */
-    GREENROOM_WILL_TERMINATE = 6,       /* It will be ended, and may be killed once it has answered. reason, remaining_usec. Answered */
+    GREENROOM_WILL_TERMINATE = 6,       /* It will be ended, and killed once it has answered. reason, remaining_usec. Answered */
     GREENROOM_MEMORY_WARNING = 7,       /* Memory is short. level: warning or critical */
     GREENROOM_TASKS_EXPIRING = 8,       /* The background time ends with these tasks open. names, remaining_usec */
     GREENROOM_PUSH = 9,                 /* A push has arrived. payload, id. Answered with a result */
@@ -71,11 +73,12 @@ typedef enum greenroom_kind {
 } greenroom_kind;
 
 /*
- * An event. It is valid until the handler returns. A field that the kind does not have is NULL or 0; a text that it has is not NULL.
+ * An event. It is valid until the handler returns. A field that the kind does not have is NULL or 0; a text that it has is not
+ * NULL.
  */
 typedef struct greenroom_event {
     greenroom_kind kind;
-    /* Counts up over the life of the process, with gaps. 0: the event does not come from greenroomd (outside of Greenroom, signals). */
+    /* Counts up over the life of the process, with gaps. 0: it does not come from greenroomd (signals, outside of Greenroom). */
     uint64_t serial;
     const char *url;
     const char *cause;
@@ -115,14 +118,18 @@ typedef int (*greenroom_handler_t)(greenroom_app *app, const greenroom_event *ev
 /* Returns the name of a kind in D-Bus and in the documents, for example "didBecomeActive", or NULL if there is no such kind. */
 const char *greenroom_kind_to_string(greenroom_kind kind);
 
-/* Returns the kind with this name, or -EINVAL. The kinds are all numbers from 1 for which greenroom_kind_to_string() has a name. */
+/*
+ * Returns the kind with this name, or -EINVAL. The kinds are all numbers from 1 for which greenroom_kind_to_string() has a
+ * name.
+ */
 int greenroom_kind_from_string(const char *name);
 
 /* ---- The app */
 
 /*
- * Creates the object, from the environment variables that Greenroom sets. It does not wait; the connection is made with the first
- * call that needs it. The program frees it with greenroom_app_free().
+ * Creates the object, from the environment variables that Greenroom sets. It does not wait; the connection is made with the
+ * first call that needs it. The program frees it with greenroom_app_free(). Returns -EINVAL if GREENROOM_BUS_ADDRESS names no
+ * Unix socket.
  */
 int greenroom_app_new(greenroom_app **ret);
 
@@ -134,24 +141,28 @@ int greenroom_app_new(greenroom_app **ret);
 greenroom_app *greenroom_app_free(greenroom_app *app);
 
 /*
- * Returns 1 if the object is inert: Greenroom did not launch this process, or it is a child of the process that created the object.
- * Returns 0 otherwise. An inert object behaves like this: greenroom_start() sends READY=1 to a service manager (sd_notify(3)) and
- * lets the app become active; status, heartbeat and stopping go there as well; the state is the file restoration-state in the folder
- * STATE_DIRECTORY, if that is set; all else succeeds without effect. In a child made by fork no event is handled:
- * greenroom_start(), greenroom_dispatch(), greenroom_wait() and greenroom_run() return -ECHILD.
+ * Returns 1 if the object is inert: Greenroom did not launch this process, or it is a child of the process that created the
+ * object. Returns 0 otherwise.
+ *
+ * Outside of Greenroom, greenroom_start() sends READY=1 to a service manager (sd_notify(3)) and lets the app become active;
+ * status, heartbeat and stopping go there as well; the state is the file restoration-state in the folder STATE_DIRECTORY, if
+ * that is set; all else succeeds without effect.
+ *
+ * In a child made by fork, the functions of the loop and of the state, and greenroom_answer(), return -ECHILD; all else
+ * succeeds without effect. The child may free the object.
  */
 int greenroom_is_inert(greenroom_app *app);
 
 /*
- * Sets the handler of a kind of events; NULL removes it. greenroomd sends an app the kinds for which it has handlers; for others the
- * signals of its manifest are used. Set the handlers before greenroom_start(), so that nothing is sent in another way. An app that
- * handles GREENROOM_DID_ENTER_BACKGROUND has to answer it in time.
+ * Sets the handler of a kind of events; NULL removes it. greenroomd sends an app the kinds for which it has handlers; for
+ * others the signals of its manifest are used. Set the handlers before greenroom_start(), so that nothing is sent in another
+ * way. An app that handles GREENROOM_DID_ENTER_BACKGROUND has to answer it in time.
  */
 int greenroom_set_handler(greenroom_app *app, greenroom_kind kind, greenroom_handler_t handler, void *userdata);
 
 /*
- * Receives the warnings of the library, one line each without a newline. priority: as of syslog(3). The default, NULL, writes them to
- * standard error.
+ * Receives the warnings of the library, one line each without a newline. priority: as of syslog(3). The default, NULL, writes
+ * them to standard error. It must not call functions of this library.
  */
 typedef void (*greenroom_log_t)(int priority, const char *message, void *userdata);
 void greenroom_set_log(greenroom_app *app, greenroom_log_t log, void *userdata);
@@ -160,22 +171,22 @@ void greenroom_set_log(greenroom_app *app, greenroom_log_t log, void *userdata);
 int greenroom_set_library(greenroom_app *app, const char *library);
 
 /*
- * Returns the sentence of the last error of this object, for people, or "" if there was none. It is valid until the next call with
- * the object or one of its tasks.
+ * Returns the sentence of the last error of this object, for people, or "" if there was none. It is valid until the next call
+ * with the object or one of its tasks.
  */
 const char *greenroom_last_error(greenroom_app *app);
 
 /*
- * Returns the D-Bus name of the last error, for example "org.greenroom.Error.NotOpen", or "" if greenroomd did not send it. It is valid
- * as long as greenroom_last_error().
+ * Returns the D-Bus name of the last error, for example "org.greenroom.Error.NotOpen", or "" if greenroomd did not send it. It
+ * is valid as long as greenroom_last_error().
  */
 const char *greenroom_last_error_name(greenroom_app *app);
 
 /* ---- The loop */
 
 /*
- * Finishes launching: takes part, and reports that the app is ready. It does not wait. greenroom_run() and greenroom_dispatch() do it
- * first, so a program calls it only to be ready earlier. Call greenroom_restore_state() before it.
+ * Finishes launching: takes part, and reports that the app is ready. It does not wait. greenroom_run() and greenroom_dispatch()
+ * do it first, so a program calls it only to be ready earlier. Call greenroom_restore_state() before it.
  */
 int greenroom_start(greenroom_app *app);
 
@@ -186,21 +197,21 @@ int greenroom_start(greenroom_app *app);
 int greenroom_run(greenroom_app *app);
 
 /*
- * Returns a descriptor for the program's own event loop: when it is readable (POLLIN), greenroom_dispatch() has something to do.
- * It is the same over the life of the object, which owns it, and needs no timeout. A child made by fork must not use it.
+ * Returns a descriptor for the program's own event loop: when it is readable (POLLIN), greenroom_dispatch() has something to
+ * do. It is the same over the life of the object, which owns it, and needs no timeout. A child made by fork must not use it.
  */
 int greenroom_get_fd(greenroom_app *app);
 
 /*
- * Handles what has arrived, without waiting, and returns 1 if the app continues to run. Returns 0 if it has to end: the handler of
- * GREENROOM_WILL_TERMINATE has answered, or greenroom_stop() was called. The first call that returns 0 waits, for 1 s at most, until
- * greenroomd has got what was sent. Returns -EBUSY in a handler.
+ * Handles what has arrived, without waiting, and returns 1 if the app continues to run. Returns 0 if it has to end: the handler
+ * of GREENROOM_WILL_TERMINATE has answered, or greenroom_stop() was called. The first call that returns 0 waits, for 1 s at
+ * most, until greenroomd has got what was sent. Returns -EBUSY in a handler.
  */
 int greenroom_dispatch(greenroom_app *app);
 
 /*
- * Waits until greenroom_dispatch() has something to do, for timeout_usec at most (GREENROOM_UNLIMITED: without a limit). Returns 1 if
- * it has, otherwise 0: also after a signal handler and after greenroom_wake().
+ * Waits until greenroom_dispatch() has something to do, for timeout_usec at most (GREENROOM_UNLIMITED: without a limit).
+ * Returns 1 if it has, otherwise 0: also after a signal handler and after greenroom_wake().
  */
 int greenroom_wait(greenroom_app *app, uint64_t timeout_usec);
 
@@ -209,14 +220,14 @@ void greenroom_wake(greenroom_app *app);
 
 /*
  * Lets SIGTERM and SIGINT be GREENROOM_WILL_TERMINATE with the name of the signal as the reason, from now until
- * greenroom_app_free(). Signals that the program handles or ignores are left alone. greenroom_run() does it while it runs. Returns -EBUSY
- * if another object of the process does it.
+ * greenroom_app_free(). Signals that the program handles or ignores are left alone. greenroom_run() does it while it runs.
+ * Returns -EBUSY if another object of the process does it.
  */
 int greenroom_catch_signals(greenroom_app *app);
 
 /*
- * Ends the app as if GREENROOM_WILL_TERMINATE had arrived, with this reason. For programs that handle signals themselves. Returns -EINVAL
- * if reason is NULL.
+ * Ends the app as if GREENROOM_WILL_TERMINATE had arrived, with this reason. For programs that handle signals themselves.
+ * Returns -EINVAL if reason is NULL.
  */
 int greenroom_request_end(greenroom_app *app, const char *reason);
 
@@ -275,13 +286,13 @@ typedef struct greenroom_end {
 } greenroom_end;
 
 /*
- * Gets how the previous process of the app ended. It is known after greenroom_start(); waits until greenroomd has answered that.
- * It is valid until greenroom_app_free(). Returns 1, or 0 with NULL if there was no end, also without Greenroom; -EAGAIN before
- * greenroom_start().
+ * Gets how the previous process of the app ended. It is known after greenroom_start(); waits until greenroomd has answered
+ * that. It is valid until greenroom_app_free(). Returns 1, or 0 with NULL if there was no end, also without Greenroom; -EAGAIN
+ * before greenroom_start().
  */
 int greenroom_last_end(greenroom_app *app, const greenroom_end **ret);
 
-/* Gets what greenroom_set_summary() was told by the previous process of the app; otherwise as greenroom_last_end(). */
+/* Gets what the previous process of the app passed to greenroom_set_summary(); otherwise as greenroom_last_end(). */
 int greenroom_last_summary(greenroom_app *app, const char **ret);
 
 /* ---- Answers of calls that do not wait */
@@ -302,15 +313,16 @@ typedef struct greenroom_reply {
 
 /*
  * Gets the answer to a call. greenroom_dispatch() calls it, never the function that it was passed to; once for each call that
- * returned 0, except for calls that wait when the app is freed. There is no timeout: a daemon that is away answers when it is back.
+ * returned 0, except for calls that wait when the app is freed. There is no timeout: a daemon that is away answers when it is
+ * back.
  */
 typedef void (*greenroom_reply_handler_t)(greenroom_app *app, const greenroom_reply *reply, void *userdata);
 
 /* ---- Background tasks */
 
 /*
- * Begins a task and waits for the answer. name: 1 to 128 bytes without control characters, for people. Returns -EPERM if the app has no
- * background time. The program ends it with greenroom_task_end(). On failure *ret is NULL.
+ * Begins a task and waits for the answer. name: 1 to 128 bytes without control characters, for people. Returns -EPERM if the
+ * app has no background time. The program ends it with greenroom_task_end(). On failure *ret is NULL.
  */
 int greenroom_task_begin(greenroom_app *app, const char *name, greenroom_task **ret);
 
@@ -325,8 +337,8 @@ int greenroom_task_begin_async(greenroom_app *app, const char *name, greenroom_t
 greenroom_task *greenroom_task_end(greenroom_task *task);
 
 /*
- * Returns 1 if the background time ends: finish now, or the app is killed (5 s later by default). It looks for what has arrived,
- * so work that does not return to a loop may call it.
+ * Returns 1 if the background time ends: finish now, or the app is killed (5 s later by default). It looks for what has
+ * arrived, so work that does not return to a loop may call it.
  */
 int greenroom_task_is_expiring(greenroom_task *task);
 
@@ -339,12 +351,14 @@ const char *greenroom_task_get_name(greenroom_task *task);
  */
 typedef void (*greenroom_expired_t)(greenroom_task *task, void *userdata);
 
-/* Sets what is called when the task expires; NULL: nothing. If it is expiring already, the next greenroom_dispatch() calls it. */
+/*
+ * Sets what is called when the task expires; NULL: nothing. If it is expiring already, the next greenroom_dispatch() calls it.
+ */
 void greenroom_task_set_expired(greenroom_task *task, greenroom_expired_t expired, void *userdata);
 
 /*
- * Gets the background time that is left, of all tasks together, and waits for the answer. GREENROOM_UNLIMITED in the foreground and
- * without Greenroom.
+ * Gets the background time that is left, of all tasks together, and waits for the answer. GREENROOM_UNLIMITED in the foreground
+ * and without Greenroom.
  */
 int greenroom_remaining_time(greenroom_app *app, uint64_t *ret_usec);
 int greenroom_remaining_time_async(greenroom_app *app, greenroom_reply_handler_t reply, void *userdata);
@@ -352,15 +366,16 @@ int greenroom_remaining_time_async(greenroom_app *app, greenroom_reply_handler_t
 /* ---- State */
 
 /*
- * Saves the restoration state, at most 1 MiB of any bytes, and waits for the answer. It replaces the state before. Returns -EMSGSIZE
- * if it is too large.
+ * Saves the restoration state, at most 1 MiB of any bytes, and waits for the answer. It replaces the state before. Returns
+ * -EMSGSIZE if it is too large.
  */
 int greenroom_save_state(greenroom_app *app, const void *data, size_t size);
 int greenroom_save_state_async(greenroom_app *app, const void *data, size_t size, greenroom_reply_handler_t reply, void *userdata);
 
 /*
- * Gets the state that an earlier process saved, and waits for the answer. Returns 1 and memory that the program frees with free(3); a
- * NUL, which is not counted, follows the data. Returns 0 and NULL if there is no state. An app that does not want the state does not ask.
+ * Gets the state that an earlier process saved, and waits for the answer. Returns 1 and memory that the program frees with
+ * free(3); a NUL, which is not counted, follows the data. Returns 0 and NULL if there is no state. An app that does not want
+ * the state does not ask.
  */
 int greenroom_restore_state(greenroom_app *app, void **ret, size_t *ret_size);
 int greenroom_restore_state_async(greenroom_app *app, greenroom_reply_handler_t reply, void *userdata);
@@ -370,8 +385,8 @@ int greenroom_drop_state(greenroom_app *app);
 int greenroom_drop_state_async(greenroom_app *app, greenroom_reply_handler_t reply, void *userdata);
 
 /*
- * Saves a picture of the app that is shown while it returns, at most 8 MiB, and waits for the answer. Returns -EMSGSIZE if it is too
- * large.
+ * Saves a picture of the app that is shown while it returns, at most 8 MiB, and waits for the answer. Returns -EMSGSIZE if it
+ * is too large.
  */
 int greenroom_save_snapshot(greenroom_app *app, const void *data, size_t size);
 int greenroom_save_snapshot_async(greenroom_app *app, const void *data, size_t size, greenroom_reply_handler_t reply,
@@ -379,10 +394,12 @@ int greenroom_save_snapshot_async(greenroom_app *app, const void *data, size_t s
 
 /* ---- What the app says about itself */
 
-/* Sets the text that `greenroomctl status` shows. It does not wait. */
+/* Sets the text that `greenroomctl status` shows. It does not wait. Returns -EMSGSIZE if it has more than 32 KiB. */
 int greenroom_set_status(greenroom_app *app, const char *text);
 
-/* Describes the state of the app for its next process (greenroom_last_summary()), in at most 1 KiB, and waits for the answer. */
+/*
+ * Describes the state of the app for its next process (greenroom_last_summary()), in at most 1 KiB, and waits for the answer.
+ */
 int greenroom_set_summary(greenroom_app *app, const char *text);
 int greenroom_set_summary_async(greenroom_app *app, const char *text, greenroom_reply_handler_t reply, void *userdata);
 

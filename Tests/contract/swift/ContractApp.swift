@@ -40,6 +40,7 @@ final class ContractApp: AppDelegate {
                 say("no task: \(error)")
                 return .failed
             }
+        case "large": say(String(repeating: "x", count: 100_000))
         case "long":
             let isExpired = try app.withBackgroundTask(named: "long") { task in
                 task.waitUntilExpiring(for: .seconds(30))
