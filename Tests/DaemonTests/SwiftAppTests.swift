@@ -40,7 +40,7 @@ struct SwiftAppTests {
         try daemon.waitUntil("reader", is: "suspended")
         #expect(daemon.inbox("reader", "push.1") == nil)
         try daemon.terminate("reader")
-        #expect(try daemon.receipts("reader").last?["namespace"]?.stringValue == "user")
+        #expect(try daemon.receipts("reader").last?["namespace"]?.stringValue == "exit")
         try daemon.launch("reader")
         try expect(page: 13, daemon)
     }

@@ -5,6 +5,7 @@ final class ContractApp: AppDelegate {
     private let app = App.shared
     private var count = 0
     private var later: [Wake] = []
+    private var tasks: [BackgroundTask] = []
 
     /// Reports an action.
     func say(_ text: String) {
@@ -49,9 +50,22 @@ final class ContractApp: AppDelegate {
         case "later":
             later.append(push)
             return .later
+        case "handler":
+            tasks.append(
+                try app.beginBackgroundTask(named: "handler") {
+                    // On the thread of the library, which may call it.
+                    try? App.shared.setSummary("handler expired")
+                    push.complete(.newData)
+                })
+            return .later
         case "now":
-            for wake in later { wake.complete(.newData) }
+            for wake in later {
+                wake.complete(.later)
+                wake.complete(.newData)
+                wake.complete(.failed)
+            }
             later = []
+            tasks = []
         case "drop": return .later
         case "throw": throw GreenroomError.ended
         default: break
