@@ -135,7 +135,7 @@ extension Line {
         case .timeoutExtended(let time):
             add(" extends its timeout by ")
             add(time)
-        case .wakeCompleted(let result, let id): addCompletion(result, id)
+        case .wakeCompleted(let result, let id): addCompletion(result.rawValue, id)
         case .heartbeat: add(" sends a heartbeat")
         case .heartbeatGivenUp: add(" gives up its heartbeat")
         case .stopping: add(" is about to end")
@@ -145,15 +145,6 @@ extension Line {
         case .attached(let handled): add(handled)
         case .terminationAnswered: add(" has finished")
         case .idleHinted(let isIdle): add(isIdle ? " has nothing to do" : " has something to do")
-        }
-    }
-
-    private mutating func addCompletion(_ result: WakeResult, _ id: UInt64?) {
-        add(" completed its wake: ")
-        add(result.rawValue)
-        if let id {
-            add(", number ")
-            add(id)
         }
     }
 
