@@ -20,7 +20,7 @@ extension App {
     ///   body ended with `CancellationError` because of that; otherwise what the body throws.
     public func withBackgroundTask<Value>(
         named name: String, isolation: isolated (any Actor)? = #isolation,
-        @_implicitSelfCapture _ body: @escaping () async throws -> Value
+        @_implicitSelfCapture _ body: nonisolated(nonsending) @escaping () async throws -> Value
     ) async throws -> Value {
         let task = try await begin(name)
         defer { task.end() }
