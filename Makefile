@@ -17,7 +17,7 @@ export PREFIX ?= /usr
 BIN      = $(shell $(SWIFT) build -c $(CONFIG) --show-bin-path)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build programs install deb vm-test demo test test-python test-swift check fmt sim sim-ci sim-memory chaos soak fuzz bench freeze-map clean
+.PHONY: help deps build programs libgreenroom install deb vm-test demo test test-c test-python test-swift check fmt sim sim-ci sim-memory chaos soak fuzz bench freeze-map clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -37,7 +37,6 @@ programs:
 	$(SWIFT) build -c $(CONFIG) $(STATIC) --product greenroomd
 	$(SWIFT) build -c $(CONFIG) $(STATIC) --product greenroomctl
 
-.PHONY: libgreenroom test-c
 libgreenroom: ## build the C library: .build/lib/libgreenroom.so.1
 	@packaging/build-libgreenroom .build/lib
 

@@ -78,7 +78,7 @@ let package = Package(
         program("greenroomd", ["Daemon"]),
         program("greenroom-sim", ["LifecycleCore", "LifecycleSimulator"]),
         program("greenroom-bench", ["Posix", "Linux", "Systemd", "JSON", "Control"]),
-        program("greenroomctl", ["LifecycleCore", "Manifest", "Posix", "Systemd", "JSON", "Control"]),
+        program("greenroomctl", ["LifecycleCore", "Manifest", "Posix", "Linux", "Systemd", "JSON", "Control"]),
 
         tests("LifecycleCoreTests", ["LifecycleCore", "TestKit"], exclude: ["SavedForms"]),
         tests("SimulatorTests", ["LifecycleCore", "LifecycleSimulator"]),

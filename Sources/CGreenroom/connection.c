@@ -65,6 +65,7 @@ static int prepare(greenroom_app *app) {
 
 static int connect_bus(greenroom_app *app) {
     app->connected_at = now_usec();
+    app->lacks_memory = false;
     int r = sd_bus_new(&app->bus);
     r = r < 0 ? r : sd_bus_set_address(app->bus, app->address);
     r = r < 0 ? r : sd_bus_negotiate_fds(app->bus, 1);
@@ -110,6 +111,8 @@ static int work(greenroom_app *app) {
             return r;
         if (sd_bus_is_open(app->bus) <= 0)
             return -ECONNRESET;
+        if (app->lacks_memory)
+            return -ENOMEM;
         if (event_queue_is_full(app))
             return -ENOBUFS;
         if (!app->is_ready && sd_bus_is_ready(app->bus) > 0) {

@@ -247,10 +247,13 @@ int event_receive(sd_bus_message *message, void *userdata, sd_bus_error *error) 
         return 0;
     struct event *event = NULL;
     r = r < 0 ? r : read_event(message, serial, (greenroom_kind)kind, &event);
-    if (r < 0) {
+    // greenroomd sends it again over the next connection.
+    if (r == -ENOMEM)
+        app->lacks_memory = true;
+    else if (r < 0)
         warn(app, LOG_WARNING, "event %llu is ignored: %s", (unsigned long long)serial, strerror(-r));
+    if (r < 0)
         return 0;
-    }
     app->last_serial = serial;
     if (event->size > MAX_EVENT_TEXT) {
         warn(app, LOG_WARNING, "event %llu, %s, is ignored: it has %zu bytes", (unsigned long long)serial, name, event->size);

@@ -131,6 +131,8 @@ struct greenroom_app {
     /// It is wanted: something was called.
     bool wants_connection;
     bool is_pumping, is_ready, has_failed;
+    /// An event was not received.
+    bool lacks_memory;
     uint64_t connected_at, connect_at, pause;
     /// The kinds of the last Attach over this connection. 0: none.
     unsigned attached_kinds;
