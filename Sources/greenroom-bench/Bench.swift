@@ -44,7 +44,7 @@ final class Bench {
         ("launches", measureLaunches), ("resuming", measureResuming), ("deadlines", measureDeadlines),
         ("rest", measureFootprint), ("turns", measureTurns), ("core", measureCore),
         ("descriptors", measureDescriptors), ("memory", measureMemory), ("waking", measureWaking),
-        ("hosting", measureHosting),
+        ("hosting", measureHosting), ("connection", measureConnection),
     ]
 
     /// Take some minutes, so they are measured only if they are chosen.
