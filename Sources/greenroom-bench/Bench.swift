@@ -21,7 +21,7 @@ final class Bench {
     let report: Report
     /// How many apps the part `turns` uses; 0: 1,000, and if the part is chosen 10,000 too, which takes minutes.
     private let apps: Int
-    /// For how long the parts `waking` and `hosting` send requests to many servers.
+    /// For how long the parts `waking`, `hosting` and `hosting-show` send requests to many servers.
     let minutes: Int
     private(set) var turnSizes: [Int] = []
 
@@ -44,11 +44,11 @@ final class Bench {
         ("launches", measureLaunches), ("resuming", measureResuming), ("deadlines", measureDeadlines),
         ("rest", measureFootprint), ("turns", measureTurns), ("core", measureCore),
         ("descriptors", measureDescriptors), ("memory", measureMemory), ("waking", measureWaking),
-        ("hosting", measureHosting),
+        ("hosting", measureHosting), ("hosting-show", measureHostingShow),
     ]
 
     /// Take some minutes, so they are measured only if they are chosen.
-    private static let longParts: Set = ["waking", "hosting"]
+    private static let longParts: Set = ["waking", "hosting", "hosting-show"]
 
     /// - Parameter only: the name of the part to measure, or `nil` for all parts but the long ones.
     /// - Returns: whether there is such a part.

@@ -6,7 +6,7 @@ let usage = """
 
     Measures greenroomd and, for comparison, posix_spawn, cgroup.freeze, SIGCONT, timerfd and supervisord. `make bench` starts
     this program, creates the directories and cleans up after it. Parts: launches, resuming, deadlines, rest, turns, core,
-    descriptors, memory, waking, hosting.
+    descriptors, memory, waking, hosting, hosting-show.
 
     """
 
