@@ -95,7 +95,7 @@ package final class ListeningSocket {
             if result == 0 { return Descriptor(adopting: made.descriptor) }
             let call = made.call.map { String(cString: $0) } ?? "bind"
             failure = SystemError(call: call, errno: -result, path: address.description)
-            // The kernel has no IPv6. Who wants IPv6 only opens no port for IPv4.
+            // The kernel has no IPv6. `BindIPv6Only=ipv6-only` opens no port for IPv4 then.
             guard result == -EAFNOSUPPORT || result == -EADDRNOTAVAIL, !(settings.binding.isOnlyIPv6 ?? false) else {
                 throw failure
             }

@@ -13,7 +13,7 @@ func measureHostingShow(_ bench: Bench) throws {
         "\(show.count) workers behind nginx",
         "python3 with http.server, instances of one template; \(show.rate) requests per second for \(show.seconds) s, to some workers more "
             + "than to others; greenroomd is killed every \(show.pause) s and started again, as systemd does")
-    guard [show.python, show.nginx].allSatisfy({ access($0, X_OK) == 0 }) else {
+    guard [show.python, show.nginx].allSatisfy({ (path: String) in access(path, X_OK) == 0 }) else {
         let peer = "not installed: \(show.nginx)"
         return bench.report.add(Figure(name: "requests", unit: .count, ours: 0, peer: peer, remark: "–"))
     }

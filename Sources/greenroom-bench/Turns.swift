@@ -83,7 +83,7 @@ private final class Turns {
             let text = Greenroom.manifest(
                 [bench.app, "wait", board.path, "\(number)"], app: number < running ? "LaunchAtStart=foreground" : "",
                 lifecycle: "LaunchDeadlineSec=5min\n"
-                    + (number < held ? "[Wake]\nListenStream=\(socket(number))" : ""))
+                    + (number < held ? "[Wake]\nListenStream=\(Self.socket(number, runtime))" : ""))
             try replaceFile(at: "\(config)/apps/app\(number).app", with: Array(text.utf8))
         }
         // Apps in the foreground are awake, so their memory is sampled. The largest limit is 1,000.
@@ -92,7 +92,7 @@ private final class Turns {
         ready = try DatagramSocket(at: runtime + ".ready")
     }
 
-    private func socket(_ number: Int) -> String { "\(runtime)-sockets/\(number)" }
+    private static func socket(_ number: Int, _ runtime: String) -> String { "\(runtime)-sockets/\(number)" }
 
     private static func maximumDescriptors() -> Int {
         var limit = rlimit()
@@ -208,7 +208,7 @@ private final class Turns {
         for index in 0..<times {
             let number = index * (held / times)
             let start = clockNow()
-            clients.append(SharedDescriptor(try UnixSocket.connect(to: socket(number))))
+            clients.append(SharedDescriptor(try UnixSocket.connect(to: Self.socket(number, runtime))))
             try eventually("app\(number) is launched") { board.time(number) != 0 }
             samples.add(from: start, to: board.time(number))
         }

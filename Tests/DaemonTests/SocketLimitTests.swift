@@ -78,26 +78,50 @@ struct SocketLimitTests {
         try stage.daemon.waitUntilWatched("running")
         let manifest = SocketStage.manifest("", "ListenStream=ROOT/late", in: stage.root)
         try replaceFile(at: "\(stage.daemon.config)/apps/late.app", with: Array(manifest.utf8))
-        let open = try stage.daemon.settledDescriptors().count
+        _ = try stage.daemon.settledDescriptors()
         let pid = stage.daemon.process.pid
-        // The soft limit: the lowest free number is not below the number of descriptors.
-        try run(["/usr/bin/prlimit", "--pid=\(pid)", "--nofile=\(open - 8):"])
+        let open = Set(entries(of: "/proc/\(pid)/fd").compactMap { Int($0) })
+        let free = try #require((0...open.count).first { !open.contains($0) })
+        // The soft limit: what is open stays open.
+        try run(["/usr/bin/prlimit", "--pid=\(pid)", "--nofile=\(free):"])
         let clients = try ["web", "failing"].map { try SocketClient(.path(stage.path($0))) }
         for client in clients { try client.send("waited") }
         try stage.daemon.eventually("the launch has failed") {
-            try stage.daemon.receipts("web").contains {
-                $0["explanation"]?.stringValue?.contains("Too many open files (EMFILE)") ?? false
-            }
+            stage.log.contains("Could not be launched: ") && stage.log.contains("Too many open files (EMFILE)")
         }
+        // A manifest that cannot be read disables no app.
+        #expect(try !stage.daemon.reload().isEmpty)
+        #expect(try stage.daemon.listed() == ["failing", "running", "web"])
         // One that is suspended needs no descriptor to be woken.
         try SocketClient(.path(stage.path("running"))).exchange("two")
-        #expect(try stage.daemon.state("web") == "notRunning")
         try run(["/usr/bin/prlimit", "--pid=\(pid)", "--nofile=4096:"])
-        try stage.daemon.reload()
+        #expect(try stage.daemon.reload() == [])
         try stage.daemon.launch("web", background: true)
         #expect(try clients[0].receive() == "waited")
         #expect(try clients[1].receive() ?? "" == "")
         try SocketClient(.path(stage.path("late"))).exchange("late")
+    }
+
+    // MARK: Names
+
+    @Test("a template holds no socket, and an instance whose name makes its address invalid is refused with a sentence")
+    func names() throws {
+        let root = try TestDaemon.makeFolder()
+        let daemon = try TestDaemon(
+            ["worker@": SocketStage.manifest("", "ListenStream=ROOT/sockets/%I", in: root)], root: root)
+        for (name, reason) in [
+            ("", "is a template; name an instance of it"), ("a/b", "the name of an instance has letters, digits"),
+            (String(repeating: "x", count: 300), "it has 307 bytes; the limit is 128"),
+            (String(repeating: "x", count: 100), "exceeds the maximum of 107"), ("a-..-..-b", "contains '..'"),
+        ] {
+            let sentence = daemon.launchRefusal("worker@" + name)
+            #expect(sentence?.contains(reason) == true, "\(name): \(sentence ?? "")")
+        }
+        #expect(try daemon.listed().isEmpty)
+        #expect(!exists(at: root + "/sockets"))
+        // An escaped slash makes a folder.
+        try daemon.launch("worker@a-b", background: true)
+        try SocketClient(.path(root + "/sockets/a/b")).exchange("one")
     }
 
     // MARK: Addresses

@@ -324,7 +324,7 @@ struct ListeningSocketTests {
     func connectionOptions() throws {
         var settings = ListeningSocket.Settings()
         let socket = try make(.stream, .ipv4("127.0.0.1", try freePort()))
-        let options = [(SOL_SOCKET, SO_KEEPALIVE), (Int32(IPPROTO_TCP.rawValue), TCP_NODELAY)]
+        let options = [(SOL_SOCKET, SO_KEEPALIVE), (Int32(IPPROTO_TCP), TCP_NODELAY)]
         for isOn in [true, false] {
             (settings.keepsAlive, settings.hasNoDelay) = (isOn, isOn)
             try socket.apply(settings)
