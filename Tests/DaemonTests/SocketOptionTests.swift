@@ -89,12 +89,12 @@ struct SocketOptionTests {
     func freeBind() throws {
         let port = try freePort()
         let stage = try SocketStage([
-            "free": ("", "ListenStream=192.0.2.1:\(port)\nListenStream=[2001:db8::1]:\(port)\nFreeBind=yes"),
-            "web": ("", "ListenStream=192.0.2.2:\(port)"),
+            "free": ("", "ListenStream=198.51.100.1:\(port)\nListenStream=[2001:db8::1]:\(port)\nFreeBind=yes"),
+            "web": ("", "ListenStream=198.51.100.2:\(port)"),
         ])
         #expect(try stage.problems("free") == ["", ""])
         #expect(try stage.problems("web")[0].contains("(EADDRNOTAVAIL)"))
-        try stage.rewrite("web", "", "ListenStream=192.0.2.2:\(port)\nFreeBind=yes")
+        try stage.rewrite("web", "", "ListenStream=198.51.100.2:\(port)\nFreeBind=yes")
         #expect(try stage.problems("web") == [""])
     }
 }

@@ -309,7 +309,7 @@ struct ListeningSocketTests {
         }
         let alone = try make(.stream, .ipv4("127.0.0.2", port))
         #expect(!alone.isBound(as: shared))
-        for address in [ListenAddress.ipv4("192.0.2.1", port), .ipv6("2001:db8::1", port)] {
+        for address in [ListenAddress.ipv4("198.51.100.1", port), .ipv6("2001:db8::1", port)] {
             #expect(failure(.stream, address)?.errno == EADDRNOTAVAIL)
             #expect(try make(.stream, address) { $0.binding.isFree = true }.state == .usable)
         }

@@ -52,8 +52,8 @@ struct SeedTests {
         let file = try #require(fopen(path, "r"))
         defer { fclose(file) }
         var bytes = [UInt8](repeating: 0, count: 1 << 16)
-        let words = Set(
-            String(decoding: bytes.prefix(fread(&bytes, 1, bytes.count, file)), as: UTF8.self).split(separator: "\n"))
+        let count = fread(&bytes, 1, bytes.count, file)
+        let words = Set(String(decoding: bytes.prefix(count), as: UTF8.self).split(separator: "\n"))
         let id = try #require(AppID("a"))
         let keys =
             AppManifest.settings(memory: nil, Specifiers(id: id, values: machineValues)).map(\.key)

@@ -121,13 +121,13 @@ extension HeldSockets {
     /// A reload has changed the mode or the owner of the file, the backlog, or an option.
     func applySettings(_ entry: HeldSocketEntry) {
         // A name service may use the network, so it is not asked without need.
-        guard let socket = entry.socket, let given = settings[entry.app]?.made, given != entry.given else { return }
+        guard entry.socket != nil, let given = settings[entry.app]?.made, given != entry.given else { return }
         do {
             entry.given = given
             let made = try fileSettings(of: entry)
             if made == entry.settings { return }
             entry.settings = made
-            try socket.apply(made)
+            try entry.socket?.apply(made)
         } catch {
             journal.logWarning("the settings of \(entry.address) cannot be changed: \(error)", app: entry.app)
         }

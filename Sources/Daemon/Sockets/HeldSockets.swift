@@ -176,25 +176,26 @@ final class HeldSockets {
     func prepare(_ app: AppID) { change(app) { for entry in entries[app] ?? [] { prepare(entry) } } }
 
     func prepare(_ entry: HeldSocketEntry) {
-        guard let socket = entry.socket else {
+        guard entry.socket != nil else {
             if entry.retryAt == nil { bind(entry, isFree: true) }
             return
         }
-        let reason: String
-        if socket.state != .usable {
-            reason = "a process of the app has shut it down"
-        } else if !socket.isFileInPlace {
-            reason = "its file was removed"
-        } else if !isBoundAsGiven(entry) {
-            reason = "BindIPv6Only= or ReusePort= has changed"
-        } else {
-            entry.problem = nil
-            // The process may have changed it.
-            do { try socket.listen(entry.settings) } catch { journal.logWarning("\(error)", app: entry.app) }
-            return
-        }
+        guard let reason = reasonToMakeAgain(entry) else { return }
         journal.logWarning("the socket \(entry.address) is made again: \(reason)", app: entry.app)
+        // Nothing refers to the old one any more: it would keep the address.
         release(entry)
         bind(entry, isFree: true)
+    }
+
+    /// Renews what a process may have changed.
+    /// - Returns: why the socket cannot be used.
+    private func reasonToMakeAgain(_ entry: HeldSocketEntry) -> String? {
+        guard let socket = entry.socket else { return nil }
+        if socket.state != .usable { return "a process of the app has shut it down" }
+        if !socket.isFileInPlace { return "its file was removed" }
+        if !isBoundAsGiven(entry) { return "BindIPv6Only= or ReusePort= has changed" }
+        entry.problem = nil
+        do { try socket.listen(entry.settings) } catch { journal.logWarning("\(error)", app: entry.app) }
+        return nil
     }
 }
