@@ -88,16 +88,15 @@ struct SocketLimitTests {
         let manifest = SocketStage.manifest("", "ListenStream=ROOT/late", in: stage.root)
         try replaceFile(at: "\(stage.daemon.config)/apps/late.app", with: Array(manifest.utf8))
         try exhaust(stage.daemon)
+        // A manifest that cannot be read disables no app.
+        let errors = try stage.daemon.reload()
+        #expect(errors.count == 1 && errors[0].contains("the manifests were not read again: "), "\(errors)")
+        #expect(try stage.daemon.listed() == ["failing", "running", "web"])
         let clients = try ["web", "failing"].map { try SocketClient(.path(stage.path($0))) }
         for client in clients { try client.send("waited") }
         try stage.daemon.eventually("the launch has failed") {
             stage.log.contains("Could not be launched: ") && stage.log.contains("Too many open files (EMFILE)")
         }
-        // A failed launch may have closed some. A manifest that cannot be read disables no app.
-        try exhaust(stage.daemon)
-        let errors = try stage.daemon.reload()
-        #expect(errors.count == 1 && errors[0].contains("the manifests were not read again: "), "\(errors)")
-        #expect(try stage.daemon.listed() == ["failing", "running", "web"])
         // One that is suspended needs no descriptor to be woken.
         try SocketClient(.path(stage.path("running"))).exchange("two")
         try run(["/usr/bin/prlimit", "--pid=\(stage.daemon.process.pid)", "--nofile=4096:"])

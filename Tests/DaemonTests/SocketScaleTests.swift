@@ -31,26 +31,32 @@ struct SocketScaleTests {
         var daemon = try Self.start(count, "ListenStream=ROOT/sockets/%i\n")
         let sockets = daemon.root + "/sockets"
         func check(_ numbers: [Int]) throws {
+            try daemon.renewConnection()
             #expect(try listed(daemon) == count)
             #expect(entries(of: sockets).count == count)
             for number in numbers {
                 try SocketClient(.path("\(sockets)/\(number)")).exchange("\(number)")
+                try daemon.renewConnection()
                 #expect(try daemon.status("worker@\(number)")["sockets"]?.arrayValue?[0]["problem"] == nil)
             }
         }
         try check([0, 1023, count - 1])
+        try daemon.renewConnection()
         try daemon.reload()
         try check([1, 1999])
         // Without a store the sockets of those that run are taken back, and the others are bound again.
         daemon.crash()
         daemon = try daemon.successor()
         try check([0, 2, 1998])
+        try daemon.renewConnection()
         _ = try daemon.call("Reexec")
         try daemon.reconnect()
         try check([1, 3, 1997])
+        try daemon.renewConnection()
         #expect(try daemon.status("worker@3")["launches"]?.integerValue == 1)
         // Their template goes, and all that do not run with it.
         unlink(daemon.config + "/apps/worker@.app")
+        try daemon.renewConnection()
         try daemon.reload()
         try daemon.eventually("the sockets are removed") { entries(of: sockets).count < 100 }
     }
@@ -64,6 +70,7 @@ struct SocketScaleTests {
         let apps = daemon.config + "/apps"
         var peaks: [UInt64] = []
         for _ in 0..<2 {
+            try daemon.renewConnection()
             for number in 0..<count where symlink("worker@.app", "\(apps)/worker@\(number).app") != 0 {
                 throw TestFailure("symlink: error \(errno)")
             }

@@ -77,6 +77,9 @@ final class TestDaemon {
         }
     }
 
+    /// Connects again: the daemon ends the connection of a client that has not read the signals of thousands of apps.
+    func renewConnection() throws { bus = try BusConnection(path: runtime + "/bus") }
+
     /// Starts the next daemon, after this one was killed.
     func successor() throws -> TestDaemon { try successor(of: manager) }
 
