@@ -161,11 +161,11 @@ private final class HostingShow {
     // MARK: Figures
 
     func run() throws {
-        try addMemory("before the first request")
+        try addMemory("at first")
         try addBurst()
         try addMemory("after a request to each")
         try addLoad()
-        try addMemory("after the load")
+        try addMemory("at the end")
     }
 
     private func add(_ name: String, _ unit: Unit, _ value: Double, mustBe isRequired: Bool? = nil) {
@@ -176,7 +176,7 @@ private final class HostingShow {
         let workers = try [AppStatus](variant: call("List")).compactMap(\.pid)
         let proc = ProcFS()
         func size(_ pid: Int32) -> Double { Double((try? proc.memoryRollup(of: pid))?.pss ?? 0) }
-        add("workers with a process, \(when)", .count, Double(workers.count))
+        add("workers running, \(when)", .count, Double(workers.count))
         add("  memory (PSS) of these", .bytes, workers.reduce(0) { $0 + size($1) })
         add("  memory (PSS) of greenroomd", .bytes, size(daemon))
     }
@@ -194,7 +194,7 @@ private final class HostingShow {
             let answer = (try? connection.receiveAll()) ?? []
             if answer.count <= 4096 || !answer.starts(with: Array("HTTP/1.1 200".utf8)) { lost += 1 }
         }
-        add("a request to each at once, until the last answer", .seconds, Double(clockNow() - start) / 1e9)
+        add("request to each at once, last answer", .seconds, Double(clockNow() - start) / 1e9)
         add("of these not answered (must be 0)", .count, Double(lost), mustBe: lost == 0)
     }
 

@@ -171,7 +171,7 @@ struct SocketLimitTests {
     }
 
     @Test(
-        "the daemon of a user is told why it cannot have a low port, and its other apps work",
+        "the daemon of a user cannot bind a low port and says why; its other apps work",
         .enabled(if: geteuid() == 0, "needs root to become another user"),
         .enabled(if: firstUnprivilegedPort > 1, "every user can bind low ports here"))
     func lowPort() throws {
