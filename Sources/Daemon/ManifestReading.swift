@@ -126,7 +126,7 @@ final class ManifestReading {
         do {
             return try FolderReader(folder)
         } catch {
-            note(error)
+            record(error)
             return nil
         }
     }
@@ -135,12 +135,12 @@ final class ManifestReading {
         do {
             return try folderEntries(at: folder).sorted()
         } catch {
-            note(error)
+            record(error)
             return []
         }
     }
 
-    private func note(_ error: any Error) {
+    private func record(_ error: any Error) {
         guard obstacle == nil, let error = error as? SystemError, error.isShortage else { return }
         obstacle = error
     }
@@ -179,7 +179,7 @@ final class ManifestReading {
         do {
             names = try reader.next(Self.step)
         } catch {
-            note(error)
+            record(error)
             return false
         }
         let isVendor = part == .vendor
@@ -330,7 +330,7 @@ final class ManifestReading {
                 broken[id] = diagnostics.first { $0.severity == .error }?.sentence ?? "it cannot be read"
             }
         } catch {
-            note(error)
+            record(error)
             broken[id] = "\(error)"
             append(ManifestFinding(.error, "\(error)"), to: &errors, ofInstance: template != nil)
         }
@@ -342,7 +342,7 @@ final class ManifestReading {
         guard let name = unreadTemplates.first else { return false }
         if let template = templates[name] {
             if template.read() { return true }
-            template.failure.map(note)
+            template.failure.map(record)
             unreadTemplates.removeFirst()
         } else {
             let paths = files.files(ofTemplate: name) ?? []
@@ -408,7 +408,7 @@ final class ManifestReading {
             append(diagnostics)
             configuration = parsed
         } catch {
-            note(error)
+            record(error)
             errors.append(ManifestFinding(.error, "\(error)"))
         }
     }
