@@ -20,23 +20,25 @@ func measureTurns(_ bench: Bench) throws {
         try turns.sample(seconds: 11)
         try turns.recover()
         try turns.stop()
-        try measureHeldTurns(bench, count)
     }
 }
 
-/// The same with apps that do not run and whose sockets the daemon holds, and the launch of some of them by a connection.
-private func measureHeldTurns(_ bench: Bench, _ count: Int) throws {
-    let turns = try Turns(bench, count, isHolding: true)
-    let held = turns.held == count ? "" : ", \(turns.held) of them"
-    bench.report.section(
-        "Longest time without an answer, \(count) apps with held sockets\(held)",
-        "as above; the apps do not run; 100 of them are launched by a connection, one after the other")
-    try turns.start()
-    try turns.calls("List", times: 3)
-    try turns.calls("Reload", times: 3)
-    try turns.launchByConnection(min(100, turns.held))
-    try turns.recover()
-    try turns.stop()
+/// Measures the same with apps that do not run and whose sockets the daemon holds, and the launch of some of them by a connection.
+func measureHeldSockets(_ bench: Bench) throws {
+    for count in bench.turnSizes {
+        let turns = try Turns(bench, count, isHolding: true)
+        let held = turns.held == count ? "" : ", \(turns.held) of them"
+        bench.report.section(
+            "\(count) apps with held sockets\(held)",
+            "the longest time without an answer, as for turns; the apps do not run; 100 of them are launched by a connection, one after "
+                + "the other")
+        try turns.start()
+        try turns.calls("List", times: 3)
+        try turns.calls("Reload", times: 3)
+        try turns.launchByConnection(min(100, turns.held))
+        try turns.recover()
+        try turns.stop()
+    }
 }
 
 private final class Turns {
