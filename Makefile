@@ -69,6 +69,7 @@ test: deps ## run all unit and integration tests, and every command of the docum
 	@Tests/contract/swift/run "$$($(SWIFT) build --show-bin-path)"
 	@Tests/documents/run "$$($(SWIFT) build --show-bin-path)"
 	@Tests/examples/run "$$($(SWIFT) build --show-bin-path)"
+	@Tests/examples/apps "$$($(SWIFT) build --show-bin-path)"
 
 test-python: ## test the Python library, with a fake daemon
 	@Tests/python/run

@@ -83,7 +83,7 @@ expect Answer [3, {{"result": "new-data"}}]
 {END}""")
 
     def test_the_kiosk_saves_its_page(self):
-        self.play("kiosk.py", f"""
+        self.play("kiosk/kiosk.py", f"""
 connect
 expect GetState
 error org.greenroom.Error.NotFound There is none.

@@ -4,3 +4,4 @@ Name=Uploader
 Type=notify
 ExecStart=/usr/local/bin/uploader.py
 StateDirectory=uploader
+URLSchemes=upload

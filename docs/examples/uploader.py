@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """uploader.py: copies a file in pieces in a background task, and continues after having been killed.
 
-A URL says which: greenroomctl open uploader upload:/path/of/file. The copy is in STATE_DIRECTORY.
+A URL says which: greenroomctl open upload:/path/of/file. The copy is in STATE_DIRECTORY.
 """
 import asyncio
 import os

@@ -12,7 +12,7 @@ __greenroomctl_query() { # STATES VERB…
 }
 
 _greenroomctl() {
-    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} verb='' operands=0 daemon=() i words
+    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} verb='' first='' operands=0 daemon=() i words
     # `--runtime=DIR` is three words: readline divides them at the equals sign.
     if [[ $word == = ]]; then
         word=
@@ -21,7 +21,7 @@ _greenroomctl() {
     fi
     for ((i = 1; i < COMP_CWORD; i++)); do
         case ${COMP_WORDS[i]} in
-        --runtime | --reason | --url | --lines | -n | --since | --property | -p | --config | --setenv | -E)
+        --runtime | --reason | --url | --lines | -n | --since | --property | -p | --config | --setenv | -E | --after | --timeout | --result | --url-scheme)
             local option=${COMP_WORDS[i]}
             [[ ${COMP_WORDS[i + 1]:-} != = ]] || ((++i))
             ((++i))
@@ -29,7 +29,7 @@ _greenroomctl() {
             ;;
         --system | --user) daemon=("${COMP_WORDS[i]}") ;;
         -*) ;;
-        *) if [[ -z $verb ]]; then verb=${COMP_WORDS[i]}; else ((++operands)); fi ;;
+        *) if [[ -z $verb ]]; then verb=${COMP_WORDS[i]}; else first=${first:-${COMP_WORDS[i]}} && ((++operands)); fi ;;
         esac
     done
     case $before in
@@ -59,7 +59,11 @@ _greenroomctl() {
         mapfile -t COMPREPLY < <(compgen -v -- "$word")
         return
         ;;
-    --url | --lines | -n) return ;;
+    --result)
+        mapfile -t COMPREPLY < <(compgen -W 'new-data no-data failed' -- "$word")
+        return
+        ;;
+    --url | --lines | -n | --after | --timeout | --url-scheme) return ;;
     esac
     if [[ $word == -* ]]; then
         words='--json --system --user --runtime --help'
@@ -75,11 +79,12 @@ _greenroomctl() {
         log) words+=' --follow --lines --since' ;;
         watch) words+=' --verbose' ;;
         show) words+=' --property --value' ;;
-        init) words+=' --config' ;;
+        init) words+=' --config --url-scheme' ;;
+        app) words+=' --after --timeout --result' ;;
         esac
     else
         local verbs='list status show is-active idle cat receipts receipt log watch launch activate background interrupt
-            resume terminate restart push send open enable disable pressure init verify reload reexec help'
+            resume terminate restart push send open enable disable pressure init verify reload reexec app help'
         case $verb in
         '') words=$verbs ;;
         list | status | show | is-active | idle | cat | receipts | log | watch | launch | restart | enable | disable) words=$(__greenroomctl_query '' list) ;;
@@ -101,6 +106,19 @@ _greenroomctl() {
         receipt) ((operands == 0)) && words=$(__greenroomctl_query '' receipts) ;;
         pressure) words='normal warning critical' ;;
         help) words=$verbs ;;
+        app)
+            case $operands:$first in
+            0:*) words='events wait answer task remaining save restore status summary idle launch' ;;
+            *:events | *:wait) words='openURL didBecomeActive willResignActive willEnterForeground didEnterBackground willTerminate memoryWarning tasksExpiring push wake notification willSuspend didResume' ;;
+            1:idle) words='yes no' ;;
+            1:launch) words='app state reason url first summary end endCode' ;;
+            1:save | 1:restore | [2-9]:task)
+                compopt -o filenames 2>/dev/null
+                mapfile -t COMPREPLY < <(compgen -f -- "$word")
+                return
+                ;;
+            esac
+            ;;
         init)
             if ((operands == 1)); then
                 mapfile -t COMPREPLY < <(compgen -c -- "$word")

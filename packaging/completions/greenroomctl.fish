@@ -27,7 +27,7 @@ function __greenroomctl_receipts
 end
 
 set -l verbs list status show is-active idle cat receipts receipt log watch launch activate background interrupt resume \
-    terminate restart push send open enable disable pressure init verify reload reexec help
+    terminate restart push send open enable disable pressure init verify reload reexec app help
 set -l none "not __fish_seen_subcommand_from $verbs"
 
 complete -c greenroomctl -f
@@ -65,6 +65,7 @@ complete -c greenroomctl -n $none -a init -d 'Create the manifest of a program'
 complete -c greenroomctl -n $none -a verify -d 'Check manifests'
 complete -c greenroomctl -n $none -a reload -d 'Reload all manifests and the configuration'
 complete -c greenroomctl -n $none -a reexec -d 'Replace the daemon; apps keep running'
+complete -c greenroomctl -n $none -a app -d 'Inside an app: wait for events, begin tasks, keep the state'
 complete -c greenroomctl -n $none -a help -d 'Show help'
 
 complete -c greenroomctl -n '__fish_seen_subcommand_from list status show is-active idle cat receipts log watch launch restart push send open enable disable' \
@@ -76,6 +77,15 @@ complete -c greenroomctl -n '__fish_seen_subcommand_from resume' -a '(__greenroo
 complete -c greenroomctl -n '__fish_seen_subcommand_from terminate' -a '(__greenroomctl_apps "[^n]\S*")'
 complete -c greenroomctl -n '__fish_seen_subcommand_from receipt' -a '(__greenroomctl_receipts)'
 complete -c greenroomctl -n '__fish_seen_subcommand_from help' -a "$verbs"
+complete -c greenroomctl -n '__fish_seen_subcommand_from app; and not __fish_seen_subcommand_from events wait answer task remaining save restore status summary idle launch' \
+    -a 'events wait answer task remaining save restore status summary idle launch'
+complete -c greenroomctl -n '__fish_seen_subcommand_from app; and __fish_seen_subcommand_from events wait' \
+    -a 'openURL didBecomeActive willResignActive willEnterForeground didEnterBackground willTerminate memoryWarning tasksExpiring push wake notification willSuspend didResume'
+complete -c greenroomctl -n '__fish_seen_subcommand_from app; and __fish_seen_subcommand_from save restore task' -F
+complete -c greenroomctl -n '__fish_seen_subcommand_from app' -l after -x -d 'The last event that was handled'
+complete -c greenroomctl -n '__fish_seen_subcommand_from app' -l timeout -x -d 'Give up after this time'
+complete -c greenroomctl -n '__fish_seen_subcommand_from app' -l result -x -a 'new-data no-data failed' -d 'Of a push or wake'
+complete -c greenroomctl -n '__fish_seen_subcommand_from init' -l url-scheme -x -d 'Open URLs of this scheme'
 complete -c greenroomctl -n '__fish_seen_subcommand_from verify init' -F
 complete -c greenroomctl -n '__fish_seen_subcommand_from pressure' -a 'normal warning critical'
 complete -c greenroomctl -n '__fish_seen_subcommand_from send' \

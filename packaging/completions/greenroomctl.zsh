@@ -77,6 +77,7 @@ _greenroomctl() {
         'verify:check manifests'
         'reload:reload all manifests and the configuration'
         'reexec:replace the daemon; apps keep running'
+        'app:inside an app, wait for events, begin tasks, keep the state'
         'help:show help'
     )
     _arguments -C $common '(- *)--version[show the version]' '1:verb:->verb' '*::operand:->operands' && return
@@ -126,7 +127,19 @@ _greenroomctl() {
             ;;
         init)
             _arguments $common '--config=[create the manifest in this folder]:folder:_files -/' '1:name' \
+                '*--url-scheme=[open URLs of this scheme]:scheme' \
                 '2:command:_command_names -e' '*:argument:_files'
+            ;;
+        app)
+            _arguments $common '--after=[the last event that was handled]:serial' '--timeout=[give up after this time]:time' \
+                '--result=[the result of a push or wake]:result:(new-data no-data failed)' \
+                '1:command:(events wait answer task remaining save restore status summary idle launch)' \
+                '*:argument:{ case $line[1] in
+                    events | wait) compadd openURL didBecomeActive willResignActive willEnterForeground didEnterBackground willTerminate memoryWarning tasksExpiring push wake notification willSuspend didResume ;;
+                    idle) compadd yes no ;;
+                    launch) compadd app state reason url first summary end endCode ;;
+                    save | restore | task) _files ;;
+                    esac }'
             ;;
         pressure) _arguments $common '1:level:(normal warning critical)' ;;
         verify) _arguments $common '*:file:_files' ;;
