@@ -17,7 +17,7 @@ export PREFIX ?= /usr
 BIN      = $(shell $(SWIFT) build -c $(CONFIG) --show-bin-path)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build programs install deb vm-test demo test test-python check fmt sim sim-ci sim-memory chaos soak fuzz bench freeze-map clean
+.PHONY: help deps build programs libgreenroom install deb vm-test demo test test-c test-python test-swift check fmt sim sim-ci sim-memory chaos soak fuzz bench freeze-map clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -29,6 +29,7 @@ build: deps ## build all programs (release, statically linked Swift runtime); .b
 	$(SWIFT) build -c $(CONFIG) $(STATIC)
 	@mkdir -p .build/bin
 	@for program in greenroomd greenroomctl; do ln -sfn "$(BIN)/$$program" .build/bin/$$program; done
+	@packaging/build-libgreenroom .build/lib
 	@echo 'Add the programs to PATH:  export PATH="$$PWD/.build/bin:$$PATH"'
 
 # Builds only the programs that are installed, and installs no Debian packages.
@@ -36,7 +37,10 @@ programs:
 	$(SWIFT) build -c $(CONFIG) $(STATIC) --product greenroomd
 	$(SWIFT) build -c $(CONFIG) $(STATIC) --product greenroomctl
 
-install: ## install the built programs: DESTDIR= PREFIX=/usr
+libgreenroom: ## build the C library: .build/lib/libgreenroom.so.1
+	@packaging/build-libgreenroom .build/lib
+
+install: ## install the built programs and libraries: DESTDIR= PREFIX=/usr
 	@packaging/install "$(BIN)"
 
 deb: ## build the Debian package and check it with lintian
@@ -60,13 +64,24 @@ test: deps ## run all unit and integration tests, and every command of the docum
 	@Sources/scripts/deps clients documents $(if $(filter 0,$(shell id -u)),examples)
 	$(SWIFT) build --build-tests
 	@SWIFT="$(SWIFT)" Sources/scripts/test
+	@Tests/clibrary/run
 	@$(MAKE) --no-print-directory test-python
+	@Tests/contract/swift/run "$$($(SWIFT) build --show-bin-path)"
 	@Tests/documents/run "$$($(SWIFT) build --show-bin-path)"
 	@Tests/examples/run "$$($(SWIFT) build --show-bin-path)"
 
 test-python: ## test the Python library, with a fake daemon
 	@Tests/python/run
 	@Tests/contract/run
+
+test-c: ## test the C library, with a fake daemon
+	@Tests/contract/run c
+	@Tests/clibrary/run
+
+test-swift: deps ## test the Swift library, with a fake daemon
+	$(SWIFT) build --build-tests
+	@$(SWIFT) test --skip-build --filter GreenroomTests
+	@Tests/contract/swift/run "$$($(SWIFT) build --show-bin-path)"
 
 check: deps ## check format, warnings, imports, function lengths, wording, documents, man pages and packaging
 	@Sources/scripts/check

@@ -73,11 +73,12 @@ let package = Package(
 
         // The daemon, the app library and the programs.
         library("Daemon", ["LifecycleCore", "Manifest", "Posix", "Linux", "Systemd", "JSON", "Control"]),
-        library("Greenroom", ["CSystemd"]),
+        .target(name: "CGreenroom", dependencies: ["CSystemd"], cSettings: cSettings),
+        library("Greenroom", ["CGreenroom"]),
         program("greenroomd", ["Daemon"]),
         program("greenroom-sim", ["LifecycleCore", "LifecycleSimulator"]),
         program("greenroom-bench", ["Posix", "Linux", "Systemd", "JSON", "Control"]),
-        program("greenroomctl", ["LifecycleCore", "Manifest", "Posix", "Systemd", "JSON", "Control"]),
+        program("greenroomctl", ["LifecycleCore", "Manifest", "Posix", "Linux", "Systemd", "JSON", "Control"]),
 
         tests("LifecycleCoreTests", ["LifecycleCore", "TestKit"], exclude: ["SavedForms"]),
         tests("SimulatorTests", ["LifecycleCore", "LifecycleSimulator"]),
@@ -88,6 +89,13 @@ let package = Package(
         tests("ManifestTests", ["LifecycleCore", "Manifest", "ManifestProperties"], exclude: ["Seeds"]),
         .target(name: "TestKit", path: "Tests/TestKit", swiftSettings: swiftSettings),
         tests("GreenroomTests", ["Greenroom", "TestKit"]),
+        // Tests/contract/run and Tests/contract/swift/run play transcripts for these two.
+        .executableTarget(
+            name: "greenroom-contract", dependencies: ["Greenroom"], path: "Tests/contract/swift",
+            exclude: ["run", "transcripts"], swiftSettings: swiftSettings),
+        .executableTarget(
+            name: "greenroom-reader", dependencies: ["Greenroom"], path: "docs/examples/reader/Sources/reader",
+            swiftSettings: swiftSettings),
         tests("PosixTests", ["Posix", "TestKit"]),
         tests("LinuxTests", ["Linux", "Posix", "TestKit", "greenroom-testapp"]),
         tests("SystemdTests", ["Systemd", "Posix", "JSON", "TestKit"]),
@@ -98,7 +106,7 @@ let package = Package(
             "DaemonTests",
             [
                 "Daemon", "LifecycleCore", "Posix", "Linux", "Systemd", "JSON", "Control", "Manifest", "greenroomd",
-                "greenroomctl", "greenroom-testapp", "TestKit",
+                "greenroomctl", "greenroom-testapp", "greenroom-reader", "TestKit",
             ]),
     ],
     cLanguageStandard: .gnu17

@@ -166,7 +166,7 @@ static void *work(void *argument) {
 
 /// The caller holds the mutex.
 static int start(struct clinux_worker *worker) {
-    int error = thread_start(work, worker);
+    int error = thread_reuse(work, worker);
     if (error < 0)
         return error;
     worker->is_running = true;

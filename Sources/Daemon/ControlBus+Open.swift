@@ -41,7 +41,7 @@ extension ControlBus {
         }
     }
 
-    /// The one app that opens URLs of this scheme (`URLSchemes=`).
+    /// The app that opens URLs of this scheme (`URLSchemes=`): the only one, or of several the last of `DefaultHandlers=`.
     private func handler(of url: String) throws(BusError) -> AppID {
         guard let scheme = URLScheme.of(url) else {
             throw ControlNames.Failure.invalidArgument.error(
@@ -53,13 +53,16 @@ extension ControlBus {
             throw ControlNames.Failure.noHandler.error(
                 "No app opens URLs of the scheme '\(scheme)' (URLSchemes= in a manifest).")
         }
-        guard found.count == 1 else {
+        guard found.count > 1 else { return first }
+        let chosen = library.configuration.defaultHandlers.last { $0.scheme == scheme && found.contains($0.app) }
+        guard let chosen else {
             let most = 8
             let more = found.count > most ? " and \(found.count - most) more" : ""
             let names = found.prefix(most).map { "'\($0)'" }.joined(separator: ", ")
             throw ControlNames.Failure.severalHandlers.error(
-                "Several apps open URLs of the scheme '\(scheme)': \(names)\(more); name one of them.")
+                "Several apps open URLs of the scheme '\(scheme)': \(names)\(more); name one of them, or set "
+                    + "DefaultHandlers= in greenroom.conf.")
         }
-        return first
+        return chosen.app
     }
 }

@@ -92,7 +92,7 @@ package struct AppView: Hashable, Sendable {
     package var connectionsWaiting: Duration?
     /// While it is suspended: until it is ended to give its memory back (`UnloadAfterSec=`); `nil`: it is not.
     package var unloadsIn: Duration?
-    /// Why it was told to terminate; `nil`: it was not.
+    /// Why the app was notified that it terminates; `nil`: it was not.
     package var terminationReason: StateReason?
     /// It is an instance of a template without a file of its own.
     package var isTransient = false

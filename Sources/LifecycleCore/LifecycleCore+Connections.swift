@@ -51,7 +51,7 @@ extension LifecycleCore {
     }
 
     /// The clients of the dead daemon are gone.
-    mutating func forgetURLRequesters(_ index: Int) {
+    mutating func discardURLRequesters(_ index: Int) {
         for position in apps[index].urls.pending.indices { apps[index].urls.pending[position].request = nil }
         for position in apps[index].urls.afterEnd.indices { apps[index].urls.afterEnd[position].request = nil }
     }

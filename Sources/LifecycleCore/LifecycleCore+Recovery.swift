@@ -6,7 +6,7 @@ extension LifecycleCore {
     mutating func recovered(_ now: Instant) {
         for index in apps.indices {
             apps[index].waiters = []
-            forgetURLRequesters(index)
+            discardURLRequesters(index)
             for request in apps[index].run?.tiedInterruptions ?? [] { requestAbandoned(request, now) }
         }
         requests = NumberTable()

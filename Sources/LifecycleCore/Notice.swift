@@ -61,7 +61,7 @@ package struct HandledNotices: OptionSet, Hashable, Sendable {
     package let rawValue: UInt32
     package init(rawValue: UInt32) { self.rawValue = rawValue }
 
-    /// The app takes part: it is told, and has to answer (L17).
+    /// The app takes part: it is notified, and has to answer (L17).
     package static let didEnterBackground = HandledNotices(rawValue: 1)
     package static let openURL = HandledNotices(rawValue: 2)
     package static let willSuspend = HandledNotices(rawValue: 4)
@@ -72,7 +72,7 @@ package struct HandledNotices: OptionSet, Hashable, Sendable {
 struct URLQueue: Hashable, Sendable {
     struct Entry: Hashable, Sendable {
         var url: String
-        /// Who asked for it; `nil`: nobody waits.
+        /// Who asked for it; `nil`: no request waits.
         var request: RequestID?
         /// The process was launched with it (`GREENROOM_LAUNCH_URL`).
         var isOfLaunch = false

@@ -135,13 +135,7 @@ extension Line {
         case .timeoutExtended(let time):
             add(" extends its timeout by ")
             add(time)
-        case .wakeCompleted(let result, let id):
-            add(" completed its wake: ")
-            add(result.rawValue)
-            if let id {
-                add(", number ")
-                add(id)
-            }
+        case .wakeCompleted(let result, let id): addCompletion(result.rawValue, id)
         case .heartbeat: add(" sends a heartbeat")
         case .heartbeatGivenUp: add(" gives up its heartbeat")
         case .stopping: add(" is about to end")
@@ -150,6 +144,15 @@ extension Line {
             add(pid)
         case .attached(let handled): add(handled)
         case .terminationAnswered: add(" has finished")
+        }
+    }
+
+    private mutating func addCompletion(_ result: String, _ id: UInt64?) {
+        add(" completed its wake: ")
+        add(result)
+        if let id {
+            add(", number ")
+            add(id)
         }
     }
 

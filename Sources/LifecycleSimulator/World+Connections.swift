@@ -35,7 +35,7 @@ extension World {
         return HandledNotices(rawValue: UInt32(connections.random.below(16)))
     }
 
-    /// The app was told to terminate: one with a connection may say that it has finished, before it exits or instead.
+    /// The app was notified that it terminates: one with a connection may say that it has finished, before it exits or instead.
     mutating func planTerminationAnswer(_ run: Int) {
         guard connections.areUsed, runs[run].isAware, connections.random.chance(400) else { return }
         plan(

@@ -256,7 +256,7 @@ extension DescriptorWatch {
 
     /// Where input comes from is only of interest if it wakes the app.
     private func complete() {
-        origins = onlyPeers ? nil : InputOrigins(of: duplicates, listed, cgroup: cgroup)
+        origins = onlyPeers ? nil : InputOrigins(of: duplicates, listed, cgroup: cgroup, known: knownSocket)
         stage = origins == nil ? .complete : .origins
         closeTargets()
         closeTables()

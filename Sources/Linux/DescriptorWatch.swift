@@ -61,6 +61,8 @@ package final class DescriptorWatch {
     /// Describes a TCP socket at which bytes wait, by its inode, without its lock; `nil`: it is not known. Then a helper thread
     /// asks the socket itself.
     package var describe: (UInt64) -> SocketDescriber.Description? = { _ in nil }
+    /// A TCP socket of the app as the last look at its work has found it, by its inode.
+    package var knownSocket: (UInt64) -> KnownSocket? = { _ in nil }
     /// Examines sockets and pipes; made at the first use.
     var helper: HelperThread?
     var epoll: Epoll?

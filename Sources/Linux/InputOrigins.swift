@@ -23,9 +23,14 @@ final class InputOrigins {
     /// The positions of the duplicates whose input is the app's own.
     private(set) var own: [Int] = []
 
-    /// - Parameter cgroup: the ID of the app's cgroup, if it has one.
+    /// - Parameters:
+    ///   - cgroup: the ID of the app's cgroup, if it has one.
+    ///   - known: a TCP socket as the last look at the app has found it, by its inode.
     /// - Returns: `nil` if no input waits of which this can be known.
-    init?(of duplicates: [WatchedDescriptor], _ listed: [ListedDescriptor], cgroup: UInt64?) {
+    init?(
+        of duplicates: [WatchedDescriptor], _ listed: [ListedDescriptor], cgroup: UInt64?,
+        known: (UInt64) -> KnownSocket?
+    ) {
         let waiting = duplicates.indices.filter {
             duplicates[$0].hadInput && duplicates[$0].number >= 0 && duplicates[$0].inode != 0
         }
@@ -51,6 +56,30 @@ final class InputOrigins {
                 tcp.append(candidate)
             }
         }
+        if !tcp.isEmpty {
+            let ends = PossibleEnds(Self.connections(sockets, duplicates), known: known)
+            tcp.removeAll { !Self.mayBeOwn($0, duplicates, ends, known) }
+        }
+        if unix.isEmpty, tcp.isEmpty, own.isEmpty { return nil }
+    }
+
+    /// Without a socket that can be the other end, the input is from outside. Most servers have none, and a client waits for the
+    /// answer of a dump.
+    private static func mayBeOwn(
+        _ candidate: Candidate, _ duplicates: [WatchedDescriptor], _ ends: PossibleEnds,
+        _ known: (UInt64) -> KnownSocket?
+    ) -> Bool {
+        duplicates[candidate.position].kind == .listener
+            ? ends.hasClient(of: known(candidate.inode)) : ends.hasEnd(of: candidate.inode)
+    }
+
+    /// The sockets that may be connections of TCP: all but those that are known to be something else.
+    private static func connections(_ sockets: Set<UInt64>, _ duplicates: [WatchedDescriptor]) -> Set<UInt64> {
+        var connections = sockets
+        for duplicate in duplicates where !duplicate.isTCP || duplicate.kind == .listener {
+            connections.remove(duplicate.inode)
+        }
+        return connections
     }
 
     /// Does the next step, of some 100 µs.

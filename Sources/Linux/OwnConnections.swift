@@ -8,7 +8,7 @@ struct SocketFlow: Hashable {
         /// - Parameters:
         ///   - port: the offset of the port in the identity.
         ///   - address: that of the address.
-        fileprivate init(_ socket: InternetSocket, port: Int, address: Int) {
+        fileprivate init(_ socket: KnownSocket, port: Int, address: Int) {
             // AF_INET
             let isShort = socket.family == 2
             self.port = UInt16(socket.identity[port]) << 8 | UInt16(socket.identity[port + 1])
@@ -38,9 +38,13 @@ struct SocketFlow: Hashable {
     var own: End
     var peer: End
 
-    init(_ socket: InternetSocket) {
+    init(_ socket: KnownSocket) {
         own = End(socket, port: 0, address: 4)
         peer = End(socket, port: 2, address: 20)
+    }
+
+    init(_ socket: InternetSocket) {
+        self.init(KnownSocket(family: socket.family, identity: socket.identity))
     }
 
     /// As the other end sees it.
@@ -83,6 +87,43 @@ struct OwnConnections {
         let isAny = flow.own.isAnyAddress
         let own = unaccepted[flow.own.port]?.count { isAny || $0 == flow.own.address } ?? 0
         return UInt64(own) >= waiting
+    }
+}
+
+/// Which TCP sockets of an app can be connected to each other, as far as it is known without a question to the kernel.
+struct PossibleEnds {
+    /// With more sockets a dump takes less time.
+    private static let mostSockets = 256
+
+    private var flows: [UInt64: SocketFlow] = [:]
+    /// Sockets that an earlier look has not found: they can be connected to anything.
+    private var unknown: Set<UInt64> = []
+    private let isTooLarge: Bool
+
+    /// - Parameters:
+    ///   - sockets: those of the app that may be connections of TCP.
+    ///   - known: as the last look has found a socket.
+    init(_ sockets: Set<UInt64>, known: (UInt64) -> KnownSocket?) {
+        isTooLarge = sockets.count > Self.mostSockets
+        if isTooLarge { return }
+        for inode in sockets {
+            if let socket = known(inode) { flows[inode] = SocketFlow(socket) } else { unknown.insert(inode) }
+        }
+    }
+
+    /// Whether another socket of the app can be the other end of this one.
+    func hasEnd(of inode: UInt64) -> Bool {
+        if isTooLarge || unknown.contains(where: { $0 != inode }) { return true }
+        guard let reversed = flows[inode]?.reversed else { return !flows.isEmpty }
+        return flows.values.contains(reversed)
+    }
+
+    /// Whether a socket of the app can be connected to a socket that listens.
+    /// - Parameter listener: as the last look has found it; `nil`: it has not.
+    func hasClient(of listener: KnownSocket?) -> Bool {
+        if isTooLarge || !unknown.isEmpty { return true }
+        guard let port = listener.map({ SocketFlow($0).own.port }) else { return !flows.isEmpty }
+        return flows.values.contains { $0.peer.port == port }
     }
 }
 

@@ -177,7 +177,7 @@ final class SocketSearch {
         } else {
             for inode in missing { found[inode] = .absent(kinds[inode] ?? .unknown) }
             missing = []
-            ports.formUnion(tables.ports)
+            addPorts(tables.ports)
             return false
         }
         return true
@@ -381,8 +381,13 @@ final class SocketSearch {
         return nil
     }
 
+    private func addPorts(_ more: Set<UInt16>) {
+        // Usually there are none yet. A copy shares the storage, and a machine has thousands of ports.
+        if ports.isEmpty { ports = more } else { ports.formUnion(more) }
+    }
+
     private func take(_ table: SocketTable, _ kind: SocketKind) {
-        ports.formUnion(table.ports)
+        addPorts(table.ports)
         for inode in missing where kinds[inode] == kind || kinds[inode] == .unknown {
             guard let socket = table.socket(inode, kind) else { continue }
             take(socket, inode)

@@ -33,7 +33,7 @@ package struct WorkBaseline {
         /// When the look began (CLOCK_MONOTONIC).
         let began: Duration
         /// Ports on which connections are accepted.
-        let listening: Set<UInt16>
+        let listening: ListeningPorts
         /// The first look of a stay in the background: the app may have been frozen since the one before, so the time between
         /// them does not count.
         let isFirst: Bool
@@ -103,7 +103,7 @@ package struct WorkBaseline {
         _ findings: WorkFindings, isFirst: Bool = false, isFrozen: Bool = false, _ work: inout WorkMeasurement
     ) -> Bool {
         learnPorts(findings)
-        let listening = ports.union(findings.ports)
+        let listening = ListeningPorts(own: ports, others: findings.ports)
         let comparison = Comparison(began: findings.began, listening: listening, isFirst: isFirst)
         var known: [UInt64: Known] = [:]
         var hasTraffic = false
@@ -166,6 +166,14 @@ package struct WorkBaseline {
             }
         }
     }
+}
+
+/// The ports on which TCP sockets listen: those of the app, and those of the whole namespace, without a copy for each look.
+struct ListeningPorts {
+    let own: Set<UInt16>
+    let others: Set<UInt16>
+
+    func contains(_ port: UInt16) -> Bool { own.contains(port) || others.contains(port) }
 }
 
 extension WorkBaseline.Connection {

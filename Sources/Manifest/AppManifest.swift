@@ -122,6 +122,8 @@ package struct ManagerConfiguration: Hashable, Sendable {
     /// `nil`: off. docs/decisions/0038-victims.md explains the defaults.
     package var warningPressure: PressureThreshold? = PressureThreshold(.some, percent: 7)
     package var criticalPressure: PressureThreshold? = PressureThreshold(.full, percent: 10)
+    /// L8: which app opens the URLs of a scheme that several apps open. Later ones take precedence.
+    package var defaultHandlers: [DefaultHandler] = []
 
     package init() {}
 

@@ -9,6 +9,7 @@ extension ManagerConfiguration {
             .value("Manager", "LaunchesAtOnce", "a number from 1 to 1000, or infinity", \.launchesAtOnce) { text in
                 text == "infinity" ? .infinity : parseNumber(text, in: 1...1000).map { .number($0) }
             },
+            handlers("Manager", "DefaultHandlers"),
             .size("Memory", "Budget", \.policy.budget, memory: memory),
             .value("Memory", "JetsamOrder", "largest, lru or balanced", \.policy.jetsamOrder) {
                 ["largest": ManagerPolicy.JetsamOrder.largest, "lru": .lru, "balanced": .balanced][$0]
@@ -17,6 +18,25 @@ extension ManagerConfiguration {
             available("CriticalAvailable", \.policy.criticalAvailable, memory),
             pressure("WarningPressure", \.warningPressure), pressure("CriticalPressure", \.criticalPressure),
         ]
+    }
+
+    private static func handlers(_ section: String, _ key: String) -> Setting<ManagerConfiguration> {
+        Setting(
+            section: section, key: key, expected: "SCHEME:APP such as mailto:org.example.Mail"
+        ) { values, text throws(ValueError) in
+            for word in try splitWords(text) {
+                guard let handler = DefaultHandler(word.text) else {
+                    throw ValueError.invalid(word.text, offset: word.offset)
+                }
+                guard values.defaultHandlers.count < DefaultHandler.maximumCount else {
+                    throw ValueError(
+                        problem: "more than \(DefaultHandler.maximumCount) entries", offset: word.offset)
+                }
+                values.defaultHandlers.append(handler)
+            }
+        } reset: { values, _ in
+            values.defaultHandlers = []
+        }
     }
 
     private static func available(

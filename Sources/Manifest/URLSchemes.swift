@@ -1,3 +1,5 @@
+package import LifecycleCore
+
 /// The schemes of URLs (RFC 3986).
 package enum URLScheme {
     /// The longest one, in bytes. The longest that IANA has registered has 36.
@@ -39,5 +41,23 @@ extension AppManifest {
             "App", "URLSchemes", "schemes of URLs such as mailto", \.urlSchemes, maximum: URLScheme.maximumCount,
             specifiers
         ) { URLScheme.normalized($0) }
+    }
+}
+
+/// An entry of `DefaultHandlers=`: the app that opens the URLs of a scheme.
+package struct DefaultHandler: Hashable, Sendable {
+    /// The most entries.
+    static let maximumCount = 1000
+
+    /// In lower case.
+    package let scheme: String
+    package let app: AppID
+
+    /// - Parameter text: `SCHEME:APP`.
+    init?(_ text: String) {
+        guard let scheme = URLScheme.of(text), let app = AppID(String(text.dropFirst(scheme.utf8.count + 1))) else {
+            return nil
+        }
+        (self.scheme, self.app) = (scheme, app)
     }
 }

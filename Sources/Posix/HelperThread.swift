@@ -1,8 +1,8 @@
 import CLinux
 import Glibc
 
-/// A helper thread for system calls that can block for a long time. It starts with the first job and ends with the last;
-/// its results arrive through a descriptor.
+/// A helper thread for system calls that can block for a long time. It takes a thread with the first job and gives it back after
+/// the last, for the next helper; its results arrive through a descriptor.
 package final class HelperThread: @unchecked Sendable {
     /// The end of a job that reports one.
     package struct Completion {

@@ -27,4 +27,26 @@ package enum BusAddress {
         }
         return text
     }
+
+    /// Returns the path of an address `unix:path=…`; `nil`: it is another one.
+    package static func path(ofUnix address: String) -> String? {
+        let prefix = "unix:path="
+        guard address.hasPrefix(prefix) else { return nil }
+        var bytes: [UInt8] = []
+        var rest = Array(address.utf8.dropFirst(prefix.utf8.count))[...]
+        while let byte = rest.popFirst() {
+            switch byte {
+            case UInt8(ascii: ","), UInt8(ascii: ";"): return nil
+            case UInt8(ascii: "%"):
+                let digits = rest.prefix(2)
+                guard digits.count == 2, let value = UInt8(String(decoding: digits, as: UTF8.self), radix: 16) else {
+                    return nil
+                }
+                rest = rest.dropFirst(2)
+                bytes.append(value)
+            default: bytes.append(byte)
+            }
+        }
+        return bytes.first == UInt8(ascii: "/") && !bytes.contains(0) ? String(decoding: bytes, as: UTF8.self) : nil
+    }
 }

@@ -212,20 +212,32 @@ package final class BusConnection {
         _ destination: String?, path: String, interface: String, member: String, _ arguments: [Variant],
         timeout: Duration?
     ) throws(BusError) -> Pending {
+        let message = try makeCall(destination, path, interface, member, arguments)
+        defer { sd_bus_message_unref(message) }
+        let pending = Pending()
+        try OutgoingCall.send(
+            message, on: bus, timeout: timeout, OutgoingCall(limits: .ofAnswers) { pending.result = $0 })
+        return pending
+    }
+
+    private func makeCall(
+        _ destination: String?, _ path: String, _ interface: String, _ member: String, _ arguments: [Variant]
+    ) throws(BusError) -> OpaquePointer {
         var made: OpaquePointer?
         try BusError.check(
             sd_bus_message_new_method_call(bus, &made, destination, path, interface, member),
             "the call of \(interface).\(member) of \(path) could not be created")
         guard let message = made else { throw .failed("the message could not be created") }
-        defer { sd_bus_message_unref(message) }
-        try MessageWriter.append(arguments, to: message)
+        do throws(BusError) {
+            try MessageWriter.append(arguments, to: message)
+        } catch {
+            sd_bus_message_unref(message)
+            throw error
+        }
         // polkit may ask the user of the program for a password.
         sd_bus_message_set_allow_interactive_authorization(message, 1)
         sd_bus_message_set_auto_start(message, 0)
-        let pending = Pending()
-        try OutgoingCall.send(
-            message, on: bus, timeout: timeout, OutgoingCall(limits: .ofAnswers) { pending.result = $0 })
-        return pending
+        return message
     }
 
     private func result(of pending: Pending, _ member: String) throws(BusError) -> [Variant] {
@@ -274,7 +286,43 @@ package final class BusConnection {
         return value.unwrapped
     }
 
+    /// Calls a method whose answer is one descriptor, and waits for it.
+    package func descriptor(
+        path: String, interface: String, member: String, timeout: Duration? = .seconds(25)
+    ) throws(BusError) -> SharedDescriptor {
+        var result: Result<SharedDescriptor, BusError>?
+        let message = try makeCall(destination, path, interface, member, [])
+        defer { sd_bus_message_unref(message) }
+        try OutgoingCall.send(message, on: bus, timeout: timeout, OutgoingCall(forDescriptor: { result = $0 }))
+        while true {
+            if let result { return try result.get() }
+            do throws(BusError) { try step(until: nil) } catch { if result == nil { throw error } }
+        }
+    }
+
     // MARK: Signals
+
+    /// Waits until the connection or another descriptor has something to read.
+    /// - Parameters:
+    ///   - descriptors: others that are watched, and for which events of poll(2).
+    ///   - deadline: as in `wait(for:until:)`.
+    /// - Returns: the events of the other descriptors. All are 0 if a signal has arrived, or the time is over.
+    package func waitForInput(or descriptors: [(number: Int32, events: Int16)], until deadline: Duration?)
+        throws(BusError)
+        -> [Int16]
+    {
+        while sd_bus_process(bus, nil) > 0 {}
+        guard isOpen else { throw .disconnected("\(name) ended the connection") }
+        let nothing = descriptors.map { _ in Int16(0) }
+        guard signals.isEmpty else { return nothing }
+        var polled = [
+            pollfd(fd: sd_bus_get_fd(bus), events: Int16(truncatingIfNeeded: sd_bus_get_events(bus)), revents: 0)
+        ]
+        polled += descriptors.map { pollfd(fd: $0.number, events: $0.events, revents: 0) }
+        let left = deadline.map { ($0 - EventLoop.now()).wholeMicroseconds / 1000 + 1 }
+        let found = poll(&polled, nfds_t(polled.count), left.map { Int32(min($0, UInt64(Int32.max))) } ?? -1)
+        return found > 0 ? polled.dropFirst().map(\.revents) : nothing
+    }
 
     /// Returns the next signal in the order of arrival, or `nil` if none has arrived by `deadline` (`nil`: wait without
     /// limit).

@@ -21,6 +21,8 @@ enum Help {
             \(lines([.enable, .disable]))
             Daemon:
             \(lines([.pressure, .initialize, .verify, .reload, .reexec, .help]))
+            Inside an app:
+            \(lines([.app]))
             APP is an ID, with or without '.app', such as photos or worker@42, or a pattern such as 'worker@*'.
 
             Options, anywhere on the line:
@@ -51,6 +53,7 @@ enum Help {
             controlDetails(verb)
         case .enable, .disable: templateDetails(verb)
         case .pressure, .initialize, .verify, .reload, .reexec: daemonDetails(verb)
+        case .app: appDetails
         case .help, .snapshot: nil
         }
     }
@@ -198,8 +201,8 @@ enum Help {
             """
               --no-block              Do not wait for the result; a refusal is still reported
 
-            Brings the app to the foreground, or launches it there. Without APP it is the one app whose manifest names the
-            scheme of the URL (URLSchemes=). A running app takes URLs only if it has a connection to greenroomd that handles
+            Brings the app to the foreground, or launches it there. Without APP it is the app whose manifest names the
+            scheme of the URL (URLSchemes=); of several, the one that DefaultHandlers= in greenroom.conf names. A running app takes URLs only if it has a connection to greenroomd that handles
             them.
             """
         default: nil
@@ -229,6 +232,28 @@ enum Help {
         }
     }
 
+    private static var appDetails: String {
+        let commands = AppCommand.allCases.map { command in
+            "  " + "\(command.rawValue) \(command.usage)".padded(to: 52) + command.summaryLine + "\n"
+        }
+        return commands.joined() + """
+
+              --after SERIAL          events, wait: the last event that was handled. Later ones are printed, again if need be
+              --timeout TIME          wait: give up after TIME, with the exit status 124
+              --result RESULT         answer: of a push or wake: new-data (default), no-data or failed
+
+            For the processes of an app: GREENROOM_BUS_ADDRESS names the daemon. KIND: openURL, didBecomeActive, willResignActive,
+            willEnterForeground, didEnterBackground, willTerminate, memoryWarning, tasksExpiring, push, wake, notification,
+            willSuspend, didResume; without KIND all. didEnterBackground, willTerminate, push and wake have to be answered.
+
+            greenroomctl app events didEnterBackground push | while read -r serial kind rest; do … ; done
+
+            'task' exits with the status of COMMAND, or with 125 if there is no background time. When the time ends, it sends
+            SIGTERM to COMMAND. 'restore' exits with 3 if there is no state. Keys of 'launch': app, state, reason, url, first,
+            summary, end, endCode.
+            """
+    }
+
     private static func daemonDetails(_ verb: Verb) -> String? {
         switch verb {
         case .pressure:
@@ -242,6 +267,8 @@ enum Help {
         case .initialize:
             """
               --config DIR            Create the manifest in DIR/apps
+              --url-scheme SCHEME     The app opens URLs of this scheme; the option may be repeated, and SCHEME may be a list
+                                      with commas. Also creates a desktop entry, so that browsers and xdg-open find the app.
 
             Creates NAME.app for a program in the folder of the daemon's manifests: /etc/greenroom/apps, or for a user's daemon
             ~/.config/greenroom/apps. An existing file is not changed. NAME may be a template such as worker@; specifiers in

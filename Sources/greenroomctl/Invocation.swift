@@ -118,6 +118,7 @@ package struct Invocation: Equatable, Sendable {
         case .initialize: operands.isEmpty ? "NAME" : "COMMAND"
         case .send where operands.count == 1: "KIND"
         case .open: "URL"
+        case .app: "COMMAND"
         default: "APP"
         }
     }
@@ -129,6 +130,8 @@ package struct Invocation: Equatable, Sendable {
             return "receipt: invalid ID '\(escaped(text))'; expected a number\(hint)"
         }
         if let sentence = invalidApp() { return sentence }
+        if verb == .app, let sentence = AppCommand.problem(operands, options) { return sentence }
+        if let sentence = invalidScheme() { return sentence }
         if verb == .pressure, let text = operands.first, MemoryLevelName(rawValue: text) == nil {
             return "pressure: invalid level '\(escaped(text))'"
                 + Self.expectation(text, MemoryLevelName.allCases.map(\.rawValue))
@@ -148,6 +151,19 @@ package struct Invocation: Equatable, Sendable {
                 "--setenv: invalid variable '\(escaped(text))'; expected NAME=VALUE, or NAME for a variable of the caller"
         }
         return options[.property].flatMap(PropertySelection.problem)
+    }
+
+    private func invalidScheme() -> String? {
+        guard let text = options[.urlScheme] else { return nil }
+        if let wrong = text.split(separator: ",", omittingEmptySubsequences: false)
+            .first(where: { URLScheme.normalized($0) == nil })
+        {
+            return "--url-scheme: invalid scheme '\(escaped(String(wrong)))'; expected a scheme such as mailto"
+        }
+        if let name = operands.first, templateName(name) != nil {
+            return "--url-scheme: \(escaped(name)) is a template; only an app opens URLs"
+        }
+        return nil
     }
 
     /// The verbs that use the IDs themselves; the daemon checks those of the others.

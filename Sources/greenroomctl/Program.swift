@@ -68,6 +68,7 @@ struct Session {
         case .verify: try verify()
         case .reload: try reload()
         case .reexec: try reexec()
+        case .app: try app()
         case .help: 0
         case .log: try log()
         case .snapshot: throw Failure("\(invocation.verb.rawValue): not implemented")

@@ -70,8 +70,10 @@ enum Style: String {
 
 /// Writes the whole text. If the reader of a pipe has closed it, SIGPIPE ends the program; where SIGPIPE is ignored, the
 /// program ends without a message.
-func write(_ text: String, to descriptor: Int32) throws(Failure) {
-    var bytes = Array(text.utf8)[...]
+func write(_ text: String, to descriptor: Int32) throws(Failure) { try write(Array(text.utf8)[...], to: descriptor) }
+
+func write(_ bytes: ArraySlice<UInt8>, to descriptor: Int32) throws(Failure) {
+    var bytes = bytes
     while !bytes.isEmpty {
         let count = bytes.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
         if count > 0 {

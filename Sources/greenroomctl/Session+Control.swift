@@ -122,7 +122,7 @@ extension Session {
         case .interrupt: return [call(invocation.has(.whileConnected) ? "InterruptWhileConnected" : "Interrupt")]
         case .resume: return [call("Resume")]
         case .list, .status, .show, .isActive, .idle, .cat, .receipts, .receipt, .watch, .pressure, .initialize,
-            .enable, .disable, .verify, .reload, .help, .snapshot, .log, .reexec:
+            .enable, .disable, .verify, .reload, .help, .snapshot, .log, .reexec, .app:
             preconditionFailure("\(invocation.verb) is not a request")
         }
     }

@@ -15,18 +15,34 @@ extension Session {
         let text = try manifest(of: id, named: name, Array(operands.dropFirst()))
         let folder = try configurationFolder() + "/apps"
         let path = "\(folder)/\(name).app"
+        let entry = try urlSchemes.isEmpty ? nil : DesktopEntry(id, urlSchemes, in: applicationsFolder(), call: call)
         try createFolders(folder)
         try create(path, text)
+        if let entry {
+            do throws(Failure) {
+                try createFolders(entry.folder)
+                try create(entry.path, entry.text)
+            } catch {
+                // Both or neither.
+                unlink(path)
+                throw error
+            }
+        }
         guard !wantsJSON else {
-            try show(.object([("app", .string(name)), ("path", .string(path))]))
+            let more = entry.map { [("desktopEntry", JSONValue.string($0.path))] } ?? []
+            try show(.object([("app", .string(name)), ("path", .string(path))] + more))
             return 0
         }
         try show("Created \(escaped(path)).\n")
+        if let entry { try show("Created \(escaped(entry.path)):\n\(entry.text)") }
         let user = isForRoot ? "set User= in it, " : ""
         let next =
             "Next: \(user)check it with 'greenroomctl verify \(escaped(path))', then run 'greenroomctl reload' and "
             + "'greenroomctl launch \(id)'."
-        let lines = screen.width.map { wrapped(next, to: $0) } ?? [next]
+        let index = entry.map { "Desktops find it after: update-desktop-database \(escaped($0.folder))" }
+        let lines = [next, index].compactMap { $0 }.flatMap { (line) in
+            screen.width.map { wrapped(line, to: $0) } ?? [line]
+        }
         try show(lines.joined(separator: "\n") + "\n")
         return 0
     }
@@ -40,6 +56,26 @@ extension Session {
             throw Failure("Neither XDG_CONFIG_HOME nor HOME is set; use --config DIR or --system.")
         }
         return parent + "/greenroom"
+    }
+
+    // MARK: URLs
+
+    /// The schemes of `--url-scheme`, in lower case.
+    private var urlSchemes: [String] {
+        (invocation.options[.urlScheme] ?? "").split(separator: ",").compactMap { URLScheme.normalized($0) }
+    }
+
+    /// Where desktops look for entries of this user, or of all users.
+    private func applicationsFolder() throws(Failure) -> String {
+        if isForRoot { return "/usr/local/share/applications" }
+        let parent = environment.folder("XDG_DATA_HOME") ?? environment.folder("HOME").map { $0 + "/.local/share" }
+        guard let parent else { throw Failure("Neither XDG_DATA_HOME nor HOME is set; use --system.") }
+        return parent + "/applications"
+    }
+
+    /// The call of greenroomctl for the same daemon by any user.
+    private var call: String {
+        isForRoot ? "greenroomctl --system" : environment.isRoot ? "greenroomctl --user" : "greenroomctl"
     }
 
     // MARK: The text
@@ -59,6 +95,7 @@ extension Session {
             ExecStart=\(quoted.joined(separator: " "))
 
             """
+        if !urlSchemes.isEmpty { text += "URLSchemes=\(urlSchemes.joined(separator: " "))\n" }
         if isForRoot { text += "# The app runs as root unless a user is set.\n#User=\n" }
         let source = SourceFile(path: "\(name).app", bytes: Array(text.utf8))
         let (parsed, diagnostics) = parseManifest(

@@ -9,6 +9,7 @@ package enum Verb: String, CaseIterable, Sendable {
     /// `init`, which is no name for a case.
     case initialize = "init"
     case verify, reload, reexec
+    case app
     case help
     // Not implemented.
     case snapshot
@@ -31,12 +32,13 @@ package enum Verb: String, CaseIterable, Sendable {
         case .push: "APP [PAYLOAD] [--no-block]"
         case .send: "APP KIND [PAYLOAD] [--no-block]"
         case .pressure: "[warning|critical|normal]"
-        case .initialize: "NAME [--config DIR] -- COMMAND…"
+        case .initialize: "NAME [--url-scheme SCHEME]… [--config DIR] -- COMMAND…"
         case .verify: "FILE…"
         case .help: "[VERB]"
         case .open: "[APP] URL [--no-block]"
         case .snapshot: "APP"
         case .log: "[APP…] [-f] [-n N] [--since TIME]"
+        case .app: "COMMAND …"
         }
     }
 
@@ -45,6 +47,7 @@ package enum Verb: String, CaseIterable, Sendable {
         switch self {
         case .list, .status, .idle, .receipt, .watch, .reload, .reexec, .isActive, .cat, .verify, .help, .snapshot:
             usage
+        case .app: usage
         case .show, .receipts, .log: "[APP…]"
         case .launch, .activate, .background, .interrupt, .resume, .terminate, .restart, .enable, .disable: "APP…"
         case .push: "APP"
@@ -69,6 +72,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case .send: 2...3
         case .initialize: 2...Int.max
         case .open: 1...2
+        case .app: 1...Int.max
         }
     }
 
@@ -79,7 +83,7 @@ package enum Verb: String, CaseIterable, Sendable {
             .interrupt, .resume, .terminate, .restart, .enable, .disable:
             Int.max
         case .push, .send, .open, .snapshot, .initialize: 1
-        case .receipt, .pressure, .verify, .reload, .reexec, .help: 0
+        case .receipt, .pressure, .verify, .reload, .reexec, .app, .help: 0
         }
     }
 
@@ -112,6 +116,7 @@ package enum Verb: String, CaseIterable, Sendable {
         case .initialize: "Create the manifest of a program"
         case .verify: "Check manifests as the daemon does, without a daemon"
         case .reload: "Reload all manifests and the configuration"
+        case .app: "Inside an app: wait for events, begin tasks, keep the state"
         case .help: "Show this help, or the help of a verb"
         case .open: "Open a URL in an app, or in the one that opens URLs of this scheme"
         case .snapshot: "Show the last snapshot of an app"
@@ -160,6 +165,8 @@ package enum Option: String, CaseIterable, Sendable {
     case whileConnected = "while-connected"
     case noBlock = "no-block"
     case setenv, now
+    case after, timeout, result
+    case urlScheme = "url-scheme"
 
     var long: String { "--" + rawValue }
 
@@ -172,7 +179,7 @@ package enum Option: String, CaseIterable, Sendable {
         case .property: "p"
         case .setenv: "E"
         case .json, .user, .system, .runtime, .version, .background, .reason, .url, .remove, .since, .value, .config,
-            .whileConnected, .noBlock, .now:
+            .whileConnected, .noBlock, .now, .after, .timeout, .result, .urlScheme:
             nil
         }
     }
@@ -184,7 +191,10 @@ package enum Option: String, CaseIterable, Sendable {
         case .reason: "REASON"
         case .url: "URL"
         case .lines: "N"
-        case .since: "TIME"
+        case .since, .timeout: "TIME"
+        case .after: "SERIAL"
+        case .result: "RESULT"
+        case .urlScheme: "SCHEME"
         case .property: "KEY"
         case .setenv: "NAME[=VALUE]"
         case .json, .user, .system, .help, .version, .background, .remove, .verbose, .follow, .value, .whileConnected,
@@ -194,7 +204,7 @@ package enum Option: String, CaseIterable, Sendable {
     }
 
     /// Whether the values of several options are joined by commas; otherwise the last one counts.
-    var isList: Bool { self == .property }
+    var isList: Bool { self == .property || self == .urlScheme }
 
     /// The verbs that accept the option; `nil` for all.
     var verbs: [Verb]? {
@@ -211,6 +221,8 @@ package enum Option: String, CaseIterable, Sendable {
         case .setenv: [.launch, .restart]
         case .now: [.enable, .disable]
         case .whileConnected: [.interrupt]
+        case .after, .timeout, .result: [.app]
+        case .urlScheme: [.initialize]
         case .noBlock: [.launch, .activate, .background, .interrupt, .resume, .terminate, .push, .send, .open]
         }
     }

@@ -49,4 +49,40 @@ struct InitTests {
         #expect(try run("web", "--", "/no/such").errors == "greenroomctl: init: '/no/such' is not an executable file\n")
         #expect(access(folder.path + "/apps/web.app", F_OK) != 0)
     }
+
+    @Test("--url-scheme writes URLSchemes= and a desktop entry, which is shown; an entry that exists is not changed")
+    func schemes() throws {
+        func initialize(_ name: String, _ schemes: String...) throws -> Outcome {
+            try RunningProgram(
+                ["init", "--user", "--config", folder.path, name] + schemes.flatMap { ["--url-scheme", $0] }
+                    + ["--", "/bin/true"],
+                environment: ["XDG_DATA_HOME=\(folder.path)/data"], terminal: false
+            ).finish(in: EventLoop())
+        }
+        let outcome = try initialize("mail", "mailto", "X-Mail,news")
+        #expect(outcome.status == 0, "\(outcome.errors)")
+        #expect(text(folder.path + "/apps/mail.app").contains("\nURLSchemes=mailto x-mail news\n"))
+        let path = folder.path + "/data/applications/greenroom-mail.desktop"
+        let call = geteuid() == 0 ? "greenroomctl --user" : "greenroomctl"
+        let entry = """
+            [Desktop Entry]
+            Type=Application
+            Name=mail
+            Exec=\(call) open mail %u
+            MimeType=x-scheme-handler/mailto;x-scheme-handler/x-mail;x-scheme-handler/news;
+            NoDisplay=true
+
+            """
+        #expect(text(path) == entry)
+        #expect(outcome.output.contains("Created \(path):\n\(entry)"))
+        #expect(outcome.output.contains("update-desktop-database \(folder.path)/data/applications"))
+        unlink(folder.path + "/apps/mail.app")
+        let again = try initialize("mail", "mailto")
+        #expect(again.status == 1 && again.errors.hasPrefix("greenroomctl: \(path) already exists."))
+        #expect(access(folder.path + "/apps/mail.app", F_OK) != 0)
+        let wrong = try initialize("other", "mail to")
+        #expect(wrong.status == 2)
+        #expect(wrong.errors.contains("--url-scheme: invalid scheme 'mail to'; expected a scheme such as mailto"))
+        #expect(try initialize("worker@", "work").errors.contains("worker@ is a template"))
+    }
 }

@@ -110,7 +110,7 @@ struct ConnectionTests {
         #expect(harness.answers[one] == .refused(.tooMany("64 URLs are pending")))
     }
 
-    @Test("URLs that wait are still there after the daemon died, and nobody is answered for them (L8)")
+    @Test("URLs that wait are still there after the daemon died, and no request is answered for them (L8)")
     func recovery() throws {
         let harness = Harness("photos") { $0.readiness = .notified }
         harness.behave("photos") { $0.launching = .executes }

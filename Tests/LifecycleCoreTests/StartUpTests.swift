@@ -187,4 +187,34 @@ struct StartUpTests {
         #expect(core.difference(from: harness.core) == nil)
         #expect(core.nextDeadline == harness.core.nextDeadline)
     }
+
+    @Test(
+        "whether a connection still waits at a held socket is looked at soon, and then later by half of the program's age (L52)"
+    )
+    func accepts() {
+        func times(_ holdsSockets: Bool) -> [Duration] {
+            let harness = launch {
+                $0.readiness = .listening
+                $0.holdsSockets = holdsSockets
+            }
+            let mark = harness.now
+            var times: [Duration] = []
+            while harness.now - mark < .milliseconds(30) {
+                let before = harness.effects.count
+                harness.advance(.microseconds(500))
+                if harness.effects.dropFirst(before).contains(where: \.looksForListener) {
+                    times.append(harness.now - mark)
+                }
+            }
+            return times
+        }
+        #expect(times(true) == [2, 4, 6, 9, 13.5, 20.5].map { .milliseconds($0) })
+        #expect(times(false) == [.milliseconds(20)])
+    }
+}
+
+extension Effect {
+    fileprivate var looksForListener: Bool {
+        if case .measureActivity(_, listeners: true) = self { true } else { false }
+    }
 }

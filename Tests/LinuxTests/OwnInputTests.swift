@@ -33,6 +33,7 @@ struct OwnInputTests {
                 m = socket.socket(socket.AF_INET6); m.bind(("::", 0)); m.listen()
                 c = socket.create_connection(("127.0.0.1", m.getsockname()[1])); a, _ = m.accept(); c.send(b'abc')
                 """
+            case "beside": ""
             default: "c = socket.create_connection(l.getsockname())"
             }
         return sends + "\nprint(1, flush=True)\nsignal.pause()\n"
@@ -99,24 +100,67 @@ struct OwnInputTests {
         #expect(!subject.process.isOver)
     }
 
+    @Test("no dump is made if the app has no socket that can be the other end")
+    func noOtherEnd() throws {
+        let (subject, port) = try start("beside")
+        let client = try TCPClient(port)
+        let process = try #require(try Process.open(subject.process.pid))
+        let watch = try DescriptorWatch(
+            [process], onlyPeers: false, budget: DescriptorBudget(total: 10_000), closer: DescriptorCloser())
+        while watch.advance() { #expect(watch.stage != .origins) }
+        #expect(try watch.input().isOwn == false)
+        client.shutDown()
+        watch.close()
+        // Its process ends with it.
+        #expect(!subject.process.isOver)
+    }
+
+    @Test("without a question to the kernel it is known which sockets of an app cannot be connected to each other")
+    func possibleEnds() throws {
+        let local: [UInt8] = [127, 0, 0, 1]
+        let outside: [UInt8] = [192, 0, 2, 7]
+        func known(_ socket: InternetSocket) -> KnownSocket {
+            KnownSocket(family: socket.family, identity: socket.identity)
+        }
+        let sockets: [UInt64: KnownSocket] = [
+            1: known(try Self.socket(local, 4711, local, 80)),
+            2: known(try Self.socket(local, 80, local, 4711)),
+            3: known(try Self.socket(local, 80, outside, 5000)),
+        ]
+        let listener = known(try Self.socket(local, 80, [0, 0, 0, 0], 0))
+        let other = known(try Self.socket(local, 81, [0, 0, 0, 0], 0))
+        func ends(_ inodes: Set<UInt64>) -> PossibleEnds { PossibleEnds(inodes) { sockets[$0] } }
+        #expect(ends([1, 2]).hasEnd(of: 1) && ends([1, 2]).hasEnd(of: 2))
+        #expect(!ends([1, 3]).hasEnd(of: 1) && !ends([2, 3]).hasEnd(of: 3))
+        #expect(ends([1]).hasClient(of: listener) && !ends([1]).hasClient(of: other))
+        #expect(!ends([2, 3]).hasClient(of: listener) && !ends([]).hasClient(of: nil))
+        // Nothing is known of the socket 9, nor of a listening socket.
+        #expect(ends([3, 9]).hasEnd(of: 3) && ends([3, 9]).hasClient(of: listener) && ends([3]).hasClient(of: nil))
+        #expect(ends([3, 9]).hasEnd(of: 9) && !ends([9]).hasEnd(of: 9))
+        #expect(ends(Set(10...300)).hasClient(of: listener))
+    }
+
+    private static func socket(
+        _ own: [UInt8], _ ownPort: UInt16, _ peer: [UInt8], _ peerPort: UInt16
+    ) throws -> InternetSocket {
+        var bytes = internetMessage()
+        bytes[0] = own.count == 4 ? 2 : 10
+        bytes.replaceSubrange(4..<6, with: nativeBytes(ownPort.bigEndian))
+        bytes.replaceSubrange(6..<8, with: nativeBytes(peerPort.bigEndian))
+        bytes.replaceSubrange(8..<8 + own.count, with: own)
+        bytes.replaceSubrange(24..<24 + peer.count, with: peer)
+        return try internetSocket(bytes)
+    }
+
     @Test("the other end of a connection is found in any form of its address")
     func flows() throws {
-        func socket(_ own: [UInt8], _ ownPort: UInt16, _ peer: [UInt8], _ peerPort: UInt16) throws -> InternetSocket {
-            var bytes = internetMessage()
-            bytes[0] = own.count == 4 ? 2 : 10
-            bytes.replaceSubrange(4..<6, with: nativeBytes(ownPort.bigEndian))
-            bytes.replaceSubrange(6..<8, with: nativeBytes(peerPort.bigEndian))
-            bytes.replaceSubrange(8..<8 + own.count, with: own)
-            bytes.replaceSubrange(24..<24 + peer.count, with: peer)
-            return try internetSocket(bytes)
-        }
         func mapped(_ address: [UInt8]) -> [UInt8] { [UInt8](repeating: 0, count: 10) + [0xff, 0xff] + address }
         let local: [UInt8] = [127, 0, 0, 1]
-        let client = try socket(local, 4711, local, 80)
-        let server = try socket(mapped(local), 80, mapped(local), 4711)
+        let client = try Self.socket(local, 4711, local, 80)
+        let server = try Self.socket(mapped(local), 80, mapped(local), 4711)
         #expect(OwnConnections([client, server]).isOwn(client) && OwnConnections([client, server]).isOwn(server))
         #expect(!OwnConnections([client]).isOwn(client))
-        let other = try socket([127, 0, 0, 2], 80, local, 4711)
+        let other = try Self.socket([127, 0, 0, 2], 80, local, 4711)
         #expect(!OwnConnections([client, other]).isOwn(other))
     }
 

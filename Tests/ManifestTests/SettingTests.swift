@@ -240,6 +240,7 @@ struct ConfigurationTests {
         arguments: [
             ("Manager", "ForegroundLimit", ["0", "1001", "-1", "none", "1.5"]),
             ("Manager", "LaunchesAtOnce", ["0", "1001", "-1", "none", "processors"]),
+            ("Manager", "DefaultHandlers", ["mail", "mailto", ":mail", "mailto:", "mailto:a/b", "1:mail"]),
             ("Memory", "Budget", ["0", "lots", "101%"]), ("Memory", "JetsamOrder", ["mru", "Largest"]),
             ("Memory", "WarningAvailable", ["lots", "101%", "infinity", "-1"]), ("Memory", "CriticalAvailable", ["x"]),
             ("Memory", "WarningPressure", ["0%", "100%", "some", "some7%", "most 7%", "some 7% 1s", "7", "some 7.5%"]),
@@ -253,6 +254,19 @@ struct ConfigurationTests {
             let start = "greenroom.conf:2:\(key.utf8.count + 2): error: \(key)=: invalid value '\(value)'; expected "
             #expect(lines.first?.hasPrefix(start) == true, "\(lines)")
         }
+    }
+
+    @Test("DefaultHandlers= is a list of schemes and apps, which an empty value empties (L8)")
+    func defaultHandlers() {
+        func handlers(_ text: String) -> [String]? {
+            readConfiguration("[Manager]\n" + text).configuration?.defaultHandlers.map { "\($0.scheme) \($0.app)" }
+        }
+        #expect(
+            handlers("DefaultHandlers=MAILTO:org.example.Mail x:web@1\nDefaultHandlers=x:b\n")
+                == ["mailto org.example.Mail", "x web@1", "x b"])
+        #expect(handlers("DefaultHandlers=a:b\nDefaultHandlers=\nDefaultHandlers=c:d\n") == ["c d"])
+        #expect(handlers("DefaultHandlers=" + String(repeating: "a:b ", count: 1000) + "\n")?.count == 1000)
+        #expect(handlers("DefaultHandlers=" + String(repeating: "a:b ", count: 1001) + "\n") == nil)
     }
 
     @Test("keys and sections of manifests are unknown in greenroom.conf")

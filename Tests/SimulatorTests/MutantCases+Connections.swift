@@ -18,10 +18,10 @@ extension MutantCase {
             var urls = effects.filter { isOpening($0) }
             return effects.map { isOpening($0) ? urls.removeLast() : $0 }
         },
-        .without("does not tell that the app is suspended", .suspensionsAreTold) {
+        .without("does not notify that the app is suspended", .suspensionsAreNotified) {
             if case .notify(_, .willSuspend) = $0 { true } else { false }
         },
-        .without("does not tell that the app was suspended", .suspensionsAreTold) {
+        .without("does not notify that the app was suspended", .suspensionsAreNotified) {
             if case .notify(_, .didResume) = $0 { true } else { false }
         },
         .effects("tells every app that it returns", .causesAreTrue) { effects, _, _ in

@@ -15,13 +15,28 @@ package struct OwnProcessFailed: Error, CustomStringConvertible {
 package func inOwnProcess(
     _ body: () throws -> Void, function: String = #function, file: String = #fileID, line: Int = #line
 ) throws {
+    guard try isOwnProcess(function, file, line) else { return }
+    try body()
+}
+
+/// As the other `inOwnProcess`, for a body with Swift concurrency.
+package func inOwnProcess(
+    isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> Void, function: String = #function,
+    file: String = #fileID, line: Int = #line
+) async throws {
+    guard try isOwnProcess(function, file, line) else { return }
+    try await body()
+}
+
+/// Returns whether this is the process of this test. In another one, runs the test in a process of its own and throws if it fails.
+private func isOwnProcess(_ function: String, _ file: String, _ line: Int) throws -> Bool {
     let site = "\(file):\(line)"
     if let wanted = getenv(siteVariable) {
         // Another call of `inOwnProcess` in the same test, or another test that the filter matches.
-        guard String(cString: wanted) == site else { return }
+        guard String(cString: wanted) == site else { return false }
         // SIGALRM ends a process that does not end by itself.
         alarm(120)
-        return try body()
+        return true
     }
     var path = Array("/tmp/greenroom-output-XXXXXX".utf8CString)
     let output = mkstemp(&path)
@@ -30,8 +45,8 @@ package func inOwnProcess(
     _ = fcntl(output, F_SETFD, FD_CLOEXEC)
     defer { close(output) }
     let status = try runnerStatus(filter: filter(function, file), site: site, output: output)
-    guard status != 0 else { return }
-    throw OwnProcessFailed(description: "wait status \(status):\n\(contents(output))")
+    guard status == 0 else { throw OwnProcessFailed(description: "wait status \(status):\n\(contents(output))") }
+    return false
 }
 
 private let siteVariable = "GREENROOM_TEST_SITE"

@@ -67,6 +67,8 @@ def push(payload):
         except greenroom.Refused as error:
             say(f"no task: {error}")
             return greenroom.Result.FAILED
+    if payload == "large":
+        say("x" * 100_000)
     return payload != "none"
 
 

@@ -11,6 +11,7 @@ import pathlib
 import re
 import select
 import shlex
+import signal
 import socket
 import subprocess
 import sys
@@ -30,9 +31,10 @@ class Mismatch(Exception):
 
 
 def variants(values):
-    """JSON values as a{sv}: text s, whole numbers t, other numbers d, lists of text as."""
-    kinds = {str: "s", bool: "b", int: "t", float: "d", list: "as"}
-    return {key: _wire.Variant(kinds[type(value)], value) for key, value in values.items()}
+    """JSON values as a{sv}: text s, whole numbers t, other numbers d, lists of text as, objects a{sv}."""
+    kinds = {str: "s", bool: "b", int: "t", float: "d", list: "as", dict: "a{sv}"}
+    contents = {key: variants(value) if isinstance(value, dict) else value for key, value in values.items()}
+    return {key: _wire.Variant(kinds[type(values[key])], value) for key, value in contents.items()}
 
 
 def matches(expected, found, captured):
@@ -128,6 +130,14 @@ class Player:
         body = [int(serial), kind, variants(json.loads(" ".join(details) or "{}"))]
         self.signal("Event", "tsa{sv}", body)
 
+    def do_flood(self, first, last, kind, *details):
+        """Events with these serials. The app may end the connection meanwhile."""
+        try:
+            for serial in range(int(first), int(last) + 1):
+                self.do_event(serial, kind, *details)
+        except (BrokenPipeError, ConnectionResetError):
+            self.connection.close()
+
     def do_signal(self, member, signature, *body):
         self.signal(member, signature, json.loads(" ".join(body)))
 
@@ -169,6 +179,10 @@ class Player:
 
     def do_terminate(self):
         self.process.terminate()
+
+    def do_kill(self, name):
+        """A signal for the process."""
+        self.process.send_signal(signal.Signals["SIG" + name])
 
     # ----
 

@@ -1,12 +1,10 @@
-# A shell script that takes part: install diary as /usr/local/bin/diary.
+# A shell script that takes part: install diary.sh as /usr/local/bin/diary.sh.
 [App]
 Name=Diary
 Type=notify
-ExecStart=/usr/local/bin/diary
+ExecStart=/usr/local/bin/diary.sh
 StateDirectory=diary
+URLSchemes=diary
 
 [Lifecycle]
-BackgroundTimeSec=1min
-
-[Signals]
-EnterBackground=SIGUSR1
+BackgroundModes=push

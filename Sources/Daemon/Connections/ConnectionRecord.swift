@@ -7,6 +7,8 @@ struct ConnectionRecord: Hashable {
     var lastEffect = EffectID.none
     /// The kinds that the connections handle together. After a death of the daemon their clients connect again.
     var handled: Set<EventKind> = []
+    /// The kinds that the app handles with a process for each event: they wait while none is connected.
+    var kept: Set<EventKind> = []
 
     /// What a process that connects learns about the launch.
     var launch = LaunchRecord()
@@ -51,9 +53,16 @@ extension ConnectionRecord: SavedRecord {
         try coder.field(1, &lastSerial)
         try coder.field(2, &lastEffect.event)
         try coder.field(3, &lastEffect.index)
-        var names = handled.map(\.rawValue).sorted()
-        try coder.list(4, &names, upTo: 2 * EventKind.allCases.count)
-        handled = Set(names.compactMap(EventKind.init(rawValue:)))
+        try Self.code(4, &handled, &coder)
+        try Self.code(5, &kept, &coder)
+    }
+
+    private static func code<Coder: RecordCoder>(
+        _ number: Int, _ kinds: inout Set<EventKind>, _ coder: inout Coder
+    ) throws(Coder.Failure) {
+        var names = kinds.map(\.rawValue).sorted()
+        try coder.list(number, &names, upTo: 2 * EventKind.allCases.count)
+        kinds = Set(names.compactMap(EventKind.init(rawValue:)))
     }
 }
 

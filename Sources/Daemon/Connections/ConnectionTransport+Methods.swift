@@ -32,13 +32,14 @@ extension ConnectionTransport {
             throw refuse(
                 .invalidArgument, call, "the option serial is a \(options["serial"]?.signature ?? ""); expected a t")
         }
+        let once = options["once"]?.boolValue ?? false
         if let library = options["library"]?.stringValue {
             let name = library.printable(upTo: Self.maximumLibrary)
             context.journal.log(
                 .debug, MessageID.bus, app: run.app,
                 "process \(call.peer.credentials?.pid ?? 0) takes part with \(name), after the event \(serial)")
         }
-        attach(call.peer, kinds, after: serial) { position in call.reply([launchAnswer(position)]) }
+        attach(call.peer, kinds, after: serial, once: once) { position in call.reply([launchAnswer(position)]) }
     }
 
     private func kinds(_ option: Variant?, _ call: MethodCall) throws(BusError) -> Set<EventKind> {

@@ -13,6 +13,8 @@ final class ConnectionTransport {
     struct Participant {
         let peer: BusPeer
         var kinds: Set<EventKind>
+        /// How many events it gets at most.
+        var rest = Int.max
     }
 
     /// The most connections of a run.
@@ -69,24 +71,32 @@ final class ConnectionTransport {
 
     // MARK: Participants
 
-    /// The kinds that all connections handle together.
-    var handled: Set<EventKind> { participants.reduce(into: []) { $0.formUnion($1.kinds) } }
+    /// The kinds that all connections handle together, and those that processes for one event each handle.
+    var handled: Set<EventKind> { participants.reduce(into: record.kept) { $0.formUnion($1.kinds) } }
 
     /// A connection takes part from now on.
     /// - Parameters:
     ///   - serial: of the last event that its client has got; 0: none.
+    ///   - once: it gets one event, and other connections get the ones after it: until then they wait.
     ///   - reply: sends the answer, with the serial after which events follow. Called before the first of them.
-    func attach(_ peer: BusPeer, _ kinds: Set<EventKind>, after serial: UInt64, _ reply: (UInt64) -> Void) {
+    func attach(
+        _ peer: BusPeer, _ kinds: Set<EventKind>, after serial: UInt64, once: Bool = false, _ reply: (UInt64) -> Void
+    ) {
         participants.removeAll { $0.peer === peer }
-        let participant = Participant(peer: peer, kinds: kinds)
-        participants.append(participant)
-        let due = queue.due(after: min(serial, queue.lastSerial), kinds)
+        let due = queue.due(after: min(serial, queue.lastSerial), kinds).prefix(once ? 1 : .max)
+        participants.append(Participant(peer: peer, kinds: kinds, rest: once ? 1 - due.count : .max))
         reply((due.first?.serial ?? queue.lastSerial + 1) - 1)
-        for event in due { send(event, to: participant) }
+        for event in due { send(event, to: peer) }
         let first = due.filter { !$0.isSent }
         context.logbook.batch { queue.markSent(Set(first.map(\.serial))) }
         for event in first {
-            if case .notice(let notice) = event.content { run.notified(notice, delivered: true) }
+            // The app was notified when the event began to wait for the next process.
+            guard case .notice(let notice) = event.content, !record.kept.contains(event.kind) else { continue }
+            run.notified(notice, delivered: true)
+        }
+        if once, kinds != record.kept {
+            record.kept = kinds
+            persist()
         }
         changed()
     }
@@ -130,7 +140,7 @@ final class ConnectionTransport {
         var event = AppEvent(serial: 0, .notice(notice))
         describe(&event)
         let isSent = add(event, effect)
-        if isSent { run.notified(notice, delivered: true) }
+        if isSent || record.kept.contains(kind) { run.notified(notice, delivered: true) }
         if notice == .willTerminate, !isSent { awaitOver() }
         return true
     }
@@ -181,7 +191,9 @@ final class ConnectionTransport {
     /// - Returns: whether there is one.
     @discardableResult
     private func add(_ content: AppEvent, _ effect: EffectID) -> Bool {
-        let receivers = participants.filter { $0.kinds.contains(content.kind) }
+        let receivers = participants.indices.filter {
+            participants[$0].rest > 0 && participants[$0].kinds.contains(content.kind)
+        }
         var content = content
         content.effect = effect
         content.isSent = !receivers.isEmpty
@@ -196,7 +208,10 @@ final class ConnectionTransport {
                 "\(EventQueue.capacity) events wait for its connection, or 1 MB of them; the oldest, \(first.rawValue), was dropped"
             )
         }
-        for receiver in receivers { send(event, to: receiver) }
+        for index in receivers {
+            if participants[index].rest < .max { participants[index].rest -= 1 }
+            send(event, to: participants[index].peer)
+        }
         return !receivers.isEmpty
     }
 
@@ -207,8 +222,8 @@ final class ConnectionTransport {
         persist()
     }
 
-    private func send(_ event: AppEvent, to participant: Participant) {
-        try? participant.peer.emitSignal(
+    private func send(_ event: AppEvent, to peer: BusPeer) {
+        try? peer.emitSignal(
             path: SelfInterface.path, interface: SelfInterface.name, member: SelfInterface.eventSignal,
             [.uint64(event.serial), .string(event.kind.rawValue), .dictionary(event.details(at: loop.now()))])
     }

@@ -150,6 +150,7 @@ final class RunInput {
         watch.describe = { inode in
             work.socket(inode, of: id).flatMap { describer.describe(inode, $0) }
         }
+        watch.knownSocket = { work.socket($0, of: id) }
     }
 
     deinit { watch.close(isOver: true) }

@@ -5,7 +5,7 @@ struct ConnectionChecker {
     private struct URL {
         let url: String
         let request: RequestID
-        /// Nobody can say whether the app still gets it: its request was answered otherwise, or nobody waits for it.
+        /// It is unknown whether the app still gets it: its request was answered otherwise, or no request waits for it.
         var isOptional = false
         /// For the process after the end that is under way.
         var isAfterEnd = false
@@ -14,7 +14,7 @@ struct ConnectionChecker {
     private struct App {
         var handled: HandledNotices = []
         var urls: [URL] = []
-        var isTold = false
+        var isNotified = false
         var isAsleep = false
         var owesResumption = false
         var before = Before.launch
@@ -107,9 +107,10 @@ struct ConnectionChecker {
 
     private mutating func freeze(_ app: Int, _ model: CoreModel, _ findings: inout Findings) {
         findings.check(
-            apps[app].isAsleep || apps[app].isTold == apps[app].handled.contains(.willSuspend), .suspensionsAreTold,
-            "\(model.apps[app].id) is frozen and was \(apps[app].isTold ? "" : "not ")told before")
-        (apps[app].isAsleep, apps[app].isTold) = (true, false)
+            apps[app].isAsleep || apps[app].isNotified == apps[app].handled.contains(.willSuspend),
+            .suspensionsAreNotified,
+            "\(model.apps[app].id) is frozen and was \(apps[app].isNotified ? "" : "not ")notified before")
+        (apps[app].isAsleep, apps[app].isNotified) = (true, false)
     }
 
     private mutating func record(_ notice: Notice, of app: Int, _ model: CoreModel, _ findings: inout Findings) {
@@ -117,9 +118,9 @@ struct ConnectionChecker {
         let before = apps[app].before
         switch notice {
         case .openURL(let url): open(url, app, model, &findings)
-        case .willSuspend: apps[app].isTold = true
+        case .willSuspend: apps[app].isNotified = true
         case .didResume:
-            findings.check(apps[app].owesResumption, .suspensionsAreTold, "\(id) was not asleep, and resumes")
+            findings.check(apps[app].owesResumption, .suspensionsAreNotified, "\(id) was not asleep, and resumes")
             apps[app].owesResumption = false
         case .willEnterForeground: apps[app].before = .returning
         case .didBecomeActive(let cause):
@@ -157,7 +158,7 @@ struct ConnectionChecker {
                 && model.apps[app].state != .suspended, .urlsAreOpened,
             "\(id) is given \(url) while it is \(model.apps[app].state) and handles \(apps[app].handled.rawValue)")
         guard let index = apps[app].urls.firstIndex(where: { $0.url == url }) else {
-            return findings.check(false, .urlsAreOpened, "\(id) is given \(url), which nobody asked for, or again")
+            return findings.check(false, .urlsAreOpened, "\(id) is given \(url), which no request has, or again")
         }
         findings.check(
             apps[app].urls[..<index].allSatisfy(\.isOptional), .urlsAreOpened,
@@ -175,7 +176,7 @@ struct ConnectionChecker {
         resigned = nil
         for app in concerned {
             let id = model.apps[app].id
-            findings.check(!apps[app].owesResumption, .suspensionsAreTold, "\(id) is thawed and not told")
+            findings.check(!apps[app].owesResumption, .suspensionsAreNotified, "\(id) is thawed and not notified")
             findings.check(!apps[app].awaitsKill, .answeredEndsAreImmediate, "\(id) has finished, and is not killed")
             (apps[app].owesResumption, apps[app].awaitsKill) = (false, false)
         }

@@ -138,7 +138,7 @@ package enum Rule: String, CaseIterable, Sendable {
         "a transient instance is removed when nothing is left of it that could run it again, and not before (L42)"
     case urlsAreOpened =
         "a URL that is accepted is given once, in order and before the app becomes active, to an app that handles URLs (L8)"
-    case suspensionsAreTold =
+    case suspensionsAreNotified =
         "an app that handles them gets willSuspend before it is frozen, and didResume once when it is thawed (L32)"
     case causesAreTrue = "the causes of becoming active, and of resigning that, are those that they say (L3, L13)"
     case answeredEndsAreImmediate = "an app that has answered willTerminate is killed at once (L46)"

@@ -30,6 +30,8 @@ INTERFACE = "org.greenroom.Self1"
 # Calls that wait for the daemon, and their size. More are refused at once.
 MAX_CALLS = 1000
 MAX_BYTES = 4 << 20
+# The texts of one call. greenroomd ends connections that send messages of more than 64 KiB.
+MAX_TEXT = 32 << 10
 # Events that the program has not handled. The daemon has at most 256 that wait; the rest are repeated after a reconnect.
 MAX_EVENTS = 4096
 # The pauses between attempts to connect, in seconds. A daemon that is replaced is back within a few of the first. A new daemon
@@ -101,8 +103,12 @@ class Connection:
     ) -> concurrent.futures.Future[Reply]:
         """Queues a call. The descriptors are duplicated. With `latest` it takes the position of an earlier one in the queue.
 
-        Raises Refused if too many calls wait.
+        Raises Refused if too many calls wait, or a text is too long.
         """
+        for length in (len(value.encode(errors="surrogatepass")) for value in body if isinstance(value, str)):
+            if length > MAX_TEXT:
+                sentence = f"{member}: the text has {length} bytes; expected at most {MAX_TEXT}."
+                raise Refused("org.freedesktop.DBus.Error.LimitsExceeded", sentence)
         message = _wire.Message(_wire.METHOD_CALL, 1, 0, PATH, INTERFACE, member, signature=signature, body=list(body))
         message.descriptors = [os.dup(descriptor) for descriptor in descriptors]
         try:

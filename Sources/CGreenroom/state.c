@@ -1,0 +1,224 @@
+/* The restoration state and the snapshot: sealed memfds for greenroomd, a file without it. */
+#include "internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+// The file in STATE_DIRECTORY that has the state without Greenroom.
+#define FILE_NAME "restoration-state"
+
+// MARK: Writing
+
+static int write_all(int descriptor, const void *data, size_t size) {
+    const char *rest = data;
+    while (size > 0) {
+        ssize_t n = write(descriptor, rest, size);
+        if (n < 0 && errno != EINTR)
+            return -errno;
+        if (n > 0) {
+            rest += n;
+            size -= (size_t)n;
+        }
+    }
+    return 0;
+}
+
+/// A memfd with this content that no process can change.
+static int sealed_memfd(const char *name, const void *data, size_t size) {
+    int descriptor = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (descriptor < 0)
+        return -errno;
+    int r = write_all(descriptor, data, size);
+    if (r >= 0 && fcntl(descriptor, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+        r = -errno;
+    if (r < 0) {
+        close(descriptor);
+        return r;
+    }
+    return descriptor;
+}
+
+/// The path of a file in STATE_DIRECTORY: 1, or 0 if there is no folder.
+static int path_of(const char *suffix, char **ret) {
+    const char *folders = getenv("STATE_DIRECTORY");
+    *ret = NULL;
+    // Several folders are separated by colons.
+    int length = folders ? (int)strcspn(folders, ":") : 0;
+    if (length == 0)
+        return 0;
+    return asprintf(ret, "%.*s/" FILE_NAME "%s", length, folders, suffix) < 0 ? -ENOMEM : 1;
+}
+
+static int replace(const char *path, const char *new, const void *data, size_t size) {
+    int descriptor = open(new, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (descriptor < 0)
+        return -errno;
+    int r = write_all(descriptor, data, size);
+    if (r >= 0 && fsync(descriptor) < 0)
+        r = -errno;
+    if (close(descriptor) < 0 && r >= 0)
+        r = -errno;
+    return r >= 0 && rename(new, path) < 0 ? -errno : r;
+}
+
+static int save_file(greenroom_app *app, const void *data, size_t size) {
+    char *path = NULL, *new = NULL;
+    int r = path_of("", &path);
+    if (r > 0)
+        r = path_of(".new", &new);
+    if (r > 0)
+        r = replace(path, new, data, size);
+    if (r < 0)
+        fail(app, r, "The restoration state was not saved in %s: %s.", path ? path : FILE_NAME, strerror(-r));
+    free(path);
+    free(new);
+    return r < 0 ? r : 0;
+}
+
+static int save(greenroom_app *app, const char *member, const void *data, size_t size, struct call **ret) {
+    bool is_state = strcmp(member, "SaveState") == 0;
+    const char *what = is_state ? "The restoration state" : "The snapshot";
+    size_t limit = is_state ? MAX_STATE : MAX_SNAPSHOT;
+    if (!app)
+        return -EINVAL;
+    if (!data && size > 0)
+        return fail(app, -EINVAL, "%s is NULL.", what);
+    if (size > limit)
+        return fail(app, -EMSGSIZE, "%s has %zu bytes; at most %zu are kept.", what, size, limit);
+    if (mode_of(app) == MODE_CHILD)
+        return fail_child(app, is_state ? "greenroom_save_state" : "greenroom_save_snapshot");
+    struct call *call = call_new(app, member, ARGUMENTS_DESCRIPTOR, VALUES_NONE);
+    if (!call)
+        return fail_memory(app);
+    int r = 0;
+    if (mode_of(app) == MODE_OUTSIDE)
+        r = is_state ? save_file(app, data, size) : 0;
+    else if ((call->descriptor = sealed_memfd(is_state ? "state" : "snapshot", data, size)) < 0)
+        r = fail(app, call->descriptor, "%s was not saved: %s.", what, strerror(-call->descriptor));
+    if (r < 0)
+        call_free(call);
+    *ret = call;
+    return r;
+}
+
+PUBLIC int greenroom_save_state(greenroom_app *app, const void *data, size_t size) {
+    struct call *call;
+    int r = save(app, "SaveState", data, size, &call);
+    return r < 0 ? r : call_finish(call, false, NULL, NULL);
+}
+
+PUBLIC int greenroom_save_state_async(greenroom_app *app, const void *data, size_t size, greenroom_reply_handler_t reply,
+                                      void *userdata) {
+    struct call *call;
+    int r = save(app, "SaveState", data, size, &call);
+    return r < 0 ? r : call_finish(call, true, reply, userdata);
+}
+
+PUBLIC int greenroom_save_snapshot(greenroom_app *app, const void *data, size_t size) {
+    struct call *call;
+    int r = save(app, "SaveSnapshot", data, size, &call);
+    return r < 0 ? r : call_finish(call, false, NULL, NULL);
+}
+
+PUBLIC int greenroom_save_snapshot_async(greenroom_app *app, const void *data, size_t size, greenroom_reply_handler_t reply,
+                                         void *userdata) {
+    struct call *call;
+    int r = save(app, "SaveSnapshot", data, size, &call);
+    return r < 0 ? r : call_finish(call, true, reply, userdata);
+}
+
+// MARK: Reading
+
+static int load_file(greenroom_app *app, void **ret, size_t *ret_size) {
+    char *path = NULL;
+    int r = path_of("", &path);
+    if (r > 0) {
+        int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        if (descriptor >= 0) {
+            r = message_read_file(descriptor, MAX_STATE, ret, ret_size);
+            close(descriptor);
+        } else
+            r = errno == ENOENT ? 0 : -errno;
+    }
+    if (r < 0)
+        fail(app, r, "The restoration state was not read from %s: %s.", path ? path : FILE_NAME, strerror(-r));
+    free(path);
+    return r < 0 ? r : 0;
+}
+
+/// A call whose data is the state, if Greenroom does not have it.
+static int restore(greenroom_app *app, struct call **ret) {
+    if (mode_of(app) == MODE_CHILD)
+        return fail_child(app, "greenroom_restore_state");
+    struct call *call = call_new(app, "GetState", ARGUMENTS_NONE, VALUES_STATE);
+    if (!call)
+        return fail_memory(app);
+    int r = mode_of(app) == MODE_OUTSIDE ? load_file(app, &call->data, &call->data_size) : 0;
+    if (r < 0)
+        call_free(call);
+    *ret = call;
+    return r;
+}
+
+PUBLIC int greenroom_restore_state(greenroom_app *app, void **ret, size_t *ret_size) {
+    if (!app || !ret)
+        return -EINVAL;
+    *ret = NULL;
+    if (ret_size)
+        *ret_size = 0;
+    struct call *call;
+    int r = restore(app, &call);
+    if (r < 0)
+        return r;
+    if (mode_of(app) == MODE_LIVE)
+        r = call_wait(call);
+    if (r >= 0 && call->data) {
+        *ret = call->data;
+        if (ret_size)
+            *ret_size = call->data_size;
+        call->data = NULL;
+        r = 1;
+    }
+    call_free(call);
+    return r;
+}
+
+PUBLIC int greenroom_restore_state_async(greenroom_app *app, greenroom_reply_handler_t reply, void *userdata) {
+    if (!app)
+        return -EINVAL;
+    struct call *call;
+    int r = restore(app, &call);
+    return r < 0 ? r : call_finish(call, true, reply, userdata);
+}
+
+static int drop(greenroom_app *app, bool is_async, greenroom_reply_handler_t reply, void *userdata) {
+    if (!app)
+        return -EINVAL;
+    if (mode_of(app) == MODE_CHILD)
+        return fail_child(app, "greenroom_drop_state");
+    struct call *call = call_new(app, "DropState", ARGUMENTS_NONE, VALUES_NONE);
+    if (!call)
+        return fail_memory(app);
+    char *path = NULL;
+    int r = mode_of(app) == MODE_OUTSIDE ? path_of("", &path) : 0;
+    if (r > 0)
+        r = unlink(path) < 0 && errno != ENOENT ? -errno : 0;
+    free(path);
+    if (r < 0) {
+        call_free(call);
+        return fail(app, r, "The restoration state was not removed: %s.", strerror(-r));
+    }
+    return call_finish(call, is_async, reply, userdata);
+}
+
+PUBLIC int greenroom_drop_state(greenroom_app *app) { return drop(app, false, NULL, NULL); }
+
+PUBLIC int greenroom_drop_state_async(greenroom_app *app, greenroom_reply_handler_t reply, void *userdata) {
+    return drop(app, true, reply, userdata);
+}

@@ -1,0 +1,95 @@
+import CGreenroom
+import Glibc
+
+extension App {
+    // MARK: Restoration
+
+    /// Saves the restoration state for the next process of the app, instead of the one before.
+    ///
+    /// - Parameter state: at most 1 MiB.
+    /// - Throws: `GreenroomError.refused` with a sentence if it is not kept.
+    public func save(_ state: RestorationState) throws(GreenroomError) {
+        try call { library in
+            state.bytes.withUnsafeBytes { greenroom_save_state(library, $0.baseAddress, $0.count) }
+        }
+    }
+
+    /// Saves a text as the restoration state, as `save(_:)`.
+    public func save(_ text: some StringProtocol) throws(GreenroomError) { try save(RestorationState(text)) }
+
+    /// Saves bytes as the restoration state, as `save(_:)`.
+    public func save(bytes: some Sequence<UInt8>) throws(GreenroomError) { try save(RestorationState(bytes: bytes)) }
+
+    /// Returns the restoration state that an earlier process of the app has saved, or `nil` if there is none.
+    ///
+    /// With a delegate, `run(_:)` does so. A program without one calls it before it asks for events.
+    public func restore() throws(GreenroomError) -> RestorationState? {
+        let result = connection.perform { library -> Result<RestorationState?, GreenroomError> in
+            Result { () throws(GreenroomError) in
+                var data: UnsafeMutableRawPointer?
+                var size = 0
+                try check(greenroom_restore_state(library, &data, &size), library)
+                guard let data else { return nil }
+                defer { free(data) }
+                return RestorationState(bytes: UnsafeRawBufferPointer(start: data, count: size))
+            }
+        }
+        return try result.get().get()
+    }
+
+    /// Removes the restoration state, so that the next process begins anew.
+    public func dropState() throws(GreenroomError) { try call { greenroom_drop_state($0) } }
+
+    /// Saves a picture of the app that is shown while it returns. Without Greenroom it does nothing.
+    ///
+    /// - Parameter image: at most 8 MiB.
+    public func saveSnapshot(_ image: some Sequence<UInt8>) throws(GreenroomError) {
+        let bytes = Array(image)
+        try call { library in bytes.withUnsafeBytes { greenroom_save_snapshot(library, $0.baseAddress, $0.count) } }
+    }
+
+    // MARK: What the app reports
+
+    /// Sets the text that `greenroomctl status` shows. Does not wait.
+    public func setStatus(_ text: String) { connection.report { _ = greenroom_set_status($0, text) } }
+
+    /// Describes the state of the app for its next process, which finds it as `lastSummary`.
+    ///
+    /// - Parameter text: at most 1 KiB.
+    /// - Throws: `GreenroomError.refused` with a sentence if it is not kept.
+    public func setSummary(_ text: String) throws(GreenroomError) { try call { greenroom_set_summary($0, text) } }
+
+    /// What the previous process of the app has set with `setSummary(_:)`; `nil` if it has set nothing.
+    ///
+    /// It is known once the app has started: in `didBecomeActive`, not in `didFinishLaunching`. Waits for greenroomd.
+    public var lastSummary: String? {
+        get throws(GreenroomError) {
+            let result = connection.perform { library -> Result<String?, GreenroomError> in
+                Result { () throws(GreenroomError) in
+                    var summary: UnsafePointer<CChar>?
+                    try check(greenroom_last_summary(library, &summary), library)
+                    return summary.map { String(cString: $0) }
+                }
+            }
+            return try result.get().get()
+        }
+    }
+
+    /// Reports that the app is alive. Does not wait.
+    ///
+    /// An app whose manifest has a watchdog (`WatchdogSec=`) calls this more often than that time, or it is killed.
+    public func heartbeat() { connection.report { _ = greenroom_heartbeat($0) } }
+
+    /// Hints that the app has nothing to do until something arrives (true), or has (false). Does not wait.
+    public func setIdle(_ isIdle: Bool = true) { connection.report { _ = greenroom_set_idle($0, isIdle ? 1 : 0) } }
+
+    /// Calls a function of the C library that waits for greenroomd.
+    private func call(
+        _ body: @escaping @Sendable (_ library: OpaquePointer) -> Int32
+    ) throws(GreenroomError) {
+        let result = connection.perform { library -> Result<Void, GreenroomError> in
+            Result { () throws(GreenroomError) in try check(body(library), library) }
+        }
+        try result.get().get()
+    }
+}

@@ -1,0 +1,40 @@
+/// Work during which the app is not suspended.
+///
+/// `App.withBackgroundTask(named:_:)` begins and ends it. A program whose work has no such block calls
+/// `App.beginBackgroundTask(named:expirationHandler:)`. The task ends with `end()`, or when the object is released. It may be used on
+/// any thread.
+public final class BackgroundTask: Sendable {
+    /// The name that `greenroomctl status` shows, and the receipt if the app is killed because of the task.
+    public let name: String
+
+    private let connection: Connection
+    private let expiration: Expiration
+    private let number: Monitor<UInt64?>
+
+    init(_ name: String, _ number: UInt64, _ expiration: Expiration, _ connection: Connection) {
+        self.name = name
+        self.number = Monitor(number)
+        self.expiration = expiration
+        self.connection = connection
+    }
+
+    deinit { end() }
+
+    /// Whether the background time ends: finish now, or the app is killed (5s later by default, `ExpirationNoticeSec=`).
+    public var isExpiring: Bool { expiration.hasBegun }
+
+    /// Waits until the background time ends, for at most this time.
+    ///
+    /// - Returns: `isExpiring`.
+    public func waitUntilExpiring(for time: Duration) -> Bool { expiration.wait(until: .now + time) }
+
+    /// Ends the task. After its last task has ended, an app in the background is suspended. Only the first call counts.
+    public func end() {
+        guard let number = number.update({ exchange(&$0, nil) }) else { return }
+        expiration.removeHandlers()
+        connection.post { [connection] _ in connection.endTask(number) }
+    }
+
+    /// Calls the handler when the background time ends, on a thread of the library.
+    func onExpiration(_ handler: @escaping @Sendable () -> Void) { expiration.onBegin(handler) }
+}

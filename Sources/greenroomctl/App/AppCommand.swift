@@ -1,0 +1,129 @@
+import LifecycleCore
+import Manifest
+
+/// The commands of `app`, for the processes of an app.
+enum AppCommand: String, CaseIterable {
+    case events, wait, answer, task, remaining, save, restore, status, summary, idle, launch
+
+    /// The arguments in the usage line.
+    var usage: String {
+        switch self {
+        case .events: "[KIND…] [--after SERIAL]"
+        case .wait: "[KIND…] [--after SERIAL] [--timeout TIME]"
+        case .answer: "SERIAL [--result RESULT]"
+        case .task: "NAME -- COMMAND…"
+        case .remaining: ""
+        case .save: "FILE|-"
+        case .restore: "[FILE|-]"
+        case .status, .summary: "TEXT"
+        case .idle: "yes|no"
+        case .launch: "[KEY]"
+        }
+    }
+
+    var summaryLine: String {
+        switch self {
+        case .events: "Print events, a line each: SERIAL KIND DETAILS"
+        case .wait: "Print the next event and exit"
+        case .answer: "Answer an event"
+        case .task: "Run a command in a background task"
+        case .remaining: "Print the background time that is left, in seconds"
+        case .save: "Keep the restoration state"
+        case .restore: "Print the restoration state that was kept"
+        case .status: "Set the status text"
+        case .summary: "Keep one line about the state for the next launch"
+        case .idle: "Say whether the app has nothing to do"
+        case .launch: "Print why the app was launched, and how it ended last"
+        }
+    }
+
+    /// How many arguments follow the command.
+    private var operands: ClosedRange<Int> {
+        switch self {
+        case .events, .wait: 0...Int.max
+        case .answer, .save, .status, .summary, .idle: 1...1
+        case .task: 2...Int.max
+        case .remaining: 0...0
+        case .restore, .launch: 0...1
+        }
+    }
+
+    private var missing: String {
+        switch self {
+        case .answer: "SERIAL"
+        case .save: "FILE"
+        case .status, .summary: "TEXT"
+        case .idle: "yes or no"
+        case .task, .events, .wait, .remaining, .restore, .launch: "NAME -- COMMAND…"
+        }
+    }
+
+    private var options: Set<Option> {
+        switch self {
+        case .events: [.after]
+        case .wait: [.after, .timeout]
+        case .answer: [.result]
+        case .task, .remaining, .save, .restore, .status, .summary, .idle, .launch: []
+        }
+    }
+
+    /// The usage error of a command line; `nil`: it has none.
+    /// - Parameter words: what follows `app`.
+    static func problem(_ words: [String], _ given: [Option: String]) -> String? {
+        let names = allCases.map(\.rawValue)
+        guard let command = words.first.flatMap(AppCommand.init(rawValue:)) else {
+            return "app: unknown command '\(escaped(words.first ?? ""))'" + expectation(words.first ?? "", names)
+        }
+        let name = "app \(command.rawValue)"
+        let own: Set<Option> = [.after, .timeout, .result]
+        if let option = Option.allCases.first(where: { given[$0] != nil && own.contains($0) }),
+            !command.options.contains(option)
+        {
+            return "\(name): unexpected option '\(option.long)'"
+        }
+        let rest = Array(words.dropFirst())
+        if rest.count < command.operands.lowerBound { return "\(name): missing argument \(command.missing)" }
+        if rest.count > command.operands.upperBound {
+            return "\(name): unexpected argument '\(escaped(rest[command.operands.upperBound]))'"
+        }
+        return command.problem(of: rest, name) ?? problem(ofOptions: given)
+    }
+
+    private func problem(of rest: [String], _ name: String) -> String? {
+        switch self {
+        case .events, .wait:
+            return rest.first { !AppEvent.kinds.contains($0) }.map {
+                "\(name): unknown kind '\(escaped($0))'" + Self.expectation($0, AppEvent.kinds)
+            }
+        case .answer:
+            return UInt64(rest[0]) == nil ? "\(name): invalid serial '\(escaped(rest[0]))'; expected a number" : nil
+        case .idle:
+            return ["yes", "no"].contains(rest[0])
+                ? nil : "\(name): invalid value '\(escaped(rest[0]))'; expected yes or no"
+        case .launch:
+            return rest.first { !AppLaunch.keys.contains($0) }.map {
+                "\(name): unknown key '\(escaped($0))'" + Self.expectation($0, AppLaunch.keys)
+            }
+        case .task, .remaining, .save, .restore, .status, .summary: return nil
+        }
+    }
+
+    private static func problem(ofOptions given: [Option: String]) -> String? {
+        if let text = given[.after], UInt64(text) == nil {
+            return "--after: invalid serial '\(escaped(text))'; expected a number"
+        }
+        if let text = given[.timeout], parseTimeSpan(text) == nil {
+            return "--timeout: invalid time '\(escaped(text))'; expected a time span such as 30s or 1min, or infinity"
+        }
+        let results = WakeResult.allCases.map(\.rawValue)
+        if let text = given[.result], !results.contains(text) {
+            return "--result: invalid value '\(escaped(text))'" + expectation(text, results)
+        }
+        return nil
+    }
+
+    private static func expectation(_ written: String, _ known: [String]) -> String {
+        (nearest(written, among: known).map { "; did you mean '\($0)'?" } ?? "")
+            + "; expected \(known.joined(separator: ", "))"
+    }
+}

@@ -1,0 +1,219 @@
+import Control
+import Glibc
+import JSON
+import LifecycleCore
+import Linux
+import Manifest
+import Posix
+import Systemd
+
+/// `app`: what the processes of an app say to greenroomd, and what it says to them.
+extension Session {
+    /// The exit status if `--timeout` is over, as of timeout(1).
+    private static let timedOut: Int32 = 124
+    /// The exit status of `restore` without a state.
+    private static let noState: Int32 = 3
+    /// The largest restoration state in bytes.
+    private static let maximumState = 1 << 20
+
+    func app() throws(Failure) -> Int32 {
+        guard let command = operands.first.flatMap(AppCommand.init(rawValue:)) else { throw Failure("app: no command") }
+        let client: AppClient
+        do throws(Failure) {
+            client = try AppClient(environment)
+        } catch {
+            var failure = error
+            if command == .task { failure.status = TaskRun.failed }
+            throw failure
+        }
+        let rest = Array(operands.dropFirst())
+        switch command {
+        case .events: return try printEvents(client, rest)
+        case .wait: return try waitForEvent(client, rest)
+        case .answer: try answer(client, UInt64(rest[0]) ?? 0)
+        case .task: return try TaskRun(client, name: rest[0], Array(rest.dropFirst()), screen).run()
+        case .remaining: try remaining(client)
+        case .save: try save(client, rest[0])
+        case .restore: return try restore(client, rest.first ?? "-")
+        case .status: try client.call("SetStatus", [.string(rest[0])])
+        case .summary: try client.call("SetStateSummary", [.string(rest[0])])
+        case .idle: try hint(isIdle: rest[0] == "yes")
+        case .launch: try launch(client, rest.first)
+        }
+        return 0
+    }
+
+    // MARK: Events
+
+    /// Prints events until standard output is closed. Each is printed once, whatever becomes of the daemon.
+    private func printEvents(_ client: AppClient, _ kinds: [String]) throws(Failure) -> Int32 {
+        var position = try begin(client, kinds, once: false)
+        while true {
+            switch next(client, until: nil) {
+            case .event(let event):
+                guard try isShown(event) else { return 0 }
+                position = event.serial
+            case .over: return 0
+            case .failed(let error):
+                guard error.isOfLostConnection else { throw AppClient.failure(error) }
+                while try !client.reconnectIfListening() { if isOutputClosed(after: 200) { return 0 } }
+                _ = try client.attach(handled(kinds), after: position)
+            }
+        }
+    }
+
+    private enum Next {
+        case event(AppEvent)
+        /// The time is over, or standard output is closed.
+        case over
+        case failed(BusError)
+    }
+
+    private func next(_ client: AppClient, until deadline: Duration?) -> Next {
+        do throws(BusError) {
+            while true {
+                while let signal = try client.bus.nextSignal(until: EventLoop.now()) {
+                    if let event = AppEvent(signal) { return .event(event) }
+                }
+                if let deadline, EventLoop.now() >= deadline { return .over }
+                let found = try client.bus.waitForInput(or: [(STDOUT_FILENO, 0)], until: deadline)
+                if found[0] & Int16(POLLERR | POLLHUP | POLLNVAL) != 0 { return .over }
+            }
+        } catch {
+            return .failed(error)
+        }
+    }
+
+    private func isOutputClosed(after milliseconds: Int32) -> Bool {
+        var polled = pollfd(fd: STDOUT_FILENO, events: 0, revents: 0)
+        return poll(&polled, 1, milliseconds) > 0
+    }
+
+    /// Prints an event.
+    /// - Returns: false if the reader has ended, which is how a script ends.
+    private func isShown(_ event: AppEvent) throws(Failure) -> Bool {
+        do throws(Failure) {
+            try show((wantsJSON ? event.json.serialized(pretty: false) : event.line) + "\n")
+            return true
+        } catch {
+            guard error.sentence.isEmpty else { throw error }
+            return false
+        }
+    }
+
+    private func handled(_ kinds: [String]) -> [String] { kinds.isEmpty ? AppEvent.kinds : kinds }
+
+    /// Takes part. An app that waits for its events has been launched.
+    /// - Returns: the serial after which events follow.
+    private func begin(_ client: AppClient, _ kinds: [String], once: Bool) throws(Failure) -> UInt64 {
+        let after = invocation.options[.after].flatMap { UInt64($0) } ?? 0
+        let launch = try client.attach(handled(kinds), after: after, once: once)
+        if launch["state"]?.stringValue == "launching" { try client.call("Ready") }
+        return launch["serial"]?.uintValue ?? after
+    }
+
+    private func waitForEvent(_ client: AppClient, _ kinds: [String]) throws(Failure) -> Int32 {
+        let time = invocation.options[.timeout].flatMap { parseTimeSpan($0) } ?? nil
+        let deadline = time.map { EventLoop.now() + $0 }
+        while true {
+            _ = try begin(client, kinds, once: true)
+            switch next(client, until: deadline) {
+            case .event(let event): return try isShown(event) ? 0 : 1
+            case .over: return Self.timedOut
+            case .failed(let error):
+                guard error.isOfLostConnection else { throw AppClient.failure(error) }
+                try client.reconnect()
+            }
+        }
+    }
+
+    private func answer(_ client: AppClient, _ serial: UInt64) throws(Failure) {
+        let result = invocation.options[.result] ?? WakeResult.newData.rawValue
+        try client.call(
+            "Answer", [.uint64(serial), .dictionary([("result", .string(result))])], mayBeOver: true)
+    }
+
+    // MARK: Time, state and status
+
+    private func remaining(_ client: AppClient) throws(Failure) {
+        let microseconds = try client.call("RemainingTime").first?.uintValue ?? 0
+        guard !wantsJSON else {
+            let seconds = microseconds == .max ? JSONValue.null : .number(Double(microseconds) / 1e6)
+            return try show(.object([("remainingSeconds", seconds)]))
+        }
+        try show(microseconds == .max ? "infinity\n" : "\(microseconds / 1_000_000)\n")
+    }
+
+    private func save(_ client: AppClient, _ name: String) throws(Failure) {
+        let bytes: [UInt8]
+        do throws(SystemError) {
+            let file =
+                try name == "-" ? Descriptor.duplicate(of: STDIN_FILENO) : Descriptor.open(path(name), O_RDONLY)
+            bytes = try read(file, limit: Self.maximumState + 1)
+        } catch {
+            throw Failure("app save: cannot read \(escaped(name)): \(error)")
+        }
+        guard bytes.count <= Self.maximumState else {
+            throw Failure("app save: the state has more than 1 MiB, and is not kept")
+        }
+        let state: SharedDescriptor
+        do throws(SystemError) {
+            state = SharedDescriptor(try MemoryFile.sealed("greenroom-state", bytes))
+        } catch {
+            throw Failure("app save: \(error)")
+        }
+        try client.call("SaveState", [.descriptor(state)])
+    }
+
+    private func path(_ name: String) -> String { environment.absolutePath(name) }
+
+    private func read(_ file: borrowing Descriptor, limit: Int) throws(SystemError) -> [UInt8] {
+        var (bytes, chunk) = ([UInt8](), [UInt8](repeating: 0, count: 65536))
+        while bytes.count < limit {
+            let count = Glibc.read(file.raw, &chunk, chunk.count)
+            if count < 0, errno == EINTR { continue }
+            guard try checkErrno(count, "read") > 0 else { break }
+            bytes += chunk.prefix(count)
+        }
+        return bytes
+    }
+
+    private func restore(_ client: AppClient, _ name: String) throws(Failure) -> Int32 {
+        guard let file = try client.state() else {
+            report(Failure("The app has no restoration state."))
+            return Self.noState
+        }
+        let bytes: [UInt8]?
+        do throws(SystemError) {
+            bytes = try MemoryFile.contents(file.descriptor, limit: Self.maximumState)
+            if name != "-", let bytes { try replaceFile(at: path(name), with: bytes, mode: 0o600) }
+        } catch {
+            throw Failure("app restore: \(error)")
+        }
+        guard let bytes else { throw Failure("app restore: the state has more than 1 MiB") }
+        if name == "-" { try write(bytes[...], to: STDOUT_FILENO) }
+        return 0
+    }
+
+    /// The hint of a connection ends with it, so this is a message on the notify socket.
+    private func hint(isIdle: Bool) throws(Failure) {
+        guard let path = environment.variable("NOTIFY_SOCKET"), !path.isEmpty else {
+            throw Failure("app idle: NOTIFY_SOCKET is not set")
+        }
+        do throws(SystemError) {
+            var sender = try DatagramSender(to: path)
+            let problem = sender.send(Array("X_GREENROOM_IDLE=\(isIdle ? 1 : 0)".utf8))
+            guard problem == 0 else { throw SystemError(call: "sendto", errno: problem, path: path) }
+        } catch {
+            throw Failure("app idle: \(error)")
+        }
+    }
+
+    // MARK: The launch
+
+    private func launch(_ client: AppClient, _ key: String?) throws(Failure) {
+        let launch = try AppLaunch(client.attach([], after: 0))
+        if wantsJSON { return try show(launch.json(key)) }
+        try show(key.map { launch.text($0) + "\n" } ?? launch.lines)
+    }
+}
