@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stddef.h>
 #include <string.h>
@@ -98,28 +99,41 @@ static bool has_address(int descriptor, const struct clinux_address *address) {
 
 // MARK: Sockets
 
+/// The options that bind(2) depends on.
+static int set_bind_options(int made, int domain, const struct clinux_bind_options *options) {
+    const int on = 1;
+    if (domain == AF_UNIX)
+        return 0;
+    // With it two datagram sockets could have the same port.
+    if (options->type == SOCK_STREAM && setsockopt(made, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) < 0)
+        return -1;
+    if (domain == AF_INET6 && options->v6only >= 0 &&
+        setsockopt(made, IPPROTO_IPV6, IPV6_V6ONLY, &options->v6only, sizeof options->v6only) < 0)
+        return -1;
+    if (options->reuses_port && setsockopt(made, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) < 0)
+        return -1;
+    if (!options->is_free)
+        return 0;
+    return domain == AF_INET6 ? setsockopt(made, IPPROTO_IPV6, IPV6_FREEBIND, &on, sizeof on)
+                              : setsockopt(made, IPPROTO_IP, IP_FREEBIND, &on, sizeof on);
+}
+
 int clinux_bind(
-    const struct clinux_address *address, int type, bool is_dual, mode_t mode, struct clinux_bound_socket *result) {
-    const int on = 1, off = 0;
+    const struct clinux_address *address, const struct clinux_bind_options *options, struct clinux_bound_socket *result) {
     int domain = domain_of(address);
     result->call = "socket";
-    int made = socket(domain, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int made = socket(domain, options->type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (made < 0)
         return -errno;
     result->call = "setsockopt";
-    int failed = 0;
-    // With it two datagram sockets could have the same port.
-    if (domain != AF_UNIX && type == SOCK_STREAM)
-        failed = setsockopt(made, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (!failed && domain == AF_INET6 && is_dual)
-        failed = setsockopt(made, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    int failed = set_bind_options(made, domain, options);
     if (!failed) {
         result->call = "bind";
         // bind(2) gives the file the mode of the socket, less the umask. Other threads of this process create no files.
         bool has_path = domain == AF_UNIX && address->bytes[offsetof(struct sockaddr_un, sun_path)] != 0;
         mode_t before = has_path ? umask(0) : 0;
         if (has_path)
-            failed = fchmod(made, mode);
+            failed = fchmod(made, options->mode);
         if (!failed)
             failed = bind(made, (const struct sockaddr *)address->bytes, address->length);
         int error = errno;
@@ -146,8 +160,21 @@ static int option(int descriptor, int level, int name) {
     return getsockopt(descriptor, level, name, &value, &length) < 0 ? -1 : value;
 }
 
-enum clinux_socket_state clinux_socket_state(
-    int descriptor, const struct clinux_address *address, int type, bool is_dual) {
+bool clinux_is_bound_with(int descriptor, const struct clinux_bind_options *options) {
+    int domain = option(descriptor, SOL_SOCKET, SO_DOMAIN);
+    if (domain == AF_INET6 && options->v6only >= 0 && option(descriptor, IPPROTO_IPV6, IPV6_V6ONLY) != options->v6only)
+        return false;
+    return domain == AF_UNIX || !options->reuses_port || option(descriptor, SOL_SOCKET, SO_REUSEPORT) == 1;
+}
+
+int clinux_set_connection_options(int descriptor, bool keep_alive, bool no_delay) {
+    const int keep = keep_alive, fast = no_delay;
+    if (setsockopt(descriptor, SOL_SOCKET, SO_KEEPALIVE, &keep, sizeof keep) < 0)
+        return -errno;
+    return setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &fast, sizeof fast) < 0 ? -errno : 0;
+}
+
+enum clinux_socket_state clinux_socket_state(int descriptor, const struct clinux_address *address, int type) {
     int domain = domain_of(address);
     if (option(descriptor, SOL_SOCKET, SO_DOMAIN) != domain || option(descriptor, SOL_SOCKET, SO_TYPE) != type)
         return CLINUX_SOCKET_OTHER;
@@ -156,8 +183,6 @@ enum clinux_socket_state clinux_socket_state(
         if (protocol != (type == SOCK_STREAM ? IPPROTO_TCP : IPPROTO_UDP))
             return CLINUX_SOCKET_OTHER;
     }
-    if (domain == AF_INET6 && is_dual && option(descriptor, IPPROTO_IPV6, IPV6_V6ONLY) != 0)
-        return CLINUX_SOCKET_OTHER;
     if (!has_address(descriptor, address))
         return CLINUX_SOCKET_OTHER;
     if (type != SOCK_DGRAM && option(descriptor, SOL_SOCKET, SO_ACCEPTCONN) != 1)

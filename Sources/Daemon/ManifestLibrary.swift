@@ -53,6 +53,7 @@ final class ManifestLibrary {
     private var templates: [String: Template] = [:]
     private var found: AppFiles
     private var parsing: ManifestParsing?
+    private var hasRead = false
     /// The reading that will be adopted.
     private weak var reading: ManifestReading?
     /// Whether an app has a process.
@@ -101,6 +102,11 @@ final class ManifestLibrary {
     /// Replaces what was read before. An error in a manifest disables that app. If the configuration has an error, the previous
     /// one stays in effect.
     func adopt(_ reading: ManifestReading) -> Changes {
+        // Otherwise all apps would be gone, with their sockets and the clients that wait there.
+        if let obstacle = reading.obstacle, hasRead {
+            return Changes(errors: [ManifestFinding(.error, "the manifests were not read again: \(obstacle)")])
+        }
+        hasRead = true
         let replaced = Replaced(manifests, files, ids)
         manifests = reading.manifests
         files = reading.appFiles

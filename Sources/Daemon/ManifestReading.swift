@@ -37,6 +37,8 @@ final class ManifestReading {
     private(set) var appFiles: [AppID: ManifestFiles] = [:]
     private(set) var errors: [ManifestFinding] = []
     private(set) var warnings: [ManifestFinding] = []
+    /// Why not all files could be read, which says nothing about them: the daemon has too many open files, for example.
+    private(set) var obstacle: SystemError?
     /// `nil`: the configuration has an error.
     private(set) var configuration: ManagerConfiguration?
     /// By name, also those that have only drop-ins.
@@ -116,16 +118,37 @@ final class ManifestReading {
         previousTransient = transient
         parsing = ManifestParsing(folders: folders)
         files = AppFiles(vendor: FolderListing(path: folders.vendor), config: FolderListing(path: folders.config))
-        reader = Self.open(folders.vendor + "/apps")
+        reader = open(folders.vendor + "/apps")
     }
 
     /// A folder that does not exist is empty.
-    private static func open(_ folder: String) -> FolderReader? { try? FolderReader(folder) }
-    private static func names(_ folder: String) -> [String] { ((try? folderEntries(at: folder)) ?? []).sorted() }
+    private func open(_ folder: String) -> FolderReader? {
+        do {
+            return try FolderReader(folder)
+        } catch {
+            record(error)
+            return nil
+        }
+    }
+
+    private func names(_ folder: String) -> [String] {
+        do {
+            return try folderEntries(at: folder).sorted()
+        } catch {
+            record(error)
+            return []
+        }
+    }
+
+    private func record(_ error: any Error) {
+        guard obstacle == nil, let error = error as? SystemError, error.isShortage else { return }
+        obstacle = error
+    }
 
     /// Reads the next file, or does a part of what is between.
     /// - Returns: whether there is more to read.
     func advance() -> Bool {
+        if obstacle != nil { return false }
         switch part {
         case .vendor, .config: if !list() { endList() }
         case .dropIns: if !listDropIns() { part = .masks }
@@ -151,7 +174,14 @@ final class ManifestReading {
     // MARK: Files. Each step returns whether there is more of its part.
 
     private func list() -> Bool {
-        guard let reader, let names = try? reader.next(Self.step) else { return false }
+        guard let reader else { return false }
+        let names: [String]
+        do {
+            names = try reader.next(Self.step)
+        } catch {
+            record(error)
+            return false
+        }
         let isVendor = part == .vendor
         let folder = (isVendor ? files.vendor.path : files.config.path) + "/apps/"
         for name in names {
@@ -176,7 +206,7 @@ final class ManifestReading {
     private func endList() {
         if part == .vendor {
             files.vendor = listConfiguration(files.vendor, isVendor: true)
-            reader = Self.open(folders.config + "/apps")
+            reader = open(folders.config + "/apps")
             part = .config
         } else {
             files.config = listConfiguration(files.config, isVendor: false)
@@ -189,7 +219,7 @@ final class ManifestReading {
         var listing = listing
         let folder = listing.path
         listing.hasConfiguration = exists(at: folder + "/greenroom.conf")
-        listing.configurationDropIns = Self.names(folder + "/greenroom.conf.d")
+        listing.configurationDropIns = names(folder + "/greenroom.conf.d")
         if listing.hasConfiguration { unchecked.append((folder + "/greenroom.conf", isVendor)) }
         unchecked += listing.configurationDropIns.map { (folder + "/greenroom.conf.d/" + $0, isVendor) }
         return listing
@@ -198,7 +228,7 @@ final class ManifestReading {
     private func listDropIns() -> Bool {
         guard let (name, isVendor) = dropIns.popFirst() else { return false }
         let folder = (isVendor ? files.vendor.path : files.config.path) + "/apps/" + name
-        let names = Self.names(folder)
+        let names = self.names(folder)
         if isVendor { files.vendor.dropIns[name] = names } else { files.config.dropIns[name] = names }
         unchecked += names.map { (folder + "/" + $0, isVendor) }
         return true
@@ -300,6 +330,7 @@ final class ManifestReading {
                 broken[id] = diagnostics.first { $0.severity == .error }?.sentence ?? "it cannot be read"
             }
         } catch {
+            record(error)
             broken[id] = "\(error)"
             append(ManifestFinding(.error, "\(error)"), to: &errors, ofInstance: template != nil)
         }
@@ -310,7 +341,9 @@ final class ManifestReading {
     private func readTemplates() -> Bool {
         guard let name = unreadTemplates.first else { return false }
         if let template = templates[name] {
-            if !template.read() { unreadTemplates.removeFirst() }
+            if template.read() { return true }
+            template.failure.map(record)
+            unreadTemplates.removeFirst()
         } else {
             let paths = files.files(ofTemplate: name) ?? []
             templates[name] = Template(name, paths, in: folders)
@@ -375,6 +408,7 @@ final class ManifestReading {
             append(diagnostics)
             configuration = parsed
         } catch {
+            record(error)
             errors.append(ManifestFinding(.error, "\(error)"))
         }
     }

@@ -9,8 +9,8 @@ extension App {
     /// }
     /// ```
     ///
-    /// When the background time is nearly over (5s before, by default), the body is cancelled, as a `Task` is. The body runs on the
-    /// caller's actor. Without Greenroom it just runs.
+    /// When the background time is nearly over (5s before, by default), the body is cancelled, as a `Task` is. This needs an app that
+    /// has started (`App.start()`). The body runs on the caller's actor. Without Greenroom it just runs.
     ///
     /// - Parameters:
     ///   - name: 1 to 128 bytes, for people: `greenroomctl status` shows it. A longer name is truncated.
@@ -20,7 +20,7 @@ extension App {
     ///   body ended with `CancellationError` because of that; otherwise what the body throws.
     public func withBackgroundTask<Value>(
         named name: String, isolation: isolated (any Actor)? = #isolation,
-        @_implicitSelfCapture _ body: @escaping () async throws -> Value
+        @_implicitSelfCapture _ body: nonisolated(nonsending) @escaping () async throws -> Value
     ) async throws -> Value {
         let task = try await begin(name)
         defer { task.end() }

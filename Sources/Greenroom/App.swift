@@ -135,8 +135,8 @@ public final class App: Sendable {
 
     /// Finishes launching: connects, and reports that the app is ready. Events are kept until they are asked for.
     ///
-    /// `run(_:)`, `dispatch(to:for:)` and `events` do it first, so a program calls it only to be ready earlier. Restore the state
-    /// before.
+    /// `run(_:)`, `dispatch(to:for:)` and `events` do it first, so a program calls it only to be ready earlier. It restores the state
+    /// before: a delegate is not called for the launch afterwards.
     public func start() {
         let kinds = state.update { state in exchange(&state.hasStarted, true) ? nil : state.handled }
         if let kinds { connection.start(kinds) }

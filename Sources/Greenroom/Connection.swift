@@ -110,7 +110,7 @@ final class Connection: @unchecked Sendable {
     /// - Returns: whether it will be run.
     @discardableResult
     func post(_ command: @escaping Command) -> Bool {
-        guard getpid() == process else { return false }
+        guard !isForked else { return false }
         return state.update { state in
             guard !state.isClosed else { return false }
             state.commands.append(command)
@@ -123,7 +123,7 @@ final class Connection: @unchecked Sendable {
     ///
     /// So a program that reports in a loop uses no more memory while greenroomd is away.
     func report(_ command: @escaping Command) {
-        guard state.update({ $0.commands.count }) < Self.maximumReports else { return }
+        guard !isForked, state.update({ $0.commands.count }) < Self.maximumReports else { return }
         post(command)
     }
 
@@ -131,7 +131,7 @@ final class Connection: @unchecked Sendable {
     func perform<Value: Sendable>(
         _ body: @escaping @Sendable (_ library: OpaquePointer) -> Value
     ) -> Result<Value, GreenroomError> {
-        if isOnThread, let library { return .success(body(library)) }
+        if !isForked, isOnThread, let library { return .success(body(library)) }
         let result = Monitor<Value?>(nil)
         let isPosted = post { library in
             let value = body(library)
@@ -151,6 +151,9 @@ final class Connection: @unchecked Sendable {
             }
         }
     }
+
+    /// Whether this process is a child made by fork. It has no thread, and the lock may have been held when it was made.
+    private var isForked: Bool { getpid() != process }
 
     private var isOnThread: Bool {
         state.update { $0.thread }.map { pthread_equal($0, pthread_self()) != 0 } ?? false
@@ -180,13 +183,13 @@ final class Connection: @unchecked Sendable {
     /// - Parameter end: when to stop waiting; `nil`: never.
     /// - Returns: `nil` if the time was over first, or the app has to end (`hasEnded`).
     func nextDelivery(until end: ContinuousClock.Instant?) -> Delivery? {
-        guard getpid() == process else { return nil }
+        guard !isForked else { return nil }
         return state.wait(until: end) { state in self.take(&state) } ?? nil
     }
 
     /// Waits for the next event; `nil` if the app has to end, or the caller's task was cancelled.
     nonisolated(nonsending) func nextDelivery() async -> Delivery? {
-        while !Task.isCancelled {
+        while !isForked, !Task.isCancelled {
             if let found = state.update({ take(&$0) }) { return found }
             await nextChange()
         }
@@ -194,10 +197,11 @@ final class Connection: @unchecked Sendable {
     }
 
     /// Whether no more events come.
-    var hasEnded: Bool { state.update { $0.hasEnded && $0.deliveries.isEmpty } || getpid() != process }
+    var hasEnded: Bool { isForked || state.update { $0.hasEnded && $0.deliveries.isEmpty } }
 
     /// Discards the events that wait, because the app has to end.
     func end() {
+        guard !isForked else { return }
         // A wake that is discarded here answers, so it is released without the lock.
         _ = state.update { state in
             end(&state)
@@ -224,7 +228,7 @@ final class Connection: @unchecked Sendable {
 
     /// Sends what is left and closes the connection, at the end of the process.
     func close() {
-        guard getpid() == process, !isOnThread else { return }
+        guard !isForked, !isOnThread else { return }
         state.update { state in
             // Commands that wait are run before: the thread frees the object when none is left.
             state.isClosed = true

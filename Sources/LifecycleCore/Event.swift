@@ -122,6 +122,8 @@ package enum RunEvent: Hashable, Sendable {
     case attached(HandledNotices)
     /// The app has finished what it does after `willTerminate`: what is left of it may be killed at once (L46).
     case terminationAnswered
+    /// The app says that it has nothing to do until something arrives, or takes that back (L51).
+    case idleHinted(Bool)
 }
 
 /// The origin of a request (L53): a request is a user's if it comes from outside every app.

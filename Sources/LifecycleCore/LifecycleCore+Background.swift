@@ -9,6 +9,7 @@ extension LifecycleCore {
         }
         dropInterruptions(index)
         startBudget(index, apps[index].policy.backgroundBudget, now)
+        endIdleHint(index)
         effects.append(.notify(self[run: index].id, .didEnterBackground))
         if self[run: index].assertions.hasWakes { makeTimeForWake(index, now) }
         if isUnrequestedTimeUsedUp(index, now) { endTasksWithoutTime(index) }
@@ -91,6 +92,7 @@ extension LifecycleCore {
 
     /// An assertion began: a suspension that was about to happen, or is under way, is called off.
     mutating func assertionBegan(_ index: Int, _ now: Instant) {
+        if apps[index].execution != nil { endIdleHint(index) }
         switch apps[index].execution {
         case .background(var background)?:
             background.idleSince = nil

@@ -92,7 +92,8 @@ extension LifecycleCore {
 
     /// Sent before the freeze.
     mutating func notifyOfSuspension(_ index: Int, _ now: Instant) {
-        if !self[run: index].handled.isEmpty { self[run: index].sleptSince = now }
+        // Also for a process that connects while the freeze is under way.
+        self[run: index].sleptSince = now
         guard self[run: index].handled.contains(.willSuspend) else { return }
         effects.append(.notify(self[run: index].id, .willSuspend))
     }

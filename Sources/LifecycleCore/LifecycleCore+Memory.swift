@@ -250,7 +250,10 @@ extension LifecycleCore {
         guard last.map({ now - $0 >= Self.warningInterval }) ?? true else { return }
         if level == .critical { memoryState.lastCriticalWarning = now } else { memoryState.lastWarning = now }
         for index in apps.indices where apps[index].phase != .notRunning { fileWarning(index, level) }
-        for index in runningApps() { effects.append(.notify(self[run: index].id, .memoryWarning(level))) }
+        for index in runningApps() {
+            endIdleHint(index)
+            effects.append(.notify(self[run: index].id, .memoryWarning(level)))
+        }
     }
 
     /// Suspended apps are not woken for a warning: it is delivered when they run again (L31).

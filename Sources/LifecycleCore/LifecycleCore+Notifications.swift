@@ -73,7 +73,9 @@ extension LifecycleCore {
     @discardableResult
     mutating func deliverNotifications(_ index: Int, inForeground: Bool) -> [Notification] {
         let due = apps[index].notifications.take(inForeground: inForeground)
-        if !due.isEmpty { effects.append(.deliver(self[run: index].id, due)) }
+        if due.isEmpty { return due }
+        endIdleHint(index)
+        effects.append(.deliver(self[run: index].id, due))
         return due
     }
 }

@@ -4,6 +4,8 @@ extension LifecycleCore {
     /// L43: how long file locks keep an app awake that takes no part, and when its suspension is tried again.
     static let longestLockHold = Duration.seconds(60)
     static let lockRetry = Duration.seconds(5)
+    /// An app that hints again and again is not measured more often: as with the shortest `IdleSec=`.
+    static let shortestHintedLook = Duration.milliseconds(100)
 
     /// Whether something but its work keeps the app awake in the background.
     func isHeldAwake(_ index: Int) -> Bool {
@@ -47,6 +49,29 @@ extension LifecycleCore {
         update(index, .background(background))
     }
 
+    /// `SetIdle`, `X_GREENROOM_IDLE=`: the daemon need not wait for `IdleSec=` to find out.
+    mutating func idleHinted(_ index: Int, _ isIdle: Bool, _ now: Instant) {
+        guard apps[index].ending == nil else { return }
+        self[run: index].idleHint = isIdle ? now : nil
+        guard isIdle else { return }
+        if apps[index].phase != .launching { endStartUp(index, now) }
+        guard case .background(var background)? = apps[index].execution, var look = background.look else { return }
+        // The answer to a look that is under way is judged by the hint.
+        if look.isAsked { return }
+        if now - look.measuredAt >= Self.shortestHintedLook {
+            look.isDue = true
+            look.isAsked = true
+            look.nextAt = now + apps[index].policy.idleTime
+        } else {
+            look.nextAt = min(look.nextAt, look.measuredAt + Self.shortestHintedLook)
+        }
+        background.look = look
+        update(index, .background(background))
+    }
+
+    /// Something has arrived for the app: what it said before is over.
+    mutating func endIdleHint(_ index: Int) { self[run: index].idleHint = nil }
+
     mutating func workMeasured(_ index: Int, _ work: RunWork, _ now: Instant) {
         if case .suspended(let suspended)? = apps[index].execution {
             return workMeasured(whileSuspended: index, suspended, work, now)
@@ -56,8 +81,11 @@ extension LifecycleCore {
         }
         look.isAsked = false
         self[run: index].traffic.shortestWait = work.shortestWait
-        let isFirst = look.before == nil
-        let reason = isFirst ? look.reason : look.reason(work, apps[index].policy, now)
+        let hint = self[run: index].idleHint
+        // The first one is compared with nothing, so it decides only what the app says itself.
+        let isFirst = look.before == nil && hint == nil
+        let reason = isFirst ? look.reason : look.reason(work, apps[index].policy, hint, now)
+        if hint != nil, reason == .unreadInput || reason == .request { endIdleHint(index) }
         if work.hasUnusualWait || work.isIncomplete {
             look.unusualSince = look.unusualSince ?? now
         } else {
@@ -95,8 +123,10 @@ extension LifecycleCore {
         suspended.look = nil
         update(index, .suspended(suspended))
         let policy = apps[index].policy
+        let isAfterHint = self[run: index].idleHint.map { work.newestRequest < now - $0 } ?? true
         let hasNewRequest =
-            work.requests > 0 && (look.before.map { $0.requests == 0 || work.newestRequest < policy.idleTime } ?? true)
+            work.requests > 0 && isAfterHint
+            && (look.before.map { $0.requests == 0 || work.newestRequest < policy.idleTime } ?? true)
         guard policy.keepAwake.contains(.requests), hasNewRequest, work.newestRequest < policy.requestTime,
             shutdown == nil
         else { return }
@@ -162,18 +192,20 @@ extension Wake {
 
 extension WorkLook {
     /// Why the app is not idle; `nil`: since the measurement before it had nothing to do (L51).
-    func reason(_ work: RunWork, _ policy: AppPolicy, _ now: Instant) -> WorkReason? {
-        guard let before else { return nil }
+    /// - Parameter hint: when the app said that it has nothing to do until something arrives. What only shows that a program may be
+    ///   at work does not count then.
+    func reason(_ work: RunWork, _ policy: AppPolicy, _ hint: Instant?, _ now: Instant) -> WorkReason? {
         if work.unread > 0 { return .unreadInput }
         // The kernel sends what the peers take without the app; what they do not take needs no app that is awake.
-        if work.unsent > 0, work.unsent != before.unsent { return .unsentOutput }
-        if policy.keepAwake.contains(.cpu) {
+        if work.unsent > 0, work.unsent != before?.unsent { return .unsentOutput }
+        if hint == nil, let before, policy.keepAwake.contains(.cpu) {
             if work.isRunnable || isUsingProcessor(work, before, policy, now) { return .cpu }
             if work.hasNewProcesses { return .processes }
         }
         if policy.keepAwake.contains(.requests) {
-            if work.requests > 0, work.newestRequest < policy.requestTime { return .request }
-            let isRecent = now - (unusualSince ?? now) < policy.requestTime
+            let age = min(policy.requestTime, hint.map { now - $0 } ?? policy.requestTime)
+            if work.requests > 0, work.newestRequest < age { return .request }
+            let isRecent = hint == nil && now - (unusualSince ?? now) < policy.requestTime
             if work.isIncomplete, isRecent { return .request }
             if work.hasUnusualWait, isRecent { return .unusualWait }
         }

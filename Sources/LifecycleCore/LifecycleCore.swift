@@ -167,6 +167,7 @@ package struct LifecycleCore: Hashable, Sendable {
             self[run: index].isStopped = false
         case .attached(let handled): attached(index, handled, now)
         case .terminationAnswered: terminationAnswered(index, now)
+        case .idleHinted(let isIdle): idleHinted(index, isIdle, now)
         case .reattached(let messagesKept, let noticesDelayed): reattached(index, messagesKept, noticesDelayed, now)
         }
     }
@@ -267,6 +268,10 @@ extension LifecycleCore {
             preconditionFailure("\(apps[index].id): \(execution.phase) after \(before.phase)")
         }
         running.execution = execution
+        switch execution {
+        case .foreground, .waking, .terminating: running.run.idleHint = nil
+        case .launching, .enteringBackground, .background, .suspending, .suspended: break
+        }
         enter(index, .running(running), before, reason, now)
     }
 

@@ -16,7 +16,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
     case recovered, reattached, activityMeasured, outOfMemory, notificationDelayed
     case locksFound, inputWatched, inputArrived, workMeasured
     case processorMeasured, socketsReady
-    case attached, terminationAnswered, open
+    case attached, terminationAnswered, idleHinted, open
 
     package var name: String { String(describing: self) }
 
@@ -80,6 +80,7 @@ package enum EventKind: Int, CaseIterable, Sendable {
         case .processorMeasured: self = .processorMeasured
         case .attached: self = .attached
         case .terminationAnswered: self = .terminationAnswered
+        case .idleHinted: self = .idleHinted
         }
     }
 

@@ -87,10 +87,12 @@ struct RunTraffic {
     var lastWork: Microseconds = 0
     /// The number of its processes at the last measurement.
     var children = 0
-    /// For each measurement that is not delivered: whether the run surely had something to do.
-    var measured: [Bool] = []
+    /// Each measurement that is not delivered.
+    var measured: [RunWork] = []
+    /// When it was last delivered that the run has nothing to do.
+    var hintedAt: Microseconds?
     var measuredAt: Microseconds = 0
-    /// The same of the measurement that was delivered last.
+    /// Whether the run surely had something to do at the measurement that was delivered last.
     var hadWork = false
 
     /// Whether something is unread that is not the end of a stream only.

@@ -144,15 +144,7 @@ extension Line {
             add(pid)
         case .attached(let handled): add(handled)
         case .terminationAnswered: add(" has finished")
-        }
-    }
-
-    private mutating func addCompletion(_ result: String, _ id: UInt64?) {
-        add(" completed its wake: ")
-        add(result)
-        if let id {
-            add(", number ")
-            add(id)
+        case .idleHinted(let isIdle): add(isIdle ? " has nothing to do" : " has something to do")
         }
     }
 

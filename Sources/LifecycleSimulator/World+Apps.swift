@@ -317,7 +317,7 @@ extension RunEvent {
             .continued,
             .taskBegan, .taskEnded, .wakeCompleted, .timeoutExtended, .heartbeatGivenUp, .stopping, .mainProcessChanged,
             .reattached, .activityMeasured, .locksFound, .inputWatched, .inputArrived, .workMeasured,
-            .processorMeasured, .attached, .terminationAnswered:
+            .processorMeasured, .attached, .terminationAnswered, .idleHinted:
             nil
         }
     }

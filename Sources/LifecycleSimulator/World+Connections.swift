@@ -28,6 +28,17 @@ extension World {
             plan(.send(.run(runs[run].id, .attached(handled))), by: run, after: Microseconds(time))
             time += connections.random.within(1 * .millisecond...20 * .second)
         }
+        planHints(run)
+    }
+
+    /// The app says that it has nothing to do, whether or not that is true, and may take it back.
+    private mutating func planHints(_ run: Int) {
+        var time: Microseconds = 0
+        for _ in 0..<connections.random.within(0...6) {
+            time += connections.random.within(1 * .millisecond...30 * .second)
+            let isIdle = connections.random.chance(850)
+            plan(.send(.run(runs[run].id, .idleHinted(isIdle))), by: run, after: Microseconds(time))
+        }
     }
 
     private mutating func drawHandled() -> HandledNotices {

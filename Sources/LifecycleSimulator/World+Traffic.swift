@@ -215,8 +215,7 @@ extension World {
         let work = currentWork(of: run, policy)
         if work.hasNewProcesses || work.isIncomplete { traffic.runs[run].lastWork = now }
         traffic.runs[run].children = runs[run].children
-        let isWorking = isSurelyWorking(work, policy)
-        traffic.runs[run].measured.append(isWorking)
+        traffic.runs[run].measured.append(work)
         let time = max(traffic.runs[run].measuredAt, now + traffic.random.within(5...500))
         traffic.runs[run].measuredAt = time
         queue.push(.deliver(.run(runs[run].id, .workMeasured(work))), at: time)
@@ -244,17 +243,22 @@ extension World {
         return work
     }
 
-    /// Whether an app that has this to do may not be suspended.
-    private func isSurelyWorking(_ work: RunWork, _ policy: AppPolicy) -> Bool {
+    /// Whether an app that has this to do may not be suspended. Once it has said that it has nothing to do, what it had before does
+    /// not count.
+    private func isSurelyWorking(_ run: Int, _ work: RunWork) -> Bool {
+        let policy = apps[runs[run].app].policy
         let awake = policy.keepAwake
-        let hasRequest = work.requests > 0 && work.newestRequest < policy.requestTime
-        return work.unread > 0 || awake.contains(.cpu) && work.isRunnable || awake.contains(.requests) && hasRequest
+        let hintAge = traffic.runs[run].hintedAt.map { (now - $0).duration }
+        let age = min(policy.requestTime, hintAge ?? policy.requestTime)
+        let hasRequest = work.requests > 0 && work.newestRequest < age
+        let computes = hintAge == nil && awake.contains(.cpu) && work.isRunnable
+        return work.unread > 0 || computes || awake.contains(.requests) && hasRequest
             || awake.contains(.connections) && work.connections > 0
     }
 
     /// The core receives the outcome of a measurement.
     mutating func workDelivered(_ run: Int) {
         guard !traffic.runs[run].measured.isEmpty else { return }
-        traffic.runs[run].hadWork = traffic.runs[run].measured.removeFirst()
+        traffic.runs[run].hadWork = isSurelyWorking(run, traffic.runs[run].measured.removeFirst())
     }
 }

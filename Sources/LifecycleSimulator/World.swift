@@ -280,6 +280,7 @@ struct World {
         case .run(let id, .frozen(let attempt, _)): if let run = index(of: id) { frozenDelivered(run, attempt) }
         case .run(let id, .freezeLost(let attempt)): if let run = index(of: id) { freezeLossDelivered(run, attempt) }
         case .run(let id, .workMeasured): if let run = index(of: id) { workDelivered(run) }
+        case .run(let id, .idleHinted(true)): if let run = index(of: id) { traffic.runs[run].hintedAt = now }
         case .run(let id, .inputWatched(let attempt, let watch)):
             if let run = index(of: id) { watchDelivered(run, attempt, watch) }
         case .memoryMeasured: isMeasuring = false

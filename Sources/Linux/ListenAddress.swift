@@ -17,7 +17,7 @@ package enum ListenType: Sendable {
 
 /// The address that a socket is bound to.
 package enum ListenAddress: Hashable, Sendable, CustomStringConvertible {
-    /// All addresses of the machine: IPv6 and IPv4, or IPv4 if the kernel has no IPv6.
+    /// All addresses of the machine: IPv6, and IPv4 as `IPv6Only` says; or IPv4 if the kernel has no IPv6.
     case port(UInt16)
     case ipv4(String, UInt16)
     /// Without brackets, perhaps with an interface: `fe80::1%eth0`.
@@ -38,28 +38,25 @@ package enum ListenAddress: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    package var path: String? { if case .path(let path) = self { path } else { nil } }
-
-    /// The kernel's form of an address.
-    struct Bound {
-        var address: clinux_address
-        /// IPv4 connections arrive there, too.
-        var isDual = false
+    /// Whether connections to it are of TCP, and datagrams of UDP.
+    package var isInternet: Bool {
+        switch self {
+        case .port, .ipv4, .ipv6: true
+        case .path, .abstract: false
+        }
     }
 
-    /// The addresses to try, the first one first.
+    package var path: String? { if case .path(let path) = self { path } else { nil } }
+
+    /// The addresses to try in the kernel's form, the first one first.
     /// - Throws: EINVAL for an address of another form, ENODEV for an unknown interface, ENAMETOOLONG.
-    func candidates() throws(SystemError) -> [Bound] {
+    func candidates() throws(SystemError) -> [clinux_address] {
         switch self {
-        case .port(let port):
-            [
-                Bound(address: try internet(AF_INET6, nil, port), isDual: true),
-                Bound(address: try internet(AF_INET, nil, port)),
-            ]
-        case .ipv4(let text, let port): [Bound(address: try internet(AF_INET, text, port))]
-        case .ipv6(let text, let port): [Bound(address: try internet(AF_INET6, text, port))]
-        case .path(let path): [Bound(address: try local(path, isAbstract: false))]
-        case .abstract(let name): [Bound(address: try local(name, isAbstract: true))]
+        case .port(let port): [try internet(AF_INET6, nil, port), try internet(AF_INET, nil, port)]
+        case .ipv4(let text, let port): [try internet(AF_INET, text, port)]
+        case .ipv6(let text, let port): [try internet(AF_INET6, text, port)]
+        case .path(let path): [try local(path, isAbstract: false)]
+        case .abstract(let name): [try local(name, isAbstract: true)]
         }
     }
 

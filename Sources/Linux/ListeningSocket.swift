@@ -22,8 +22,31 @@ package final class ListeningSocket {
         package var owner: Owner?
         /// How many connections can wait. The kernel lowers it to net.core.somaxconn.
         package var backlog: UInt32 = .max
+        /// How an address of the internet is bound.
+        package var binding = Binding()
+        /// SO_KEEPALIVE and TCP_NODELAY of the connections of a TCP socket, until the program changes them.
+        package var keepsAlive = false
+        package var hasNoDelay = false
 
         package init() {}
+    }
+
+    /// What bind(2) depends on.
+    package struct Binding: Equatable {
+        /// IPV6_V6ONLY; `nil`: net.ipv6.bindv6only decides.
+        package var isOnlyIPv6: Bool?
+        /// SO_REUSEPORT: other sockets of the same user can have the port, too.
+        package var reusesPort = false
+        /// IP_FREEBIND: the machine need not have the address.
+        package var isFree = false
+
+        package init() {}
+
+        func options(_ type: ListenType, mode: UInt32 = 0) -> clinux_bind_options {
+            clinux_bind_options(
+                type: type.number, mode: mode, v6only: isOnlyIPv6.map { $0 ? 1 : 0 } ?? -1, reuses_port: reusesPort,
+                is_free: isFree)
+        }
     }
 
     /// Binds a socket, as systemd does: non-blocking and close-on-exec. A file that a socket has left at the path is replaced.
@@ -46,7 +69,7 @@ package final class ListeningSocket {
         self.type = type
         self.address = address
         descriptor = SharedDescriptor(bound)
-        try listen(settings.backlog)
+        try listen(settings)
     }
 
     /// Takes over a socket that an earlier process has bound.
@@ -65,29 +88,43 @@ package final class ListeningSocket {
         _ type: ListenType, _ address: ListenAddress, _ settings: Settings
     ) throws(SystemError) -> Descriptor {
         var failure = SystemError(call: "bind", errno: EADDRNOTAVAIL, path: address.description)
+        var options = settings.binding.options(type, mode: settings.mode)
         for var candidate in try address.candidates() {
             var made = clinux_bound_socket()
-            let result = clinux_bind(&candidate.address, type.number, candidate.isDual, settings.mode, &made)
+            let result = clinux_bind(&candidate, &options, &made)
             if result == 0 { return Descriptor(adopting: made.descriptor) }
             let call = made.call.map { String(cString: $0) } ?? "bind"
             failure = SystemError(call: call, errno: -result, path: address.description)
-            // The kernel has no IPv6.
-            guard result == -EAFNOSUPPORT || result == -EADDRNOTAVAIL else { throw failure }
+            // The kernel has no IPv6. `BindIPv6Only=ipv6-only` opens no port for IPv4 then.
+            guard result == -EAFNOSUPPORT || result == -EADDRNOTAVAIL, !(settings.binding.isOnlyIPv6 ?? false) else {
+                throw failure
+            }
         }
         throw failure
     }
 
     private var acceptsConnections: Bool { type != .datagram }
 
-    /// Sets how many connections can wait: at the start, and because a process that shares the socket may have changed it.
-    package func listen(_ backlog: UInt32) throws(SystemError) {
+    /// Sets how many connections can wait, and what they inherit: at the start, and because a process that shares the socket may
+    /// have changed it.
+    package func listen(_ settings: Settings) throws(SystemError) {
         guard acceptsConnections else { return }
-        try check(clinux_listen(descriptor.raw, backlog), "listen", address.description)
+        try check(clinux_listen(descriptor.raw, settings.backlog), "listen", address.description)
+        guard address.isInternet else { return }
+        try check(
+            clinux_set_connection_options(descriptor.raw, settings.keepsAlive, settings.hasNoDelay), "setsockopt",
+            address.description)
+    }
+
+    /// Whether the socket was bound as these settings say. If not, it has to be made again.
+    package func isBound(as binding: Binding) -> Bool {
+        var options = binding.options(type)
+        return clinux_is_bound_with(descriptor.raw, &options)
     }
 
     /// Gives the socket and its file other settings.
     package func apply(_ settings: Settings) throws(SystemError) {
-        try listen(settings.backlog)
+        try listen(settings)
         guard let path = address.path, isFileInPlace else { return }
         try SocketFolder(of: path, creating: settings.directoryMode).set(settings.mode, settings.owner)
     }
@@ -106,7 +143,7 @@ package final class ListeningSocket {
         guard let candidates = try? address.candidates() else { return .other }
         var found = State.other
         for var candidate in candidates {
-            switch clinux_socket_state(descriptor.raw, &candidate.address, type.number, candidate.isDual) {
+            switch clinux_socket_state(descriptor.raw, &candidate, type.number) {
             case CLINUX_SOCKET_USABLE: return .usable
             case CLINUX_SOCKET_SHUT_DOWN: found = .shutDown
             default: break

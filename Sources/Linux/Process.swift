@@ -8,6 +8,14 @@ package enum EndStatus: Equatable {
     case signaled(Int32, coreDumped: Bool)
 }
 
+extension EndStatus {
+    /// As wait(2) encodes it.
+    init(waitStatus: Int32) {
+        let signal = waitStatus & 0x7f
+        self = signal == 0 ? .exited((waitStatus >> 8) & 0xff) : .signaled(signal, coreDumped: waitStatus & 0x80 != 0)
+    }
+}
+
 /// What the kernel reports about a child that has ended.
 package struct ExitReport: Equatable {
     package var status: EndStatus
@@ -82,15 +90,16 @@ package final class Process {
         try Reaping.wait(type: Reaping.byPidfd, id: descriptor.raw, options: WEXITED)?.report
     }
 
-    /// Returns how the process ended, also if it is not a child: since Linux 6.15, once its parent has reaped it. `nil`: not
-    /// known yet, or an older kernel.
+    /// Returns how the process ended, also if it is not a child: until its parent has reaped it, and since Linux 6.15 afterwards.
+    /// `nil`: it runs, this process may not know, or the kernel does not know any more.
     package func exitStatus() throws(SystemError) -> EndStatus? {
         var status: Int32 = 0
-        guard try check(clinux_pidfd_exit(descriptor.raw, &status), "ioctl PIDFD_GET_INFO", "\(pid)") == 1 else {
-            return nil
+        if try check(clinux_pidfd_exit(descriptor.raw, &status), "ioctl PIDFD_GET_INFO", "\(pid)") == 1 {
+            return EndStatus(waitStatus: status)
         }
-        let signal = status & 0x7f
-        return signal == 0 ? .exited((status >> 8) & 0xff) : .signaled(signal, coreDumped: status & 0x80 != 0)
+        guard let found = try ProcFS().exitStatus(ofZombie: pid) else { return nil }
+        // Once it is reaped, another process may have its pid.
+        return clinux_pidfd_signal(descriptor.raw, 0) == -ESRCH ? nil : found
     }
 
     /// Whether the process has ended, also if it is not a child.

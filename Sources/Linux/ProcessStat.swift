@@ -1,3 +1,6 @@
+import Glibc
+package import Posix
+
 /// The fields of /proc/PID/stat that the daemon uses (proc_pid_stat(5)).
 package struct ProcessStat: Equatable {
     package var pid: Int32
@@ -63,4 +66,23 @@ package struct ProcessStat: Equatable {
     package var isStopped: Bool { state == UInt8(ascii: "T") || state == UInt8(ascii: "t") }
     /// Whether the process is in uninterruptible sleep (D), where only a fatal signal reaches it.
     package var isUninterruptible: Bool { state == UInt8(ascii: "D") }
+}
+
+extension ProcFS {
+    /// How a process has ended that its parent has not reaped yet: field 52 of its stat (proc_pid_stat(5)).
+    /// - Returns: `nil` if it is no zombie, or if this process may not look into it: the field reads as 0 then.
+    package func exitStatus(ofZombie pid: Int32) throws(SystemError) -> EndStatus? {
+        guard let bytes = try read("stat", of: pid), let stat = ProcessStat(parsing: bytes), stat.isDead,
+            let close = bytes.lastIndex(of: UInt8(ascii: ")")), mayLook(intoZombie: pid)
+        else { return nil }
+        let fields = bytes[(close + 1)...].split { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\n") }
+        guard fields.count > 49, let status: Int32 = parseNumber(fields[49]) else { return nil }
+        return EndStatus(waitStatus: status)
+    }
+
+    /// The same permission is needed to read which program it executes. A zombie executes none.
+    private func mayLook(intoZombie pid: Int32) -> Bool {
+        var target: CChar = 0
+        return readlink("\(root)/\(pid)/exe", &target, 1) < 0 && errno == ENOENT
+    }
 }

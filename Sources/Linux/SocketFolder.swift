@@ -133,8 +133,8 @@ struct SocketFolder: ~Copyable {
             AF_UNIX, type.number | Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue), 0)
         let probe = Descriptor(adopting: try checkErrno(number, "socket AF_UNIX"))
         guard var bound = try address.candidates().first else { return false }
-        let length = socklen_t(bound.address.length)
-        let result = withUnsafePointer(to: &bound.address.bytes) { bytes in
+        let length = socklen_t(bound.length)
+        let result = withUnsafePointer(to: &bound.bytes) { bytes in
             bytes.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(probe.raw, $0, length) }
         }
         if result < 0 { return errno != ECONNREFUSED && errno != ENOENT }

@@ -20,6 +20,13 @@ extension AppManifest {
                 parseOctal($0, upTo: 0o7777)
             },
             .value("Wake", "Backlog", "a number from 0 to 4294967295", \.sockets.backlog, parseBacklog),
+            .value(
+                "Wake", "BindIPv6Only", "default, both or ipv6-only", \.sockets.ipv6Only, parseIPv6Only),
+            .flag("Wake", "FreeBind", \.sockets.isFreeBind),
+            .flag("Wake", "ReusePort", \.sockets.reusesPort),
+            .flag("Wake", "KeepAlive", \.sockets.keepsAlive),
+            .flag("Wake", "NoDelay", \.sockets.hasNoDelay),
+            .flag("Wake", "NonBlocking", \.sockets.isNonBlocking),
             Setting(
                 section: "Wake", key: "Accept", expected: "no",
                 apply: { _, text throws(ValueError) in try checkAccept(text) }, reset: { _, _ in }),
@@ -66,6 +73,7 @@ extension AppManifest {
             for key in keys { warn(key, "\(key)= has no effect: \(reason)") }
         }
         let inFiles = ["SocketUser", "SocketGroup", "SocketMode", "DirectoryMode"]
+        let (ofInternet, ofTCP) = (["FreeBind", "ReusePort"], ["KeepAlive", "NoDelay"])
         if policy.exitsOnSuspend, policy.unloadAfter != nil {
             warnOfNoEffect(["UnloadAfterSec"], "with ExitsOnSuspend=yes the app is terminated instead of suspended")
         }
@@ -74,7 +82,8 @@ extension AppManifest {
             let keys = HeldSocket.Kind.allCases.map(\.key)
             guard reader.invalidKeys.isDisjoint(with: keys) else { return }
             warnOfNoEffect(
-                ["FileDescriptorName"] + inFiles + ["Backlog", "Accept", "ConnectionWaitSec"],
+                ["FileDescriptorName"] + inFiles + ["Backlog", "BindIPv6Only"] + ofInternet + ofTCP
+                    + ["NonBlocking", "Accept", "ConnectionWaitSec"],
                 "there is no ListenStream=, ListenDatagram= or ListenSequentialPacket=")
             if policy.unloadAfter != nil, !policy.exitsOnSuspend {
                 warn(
@@ -86,6 +95,15 @@ extension AppManifest {
         }
         let hasFile = sockets.all.contains { if case .path = $0.address { true } else { false } }
         if !hasFile { warnOfNoEffect(inFiles, "no socket is in the file system") }
+        if !sockets.all.contains(where: \.address.mayBeIPv6) {
+            warnOfNoEffect(["BindIPv6Only"], "no socket has a port alone or an IPv6 address")
+        }
+        if !sockets.all.contains(where: \.address.isInternet) {
+            warnOfNoEffect(ofInternet, "no socket has a port")
+        }
+        if !sockets.all.contains(where: { $0.kind == .stream && $0.address.isInternet }) {
+            warnOfNoEffect(ofTCP, "no socket has connections of TCP")
+        }
         if sockets.all.allSatisfy({ $0.kind == .datagram }) {
             warnOfNoEffect(["Backlog", "ConnectionWaitSec"], "a datagram socket has no connections")
         }
@@ -119,6 +137,11 @@ private func isDescriptorName(_ text: String) -> Bool {
 private func parseBacklog(_ text: String) -> UInt32? {
     guard text == "0" || text.utf8.first != UInt8(ascii: "0") else { return nil }
     return number(Array(text.utf8)[...]).flatMap { UInt32(exactly: $0) }
+}
+
+/// As in systemd, a boolean says whether it is IPv6 only.
+private func parseIPv6Only(_ text: String) -> SocketSettings.IPv6Only? {
+    SocketSettings.IPv6Only(rawValue: text) ?? parseBoolean(text).map { $0 ? .only : .both }
 }
 
 private func checkAccept(_ text: String) throws(ValueError) {

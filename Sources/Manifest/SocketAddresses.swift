@@ -42,6 +42,14 @@ extension HeldSocket.Address {
         throw ValueError()
     }
 
+    /// Whether it can be bound for IPv6.
+    var mayBeIPv6: Bool {
+        switch self {
+        case .port, .ipv6: true
+        case .ipv4, .path, .abstract: false
+        }
+    }
+
     /// Whether it is an address of IPv4 or IPv6.
     package var isInternet: Bool {
         switch self {

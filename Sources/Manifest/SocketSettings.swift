@@ -12,6 +12,25 @@ package struct SocketSettings: Hashable, Sendable {
     package var directoryMode: UInt32 = 0o755
     /// `Backlog=`. The kernel limits it to net.core.somaxconn.
     package var backlog: UInt32 = .max
+    /// `NonBlocking=`: the app gets its sockets with O_NONBLOCK.
+    package var isNonBlocking = false
+    /// `ReusePort=` and `FreeBind=`, of addresses of the internet.
+    package var reusesPort = false
+    package var isFreeBind = false
+    /// `BindIPv6Only=`
+    package var ipv6Only = IPv6Only.default
+    /// `KeepAlive=` and `NoDelay=`, of the connections of TCP.
+    package var keepsAlive = false
+    package var hasNoDelay = false
+
+    /// What a socket of IPv6 accepts.
+    package enum IPv6Only: String, CaseIterable, Hashable, Sendable {
+        /// As net.ipv6.bindv6only says.
+        case `default`
+        /// IPv6, and IPv4 if it is bound to all addresses.
+        case both
+        case only = "ipv6-only"
+    }
 
     package init() {}
 }
@@ -23,7 +42,7 @@ package struct HeldSocket: Hashable, Sendable {
     }
 
     package enum Address: Hashable, Sendable {
-        /// All addresses of the machine: IPv6 and IPv4, or IPv4 if there is no IPv6.
+        /// All addresses of the machine: IPv6, and IPv4 as `BindIPv6Only=` says; or IPv4 if there is no IPv6.
         case port(UInt16)
         /// In dotted notation.
         case ipv4(String, UInt16)

@@ -33,6 +33,9 @@ package struct SystemError: Error, Equatable, CustomStringConvertible {
 
     /// Whether the file, or the process or cgroup behind it, no longer exists (ENOENT, ENOTDIR, ESRCH, ENODEV).
     package var meansGone: Bool { errno == ENOENT || errno == ENOTDIR || errno == ESRCH || errno == ENODEV }
+
+    /// Whether this process or the machine has too little of something (EMFILE, ENFILE, ENOMEM), whatever the call was applied to.
+    package var isShortage: Bool { errno == EMFILE || errno == ENFILE || errno == ENOMEM }
 }
 
 /// Throws if a function failed that returns -errno; otherwise returns its result.

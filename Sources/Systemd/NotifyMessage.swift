@@ -22,6 +22,8 @@ package enum NotifyMessage: Equatable, Sendable {
     case endTask(String)
     /// `id`: the wake that is completed; `nil`: the oldest one.
     case wakeDone(WakeResult, id: UInt64? = nil)
+    /// Nothing to do until something arrives; `false`: that is over.
+    case idle(Bool)
 
     package enum WakeResult: String, Sendable {
         case newData = "new-data"
@@ -59,7 +61,7 @@ package struct NotifyDatagram: Equatable, Sendable {
         "READY", "STOPPING", "STATUS", "ERRNO", "MAINPID", "WATCHDOG", "EXTEND_TIMEOUT_USEC", "FDSTORE",
         "FDSTOREREMOVE",
         "FDNAME", "BARRIER", "X_GREENROOM_BACKGROUND", "X_GREENROOM_BEGIN_TASK", "X_GREENROOM_END_TASK",
-        "X_GREENROOM_WAKE_DONE", "X_GREENROOM_WAKE_ID",
+        "X_GREENROOM_WAKE_DONE", "X_GREENROOM_WAKE_ID", "X_GREENROOM_IDLE",
     ]
     /// Keys that systemd defines and that have no meaning here (sd_notify(3), systemd 258).
     fileprivate static let otherKeys: Set<String> = [
@@ -127,6 +129,7 @@ private struct NotifyReader {
 
     private static let single: Set<String> = [
         "STATUS", "ERRNO", "MAINPID", "EXTEND_TIMEOUT_USEC", "FDNAME", "X_GREENROOM_WAKE_DONE", "X_GREENROOM_WAKE_ID",
+        "X_GREENROOM_IDLE",
     ]
 
     /// The largest number that JSON has exactly. Wakes are counted from 1.
@@ -171,6 +174,7 @@ private struct NotifyReader {
         case "X_GREENROOM_WAKE_DONE": readWakeResult(key, value)
         case "X_GREENROOM_WAKE_ID":
             if let id = number(key, value, 1...Self.largestWakeID) { wakeID = id }
+        case "X_GREENROOM_IDLE": readIdle(key, value)
         // Any other value than 1.
         case "BARRIER": break
         default: recordUnknown(key)
@@ -231,6 +235,14 @@ private struct NotifyReader {
         case "1": messages.append(.watchdog)
         case "trigger": messages.append(.watchdogTrigger)
         default: warn("WATCHDOG=\(shown(value)): expected 1 or trigger")
+        }
+    }
+
+    private mutating func readIdle(_ key: String, _ value: Substring) {
+        switch value {
+        case "1": messages.append(.idle(true))
+        case "0": messages.append(.idle(false))
+        default: warn("\(key)=\(shown(value)): expected 1 or 0")
         }
     }
 

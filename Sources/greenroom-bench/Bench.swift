@@ -19,9 +19,9 @@ final class Bench {
     /// which takes minutes with 1,000 apps.
     private(set) var hasFewApps = false
     let report: Report
-    /// How many apps the part `turns` uses; 0: 1,000, and if the part is chosen 10,000 too, which takes minutes.
+    /// How many apps the parts `turns` and `sockets` use; 0: 1,000, and if the part is chosen 10,000 too, which takes minutes.
     private let apps: Int
-    /// For how long the parts `waking` and `hosting` send requests to many servers.
+    /// For how long the parts `waking`, `hosting` and `hosting-show` send requests to many servers.
     let minutes: Int
     private(set) var turnSizes: [Int] = []
 
@@ -42,13 +42,13 @@ final class Bench {
 
     private static let parts: [(name: String, measure: @Sendable (Bench) throws -> Void)] = [
         ("launches", measureLaunches), ("resuming", measureResuming), ("deadlines", measureDeadlines),
-        ("rest", measureFootprint), ("turns", measureTurns), ("core", measureCore),
+        ("rest", measureFootprint), ("turns", measureTurns), ("sockets", measureHeldSockets), ("core", measureCore),
         ("descriptors", measureDescriptors), ("memory", measureMemory), ("waking", measureWaking),
-        ("hosting", measureHosting),
+        ("hosting", measureHosting), ("hosting-show", measureHostingShow), ("connection", measureConnection),
     ]
 
     /// Take some minutes, so they are measured only if they are chosen.
-    private static let longParts: Set = ["waking", "hosting"]
+    private static let longParts: Set = ["waking", "hosting", "hosting-show"]
 
     /// - Parameter only: the name of the part to measure, or `nil` for all parts but the long ones.
     /// - Returns: whether there is such a part.

@@ -23,6 +23,24 @@ func measureTurns(_ bench: Bench) throws {
     }
 }
 
+/// Measures the same with apps that do not run and whose sockets the daemon holds, and the launch of some of them by a connection.
+func measureHeldSockets(_ bench: Bench) throws {
+    for count in bench.turnSizes {
+        let turns = try Turns(bench, count, isHolding: true)
+        let held = turns.held == count ? "" : ", \(turns.held) of them"
+        bench.report.section(
+            "\(count) apps with held sockets\(held)",
+            "the longest time without an answer, as for turns; the apps do not run; 100 of them are launched by a connection, one after "
+                + "the other")
+        try turns.start()
+        try turns.calls("List", times: 3)
+        try turns.calls("Reload", times: 3)
+        try turns.launchByConnection(min(100, turns.held))
+        try turns.recover()
+        try turns.stop()
+    }
+}
+
 private final class Turns {
     /// The longest time until an answer in seconds.
     private struct Longest {
@@ -40,6 +58,8 @@ private final class Turns {
     private let count: Int
     /// How many apps have a process: the daemon has up to five descriptors for each.
     let running: Int
+    /// How many apps have a socket that the daemon holds. It uses three eighths of its descriptors for them.
+    let held: Int
     private let board: Board
     private let root: String
     private let runtime: String
@@ -50,19 +70,22 @@ private final class Turns {
     /// What the daemon may take until a step is finished, in nanoseconds.
     private static let timeout: UInt64 = 300_000_000_000
 
-    init(_ bench: Bench, _ count: Int) throws {
+    init(_ bench: Bench, _ count: Int, isHolding: Bool = false) throws {
         self.bench = bench
         self.count = count
-        running = min(count, (Self.maximumDescriptors() - 1000) / 5)
+        running = isHolding ? 0 : min(count, (Self.maximumDescriptors() - 1000) / 5)
+        held = isHolding ? min(count, Self.maximumDescriptors() / 8 * 3) : 0
         board = try Board(slots: count)
-        root = "\(bench.folder)/turns-\(count)"
-        runtime = "\(bench.runtime)/turns-\(count)"
+        let name = "turns-\(count)\(isHolding ? "-held" : "")"
+        root = "\(bench.folder)/\(name)"
+        runtime = "\(bench.runtime)/\(name)"
         let config = root + "/config"
         try createDirectories(at: config + "/apps")
         for number in 0..<count {
             let text = Greenroom.manifest(
                 [bench.app, "wait", board.path, "\(number)"], app: number < running ? "LaunchAtStart=foreground" : "",
-                lifecycle: "LaunchDeadlineSec=5min")
+                lifecycle: "LaunchDeadlineSec=5min\n"
+                    + (number < held ? "[Wake]\nListenStream=\(Self.socket(number, runtime))" : ""))
             try replaceFile(at: "\(config)/apps/app\(number).app", with: Array(text.utf8))
         }
         // Apps in the foreground are awake, so their memory is sampled. The largest limit is 1,000.
@@ -70,6 +93,8 @@ private final class Turns {
         try replaceFile(at: config + "/greenroom.conf", with: Array(configuration.utf8))
         ready = try DatagramSocket(at: runtime + ".ready")
     }
+
+    private static func socket(_ number: Int, _ runtime: String) -> String { "\(runtime)-sockets/\(number)" }
 
     private static func maximumDescriptors() -> Int {
         var limit = rlimit()
@@ -170,11 +195,26 @@ private final class Turns {
         var next = 0
         let during = try longest("all apps are launched") {
             while next < running, board.time(next) != 0 { next += 1 }
-            return next == running
+            return try held > 0 ? isReady() : next == running
         }
         add("start until the first answer", first)
-        add("LaunchAtStart= of all apps", during)
-        add("  start until the last app runs", Double(clockNow() - begin) / 1e9)
+        add(held > 0 ? "all sockets are bound" : "LaunchAtStart= of all apps", during)
+        add("  start until \(held > 0 ? "READY=1" : "the last app runs")", Double(clockNow() - begin) / 1e9)
+    }
+
+    /// Measures launches from the connection of a client to the first instruction of the app.
+    func launchByConnection(_ times: Int) throws {
+        try settle()
+        var samples = Samples()
+        var clients: [SharedDescriptor] = []
+        for index in 0..<times {
+            let number = index * (held / times)
+            let start = clockNow()
+            clients.append(SharedDescriptor(try UnixSocket.connect(to: Self.socket(number, runtime))))
+            try eventually("app\(number) is launched") { board.time(number) != 0 }
+            samples.add(from: start, to: board.time(number))
+        }
+        bench.report.add("connection → first instruction", samples, "", nil)
     }
 
     /// Waits until the daemon has sent no signal for 1 s, so that the next step is measured alone.

@@ -5,8 +5,8 @@ let usage = """
            [--only PART] [--apps NUMBER] [--minutes NUMBER]
 
     Measures greenroomd and, for comparison, posix_spawn, cgroup.freeze, SIGCONT, timerfd and supervisord. `make bench` starts
-    this program, creates the directories and cleans up after it. Parts: launches, resuming, deadlines, rest, turns, core,
-    descriptors, memory, waking, hosting.
+    this program, creates the directories and cleans up after it. Parts: launches, resuming, deadlines, rest, turns, sockets, core,
+    descriptors, memory, connection, waking, hosting, hosting-show.
 
     """
 

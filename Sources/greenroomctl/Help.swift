@@ -202,8 +202,8 @@ enum Help {
               --no-block              Do not wait for the result; a refusal is still reported
 
             Brings the app to the foreground, or launches it there. Without APP it is the app whose manifest names the
-            scheme of the URL (URLSchemes=); of several, the one that DefaultHandlers= in greenroom.conf names. A running app
-            takes URLs only if it has a connection to greenroomd that handles them.
+            scheme of the URL (URLSchemes=); of several, the one that DefaultHandlers= in greenroom.conf names. A running
+            app takes URLs only if it has a connection to greenroomd that handles them.
             """
         default: nil
         }

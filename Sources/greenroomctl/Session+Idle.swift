@@ -108,7 +108,9 @@ extension AppStatus {
     /// What launches an app that is not running.
     private var launchConditions: [String] {
         guard !sockets.isEmpty else { return [] }
+        let isComplete = sockets.allSatisfy { $0.problem == nil }
         var lines = heldInput.map { ["not running; \($0) launches it"] } ?? []
+        if !isComplete { lines = ["not running; it is not launched before all its sockets are bound"] }
         if let time = launchPostponed { lines.append("its launch is postponed for \(countdown(time))") }
         if let time = connectionsWaiting { lines.append("connections have waited for \(countdown(time))") }
         return lines + sockets.filter { $0.problem != nil }.map(\.phrase)

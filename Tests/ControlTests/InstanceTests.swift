@@ -210,8 +210,10 @@ struct InstanceTests {
         }
         #expect(
             try why(Records.unloadedWorker)
-                == "not running; a connection to 127.0.0.1:8042 launches it; its launch is postponed for 20s; connections have "
-                + "waited for 12s; 80 (stream): bind: Address already in use")
+                == "not running; it is not launched before all its sockets are bound; its launch is postponed for 20s; "
+                + "connections have waited for 12s; 80 (stream): bind: Address already in use")
+        let complete = Records.make(Records.unloadedWorker) { $0.sockets.removeAll { $0.problem != nil } }
+        #expect(try why(complete)?.hasPrefix("not running; a connection to 127.0.0.1:8042 launches it; its") == true)
         let quiet = Records.make(Records.heldWorker) {
             $0.watch = nil
             $0.shortestWait = nil

@@ -78,6 +78,46 @@ struct BusAccessTests {
         #expect(answer.text.contains("polkit does not authorize") == !isOfApp, "\(answer.text)")
     }
 
+    @Test(
+        "variables of a launch need polkit's action for administrators, on both interfaces; without any the other is enough",
+        arguments: [
+            ("/org/greenroom", ControlNames.managerInterface, ["sa{sv}", "photos"]),
+            (BusStage.path("photos"), ControlNames.appInterface, ["a{sv}"]),
+        ])
+    func variables(path: String, interface: String, first: [String]) throws {
+        let stage = try BusStage(["photos": Self.photos])
+        let polkit = try FakePolkit(stage)
+        polkit.decide = { $0.answer($0.action == .string("org.greenroom.manage")) }
+        func launch(_ options: String...) throws -> (status: Int32, text: String) {
+            try stage.run(
+                ["busctl", "--system", "call", ControlNames.busName, path, interface, "Launch"] + first + options,
+                asOtherUser: true)
+        }
+        let variable = ["environment", "as", "1", "LD_PRELOAD=/tmp/evil.so"]
+        for options in [["1"] + variable, ["2", "background", "b", "true"] + variable, ["2"] + variable + variable] {
+            let refused = try stage.run(
+                ["busctl", "--system", "call", ControlNames.busName, path, interface, "Launch"] + first + options,
+                asOtherUser: true)
+            #expect(refused.status == 1)
+            #expect(
+                refused.text.contains("polkit does not authorize uid 65534 (org.greenroom.administer)"),
+                "\(refused.text)")
+        }
+        #expect(try stage.daemon.state("photos") == "notRunning")
+        polkit.decide = { $0.answer($0.action == .string("org.greenroom.administer")) }
+        let done = try launch("1", "environment", "as", "1", "TOKEN=request")
+        #expect(done.status == 0, "\(done.text)")
+        #expect(try stage.daemon.variable("TOKEN", of: "photos") == "request")
+        try stage.daemon.terminate("photos")
+        polkit.decide = { $0.answer($0.action == .string("org.greenroom.manage")) }
+        #expect(try launch("1", "background", "b", "true").status == 0)
+        let actions = polkit.questions.map(\.action)
+        #expect(
+            actions == Array(repeating: .string("org.greenroom.administer"), count: 4) + [
+                .string("org.greenroom.manage")
+            ])
+    }
+
     @Test("if polkit refuses or requires authentication, the call fails with AccessDenied and the reason")
     func refused() throws {
         let stage = try BusStage(["photos": Self.photos])

@@ -92,7 +92,7 @@ struct LaunchVariableTests {
         #expect(refusal(Array(many.dropLast())) == nil)
     }
 
-    @Test("a caller other than root and the daemon's user needs polkit's action for administrators to pass variables")
+    @Test("a variable has a name of letters, digits and underscores; only greenroomd's own names are refused")
     func rules() {
         #expect(LaunchVariables.problem(of: []) == nil)
         #expect(LaunchVariables.problem(of: ["_a1=x"]) == nil)

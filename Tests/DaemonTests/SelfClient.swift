@@ -27,6 +27,8 @@ final class SelfClient {
         bus = try BusConnection(descriptor: Self.borrow(daemon, name), name: "greenroomd")
     }
 
+    init(adopting bus: BusConnection) { self.bus = bus }
+
     /// A connected socket, without a handshake.
     static func borrow(_ daemon: TestDaemon, _ name: String = "lend") throws -> Descriptor {
         let path = daemon.root + "/" + name

@@ -77,6 +77,34 @@ struct SocketLoadTests {
         #expect(try stage.launches("web") == 1)
     }
 
+    @Test(
+        "a client that says nothing launches its app once; that is unloaded with the connection, and serves the next client"
+    )
+    func silentBeforeLaunch() throws {
+        let stage = try SocketStage(["web": ("", "ListenStream=ROOT/web\n[Lifecycle]\nUnloadAfterSec=1s")])
+        let silent = try SocketClient(.path(stage.path("web")))
+        try stage.daemon.waitUntil("web", is: "suspended")
+        try stage.daemon.waitUntil("web", is: "notRunning")
+        #expect(try silent.receive() ?? "" == "")
+        #expect(try stage.launches("web") == 1)
+        try SocketClient(.path(stage.path("web"))).exchange("one")
+        #expect(try stage.launches("web") == 2)
+    }
+
+    @Test("a worker that dies at each start is launched at intervals, however many clients connect (L11)")
+    func dying() throws {
+        let stage = try SocketStage(["web": ("exit 1", "ListenStream=ROOT/web\nConnectionWaitSec=1s")])
+        for _ in 0..<3 {
+            let clients = try (0..<40).map { _ in try SocketClient(.path(stage.path("web"))) }
+            for client in clients { #expect(try client.receive() ?? "" == "") }
+        }
+        // 10s, 20s and 40s lie between launches.
+        #expect(try (1...8).contains(stage.launches("web")))
+        try stage.rewrite("web", "", "ListenStream=ROOT/web")
+        try stage.daemon.launch("web", background: true)
+        try SocketClient(.path(stage.path("web"))).exchange("one")
+    }
+
     @Test("an app gets 64 sockets and its stored descriptors, and a manifest has no more")
     func many() throws {
         let lines = (0..<64).map { "ListenStream=ROOT/sockets/\($0)" }.joined(separator: "\n")

@@ -13,12 +13,12 @@ final class SocketStage {
     ///   for a folder of the test.
     init(
         _ apps: [String: (commands: String, settings: String)], manager: FakeServiceManager? = nil, root: String? = nil,
-        userRuntime: String? = nil
+        userRuntime: String? = nil, asUnprivilegedUser: Bool = false, wrapper: [String] = []
     ) throws {
         let root = try root ?? TestDaemon.makeFolder()
         daemon = try TestDaemon(
-            apps.mapValues { Self.manifest($0.commands, $0.settings, in: root) }, root: root, manager: manager,
-            userRuntime: userRuntime)
+            apps.mapValues { Self.manifest($0.commands, $0.settings, in: root) }, root: root,
+            asUnprivilegedUser: asUnprivilegedUser, manager: manager, userRuntime: userRuntime, wrapper: wrapper)
     }
 
     /// A worker that is suspended soon.

@@ -141,23 +141,51 @@ struct SocketTests {
         #expect(about("deep/folder/web.sock").st_ino == inode)
     }
 
-    @Test("a port that is taken is named in status and in the log once, and is bound when it is free")
+    @Test(
+        "a port that is taken is named in status and in the log once; the app is launched when it has all its sockets")
     func taken() throws {
         let (port, other) = (try freePort(), try freePort())
         let taken = try BusyPort(port)
         let stage = try SocketStage([
-            "web": ("", "ListenStream=127.0.0.1:\(port)\nListenStream=127.0.0.1:\(other)")
+            "web": ("names ROOT/names", "ListenStream=127.0.0.1:\(port)\nListenStream=127.0.0.1:\(other)")
         ])
         #expect(try stage.problems("web")[0].contains("Address already in use (EADDRINUSE)"))
-        // The other one works.
         #expect(try stage.problems("web")[1] == "")
-        try SocketClient(.port(other)).exchange("one")
-        try stage.daemon.terminate("web")
+        // A process would take the second socket for the first one.
+        let client = try SocketClient(.port(other))
+        try client.send("one")
+        let result = try stage.daemon.launch("web", background: true)
+        #expect(
+            result["lastReceipt"]?["explanation"]?.stringValue
+                == "Could not be launched: its socket 127.0.0.1:\(port) is not bound: bind 127.0.0.1:\(port): Address "
+                + "already in use (EADDRINUSE).", "\(result)")
+        #expect(try stage.launches("web") == 0)
         taken.close()
-        try stage.daemon.eventually("the port is bound") { try stage.problems("web")[0] == "" }
+        try stage.daemon.launch("web", background: true)
+        #expect(try client.receive() == "one")
+        #expect(TestDaemon.text(of: stage.path("names")) == "web.socket:web.socket wait wait\n")
         try SocketClient(.port(port)).exchange("two")
         #expect(stage.log.split(separator: "\n").count { $0.contains("cannot listen at 127.0.0.1:\(port)") } == 1)
         #expect(stage.log.contains("listens at 127.0.0.1:\(port) now"))
+    }
+
+    @Test("connections that wait at one socket launch the app when the other one is bound, or are reset")
+    func incomplete() throws {
+        let port = try freePort()
+        let taken = try BusyPort(port)
+        let settings = "ListenStream=127.0.0.1:\(port)\nListenStream=ROOT/KIND\nConnectionWaitSec="
+        let stage = try SocketStage([
+            "patient": ("", settings.replacing("KIND", with: "patient") + "infinity"),
+            "web": ("", settings.replacing("KIND", with: "web") + "1s"),
+        ])
+        let client = try SocketClient(.path(stage.path("patient")))
+        try client.send("waited")
+        for _ in 0..<2 { #expect(try SocketClient(.path(stage.path("web"))).receive() ?? "" == "") }
+        #expect(stage.log.contains("reset the connections that waited: its socket 127.0.0.1:\(port) is not bound"))
+        #expect(try stage.launches("web") + stage.launches("patient") == 0)
+        #expect(try stage.daemon.receipts("web").isEmpty && stage.daemon.receipts("patient").isEmpty)
+        taken.close()
+        #expect(try client.receive() == "waited")
     }
 
     @Test("an app without any socket gets one when its port is free, and a connection launches it then")
@@ -291,7 +319,7 @@ struct SocketTests {
 }
 
 /// A socket that listens at a port.
-private final class BusyPort {
+final class BusyPort {
     private var number: Int32
 
     init(_ port: UInt16) throws {

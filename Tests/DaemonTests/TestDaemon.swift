@@ -19,6 +19,7 @@ final class TestDaemon {
     let manager: FakeServiceManager?
     private let asUnprivilegedUser: Bool
     private let userRuntime: String?
+    private let wrapper: [String]
 
     static let binaries = programFolder()
     static var app: String { binaries + "/greenroom-testapp" }
@@ -34,20 +35,22 @@ final class TestDaemon {
     ///   - asUnprivilegedUser: run as the user `nobody`, which may not write any cgroup.
     ///   - manager: a service manager with a descriptor store.
     ///   - userRuntime: run as a user's daemon with this XDG_RUNTIME_DIR.
+    ///   - wrapper: a program and its arguments, to which the command of the daemon is appended.
     init(
         _ apps: [String: String] = [:], configuration: String? = nil, root: String? = nil,
         asUnprivilegedUser: Bool = false,
-        manager: FakeServiceManager? = nil, userRuntime: String? = nil
+        manager: FakeServiceManager? = nil, userRuntime: String? = nil, wrapper: [String] = []
     ) throws {
         self.manager = manager
         self.userRuntime = userRuntime
+        self.wrapper = wrapper
         self.asUnprivilegedUser = asUnprivilegedUser
         self.root = try root ?? TestDaemon.makeFolder()
         let (root, config) = (self.root, self.root + "/config")
         try createDirectories(at: config + "/apps")
         for (id, text) in apps { try replaceFile(at: "\(config)/apps/\(id).app", with: Array(text.utf8)) }
         if let configuration { try replaceFile(at: config + "/greenroom.conf", with: Array(configuration.utf8)) }
-        process = try TestDaemon.start(root, asUnprivilegedUser: asUnprivilegedUser, manager, userRuntime)
+        process = try TestDaemon.start(root, asUnprivilegedUser: asUnprivilegedUser, manager, userRuntime, wrapper)
         bus = try BusConnection(path: root + "/run/bus")
     }
 
@@ -74,13 +77,17 @@ final class TestDaemon {
         }
     }
 
+    /// Connects again: the daemon ends the connection of a client that has not read the signals of thousands of apps.
+    func renewConnection() throws { bus = try BusConnection(path: runtime + "/bus") }
+
     /// Starts the next daemon, after this one was killed.
     func successor() throws -> TestDaemon { try successor(of: manager) }
 
     /// Starts the next daemon under another service manager, or without one (`nil`).
     func successor(of manager: FakeServiceManager?) throws -> TestDaemon {
         let next = try TestDaemon(
-            root: root, asUnprivilegedUser: asUnprivilegedUser, manager: manager, userRuntime: userRuntime)
+            root: root, asUnprivilegedUser: asUnprivilegedUser, manager: manager, userRuntime: userRuntime,
+            wrapper: wrapper)
         isSucceeded = true
         return next
     }
@@ -88,10 +95,11 @@ final class TestDaemon {
     /// Starts greenroomd and waits until it is ready.
     /// - Throws: if it exits before.
     private static func start(
-        _ root: String, asUnprivilegedUser: Bool, _ manager: FakeServiceManager?, _ userRuntime: String?
+        _ root: String, asUnprivilegedUser: Bool, _ manager: FakeServiceManager?, _ userRuntime: String?,
+        _ wrapper: [String]
     ) throws -> Linux.Process {
         let ready = try DatagramSocket(at: root + "/ready")
-        let process = try begin(root, asUnprivilegedUser: asUnprivilegedUser, manager, userRuntime)
+        let process = try begin(root, asUnprivilegedUser: asUnprivilegedUser, manager, userRuntime, wrapper)
         while true {
             waitForReadable([manager?.readyDescriptor ?? ready.descriptor, process.descriptor])
             if let manager, try !process.hasEnded() {
@@ -107,7 +115,8 @@ final class TestDaemon {
     }
 
     private static func begin(
-        _ root: String, asUnprivilegedUser: Bool, _ manager: FakeServiceManager?, _ userRuntime: String?
+        _ root: String, asUnprivilegedUser: Bool, _ manager: FakeServiceManager?, _ userRuntime: String?,
+        _ wrapper: [String]
     ) throws -> Linux.Process {
         let log = SharedDescriptor(try Descriptor.open(root + "/log", O_WRONLY | O_CREAT | O_APPEND, mode: 0o600))
         // Instead of the machine's system bus, one that the test may start.
@@ -131,12 +140,17 @@ final class TestDaemon {
             request.credentials = Credentials(uid: unprivilegedUser, gid: unprivilegedUser, groups: [])
             for path in [root, root + "/ready"] { chown(path, unprivilegedUser, unprivilegedUser) }
         }
+        if let program = wrapper.first {
+            request.arguments = wrapper.dropFirst() + [request.executable] + request.arguments
+            request.executable = program
+        }
         return try execute(request)
     }
 
     /// Starts the next daemon and kills it after some time.
     func successor(killedAfter time: Duration) throws {
-        let process = try TestDaemon.begin(root, asUnprivilegedUser: asUnprivilegedUser, manager, userRuntime)
+        let process = try TestDaemon.begin(
+            root, asUnprivilegedUser: asUnprivilegedUser, manager, userRuntime, wrapper)
         let (seconds, attoseconds) = time.components
         var wait = timespec(tv_sec: Int(seconds), tv_nsec: Int(attoseconds / 1_000_000_000))
         nanosleep(&wait, nil)

@@ -36,7 +36,17 @@ private actor Indexer {
 private struct Failure: Error {}
 
 /// A value that may not leave its actor.
-private final class Confined { var value = 0 }
+private final class Confined {
+    var value = 0
+
+    /// Runs on the actor of its caller, and so does the body.
+    nonisolated(nonsending) func count() async throws {
+        try await App.shared.withBackgroundTask(named: "count") {
+            MainActor.assertIsolated()
+            value += 1
+        }
+    }
+}
 
 @Suite("App library: Swift concurrency, without Greenroom")
 struct ConcurrencyTests {
@@ -114,6 +124,8 @@ struct ConcurrencyTests {
             return confined
         }
         #expect(result === confined && confined.value == 1)
+        try await confined.count()
+        #expect(confined.value == 2)
     }
 
     @Test("a cancelled task cancels its background task, which is no expiration")

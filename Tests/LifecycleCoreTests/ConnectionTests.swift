@@ -21,6 +21,20 @@ struct ConnectionTests {
         harness.handle(.run(harness.run("photos"), .attached(handled)))
     }
 
+    @Test("an app that connects while its freeze is under way is notified of its resumption")
+    func connectsLate() {
+        let harness = harness(handling: [])
+        harness.behave("photos") { $0.freezes = false }
+        harness.background("photos")
+        harness.advance(.seconds(1))
+        attach(harness, .didResume)
+        harness.handle(.run(harness.run("photos"), .frozen(attempt: 1, memory: mebibyte)))
+        let mark = harness.mark
+        harness.advance(.seconds(5))
+        harness.activate("photos")
+        #expect(harness.notices("photos", since: mark).first == .didResume(after: .seconds(5), changed: []))
+    }
+
     // MARK: URLs
 
     @Test("a URL launch delivers, cold: ready, the URL, then active (L8)")

@@ -160,7 +160,7 @@ struct RandomEventTests {
             .run(run, .heartbeat), .run(run, .heartbeatGivenUp), .run(run, .stopping),
             .run(run, .attached([.openURL, .willSuspend, .didResume])),
             .run(run, .attached([.didEnterBackground, .openURL])), .run(run, .attached([])),
-            .run(run, .terminationAnswered),
+            .run(run, .terminationAnswered), .run(run, .idleHinted(true)), .run(run, .idleHinted(false)),
             .run(run, .mainProcessChanged(pid: 5)),
             .run(run, .frozen(attempt: 1, memory: mebibyte)), .run(run, .thawed(attempt: 1)),
             .run(run, .inspected(Inspection(traced: random.isOne(in: 2), cpu: .zero, memory: mebibyte))),

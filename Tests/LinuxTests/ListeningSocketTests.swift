@@ -269,6 +269,78 @@ struct ListeningSocketTests {
         #expect(!changes.changed().contains(numbers.0))
     }
 
+    // MARK: Options
+
+    private func option(_ socket: ListeningSocket, _ level: Int32, _ name: Int32) -> Int32 {
+        var (value, length) = (Int32(-1), socklen_t(MemoryLayout<Int32>.size))
+        getsockopt(socket.descriptor.raw, level, name, &value, &length)
+        return value
+    }
+
+    @Test(
+        "a port alone is for IPv6 and IPv4, for IPv6 only, or as the kernel's setting says",
+        arguments: [true, false, nil])
+    func onlyIPv6(_ isOnly: Bool?) throws {
+        let port = try freePort()
+        let socket = try make(.stream, .port(port)) { $0.binding.isOnlyIPv6 = isOnly }
+        let text = String(decoding: try readFile(at: "/proc/sys/net/ipv6/bindv6only", limit: 16), as: UTF8.self)
+        #expect(connects(AF_INET, port) == !(isOnly ?? text.hasPrefix("1")))
+        #expect(connects(AF_INET6, port))
+        for other in [true, false] {
+            var binding = ListeningSocket.Binding()
+            binding.isOnlyIPv6 = other
+            #expect(socket.isBound(as: binding) == (other == (isOnly ?? text.hasPrefix("1"))))
+        }
+        #expect(socket.isBound(as: ListeningSocket.Binding()))
+        // What is taken over is the same socket.
+        #expect(ListeningSocket(.stream, .port(port), adopting: socket.descriptor) != nil)
+    }
+
+    @Test("a port is shared if both sockets want it, and an address is bound that the machine does not have")
+    func sharing() throws {
+        let port = try freePort()
+        var shared = ListeningSocket.Binding()
+        shared.reusesPort = true
+        for type in [ListenType.stream, .datagram] {
+            let first = try make(type, .ipv4("127.0.0.1", port)) { $0.binding = shared }
+            let second = try make(type, .ipv4("127.0.0.1", port)) { $0.binding = shared }
+            #expect(failure(type, .ipv4("127.0.0.1", port))?.errno == EADDRINUSE)
+            #expect(second.isBound(as: shared) && first.isBound(as: ListeningSocket.Binding()))
+        }
+        let alone = try make(.stream, .ipv4("127.0.0.2", port))
+        #expect(!alone.isBound(as: shared))
+        for address in [ListenAddress.ipv4("198.51.100.1", port), .ipv6("2001:db8::1", port)] {
+            #expect(failure(.stream, address)?.errno == EADDRNOTAVAIL)
+            #expect(try make(.stream, address) { $0.binding.isFree = true }.state == .usable)
+        }
+        // They have no meaning for a path.
+        let scratch = try Scratch()
+        shared.isOnlyIPv6 = true
+        let local = try make(.stream, .path(scratch.path + "/socket")) { $0.binding = shared }
+        #expect(local.isBound(as: shared))
+    }
+
+    @Test("connections of TCP inherit SO_KEEPALIVE and TCP_NODELAY, and a reload changes them")
+    func connectionOptions() throws {
+        var settings = ListeningSocket.Settings()
+        let socket = try make(.stream, .ipv4("127.0.0.1", try freePort()))
+        let options = [(SOL_SOCKET, SO_KEEPALIVE), (Int32(IPPROTO_TCP), TCP_NODELAY)]
+        for isOn in [true, false] {
+            (settings.keepsAlive, settings.hasNoDelay) = (isOn, isOn)
+            try socket.apply(settings)
+            for (level, name) in options { #expect(option(socket, level, name) == (isOn ? 1 : 0)) }
+        }
+        let made = try make(.stream, .ipv4("127.0.0.1", try freePort())) { $0.keepsAlive = true }
+        #expect(option(made, SOL_SOCKET, SO_KEEPALIVE) == 1)
+        // Others have no such options.
+        settings.hasNoDelay = true
+        for type in [ListenType.datagram, .stream] {
+            let abstract = ListenAddress.abstract("greenroom-test-\(getpid())-options-\(type)")
+            #expect(try make(type, abstract) { $0 = settings }.state == .usable)
+        }
+        #expect(try make(.datagram, .ipv4("127.0.0.1", try freePort())) { $0 = settings }.state == .usable)
+    }
+
     // MARK: Taking back
 
     @Test("a socket is taken back from a process that has it at any number")

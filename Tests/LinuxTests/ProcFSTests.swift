@@ -142,6 +142,48 @@ struct ProcFSTests {
         #expect(try Process.open(0) == nil)
     }
 
+    @Test("the exit status of a process with another parent is known until that reaps it")
+    func zombie() throws {
+        let scratch = try Scratch()
+        // The parent of both executes another program, which reaps no children.
+        let child = "while [ ! -e \(scratch.path)/go ]; do sleep 0.01; done;"
+        let script =
+            "sh -c '\(child) exit 7' & a=$!; sh -c '\(child) kill -TERM $$' & "
+            + "printf '%s %s ' $a $! >\(scratch.path)/pids; exec sleep 1000"
+        var starting = try startProcess(SpawnRequest(executable: "/bin/sh", arguments: ["-c", script]))
+        _ = try starting.finalOutcome()
+        defer { _ = try? starting.process.signal(SIGKILL) }
+        try eventually("the parent executes its program") { try ProcFS().stat(of: starting.pid)?.comm == "sleep" }
+        let pids = String(decoding: try readFile(at: scratch.path + "/pids", limit: 100), as: UTF8.self)
+            .split(separator: " ").compactMap { Int32($0) }
+        let children = try pids.map { try #require(try Process.open($0)) }
+        try #require(children.count == 2)
+        for child in children { #expect(try child.exitStatus() == nil) }
+        _ = try scratch.file("go")
+        for child in children { try wait(for: child.descriptor) }
+        #expect(try children[0].exitStatus() == .exited(7))
+        #expect(try children[1].exitStatus() == .signaled(SIGTERM, coreDumped: false))
+        #expect(try children[0].reap() == nil)
+    }
+
+    @Test("a stat without the permission to read the exit status, and one that is cut off, have none")
+    func hiddenZombie() throws {
+        let scratch = try Scratch()
+        let fields = "9 (x) Z 7 8 9 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 1 " + String(repeating: "0 ", count: 29)
+        try createDirectories(at: scratch.path + "/9")
+        let proc = ProcFS(root: scratch.path)
+        _ = try scratch.file("9/stat", fields + "256\n")
+        #expect(try proc.exitStatus(ofZombie: 9) == .exited(1))
+        _ = try scratch.file("9/stat", fields + "\n")
+        #expect(try proc.exitStatus(ofZombie: 9) == nil)
+        _ = try scratch.file("9/stat", fields.replacing(" Z ", with: " S ") + "256\n")
+        #expect(try proc.exitStatus(ofZombie: 9) == nil)
+        // Readable: it is no zombie any more.
+        _ = try scratch.file("9/stat", fields + "256\n")
+        #expect(symlink("/bin/true", scratch.path + "/9/exe") == 0)
+        #expect(try proc.exitStatus(ofZombie: 9) == nil)
+    }
+
     @Test("the command line and the environment are cut off at their limit")
     func bounded() throws {
         let scratch = try Scratch()

@@ -99,6 +99,9 @@ private func sockets(_ manifest: AppManifest) -> [String] {
         ].map { line($0, doubled($1 ?? "", "%")) } + [
             "SocketMode=\(String(sockets.mode, radix: 8))",
             "DirectoryMode=\(String(sockets.directoryMode, radix: 8))", "Backlog=\(sockets.backlog)", "Accept=no",
+            "BindIPv6Only=\(sockets.ipv6Only.rawValue)", "FreeBind=\(sockets.isFreeBind ? 1 : 0)",
+            "ReusePort=\(sockets.reusesPort)", "KeepAlive=\(sockets.keepsAlive)", "NoDelay=\(sockets.hasNoDelay)",
+            "NonBlocking=\(sockets.isNonBlocking)",
             "ConnectionWaitSec=\(formatTimeSpan(manifest.policy.connectionWait))",
         ]
 }

@@ -62,6 +62,12 @@ struct DropInTests {
         full.sockets.mode = 0
         full.sockets.directoryMode = 0
         full.sockets.backlog = 5
+        full.sockets.ipv6Only = .only
+        full.sockets.isFreeBind = true
+        full.sockets.reusesPort = true
+        full.sockets.keepsAlive = true
+        full.sockets.hasNoDelay = true
+        full.sockets.isNonBlocking = true
         full.policy.holdsSockets = true
         full.policy.connectionWait = .seconds(5)
         full.policy.unloadAfter = .seconds(5)

@@ -1,8 +1,9 @@
 import Glibc
 import LifecycleCore
-import Manifest
 import ManifestProperties
 import Testing
+
+@testable import Manifest
 
 /// Inputs that the fuzzer saved: each one covers code that no other input covers, or once violated a property.
 @Suite("Fuzzer seeds")
@@ -43,6 +44,21 @@ struct SeedTests {
             kinds.insert(manifest == nil ? "invalid" : diagnostics.isEmpty ? "valid" : "with warnings")
         }
         #expect(kinds == ["invalid", "valid", "with warnings"])
+    }
+
+    @Test("the dictionary of the fuzzer has every key")
+    func dictionary() throws {
+        let path = "\(#filePath)".replacing("Tests/ManifestTests/SeedTests.swift", with: "Sources/scripts/fuzz.dict")
+        let file = try #require(fopen(path, "r"))
+        defer { fclose(file) }
+        var bytes = [UInt8](repeating: 0, count: 1 << 16)
+        let count = fread(&bytes, 1, bytes.count, file)
+        let words = Set(String(decoding: bytes.prefix(count), as: UTF8.self).split(separator: "\n"))
+        let id = try #require(AppID("a"))
+        let keys =
+            AppManifest.settings(memory: nil, Specifiers(id: id, values: machineValues)).map(\.key)
+            + ManagerConfiguration.settings(memory: nil).map(\.key)
+        #expect(keys.filter { !words.contains("\"\($0)=\"") } == [])
     }
 
     @Test("a manifest with values that need quoting is equal after rendering and parsing")

@@ -195,6 +195,86 @@ struct SocketSettingTests {
         try expectRefused("Wake", "Accept", "yes", "an app accepts its connections itself")
     }
 
+    @Test("options of sockets have systemd's names, values and defaults")
+    func options() throws {
+        let defaults = try sockets("ListenStream=80")
+        #expect(!defaults.isNonBlocking && !defaults.reusesPort && !defaults.isFreeBind)
+        #expect(defaults.ipv6Only == .default && !defaults.keepsAlive && !defaults.hasNoDelay)
+        let all = try sockets(
+            "ListenStream=80", "NonBlocking=yes", "ReusePort=1", "FreeBind=true", "BindIPv6Only=both", "KeepAlive=on",
+            "NoDelay=t")
+        #expect(all.isNonBlocking && all.reusesPort && all.isFreeBind)
+        #expect(all.ipv6Only == .both && all.keepsAlive && all.hasNoDelay)
+        for (value, expected) in Self.ipv6Only {
+            guard let expected else {
+                try expectRefused("Wake", "BindIPv6Only", value, "expected default, both or ipv6-only")
+                continue
+            }
+            #expect(try sockets("ListenStream=80", "BindIPv6Only=\(value)").ipv6Only == expected, "\(value)")
+        }
+        #expect(try sockets("ListenStream=80", "BindIPv6Only=both", "BindIPv6Only=").ipv6Only == .default)
+        for key in ["NonBlocking", "ReusePort", "FreeBind", "KeepAlive", "NoDelay"] {
+            try expectRefused("Wake", key, "maybe", "expected yes or no")
+        }
+    }
+
+    /// What systemd 252 makes of `BindIPv6Only=`; `nil`: it is refused, here as there.
+    private static let ipv6Only: [(String, SocketSettings.IPv6Only?)] = [
+        ("default", .default), ("both", .both), ("ipv6-only", .only), ("yes", .only), ("true", .only), ("no", .both),
+        ("0", .both), ("IPv6-only", nil), ("only", nil), ("2", nil), ("both ipv6-only", nil),
+    ]
+
+    @Test("the systemd of this machine accepts and refuses the same values of options")
+    func optionComparison() throws {
+        guard try output("systemd-analyze --version 2>/dev/null").hasPrefix("systemd 252") else { return }
+        let booleans = ["yes", "no", "1", "0", "t", "F", "on", "Off", "Y", "n", "TRUE", "maybe", "2", "yes no", "ja"]
+        let keys = ["ReusePort", "FreeBind", "KeepAlive", "NoDelay"]
+        var lines = Self.ipv6Only.map { (key: "BindIPv6Only", value: $0.0) }
+        for key in keys { lines += booleans.map { (key, $0) } }
+        let refused = try refusedLines("Socket", lines.map { "\($0.key)=\($0.value)" }, "t.socket")
+        for (index, line) in lines.enumerated() {
+            let isRefused = try read(manifest("Wake", "ListenStream=80", "\(line.key)=\(line.value)")).manifest == nil
+            #expect(isRefused == refused.contains(index), "\(line)")
+        }
+        // The setting of a service there.
+        let ofService = try refusedLines("Service", booleans.map { "NonBlocking=\($0)" }, "t.service")
+        for (index, value) in booleans.enumerated() {
+            let isRefused = try read(manifest("Wake", "ListenStream=80", "NonBlocking=\(value)")).manifest == nil
+            #expect(isRefused == ofService.contains(index), "\(value)")
+        }
+    }
+
+    /// The positions of the lines of a section that systemd ignores with a warning.
+    private func refusedLines(_ section: String, _ lines: [String], _ name: String) throws -> Set<Int> {
+        var template = Array("/tmp/greenroom-manifest-XXXXXX".utf8CString)
+        let folder = String(cString: try #require(mkdtemp(&template)))
+        defer { _ = try? output("rm -r \(folder)") }
+        let rest = section == "Socket" ? "ListenStream=80\nService=t.service\n" : "ExecStart=/bin/true\n"
+        try write("[Service]\nExecStart=/bin/true\n", to: "\(folder)/t.service")
+        try write("[\(section)]\n" + lines.map { $0 + "\n" }.joined() + rest, to: "\(folder)/\(name)")
+        let shown = try output(
+            "cd \(folder) && XDG_RUNTIME_DIR=\(folder) SYSTEMD_UNIT_PATH=\(folder) systemd-analyze verify --user --man=no "
+                + "./\(name) 2>&1")
+        return Set(lines.indices.filter { shown.contains("\(name):\($0 + 2): ") })
+    }
+
+    @Test("options that concern no socket of the app cause warnings")
+    func optionWarnings() throws {
+        func keys(_ settings: String...) throws -> [String] {
+            try read(manifest("Wake", settings.joined(separator: "\n"))).diagnostics.map {
+                String($0.message.prefix { $0 != "=" })
+            }
+        }
+        let all = ["BindIPv6Only=both", "FreeBind=1", "ReusePort=1", "KeepAlive=1", "NoDelay=1"]
+        let names = all.map { String($0.prefix { $0 != "=" }) }
+        let lines = all.joined(separator: "\n")
+        #expect(try keys("ListenStream=80", lines, "NonBlocking=1") == [])
+        #expect(try keys("ListenStream=/run/a", lines, "NonBlocking=1") == names)
+        #expect(try keys("ListenStream=127.0.0.1:80", lines) == ["BindIPv6Only"])
+        #expect(try keys("ListenDatagram=80", lines) == ["KeepAlive", "NoDelay"])
+        #expect(try keys(lines, "NonBlocking=1") == names + ["NonBlocking"])
+    }
+
     @Test("ConnectionWaitSec= is 60s and UnloadAfterSec= infinity by default, and both are at least 1s (L11, L29)")
     func times() throws {
         let defaults = try accepted("Wake", "ListenStream=80").policy

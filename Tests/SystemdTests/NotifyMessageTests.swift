@@ -91,6 +91,9 @@ struct NotifyMessageTests {
             "X_GREENROOM_WAKE_DONE=failed\nX_GREENROOM_WAKE_ID=push.2", [],
             "X_GREENROOM_WAKE_ID=push.2: expected a whole number from 1 to 9007199254740992."),
         Row("X_GREENROOM_WAKE_ID=2", [], "X_GREENROOM_WAKE_ID= needs a valid X_GREENROOM_WAKE_DONE=."),
+        Row("X_GREENROOM_IDLE=1", [.idle(true)]),
+        Row("X_GREENROOM_IDLE=0", [.idle(false)]),
+        Row("X_GREENROOM_IDLE=yes", [], "X_GREENROOM_IDLE=yes: expected 1 or 0."),
         // Unknown keys are ignored; a line without "=" causes a warning.
         Row("MONOTONIC_USEC=1\nRELOADING=1\nX_OTHER=1\n=1\nready=1", []),
         Row("READY", [], "'READY' is not an assignment (KEY=VALUE)."),

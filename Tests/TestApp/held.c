@@ -9,7 +9,9 @@
 //   unlink PATH      removes a file
 //   exit N           exits before it serves
 //   hold PATH        waits until PATH exists
+//   without-ipv6 PROGRAM ARGUMENT…  executes a program for which the kernel has no IPv6 (without.c)
 #include "held.h"
+#include "without.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -82,6 +84,7 @@ static void act(char ***next) {
     const char *what = *(*next)++, *value = **next;
     if (!strcmp(what, "shut-down")) { shutdown(FIRST, SHUT_RDWR); return; }
     if (!value) _exit(64);
+    if (!strcmp(what, "without-ipv6")) _exit(execute_without_ipv6(*next));
     (*next)++;
     if (!strcmp(what, "names")) write_names(value);
     else if (!strcmp(what, "die-first")) die_first(value);

@@ -27,12 +27,25 @@ struct clinux_bound_socket {
     const char *call;
 };
 
+struct clinux_bind_options {
+    /// SOCK_STREAM, SOCK_DGRAM or SOCK_SEQPACKET.
+    int type;
+    /// Of the file of an AF_UNIX address with a path. The file has it from the start, whatever the umask.
+    mode_t mode;
+    /// IPV6_V6ONLY of an address of IPv6; -1: net.ipv6.bindv6only decides.
+    int v6only;
+    /// SO_REUSEPORT and IP_FREEBIND or IPV6_FREEBIND, of addresses of the internet.
+    bool reuses_port, is_free;
+};
+
 /// Creates and binds a socket, close-on-exec. It does not listen yet. Returns 0 or -errno.
-/// \param type SOCK_STREAM, SOCK_DGRAM or SOCK_SEQPACKET.
-/// \param is_dual an address of IPv6 accepts IPv4, too; otherwise net.ipv6.bindv6only decides.
-/// \param mode of the file of an AF_UNIX address with a path. The file has it from the start, whatever the umask.
 int clinux_bind(
-    const struct clinux_address *address, int type, bool is_dual, mode_t mode, struct clinux_bound_socket *result);
+    const struct clinux_address *address, const struct clinux_bind_options *options, struct clinux_bound_socket *result);
+/// Whether a socket was bound with these values of `v6only` and `reuses_port`, as far as they concern it. SO_REUSEPORT without
+/// need is no difference: a process that shares the socket may have set it.
+bool clinux_is_bound_with(int descriptor, const struct clinux_bind_options *options);
+/// Sets SO_KEEPALIVE and TCP_NODELAY of a listening TCP socket, which its connections inherit. Returns 0 or -errno.
+int clinux_set_connection_options(int descriptor, bool keep_alive, bool no_delay);
 /// listen(2) without a limit of its own beyond `backlog`; 0 or -errno.
 int clinux_listen(int descriptor, uint32_t backlog);
 
@@ -44,8 +57,7 @@ enum clinux_socket_state {
     /// It is the socket, and a process that shares it has shut it down, or has connected it.
     CLINUX_SOCKET_SHUT_DOWN,
 };
-enum clinux_socket_state clinux_socket_state(
-    int descriptor, const struct clinux_address *address, int type, bool is_dual);
+enum clinux_socket_state clinux_socket_state(int descriptor, const struct clinux_address *address, int type);
 
 /// Changes the owner of the file that a descriptor names (O_PATH), whatever its path leads to by now; 0 or -errno.
 int clinux_change_owner(int descriptor, uid_t uid, gid_t gid);

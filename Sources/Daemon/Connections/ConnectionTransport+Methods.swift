@@ -181,6 +181,11 @@ extension ConnectionTransport {
         call.reply()
     }
 
+    func setIdle(_ call: MethodCall) {
+        setIdle(call.peer, call.arguments[0].boolValue ?? false)
+        call.reply()
+    }
+
     func setStateSummary(_ call: MethodCall) throws(BusError) {
         let text = call.arguments[0].stringValue ?? ""
         guard text.utf8.count <= SummaryStore.maximumBytes else {

@@ -40,8 +40,8 @@ final class ConnectionTransport {
     var limiter = MessageLimiter()
     /// Ends a pause of a flood.
     var pause: Systemd.Timer?
-    /// `SetIdle`
-    var isIdle = false
+    /// `SetIdle`: what each connection has said since it got its last event.
+    private var idle: [ObjectIdentifier: Bool] = [:]
 
     struct BeginningTask {
         let name: String
@@ -86,7 +86,11 @@ final class ConnectionTransport {
         let due = queue.due(after: min(serial, queue.lastSerial), kinds).prefix(once ? 1 : .max)
         participants.append(Participant(peer: peer, kinds: kinds, rest: once ? 1 - due.count : .max))
         reply((due.first?.serial ?? queue.lastSerial + 1) - 1)
-        for event in due { send(event, to: peer) }
+        for event in due {
+            // What is sent again costs the daemon as much as a message of the app.
+            if event.isSent { countMessage() }
+            send(event, to: peer)
+        }
         let first = due.filter { !$0.isSent }
         context.logbook.batch { queue.markSent(Set(first.map(\.serial))) }
         for event in first {
@@ -101,8 +105,16 @@ final class ConnectionTransport {
         changed()
     }
 
+    /// A process says whether it has something to do. Of several all that say anything have to be idle.
+    func setIdle(_ peer: BusPeer, _ isIdle: Bool) {
+        idle[ObjectIdentifier(peer)] = isIdle
+        run.send(.idleHinted(!idle.values.contains(false)))
+    }
+
     /// A connection has ended.
     func detach(_ peer: BusPeer) {
+        // What comes next is for another process.
+        if idle.removeValue(forKey: ObjectIdentifier(peer)) == true { run.send(.idleHinted(false)) }
         guard participants.contains(where: { $0.peer === peer }) else { return }
         participants.removeAll { $0.peer === peer }
         changed()
@@ -171,9 +183,14 @@ final class ConnectionTransport {
         let event = AppEvent(
             serial: 0,
             .notification(kind: notification.kind, payload: notification.payload, id: notification.id))
+        // The previous daemon has recorded it, and not the others of the same effect.
+        if queue.events.contains(where: { $0.effect == effect && $0.content == event.content }) { return true }
         let isHandled = record.handled.contains(event.kind)
         let isYoung = !hasAttached && loop.now() - record.launch.began < Self.youth
-        return isHandled || isYoung ? add(event, effect) : false
+        if isHandled || isYoung { return add(event, effect) }
+        // It has made no connection until now: what was kept for one is in its inbox.
+        if !hasAttached { queue.remove { !$0.isSent } }
+        return false
     }
 
     /// Tells the app of a wake that is not for a push.
@@ -184,7 +201,6 @@ final class ConnectionTransport {
         var event = AppEvent(serial: 0, .wake(id: id, reason: wake.reason.rawValue))
         event.until = loop.now() + wake.remaining
         add(event, effect)
-        endEffect(effect)
     }
 
     /// Records an event, and sends it to the connections that handle it.
@@ -200,7 +216,12 @@ final class ConnectionTransport {
         var (event, lost): (AppEvent, [EventKind]) = (content, [])
         context.logbook.batch {
             (event, lost) = queue.add(content)
-            if case .notice = content.content { record.lastEffect = effect }
+            switch content.content {
+            // There is one for an effect.
+            case .notice, .wake: record.lastEffect = max(record.lastEffect, effect)
+            // `endEffect` follows the last.
+            case .notification: break
+            }
             persist()
         }
         if let first = lost.first {
@@ -210,6 +231,7 @@ final class ConnectionTransport {
         }
         for index in receivers {
             if participants[index].rest < .max { participants[index].rest -= 1 }
+            if event.kind != .willSuspend { idle[ObjectIdentifier(participants[index].peer)] = nil }
             send(event, to: participants[index].peer)
         }
         return !receivers.isEmpty
@@ -244,15 +266,23 @@ final class ConnectionTransport {
     /// From now on clients that connect are served, and those of the previous daemon are waited for.
     func beginServing() {
         server?.isAccepting = true
+        if !run.isFrozen { awaitClients() }
+    }
+
+    /// The processes run again: from now on they can connect.
+    func thawed() { awaitClients() }
+
+    private func awaitClients() {
         guard !awaited.isEmpty else { return }
         awaitTimer = try? loop.makeTimer { [weak self] _ in self?.awaitOver() }
         awaitTimer?.arm(at: loop.now() + Self.reconnectTime)
     }
 
-    /// Clients that have not connected by now get signals, as far as the manifest names any.
+    /// Clients that have not connected by now get signals, as far as the manifest names any. Those of a frozen process cannot
+    /// have connected: they have the time after the thaw.
     private func awaitOver() {
         awaitTimer = nil
-        guard !awaited.isEmpty else { return }
+        guard !awaited.isEmpty, !run.isFrozen else { return }
         awaited = []
         changed()
         let kinds = handled

@@ -67,8 +67,7 @@ struct SelfInterface {
             method("Heartbeat") { (own, call) throws(BusError) in own.say(.heartbeat, call) },
             method("Stopping") { (own, call) throws(BusError) in own.say(.stopping, call) },
             method("SetIdle", in: "b", ["idle"]) { (own, call) throws(BusError) in
-                own.isIdle = call.arguments[0].boolValue ?? false
-                call.reply()
+                own.setIdle(call)
             },
         ]
     }

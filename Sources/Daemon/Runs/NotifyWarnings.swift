@@ -33,7 +33,7 @@ struct NotifyWarningLimit {
 }
 
 /// Keys that are defined and have no effect in this version.
-private let laterKeys = ["X_GREENROOM_BEGIN_MODE", "X_GREENROOM_END_MODE", "X_GREENROOM_IDLE"]
+private let laterKeys = ["X_GREENROOM_BEGIN_MODE", "X_GREENROOM_END_MODE"]
 
 /// The warning about a key that is not known; `nil`: it is neither Greenroom's nor similar to one that is known, so that it is
 /// probably meant for another receiver.

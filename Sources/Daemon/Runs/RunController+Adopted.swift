@@ -44,7 +44,8 @@ extension RunController {
         return (try? ProcFS().stat(of: pid))?.isStopped ?? false
     }
 
-    /// How long the parent of an adopted process has to reap it. After that its exit status is unknown.
+    /// How long the parent of an adopted process has to reap it, if the daemon may not look into it before. After that its exit
+    /// status is unknown.
     private static let exitStatusTimeout = Duration.seconds(2)
 
     /// Polls for the exit status of a main process that has ended and cannot be reaped.
@@ -57,8 +58,8 @@ extension RunController {
                 self.exited(report)
                 return true
             }
-            // If there is neither a zombie nor a report by now, there will be no report. The kernel has the report once the zombie
-            // is gone, so it is asked afterwards.
+            // A parent may take its time: process 1 of a container may reap every few seconds. If there is neither a zombie nor a
+            // report by now, there will be no report. The kernel has the report once the zombie is gone, so it is asked afterwards.
             let isReaped = (try? ProcFS().stat(of: process.pid)) == nil
             let status = (try? process.exitStatus()) ?? nil
             guard status != nil || isReaped || self.context.loop.now() >= limit else { return false }

@@ -48,6 +48,7 @@ extension RunController: NotifySocketDelegate {
         case .mainPID(let pid): changeMainProcess(to: pid)
         case .watchdog: send(.heartbeat)
         case .watchdogTrigger: send(.heartbeatGivenUp)
+        case .idle(let isIdle): send(.idleHinted(isIdle))
         case .extendTimeout(let time): send(.timeoutExtended(by: time))
         case .background: send(.backgroundEntered)
         case .beginTask(let task): send(.taskBegan(name: task, owner: sender))

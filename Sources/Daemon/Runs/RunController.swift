@@ -238,6 +238,7 @@ final class RunController {
             return logWarning("\(error)")
         }
         endFreeze()
+        connections.thawed()
         send(.thawed(attempt: attempt))
     }
 

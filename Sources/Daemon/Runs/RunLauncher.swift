@@ -9,6 +9,7 @@ import Systemd
 final class RunLauncher {
     /// Exit statuses of systemd.exec(5) for what can fail before there is a process.
     private enum Stage {
+        static let sockets: Int32 = 202
         static let notifySocket: Int32 = 207
         static let user: Int32 = 217
         static let cgroup: Int32 = 219
@@ -48,6 +49,7 @@ final class RunLauncher {
 
     private func start(_ app: AppID, _ id: RunID, _ launch: Launch) throws {
         guard let manifest = context.manifests[app] else { throw Problem("its manifest was removed") }
+        let sockets = try step(Stage.sockets) { try context.sockets.passed(to: app) }
         let user = try step(Stage.user) { try context.users.user(of: manifest) }
         try prepareDirectories(manifest, user)
         let inbox = Inbox(of: app, in: context.inboxes, context.folders, owner: user?.owner)
@@ -78,6 +80,7 @@ final class RunLauncher {
             busAddress: run.connections.address, inbox: inbox.path,
             lastReceipt: lastReceipt(of: app), marker: enclosure.environmentMarker, inherited: inheritedEnvironment)
         var request = makeRequest(manifest, user, environment.entries(folders: context.folders), enclosure)
+        request.passedDescriptors = sockets + context.stored.passed(to: app)
         let output = outputStream(app)
         request.standardOutput = output
         request.standardError = output
@@ -175,7 +178,6 @@ final class RunLauncher {
         request.oomScoreAdjust = manifest.oomScoreAdjust ?? OOMClass.defaultBase
         request.noNewPrivileges = manifest.noNewPrivileges
         request.cgroup = enclosure.cgroupDescriptor
-        request.passedDescriptors = context.sockets.passed(to: manifest.id) + context.stored.passed(to: manifest.id)
         return request
     }
 

@@ -14,6 +14,8 @@ final class HeldSocketEntry {
     /// When binding it is tried again; `nil`: it is not, or only at the end of the app.
     var retryAt: Duration?
     private var retryDelay = HeldSocketEntry.shortestRetry
+    /// Since when it cannot be bound; `nil`: it is, or was not tried.
+    private(set) var failingSince: Duration?
     var isWatched = false
     /// With what the socket was made; and the lines of the manifest, `nil`: they are not known.
     var settings = ListeningSocket.Settings()
@@ -47,6 +49,7 @@ final class HeldSocketEntry {
 
     func fail(_ problem: String, now: Duration) {
         self.problem = problem
+        failingSince = failingSince ?? now
         retryAt = now + retryDelay
         retryDelay = min(retryDelay * 2, Self.longestRetry)
     }
@@ -54,6 +57,7 @@ final class HeldSocketEntry {
     func succeed() {
         problem = nil
         retryAt = nil
+        failingSince = nil
         retryDelay = Self.shortestRetry
     }
 

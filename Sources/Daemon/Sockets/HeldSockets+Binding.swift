@@ -21,7 +21,7 @@ extension HeldSockets {
         }
         entry.succeed()
         if wasFailing { journal.log(.notice, MessageID.warning, app: entry.app, "listens at \(entry.address) now") }
-        if watched.contains(entry.app) { addToSet(entry) }
+        if watched.contains(entry.app) { addToSet(entry.app) }
     }
 
     private func make(_ entry: HeldSocketEntry) throws {
@@ -54,10 +54,17 @@ extension HeldSockets {
     private func explain(_ error: SystemError, _ entry: HeldSocketEntry) -> String {
         switch error.errno {
         case EADDRINUSE: rival(of: entry).map { "\(error); app '\($0.app)' has it" } ?? "\(error)"
-        case EACCES where entry.wanted.address.port.map { $0 < 1024 } ?? false:
-            "\(error); ports below 1024 need CAP_NET_BIND_SERVICE"
+        case EACCES where entry.wanted.address.port.map { $0 < Self.firstUnprivilegedPort } ?? false:
+            "\(error); ports below \(Self.firstUnprivilegedPort) need CAP_NET_BIND_SERVICE"
         default: "\(error)"
         }
+    }
+
+    /// net.ipv4.ip_unprivileged_port_start
+    private static var firstUnprivilegedPort: UInt16 {
+        let bytes = (try? readFile(at: "/proc/sys/net/ipv4/ip_unprivileged_port_start", limit: 64)) ?? []
+        return bytes.split(separator: UInt8(ascii: "\n")).first.flatMap { UInt16(String(decoding: $0, as: UTF8.self)) }
+            ?? 1024
     }
 
     /// A socket of another app, or of the same one, that has the address.
@@ -73,6 +80,9 @@ extension HeldSockets {
         made.mode = given.mode
         made.directoryMode = given.directoryMode
         made.backlog = given.backlog
+        made.binding = Self.binding(given)
+        made.keepsAlive = given.keepsAlive
+        made.hasNoDelay = given.hasNoDelay
         guard entry.address.path != nil, given.user != nil || given.group != nil else { return made }
         var owner = Owner(uid: geteuid(), gid: getegid())
         if let name = given.user {
@@ -89,22 +99,42 @@ extension HeldSockets {
         return made
     }
 
-    /// A reload has changed the mode or the owner of the file, or the backlog.
+    private static func binding(_ given: SocketSettings) -> ListeningSocket.Binding {
+        var binding = ListeningSocket.Binding()
+        binding.isOnlyIPv6 =
+            switch given.ipv6Only {
+            case .default: nil
+            case .both: false
+            case .only: true
+            }
+        binding.reusesPort = given.reusesPort
+        binding.isFree = given.isFreeBind
+        return binding
+    }
+
+    /// Whether the socket is what the manifest says; true if it was not read yet.
+    func isBoundAsGiven(_ entry: HeldSocketEntry) -> Bool {
+        guard let socket = entry.socket, let given = settings[entry.app]?.made else { return true }
+        return socket.isBound(as: Self.binding(given))
+    }
+
+    /// A reload has changed the mode or the owner of the file, the backlog, or an option.
     func applySettings(_ entry: HeldSocketEntry) {
         // A name service may use the network, so it is not asked without need.
-        guard let socket = entry.socket, let given = settings[entry.app]?.made, given != entry.given else { return }
+        guard entry.socket != nil, let given = settings[entry.app]?.made, given != entry.given else { return }
         do {
             entry.given = given
             let made = try fileSettings(of: entry)
             if made == entry.settings { return }
             entry.settings = made
-            try socket.apply(made)
+            try entry.socket?.apply(made)
         } catch {
             journal.logWarning("the settings of \(entry.address) cannot be changed: \(error)", app: entry.app)
         }
+        if isBoundAsGiven(entry) { return }
+        guard hasRun(entry.app) else { return prepare(entry) }
+        entry.problem = "BindIPv6Only= or ReusePort= has changed; it is made again when the app has ended"
     }
-
-    func backlog(of entry: HeldSocketEntry) -> UInt32 { settings[entry.app]?.made.backlog ?? .max }
 
     // MARK: Trying again
 
@@ -113,9 +143,10 @@ extension HeldSockets {
         if entry.problem != problem {
             journal.log(
                 .error, MessageID.warning, app: entry.app,
-                "cannot listen at \(entry.address): \(problem); it is tried again")
+                "cannot listen at \(entry.address): \(problem); it is tried again, and the app is not launched before")
         }
         entry.fail(problem, now: loop.now())
+        if !hasRun(entry.app) { for other in entries[entry.app] ?? [] { removeFromSet(other) } }
         if let at = entry.retryAt, nextRetry.map({ at < $0 }) ?? true { armRetry(at: at) }
     }
 
@@ -132,10 +163,22 @@ extension HeldSockets {
         loop.work.add(each: due) { [weak self] serial in
             guard let self, let entry = self.bySerial[serial], entry.socket == nil, entry.retryAt != nil else { return }
             self.change(entry.app) { self.bind(entry) }
+            if entry.socket == nil { self.rejectLateConnections(entry) }
         } completion: { [weak self] in
             guard let self else { return }
             self.armRetry(at: self.bySerial.values.lazy.compactMap(\.retryAt).min())
         }
+    }
+
+    /// Resets what has waited for `ConnectionWaitSec=` at the other sockets of the app: the core, which resets connections
+    /// otherwise, does not know of them. As there is an attempt at least once in a minute, none waits for longer than a minute more.
+    private func rejectLateConnections(_ entry: HeldSocketEntry) {
+        guard let since = entry.failingSince, let wait = settings[entry.app]?.connectionWait, !hasRun(entry.app),
+            loop.now() - since >= wait, hasWaitingConnection(entry.app)
+        else { return }
+        journal.logWarning(
+            "reset the connections that waited: its socket \(entry.address) is not bound", app: entry.app)
+        rejectConnections(entry.app)
     }
 
     // MARK: Closing

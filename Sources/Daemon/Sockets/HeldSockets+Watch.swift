@@ -13,6 +13,12 @@ extension HeldSockets {
         // Those that are being reset are not reported again.
         if rejecting.contains(app) { return }
         if !hasRun(app) { prepare(app) }
+        addToSet(app)
+    }
+
+    /// A launch needs all sockets of the app: until then connections wait, and no launch fails for each of them.
+    func addToSet(_ app: AppID) {
+        guard !rejecting.contains(app), hasRun(app) || isComplete(app) else { return }
         for entry in entries[app] ?? [] { addToSet(entry) }
     }
 
@@ -21,7 +27,7 @@ extension HeldSockets {
         for entry in entries[app] ?? [] { removeFromSet(entry) }
     }
 
-    func addToSet(_ entry: HeldSocketEntry) {
+    private func addToSet(_ entry: HeldSocketEntry) {
         guard let socket = entry.socket, !entry.isWatched, let set = openSet() else { return }
         let result = set.add(socket.descriptor.raw, .readable, data: entry.serial)
         guard result == 0 else {

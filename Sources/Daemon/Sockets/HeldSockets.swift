@@ -13,6 +13,8 @@ final class HeldSockets {
     struct Settings {
         var name: String
         var made = SocketSettings()
+        /// How long connections wait for a launch; `nil`: until it comes.
+        var connectionWait: Duration?
     }
 
     let loop: EventLoop
@@ -70,7 +72,9 @@ final class HeldSockets {
         let app = manifest.id
         let wanted = manifest.sockets.all.prefix(Self.maximumPerApp)
         guard !wanted.isEmpty || entries[app] != nil else { return }
-        settings[app] = Settings(name: Self.name(manifest.sockets.name, app), made: manifest.sockets)
+        settings[app] = Settings(
+            name: Self.name(manifest.sockets.name, app), made: manifest.sockets,
+            connectionWait: manifest.policy.connectionWait)
         var old = entries[app] ?? []
         var new: [HeldSocketEntry] = []
         for socket in wanted {
@@ -90,6 +94,8 @@ final class HeldSockets {
         for entry in new where entry.socket == nil { bind(entry) }
         for entry in new { applySettings(entry) }
         isUpdating = false
+        // The one that was missing may be none of the app's any more.
+        if watched.contains(app) { addToSet(app) }
     }
 
     /// The policy of an app for the core: whether at least one socket is really held.
@@ -138,16 +144,25 @@ final class HeldSockets {
 
     // MARK: Launches
 
-    /// The sockets for a process that is about to be launched, in the order of the manifest. It waits in accept(2), whatever the
-    /// process before has set (systemd.exec(5), `NonBlocking=no`).
-    func passed(to app: AppID) -> [PassedDescriptor] {
+    /// Whether the app can be launched: a process knows its sockets by their numbers, so that it gets all or none.
+    func isComplete(_ app: AppID) -> Bool { entries[app]?.allSatisfy { $0.socket != nil } ?? true }
+
+    /// The sockets for a process that is about to be launched, in the order of the manifest. As `NonBlocking=` says, it waits in
+    /// accept(2) or not, whatever the process before has set (systemd.service(5)).
+    /// - Throws: `Problem` if one of them cannot be bound.
+    func passed(to app: AppID) throws -> [PassedDescriptor] {
         guard let own = entries[app] else { return [] }
         rejecting.remove(app)
         prepare(app)
+        // One that waits for its next attempt does not wait for longer than the launch.
+        change(app) { for entry in own where entry.socket == nil { bind(entry, isFree: true) } }
         let name = settings[app]?.name ?? Self.name(nil, app)
-        return own.compactMap { entry in
-            guard let socket = entry.socket else { return nil }
-            do { try socket.setNonBlocking(false) } catch { journal.logWarning("\(error)", app: app) }
+        let isNonBlocking = settings[app]?.made.isNonBlocking ?? false
+        return try own.map { entry in
+            guard let socket = entry.socket else {
+                throw Problem("its socket \(entry.address) is not bound: \(entry.problem ?? "it is bound later")")
+            }
+            do { try socket.setNonBlocking(isNonBlocking) } catch { journal.logWarning("\(error)", app: app) }
             return PassedDescriptor(socket.descriptor, name: name)
         }
     }
@@ -160,20 +175,27 @@ final class HeldSockets {
     /// Makes what a process of the app has left unusable, or what waited for its end. No process of the app has the sockets.
     func prepare(_ app: AppID) { change(app) { for entry in entries[app] ?? [] { prepare(entry) } } }
 
-    private func prepare(_ entry: HeldSocketEntry) {
-        guard let socket = entry.socket else {
+    func prepare(_ entry: HeldSocketEntry) {
+        guard entry.socket != nil else {
             if entry.retryAt == nil { bind(entry, isFree: true) }
             return
         }
-        if socket.state == .usable, socket.isFileInPlace {
-            entry.problem = nil
-            // The process may have changed it.
-            do { try socket.listen(backlog(of: entry)) } catch { journal.logWarning("\(error)", app: entry.app) }
-            return
-        }
-        let reason = socket.state == .usable ? "its file was removed" : "a process of the app has shut it down"
+        guard let reason = reasonToMakeAgain(entry) else { return }
         journal.logWarning("the socket \(entry.address) is made again: \(reason)", app: entry.app)
+        // Nothing refers to the old one any more: it would keep the address.
         release(entry)
         bind(entry, isFree: true)
+    }
+
+    /// Renews what a process may have changed.
+    /// - Returns: why the socket cannot be used.
+    private func reasonToMakeAgain(_ entry: HeldSocketEntry) -> String? {
+        guard let socket = entry.socket else { return nil }
+        if socket.state != .usable { return "a process of the app has shut it down" }
+        if !socket.isFileInPlace { return "its file was removed" }
+        if !isBoundAsGiven(entry) { return "BindIPv6Only= or ReusePort= has changed" }
+        entry.problem = nil
+        do { try socket.listen(entry.settings) } catch { journal.logWarning("\(error)", app: entry.app) }
+        return nil
     }
 }

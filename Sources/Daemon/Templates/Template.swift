@@ -40,6 +40,12 @@ final class Template {
         return true
     }
 
+    /// Why a file cannot be read.
+    var failure: (any Error)? {
+        for result in sources.values { if case .failure(let error) = result { return error } }
+        return nil
+    }
+
     /// The contents of the files of an instance, in their order. Those of the template are not read again, also if the file of
     /// the instance is a link to that of the template.
     func sources(of files: [String]) throws -> [SourceFile] {

@@ -88,6 +88,7 @@ extension RunEvent: SavedUnion {
         case .processorMeasured(let used, let waited): writer.put(case: 41, used, waited)
         case .attached(let handled): writer.put(case: 50, UInt64(handled.rawValue))
         case .terminationAnswered: writer.put(case: 51)
+        case .idleHinted(let isIdle): writer.put(case: 52, isIdle)
         }
     }
 
@@ -134,6 +135,7 @@ extension RunEvent: SavedUnion {
         case 41: self = .processorMeasured(used: try values.next(), waited: try values.next())
         case 50: self = .attached(HandledNotices(rawValue: UInt32(truncatingIfNeeded: try values.next() as UInt64)))
         case 51: self = .terminationAnswered
+        case 52: self = .idleHinted(try values.next())
         default: return nil
         }
     }

@@ -165,6 +165,7 @@ extension Run: SavedRecord {
         try coder.sparse(27, &handled)
         self.handled = HandledNotices(rawValue: UInt32(truncatingIfNeeded: handled))
         try coder.optional(28, &sleptSince)
+        try coder.optional(29, &idleHint)
         #if NEXT_RELEASE
             var later: String? = "a field of the next release"
             try coder.optional(30, &later)

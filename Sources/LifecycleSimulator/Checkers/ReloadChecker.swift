@@ -11,6 +11,8 @@ struct ReloadChecker {
         var tasks = 0
         /// Until then it may be looked at sooner: it stays awake for another reason.
         var keptUntil: Microseconds = 0
+        /// It has said since the last thaw that it has nothing to do.
+        var isHinted = false
     }
 
     private var apps: [App]
@@ -32,6 +34,7 @@ struct ReloadChecker {
             let known = model.apps[app]
             if known.policy.role == .worker, policy.role != .worker, known.run != nil { freed = app }
             if known.policy.role != .worker, policy.role == .worker { bound = app }
+        case .run(_, .idleHinted(true)): apps[app].isHinted = true
         case .run(_, .locksFound): apps[app].keptUntil = max(apps[app].keptUntil, now + 2 * Self.lockRetry)
         default: break
         }
@@ -44,12 +47,13 @@ struct ReloadChecker {
         guard let app else { return }
         switch effect {
         case .spawn: apps[app] = App()
+        case .thaw: apps[app].isHinted = false
         case .measureWork(_, let isFirst):
             apps[app].before = isFirst ? nil : apps[app].last
             apps[app].last = now
         case .freeze:
             guard case .run(_, .workMeasured) = event, let last = apps[app].last, let before = apps[app].before,
-                now >= apps[app].keptUntil, model.apps[app].policy.role == .worker
+                now >= apps[app].keptUntil, !apps[app].isHinted, model.apps[app].policy.role == .worker
             else { return }
             findings.check(
                 last - before >= model.apps[app].policy.idleTime.microseconds, .reloadsTakeEffect,

@@ -47,6 +47,7 @@ struct StartUpChecker {
         case .activityMeasured(let activity):
             record(activity, of: app, isLaunching: model.apps[app].phase == .launching, at: now)
         case .backgroundEntered, .notified(.didEnterBackground, delivered: true, _): apps[app] = nil
+        case .idleHinted(true): if model.apps[app].phase != .launching { apps[app] = nil }
         case .attached(let handled): if handled.contains(.didEnterBackground) { apps[app] = nil }
         default: break
         }

@@ -19,6 +19,8 @@ struct TrafficWakeChecker {
         var tasks = 0
         /// The last measurement found what counts from the first look that finds it.
         var waitsUnusually = false
+        /// It has said since its last suspension that it has nothing to do.
+        var isHinted = false
         /// The core has received its manifest, so looks have another time.
         var registeredAt: Microseconds = 0
     }
@@ -41,6 +43,7 @@ struct TrafficWakeChecker {
         guard let app else { return }
         switch event {
         case .registered: apps[app].registeredAt = now
+        case .run(_, .idleHinted(true)): apps[app].isHinted = true
         case .run(let run, .workMeasured(let work)):
             guard model.apps[app].run == run else { return }
             isLook = true
@@ -91,6 +94,7 @@ struct TrafficWakeChecker {
             case .notRunning, .launching, .inactive, .active, .suspended, .terminating:
                 (apps[app].isWoken, apps[app].wake) = (false, nil)
                 if state == .terminating { apps[app].tasks = 0 }
+                if state == .suspended { apps[app].isHinted = false }
             }
         default: break
         }
@@ -104,7 +108,7 @@ struct TrafficWakeChecker {
         apps[app].wake = nil
         guard isLook, !wake.isDisturbed, wake.start > apps[app].registeredAt else { return }
         findings.check(
-            now - wake.start >= policy.idleTime.microseconds, .trafficWakesEnd,
+            now - wake.start >= policy.idleTime.microseconds || apps[app].isHinted, .trafficWakesEnd,
             "\(id) was woken by input, and its wake ends after \(now - wake.start) µs")
     }
 

@@ -1,0 +1,162 @@
+import Testing
+
+@testable import LifecycleCore
+
+/// `SetIdle` and `X_GREENROOM_IDLE=`: the app says itself that it has nothing to do until something arrives (L51).
+@Suite("hints of idleness")
+struct IdleHintTests {
+    private func hint(_ harness: Harness, _ isIdle: Bool = true) {
+        harness.handle(.run(harness.run("web"), .idleHinted(isIdle)))
+    }
+
+    private func looks(_ harness: Harness) -> Int {
+        harness.effects.count { if case .measureWork = $0 { true } else { false } }
+    }
+
+    /// A worker that has been awake for a second.
+    private func worker(_ policy: (inout AppPolicy) -> Void = { _ in }) -> Harness {
+        let harness = TrafficTests.worker(policy)
+        harness.launch("web")
+        harness.advance(.seconds(1))
+        return harness
+    }
+
+    @Test("a worker that says that it has nothing to do is suspended without waiting for IdleSec= (L51)")
+    func suspended() {
+        let harness = worker()
+        hint(harness)
+        #expect(harness.state("web") == .suspended)
+    }
+
+    @Test(
+        "what only shows that a program may be at work does not count, nor a request from before (L51)",
+        arguments: 0..<5)
+    func signs(number: Int) {
+        let harness = worker()
+        harness.behave("web") {
+            $0.work?.isRunnable = number == 0
+            $0.work?.hasNewProcesses = number == 1
+            $0.work?.hasUnusualWait = number == 2
+            $0.work?.isIncomplete = number == 3
+            $0.work?.requests = number == 4 ? 1 : 0
+            $0.work?.newestRequest = .seconds(2)
+        }
+        harness.advance(.seconds(20))
+        #expect(harness.state("web") == .background)
+        hint(harness)
+        #expect(harness.state("web") == .suspended)
+    }
+
+    @Test("input that it has not read, and a request that came after the hint, keep it awake, and end the hint (L51)")
+    func arrivals() {
+        for isRequest in [false, true] {
+            let harness = worker()
+            harness.behave("web") {
+                $0.work?.unread = isRequest ? 0 : 1
+                $0.work?.isIncomplete = true
+            }
+            hint(harness)
+            if isRequest {
+                // The look of the hint was made before it came.
+                #expect(harness.state("web") == .suspended)
+                harness.activate("web")
+                harness.behave("web") { $0.freezes = false }
+                hint(harness)
+                harness.behave("web") {
+                    $0.freezes = true
+                    $0.work?.requests = 1
+                    $0.work?.newestRequest = .zero
+                }
+                harness.advance(.milliseconds(10))
+                harness.handle(.run(harness.run("web"), .frozen(attempt: 2, memory: mebibyte)))
+            }
+            #expect(harness.state("web") == .background)
+            harness.behave("web") { $0.work?.unread = 0 }
+            harness.advance(.seconds(10))
+            #expect(harness.view("web").awakeReasons == [.work(.request)])
+        }
+    }
+
+    @Test("KeepAwake=connections counts in spite of a hint: it is the setting of an administrator")
+    func connections() {
+        let harness = worker { $0.keepAwake.insert(.connections) }
+        harness.behave("web") { $0.work?.connections = 1 }
+        hint(harness)
+        #expect(harness.view("web").awakeReasons == [.work(.connection)])
+    }
+
+    @Test("an app that says it again and again is not measured more than every 100ms")
+    func often() {
+        let harness = worker { $0.keepAwake.insert(.connections) }
+        harness.behave("web") { $0.work?.connections = 1 }
+        let before = looks(harness)
+        for _ in 0..<1000 {
+            hint(harness)
+            hint(harness, false)
+            harness.advance(.milliseconds(1))
+        }
+        #expect((2...11).contains(looks(harness) - before))
+    }
+
+    @Test("a hint is over when it is taken back, and when something arrives for the app")
+    func isOver() {
+        let ends: [(Harness) -> Void] = [
+            { self.hint($0, false) },
+            { $0.send("web", "battery", "50") },
+            { $0.simulate(.warning) },
+            {
+                $0.task("web", "x")
+                $0.endTask("web", "x")
+            },
+        ]
+        for end in ends {
+            let harness = worker { $0.keepAwake.insert(.connections) }
+            harness.behave("web") { $0.work?.connections = 1 }
+            hint(harness)
+            end(harness)
+            harness.behave("web") {
+                $0.work?.connections = 0
+                $0.work?.hasUnusualWait = true
+            }
+            harness.advance(.seconds(12))
+            #expect(harness.view("web").awakeReasons == [.work(.unusualWait)])
+        }
+    }
+
+    @Test("the wake of an app that input has woken ends with its hint (L50, L51)")
+    func wake() {
+        let harness = Harness("web") { $0.wakesOnTraffic = true }
+        harness.suspend("web")
+        let run = harness.run("web")
+        harness.handle(.run(run, .inputArrived(attempt: 1, TrafficTests.request)))
+        #expect(harness.view("web").awakeReasons == [.wake(.socket)])
+        hint(harness)
+        harness.advance(.seconds(2))
+        #expect(harness.state("web") == .suspended)
+    }
+
+    @Test("a program that takes no part has started up when it says that it has nothing to do (L18)")
+    func startUp() {
+        let harness = Harness("web") { $0.startUpTime = .seconds(30) }
+        harness.behave("web") { $0.entering = .cannotBeNotified }
+        harness.launch("web", .background)
+        #expect(harness.view("web").awakeReasons == [.startUp])
+        hint(harness)
+        harness.advance(.seconds(1))
+        #expect(harness.state("web") == .suspended)
+    }
+
+    @Test("an app in the foreground, and one with a task, stay awake whatever they say")
+    func elsewhere() {
+        let harness = Harness("web")
+        harness.launch("web")
+        hint(harness)
+        harness.advance(.seconds(60))
+        #expect(harness.state("web") == .active)
+        harness.task("web", "upload")
+        harness.background("web")
+        hint(harness)
+        harness.advance(.seconds(5))
+        #expect(harness.view("web").awakeReasons == [.task(name: "upload")])
+    }
+}
