@@ -240,6 +240,7 @@ enum Help {
 
               --after SERIAL          events, wait: the last event that was handled. Later ones are printed, again if need be
               --timeout TIME          wait: give up after TIME, with the exit status 124
+              --answer SERIAL         task: answer this event once the task is open
               --result RESULT         answer: of a push or wake: new-data (default), no-data or failed
 
             For the processes of an app: GREENROOM_BUS_ADDRESS names the daemon. KIND: openURL, didBecomeActive, willResignActive,

@@ -165,7 +165,7 @@ package enum Option: String, CaseIterable, Sendable {
     case whileConnected = "while-connected"
     case noBlock = "no-block"
     case setenv, now
-    case after, timeout, result
+    case after, timeout, result, answer
     case urlScheme = "url-scheme"
 
     var long: String { "--" + rawValue }
@@ -179,7 +179,8 @@ package enum Option: String, CaseIterable, Sendable {
         case .property: "p"
         case .setenv: "E"
         case .json, .user, .system, .runtime, .version, .background, .reason, .url, .remove, .since, .value, .config,
-            .whileConnected, .noBlock, .now, .after, .timeout, .result, .urlScheme:
+            .whileConnected, .noBlock, .now, .after, .timeout, .result, .answer,
+            .urlScheme:
             nil
         }
     }
@@ -192,7 +193,7 @@ package enum Option: String, CaseIterable, Sendable {
         case .url: "URL"
         case .lines: "N"
         case .since, .timeout: "TIME"
-        case .after: "SERIAL"
+        case .after, .answer: "SERIAL"
         case .result: "RESULT"
         case .urlScheme: "SCHEME"
         case .property: "KEY"
@@ -221,7 +222,7 @@ package enum Option: String, CaseIterable, Sendable {
         case .setenv: [.launch, .restart]
         case .now: [.enable, .disable]
         case .whileConnected: [.interrupt]
-        case .after, .timeout, .result: [.app]
+        case .after, .timeout, .result, .answer: [.app]
         case .urlScheme: [.initialize]
         case .noBlock: [.launch, .activate, .background, .interrupt, .resume, .terminate, .push, .send, .open]
         }

@@ -215,9 +215,10 @@ struct AppCommandTests {
     @Test("task runs nothing without background time; otherwise it begins and ends the task around the command")
     func task() throws {
         let fake = try FakeSelf()
-        let refused = try fake.run("task", "copy", "--", "touch", fake.folder.path + "/made")
+        let refused = try fake.run("task", "copy", "--answer", "7", "--", "touch", fake.folder.path + "/made")
         #expect(refused.status == 125 && refused.errors == "greenroomctl: There is no time.\n")
         #expect(access(fake.folder.path + "/made", F_OK) != 0)
+        #expect(fake.call("Answer") == [.uint64(7), .dictionary([])])
         fake.answers["BeginTask"] = [.uint64(1)]
         #expect(try fake.run("task", "copy", "--", "sh", "-c", "exit 9").status == 9)
         let (began, ended) = (fake.call("BeginTask"), fake.call("EndTask"))

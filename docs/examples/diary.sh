@@ -22,9 +22,8 @@ greenroomctl app events openURL didBecomeActive didEnterBackground push willTerm
             ;;
         didEnterBackground)
             echo "$entries" | greenroomctl app save -
-            # The copy may take longer than the 5s of the answer.
-            greenroomctl app task copy -- cp "$file" "$file.copy" &
-            greenroomctl app answer "$serial"
+            # The copy may take longer than the 5s for the answer, which is given when the task has begun.
+            greenroomctl app task copy --answer "$serial" -- cp "$file" "$file.copy" &
             ;;
         willTerminate)
             greenroomctl app summary "$entries entries"

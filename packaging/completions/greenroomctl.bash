@@ -21,7 +21,7 @@ _greenroomctl() {
     fi
     for ((i = 1; i < COMP_CWORD; i++)); do
         case ${COMP_WORDS[i]} in
-        --runtime | --reason | --url | --lines | -n | --since | --property | -p | --config | --setenv | -E | --after | --timeout | --result | --url-scheme)
+        --runtime | --reason | --url | --lines | -n | --since | --property | -p | --config | --setenv | -E | --after | --timeout | --result | --answer | --url-scheme)
             local option=${COMP_WORDS[i]}
             [[ ${COMP_WORDS[i + 1]:-} != = ]] || ((++i))
             ((++i))
@@ -63,7 +63,7 @@ _greenroomctl() {
         mapfile -t COMPREPLY < <(compgen -W 'new-data no-data failed' -- "$word")
         return
         ;;
-    --url | --lines | -n | --after | --timeout | --url-scheme) return ;;
+    --url | --lines | -n | --after | --timeout | --answer | --url-scheme) return ;;
     esac
     if [[ $word == -* ]]; then
         words='--json --system --user --runtime --help'
@@ -80,7 +80,7 @@ _greenroomctl() {
         watch) words+=' --verbose' ;;
         show) words+=' --property --value' ;;
         init) words+=' --config --url-scheme' ;;
-        app) words+=' --after --timeout --result' ;;
+        app) words+=' --after --timeout --answer --result' ;;
         esac
     else
         local verbs='list status show is-active idle cat receipts receipt log watch launch activate background interrupt

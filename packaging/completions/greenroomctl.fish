@@ -84,6 +84,7 @@ complete -c greenroomctl -n '__fish_seen_subcommand_from app; and __fish_seen_su
 complete -c greenroomctl -n '__fish_seen_subcommand_from app; and __fish_seen_subcommand_from save restore task' -F
 complete -c greenroomctl -n '__fish_seen_subcommand_from app' -l after -x -d 'The last event that was handled'
 complete -c greenroomctl -n '__fish_seen_subcommand_from app' -l timeout -x -d 'Give up after this time'
+complete -c greenroomctl -n '__fish_seen_subcommand_from app' -l answer -x -d 'Answer this event once the task is open'
 complete -c greenroomctl -n '__fish_seen_subcommand_from app' -l result -x -a 'new-data no-data failed' -d 'Of a push or wake'
 complete -c greenroomctl -n '__fish_seen_subcommand_from init' -l url-scheme -x -d 'Open URLs of this scheme'
 complete -c greenroomctl -n '__fish_seen_subcommand_from verify init' -F

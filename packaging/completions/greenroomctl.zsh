@@ -132,6 +132,7 @@ _greenroomctl() {
             ;;
         app)
             _arguments $common '--after=[the last event that was handled]:serial' '--timeout=[give up after this time]:time' \
+                '--answer=[answer this event once the task is open]:serial' \
                 '--result=[the result of a push or wake]:result:(new-data no-data failed)' \
                 '1:command:(events wait answer task remaining save restore status summary idle launch)' \
                 '*:argument:{ case $line[1] in

@@ -11,7 +11,7 @@ enum AppCommand: String, CaseIterable {
         case .events: "[KIND…] [--after SERIAL]"
         case .wait: "[KIND…] [--after SERIAL] [--timeout TIME]"
         case .answer: "SERIAL [--result RESULT]"
-        case .task: "NAME -- COMMAND…"
+        case .task: "NAME [--answer SERIAL] -- COMMAND…"
         case .remaining: ""
         case .save: "FILE|-"
         case .restore: "[FILE|-]"
@@ -63,7 +63,8 @@ enum AppCommand: String, CaseIterable {
         case .events: [.after]
         case .wait: [.after, .timeout]
         case .answer: [.result]
-        case .task, .remaining, .save, .restore, .status, .summary, .idle, .launch: []
+        case .task: [.answer]
+        case .remaining, .save, .restore, .status, .summary, .idle, .launch: []
         }
     }
 
@@ -75,7 +76,7 @@ enum AppCommand: String, CaseIterable {
             return "app: unknown command '\(escaped(words.first ?? ""))'" + expectation(words.first ?? "", names)
         }
         let name = "app \(command.rawValue)"
-        let own: Set<Option> = [.after, .timeout, .result]
+        let own: Set<Option> = [.after, .timeout, .result, .answer]
         if let option = Option.allCases.first(where: { given[$0] != nil && own.contains($0) }),
             !command.options.contains(option)
         {
@@ -109,8 +110,10 @@ enum AppCommand: String, CaseIterable {
     }
 
     private static func problem(ofOptions given: [Option: String]) -> String? {
-        if let text = given[.after], UInt64(text) == nil {
-            return "--after: invalid serial '\(escaped(text))'; expected a number"
+        for option in [Option.after, .answer] {
+            if let text = given[option], UInt64(text) == nil {
+                return "\(option.long): invalid serial '\(escaped(text))'; expected a number"
+            }
         }
         if let text = given[.timeout], parseTimeSpan(text) == nil {
             return "--timeout: invalid time '\(escaped(text))'; expected a time span such as 30s or 1min, or infinity"

@@ -31,7 +31,9 @@ extension Session {
         case .events: return try printEvents(client, rest)
         case .wait: return try waitForEvent(client, rest)
         case .answer: try answer(client, UInt64(rest[0]) ?? 0)
-        case .task: return try TaskRun(client, name: rest[0], Array(rest.dropFirst()), screen).run()
+        case .task:
+            let serial = invocation.options[.answer].flatMap { UInt64($0) }
+            return try TaskRun(client, name: rest[0], Array(rest.dropFirst()), answering: serial, screen).run()
         case .remaining: try remaining(client)
         case .save: try save(client, rest[0])
         case .restore: return try restore(client, rest.first ?? "-")

@@ -13,6 +13,8 @@ final class TaskRun {
     private let client: AppClient
     private let name: String
     private let command: [String]
+    /// The event that is answered once the task is open, or refused.
+    private let answered: UInt64?
     private let screen: Screen
     /// Names the task, also to the next daemon.
     private let token = "greenroomctl-\(getpid())-\(EventLoop.now().components.attoseconds)"
@@ -21,17 +23,25 @@ final class TaskRun {
     /// The exit status of the command, once it has ended.
     private var status: Int32?
 
-    init(_ client: AppClient, name: String, _ command: [String], _ screen: Screen) {
+    init(
+        _ client: AppClient, name: String, _ command: [String], answering serial: UInt64?, _ screen: Screen
+    ) {
         self.client = client
         self.name = name
         self.command = command
+        answered = serial
         self.screen = screen
     }
 
     /// - Returns: the exit status of the command; 128 and the number of the signal that ended it.
     func run() throws(Failure) -> Int32 {
         do throws(Failure) {
-            try begin()
+            do throws(Failure) { try begin() } catch {
+                // Without an answer the app would be killed.
+                try answer()
+                throw error
+            }
+            try answer()
         } catch {
             var failure = error
             failure.status = Self.failed
@@ -58,6 +68,11 @@ final class TaskRun {
     private func begin() throws(Failure) {
         position = try client.attach([AppEvent.tasksExpiring], after: position)["serial"]?.uintValue ?? position
         try client.call("BeginTask", [.string(name), .string(token)])
+    }
+
+    private func answer() throws(Failure) {
+        guard let answered else { return }
+        try client.call("Answer", [.uint64(answered), .dictionary([])], mayBeOver: true)
     }
 
     /// - Returns: 0, or a positive errno.

@@ -5,3 +5,4 @@ Type=notify
 ExecStart=/usr/local/bin/kiosk.py
 URLSchemes=home
 Role=home
+LaunchAtStart=foreground
