@@ -59,9 +59,9 @@ struct InitTests {
                 environment: ["XDG_DATA_HOME=\(folder.path)/data"], terminal: false
             ).finish(in: EventLoop())
         }
-        let outcome = try initialize("mail", "mailto", "X-Mail,news")
+        let outcome = try initialize("mail", "mailto", "X-Mail,nntp")
         #expect(outcome.status == 0, "\(outcome.errors)")
-        #expect(text(folder.path + "/apps/mail.app").contains("\nURLSchemes=mailto x-mail news\n"))
+        #expect(text(folder.path + "/apps/mail.app").contains("\nURLSchemes=mailto x-mail nntp\n"))
         let path = folder.path + "/data/applications/greenroom-mail.desktop"
         let call = geteuid() == 0 ? "greenroomctl --user" : "greenroomctl"
         let entry = """
@@ -69,7 +69,7 @@ struct InitTests {
             Type=Application
             Name=mail
             Exec=\(call) open mail %u
-            MimeType=x-scheme-handler/mailto;x-scheme-handler/x-mail;x-scheme-handler/news;
+            MimeType=x-scheme-handler/mailto;x-scheme-handler/x-mail;x-scheme-handler/nntp;
             NoDisplay=true
 
             """
