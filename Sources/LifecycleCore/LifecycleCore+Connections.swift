@@ -7,6 +7,14 @@ extension LifecycleCore {
         self[run: index].handled = handled
         if handled.contains(.didEnterBackground) { setTakesPart(index, now) }
         if apps[index].phase == .foreground { openURLs(index) }
+        guard !handled.isEmpty, self[run: index].sleptSince == nil else { return }
+        // It has connected while its freeze was under way.
+        switch apps[index].phase {
+        case .suspending: self[run: index].sleptSince = now
+        case .suspended: self[run: index].sleptSince = apps[index].since
+        case .notRunning, .launching, .foreground, .enteringBackground, .background, .waking, .terminating, .ending:
+            break
+        }
     }
 
     // MARK: URLs (L8)
@@ -92,8 +100,7 @@ extension LifecycleCore {
 
     /// Sent before the freeze.
     mutating func notifyOfSuspension(_ index: Int, _ now: Instant) {
-        // Also for a process that connects while the freeze is under way.
-        self[run: index].sleptSince = now
+        if !self[run: index].handled.isEmpty { self[run: index].sleptSince = now }
         guard self[run: index].handled.contains(.willSuspend) else { return }
         effects.append(.notify(self[run: index].id, .willSuspend))
     }

@@ -148,6 +148,15 @@ extension Line {
         }
     }
 
+    private mutating func addCompletion(_ result: String, _ id: UInt64?) {
+        add(" completed its wake: ")
+        add(result)
+        if let id {
+            add(", number ")
+            add(id)
+        }
+    }
+
     private mutating func add(_ what: String, attempt: Int, _ memory: UInt64) {
         add(what)
         add(", attempt ")
