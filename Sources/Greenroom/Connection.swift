@@ -60,7 +60,8 @@ final class Connection: @unchecked Sendable {
 
     /// Creates the object and its thread. The connection is made with the first call that needs it.
     ///
-    /// Without memory and descriptors the process ends, as there is no app without this.
+    /// Without memory and descriptors, or with another address than that of a Unix socket in GREENROOM_BUS_ADDRESS, the process
+    /// ends, as there is no app without this.
     init() {
         var ends: [Int32] = [-1, -1]
         let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
@@ -68,7 +69,10 @@ final class Connection: @unchecked Sendable {
         (descriptor, writer) = (ends[0], ends[1])
         let result = greenroom_app_new(&library)
         guard result >= 0, let library else {
-            fatalError("greenroom: no memory or no descriptors: error \(-result)")
+            fatalError(
+                result == -EINVAL
+                    ? "greenroom: GREENROOM_BUS_ADDRESS is not the address of a Unix socket (unix:path=…)"
+                    : "greenroom: no memory or no descriptors: error \(-result)")
         }
         greenroom_set_library(library, "Swift \(libraryVersion)")
         let wakeable = Wakeable(library: library)

@@ -11,7 +11,7 @@ func measureConnection(_ bench: Bench) throws {
             + "after 3 ms of idle time")
     let times = bench.folder + "/connection.times"
     let greenroom = try Greenroom(
-        bench, "connection",
+        bench, "calls",
         apps: [
             (
                 "app",

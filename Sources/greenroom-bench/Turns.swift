@@ -56,7 +56,7 @@ private final class Turns {
 
     private let bench: Bench
     private let count: Int
-    /// How many apps have a process: the daemon has up to five descriptors for each.
+    /// How many apps have a process: the daemon has up to six descriptors for each.
     let running: Int
     /// How many apps have a socket that the daemon holds. It uses three eighths of its descriptors for them.
     let held: Int
@@ -73,7 +73,7 @@ private final class Turns {
     init(_ bench: Bench, _ count: Int, isHolding: Bool = false) throws {
         self.bench = bench
         self.count = count
-        running = isHolding ? 0 : min(count, (Self.maximumDescriptors() - 1000) / 5)
+        running = isHolding ? 0 : min(count, (Self.maximumDescriptors() - 1000) / 6)
         held = isHolding ? min(count, Self.maximumDescriptors() / 8 * 3) : 0
         board = try Board(slots: count)
         let name = "turns-\(count)\(isHolding ? "-held" : "")"

@@ -103,6 +103,10 @@ struct SelfBadInputTests {
         let stage = try SelfStage()
         let client = try stage.active()
         try client.call("SaveState", [.descriptor(SharedDescriptor(try MemoryFile.sealed("state", Array("7".utf8))))])
+        // A helper thread closes what came with the message.
+        try stage.daemon.eventually("one copy of the state is open") {
+            stage.daemon.openDescriptors().count { $0.contains("memfd:state") } == 1
+        }
         try stage.mark()
         let large = try MemoryFile.empty("state")
         #expect(ftruncate(large.raw, 2 << 30) == 0)

@@ -94,7 +94,7 @@ struct ServiceJobTests {
         try terminate(stage, job)
         #expect(stage.daemon.waitForEnd() == .exited(0))
         #expect(stage.pids.allSatisfy(isAlive))
-        #expect(try stage.manager.names().count == 4)
+        #expect(try stage.manager.names().count == 6)
         #expect(try stage.manager.allNames().contains("control"))
         let next = try stage.daemon.successor()
         #expect(try Self.apps.map(next.pid) == stage.pids)

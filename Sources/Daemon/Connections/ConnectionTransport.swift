@@ -224,7 +224,8 @@ final class ConnectionTransport {
             }
             persist()
         }
-        if let first = lost.first {
+        // An app that has no connection reads its inbox, which has a limit of its own.
+        if let first = lost.first, hasAttached {
             run.socket.warn(
                 "\(EventQueue.capacity) events wait for its connection, or 1 MB of them; the oldest, \(first.rawValue), was dropped"
             )
