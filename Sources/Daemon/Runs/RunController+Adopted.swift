@@ -30,6 +30,8 @@ extension RunController {
     /// Polls for a stop of the main process while the app has to answer `didEnterBackground`: stopping itself is an
     /// answer (L17).
     func probeForStop() {
+        // The probe of its exit status would be replaced, and its end never be known.
+        if process?.isOver ?? true { return }
         adoptedProbe = Retry.until(context.loop) { [weak self] in
             guard let self, !self.isFrozen, self.context.events.isEntering(self.id) else { return true }
             guard self.hasStopped else { return false }
