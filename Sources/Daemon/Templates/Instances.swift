@@ -77,7 +77,10 @@ final class Instances {
 
     /// The core has handled an event.
     func observe(_ event: Event) {
-        if case .registered(let id, _, launches: _) = event { registering.remove(id) }
+        guard case .registered(let id, _, launches: _) = event else { return }
+        registering.remove(id)
+        // An instance that has ended and was removed while its registration waited: nothing would remove it again.
+        if id.template != nil, context.manifests[id] == nil { context.events.send(.unregistered(id)) }
     }
 
     // MARK: Removal
