@@ -121,10 +121,10 @@ private struct Chaos {
         try checkReceipts()
         if let manager = daemon.manager {
             let running = try apps.count { try daemon.state($0) != "notRunning" }
-            try daemon.eventually("the store has two of each that runs, and one restoration state") {
+            try daemon.eventually("the store has three of each that runs, and one restoration state") {
                 let names = try manager.names()
                 let stored = names.count { $0.hasPrefix("stored-") }
-                return names.count - stored == 2 * running && stored <= 1
+                return names.count - stored == 3 * running && stored <= 1
             }
         }
         if daemon.stop() != .exited(0) { broken = "the last daemon did not stop" }
