@@ -94,6 +94,8 @@ let package = Package(
             name: "greenroom-contract", dependencies: ["Greenroom"], path: "Tests/contract/swift",
             exclude: ["run", "transcripts"], swiftSettings: swiftSettings),
         .executableTarget(
+            name: "greenroom-chaos", dependencies: ["CGreenroom"], path: "Tests/contract/chaos", cSettings: cSettings),
+        .executableTarget(
             name: "greenroom-reader", dependencies: ["Greenroom"], path: "docs/examples/reader/Sources/reader",
             swiftSettings: swiftSettings),
         tests("PosixTests", ["Posix", "TestKit"]),
@@ -106,7 +108,8 @@ let package = Package(
             "DaemonTests",
             [
                 "Daemon", "LifecycleCore", "Posix", "Linux", "Systemd", "JSON", "Control", "Manifest", "greenroomd",
-                "greenroomctl", "greenroom-testapp", "greenroom-reader", "TestKit",
+                "greenroomctl", "greenroom-testapp", "greenroom-reader", "greenroom-contract", "greenroom-chaos",
+                "TestKit",
             ]),
     ],
     cLanguageStandard: .gnu17

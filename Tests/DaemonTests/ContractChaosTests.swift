@@ -22,8 +22,14 @@ struct ContractChaosTests {
 
     static let programs: [Program] = {
         if let given = variable("APP") { return [Program(description: given, command: given)] }
-        guard isInstalled("python3") else { return [] }
-        return [Program(description: "Python", command: "/usr/bin/python3 -B \(contract)/chaos_app.py")]
+        let built = [
+            Program(description: "C", command: "\(programFolder())/greenroom-chaos"),
+            Program(description: "Swift", command: "\(programFolder())/greenroom-contract chaos"),
+            Program(
+                description: "shell", command: "/bin/sh \(contract)/chaos_app.sh \(programFolder())/greenroomctl"),
+        ]
+        guard isInstalled("python3") else { return built }
+        return built + [Program(description: "Python", command: "/usr/bin/python3 -B \(contract)/chaos_app.py")]
     }()
 
     private static func variable(_ name: String) -> String? {

@@ -1,4 +1,5 @@
 // greenroom-contract MODE: the app of the contract tests in Swift. MODE is how it handles events: blocking, loop, async or events.
+// With chaos it is that of ContractChaosTests.
 
 import Glibc
 import Greenroom
@@ -74,7 +75,8 @@ case "blocking": runBlocking()
 case "loop": runLoop()
 case "async": await App.shared.handleEvents(with: ContractApp())
 case "events": try await readEvents()
+case "chaos": App.shared.run(ChaosApp())
 default:
-    print("usage: greenroom-contract blocking|loop|async|events")
+    print("usage: greenroom-contract blocking|loop|async|events|chaos")
     exit(2)
 }
