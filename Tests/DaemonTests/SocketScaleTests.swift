@@ -21,7 +21,22 @@ struct SocketScaleTests {
         return try TestDaemon(["worker@": SocketStage.manifest("", settings, in: root)], root: root)
     }
 
-    private func listed(_ daemon: TestDaemon) throws -> Int { try daemon.listed().count }
+    private func listed(_ daemon: TestDaemon) throws -> Int {
+        try daemon.renewConnection()
+        return try daemon.listed().count
+    }
+
+    /// Thousands of signals come with the answer, and greenroomd ends the connection of a client that reads them too slowly. The
+    /// next reload has no changes, so it has no signals.
+    @discardableResult
+    private func reload(_ daemon: TestDaemon) throws -> [String] {
+        for _ in 1...3 {
+            try daemon.renewConnection()
+            if let errors = try? daemon.reload() { return errors }
+        }
+        try daemon.renewConnection()
+        return try daemon.reload()
+    }
 
     @Test(
         "2,000 instances have their sockets; any of them is launched by a connection; all are there after a reload, SIGKILL and reexec",
@@ -41,8 +56,7 @@ struct SocketScaleTests {
             }
         }
         try check([0, 1023, count - 1])
-        try daemon.renewConnection()
-        try daemon.reload()
+        try reload(daemon)
         try check([1, 1999])
         // Without a store the sockets of those that run are taken back, and the others are bound again.
         daemon.crash()
@@ -56,8 +70,7 @@ struct SocketScaleTests {
         #expect(try daemon.status("worker@3")["launches"]?.integerValue == 1)
         // Their template goes, and all that do not run with it.
         unlink(daemon.config + "/apps/worker@.app")
-        try daemon.renewConnection()
-        try daemon.reload()
+        try reload(daemon)
         try daemon.eventually("the sockets are removed") { entries(of: sockets).count < 100 }
     }
 
@@ -74,16 +87,18 @@ struct SocketScaleTests {
             for number in 0..<count where symlink("worker@.app", "\(apps)/worker@\(number).app") != 0 {
                 throw TestFailure("symlink: error \(errno)")
             }
-            let errors = try daemon.reload()
+            let errors = try reload(daemon)
             #expect(
                 errors.count == 1 && errors[0].contains("\(count) apps; the limit is \(limit)"), "\(errors.prefix(3))")
             #expect(try listed(daemon) == limit)
+            try daemon.renewConnection()
             let refusal = daemon.launchRefusal("worker@new")
             #expect(refusal?.contains("\(limit)") == true, "\(refusal ?? "")")
             try SocketClient(.abstract("greenroom-test-\(getpid())-0")).exchange("one")
+            try daemon.renewConnection()
             try daemon.terminate("worker@0")
             for number in 0..<count { unlink("\(apps)/worker@\(number).app") }
-            try daemon.reload()
+            try reload(daemon)
             #expect(try listed(daemon) == 0)
             peaks.append(try memory(daemon))
         }
