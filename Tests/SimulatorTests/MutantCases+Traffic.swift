@@ -84,6 +84,9 @@ extension MutantCase {
             work.unread += 1
             return .run(run, .workMeasured(work))
         },
+        .events("ignores what apps say of their idleness", .hintsSuspend) { event in
+            if case .run(_, .idleHinted(true)) = event { nil } else { event }
+        },
         .policies("looks too rarely", .idleIsSuspended) { $0.idleTime *= 6 },
         .policies("looks too often", .looksAreRare) { $0.idleTime /= 4 },
         .effects("looks at suspended apps", .looksAreRare) { effects, event, mutant in

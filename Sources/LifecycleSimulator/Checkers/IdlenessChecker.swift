@@ -22,6 +22,8 @@ struct IdlenessChecker {
         var awakeUntil: Microseconds = 0
         /// Since when nothing keeps an app that is no worker awake.
         var quietSince: Microseconds?
+        /// When it said that it has nothing to do; `nil`: it did not, or something that concerns it has happened since.
+        var hintedAt: Microseconds?
         /// When its manifest changed `IdleSec=`.
         var changedAt: Microseconds = 0
     }
@@ -51,9 +53,11 @@ struct IdlenessChecker {
             for app in apps.indices {
                 apps[app].lastLook = nil
                 apps[app].since = nil
+                apps[app].hintedAt = nil
             }
         }
         guard let app else { return }
+        recordHint(event, of: app, model, at: now)
         if case .run(_, .workMeasured(let work)) = event {
             apps[app].waitsUnusually = work.hasUnusualWait || work.isIncomplete
         }
@@ -67,6 +71,17 @@ struct IdlenessChecker {
             break
         case .run, .registered, .unregistered, .requested: apps[app].lastLook = nil
         default: break
+        }
+    }
+
+    private mutating func recordHint(_ event: Event, of app: Int, _ model: CoreModel, at now: Microseconds) {
+        switch event {
+        case .run(_, .workMeasured(let work)):
+            // Output that peers take, and timers that count, are work whatever the app says.
+            if work.unsent > 0 || work.shortestWait != nil { apps[app].hintedAt = nil }
+        case .run(_, .inspected), .run(_, .footprintMeasured), .run(_, .processorMeasured): break
+        case .run(let run, .idleHinted(true)): if model.apps[app].run == run { apps[app].hintedAt = now }
+        default: apps[app].hintedAt = nil
         }
     }
 
@@ -84,7 +99,7 @@ struct IdlenessChecker {
             checkFreeze(app, event, model, world, now, &findings)
             apps[app].lastLook = nil
         case .thaw: apps[app].lastLook = nil
-        case .notify, .deliver: break
+        case .notify, .deliver: apps[app].hintedAt = nil
         case .report(.deadlineCancelled(let id, .wake, _)):
             apps[app].lastLook = nil
             findings.check(
@@ -249,6 +264,13 @@ struct IdlenessChecker {
             if apps[app].waitsUnusually { waits += model.apps[app].policy.requestTime.microseconds }
             let slack = Self.slack + world.lateness - apps[app].lateness
             let lastWork = world.lastWork(of: run)
+            if let hintedAt = apps[app].hintedAt, hintedAt > lastWork {
+                let time = now - max(hintedAt, since)
+                findings.check(
+                    time <= Self.slack + slack || now <= apps[app].awakeUntil + slack || apps[app].hasLocks,
+                    .hintsSuspend,
+                    "\(model.apps[app].id) said \(time) µs ago that it has nothing to do, but is not suspended")
+            }
             let idle = now - max(since, lastWork, apps[app].changedAt)
             findings.check(
                 idle <= looks + waits + slack || now <= apps[app].awakeUntil + slack, .idleIsSuspended,

@@ -109,6 +109,7 @@ package enum Rule: String, CaseIterable, Sendable {
     case reloadsTakeEffect = "another `Role=` or `IdleSec=` applies to an app that runs (L49, L51)"
     case workKeepsAwake = "no worker is suspended, and no wake by input ends, while there is something to do (L51)"
     case idleIsSuspended = "a worker is suspended two looks after its last work (L51)"
+    case hintsSuspend = "a worker that has nothing to do and says so is suspended without waiting for IdleSec= (L51)"
     case looksAreRare = "an app is looked at once in `IdleSec=`, and not while it is suspended (L51)"
     case quickTurnsAreBounded =
         "an app that is woken within a second of its last 3 suspensions stays awake for 2 s, 4 s … 5 min, and no longer (L50)"
