@@ -42,7 +42,9 @@ extension LifecycleCore {
         case .suspended(let suspended)?:
             beginWatch(index)
             if suspended.look != nil { effects.append(.measureWork(id, isFirst: false)) }
-        case .launching, .foreground, .enteringBackground, .background, .terminating: break
+        // The dead daemon's measurement does not arrive any more.
+        case .background(let background)?: if background.look?.isAsked ?? false { lookIsDue(index, now) }
+        case .launching, .foreground, .enteringBackground, .terminating: break
         }
         // This daemon may have rights, or descriptors, that the one before did not have. One attempt shows it.
         if apps[index].execution != nil { watchAgain(index, now) }

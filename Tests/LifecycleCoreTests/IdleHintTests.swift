@@ -123,6 +123,23 @@ struct IdleHintTests {
         }
     }
 
+    @Test(
+        "a look that the dead daemon has not answered is made again, so a hint is not held up by it (L51)",
+        arguments: [false, true])
+    func recovered(isHintFirst: Bool) {
+        let harness = TrafficTests.worker()
+        var work: RunWork?
+        harness.behave("web") { (work, $0.work) = ($0.work, nil) }
+        harness.launch("web")
+        harness.advance(.milliseconds(500))
+        if isHintFirst { hint(harness) }
+        harness.behave("web") { $0.work = work }
+        harness.handle(.run(harness.run("web"), .reattached(messagesKept: true)))
+        if !isHintFirst { hint(harness) }
+        harness.advance(LifecycleCore.shortestHintedLook)
+        #expect(harness.state("web") == .suspended)
+    }
+
     @Test("the wake of an app that input has woken ends with its hint (L50, L51)")
     func wake() {
         let harness = Harness("web") { $0.wakesOnTraffic = true }

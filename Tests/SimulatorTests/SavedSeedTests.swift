@@ -61,6 +61,9 @@ struct SavedSeedTests {
         Saved(
             seed: 2_078_787_023_388, events: 5500,
             found: "the checker took a datagram for a connection, because one had waited before the app was removed"),
+        Saved(
+            seed: 1_814_653_090_574, events: 5500,
+            found: "a look that the dead daemon had not answered was not made again, and held up a hint"),
     ]
 
     @Test("a seed that found a fault finds none", arguments: seeds)

@@ -76,10 +76,8 @@ struct IdlenessChecker {
 
     private mutating func recordHint(_ event: Event, of app: Int, _ model: CoreModel, at now: Microseconds) {
         switch event {
-        case .run(_, .workMeasured(let work)):
-            // Output that peers take, and timers that count, are work whatever the app says.
-            if work.unsent > 0 || work.shortestWait != nil { apps[app].hintedAt = nil }
-        case .run(_, .inspected), .run(_, .footprintMeasured), .run(_, .processorMeasured): break
+        case .run(_, .workMeasured), .run(_, .inspected), .run(_, .footprintMeasured), .run(_, .processorMeasured):
+            break
         case .run(let run, .idleHinted(true)): if model.apps[app].run == run { apps[app].hintedAt = now }
         default: apps[app].hintedAt = nil
         }
