@@ -160,15 +160,26 @@ struct SelfOrderTests {
 
     @Test("a suspended app that cannot connect to the next daemon connects once it runs, and has lost nothing (L3)")
     func suspendedMeanwhile() throws {
-        var (daemon, client) = try active()
+        let root = try TestDaemon.makeFolder()
+        let signals = "[App]\nEnvironment=TRACE=\(root)/trace\n[Signals]\nResignActive=SIGRTMIN+3\n"
+        var daemon = try TestDaemon(
+            [
+                "mail": SelfConnectionTests.manifest(root, SelfStage.quick),
+                "front": SelfConnectionTests.manifest(root, SelfStage.quick + signals, lend: "lend-front"),
+            ], root: root)
+        var client = try SelfStage.launch(daemon, "mail", "lend")
         try client.answer(entering(daemon, client).serial)
         #expect(try events(client, 1) == ["willSuspend"])
         try daemon.waitUntil("mail", is: "suspended")
         let position = client.serial
+        let front = try SelfStage.launch(daemon, "front", "lend-front")
         daemon.crash()
+        withExtendedLifetime(front) {}
         daemon = try daemon.successor()
-        // As long as a daemon waits for the clients of the one before. Clients of a frozen process cannot connect in it.
-        usleep(3_500_000)
+        // The client of this app does not connect again. Its notice goes as a signal when the daemon waits no longer for the
+        // clients of the one before; those of a frozen process could not connect in that time.
+        try daemon.ask("Interrupt", "front")
+        try daemon.eventually("the time for clients is over") { daemon.trace().contains("willResignActive") }
         #expect(try daemon.state("mail") == "suspended")
         try request(daemon, "Activate")
         client = try SelfClient(daemon)

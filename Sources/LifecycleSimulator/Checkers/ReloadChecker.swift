@@ -5,7 +5,9 @@ import LifecycleCore
 /// left (L50).
 struct ReloadChecker {
     private struct App {
-        /// When the last two looks were asked for.
+        /// The look that is under way.
+        var asked: (at: Microseconds, isFirst: Bool)?
+        /// When the last two looks that were answered were asked for.
         var last: Microseconds?
         var before: Microseconds?
         var tasks = 0
@@ -35,6 +37,12 @@ struct ReloadChecker {
             if known.policy.role == .worker, policy.role != .worker, known.run != nil { freed = app }
             if known.policy.role != .worker, policy.role == .worker { bound = app }
         case .run(_, .idleHinted(true)): apps[app].isHinted = true
+        case .run(_, .workMeasured):
+            // A look that a dead daemon has not answered is compared with nothing.
+            guard let asked = apps[app].asked else { break }
+            apps[app].asked = nil
+            apps[app].before = asked.isFirst ? nil : apps[app].last
+            apps[app].last = asked.at
         case .run(_, .locksFound): apps[app].keptUntil = max(apps[app].keptUntil, now + 2 * Self.lockRetry)
         default: break
         }
@@ -48,9 +56,7 @@ struct ReloadChecker {
         switch effect {
         case .spawn: apps[app] = App()
         case .thaw: apps[app].isHinted = false
-        case .measureWork(_, let isFirst):
-            apps[app].before = isFirst ? nil : apps[app].last
-            apps[app].last = now
+        case .measureWork(_, let isFirst): apps[app].asked = (now, isFirst)
         case .freeze:
             guard case .run(_, .workMeasured) = event, let last = apps[app].last, let before = apps[app].before,
                 now >= apps[app].keptUntil, !apps[app].isHinted, model.apps[app].policy.role == .worker
